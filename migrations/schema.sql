@@ -144,6 +144,22 @@ ALTER TABLE ONLY public.checkpoints ALTER COLUMN state SET STORAGE EXTERNAL;
 
 ALTER TABLE ONLY public.checkpoints FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.chores (
+    tenant_id uuid NOT NULL,
+    kind text NOT NULL,
+    cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT chores_kind_check CHECK ((kind = ANY (ARRAY['policy'::text, 'recompaction'::text, 'replay'::text])))
+);
+
+CREATE TABLE public.due_sessions (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    level smallint NOT NULL,
+    job_id bigint NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL
+);
+
 CREATE TABLE public.findings (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -591,6 +607,13 @@ CREATE TABLE public.river_queue (
     updated_at timestamp with time zone DEFAULT CURRENT_TIMESTAMP NOT NULL
 );
 
+CREATE TABLE public.rounds (
+    kind text NOT NULL,
+    tenant uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    session uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    finished_at timestamp with time zone
+);
+
 CREATE TABLE public.runs (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -754,6 +777,12 @@ ALTER TABLE ONLY public.checkpoint_results
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, session_key, n);
 
+ALTER TABLE ONLY public.chores
+    ADD CONSTRAINT chores_pkey PRIMARY KEY (tenant_id, kind);
+
+ALTER TABLE ONLY public.due_sessions
+    ADD CONSTRAINT due_sessions_pkey PRIMARY KEY (tenant_id, session_key);
+
 ALTER TABLE ONLY public.findings
     ADD CONSTRAINT findings_pkey PRIMARY KEY (tenant_id, session_key, n);
 
@@ -823,6 +852,9 @@ ALTER TABLE ONLY public.river_notification
 ALTER TABLE ONLY public.river_queue
     ADD CONSTRAINT river_queue_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY public.rounds
+    ADD CONSTRAINT rounds_pkey PRIMARY KEY (kind);
+
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (tenant_id, id);
 
@@ -851,6 +883,8 @@ ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
+
+CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
 
 CREATE INDEX findings_newest ON public.findings USING btree (tenant_id, found_at DESC, session_key, n);
 
@@ -1167,6 +1201,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_ap
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.chores TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
@@ -1243,6 +1281,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_notification TO varve_wo
 GRANT SELECT,USAGE ON SEQUENCE public.river_notification_id_seq TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_worker;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 

@@ -15,7 +15,7 @@ func TestAPolicyWithoutAutoCompactsOnlyOnRequest(t *testing.T) {
 	at := w.session("s")
 	w.set(at, func(p *policy.Policy) { p.Auto = false })
 	w.fill(at) // beyond the hard limit
-	if inserted, err := w.store.Sweep(t.Context(), w.tenant); err != nil || inserted != 0 {
+	if inserted, err := w.sweep(); err != nil || inserted != 0 {
 		t.Errorf("the sweep inserted %d jobs, %v", inserted, err)
 	}
 	w.work(jobs.Config{})

@@ -23,3 +23,14 @@ func TestAPolicyLoweredWhileARunIsPlannedIsObeyed(t *testing.T) {
 		t.Errorf("the session stays at %d tokens with a trigger of 3000, %v", found.ContextTokens, err)
 	}
 }
+
+// sweep looks for lost jobs in all ways there are, and returns how many it inserted.
+func (w *world) sweep() (int, error) {
+	w.Helper()
+	swept, err := w.store.Sweep(w.Context())
+	if err != nil {
+		return swept, err
+	}
+	audited, err := w.store.AuditNext(w.Context(), 1_000_000, 1000)
+	return swept + audited, err
+}

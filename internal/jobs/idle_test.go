@@ -107,7 +107,7 @@ func TestAnIdleSessionIsCompactedOnce(t *testing.T) {
 	}
 	next := turn(90, 500)
 	w.append(at, next...)
-	if n, err := w.store.Sweep(t.Context(), w.tenant); err != nil || n != 0 || len(w.live()) != 0 {
+	if n, err := w.sweep(); err != nil || n != 0 || len(w.live()) != 0 {
 		t.Errorf("the sweep inserted %d, jobs start in %v s, %v", n, w.live(), err)
 	}
 	more := turn(91, 2000)

@@ -138,18 +138,18 @@ func (s *Store) askForCompaction(
 	ctx context.Context, tx pgx.Tx, row lockedSession, reached due.Threshold, cause string,
 ) (session.Compaction, error) {
 	if reached == due.Idle {
-		_, err := s.enqueue(ctx, tx, row.Key, causeIdle, row.waitsUntil(reached), false)
+		_, _, err := s.enqueue(ctx, tx, row.Key, causeIdle, row.waitsUntil(reached), false)
 		if err == nil {
 			err = idleAsked(ctx, tx, row.Key)
 		}
 		return session.CompactionNone, err
 	}
 	runNow := reached == due.Hard && row.mayWait() || row.rule.IdleAsked
-	inserted, err := s.enqueue(ctx, tx, row.Key, cause, row.waitsUntil(reached), runNow)
+	job, inserted, err := s.enqueue(ctx, tx, row.Key, cause, row.waitsUntil(reached), runNow)
 	if err != nil {
 		return "", err
 	}
-	if err := arm(ctx, tx, row.Key, reached.Next()); err != nil {
+	if err := asked(ctx, tx, row.Key, reached, job); err != nil {
 		return "", err
 	}
 	if !inserted {
@@ -158,12 +158,16 @@ func (s *Store) askForCompaction(
 	return session.CompactionQueued, nil
 }
 
-// arm sets the threshold that next asks for a compaction of the session.
-func arm(ctx context.Context, tx pgx.Tx, key session.Key, t due.Threshold) error {
+// armTrigger makes the next append that reaches a session's trigger ask for a compaction.
+func armTrigger(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return exec(ctx, tx, `
+		WITH done AS (
+			DELETE FROM due_sessions
+			 WHERE tenant_id = $1 AND session_key = $2
+		)
 		UPDATE sessions
-		   SET armed_threshold = $3, idle_asked = idle_asked AND NOT $4
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, t, t == due.Trigger)
+		   SET armed_threshold = $3, idle_asked = false
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, due.Trigger)
 }
 
 // idleAsked records that the session has a job that waits until nobody uses it: no append asks again.
@@ -191,30 +195,30 @@ func (s *Store) compactIfDue(ctx context.Context, tx pgx.Tx, key session.Key, ca
 // enqueue inserts a run and its job. If the session has a live job, nothing is inserted, and runNow makes that job
 // start now; one that a request asked for no longer waits behind those that a threshold did. If it has none, a run that has not ended has lost its job, and is ended here: nothing else would.
 func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause string, at time.Time, runNow bool) (
-	inserted bool, err error,
+	job int64, inserted bool, err error,
 ) {
 	run := uuid.Must(uuid.NewV7())
 	args := queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run, Manual: cause == causeManual}
-	job, inserted, err := s.queue.Insert(ctx, tx, args, at)
+	job, inserted, err = s.queue.Insert(ctx, tx, args, at)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	if inserted {
 		if err := endLostRuns(ctx, tx, key); err != nil {
-			return false, err
+			return 0, false, err
 		}
-		return true, insertRun(ctx, tx, key, run, job, cause)
+		return job, true, insertRun(ctx, tx, key, run, job, cause)
 	}
 	if cause != causeManual {
 		if err := s.queue.Hurry(ctx, tx, job); err != nil {
-			return false, err
+			return 0, false, err
 		}
 	}
 	if !runNow {
-		return false, nil
+		return job, false, nil
 	}
 	if err := requestRun(ctx, tx, key, job, cause); err != nil {
-		return false, err
+		return 0, false, err
 	}
-	return false, s.queue.RunNow(ctx, tx, job)
+	return job, false, s.queue.RunNow(ctx, tx, job)
 }

@@ -162,7 +162,7 @@ func TestARestoredSessionIsCompactedOnlyOnceItHasGrown(t *testing.T) {
 	if c := countersOf(t, store, at); c.Context != 890 || c.Floor != 890 {
 		t.Errorf("%+v", c)
 	}
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 || liveJobs(t, store) != 0 {
+	if n, err := sweep(t, store); err != nil || n != 0 || liveJobs(t, store) != 0 {
 		t.Errorf("the sweep inserted %d, %v", n, err)
 	}
 	if done := mustAppend(t, store, batch(at, message("c", 49))); done.Compaction != session.CompactionNone {

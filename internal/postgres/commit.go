@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/due"
-	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -187,9 +185,13 @@ func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) er
 	return rearm(ctx, tx, row, floor)
 }
 
-// rearm arms the trigger of a session and sets the floor from which it must grow.
+// rearm arms the trigger of a session that is not due now, and sets the floor from which it must grow.
 func rearm(ctx context.Context, tx pgx.Tx, row lockedSession, floor due.Floor) error {
 	return exec(ctx, tx, `
+		WITH done AS (
+			DELETE FROM due_sessions
+			 WHERE tenant_id = $1 AND session_key = $2
+		)
 		UPDATE sessions
 		   SET armed_threshold = $3, idle_asked = false,
 		       floor_tokens = greatest($4, 0), floor_hides = $5, floor_seq = $6, floor_version = $7, floor_engine = $8
@@ -207,50 +209,9 @@ func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
-		if err := arm(ctx, tx, key, due.Trigger); err != nil {
+		if err := armTrigger(ctx, tx, key); err != nil {
 			return err
 		}
 		return s.compactIfDue(ctx, tx, key, "follow_up")
 	})
-}
-
-var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, session.EngineVersion)
-
-// sweepSQL finds a tenant's sessions that are over their trigger without a live job. It does not trust the armed
-// threshold.
-var sweepSQL = `
-	SELECT s.key
-	  FROM sessions s
-	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-	 WHERE s.tenant_id = $1
-	   AND s.context_tokens + s.overhead_tokens >= ` + overTrigger + `
-	   AND NOT ` + queue.HasCompaction(`s.key`)
-
-// Sweep inserts a job for each of a tenant's sessions that is over its trigger and has none, because the job was lost.
-// It returns how many it inserted.
-func (s *Store) Sweep(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
-	return eachOf(ctx, s, tenant, sweepSQL, func(key uuid.UUID) (int, error) {
-		return inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
-			return s.sweepOne(ctx, tx, session.Key{Tenant: tenant, Key: key})
-		})
-	})
-}
-
-func (s *Store) sweepOne(ctx context.Context, tx pgx.Tx, key session.Key) (inserted int, err error) {
-	row, err := lockSessionKey(ctx, tx, key)
-	if errors.Is(err, session.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	reached, isDue := row.overTrigger()
-	if !isDue {
-		return 0, nil
-	}
-	compaction, err := s.askForCompaction(ctx, tx, row, reached, "sweep")
-	if compaction == session.CompactionQueued {
-		inserted = 1
-	}
-	return inserted, err
 }

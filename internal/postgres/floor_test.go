@@ -50,14 +50,14 @@ func TestAFloorEndsWithTheProtectionOfWhatIsLarge(t *testing.T) {
 func TestTheSweepKnowsWhenAFloorEnds(t *testing.T) {
 	t.Parallel()
 	store, at := floored(t, 3)
-	if n, err := store.Sweep(t.Context(), at.Tenant); err != nil || n != 0 {
+	if n, err := sweep(t, store); err != nil || n != 0 {
 		t.Fatalf("the sweep inserted %d, %v", n, err)
 	}
 	for range 3 {
 		mustAppend(t, store, batch(at, message("x", 1)))
 	}
 	loseJobs(t, store)
-	if n, err := store.Sweep(t.Context(), at.Tenant); err != nil || n != 1 {
+	if n, err := sweep(t, store); err != nil || n != 1 {
 		t.Errorf("the sweep inserted %d, %v", n, err)
 	}
 }

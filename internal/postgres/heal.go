@@ -95,7 +95,7 @@ func (s *Store) heal(ctx context.Context, tx pgx.Tx, key session.Key, n int) err
 	if err != nil {
 		return err
 	}
-	_, err = s.enqueue(ctx, tx, key, causeDamage, time.Time{}, true)
+	_, _, err = s.enqueue(ctx, tx, key, causeDamage, time.Time{}, true)
 	return err
 }
 

@@ -91,11 +91,11 @@ func TestASessionAsksOnceToBeCompactedWhenItIsIdle(t *testing.T) {
 	if got := causesOf(t, store, at); fmt.Sprint(got) != "[idle queued]" {
 		t.Errorf("runs %v", got)
 	}
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 {
+	if n, err := sweep(t, store); err != nil || n != 0 {
 		t.Errorf("the sweep inserted %d, %v", n, err)
 	}
 	loseJobs(t, store)
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 {
+	if n, err := sweep(t, store); err != nil || n != 0 {
 		t.Errorf("below its trigger a session lost its job: the sweep inserted %d, %v", n, err)
 	}
 }
@@ -290,7 +290,7 @@ func TestTenThousandSleepingSessionsCostOneJobEach(t *testing.T) {
 	if each := float64(counter.n.Load()-before) / float64(sessions); each > 2.01 { // set_config and the append
 		t.Errorf("an append that follows costs %.2f statements", each)
 	}
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 {
+	if n, err := sweep(t, store); err != nil || n != 0 {
 		t.Errorf("the sweep inserted %d, %v", n, err)
 	}
 	if got := count(); got != want {

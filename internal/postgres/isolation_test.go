@@ -13,6 +13,9 @@ import (
 
 const tenantPolicy = `(tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)`
 
+// notOfWorkers leaves out what workers read of all tenants, as they read jobs. It has ids only.
+const notOfWorkers = ` AND c.relname NOT IN ('due_sessions', 'chores')`
+
 func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -21,7 +24,7 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 		       coalesce((SELECT string_agg(p.qual || ' ' || p.with_check, ';') FROM pg_policies p WHERE p.tablename = c.relname), '')
 		  FROM pg_class c
 		  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
-		 WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace`)
+		 WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace`+notOfWorkers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +53,7 @@ func TestEveryKeyOfATenantsTableBeginsWithTheTenant(t *testing.T) {
 		  FROM pg_index i
 		  JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attname = 'tenant_id'
 		  JOIN pg_class c ON c.oid = i.indrelid
-		 WHERE c.relnamespace = 'public'::regnamespace`)
+		 WHERE c.relnamespace = 'public'::regnamespace`+notOfWorkers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,9 @@ func changeTenantPolicy(
 	if err := exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, next)...); err != nil {
 		return old, err
 	}
+	if err := addChore(ctx, tx, tenant, ChorePolicy); err != nil {
+		return old, err
+	}
 	r := rebasing{tx: tx, tenant: tenant, below: next, edit: change.Rebase}
 	return next, r.all(ctx)
 }

@@ -69,6 +69,9 @@ func (s *Store) CreateRecompaction(
 		if err != nil {
 			return made, uuid.Nil, err
 		}
+		if err := addChore(ctx, tx, tenant, ChoreRecompaction); err != nil {
+			return made, uuid.Nil, err
+		}
 		return made, made.ID, s.insertFill(ctx, tx, tenant, made.ID)
 	})
 }

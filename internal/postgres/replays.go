@@ -37,6 +37,9 @@ func (s *Store) CreateReplay(
 		if err != nil {
 			return made, uuid.Nil, err
 		}
+		if err := addChore(ctx, tx, tenant, ChoreReplay); err != nil {
+			return made, uuid.Nil, err
+		}
 		return made, made.ID, s.insertReplay(ctx, tx, tenant, made.ID)
 	})
 	if violates(err, "replays_live") {

@@ -38,7 +38,7 @@ var scanRun = pgx.RowToStructByName[session.Run]
 // Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Run, error) {
-		if _, err := s.enqueue(ctx, tx, row.Key, causeManual, time.Time{}, true); err != nil {
+		if _, _, err := s.enqueue(ctx, tx, row.Key, causeManual, time.Time{}, true); err != nil {
 			return session.Run{}, err
 		}
 		return rowIn(ctx, tx, scanRun, `

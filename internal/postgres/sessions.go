@@ -225,7 +225,7 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	removeFromReplays(batch, row.Key)
 	for _, table := range []string{
 		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
-		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings",
+		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings", "due_sessions",
 	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}

@@ -134,7 +134,7 @@ func TestTheTriggerIsThatOfCalibratedTokens(t *testing.T) {
 		}
 	}
 	loseJobs(t, store)
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 1 {
+	if n, err := sweep(t, store); err != nil || n != 1 {
 		t.Errorf("the sweep found %d sessions over their trigger, %v", n, err)
 	}
 }

@@ -268,7 +268,7 @@ func (s *Store) FillProofs(ctx context.Context, key session.Key) error {
 // returns its run and its job: the caller, or a worker, does it. ErrNotFound.
 func (s *Store) AskForRepair(ctx context.Context, key session.Key) (run uuid.UUID, job int64, err error) {
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
-		if _, err := s.enqueue(ctx, tx, row.Key, causeDamage, time.Time{}, true); err != nil {
+		if _, _, err := s.enqueue(ctx, tx, row.Key, causeDamage, time.Time{}, true); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, `

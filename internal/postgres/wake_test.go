@@ -39,11 +39,11 @@ func TestTheSweepBringsBackALostJobAndNoOther(t *testing.T) {
 	for i, tokens := range []int{900, 900, 100} {
 		mustAppend(t, store, batch(newSession(t, store, tenant, fmt.Sprint("s", i)), message("x", tokens)))
 	}
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 {
+	if n, err := sweep(t, store); err != nil || n != 0 {
 		t.Errorf("with all jobs live the sweep inserted %d, %v", n, err)
 	}
 	loseJobs(t, store)
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 2 || liveJobs(t, store) != 2 {
+	if n, err := sweep(t, store); err != nil || n != 2 || liveJobs(t, store) != 2 {
 		t.Errorf("after both jobs were lost it inserted %d, %v", n, err)
 	}
 }
@@ -66,7 +66,7 @@ func TestASessionThatCannotShrinkIsDueAgainOnceItHasGrown(t *testing.T) {
 	if n := liveJobs(t, store); n != 0 {
 		t.Errorf("%d jobs follow a compaction that found nothing to do", n)
 	}
-	if n, err := store.Sweep(t.Context(), tenant); err != nil || n != 0 {
+	if n, err := sweep(t, store); err != nil || n != 0 {
 		t.Errorf("the sweep inserted %d, %v", n, err)
 	}
 	if done := mustAppend(t, store, batch(at, message("x", 49))); done.Compaction != session.CompactionNone {

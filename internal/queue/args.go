@@ -201,9 +201,6 @@ func IsStarting(job string) string {
 		string(rivertype.JobStateRunning) + `'))`
 }
 
-// HasCompaction returns the SQL condition that the session with this key has a live compaction.
-func HasCompaction(key string) string { return hasLive(CompactArgs{}.Kind(), key) }
-
 // HasOffload returns the SQL condition that the messages of the session with this key are being packed, or will be.
 func HasOffload(key string) string { return hasLive(OffloadArgs{}.Kind(), key) }
 

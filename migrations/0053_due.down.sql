@@ -1,0 +1,3 @@
+DROP TABLE rounds;
+DROP TABLE chores;
+DROP TABLE due_sessions;
