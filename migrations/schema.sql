@@ -141,6 +141,8 @@ CREATE TABLE public.checkpoints (
 );
 ALTER TABLE ONLY public.checkpoints ALTER COLUMN body SET STORAGE EXTERNAL;
 ALTER TABLE ONLY public.checkpoints ALTER COLUMN state SET STORAGE EXTERNAL;
+ALTER TABLE ONLY public.checkpoints ALTER COLUMN units SET COMPRESSION lz4;
+ALTER TABLE ONLY public.checkpoints ALTER COLUMN manifest SET COMPRESSION lz4;
 
 ALTER TABLE ONLY public.checkpoints FORCE ROW LEVEL SECURITY;
 
@@ -179,7 +181,8 @@ CREATE TABLE public.idempotency (
     digest bytea NOT NULL,
     answer text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY public.idempotency FORCE ROW LEVEL SECURITY;
 
@@ -277,7 +280,10 @@ CREATE TABLE public.messages (
     CONSTRAINT messages_tokens_check CHECK ((tokens >= 0)),
     CONSTRAINT messages_view_check CHECK ((((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL))),
     CONSTRAINT messages_view_tokens_check CHECK ((view_tokens >= 0))
-);
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
+ALTER TABLE ONLY public.messages ALTER COLUMN body SET COMPRESSION lz4;
+ALTER TABLE ONLY public.messages ALTER COLUMN view_body SET COMPRESSION lz4;
 
 ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
 
@@ -704,6 +710,8 @@ CREATE TABLE public.sessions (
     offloaded_n integer DEFAULT 0 NOT NULL,
     floor_hides smallint DEFAULT 0 NOT NULL,
     floor_engine integer DEFAULT 0 NOT NULL,
+    engine_version integer,
+    policy_version integer,
     CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
     CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
     CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),
@@ -711,7 +719,7 @@ CREATE TABLE public.sessions (
     CONSTRAINT sessions_window_source_check CHECK ((window_source = ANY (ARRAY['request'::text, 'model'::text, 'default'::text]))),
     CONSTRAINT sessions_window_tokens_check CHECK ((window_tokens > 0))
 )
-WITH (fillfactor='70');
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.sessions FORCE ROW LEVEL SECURITY;
 

@@ -151,12 +151,15 @@ func isAddress(addr string) bool {
 	return err == nil
 }
 
+const day = 24 * time.Hour
+
 // Worker is the job process.
 type Worker struct {
 	Compactions   int           `env:"VARVE_COMPACTIONS" default:"4" help:"Compactions that one process runs at once."`
 	JobTimeout    time.Duration `env:"VARVE_JOB_TIMEOUT" default:"2m" help:"How long one attempt may take."`
 	SweepInterval time.Duration `env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for lost jobs."`
 	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
+	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long ended runs are kept; 0: for ever."`
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
 	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`
@@ -169,6 +172,7 @@ func (w Worker) Validate() error {
 	return errors.Join(
 		check(inRange, "--compactions (VARVE_COMPACTIONS)", w.Compactions, "1 to 1000"),
 		check(w.JobTimeout >= time.Second, "--job-timeout (VARVE_JOB_TIMEOUT)", w.JobTimeout, "at least 1s"),
+		check(w.KeepRuns == 0 || w.KeepRuns >= day, "--keep-runs (VARVE_KEEP_RUNS)", w.KeepRuns, "0 or at least 24h"),
 		check(w.VerifyRound == 0 || w.VerifyRound >= time.Hour,
 			"--verify-round (VARVE_VERIFY_ROUND)", w.VerifyRound, "0 or at least 1h"),
 		check(w.SweepInterval >= time.Second,

@@ -56,10 +56,28 @@ func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int
 
 var lineageSQL = statement("lineage")
 
+// prunedCheckpoint takes out of checkpoints what only serves to read them: the rendition, and what is as long as the
+// log that it covers. In the place of the units and the open calls it puts how many there were.
+const prunedCheckpoint = `body = NULL, state = NULL, validator_state = NULL, open_calls = '{}',
+		       units = CASE jsonb_typeof(units)
+		               WHEN 'array' THEN jsonb_build_object('units', jsonb_array_length(units),
+		                                                    'open_calls', cardinality(open_calls))
+		               ELSE units END`
+
+// How many units and open calls checkpoint c has, or had before it was pruned.
+const (
+	unitsSQL = `CASE jsonb_typeof(c.units)
+		       WHEN 'array' THEN jsonb_array_length(c.units)
+		       WHEN 'object' THEN coalesce((c.units ->> 'units')::int, 0)
+		       ELSE 0 END`
+	openCallsSQL = `CASE jsonb_typeof(c.units)
+		       WHEN 'object' THEN coalesce((c.units ->> 'open_calls')::int, 0)
+		       ELSE cardinality(c.open_calls) END`
+)
+
 func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l session.Lineage, err error) {
 	l, err = rowIn(ctx, tx, pgx.RowToStructByNameLax[session.Lineage], `
-		SELECT c.policy, CASE WHEN jsonb_typeof(c.units) = 'array' THEN jsonb_array_length(c.units) ELSE 0 END AS units,
-		       cardinality(c.open_calls) AS open_calls,
+		SELECT c.policy, `+unitsSQL+` AS units, `+openCallsSQL+` AS open_calls,
 		       `+recordColumns+`
 		  FROM sessions s
 		  JOIN checkpoints c ON c.tenant_id = $1 AND c.session_key = s.key
@@ -125,7 +143,7 @@ func copyCheckpoint(
 	}
 	return made, exec(ctx, tx, `
 		UPDATE checkpoints
-		   SET body = NULL, state = NULL
+		   SET `+prunedCheckpoint+`
 		 WHERE tenant_id = $1 AND session_key = $2 AND n <= $3 AND body IS NOT NULL`,
 		row.Tenant, row.Key.Key, made.N-KeptCheckpoints)
 }
@@ -173,7 +191,7 @@ func rollBack(
 	ctx context.Context, tx pgx.Tx, row lockedSession, made session.CheckpointRecord, reason string,
 ) (tokens int64, err error) {
 	err = tx.QueryRow(ctx, newestSQL,
-		row.Tenant, row.Key.Key, made.N, made.Through, made.BodyBytes, made.Tokens).Scan(&tokens)
+		row.Tenant, row.Key.Key, made.N, made.Through, made.BodyBytes, made.Tokens, 0).Scan(&tokens)
 	if err != nil {
 		return 0, err
 	}

@@ -143,10 +143,10 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		  FROM unnest($4::text[]) ref`, tenant, key, o.Base+1, c.Refs)
 	batch.Queue(`
 		UPDATE checkpoints
-		   SET body = NULL, state = NULL
+		   SET `+prunedCheckpoint+`
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND restored_from IS NULL`,
 		tenant, key, o.Base+1-KeptCheckpoints)
-	batch.Queue(newestSQL, tenant, key, o.Base+1, c.Through, c.Size, c.Tokens)
+	batch.Queue(newestSQL, tenant, key, o.Base+1, c.Through, c.Size, c.Tokens, o.Under.Policy.Tenant)
 	batch.Queue(shrunkSQL, tenant, key, row.contextTokens)
 	return tx.SendBatch(ctx, batch).Close()
 }

@@ -123,7 +123,12 @@ func recordPolicy(
 		  FROM policy_versions
 		 WHERE tenant_id = $1 AND session_key = $2
 		RETURNING version`, key.Tenant, key.Key, last, below, patch, document, by[:]).Scan(&version)
-	return version, err
+	if err != nil || version <= keptPolicyVersions {
+		return version, err
+	}
+	return version, exec(ctx, tx, `
+		DELETE FROM policy_versions
+		 WHERE tenant_id = $1 AND session_key = $2 AND version <= $3`, key.Tenant, key.Key, version-keptPolicyVersions)
 }
 
 // putPolicy stores a policy, whose session version never changes. What every append compares with is stored in columns

@@ -80,14 +80,16 @@ type Store struct {
 	cap    IngestCap
 	asked  *lru.Cache[checkpointID, struct{}] // damaged checkpoints that a compaction was asked for
 
-	results persist.Stores
+	results   persist.Stores
+	retention Retention
 }
 
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps
 // nothing.
 func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	asked, _ := lru.New[checkpointID, struct{}](rememberedDamages) // its only error is a size of 0
-	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies), asked: asked}
+	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies), asked: asked,
+		retention: DefaultRetention}
 }
 
 // Pool returns the pool that the store uses.

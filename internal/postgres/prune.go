@@ -2,11 +2,21 @@ package postgres
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
+
+// Retention is how long what a tenant's sessions do not need is kept.
+type Retention struct {
+	Runs time.Duration // after their end; 0 for ever
+}
+
+// DefaultRetention is the retention of a store that no other was set for.
+var DefaultRetention = Retention{Runs: 90 * 24 * time.Hour}
 
 // IdempotencyRetention is how long an Idempotency-Key is kept.
 const IdempotencyRetention = 7 * 24 * time.Hour
@@ -15,46 +25,133 @@ const (
 	recompactionRetention = 30 * 24 * time.Hour // after its end
 	replayRetention       = 30 * 24 * time.Hour // after its end
 	importRetention       = 30 * 24 * time.Hour // after its last line
+
+	// keptPolicyVersions is how many versions of a layer of policies are kept: older ones go when a new one is written.
+	keptPolicyVersions = 1000
 )
 
-// Prune deletes a tenant's Idempotency-Keys, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote.
+// The bounds of one call of Prune: transactions, and what each deletes of a table. A recompaction, replay or import has
+// its parts, which are deleted before it.
+const (
+	pruneRounds = 10
+	pruneBatch  = 1000
+	pruneWholes = 100
+)
+
+// KeepFor sets how long the store keeps what is pruned.
+func (s *Store) KeepFor(r Retention) { s.retention = r }
+
+// Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
+// sessions that the imports wrote. It deletes a bounded number in a transaction, in a bounded number of them: what is
+// left goes next time. What it looks for is at the beginning of an index.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		batch := &pgx.Batch{}
-		batch.Queue(`
-			DELETE FROM idempotency
-			 WHERE tenant_id = $1 AND created_at < now() - $2::interval`, tenant, IdempotencyRetention)
-		batch.Queue(`
-			DELETE FROM recompaction_sessions l
-			 USING recompactions r
-			 WHERE r.tenant_id = $1 AND r.finished_at < now() - $2::interval
-			   AND l.tenant_id = $1 AND l.recompaction_id = r.id`, tenant, recompactionRetention)
-		batch.Queue(`
-			DELETE FROM recompactions
-			 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, tenant, recompactionRetention)
-		pruneReplays(batch, tenant)
-		batch.Queue(`
-			DELETE FROM import_lines l
-			 USING imports i
-			 WHERE i.tenant_id = $1 AND i.updated_at < now() - $2::interval
-			   AND l.tenant_id = $1 AND l.import_id = i.id`, tenant, importRetention)
-		batch.Queue(`
-			DELETE FROM imports
-			 WHERE tenant_id = $1 AND updated_at < now() - $2::interval`, tenant, importRetention)
-		return tx.SendBatch(ctx, batch).Close()
-	})
+	for range pruneRounds {
+		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
+			return s.prune(ctx, tx, tenant)
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
-func pruneReplays(batch *pgx.Batch, tenant uuid.UUID) {
-	for _, table := range []string{"replay_outcomes", "replay_sessions"} {
-		batch.Queue(`
-			DELETE FROM `+table+` l
-			 USING replays r
-			 WHERE r.tenant_id = $1 AND r.finished_at < now() - $2::interval
-			   AND l.tenant_id = $1 AND l.replay_id = r.id`, tenant, replayRetention)
+// prune deletes the next rows of each table, and reports whether there may be more.
+func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bool, err error) {
+	batch := &pgx.Batch{}
+	queue := func(p pruning, args ...any) {
+		batch.Queue(p.sql, append([]any{tenant}, args...)...).Exec(func(deleted pgconn.CommandTag) error {
+			more = more || deleted.RowsAffected() == p.most
+			return nil
+		})
 	}
-	batch.Queue(`
-		DELETE FROM replays
-		 WHERE tenant_id = $1 AND finished_at < now() - $2::interval`, tenant, replayRetention)
+	queue(pruneIdempotency, IdempotencyRetention)
+	if kept := s.retention.Runs; kept > 0 {
+		queue(pruneRuns, kept, firstIDOf(time.Now().Add(-kept)))
+	}
+	for _, p := range pruneRecompactions {
+		queue(p, recompactionRetention)
+	}
+	for _, p := range pruneReplays {
+		queue(p, replayRetention)
+	}
+	for _, p := range pruneImports {
+		queue(p, importRetention)
+	}
+	err = tx.SendBatch(ctx, batch).Close()
+	return more, err
+}
+
+// firstIDOf returns the smallest id that a row can have which was made at a time or later: ids begin with the time.
+func firstIDOf(at time.Time) (id uuid.UUID) {
+	for i, ms := 5, at.UnixMilli(); i >= 0; i-- {
+		id[i] = byte(ms)
+		ms >>= 8
+	}
+	return id
+}
+
+// pruning is a statement that deletes the next rows of a table, and how many at most.
+type pruning struct {
+	sql  string
+	most int64
+}
+
+func pruneRows(table, expired string, most int64) pruning {
+	return pruning{most: most, sql: `
+	DELETE FROM ` + table + `
+	 WHERE tenant_id = $1 AND ctid = ANY (ARRAY(` + expired + `
+	        LIMIT ` + strconv.FormatInt(most, 10) + `))`}
+}
+
+var pruneIdempotency = pruneRows("idempotency", `
+	       SELECT ctid
+	         FROM idempotency
+	        WHERE tenant_id = $1 AND created_at < now() - $2::interval
+	        ORDER BY created_at`, pruneBatch)
+
+// Runs by their ids, which begin with the time when they were asked for.
+var pruneRuns = pruneRows("runs", `
+	       SELECT ctid
+	         FROM runs
+	        WHERE tenant_id = $1 AND id < $3 AND finished_at < now() - $2::interval
+	        ORDER BY id`, pruneBatch)
+
+var (
+	pruneRecompactions = pruneWholesOf("recompactions", "finished_at", "recompaction_id", "recompaction_sessions")
+	pruneReplays       = pruneWholesOf("replays", "finished_at", "replay_id", "replay_outcomes", "replay_sessions")
+	pruneImports       = pruneWholesOf("imports", "updated_at", "import_id", "import_lines")
+)
+
+// pruneWholesOf returns the statements that delete the rows of a table which have not changed since their time ended,
+// and before them the rows of other tables that name them. What was changed long ago was created long ago: the index on
+// the time of creation finds it. The parts of each are looked for in order, and not joined: a join would read all parts
+// that there are.
+func pruneWholesOf(table, changed, id string, parts ...string) (list []pruning) {
+	oldest := `
+	         FROM (SELECT r.ctid, r.id
+	                 FROM ` + table + ` r
+	                WHERE r.tenant_id = $1 AND r.created_at < now() - $2::interval
+	                  AND r.` + changed + ` < now() - $2::interval
+	                ORDER BY r.created_at, r.id
+	                LIMIT ` + strconv.Itoa(pruneWholes) + `) r`
+	whole := `true`
+	for _, part := range parts {
+		of := `
+	                FROM ` + part + ` l
+	               WHERE l.tenant_id = $1 AND l.` + id + ` >= r.id AND l.` + id + ` <= r.id
+	               ORDER BY l.` + id
+		list = append(list, pruneRows(part, `
+	       SELECT p.ctid`+oldest+`
+	        CROSS JOIN LATERAL (
+	              SELECT l.ctid`+of+`
+	              OFFSET 0) p`, pruneBatch))
+		whole += `
+	          AND (SELECT count(*)
+	                 FROM (SELECT` + of + `
+	                        LIMIT 1) l) = 0`
+	}
+	return append(list, pruneRows(table, `
+	       SELECT r.ctid`+oldest+`
+	        WHERE `+whole, pruneWholes))
 }

@@ -67,7 +67,7 @@ func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq i
 func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made session.CheckpointRecord, err error) {
 	err = exec(ctx, tx, `
 		UPDATE checkpoints
-		   SET body = NULL, state = NULL
+		   SET `+prunedCheckpoint+`
 		 WHERE tenant_id = $1 AND session_key = $2 AND through_seq >= $3 AND body IS NOT NULL`,
 		row.Tenant, row.Key.Key, seq)
 	if err != nil {

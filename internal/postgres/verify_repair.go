@@ -137,7 +137,7 @@ func (s *Store) DropRendition(ctx context.Context, key session.Key, n int) error
 	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		return exec(ctx, tx, `
 			UPDATE checkpoints
-			   SET body = NULL, state = NULL
+			   SET `+prunedCheckpoint+`
 			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND n < $4`, key.Tenant, key.Key, n, row.checkpoint)
 	})
 }

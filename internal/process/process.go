@@ -146,6 +146,7 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 	if err := postgres.RequireWorker(ctx, store.Pool()); err != nil {
 		return err
 	}
+	store.KeepFor(postgres.Retention{Runs: settings.KeepRuns})
 	stop, err := serveMetrics(ctx, settings.MetricsAddr)
 	if err != nil {
 		return err

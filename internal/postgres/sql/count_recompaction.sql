@@ -1,16 +1,23 @@
--- The size of what a filter finds, and @sample of the sessions, evenly by age.
-WITH found AS (
-	SELECT s.key, s.id, s.last_seq, s.total_tokens, s.context_tokens,
-	       row_number() OVER (ORDER BY s.key) - 1 AS place, count(*) OVER () AS many
+-- The size of what a filter finds, and @sample of the sessions, evenly by age: they are counted first, so that the
+-- sample needs no list of all.
+WITH counted AS MATERIALIZED (
+	SELECT count(*) AS many, coalesce(sum(last_seq), 0) AS messages, coalesce(sum(total_tokens), 0) AS total_tokens,
+	       coalesce(sum(context_tokens), 0) AS context_tokens
 	  FROM sessions s
 	 WHERE s.tenant_id = @tenant
 	   AND {filter}
 ), sampled AS (
-	SELECT key, id
-	  FROM found
-	 WHERE place = 0 OR place * @sample / many > (place - 1) * @sample / many
+	SELECT f.key
+	  FROM counted c,
+	       (SELECT s.key, row_number() OVER (ORDER BY s.key) - 1 AS place
+	          FROM sessions s
+	         WHERE s.tenant_id = @tenant
+	           AND {filter}) f
+	 WHERE f.place = 0 OR f.place * @sample / c.many > (f.place - 1) * @sample / c.many
 )
-SELECT count(*), coalesce(sum(last_seq), 0), coalesce(sum(total_tokens), 0), coalesce(sum(context_tokens), 0),
-       (SELECT coalesce(array_agg(key ORDER BY key), '{}') FROM sampled),
-       (SELECT coalesce(array_agg(id ORDER BY key), '{}') FROM sampled)
-  FROM found
+SELECT many, messages, total_tokens, context_tokens,
+       (SELECT coalesce(array_agg(s.key ORDER BY s.key), '{}') FROM sampled s),
+       (SELECT coalesce(array_agg(s.id ORDER BY s.key), '{}')
+          FROM sessions s
+         WHERE s.tenant_id = @tenant AND s.key = ANY (ARRAY(SELECT key FROM sampled)))
+  FROM counted

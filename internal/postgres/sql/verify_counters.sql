@@ -3,7 +3,7 @@
 --
 --   $1 tenant  $2 session key
 WITH newest AS (
-	SELECT n, through_seq, tokens, body_size
+	SELECT n, through_seq, tokens, body_size, engine_version
 	  FROM checkpoints
 	 WHERE tenant_id = $1 AND session_key = $2
 	 ORDER BY n DESC
@@ -16,7 +16,8 @@ WITH newest AS (
 ), headed AS (
 	SELECT s.key, coalesce(c.unpinned - 1, s.last_seq) AS pinned, c.total,
 	       greatest(s.gap_seq, least(c.removed, s.last_seq)) AS gap, coalesce(n.n, 0) AS n,
-	       coalesce(n.through_seq, 0) AS through, coalesce(n.tokens, 0) AS tokens, coalesce(n.body_size, 0) AS size
+	       coalesce(n.through_seq, 0) AS through, coalesce(n.tokens, 0) AS tokens, coalesce(n.body_size, 0) AS size,
+	       n.engine_version
 	  FROM sessions s
 	 CROSS JOIN counted c
 	  LEFT JOIN newest n ON true
@@ -31,7 +32,7 @@ WITH newest AS (
 )
 UPDATE sessions s
    SET checkpoint_n = n.n, through_seq = n.through, checkpoint_size = n.size, total_tokens = n.total,
-       pinned = n.pinned, gap_seq = n.gap,
+       pinned = n.pinned, gap_seq = n.gap, engine_version = n.engine_version,
        context_tokens = n.tokens
            + (SELECT coalesce(sum(CASE WHEN m.seq <= n.separate THEN m.tokens
                                        ELSE coalesce(m.view_tokens, m.tokens) END), 0)

@@ -14,10 +14,11 @@ SELECT :tenant, md5('policy' || i)::uuid, 0.8, 0.95,
   FROM generate_series(1, :n / 10) i;
 
 INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, metadata, last_seq, context_tokens,
-                      total_tokens, checkpoint_n, through_seq, offloaded_n, created_at)
+                      total_tokens, checkpoint_n, through_seq, offloaded_n, engine_version, policy_version,
+                      created_at)
 SELECT :tenant, md5('session' || i)::uuid, 's' || i, 1, 128000,
        CASE WHEN i % 10 = 0 THEN md5('policy' || i / 10)::uuid ELSE '00000000-0000-0000-0000-000000000000' END,
-       jsonb_build_object('user', i % 500), 20, i % 5000, i % 9000, i % 3, 0, i % 3,
+       jsonb_build_object('user', i % 500), 20, i % 5000, i % 9000, i % 3, 0, i % 3, nullif(i % 3, 0), nullif(i % 3, 0),
        timestamptz '2026-01-01' + (abs(hashint4(i)) % 1000000) * interval '1 s'
   FROM generate_series(1, :n) i;
 INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id)

@@ -1,0 +1,75 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// What concerns all of a tenant's sessions reads each of them, and nothing else for it: no checkpoint, no version of a
+// policy. What is deleted is found without a look at what stays.
+func TestEveryStatementOfAnAdministratorReadsWhatItConcerns(t *testing.T) {
+	t.Parallel()
+	p := newPlanned(t, *planRows)
+	for _, target := range []int{1, 100} {
+		p.analyze(t, target)
+		p.checkCounts(t)
+	}
+	p.compare(t, "testdata/plans_admin.golden", p.prunes(t))
+}
+
+// checkCounts checks how what filters find is counted.
+func (p *planned) checkCounts(t *testing.T) {
+	t.Helper()
+	var table int
+	if err := p.Pool().QueryRow(t.Context(), `SELECT relpages FROM pg_class WHERE oid = 'sessions'::regclass`).Scan(&table); err != nil {
+		t.Fatal(err)
+	}
+	version, tokens := int64(3), int64(2500)
+	for name, filter := range map[string]session.SessionFilter{
+		"all":                  {},
+		"min_tokens":           {MinTokens: &tokens},
+		"engine_version_below": {EngineVersionBelow: &version},
+		"policy_version_below": {PolicyVersionBelow: &version},
+		"metadata":             {Metadata: []byte(`{"user": 7}`)},
+	} {
+		ran := p.plansOf(t, func(ctx context.Context) error {
+			found, err := p.CountRecompaction(ctx, largeTenant, filter, 20)
+			if err == nil && (found.Sessions == 0 || len(found.Sample) != 20) {
+				t.Errorf("%s: %+v", name, found)
+			}
+			return err
+		})
+		for i := range ran {
+			e := &ran[i]
+			if e.pages() > 3*table+200 {
+				t.Errorf("%s: %d pages of the database, the table has %d:\n%s", name, e.pages(), table, e.short())
+			}
+			e.Plan.each(func(n *planNode) {
+				if n.Relation != "" && n.Relation != "sessions" {
+					t.Errorf("%s reads %s:\n%s", name, n.Relation, e.short())
+				}
+			})
+		}
+	}
+}
+
+// prunes prunes the tenant, of which much has had its time, checks how that is found, and returns the plans.
+func (p *planned) prunes(t *testing.T) string {
+	t.Helper()
+	ran := p.plansOf(t, func(ctx context.Context) error { return p.Prune(ctx, largeTenant) })
+	var plans strings.Builder
+	seen := map[string]bool{}
+	for i := range ran {
+		checkPlan(t, "prune", &ran[i])
+		first, _, _ := strings.Cut(strings.TrimSpace(ran[i].SQL), "\n")
+		if plan := fmt.Sprintf("== %s\n%s", first, ran[i].short()); !seen[plan] {
+			seen[plan] = true
+			plans.WriteString(plan)
+		}
+	}
+	return plans.String()
+}
