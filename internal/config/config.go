@@ -159,7 +159,7 @@ type Worker struct {
 	JobTimeout    time.Duration `env:"VARVE_JOB_TIMEOUT" default:"2m" help:"How long one attempt may take."`
 	SweepInterval time.Duration `env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for lost jobs."`
 	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
-	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long ended runs are kept; 0: for ever."`
+	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long to keep runs; 0: for ever."`
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
 	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`

@@ -61,7 +61,7 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 	batch := &pgx.Batch{}
 	queue := func(p pruning, args ...any) {
 		batch.Queue(p.sql, append([]any{tenant}, args...)...).Exec(func(deleted pgconn.CommandTag) error {
-			more = more || deleted.RowsAffected() == p.most
+			more = more || deleted.RowsAffected() == p.limit
 			return nil
 		})
 	}
@@ -93,15 +93,15 @@ func firstIDOf(at time.Time) (id uuid.UUID) {
 
 // pruning is a statement that deletes the next rows of a table, and how many at most.
 type pruning struct {
-	sql  string
-	most int64
+	sql   string
+	limit int64
 }
 
-func pruneRows(table, expired string, most int64) pruning {
-	return pruning{most: most, sql: `
+func pruneRows(table, expired string, limit int64) pruning {
+	return pruning{limit: limit, sql: `
 	DELETE FROM ` + table + `
 	 WHERE tenant_id = $1 AND ctid = ANY (ARRAY(` + expired + `
-	        LIMIT ` + strconv.FormatInt(most, 10) + `))`}
+	        LIMIT ` + strconv.FormatInt(limit, 10) + `))`}
 }
 
 var pruneIdempotency = pruneRows("idempotency", `
