@@ -2,9 +2,10 @@ package resource
 
 import "strings"
 
-// Mask returns a text without secrets of well-known forms: keys with an issuer's prefix, tokens, private keys, and
-// passwords in addresses. It replaces a secret by stars, more for longer ones, and by its last four characters if it
-// has sixteen or more. Mask a text before cutting it, because half a secret is not recognised.
+// Mask returns a text without secrets of well-known forms: keys with an issuer's prefix, tokens, private keys,
+// passwords in addresses, and the values of names that secrets have. It replaces a secret by stars, more for longer
+// ones, and by its last four characters if it has sixteen or more. Mask a text before cutting it, because half a secret
+// is not recognised.
 func Mask(text string) string {
 	var out strings.Builder
 	kept := 0
@@ -91,6 +92,26 @@ func groupRules() [][]rule {
 			groups = append(groups, nil)
 		}
 		groups[*group] = append(groups[*group], r)
+	}
+	return withNames(groups)
+}
+
+// withNames adds the rule of secrets that are told by their names to every pair that begins with a separator.
+func withNames(groups [][]rule) [][]rule {
+	for _, separator := range []string{"=", ":"} {
+		named := rule{prefix: separator, body: setOfBytes(""), secret: func(text string, i, _ int) (from, to int) {
+			return namedSecret(text, i)
+		}}
+		alone := uint8(len(groups))
+		groups = append(groups, []rule{named})
+		for second := range 256 {
+			group := &groupOf[int(separator[0])<<8|second]
+			if *group == 0 {
+				*group = alone
+			} else {
+				groups[*group] = append(groups[*group], named)
+			}
+		}
 	}
 	return groups
 }

@@ -28,8 +28,18 @@ func rules() []rule {
 		{"eyJ", setOfBytes(""), 0, webToken},                                                  // JSON Web Tokens
 		{"Bearer ", setOfBytes("A-Za-z0-9._~+/=-"), 16, bearerToken},                          // Authorization headers
 		{"bearer ", setOfBytes("A-Za-z0-9._~+/=-"), 16, bearerToken},
+		{"Basic ", setOfBytes("A-Za-z0-9+/="), 8, basicSecret},
+		{"basic ", setOfBytes("A-Za-z0-9+/="), 8, basicSecret},
+		{"discord.com/api/webhooks/", setOfBytes("A-Za-z0-9/_-"), 60, discordHook},
+		{"discordapp.com/api/webhooks/", setOfBytes("A-Za-z0-9/_-"), 60, discordHook},
+		{"sshpass -p", setOfBytes(""), 0, argumentSecret},
+		{"password ", setOfBytes(""), 0, netrcSecret},
+		{"--", setOfBytes("A-Za-z0-9_-"), 3, flagSecret},
 		{"-----BEGIN ", setOfBytes("A-Z "), len("PRIVATE KEY"), privateKey},  // PEM
 		{"://", setOfBytes("A-Za-z0-9._~%!$&*+,;=:-"), len("u:p"), password}, // addresses with a password
+	}
+	for _, first := range []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"} { // of an id in base64
+		all = append(all, rule{first, setOfBytes("A-Za-z0-9_.-"), 55, discordToken})
 	}
 	for row := range rows(secretsText) {
 		atLeast, err := strconv.Atoi(row[0])

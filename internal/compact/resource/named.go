@@ -1,0 +1,359 @@
+package resource
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"math"
+	"strings"
+)
+
+//go:embed named.txt
+var namedText string
+
+// naming says how the value of a name is told from what is no secret.
+type naming uint8
+
+const (
+	harmless naming = iota
+	strictName
+	randomName
+	headerName
+	basicName
+)
+
+// ending is how the names of secrets end.
+type ending struct {
+	text string
+	kind naming
+}
+
+// namedEndings are the endings by their last letter, and userFlags the flags before user:password.
+var namedEndings, userFlags = readEndings()
+
+func readEndings() (endings [256][]ending, flags []string) {
+	kinds := map[string]naming{
+		"never": harmless, "strict": strictName, "random": randomName, "header": headerName, "basic": basicName,
+	}
+	for _, first := range []bool{true, false} { // what is never a secret is looked for first
+		for row := range rows(namedText) {
+			if (row[0] == "never") != first {
+				continue
+			}
+			if row[0] == "flag" {
+				flags = row[1:]
+				continue
+			}
+			for _, text := range row[1:] {
+				last := text[len(text)-1]
+				endings[last] = append(endings[last], ending{text, kinds[row[0]]})
+			}
+		}
+	}
+	return endings, flags
+}
+
+// How far a name and a value are looked for, so that a text full of separators does not take long.
+const (
+	maxName  = 64
+	maxValue = 512
+)
+
+// namedSecret returns the value behind the separator at i, an equals sign or a colon, if the name before it is that of
+// a secret: an assignment, a header, a flag, a member of JSON or YAML, a row of .pgpass, curl -u user:password.
+func namedSecret(text string, i int) (from, to int) {
+	if i == 0 || isComparison(text, i) {
+		return 0, 0
+	}
+	name, before := nameBefore(text, i)
+	if name == "" {
+		return 0, 0
+	}
+	kind := kindOf(name)
+	if kind == harmless && (text[i] != ':' || !isAddress(text, i)) {
+		return 0, 0
+	}
+	from, to, quoted := valueAfter(text, i)
+	value := text[from:to]
+	switch kind {
+	case strictName:
+		from, to = withoutScheme(text, from, to)
+		return secretIf(isPassword(text[from:to]) && (quoted || !isCode(text, to)), from, to)
+	case randomName:
+		from, to = withoutScheme(text, from, to)
+		return secretIf(isRandom(text[from:to]), from, to)
+	case headerName:
+		return secretIf(strings.ContainsAny(value, "0123456789"), from, lineEnd(text, from))
+	case basicName:
+		return secretIf(isUserPassword(value), from, to)
+	}
+	given := isGivenUser(name, before) || isPgpass(text, i)
+	return secretIf(given && isPassword(value) || isTelegram(name, value), from, to)
+}
+
+func secretIf(is bool, from, to int) (int, int) {
+	if !is {
+		return 0, 0
+	}
+	return from, to
+}
+
+// isAddress reports whether the colon at i is directly between a name and a value, which is no path.
+func isAddress(text string, i int) bool {
+	return nameBytes[text[i-1]] && i+1 < len(text) && nameBytes[text[i+1]]
+}
+
+func isComparison(text string, i int) bool {
+	return text[i] == '=' && (strings.IndexByte("=!<>", text[i-1]) >= 0 || i+1 < len(text) && text[i+1] == '=')
+}
+
+var nameBytes = setOfBytes("A-Za-z0-9_.-")
+
+// nameBefore returns the name before a separator, and the text before that. Quotes and blanks may be between.
+func nameBefore(text string, i int) (name, before string) {
+	end := i
+	for end > 0 && i-end < 16 && strings.IndexByte(" \t\"'`\\:]", text[end-1]) >= 0 {
+		end--
+	}
+	start := end
+	for start > 0 && end-start < maxName && nameBytes[text[start-1]] {
+		start--
+	}
+	return text[start:end], text[:start]
+}
+
+// valueAfter returns where the value behind a separator is: inside quotes, or up to the next blank or bracket.
+func valueAfter(text string, i int) (from, to int, quoted bool) {
+	from = i + 1
+	for from < len(text) && from-i <= 16 {
+		if text[from-1] == '\\' && strings.HasPrefix(text[from:], "u003e") {
+			from += len("u003e") // of =>, as JSON has it
+		} else if strings.IndexByte(" \t=>\\", text[from]) < 0 {
+			break
+		} else {
+			from++
+		}
+	}
+	stop := " \t\r\n\"'`,;)}]<>&|\\"
+	if from < len(text) && strings.IndexByte("\"'`", text[from]) >= 0 {
+		stop = "\r\n\\" + text[from:from+1]
+		from++
+		quoted = true
+	}
+	window := text[from:min(len(text), from+maxValue)]
+	if n := strings.IndexAny(window, stop); n >= 0 {
+		window = window[:n]
+	}
+	return from, from + len(window), quoted
+}
+
+// kindOf returns how the values of a name are told.
+func kindOf(name string) naming {
+	last := name[len(name)-1] | 0x20
+	if len(namedEndings[last]) == 0 {
+		return harmless // spares nearly every name the rest
+	}
+	var plain [maxName]byte
+	n := 0
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != '_' && c != '-' && c != '.' {
+			plain[n] = c
+			n++
+		}
+	}
+	if n == 0 {
+		return harmless
+	}
+	for _, e := range namedEndings[plain[n-1]] {
+		exact := e.kind != basicName && e.kind != headerName || n == len(e.text)
+		if exact && strings.HasSuffix(string(plain[:n]), e.text) {
+			return e.kind
+		}
+	}
+	return harmless
+}
+
+// withoutScheme returns the value behind the scheme of an Authorization header. The rules of Bearer and Basic know
+// theirs better.
+func withoutScheme(text string, from, to int) (int, int) {
+	switch scheme := strings.ToLower(text[from:to]); scheme {
+	case "token", "apikey", "bot":
+		next, end, _ := valueAfter(text, to)
+		return next, end
+	}
+	return from, to
+}
+
+// placeholders stand where a secret would.
+var placeholders = []string{"$", "{", "<", "%", "*", "/", "./", "http:", "https:", "env.", "os.", "process.", "xxx"}
+
+// isPassword reports whether a value is no word, no number and no placeholder.
+func isPassword(value string) bool {
+	const shortest = 6
+	if len(value) < shortest || isPlaceholder(value) {
+		return false
+	}
+	letters, others := 0, 0
+	for i := range len(value) {
+		switch c := value[i] | 0x20; {
+		case c >= 'a' && c <= 'z':
+			letters++
+		case strings.IndexByte(" _.-\r,()", value[i]) < 0:
+			others++
+		}
+	}
+	return letters > 0 && others > 0 && !strings.ContainsAny(value, " ([{")
+}
+
+func isPlaceholder(value string) bool {
+	for _, p := range placeholders {
+		if len(value) >= len(p) && strings.EqualFold(value[:len(p)], p) {
+			return true
+		}
+	}
+	return strings.Contains(value, "${") || strings.Contains(value, "...")
+}
+
+// isCode reports whether a value continues as a call or an index does.
+func isCode(text string, end int) bool {
+	return end < len(text) && strings.IndexByte("([", text[end]) >= 0
+}
+
+// isRandom reports whether a value looks random: letters and digits of which few repeat.
+func isRandom(value string) bool {
+	const (
+		shortest = 16
+		entropy  = 3 // bits a character
+	)
+	value = strings.TrimRight(value, "=")
+	if len(value) < shortest || isPlaceholder(value) || strings.ContainsAny(value, " ([{") {
+		return false
+	}
+	var seen [256]int
+	letters, digits := 0, 0
+	for i := range len(value) {
+		seen[value[i]]++
+		switch c := value[i] | 0x20; {
+		case c >= 'a' && c <= 'z':
+			letters++
+		case value[i] >= '0' && value[i] <= '9':
+			digits++
+		}
+	}
+	return letters > 0 && digits > 1 && entropyOf(&seen, len(value)) >= entropy
+}
+
+// entropyOf returns the Shannon entropy of a text by how often each byte is in it, in bits.
+func entropyOf(seen *[256]int, size int) (bits float64) {
+	for _, n := range seen {
+		if n > 0 {
+			share := float64(n) / float64(size)
+			bits -= share * math.Log2(share)
+		}
+	}
+	return bits
+}
+
+// isUserPassword reports whether a value is user:password in base64.
+func isUserPassword(value string) bool {
+	decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(value, "="))
+	if err != nil || len(decoded) < len("u:pw") {
+		return false
+	}
+	for _, c := range decoded {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return strings.Contains(string(decoded), ":")
+}
+
+// isGivenUser reports whether a name is a user's on a command line, behind -u or --user.
+func isGivenUser(name, before string) bool {
+	before = strings.TrimRight(before, " '\"=")
+	for _, flag := range userFlags {
+		if strings.HasSuffix(before, flag) && (len(before) == len(flag) || before[len(before)-len(flag)-1] == ' ') {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "-u") && strings.HasSuffix(before, " ")
+}
+
+// isPgpass reports whether the colon at i is the last of host:port:database:user:password.
+func isPgpass(text string, i int) bool {
+	line := text[max(0, i-2*maxName):i]
+	if n := strings.LastIndexAny(line, " \t\r\n\"'"); n >= 0 {
+		line = line[n+1:]
+	}
+	if strings.Count(line, ":") != 3 {
+		return false
+	}
+	host, rest, _ := strings.Cut(line, ":")
+	port, _, _ := strings.Cut(rest, ":")
+	isPort := len(port) >= 4 && strings.Trim(port, "0123456789") == ""
+	return host != "" && !strings.ContainsAny(line, "/\\") && (port == "*" || isPort)
+}
+
+// isTelegram reports whether a number and what is behind its colon are the token of a bot.
+func isTelegram(name, value string) bool {
+	const secret = 35
+	name = strings.TrimPrefix(name, "bot")
+	return len(name) >= 8 && strings.Trim(name, "0123456789") == "" && strings.HasPrefix(value, "AA") &&
+		len(value) >= secret && strings.Trim(value[:secret], "-_") != "" && !strings.ContainsAny(value[:secret], " /.:")
+}
+
+// flagSecret hides the value behind a flag that is named like a secret: --password value.
+func flagSecret(text string, i, end int) (from, to int) {
+	if end == len(text) || text[end] != ' ' {
+		return 0, 0
+	}
+	kind := kindOf(text[i:end])
+	from, to, _ = valueAfter(text, end)
+	value := text[from:to]
+	return secretIf(kind == strictName && isPassword(value) || kind == randomName && isRandom(value), from, to)
+}
+
+// argumentSecret hides what follows the prefix up to the next blank, or in quotes.
+func argumentSecret(text string, _, end int) (from, to int) {
+	from, to, _ = valueAfter(text, end-1)
+	return secretIf(to-from >= 4 && !isPlaceholder(text[from:to]), from, to)
+}
+
+// netrcSecret hides the password of a row of .netrc.
+func netrcSecret(text string, i, end int) (from, to int) {
+	if !strings.Contains(text[max(0, i-2*maxName):i], "login ") {
+		return 0, 0
+	}
+	return argumentSecret(text, i, end)
+}
+
+// basicSecret hides user:password in base64 behind Basic.
+func basicSecret(text string, i, end int) (from, to int) {
+	from = i + len("Basic ")
+	return secretIf(isUserPassword(text[from:end]), from, end)
+}
+
+// discordHook hides what follows the number of a webhook.
+func discordHook(text string, i, end int) (from, to int) {
+	from = strings.LastIndexByte(text[i:end], '/') + i + 1
+	return secretIf(end-from >= 30, from, end)
+}
+
+// discordToken hides a bot's token: an id, a time and a digest in base64 with points between.
+func discordToken(text string, i, end int) (from, to int) {
+	parts := strings.Split(text[i:end], ".")
+	is := len(parts) == 3 && len(parts[0]) >= 24 && len(parts[0]) <= 28 && len(parts[1]) == 6 && len(parts[2]) >= 27
+	return secretIf(is, i, end)
+}
+
+// lineEnd returns where the line or the quoted text ends that begins at from.
+func lineEnd(text string, from int) int {
+	window := text[from:min(len(text), from+maxValue)]
+	if n := strings.IndexAny(window, "\r\n\"'\\"); n >= 0 {
+		return from + n
+	}
+	return from + len(window)
+}
