@@ -10,9 +10,9 @@ REVOKE UPDATE ON messages, policy_versions FROM varve_app;
 GRANT UPDATE (removed_at, removed_seq, body, view_body, digest, calls, answers, shape, bytes) ON messages TO varve_app;
 
 -- The API inserts its tenant's jobs and lets them start at once. Row-level security hides those of others.
-REVOKE ALL ON river_leader, river_queue, river_notification FROM varve_app;
+REVOKE ALL ON river_leader, river_queue, river_notification, workers FROM varve_app;
 REVOKE DELETE ON river_job FROM varve_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notification, river_job TO varve_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notification, river_job, workers TO varve_worker;
 
 -- The operator makes tenants and keys. varve verify --repair writes again what is extracted from messages.
 GRANT INSERT, UPDATE ON tenants, api_keys TO varve_admin;

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -38,7 +39,12 @@ func TestWhoWaitsHoldsNoConnection(t *testing.T) {
 	if len(answers) > 0 {
 		t.Fatalf("%d did not wait", len(answers))
 	}
-	if err := w.store.FailRun(t.Context(), session.Key{Tenant: w.tenant, Key: found.Key}, asked.ID, "a test ends it", true); err != nil {
+	attempt := postgres.Attempt{Key: session.Key{Tenant: w.tenant, Key: found.Key}, Run: asked.ID, Number: 1}
+	if err := w.admin.Pool().QueryRow(t.Context(), `UPDATE river_job SET state = 'running', attempt = 1 WHERE kind = 'compact' RETURNING id`).Scan(&attempt.Job); err != nil {
+		t.Fatal(err)
+	}
+	failure := postgres.Failure{Class: session.FailureOwn, Reason: "a test ends it", Final: true}
+	if _, err := w.store.FailRun(t.Context(), attempt, failure); err != nil {
 		t.Fatal(err)
 	}
 	waiters.Wait()

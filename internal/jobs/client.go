@@ -6,6 +6,8 @@
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
+//   - lease.go, takeover.go: show that this worker lives, and take over the jobs of those that died
+//   - failure.go: whose fault a failure is, and what follows
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
@@ -17,7 +19,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -39,7 +40,8 @@ type Config struct {
 
 	Compactions int           // at once in this process; 4
 	Window      int64         // bytes of a log that a compaction takes in at a time; compactor.DefaultWindow
-	JobTimeout  time.Duration // of one attempt; 2 minutes. A dead worker's job is taken over after twice that.
+	JobTimeout  time.Duration // of one attempt; 2 minutes
+	Beat        time.Duration // how often the worker shows that it lives; after four the others take its jobs; 1 second
 	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
 	SweepEvery  time.Duration // 30 seconds
 	KeepWhole   bool          // packs no more messages
@@ -63,6 +65,7 @@ func (c Config) withDefaults() Config {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Compactions = cmp.Or(c.Compactions, 4)
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
+	c.Beat = cmp.Or(c.Beat, time.Second)
 	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
 	c.VerifyRound = cmp.Or(c.VerifyRound, 4*24*time.Hour)
@@ -87,13 +90,44 @@ const (
 	pollInterval = 250 * time.Millisecond
 )
 
-// NewClient returns a River client that works all jobs. The caller must start and stop it.
-func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error) {
+// NewClient returns a client that works all jobs. The caller must start and stop it.
+func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	config = config.withDefaults()
+	away := &outage{log: config.Log}
+	lease := newLease(config, pool, away)
+	recompactions := max(1, config.Compactions/2)
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		ID:                   lease.id,
+		Middleware:           []rivertype.Middleware{lease},
+		Logger:               riverLog(config.Log, away),
+		Workers:              workersOf(config, lease, newRoom(config.Compactions+recompactions)),
+		FetchCooldown:        fetchCooldown,
+		FetchPollInterval:    pollInterval,
+		JobTimeout:           config.JobTimeout,
+		RetryPolicy:          retryPolicy{},
+		RescueStuckJobsAfter: 2 * config.JobTimeout,
+		SoftStopTimeout:      config.SoftStop,
+		ReindexerSchedule:    river.NeverSchedule(), // it needs the tables' owner, which this process is not
+		Queues: map[string]river.QueueConfig{
+			queue.Compaction:   {MaxWorkers: config.Compactions},
+			queue.Recompaction: {MaxWorkers: recompactions},
+			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
+			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
+			queue.Maintenance:  {MaxWorkers: 1},
+			queue.Verification: {MaxWorkers: 1},
+			queue.Collection:   {MaxWorkers: 1},
+		},
+		PeriodicJobs: periodic(config),
+	})
+	return &Client{Client: client, lease: lease, ended: make(chan struct{})}, err
+}
+
+// workersOf returns what does each kind of job.
+func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	workers := river.NewWorkers()
 	compactor := config.compactor()
-	river.AddWorker(workers, &compactWorker{Compactor: compactor})
-	river.AddWorker(workers, &recompactWorker{Compactor: compactor})
+	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, room: room})
+	river.AddWorker(workers, &recompactWorker{Compactor: compactor, lease: lease, room: room})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	river.AddWorker(workers, &replayWorker{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
@@ -110,27 +144,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*river.Client[pgx.Tx], error)
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
 	}})
 	river.AddWorker(workers, &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
-	return river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Logger:               riverLog(config.Log),
-		Workers:              workers,
-		FetchCooldown:        fetchCooldown,
-		FetchPollInterval:    pollInterval,
-		JobTimeout:           config.JobTimeout,
-		RetryPolicy:          retryPolicy{},
-		RescueStuckJobsAfter: 2 * config.JobTimeout,
-		SoftStopTimeout:      config.SoftStop,
-		ReindexerSchedule:    river.NeverSchedule(), // it needs the tables' owner, which this process is not
-		Queues: map[string]river.QueueConfig{
-			queue.Compaction:   {MaxWorkers: config.Compactions},
-			queue.Recompaction: {MaxWorkers: max(1, config.Compactions/2)},
-			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
-			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
-			queue.Maintenance:  {MaxWorkers: 1},
-			queue.Verification: {MaxWorkers: 1},
-			queue.Collection:   {MaxWorkers: 1},
-		},
-		PeriodicJobs: periodic(config),
-	})
+	return workers
 }
 
 // periodic returns the jobs that come again and again. A verification that is off is not among them.
@@ -150,9 +164,8 @@ func periodic(config Config) []*river.PeriodicJob {
 	return jobs
 }
 
-// retryWaits are the times from a failed attempt to the next. The first ones are short: most failures come from a
-// database or a machine that is busy for a moment, and a session is over its trigger meanwhile. A compaction's eight
-// attempts take 2.3 hours. (River's own policy waits for the fourth power of the attempt, in seconds.)
+// retryWaits are the times from a failed attempt to the next of jobs that are no compactions, for which see
+// postgres.FailRun. (River's own policy waits for the fourth power of the attempt, in seconds.)
 var retryWaits = []time.Duration{
 	time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second, 2 * time.Minute, 15 * time.Minute, 2 * time.Hour,
 }

@@ -18,6 +18,8 @@ import (
 type compactWorker struct {
 	river.WorkerDefaults[queue.CompactArgs]
 	*compactor.Compactor
+	lease *lease
+	room  *room
 }
 
 // recordTimeout bounds how long a failed attempt may take to record its failure.
@@ -27,34 +29,47 @@ const recordTimeout = 10 * time.Second
 // and a failure is recorded where the session's owner sees it.
 func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactArgs]) error {
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
-	var wait time.Duration
-	err := recovered(func() (err error) {
-		wait, err = w.Compact(ctx, key, job.Args.Run, job.ID)
-		return err
-	})
+	began := time.Now()
+	wait, err := w.attempt(ctx, key, job)
 	switch {
 	case err == nil && wait > 0:
 		return river.JobSnooze(wait)
 	case err == nil, errors.Is(err, session.ErrNotFound):
 		return nil // an erased session needs no compaction
+	case errors.Is(err, errNoRoom):
+		return river.JobSnooze(someSeconds())
 	case errors.Is(err, session.ErrStale), errors.Is(err, session.ErrEnded):
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
-		return w.Store.MarkSuperseded(ctx, key, run, job.ID)
+		if err = w.Store.MarkSuperseded(ctx, key, run, job.ID); err == nil || errors.Is(err, session.ErrNotFound) {
+			return nil
+		}
 	}
-	compactor.CountFailure()
-	damaged := errors.Is(err, session.ErrDamaged) // which no repetition mends
-	postgres.CountDamage(err)
-	// The time may be up, or the process may be stopping: the failure is recorded all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	failErr := w.Store.FailRun(ctx, key, job.Args.Run, err.Error(), damaged || job.Attempt >= job.MaxAttempts)
-	if errors.Is(failErr, session.ErrNotFound) {
-		failErr = nil
+	a := postgres.Attempt{Key: key, Run: job.Args.Run, Job: job.ID, Number: job.Attempt}
+	return w.fail(ctx, a, err, began)
+}
+
+// errNoRoom reports that other jobs of the process were under way for as long as the job had time.
+var errNoRoom = errors.New("the process had no room for the job")
+
+// attempt compacts the session as carefully as its failures demand. A run is not begun before it has its place in the
+// process: if the process dies meanwhile, that is not its fault.
+func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river.Job[queue.CompactArgs]) (
+	wait time.Duration, err error,
+) {
+	care, err := w.Store.CareOf(ctx, key, job.Args.Run)
+	if err != nil || care.Wait > 0 {
+		return care.Wait, err
 	}
-	if damaged && failErr == nil {
-		return river.JobCancel(err)
+	leave, err := w.room.enter(ctx, care.Alone)
+	if err != nil {
+		return 0, errNoRoom
 	}
-	return errors.Join(err, failErr)
+	defer leave()
+	err = recovered(func() (err error) {
+		wait, err = w.Compact(ctx, key, job.Args.Run, job.ID)
+		return err
+	})
+	return wait, err
 }
 
 // recovered calls do and returns a panic as an error, so that it is recorded like one.

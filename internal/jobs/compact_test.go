@@ -238,13 +238,13 @@ func TestAPanicIsRecordedWhereTheSessionsOwnerSeesIt(t *testing.T) {
 			panic("a bug")
 		}
 	}})
-	failed, cancel := client.Subscribe(river.EventKindJobFailed)
+	failed, cancel := client.Subscribe(river.EventKindJobSnoozed)
 	defer cancel()
 	close(subscribed)
 	await(w, failed)
-	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 1})
-	if err != nil || runs[0].Error == nil || !strings.Contains(*runs[0].Error, "a bug") {
-		t.Errorf("runs %+v, %v", runs, err)
+	found, err := w.store.Failing(t.Context(), at)
+	if err != nil || found.Failures == 0 || !strings.Contains(found.Error, "a bug") {
+		t.Errorf("%+v, %v", found, err)
 	}
 	w.check(at, filled())
 }

@@ -3,9 +3,11 @@ package jobs_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 const (
@@ -33,7 +36,7 @@ func victim(dsn, step string) int {
 		return 1
 	}
 	client, err := jobs.NewClient(pool, jobs.Config{
-		Store: postgres.New(pool, inserts, nil),
+		Store: postgres.New(pool, inserts, nil), Beat: beat,
 		Trace: func(reached string) {
 			if reached == step {
 				fmt.Println("reached")
@@ -90,8 +93,7 @@ func TestAWorkerKilledBetweenAnyTwoStepsLeavesNothingHalfDone(t *testing.T) {
 			if committed := step == "committed"; committed != (after.Checkpoint == 1) {
 				t.Fatalf("killed after %s: checkpoint %d", step, after.Checkpoint)
 			}
-			w.rescue()
-			w.work(jobs.Config{})
+			w.work(jobs.Config{Beat: beat})
 			w.settle()
 			found := w.check(at, filled())
 			if found.Checkpoint != 1 || found.ContextTokens >= 8000 {
@@ -101,27 +103,61 @@ func TestAWorkerKilledBetweenAnyTwoStepsLeavesNothingHalfDone(t *testing.T) {
 	}
 }
 
-// rescue does at once what River does when twice the job's timeout is over.
-func (w *world) rescue() {
-	w.Helper()
-	_, err := w.store.Pool().Exec(w.Context(), `UPDATE river_job SET state = 'available' WHERE state = 'running' AND kind IN ('compact', 'offload')`)
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
 func TestADeadWorkersJobIsTakenOver(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for River to find out that the worker is dead: about 45 seconds")
-	}
 	w := newWorld(t)
 	at := w.session("s")
 	w.fill(at)
 	w.kill("persisted")
-	w.work(jobs.Config{JobTimeout: 10 * time.Second})
+	w.work(jobs.Config{Beat: beat}) // River itself would take 4 minutes
 	w.settle()
 	if found := w.check(at, filled()); found.Checkpoint != 1 {
 		t.Errorf("checkpoint %d", found.Checkpoint)
+	}
+	if found, err := w.store.Failing(t.Context(), at); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("after it was compacted: %+v, %v", found, err)
+	}
+}
+
+func TestASessionThatKillsItsWorkersIsQuarantinedAndItsReadsGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at, other := w.session("poison"), w.session("other")
+	w.fill(at)
+	for range session.MaxDeaths { // each takes over from the one before
+		w.kill("planned")
+	}
+	w.work(jobs.Config{Beat: beat, SweepEvery: time.Second})
+	w.untilSQL("it is quarantined", `SELECT EXISTS (SELECT FROM river_job WHERE tags = '{quarantined}')`)
+	found, err := w.store.Failing(t.Context(), at)
+	if err != nil || found.QuarantinedAt == nil || found.Deaths != session.MaxDeaths {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 10})
+	if err != nil || len(runs) != 2 || runs[1].State != session.RunFailed || !strings.Contains(*runs[1].Error, "the worker died") {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	w.fill(other)
+	w.untilSQL("the other session is compacted", `SELECT count(*) = 1 FROM river_job WHERE kind = 'compact' AND finalized_at IS NULL`)
+	if bodies := w.view(at); len(bodies) != len(filled()) {
+		t.Errorf("the view has %d messages", len(bodies))
+	}
+	if found := w.check(other, filled()); found.Checkpoint == 0 {
+		t.Error("the other session was not compacted")
+	}
+}
+
+// beat is how often the workers of tests show that they live.
+const beat = 200 * time.Millisecond
+
+// untilSQL waits until a condition in SQL holds.
+func (w *world) untilSQL(what, sql string) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	for holds := false; !holds; <-time.After(20 * time.Millisecond) {
+		if err := w.store.Pool().QueryRow(ctx, sql).Scan(&holds); err != nil {
+			w.Fatalf("waiting until %s: %v", what, err)
+		}
 	}
 }

@@ -189,9 +189,8 @@ func TestAWorkerKilledInAnIdleSessionLosesNothing(t *testing.T) {
 			if committed := step == "committed"; committed != (after.Checkpoint == 1) {
 				t.Fatalf("killed after %s: checkpoint %d", step, after.Checkpoint)
 			}
-			w.rescue()
 			w.lastUsed(at, 302)
-			w.work(jobs.Config{})
+			w.work(jobs.Config{Beat: beat})
 			w.settle()
 			runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 10})
 			if err != nil || len(runs) != 1 || runs[0].State != session.RunDone || runs[0].Cause != "idle" {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/policy"
@@ -134,7 +133,7 @@ func (w *world) fill(at session.Address) {
 }
 
 // work starts a worker; stop it with the function that it returns, or let the test's end do it.
-func (w *world) work(config jobs.Config) (*river.Client[pgx.Tx], func()) {
+func (w *world) work(config jobs.Config) (*jobs.Client, func()) {
 	w.Helper()
 	store := openStore(w.T, w.dsn)
 	config.Store = store

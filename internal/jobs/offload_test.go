@@ -368,8 +368,7 @@ func TestAPackerKilledBetweenAnyTwoStepsLosesNothing(t *testing.T) {
 			if committed := step == "pack_committed"; committed != (w.count("message_packs") > 0) {
 				t.Fatalf("killed after %s: %d packs", step, w.count("message_packs"))
 			}
-			w.rescue()
-			w.work(jobs.Config{})
+			w.work(jobs.Config{Beat: beat})
 			if packs, packed, _ := w.offloaded(); packs == 0 || packed == 0 {
 				t.Errorf("%d packs with %d messages", packs, packed)
 			}

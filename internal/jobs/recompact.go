@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/riverqueue/river"
 
@@ -18,6 +19,8 @@ const stalePlans = 5
 type recompactWorker struct {
 	river.WorkerDefaults[queue.RecompactArgs]
 	*compactor.Compactor
+	lease *lease
+	room  *room
 }
 
 // Work compacts one session of a recompaction from its log. Whatever the outcome, the recompaction continues: a session
@@ -26,9 +29,15 @@ func (w *recompactWorker) Work(ctx context.Context, job *river.Job[queue.Recompa
 	of := postgres.RecompactionJob{
 		Key: session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}, Recompaction: job.Args.Recompaction,
 	}
-	err := recovered(func() error { return w.attempt(ctx, of, job.ID) })
-	if err == nil || ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return err // done, or the process is stopping: then River hands the job to another
+	began := time.Now()
+	leave, err := w.room.enter(ctx, false)
+	if err != nil {
+		return river.JobSnooze(someSeconds())
+	}
+	defer leave()
+	err = recovered(func() error { return w.attempt(ctx, of, job.ID) })
+	if err == nil || w.lease.classOf(ctx, err, began) == session.FailureInfrastructure {
+		return err // done, or the job is tried again: not the session failed
 	}
 	if !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrEnded) {
 		w.Log.ErrorContext(ctx, "recompaction of a session", "tenant", of.Tenant, "recompaction", of.Recompaction,

@@ -144,7 +144,7 @@ func (s *Store) askForCompaction(
 		}
 		return session.CompactionNone, err
 	}
-	runNow := reached == due.Hard && row.mayWait() || row.rule.IdleAsked
+	runNow := reached == due.Hard || row.rule.IdleAsked
 	job, inserted, err := s.enqueue(ctx, tx, row.Key, cause, row.waitsUntil(reached), runNow)
 	if err != nil {
 		return "", err
@@ -193,7 +193,8 @@ func (s *Store) compactIfDue(ctx context.Context, tx pgx.Tx, key session.Key, ca
 }
 
 // enqueue inserts a run and its job. If the session has a live job, nothing is inserted, and runNow makes that job
-// start now; one that a request asked for no longer waits behind those that a threshold did. If it has none, a run that has not ended has lost its job, and is ended here: nothing else would.
+// start now; one that a request asked for no longer waits behind those that a threshold did. If it has none, a run that
+// has not ended has lost its job, and is ended here: nothing else would.
 func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause string, at time.Time, runNow bool) (
 	job int64, inserted bool, err error,
 ) {
@@ -217,8 +218,5 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 	if !runNow {
 		return job, false, nil
 	}
-	if err := requestRun(ctx, tx, key, job, cause); err != nil {
-		return 0, false, err
-	}
-	return job, false, s.queue.RunNow(ctx, tx, job)
+	return job, false, s.startSleeping(ctx, tx, key, job, cause)
 }

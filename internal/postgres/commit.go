@@ -90,6 +90,9 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
+		if err := s.clearFailures(ctx, tx, key, job); err != nil {
+			return err
+		}
 		if o.Recompaction != nil {
 			if err := s.recompacted(ctx, tx, o); err != nil {
 				return err
@@ -207,6 +210,9 @@ func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session
 			return err
 		}
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
+			return err
+		}
+		if err := s.clearFailures(ctx, tx, key, job); err != nil {
 			return err
 		}
 		if err := armTrigger(ctx, tx, key); err != nil {

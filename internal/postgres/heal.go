@@ -119,6 +119,9 @@ func (s *Store) GoBack(
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
+		if err := s.clearFailures(ctx, tx, key, job); err != nil {
+			return err
+		}
 		if err := finishRun(ctx, tx, key, ended); err != nil {
 			return err
 		}

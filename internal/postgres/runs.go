@@ -150,23 +150,6 @@ func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, caus
 		key.Tenant, key.Key, job, cause)
 }
 
-// FailRun records why a run failed, unless it has ended: a commit whose answer was lost did happen, and another worker
-// of its job may have done the work. After the last attempt the session asks for a compaction again once it has grown.
-func (s *Store) FailRun(ctx context.Context, key session.Key, run uuid.UUID, reason string, last bool) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
-		tag, err := tx.Exec(ctx, `
-			UPDATE runs
-			   SET state = CASE WHEN $4 THEN 'failed' ELSE 'queued' END,
-			       error = $3,
-			       finished_at = CASE WHEN $4 THEN now() END
-			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`, key.Tenant, run, Text(reason), last)
-		if err != nil || !last || tag.RowsAffected() == 0 {
-			return err
-		}
-		return rearm(ctx, tx, row, row.rule.FloorAfter(row.contextTokens+row.overhead))
-	})
-}
-
 // endLostRuns ends the runs of a session that has no live job, except those of recompactions, which have their own
 // jobs.
 func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {

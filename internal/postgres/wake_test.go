@@ -233,8 +233,12 @@ func TestARunThatHasEndedStaysEnded(t *testing.T) {
 	if err := store.CommitCheckpoint(t.Context(), key, done, noJob); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.FailRun(t.Context(), key, runs[0].ID, "the answer of the commit was lost", true); err != nil {
-		t.Fatal(err)
+	lost := postgres.Failure{Class: session.FailureOwn, Reason: "the answer of the commit was lost"}
+	if _, err := store.FailRun(t.Context(), postgres.Attempt{Key: key, Run: runs[0].ID}, lost); !errors.Is(err, postgres.ErrTaken) {
+		t.Errorf("the failure of a run that has ended: %v", err)
+	}
+	if found, err := store.Failing(t.Context(), at); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("it was counted: %+v, %v", found, err)
 	}
 	if run, err := store.Run(t.Context(), at, runs[0].ID); err != nil || run.State != session.RunUnchanged || run.Error != nil {
 		t.Errorf("run %+v, %v", run, err)

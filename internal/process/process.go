@@ -182,7 +182,7 @@ func TakeOver(ctx context.Context, db config.Database) error {
 		return err
 	}
 	defer store.Pool().Close()
-	return queue.TakeOver(ctx, store.Pool())
+	return store.TakeOver(ctx)
 }
 
 // serveMetrics serves GET /metrics of a process that has no API, until stop is called. It serves nothing without an

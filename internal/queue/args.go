@@ -21,9 +21,11 @@ const (
 )
 
 const (
-	// compactAttempts bounds how often a job is tried whose worker or database fails. See package jobs for the time
-	// that the attempts take.
-	compactAttempts = 8
+	// compactAttempts is more than there are: the failures that count are counted by session, see postgres.FailRun.
+	compactAttempts = 10_000
+
+	// campaignAttempts bounds how often a job of a campaign is tried whose worker dies.
+	campaignAttempts = 8
 
 	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
 	fillAttempts = 5
@@ -89,7 +91,7 @@ func (RecompactArgs) Kind() string { return "recompact" }
 // InsertOpts allows River only those attempts that a dead worker or database costs: failures are counted by session.
 func (RecompactArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{
-		Queue: Recompaction, Priority: lowestPriority, MaxAttempts: compactAttempts, UniqueOpts: oneLive,
+		Queue: Recompaction, Priority: lowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: oneLive,
 	}
 }
 
@@ -118,7 +120,7 @@ func (ReplayArgs) Kind() string { return "replay" }
 
 // InsertOpts allows one live job for each replay.
 func (ReplayArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Replay, Priority: lowestPriority, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Replay, Priority: lowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: oneLive}
 }
 
 // OffloadArgs name a session whose old messages move into packs.
@@ -192,7 +194,8 @@ func IsLive(job string) string {
 	        WHERE j.id = ` + job + ` AND j.state IN (` + liveSQL() + `))`
 }
 
-// IsStarting returns the SQL condition that the job with this id runs, or starts as soon as a worker is free.
+// IsStarting returns the SQL condition that the job with this id runs, or starts as soon as a worker is free. One that
+// waits after a failure does not.
 func IsStarting(job string) string {
 	return `EXISTS (
 	       SELECT

@@ -7,6 +7,7 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -102,12 +103,88 @@ func (q *Queue) Snooze(ctx context.Context, tx pgx.Tx, job int64, wait time.Dura
 	return err
 }
 
-// TakeOver makes the running jobs of processes that are gone available at once, without waiting until River takes them
-// for dead. No other process may be working on the database.
+// soon is how far ahead a job may be that is available already: River's leader, which makes scheduled jobs available,
+// looks for them only so often, and there may be no leader at the moment.
+const soon = 5 * time.Second
+
+// The tags of jobs whose session's compaction fails.
+const (
+	Failing     = "failing"
+	Quarantined = "quarantined"
+)
+
+// Postpone makes a running job wait after a failed attempt. It reports whether it did: not if the job is another
+// worker's by now.
+func (q *Queue) Postpone(
+	ctx context.Context, tx pgx.Tx, job int64, attempt int, wait time.Duration, tag string,
+) (bool, error) {
+	const kept = 1000 // River has 15 bits for the attempt, and the one that counts is counted by session
+	tagged, err := tx.Exec(ctx, `
+		UPDATE river_job
+		   SET state = CASE WHEN $3::interval <= $4::interval THEN 'available' ELSE 'scheduled' END::river_job_state,
+		       scheduled_at = now() + $3::interval,
+		       attempt = least(attempt, $5),
+		       tags = CASE WHEN $6 = '' THEN tags ELSE ARRAY[$6] END
+		 WHERE id = $1 AND attempt = $2 AND state = 'running'`, job, attempt, wait, soon, kept, tag)
+	return tagged.RowsAffected() > 0, err
+}
+
+// Tag sets the only tag of a job.
+func (q *Queue) Tag(ctx context.Context, tx pgx.Tx, job int64, tag string) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE river_job
+		   SET tags = ARRAY[$2]
+		 WHERE id = $1`, job, tag)
+	return err
+}
+
+// Running is a job that a worker has, by its row.
+type Running struct {
+	ID      int64
+	Kind    string
+	Args    json.RawMessage
+	Worker  string
+	Attempt int
+	Last    bool // River would not try it again
+}
+
+const lastWorker = `attempted_by[array_upper(attempted_by, 1)]`
+
+// RunningSQL selects as Running what the worker $1 has, and what dead workers had.
+const RunningSQL = `
+	SELECT id, kind, args, ` + lastWorker + ` AS worker, attempt, attempt >= max_attempts AS last
+	  FROM river_job
+	 WHERE state = 'running'
+	   AND (` + lastWorker + ` = $1 OR ` + lastWorker + ` IN (SELECT w.id FROM workers w WHERE w.dead_at IS NOT NULL))`
+
+// HasRunning returns the SQL condition that the worker with this id has a job, or had one when it died.
+func HasRunning(worker string) string {
+	return `EXISTS (
+	       SELECT
+	         FROM river_job j
+	        WHERE j.state = 'running' AND j.attempted_by[array_upper(j.attempted_by, 1)] = ` + worker + `)`
+}
+
+// Release makes a job available that a worker has no more. It reports whether it did: not if the job has ended or is
+// another worker's by now. With discard, the job ends instead.
+func (q *Queue) Release(ctx context.Context, tx pgx.Tx, job Running, discard bool) (bool, error) {
+	done, err := tx.Exec(ctx, `
+		UPDATE river_job
+		   SET state = CASE WHEN $4 THEN 'discarded' ELSE 'available' END::river_job_state,
+		       scheduled_at = now(),
+		       finalized_at = CASE WHEN $4 THEN now() END
+		 WHERE id = $1 AND state = 'running' AND `+lastWorker+` = $2 AND attempt = $3`,
+		job.ID, job.Worker, job.Attempt, discard)
+	return done.RowsAffected() > 0, err
+}
+
+// TakeOver makes available at once what waits after a failure, and what processes had that kept no row in workers. No
+// other process may be working on the database.
 func TakeOver(ctx context.Context, pool *pgxpool.Pool) error {
 	_, err := pool.Exec(ctx, `
 		UPDATE river_job
 		   SET state = 'available', scheduled_at = now()
-		 WHERE state IN ('running', 'retryable')`)
+		 WHERE state = 'retryable'
+		    OR state = 'running' AND `+lastWorker+` NOT IN (SELECT w.id FROM workers w)`)
 	return err
 }

@@ -1,0 +1,66 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// errDied is recorded of an attempt whose worker died. It says what most often kills one.
+var errDied = errors.New("the worker died while it compacted the session: was it out of memory?")
+
+// takeOver makes a job available that nobody has. The death of another worker counts against the session that it was
+// compacting.
+func (l *lease) takeOver(ctx context.Context, job queue.Running) error {
+	died := job.Worker != l.id
+	switch {
+	case died && job.Kind == queue.CompactArgs{}.Kind():
+		return l.compactDied(ctx, job)
+	case died && job.Kind == queue.RecompactArgs{}.Kind():
+		return l.recompactDied(ctx, job)
+	}
+	taken, err := l.store.ReleaseJob(ctx, job, died && job.Last)
+	if taken && died {
+		l.log.WarnContext(ctx, "a worker died: its job is taken over",
+			"worker", job.Worker, "kind", job.Kind, "job", job.ID, "attempt", job.Attempt)
+	}
+	return err
+}
+
+func (l *lease) compactDied(ctx context.Context, job queue.Running) error {
+	var args queue.CompactArgs
+	if err := json.Unmarshal(job.Args, &args); err != nil {
+		return err
+	}
+	a := postgres.Attempt{
+		Key: session.Key{Tenant: args.Tenant, Key: args.Session}, Run: args.Run, Job: job.ID, Number: job.Attempt,
+	}
+	retry, taken, err := l.store.RunDied(ctx, a, job, errDied.Error())
+	if taken {
+		report(ctx, l.log, a, postgres.Failure{Class: session.FailureDeath, Reason: errDied.Error()}, retry)
+	}
+	return err
+}
+
+// recompactDied counts the death as a failure of the session in its recompaction, which continues.
+func (l *lease) recompactDied(ctx context.Context, job queue.Running) error {
+	var args queue.RecompactArgs
+	if err := json.Unmarshal(job.Args, &args); err != nil {
+		return err
+	}
+	taken, err := l.store.ReleaseJob(ctx, job, false)
+	if err != nil || !taken {
+		return err
+	}
+	of := postgres.RecompactionJob{
+		Key: session.Key{Tenant: args.Tenant, Key: args.Session}, Recompaction: args.Recompaction,
+	}
+	l.log.WarnContext(ctx, "a worker died: the session of a recompaction that it had is tried again",
+		"worker", job.Worker, "tenant", of.Tenant, "recompaction", of.Recompaction, "session_key", of.Key.Key)
+	return l.store.EndRecompaction(ctx, of, fmt.Errorf("%w", errDied), job.ID)
+}

@@ -1,0 +1,272 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// beginRun does what River does when it hands the session's job to a worker, which then starts its run.
+func beginRun(t *testing.T, store *postgres.Store, at session.Address, worker string) postgres.Attempt {
+	t.Helper()
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := postgres.Attempt{Key: session.Key{Tenant: at.Tenant, Key: found.Key}}
+	err = store.Pool().QueryRow(t.Context(), `
+		UPDATE river_job
+		   SET state = 'running', attempt = attempt + 1, attempted_at = now(), attempted_by = array_append(attempted_by, $2)
+		 WHERE args ->> 'session' = $1 AND finalized_at IS NULL AND state <> 'running'
+		RETURNING id, attempt, args ->> 'run'`, found.Key.String(), worker).Scan(&a.Job, &a.Number, &a.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.StartRun(t.Context(), a.Key, a.Run); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// job returns the state of the session's live job, its tag, and in how many seconds it starts.
+func job(t *testing.T, store *postgres.Store, key session.Key) (state, tag string, starts float64) {
+	t.Helper()
+	err := store.Pool().QueryRow(t.Context(), `
+		SELECT state::text, coalesce(tags[1], ''), extract(epoch FROM scheduled_at - now())::float
+		  FROM river_job
+		 WHERE args ->> 'session' = $1 AND finalized_at IS NULL`, key.Key.String()).Scan(&state, &tag, &starts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state, tag, starts
+}
+
+func fail(t *testing.T, store *postgres.Store, a postgres.Attempt, f postgres.Failure) postgres.Retry {
+	t.Helper()
+	retry, err := store.FailRun(t.Context(), a, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return retry
+}
+
+func dueSession(t *testing.T, store *postgres.Store, at session.Address) {
+	t.Helper()
+	mustAppend(t, store, batch(at, message("x", 850)))
+}
+
+func TestInfrastructureIsRetriedForEverAndNeverCounted(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	dueSession(t, store, at)
+	for range 3 * session.MaxFailures {
+		a := beginRun(t, store, at, "w")
+		fail(t, store, a, postgres.Failure{Class: session.FailureInfrastructure, Reason: "away", Wait: 4 * time.Second})
+		if state, _, starts := job(t, store, a.Key); state != "available" || starts > 4 {
+			t.Fatalf("after attempt %d its job is %s and starts in %.0f s", a.Number, state, starts)
+		}
+	}
+	if found, err := store.Failing(t.Context(), at); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("it was counted: %+v, %v", found, err)
+	}
+}
+
+func TestASessionsOwnFailuresLeadToAQuarantine(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	dueSession(t, store, at)
+	var waited time.Duration
+	for n := range session.MaxFailures {
+		a := beginRun(t, store, at, "w")
+		retry := fail(t, store, a, postgres.Failure{Class: session.FailureOwn, Reason: fmt.Sprint("bug ", n)})
+		if last := n == session.MaxFailures-1; retry.Quarantined != last || !last && retry.Wait < waited {
+			t.Fatalf("failure %d: %+v", n+1, retry)
+		}
+		waited = retry.Wait
+	}
+	found, err := store.Failing(t.Context(), at)
+	if err != nil || found.Failures != session.MaxFailures || found.QuarantinedAt == nil || found.Error != "bug 7" {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	key := session.Key{Tenant: tenant, Key: found.Key}
+	asleep := func(after string) {
+		t.Helper()
+		if state, tag, starts := job(t, store, key); state != "scheduled" || tag != "quarantined" || starts < 60 {
+			t.Errorf("after %s its job is %s, tagged %q, and starts in %.0f s", after, state, tag, starts)
+		}
+	}
+	asleep("the last failure")
+	mustAppend(t, store, batch(at, message("y", 500)))
+	asleep("an append")
+	if n, err := store.Sweep(t.Context()); err != nil || n != 0 {
+		t.Errorf("the sweep inserted %d, %v", n, err)
+	}
+	asleep("a sweep")
+	loseJobs(t, store)
+	if n, err := store.Sweep(t.Context()); err != nil || n != 1 {
+		t.Errorf("after its job was lost the sweep inserted %d, %v", n, err)
+	}
+	runs, err := store.Runs(t.Context(), at, session.Page{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if care, err := store.CareOf(t.Context(), key, runs[0].ID); err != nil || care.Wait < time.Minute || !care.Alone {
+		t.Errorf("its run begins with %+v, %v", care, err)
+	}
+}
+
+func TestACompactionByHandDoesNotWaitForTheTrialAndEndsTheQuarantine(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	dueSession(t, store, at)
+	a := beginRun(t, store, at, "w")
+	fail(t, store, a, postgres.Failure{Class: session.FailureOwn, Reason: "damaged", Final: true})
+	byHand := func() string {
+		t.Helper()
+		if _, _, err := store.Compact(t.Context(), at, nil); err != nil {
+			t.Fatal(err)
+		}
+		state, _, _ := job(t, store, a.Key)
+		return state
+	}
+	if state := byHand(); state != "scheduled" {
+		t.Errorf("at once after the failure its job is %s: who asks in a loop would repeat it as often", state)
+	}
+	if err := execInTenant(t, store, tenant, `UPDATE session_failures SET failed_at = now() - interval '6 s' WHERE tenant_id = $1`, [16]byte(tenant)); err != nil {
+		t.Fatal(err)
+	}
+	if state := byHand(); state != "available" {
+		t.Errorf("its job is %s", state)
+	}
+	a = beginRun(t, store, at, "w")
+	if care, err := store.CareOf(t.Context(), a.Key, a.Run); err != nil || care.Wait != 0 || !care.Alone {
+		t.Errorf("its run begins with %+v, %v", care, err)
+	}
+	unchanged := postgres.Outcome{Run: session.Run{ID: a.Run, State: session.RunUnchanged}, LastSeq: 1}
+	if err := store.CommitCheckpoint(t.Context(), a.Key, unchanged, a.Job); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := store.Failing(t.Context(), at); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("after a compaction that succeeded: %+v, %v", found, err)
+	}
+}
+
+func TestTheDeathsOfWorkersAreCountedOnceTheyHadBegun(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	dueSession(t, store, at)
+	for n := range session.MaxDeaths {
+		a := beginRun(t, store, at, "dead")
+		taken := 0
+		for range 2 { // workers that both find it
+			if _, ok, err := store.RunDied(t.Context(), a, running(t, store), "it died"); err != nil {
+				t.Fatal(err)
+			} else if ok {
+				taken++
+			}
+		}
+		if taken != 1 {
+			t.Fatalf("death %d was taken %d times", n+1, taken)
+		}
+		found, err := store.Failing(t.Context(), at)
+		if last := n == session.MaxDeaths-1; err != nil || found.Deaths != n+1 || (found.QuarantinedAt != nil) != last {
+			t.Fatalf("death %d: %+v, %v", n+1, found, err)
+		}
+	}
+}
+
+// running returns the newest job that a dead worker had.
+func running(t *testing.T, store *postgres.Store) (found queue.Running) {
+	t.Helper()
+	for _, id := range []string{"dead", "alive"} {
+		if err := store.RegisterWorker(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.UnregisterWorker(t.Context(), "dead"); err != nil {
+		t.Fatal(err)
+	}
+	beat, err := store.WorkerBeat(t.Context(), "alive", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(beat.Running) > 0 {
+		found = beat.Running[0]
+	}
+	return found
+}
+
+func TestAWorkerThatWasLateItselfTakesNobodyForDead(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	const lease = time.Minute
+	for _, id := range []string{"a", "b"} {
+		if err := store.RegisterWorker(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead := func() (ids string) {
+		t.Helper()
+		if _, err := store.WorkerBeat(t.Context(), "a", lease); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Pool().QueryRow(t.Context(), `SELECT coalesce(string_agg(id, ' '), '') FROM workers WHERE dead_at IS NOT NULL`).Scan(&ids); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	move := func(column, id, to string) {
+		t.Helper()
+		if _, err := store.Pool().Exec(t.Context(), `UPDATE workers SET `+column+` = now() + $2::interval WHERE id = $1`, id, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move("renewed_at", "a", "-2 min")
+	move("unbroken", "a", "-1 hour")
+	move("renewed_at", "b", "-2 min")
+	if ids := dead(); ids != "" {
+		t.Errorf("after an outage %q count as dead", ids)
+	}
+	move("unbroken", "a", "-59 s")
+	if ids := dead(); ids != "" {
+		t.Errorf("punctual for less than the lease, it takes %q for dead", ids)
+	}
+	move("unbroken", "a", "-61 s")
+	if ids := dead(); ids != "b" {
+		t.Errorf("punctual for as long as the lease, it takes %q for dead, want b", ids)
+	}
+	if err := store.RegisterWorker(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	move("renewed_at", "b", "1 hour") // the database's clock was set back
+	if ids := dead(); ids != "b" {
+		t.Errorf("one that renewed its row in the future: %q count as dead, want b", ids)
+	}
+	if beat, err := store.WorkerBeat(t.Context(), "b", lease); err != nil || !beat.Lost {
+		t.Errorf("who is taken for dead learns %+v, %v", beat, err)
+	}
+}
+
+func TestWhatPassesIsInfrastructure(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{
+		"08006": true, "40001": true, "40P01": true, "53100": true, "53300": true, "57P01": true, "57P03": true, "58030": true,
+		"25006": true, "25P03": true, "55P03": true, "28P01": true,
+		"P0001": false, "23503": false, "22P02": false, "42703": false, "XX000": false, "25P02": false,
+	} {
+		if got := postgres.IsAway(fmt.Errorf("commit: %w", &pgconn.PgError{Code: code})); got != want {
+			t.Errorf("%s: %t", code, got)
+		}
+	}
+}

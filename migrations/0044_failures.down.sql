@@ -1,0 +1,2 @@
+DROP TABLE session_failures;
+DROP TABLE workers;
