@@ -29,6 +29,12 @@ go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -a
 echo "== the plans of all lists at a million rows"
 go test ./internal/postgres -count=1 -timeout 60m -run TestEveryPageOfAListCostsThePage -args -plan-rows=1000000
 
+echo "== what one tenant's attacks do to another's appends"
+fair=$(mktemp)
+go build -o "$fair" ./cmd/varve
+FAIR_VARVE=$fair go run ./test/fair
+rm "$fair"
+
 echo "== an API with 200 clients is stopped 50 times"
 go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
 

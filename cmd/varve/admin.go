@@ -97,6 +97,7 @@ func withStore(
 type tenantsCommand struct {
 	Create tenantsCreateCommand `cmd:"" help:"Create a tenant."`
 	List   tenantsListCommand   `cmd:"" help:"List tenants."`
+	Limits tenantsLimitsCommand `cmd:"" help:"Show or set a tenant's quotas."`
 }
 
 // tenantName is the name of a tenant on the command line.

@@ -25,6 +25,7 @@ import (
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/recall"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/share"
@@ -35,6 +36,7 @@ type Config struct {
 	Store  *postgres.Store
 	Models *models.Registry // nil: those that are built in
 	Log    *slog.Logger     // nil logs nothing
+	Quotas session.Quotas   // of tenants that have none of their own
 	Gate   *share.Gate      // nil: one that divides all connections of the store
 
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
@@ -57,6 +59,7 @@ type Server struct {
 	uploads  uploadPlaces
 
 	strangers strangers
+	quotas    *quota.Book
 }
 
 // New returns the HTTP API on a store.
@@ -73,6 +76,7 @@ func New(config Config) *Server {
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
 	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
 	s.strangers = newStrangers()
+	s.quotas = quota.NewBook(config.Store, config.Quotas)
 	s.waiter.Store = s.Store
 	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()
@@ -159,6 +163,7 @@ func (s *Server) routes() {
 	read.list("/v1/sessions/:id/runs", s.listRuns)
 	read.get("/v1/sessions/:id/runs/:run", s.readRun)
 	keys.get("/v1/models", s.listModels, "model")
+	keys.get("/v1/limits", s.readLimits)
 	read.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
 	read.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint, "manifest")
 	read.get("/v1/sessions/:id/checkpoints/:n/context", s.readContext)

@@ -71,7 +71,7 @@ func (d *description) response(op *operation, status int) (part, error) {
 // everywhere are the headers that every answer may have.
 var everywhere = []string{
 	"Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id", "Request-Id", "Connection", "Allow",
-	"Content-Security-Policy", "Referrer-Policy", "Last-Modified",
+	"Content-Security-Policy", "Referrer-Policy", "Last-Modified", "RateLimit", "RateLimit-Policy",
 }
 
 func (d *description) checkResponse(response part, method string, got *httptest.ResponseRecorder) error {

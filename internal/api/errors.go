@@ -144,6 +144,9 @@ func failureOf(err error) *request.Failure {
 		return &request.Failure{Code: "window_exceeded", Detail: exceeded.Error() +
 			": choose a model with a larger window, or remove them", Minimum: &exceeded.Minimum}
 	}
+	if exceeded := quotaFailure(err); exceeded != nil {
+		return exceeded
+	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
 			return &request.Failure{Code: s.code, Detail: specific(err, s.err, s.detail)}
@@ -223,11 +226,11 @@ func databaseFailure(err error) *request.Failure {
 	case code == "55P03": // lock_timeout
 		return failureOf(session.ErrSessionBusy)
 	case code == "57014", code == "25P03", code == "" && errors.Is(err, context.DeadlineExceeded):
-		return &request.Failure{Code: timedOut, RetryAfter: retryTimedOut, Detail: fmt.Sprintf("it took longer than %s "+
-			"and was stopped: ask for less, or try again after Retry-After. %s", requestTimeout, unknownWrite)}
+		return &request.Failure{Code: timedOut, RetryAfter: retryTimedOut, Detail: fmt.Sprintf("it took longer than "+
+			"%s and was stopped: ask for less, or try again after Retry-After. %s", requestTimeout, unknownWrite)}
 	case code == "25006":
-		return &request.Failure{Code: request.Unavailable, Detail: "the database takes no writes now, it is read-only " +
-			"or a standby: nothing was written; try again after Retry-After"}
+		return &request.Failure{Code: request.Unavailable, Detail: "the database takes no writes now, it is " +
+			"read-only or a standby: nothing was written; try again after Retry-After"}
 	case databaseIsDown(err):
 		return &request.Failure{Code: request.Unavailable, Detail: databaseAway}
 	}
@@ -335,11 +338,7 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h["Retry-After"], h["Retry-After-Ms"] = request.RetryAfter, retryAfterMS
-		if f.RetryAfter > 0 {
-			h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds())))}
-			h["Retry-After-Ms"] = []string{strconv.FormatInt(f.RetryAfter.Milliseconds(), 10)}
-		}
+		setRetryAfter(h, f.RetryAfter)
 	case http.StatusRequestTimeout:
 		h["Connection"] = []string{"close"}
 	case http.StatusRequestedRangeNotSatisfiable:
@@ -354,6 +353,16 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 		h["Accept"], h["Accept-Encoding"] = request.JSONType, supported
 	}
 	return req.Bytes(status, kind, body)
+}
+
+// setRetryAfter says when to send the request again; 0 is a second.
+func setRetryAfter(h http.Header, after time.Duration) {
+	if after == 0 {
+		h["Retry-After"], h["Retry-After-Ms"] = request.RetryAfter, retryAfterMS
+		return
+	}
+	h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(after.Seconds())))}
+	h["Retry-After-Ms"] = []string{strconv.FormatInt(after.Milliseconds(), 10)}
 }
 
 func param(problems []session.Problem) *string {

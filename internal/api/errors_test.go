@@ -238,6 +238,15 @@ var wrongRequests = map[string]struct {
 		defer w.hold(w.tenant)()
 		return w.ask("GET", "/v1/sessions/s", "")
 	}, "fewer requests at once"},
+	"quota_exceeded": {func(w *world) answer {
+		limited := *w
+		limited.tenant, limited.key = w.newTenant("limited")
+		limited.quotas(`{"stored_bytes":1}`)
+		limited.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+		limited.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
+		w.server.ReadQuotas(limited.tenant)
+		return limited.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("y")))
+	}, "stored_bytes is 1"},
 	"rate_limited": {func(w *world) answer {
 		for range 50 {
 			w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+session.NewAPIKey(w.tenant))

@@ -1,9 +1,13 @@
 package api
 
 import (
+	"context"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -45,6 +49,12 @@ func (s *Server) ExpireKeys() {
 	for digest := range s.keys.until {
 		s.keys.until[digest] = time.Time{}
 	}
+}
+
+// ReadQuotas reads a tenant's quotas again, and counts what is stored of it.
+func (s *Server) ReadQuotas(tenant uuid.UUID) {
+	s.quotas = quota.NewBook(s.Store, s.Quotas)
+	s.quotas.Account(context.Background(), tenant)
 }
 
 // Len returns the number of keys in the cache.

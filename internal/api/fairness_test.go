@@ -54,7 +54,12 @@ func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
 	for waitingFor(t, "session") < float64(cap(statuses)-10) { // two wait at the session's lock
 		time.Sleep(time.Millisecond)
 	}
-	if held := w.store.Pool().Stat().AcquiredConns(); held > 3 { // two write, and one may look a key up
+	held := w.store.Pool().Stat().AcquiredConns()
+	for range 50 { // two write; whoever looks a key up holds one for a moment
+		time.Sleep(time.Millisecond)
+		held = min(held, w.store.Pool().Stat().AcquiredConns())
+	}
+	if held > 2 {
 		t.Errorf("%d writers of one session hold %d connections", cap(statuses), held)
 	}
 	for range 5 {

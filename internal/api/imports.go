@@ -57,6 +57,11 @@ const maxImportLine = 1 << 40
 
 // feedImport writes the request's body into an import, and answers with the import as it is then.
 func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Import) error {
+	end, err := s.quotas.Account(req.Ctx, req.Tenant).Import()
+	if err != nil {
+		return err
+	}
+	defer end()
 	req.Ctx = req.R.Context()
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f.Import = i

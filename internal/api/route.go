@@ -91,8 +91,8 @@ func (s *Server) handle(method, path string, h echo.HandlerFunc) {
 	}
 }
 
-// bulk are the ends of routes whose requests read or write much, or rarely matter to an agent's next step. Such work has
-// connections of its own, so that appends and views do not wait for it.
+// bulk are the ends of routes whose requests read or write much, or rarely matter to an agent's next step. Such work
+// has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
 	"GET /v1/sessions", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs", "/checkpoints",
 	"/results", "/versions", "/lines", "/tokens",
@@ -138,6 +138,9 @@ func (s *Server) authorized(
 		req.Query(query...)
 		if ofSession {
 			req.Address()
+		}
+		if err := s.charge(req, path); err != nil {
+			return err
 		}
 		part.read(req)
 		body(req)

@@ -104,6 +104,7 @@ type API struct {
 	Addr       string        `env:"VARVE_ADDR" default:"127.0.0.1:8080" help:"Address to listen on."`
 	DrainDelay time.Duration `env:"VARVE_DRAIN_DELAY" default:"1s" help:"How long /readyz says 503 before the end."`
 	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, before those built in."`
+	Quotas     Quotas        `env:"VARVE_QUOTAS" help:"JSON of the quotas of tenants that have none of their own."`
 	Origins    []string      `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
 }
 

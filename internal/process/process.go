@@ -93,7 +93,7 @@ func API(
 	if err != nil {
 		return err
 	}
-	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins,
+	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins, Quotas: settings.Quotas.Quotas,
 		Memory: shares.memory, CPU: shares.cpu})
 	defer handler.Close(context.WithoutCancel(ctx))
 	listener, err := Listen(ctx, settings.Addr)

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Quotas returns a tenant's quotas: its own over the defaults, member by member.
+func (s *Store) Quotas(ctx context.Context, tenant uuid.UUID, defaults session.Quotas) (session.Quotas, error) {
+	own, err := queryRow(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
+		SELECT limits
+		  FROM tenants
+		 WHERE id = $1`, tenant)
+	if err != nil {
+		return defaults, err
+	}
+	quotas := defaults
+	return quotas, json.Unmarshal(own, &quotas)
+}
+
+// SetQuotas gives a tenant quotas of its own: an object with some members of session.Quotas. ErrNotFound.
+func (s *Store) SetQuotas(ctx context.Context, tenant uuid.UUID, own json.RawMessage) error {
+	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		return execOne(ctx, tx, session.ErrNotFound, `
+			UPDATE tenants
+			   SET limits = $2
+			 WHERE id = $1`, tenant, own)
+	})
+}
+
+// Stored counts what of a tenant the database holds. It reads all its messages' rows.
+func (s *Store) Stored(ctx context.Context, tenant uuid.UUID) (session.Stored, error) {
+	return queryRow(ctx, s, tenant, pgx.RowToStructByPos[session.Stored], `
+		SELECT (SELECT count(*) FROM sessions WHERE tenant_id = $1),
+		       (SELECT coalesce(sum(`+messageBytes+`), 0) FROM messages WHERE tenant_id = $1)`, tenant)
+}

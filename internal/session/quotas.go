@@ -1,0 +1,36 @@
+package session
+
+import "fmt"
+
+// Quotas bound what a tenant uses. A member that is 0 bounds nothing.
+type Quotas struct {
+	Requests    float64 `json:"requests_per_second"`
+	Burst       int     `json:"request_burst"` // requests at once; 0: as many as two seconds give
+	BytesADay   int64   `json:"bytes_per_day"` // of request bodies, as they are sent
+	StoredBytes int64   `json:"stored_bytes"`  // of messages
+	Sessions    int64   `json:"sessions"`
+	Imports     int     `json:"concurrent_imports"` // that send lines, to one process
+}
+
+// Check returns an error that names the member that is below 0.
+func (q Quotas) Check() error {
+	for _, member := range []struct {
+		name  string
+		value float64
+	}{
+		{"requests_per_second", q.Requests}, {"request_burst", float64(q.Burst)},
+		{"bytes_per_day", float64(q.BytesADay)}, {"stored_bytes", float64(q.StoredBytes)},
+		{"sessions", float64(q.Sessions)}, {"concurrent_imports", float64(q.Imports)},
+	} {
+		if member.value < 0 {
+			return fmt.Errorf("%s is %v: it must be 0, which bounds nothing, or more", member.name, member.value)
+		}
+	}
+	return nil
+}
+
+// Stored is what of a tenant the database holds.
+type Stored struct {
+	Sessions int64 `json:"sessions"`
+	Bytes    int64 `json:"stored_bytes"` // of messages
+}
