@@ -41,8 +41,10 @@ type Config struct {
 
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
 
-	Memory *budget.Budget // bytes, from which large requests draw; nil is without a bound
-	CPU    *budget.Budget // processors, from which heavy work draws; nil is without a bound
+	Memory    *budget.Budget // bytes, from which large requests draw; nil is without a bound
+	SmallView int64          // bytes of a view that is read whole and not weighed; 0 for what fits Memory
+
+	CPU *budget.Budget // processors, from which heavy work draws; nil is without a bound
 }
 
 // Server is the HTTP API. Make it with New.
@@ -227,6 +229,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			response.Header()["Connection"] = connectionClose
 		}
 		rc.req.Route = c.Path()
+		rc.req.Memory = s.Memory
 		rc.req.Param = c.Param
 		err := ownError(recovered(s.Log, &rc.req, func() error { return next(rc) }))
 		rc.req.Free()

@@ -90,7 +90,8 @@ func (s *Server) previewSession(req *request.Request) error {
 		return err
 	}
 	key := session.Key{Tenant: at.Tenant, Key: found.Key}
-	release, err := s.admitProposal(req, key, order.From == compactor.FromLog)
+	order.Window = compactor.WindowWithin(s.Memory.Total() / proposalsAtOnce)
+	release, err := s.admitProposal(req, key, order)
 	if err != nil {
 		return err
 	}
@@ -106,26 +107,26 @@ func (s *Server) previewSession(req *request.Request) error {
 	return req.JSON(http.StatusOK, previewOf(proposal, all))
 }
 
-// admitProposal waits until there are memory and a processor for a proposal for a session.
-func (s *Server) admitProposal(req *request.Request, key session.Key, fromLog bool) (release func(), err error) {
+// proposalsAtOnce is how many previews of large sessions the process has the memory for, at least.
+const proposalsAtOnce = 4
+
+// admitProposal waits until there are memory and a processor for a proposal for a session. The memory is held until the
+// request ends.
+func (s *Server) admitProposal(
+	req *request.Request, key session.Key, order compactor.Request,
+) (release func(), err error) {
 	weigh := s.Store.Weight
-	if fromLog {
+	if order.From == compactor.FromLog {
 		weigh = s.Store.LogWeight
 	}
 	weight, err := weigh(req.Ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	bytes, err := s.Memory.Acquire(req.Ctx, key.Tenant, compactor.Memory(weight))
-	if err != nil {
+	if err := req.Admit(compactor.Memory(weight, order.Window)); err != nil {
 		return nil, err
 	}
-	processor, err := s.takeProcessor(req, weight.Checkpoint+weight.Tail)
-	if err != nil {
-		bytes()
-		return nil, err
-	}
-	return func() { processor(); bytes() }, nil
+	return s.takeProcessor(req, weight.Checkpoint+weight.Tail)
 }
 
 var previewFields = []string{"policy", "from"}
@@ -199,6 +200,9 @@ func (s *Server) compacted(req *request.Request, below session.PolicyLayers) ([]
 	b.Check(s.Models)
 	snap, system, err := b.Snapshot()
 	if err != nil {
+		return nil, err
+	}
+	if err := b.Admit(req, snap); err != nil {
 		return nil, err
 	}
 	proposal, err := b.Propose(req.Ctx, snap)

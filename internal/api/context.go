@@ -74,6 +74,14 @@ func (s *Server) readContext(req *request.Request) error {
 
 // answerStored answers with a stored view, or one that is made of it.
 func (s *Server) answerStored(req *request.Request, want viewRequest, stored *postgres.View) error {
+	if stored.LeftOut {
+		if sent, err := s.streamView(req, want, stored); sent || err != nil {
+			return err
+		}
+		if err := want.Fill(req.Ctx, s.Store, want.at, stored); err != nil {
+			return err
+		}
+	}
 	tag := want.tagOf(stored)
 	if stored.Damage != nil {
 		s.degraded(want.at, "the newest checkpoint is damaged, an older view is served", stored.Damage)
@@ -86,18 +94,19 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
 func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) error {
+	read := postgres.ViewRead{Known: known, MaxTokens: want.MaxTokens, Largest: want.Largest}
 	if want.newest() {
-		return s.Store.ViewInto(req.Ctx, want.at, known, want.MaxTokens, into)
+		return s.Store.ViewInto(req.Ctx, want.at, read, into)
 	}
 	var err error
-	*into, err = s.Store.OlderView(req.Ctx, want.at, want.checkpoint, !want.full, known)
+	*into, err = s.Store.OlderView(req.Ctx, want.at, want.checkpoint, !want.full, read)
 	return err
 }
 
 // answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
 // next older one does, and in the end the log itself.
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
-	release, err := s.takeProcessor(req, int64(len(stored.System)+stored.Size+len(stored.Tail)))
+	release, err := s.takeProcessor(req, int64(len(stored.System)+stored.Size)+stored.TailBytes)
 	if err != nil {
 		return err
 	}
@@ -126,6 +135,7 @@ func (s *Server) degraded(at session.Address, why string, err error) {
 var views = sync.Pool{New: func() any { return new(postgres.View) }}
 
 func freeView(v *postgres.View) {
+	v.Loose, v.Bodies = nil, nil
 	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= request.MaxKeptBuffer {
 		views.Put(v)
 	}
@@ -134,6 +144,7 @@ func freeView(v *postgres.View) {
 func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) {
 	q := req.Query()
 	r.at = req.Address()
+	r.Largest, r.Admit = s.smallView(), req.Admit
 	r.MaxTokens = q.Integer("max_tokens", 1, math.MaxInt32, 0)
 	r.Format = session.Format(q.Text("format", ""))
 	if r.Format == "" && q.Values.Has("format") {
@@ -171,6 +182,9 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 // answerView answers with a view, in one write.
 func answerView(req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes) error {
 	v.Format = want.Target(v.Format)
+	if v.Bodies != nil {
+		return answerLarge(req, want, tag, v, notes)
+	}
 	head := req.Buffer()
 	tail := req.Buffer()
 	body := req.Buffer()

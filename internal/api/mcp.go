@@ -60,7 +60,7 @@ func (s *Server) serveMCP(req *request.Request) error {
 		}
 	}
 	caller, id := req.Caller, req.ID
-	runner := &tools.Runner{Store: s.Store, At: at, May: caller.May}
+	runner := &tools.Runner{Store: s.Store, At: at, May: caller.May, Memory: s.Memory}
 	server := tools.NewMCP(config.Version(), tools.All(caller.May),
 		func(ctx context.Context, name string, given []byte) *mcp.CallToolResult {
 			// An older client's call continues when the client is gone, so that it must not touch the request.

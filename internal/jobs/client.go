@@ -39,7 +39,7 @@ type Config struct {
 	Log   *slog.Logger
 
 	Compactions int           // at once in this process; 4
-	Window      int64         // bytes of a log that a compaction takes in at a time; compactor.DefaultWindow
+	Window      int64         // bytes of a log that a compaction takes in at a time; what Memory has for Compactions
 	JobTimeout  time.Duration // of one attempt; 2 minutes
 	Beat        time.Duration // how often the worker shows that it lives; after four the others take its jobs; 1 second
 	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
@@ -64,6 +64,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Compactions = cmp.Or(c.Compactions, 4)
+	c.Window = cmp.Or(c.Window, compactor.WindowWithin(c.Memory.Total()/int64(c.Compactions)))
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
 	c.Beat = cmp.Or(c.Beat, time.Second)
 	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
@@ -98,7 +99,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	recompactions := max(1, config.Compactions/2)
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID:                   lease.id,
-		Middleware:           []rivertype.Middleware{lease},
+		Middleware:           []rivertype.Middleware{lease, newAdmission(config)},
 		Logger:               riverLog(config.Log, away),
 		Workers:              workersOf(config, lease, newRoom(config.Compactions+recompactions)),
 		FetchCooldown:        fetchCooldown,

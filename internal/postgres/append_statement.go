@@ -278,5 +278,5 @@ func AppendStatement(a session.Append) (sql string, args []any) {
 
 // ViewStatement returns the one statement of View.
 func ViewStatement(at session.Address, known Version) (sql string, args []any) {
-	return newestView, viewArgs(at, known, heldBody{}, 0)
+	return newestView, viewArgs(at, ViewRead{Known: known}, heldBody{})
 }

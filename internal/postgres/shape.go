@@ -126,10 +126,16 @@ func (l logged) check() error {
 		joined = rest
 	}
 	if missing := seq - l.after; missing != 0 && !named && len(l.shapes) > 0 {
-		return &session.DamagedError{What: fmt.Sprintf("message %d to %d", l.after+1, l.through),
-			Cause: fmt.Errorf("%d of them are not there", missing)}
+		return missingMessages(l.after, l.through, missing)
 	}
 	return nil
+}
+
+// missingMessages is the damage of a log in which some of the messages behind the seq after through the seq through
+// are missing.
+func missingMessages(after, through, missing int64) error {
+	return &session.DamagedError{What: fmt.Sprintf("message %d to %d", after+1, through),
+		Cause: fmt.Errorf("%d of them are not there", missing)}
 }
 
 // cutLast cuts the last message off and returns what is before it. more reports whether a message is there.

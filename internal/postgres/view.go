@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -38,6 +39,18 @@ type View struct {
 	Size    int    // of Body, decompressed
 	Tail    []byte // the messages after the checkpoint, joined by commas
 
+	TailBytes int64 // of the messages after the checkpoint, as they were appended
+
+	// LeftOut reports that the view is larger than its reader has asked for, so that it has no messages, no shapes and
+	// nothing of the checkpoint but its size: see Store.OpenView and Store.FillView.
+	LeftOut bool
+
+	// Loose are the messages after the checkpoint, of a view that was filled: it has neither Tail nor TailShapes.
+	Loose []TailMessage
+
+	// Bodies are the messages of a large view that was made, which has no Tail.
+	Bodies [][]byte
+
 	// Damage is why an older view stands in for the newest one: a *session.DamagedError, and what else went wrong. It
 	// is nil for the view that was asked for.
 	Damage error
@@ -47,6 +60,16 @@ type View struct {
 	OpenCalls                []byte // ids of calls that the checkpoint leaves open, separated by ASCII 29
 	Units                    []byte // of the checkpoint, as package compact wrote them
 	Proof                    []byte // of the checkpoint, if it was read: whether it has a digest, and that
+
+	sql  string // the statement that read the view, and its arguments
+	args []any
+}
+
+// ViewRead is how a view is read.
+type ViewRead struct {
+	Known     Version // which the caller has: a view at this version has no messages
+	MaxTokens int64   // the shapes of a view of more have the tokens of its messages; 0 for no limit
+	Largest   int64   // bytes of the checkpoint and of what is after it; a larger view is left out; 0 for no limit
 }
 
 // Separate returns the last seq of the separate system prompt, 0 if there is none: pinnedElsewhere of the view.
@@ -95,15 +118,16 @@ func joinCheckpoint(n string) string {
 //
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
 //	$6, $7 the checkpoint that the caller holds: key, number  $8 the most tokens that the view may have
-//	$9 the number of an older checkpoint or 0 for the log  $10 without the messages after it
+//	$9 the most bytes that the view may have
+//	$10 the number of an older checkpoint or 0 for the log  $11 without the messages after it
 var (
 	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`, `shape`)
 	olderView  = viewStatement(olderSession,
-		`CASE WHEN $9 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens,
-		`CASE WHEN $9 = 0 THEN `+loggedShape+` ELSE shape END`)
+		`CASE WHEN $10 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens,
+		`CASE WHEN $10 = 0 THEN `+loggedShape+` ELSE shape END`)
 )
 
-const olderTokens = `CASE WHEN $9 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`
+const olderTokens = `CASE WHEN $10 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`
 
 // loggedShape is the shape of a message of which the log itself is read, not what views show of it: its sum has the
 // digest.
@@ -112,27 +136,36 @@ const loggedShape = `coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}') || t
 
 // olderSession is a session as it would be if an older checkpoint were its newest.
 var olderSession = `(
-	       SELECT s.*, s.checkpoint_tokens + (
-	              SELECT coalesce(sum(m.tokens), 0)::bigint
-	                FROM unnest(ARRAY[0, greatest(s.through_seq, ` + pinnedElsewhere + `)],
-	                            ARRAY[` + pinnedElsewhere + `, s.last_seq]) AS r (after, through)
-	               CROSS JOIN LATERAL (
-	                     SELECT ` + olderTokens + ` AS tokens
-	                       FROM messages
-	                      WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL
-	                        AND seq > r.after AND seq <= r.through) m) AS context_tokens
+	       SELECT s.*, s.checkpoint_tokens + tail.tokens AS context_tokens,
+	              least(tail.bytes, ` + maxTailSQL + `) AS tail_bytes
 	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, o.gap_seq,
 	                      o.window_tokens, o.overhead_tokens, o.calibration, o.unseen_tokens,
 	                      coalesce(c.n, 0) AS checkpoint_n, coalesce(c.tokens, 0) AS checkpoint_tokens,
 	                      coalesce(c.through_seq, 0) AS through_seq, coalesce(c.body_size, 0) AS checkpoint_size,
-	                      CASE WHEN $10::boolean THEN coalesce(c.through_seq, 0) ELSE o.last_seq END AS last_seq
+	                      CASE WHEN $11::boolean THEN coalesce(c.through_seq, 0) ELSE o.last_seq END AS last_seq
 	                 FROM sessions o
 	                 LEFT JOIN LATERAL (
 	                      SELECT n, tokens, through_seq, body_size
 	                        FROM checkpoints
-	                       WHERE tenant_id = $1 AND session_key = o.key AND n = $9::integer
+	                       WHERE tenant_id = $1 AND session_key = o.key AND n = $10::integer
 	                      OFFSET 0) c ON true
-	                WHERE o.tenant_id = $1 AND o.id = $2) s)`
+	                WHERE o.tenant_id = $1 AND o.id = $2) s
+	        CROSS JOIN LATERAL (
+	              SELECT coalesce(sum(m.tokens), 0)::bigint AS tokens, coalesce(sum(m.bytes), 0)::bigint AS bytes
+	                FROM unnest(ARRAY[0, greatest(s.through_seq, ` + pinnedElsewhere + `)],
+	                            ARRAY[` + pinnedElsewhere + `, s.last_seq]) AS r (after, through)
+	               CROSS JOIN LATERAL (
+	                     SELECT ` + olderTokens + ` AS tokens, ` + messageBytes + ` AS bytes
+	                       FROM messages
+	                      WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL
+	                        AND seq > r.after AND seq <= r.through) m) tail)`
+
+// maxTailSQL is the largest number of bytes after a checkpoint that a read tells from larger ones: 31 bits.
+const maxTailSQL = `2147483647`
+
+// leftOut is whether the messages of a view are not read: its reader has them, they are too many bytes, or there are
+// more of the pinned head, which is in no count of bytes, than a system prompt has.
+const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9 OR s.pinned > ` + manyPinnedSQL + ` AND $9 < 9223372036854775807)`
 
 // viewStatement takes what the session is read from, and what a view has of a message. The tail is a range with two
 // bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower
@@ -151,10 +184,11 @@ func viewStatement(sessions, body, tokens, shape string) string {
 	                           ELSE ` + shape + `
 	                      END AS shape
 	                 FROM messages
-	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + known
+	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + leftOut
 	}
 	return `
-	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens, s.through_seq,
+	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens,
+	       s.tail_bytes << 32 | s.through_seq,
 	       ` + windowSQL + ` | s.checkpoint_size,
 	       ` + roomSQL + ` | s.pinned,
 	       c.body, c.sealed, array_to_string(c.open_calls, E'\x1d') || E'\x1e' || c.units::text,
@@ -164,7 +198,7 @@ func viewStatement(sessions, body, tokens, shape string) string {
 	       SELECT body, ` + sealedSQL + ` AS sealed, open_calls, units
 	         FROM checkpoints
 	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
-	          AND NOT ` + known + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
+	          AND NOT ` + leftOut + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
 	       OFFSET 0) c ON true
 	  LEFT JOIN LATERAL (
 	       ` + messages(`s.gap_seq > 0`) + `
@@ -184,22 +218,21 @@ const known = `(s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5)`
 // View reads a session's view in one query, whose cost is that of the view and not of the history. If the session still
 // is at the version known, only the version comes back. ErrNotFound.
 func (s *Store) View(ctx context.Context, at session.Address, known Version) (v View, err error) {
-	err = s.ViewInto(ctx, at, known, 0, &v)
+	err = s.ViewInto(ctx, at, ViewRead{Known: known}, &v)
 	return v, err
 }
 
-// ViewInto does what View does and reuses the memory of the view that v was before. The shapes of a view of more than
-// maxTokens (0 for no limit) have the tokens of its messages. If the newest checkpoint is damaged, v is
-// the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError, v
-// must not be read.
-func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version, maxTokens int64, v *View) error {
+// ViewInto does what View does and reuses the memory of the view that v was before. If the newest checkpoint is damaged,
+// v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError,
+// v must not be read.
+func (s *Store) ViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
 	held := s.bodies.get(at)
 	v.Damage = nil
-	if err := s.readView(ctx, at, newestView, viewArgs(at, known, held, maxTokens), v); err != nil {
+	if err := s.readView(ctx, at, newestView, viewArgs(at, read, held), v); err != nil {
 		return err
 	}
 	switch {
-	case v.Version == known || v.Checkpoint == 0:
+	case v.Version == read.Known || v.Checkpoint == 0 || v.LeftOut:
 	case v.Key == held.key && v.Checkpoint == held.n:
 		held.copyTo(v)
 	default:
@@ -214,20 +247,26 @@ func (s *Store) ViewInto(ctx context.Context, at session.Address, known Version,
 // everyMessage is a limit that no view is within, so that all of its messages are named.
 const everyMessage = -1
 
-func viewArgs(at session.Address, known Version, held heldBody, maxTokens int64) []any {
-	if maxTokens == 0 {
-		maxTokens = math.MaxInt64
-	}
+// manyPinned is the length of a pinned head above which a view is left out.
+const (
+	manyPinned    = 16
+	manyPinnedSQL = `16`
+)
+
+func viewArgs(at session.Address, read ViewRead, held heldBody) []any {
 	return []any{
-		[16]byte(at.Tenant), at.ID, [16]byte(known.Key), known.Checkpoint, known.LastSeq, [16]byte(held.key), held.n,
-		maxTokens,
+		[16]byte(at.Tenant), at.ID, [16]byte(read.Known.Key), read.Known.Checkpoint, read.Known.LastSeq,
+		[16]byte(held.key), held.n, cmp.Or(read.MaxTokens, math.MaxInt64), cmp.Or(read.Largest, math.MaxInt64),
 	}
 }
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
+	v.sql, v.args, v.Loose, v.Bodies = sql, args, nil, nil
 	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}
+	largest := args[largestArg].(int64)
+	v.LeftOut = v.TailBytes+int64(v.Size) > largest || v.Pinned > manyPinned && largest < math.MaxInt64
 	if v.packed() {
 		if err := s.readPackedView(ctx, at, sql, args, v); err != nil {
 			return err
@@ -249,8 +288,8 @@ func (v *View) checkMessages() error {
 // descriptions at each read.
 func (v *View) columns() []any {
 	return []any{
-		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens, &v.Through,
-		(*windowAndSize)(v), (*roomAndPinned)(v), (*reused)(&v.Body), (*sealedState)(v), (*callsAndUnits)(v),
+		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens,
+		(*tailAndThrough)(v), (*windowAndSize)(v), (*roomAndPinned)(v), (*reused)(&v.Body), (*sealedState)(v), (*callsAndUnits)(v),
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
 }
@@ -264,6 +303,15 @@ func (v *callsAndUnits) ScanBytes(src []byte) error {
 	calls, units, _ := bytes.Cut(src, []byte{30})
 	v.OpenCalls = append(v.OpenCalls[:0], calls...)
 	v.Units = bytes.Clone(units)
+	return nil
+}
+
+// tailAndThrough is a view whose bytes after the checkpoint and the last seq before them are scanned from one column.
+type tailAndThrough View
+
+// ScanInt64 takes the column apart.
+func (v *tailAndThrough) ScanInt64(column pgtype.Int8) error {
+	v.TailBytes, v.Through = column.Int64>>32, column.Int64&math.MaxUint32
 	return nil
 }
 
@@ -295,20 +343,20 @@ func (r *reused) ScanBytes(src []byte) error {
 }
 
 // OlderView reads the view that begins with checkpoint n, or (0) the log itself, in which nothing was capped. A view
-// that is bare ends with the checkpoint. Its shapes have the tokens of its messages. If the session still is at the
-// version known, only the version comes back.
+// that is bare ends with the checkpoint. Its shapes have the tokens of its messages.
 //
 // Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
 // *session.DamagedError; ErrLogTooLarge if the log does not fit into memory.
 func (s *Store) OlderView(
-	ctx context.Context, at session.Address, n int, bare bool, known Version,
+	ctx context.Context, at session.Address, n int, bare bool, read ViewRead,
 ) (v View, err error) {
 	if n == 0 {
 		if err := s.logFits(ctx, at); err != nil {
 			return v, err
 		}
 	}
-	args := append(viewArgs(at, known, heldBody{}, everyMessage), n, bare)
+	read.MaxTokens = everyMessage
+	args := append(viewArgs(at, read, heldBody{}), n, bare)
 	if err := s.readView(ctx, at, olderView, args, &v); err != nil {
 		return v, err
 	}
@@ -317,7 +365,7 @@ func (s *Store) OlderView(
 		return v, s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 			return missingCheckpoint(ctx, tx, session.Key{Tenant: at.Tenant, Key: v.Key}, n)
 		})
-	case v.Version == known || n == 0:
+	case v.Version == read.Known || n == 0 || v.LeftOut:
 		return v, nil
 	case v.Size > 0 && len(v.Body) == 0:
 		return v, pruned(n)

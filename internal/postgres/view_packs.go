@@ -18,7 +18,7 @@ func (v *View) packed() bool { return bytes.IndexByte(v.TailShapes, packedShape[
 // readPackedView reads a view like readView, at one moment with the packs that its tail needs, and puts the tail
 // together here.
 func (s *Store) readPackedView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
-	var tail logOf[tailMessage]
+	var tail logOf[TailMessage]
 	var named bool
 	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sql, args...)
@@ -44,8 +44,8 @@ func (s *Store) readPackedView(ctx context.Context, at session.Address, sql stri
 	return nil
 }
 
-// tailMessage is a message of a view's tail.
-type tailMessage struct {
+// TailMessage is a message of a view's tail.
+type TailMessage struct {
 	Seq    int64
 	Tokens int64 // of what the view shows
 	Body   []byte
@@ -56,7 +56,7 @@ type tailMessage struct {
 
 // readTail reads the messages of the view's tail. named reports whether their shapes have their seqs and tokens.
 func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args []any) (
-	tail logOf[tailMessage], named bool, err error,
+	tail logOf[TailMessage], named bool, err error,
 ) {
 	var raw bool // the log itself, in which nothing was capped
 	if len(args) > olderArg {
@@ -70,7 +70,7 @@ func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args
 	if err != nil {
 		return tail, named, err
 	}
-	tail, err = readLog(ctx, tx, key, (*tailMessage).place, scanTail(raw), `
+	tail, err = readLog(ctx, tx, key, (*TailMessage).place, scanTail(raw), `
 		SELECT seq, CASE WHEN $5 THEN tokens ELSE coalesce(view_tokens, tokens) END,
 		       CASE WHEN $5 THEN body ELSE coalesce(view_body, body) END,
 		       CASE WHEN $5 THEN `+loggedShape+` ELSE shape END
@@ -87,17 +87,18 @@ func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args
 // The places of arguments of viewStatement.
 const (
 	maxTokensArg = 7
-	olderArg     = 8
+	largestArg   = 8
+	olderArg     = 9
 )
 
-func scanTail(raw bool) pgx.RowToFunc[tailMessage] {
-	return func(row pgx.CollectableRow) (m tailMessage, err error) {
+func scanTail(raw bool) pgx.RowToFunc[TailMessage] {
+	return func(row pgx.CollectableRow) (m TailMessage, err error) {
 		m.raw = raw
 		return m, row.Scan(&m.Seq, &m.Tokens, &m.Body, &m.Shape)
 	}
 }
 
-func (m *tailMessage) place() place {
+func (m *TailMessage) place() place {
 	return place{seq: m.Seq, body: &m.Body, shown: !m.raw, shape: &m.Shape, view: &m.capped}
 }
 
@@ -109,7 +110,7 @@ func shapeWithout(shape string) string {
 }
 
 // setTail joins messages as viewStatement does.
-func (v *View) setTail(messages []tailMessage, named bool) {
+func (v *View) setTail(messages []TailMessage, named bool) {
 	v.Tail, v.TailShapes = v.Tail[:0], v.TailShapes[:0]
 	for i := range messages {
 		m := &messages[i]

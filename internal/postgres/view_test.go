@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/postgres"
@@ -60,11 +61,11 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 	}
 	want := postgres.View{
 		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15, Window: 1000, Room: 1000,
-		Body: []byte("compacted"), Size: 9, Units: []byte(`[]`), Tail: c.Body, TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f1d.e7986005\x1f"),
+		Body: []byte("compacted"), Size: 9, Units: []byte(`[]`), Tail: c.Body, TailBytes: int64(len(c.Body)), TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f1d.e7986005\x1f"),
 	}
 	for range 2 { // the second time with the checkpoint that is held
 		got.Proof = nil
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(postgres.View{})); diff != "" {
 			t.Error(diff)
 		}
 		if got, err = store.View(t.Context(), at, postgres.Version{}); err != nil {
@@ -73,7 +74,7 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 	}
 	for maxTokens, shape := range map[int64]string{15: "", 14: "3\x1c10\x1c"} {
 		shape += string(want.TailShapes)
-		err := store.ViewInto(t.Context(), at, postgres.Version{}, maxTokens, &got)
+		err := store.ViewInto(t.Context(), at, postgres.ViewRead{MaxTokens: maxTokens}, &got)
 		if err != nil || string(got.TailShapes) != shape {
 			t.Errorf("of at most %d tokens: shapes %q, want %q, %v", maxTokens, got.TailShapes, shape, err)
 		}
@@ -101,7 +102,7 @@ func TestAnAnthropicViewHasItsSystemMessagesApart(t *testing.T) {
 	if err != nil || snap.SeparateTokens != 7 || snap.SeparateSeq != 1 {
 		t.Errorf("snapshot %+v, %v", snap, err)
 	}
-	if err := store.ViewInto(t.Context(), at, postgres.Version{}, 1, &view); err != nil {
+	if err := store.ViewInto(t.Context(), at, postgres.ViewRead{MaxTokens: 1}, &view); err != nil {
 		t.Fatal(err)
 	}
 	head, tail := named(t, view.SystemShapes), named(t, view.TailShapes)
@@ -168,7 +169,7 @@ func TestAnOlderViewAndTheLogHaveTokensOfTheirOwn(t *testing.T) {
 		t.Errorf("the newest view: %d tokens, want 15, %v", newest.Tokens, err)
 	}
 	for checkpoint, want := range map[int]int64{2: 15, 1: 35, 0: 50} {
-		if older, err := store.OlderView(t.Context(), at, checkpoint, false, postgres.Version{}); err != nil || older.Tokens != want {
+		if older, err := store.OlderView(t.Context(), at, checkpoint, false, postgres.ViewRead{}); err != nil || older.Tokens != want {
 			t.Errorf("from checkpoint %d: %d tokens, want %d, %v", checkpoint, older.Tokens, want, err)
 		}
 	}
@@ -282,7 +283,7 @@ func TestTheRoomOfAViewIsThatOfItsSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		older, err := store.OlderView(t.Context(), at, 1, false, postgres.Version{})
+		older, err := store.OlderView(t.Context(), at, 1, false, postgres.ViewRead{})
 		if err != nil {
 			t.Fatal(err)
 		}

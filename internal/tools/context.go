@@ -27,17 +27,33 @@ type contextAnswer struct {
 // defaultContext is how many tokens get_context returns if the call does not say.
 const defaultContext = readback.DefaultBytes / 4
 
+// largeView is the size in bytes above which a view is weighed.
+const largeView = 1 << 20
+
 // context runs get_context. A view that is smaller than its limit has all its messages, else the newest units.
 func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 	limit := with.number("max_tokens")
 	if limit == 0 {
 		limit = defaultContext
 	}
+	used, done := context.WithCancel(ctx)
+	defer done()
+	want := view.Request{MaxTokens: limit, Largest: largeView}
+	want.Admit = func(weight int64) error {
+		release, err := r.Memory.Acquire(ctx, r.At.Tenant, weight)
+		if err == nil {
+			context.AfterFunc(used, release)
+		}
+		return err
+	}
 	var stored postgres.View
-	if err := r.Store.ViewInto(ctx, r.At, postgres.Version{}, 0, &stored); err != nil {
+	read := postgres.ViewRead{MaxTokens: limit, Largest: want.Largest}
+	if err := r.Store.ViewInto(ctx, r.At, read, &stored); err != nil {
 		return nil, err
 	}
-	want := view.Request{MaxTokens: limit}
+	if err := want.Fill(ctx, r.Store, r.At, &stored); err != nil {
+		return nil, err
+	}
 	made, notes, err := want.Make(ctx, &stored)
 	var broken *view.BrokenError
 	if errors.As(err, &broken) {
@@ -64,7 +80,11 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 // write sets the content to the messages of a view.
 func (a *contextAnswer) write(made *postgres.View) error {
 	var out strings.Builder
-	for _, joined := range [][]byte{made.System, made.Tail} {
+	list := [][]byte{made.System, made.Tail}
+	if made.Bodies != nil {
+		list = append(list[:1], made.Bodies...)
+	}
+	for _, joined := range list {
 		bodies, err := view.Split(joined)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
@@ -18,6 +19,8 @@ type Runner struct {
 	Store *postgres.Store
 	At    session.Address
 	May   func(session.Scope) bool // what the caller may do
+
+	Memory *budget.Budget // that the views of large sessions draw from
 }
 
 // Answer is what a call returns.

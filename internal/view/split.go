@@ -99,7 +99,12 @@ func open(v *postgres.View) (o opened, err error) {
 	if o.head, _, err = logged(v.System, v.SystemShapes, 0, separate); err != nil {
 		return o, fmt.Errorf("the system prompt: %w", err)
 	}
-	if o.tail, o.tokens, err = logged(v.Tail, v.TailShapes, max(v.Through, separate), v.LastSeq); err != nil {
+	if v.Loose != nil {
+		o.tail, o.tokens, err = loose(v.Loose)
+	} else {
+		o.tail, o.tokens, err = logged(v.Tail, v.TailShapes, max(v.Through, separate), v.LastSeq)
+	}
+	if err != nil {
 		return o, fmt.Errorf("the messages after checkpoint %d: %w", v.Checkpoint, err)
 	}
 	list, err := StoredUnits(v.Body, v.Size, v.Units)
@@ -138,9 +143,25 @@ func logged(joined, shapes []byte, after, through int64) (messages []wire.Stored
 	return messages, tokens, nil
 }
 
+// loose does what logged does for messages that were read one by one.
+func loose(list []postgres.TailMessage) (messages []wire.Stored, tokens []int64, err error) {
+	messages, tokens = make([]wire.Stored, len(list)), make([]int64, len(list))
+	for i := range list {
+		m := &list[i]
+		shapes, err := wire.ParseShapes([]byte(m.Shape))
+		if err != nil || len(shapes) != 1 {
+			return nil, nil, fmt.Errorf("message %d has %d shapes: %w", m.Seq, len(shapes), err)
+		}
+		messages[i] = wire.Stored{Format: shapes[0].Format, Body: m.Body, Seq: m.Seq}
+		tokens[i] = m.Tokens
+	}
+	return messages, tokens, nil
+}
+
 // messages returns the messages of the head, of the units and of the tail.
 func (o *opened) messages() ([]wire.Stored, error) {
-	all := o.head
+	all := make([]wire.Stored, 0, len(o.head)+len(o.tail))
+	all = append(all, o.head...)
 	for i := range o.units {
 		messages, err := o.units[i].messages(o.stored.Format)
 		if err != nil {

@@ -30,6 +30,9 @@ type Request struct {
 	Model     string         // that the view is for; "" for the session's
 	Pending   wire.Pending   // what becomes of calls that have no result yet
 	Fit       *Fit           // nil unless the view must fit the session's window
+
+	Largest int64                    // bytes of a view that is read without asking Admit; 0 for any
+	Admit   func(weight int64) error // waits for so many bytes of memory; must be set if Largest is
 }
 
 // Notes are what an answer says about a view besides its messages.
@@ -59,28 +62,69 @@ func (r *Request) Target(own session.Format) session.Format {
 // AsStored reports whether the stored view is what the reader asks for. Then it is known to be valid for its provider,
 // without a look at its JSON.
 func (r *Request) AsStored(v *postgres.View) bool {
-	switch {
-	case v.LastSeq == 0:
+	if v.LastSeq == 0 {
 		return true
-	case v.Tokens > r.limit(v):
-		return false
-	case r.Target(v.Format) != v.Format || r.Pending != wire.KeepPending || r.Model != "" && r.Model != v.Model:
-		return false
 	}
-	validator := wire.NewFastValidator(v.Format)
-	validator.AddShapes(v.SystemShapes)
-	if v.Checkpoint > 0 {
-		if !validator.Valid("") {
-			return false
-		}
-		validator = wire.ResumeFastValidator(v.Format, v.Validator, v.OpenCalls)
+	validator, ok := r.Validator(v)
+	if !ok || v.Loose != nil {
+		return false
 	}
 	validator.AddShapes(v.TailShapes)
 	return validator.Valid(v.Model)
 }
 
-// Make makes the view that the reader asks for out of a stored one, which it leaves as it is. Its System and Tail
-// have all messages, and it has no Body. A stored view of more tokens than asked for must have those of its messages.
+// Validator returns a validator that has gone over the system prompt and the checkpoint of a stored view. If the
+// messages after them leave it valid, the view is what the reader asks for; without one it is not.
+func (r *Request) Validator(v *postgres.View) (validator *wire.FastValidator, ok bool) {
+	if !r.mayBeStored(v) {
+		return nil, false
+	}
+	validator = wire.NewFastValidator(v.Format)
+	validator.AddShapes(v.SystemShapes)
+	if v.Checkpoint > 0 {
+		if !validator.Valid("") {
+			return nil, false
+		}
+		validator = wire.ResumeFastValidator(v.Format, v.Validator, v.OpenCalls)
+	}
+	return validator, true
+}
+
+// mayBeStored reports whether the reader asks for nothing that a stored view has not.
+func (r *Request) mayBeStored(v *postgres.View) bool {
+	return v.Tokens <= r.limit(v) && r.Target(v.Format) == v.Format && r.Pending == wire.KeepPending &&
+		(r.Model == "" || r.Model == v.Model)
+}
+
+// How much memory Make takes at most, measured by TestMemoryOfAView: for each byte of the stored view, whatever its
+// messages are, and for each message beside its bytes.
+const (
+	memoryPerByte    = 5
+	memoryPerMessage = 3 << 10
+)
+
+// Fill reads what was left out of a view, if it was, when there is the memory to make of it what the reader asks for.
+//
+// Errors: those of Admit and of postgres.Store.FillView.
+func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Address, v *postgres.View) error {
+	for v.LeftOut { // what stands in for a damaged one may be large, too
+		bytes := v.TailBytes + int64(v.Size)
+		messages := min(v.LastSeq-v.Through+int64(v.Size)/smallMessage, bytes/smallMessage)
+		if err := r.Admit(memoryPerByte*bytes + memoryPerMessage*messages); err != nil {
+			return err
+		}
+		if err := store.FillView(ctx, at, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smallMessage is how few bytes a message has: what has fewer is rare enough to be forgotten.
+const smallMessage = 32
+
+// Make makes the view that the reader asks for out of a stored one, which it leaves as it is. Its System and its
+// Tail, or its Bodies if the stored view was filled, have all messages, and it has no Body. A stored view of more tokens than asked for must have those of its messages.
 //
 // Errors: *BrokenError, *session.CannotFitError, and what makeFitting returns.
 func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.View, Notes, error) {
@@ -121,8 +165,12 @@ func viewOf(stored *postgres.View, target session.Format, made *wire.Rendition) 
 	}
 	v := *stored
 	v.System = bytes.Join(made.Bodies[:separate], []byte{','})
-	v.Tail = bytes.Join(made.Bodies[separate:], []byte{','})
-	v.Body, v.Size = nil, 0
+	v.Body, v.Size, v.Loose = nil, 0, nil
+	if stored.Loose != nil {
+		v.Tail, v.Bodies = nil, made.Bodies[separate:]
+	} else {
+		v.Tail = bytes.Join(made.Bodies[separate:], []byte{','})
+	}
 	return &v
 }
 
@@ -160,7 +208,10 @@ func (r *Request) LastGood(
 		older = append(older, n)
 	}
 	for _, n := range slices.Backward(older) {
-		stored, err := store.OlderView(ctx, at, n, false, postgres.Version{})
+		stored, err := store.OlderView(ctx, at, n, false, postgres.ViewRead{Largest: r.Largest})
+		if err == nil {
+			err = r.Fill(ctx, store, at, &stored)
+		}
 		isLost := errors.Is(err, session.ErrPruned) || errors.Is(err, session.ErrNotFound)
 		if isLost || errors.Is(err, session.ErrDamaged) {
 			continue

@@ -1,11 +1,14 @@
 package zframe
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -98,6 +101,28 @@ func Decompress(dst, blocks []byte, size int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, got, size)
 	}
 	return dst, nil
+}
+
+// Copy writes the body of size bytes that Compress stored as blocks, piece by piece. Its error wraps ErrCorrupt, or is
+// that of the writer; a part of the body may have been written.
+func Copy(out io.Writer, blocks []byte, size int) error {
+	var header [headerSize]byte
+	start, end := AppendStart(header[:0], blocks), strings.NewReader(frameEnd)
+	source := io.MultiReader(bytes.NewReader(start), bytes.NewReader(blocks), end)
+	decoder, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	written, err := io.CopyBuffer(out, io.LimitReader(decoder, int64(size)+1), make([]byte, maxBlockSize))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if written != int64(size) {
+		return fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, written, size)
+	}
+	return nil
 }
 
 // appendSizedFrame appends a frame that declares its content size, which bounds the decoder from its first byte on.

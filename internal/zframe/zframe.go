@@ -20,20 +20,39 @@ const (
 	maxWindow    = 8 << 20   // what every receiver of the zstd content coding must accept (RFC 9659)
 
 	frameStart = "\x28\xb5\x2f\xfd" // magic number
-	frameEnd   = "\x01\x00\x00"     // an empty raw block marked last, so that no other block ever needs the mark
+	headerSize = len(frameStart) + 2
+	frameEnd   = "\x01\x00\x00" // an empty raw block marked last, so that no other block ever needs the mark
 )
 
 // AppendFrame appends to dst one zstd frame whose content is head, the body that Compress stored as blocks, and tail.
 func AppendFrame(dst, head, blocks, tail []byte) []byte {
-	const headerSize = len(frameStart) + 2
 	dst = slices.Grow(dst, headerSize+rawSize(head)+len(blocks)+rawSize(tail)+len(frameEnd))
-	dst = append(dst, frameStart...)
-	dst = append(dst, 0, windowDescriptor(blocks)) // 0: no content size, single segment, checksum or dictionary
-	dst = appendRaw(dst, head)
+	dst = AppendStart(dst, blocks)
+	dst = AppendRaw(dst, head)
 	dst = append(dst, blocks...)
-	dst = appendRaw(dst, tail)
+	dst = AppendRaw(dst, tail)
 	return append(dst, frameEnd...)
 }
+
+// AppendStart, AppendRaw and End are the parts of a frame that is sent piece by piece: what AppendFrame makes is its
+// start for the blocks, the head as raw blocks, the blocks, the tail as raw blocks, and its end.
+func AppendStart(dst, blocks []byte) []byte {
+	dst = append(dst, frameStart...)
+	return append(dst, 0, windowDescriptor(blocks)) // 0: no content size, single segment, checksum or dictionary
+}
+
+// AppendRaw appends data as raw blocks; none if it is empty.
+func AppendRaw(dst, data []byte) []byte {
+	for chunk := range slices.Chunk(data, maxBlockSize) {
+		n := len(chunk)
+		dst = append(dst, byte(n<<3), byte(n>>5), byte(n>>13))
+		dst = append(dst, chunk...)
+	}
+	return dst
+}
+
+// End ends a frame.
+const End = frameEnd
 
 // windowDescriptor declares the smallest window that every match in blocks fits in. Receivers allocate the window
 // before they see content: declaring the maximum for a small view would cost them far more than decoding it.
@@ -45,16 +64,6 @@ func windowDescriptor(blocks []byte) byte {
 	window := max(1, count) * maxBlockSize // at least one: a block may not be larger than the window
 	exponent := bits.Len(uint(window - 1))
 	return byte(exponent-10) << 3
-}
-
-// appendRaw appends data as raw blocks; none if it is empty.
-func appendRaw(dst, data []byte) []byte {
-	for chunk := range slices.Chunk(data, maxBlockSize) {
-		n := len(chunk)
-		dst = append(dst, byte(n<<3), byte(n>>5), byte(n>>13))
-		dst = append(dst, chunk...)
-	}
-	return dst
 }
 
 // rawSize returns the length of data as raw blocks.

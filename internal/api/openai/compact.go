@@ -148,6 +148,9 @@ func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byt
 	if snap, err = withTools(snap); err != nil {
 		return nil, err
 	}
+	if err := b.Admit(req, snap); err != nil {
+		return nil, err
+	}
 	p, err := b.Propose(req.Ctx, snap)
 	if err != nil {
 		return nil, err
@@ -199,11 +202,15 @@ func (s *Server) compactConversation(req *request.Request, id string) (bodies []
 // fittedItems returns the items of a conversation's view, cut to its window. A twentieth of the window remains for what
 // withoutTools writes around calls.
 func (s *Server) fittedItems(req *request.Request, at session.Address) ([][]byte, error) {
-	stored, err := s.Store.View(req.Ctx, at, postgres.Version{})
-	if err != nil {
+	want := view.Request{Format: session.OpenAIResponses, Pending: wire.KeepPending}
+	want.Largest, want.Admit = largeView, req.Admit
+	var stored postgres.View
+	if err := s.Store.ViewInto(req.Ctx, at, postgres.ViewRead{Largest: want.Largest}, &stored); err != nil {
 		return nil, err
 	}
-	want := view.Request{Format: session.OpenAIResponses, Pending: wire.KeepPending}
+	if err := want.Fill(req.Ctx, s.Store, at, &stored); err != nil {
+		return nil, err
+	}
 	want.Fit = &view.Fit{Parts: func(seq int64) ([]readback.Part, error) {
 		return readback.Parts(req.Ctx, s.Store, at, seq)
 	}}
@@ -212,8 +219,14 @@ func (s *Server) fittedItems(req *request.Request, at session.Address) ([][]byte
 	if err != nil {
 		return nil, err
 	}
+	if made.Bodies != nil {
+		return made.Bodies, nil
+	}
 	return view.Split(made.Tail)
 }
+
+// largeView is the size in bytes above which a view is weighed.
+const largeView = 1 << 20
 
 // compaction is a compaction as OpenAI's API answers it, without its output, and with what it did in a member of ours.
 type compaction struct {

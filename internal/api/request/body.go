@@ -126,21 +126,25 @@ func (req *Request) decodeBody() (*Buffer, error) {
 	source := io.ReadCloser(http.MaxBytesReader(req.Raw, req.R.Body, session.MaxBodyBytes))
 	switch coding {
 	case "gzip":
-		return unpack(&gzipReaders, source)
+		return req.unpack(&gzipReaders, source)
 	case "zstd":
-		return unpack(&zstdDecoders, source)
+		return req.unpack(&zstdDecoders, source)
 	}
-	b := NewBuffer()
-	// A Content-Length is only claimed: it gets this much memory and no more.
-	b.B = slices.Grow(b.B, int(min(max(req.R.ContentLength+1, 512), 1<<20)))
-	return b.fill(source)
+	return req.fill(source)
 }
 
-// fill reads source to its end, or to the limit.
-func (b *Buffer) fill(source io.Reader) (*Buffer, error) {
+// fill reads source to its end, or to the limit. Its memory grows with what has come: a Content-Length is only
+// claimed. A body that has become large takes its part of the process's memory, or waits for it.
+func (req *Request) fill(source io.Reader) (*Buffer, error) {
+	b := NewBuffer()
 	for {
 		if len(b.B) == cap(b.B) {
-			b.B = slices.Grow(b.B, min(len(b.B), session.MaxBodyBytes+1-len(b.B)))
+			more := min(len(b.B), session.MaxBodyBytes+1-len(b.B))
+			if err := req.admitBody(len(b.B), more); err != nil {
+				b.Free()
+				return nil, err
+			}
+			b.B = slices.Grow(b.B, more)
 		}
 		n, err := source.Read(b.B[len(b.B):cap(b.B)])
 		b.B = b.B[:len(b.B)+n]
@@ -155,6 +159,23 @@ func (b *Buffer) fill(source io.Reader) (*Buffer, error) {
 			return nil, readError(err)
 		}
 	}
+}
+
+// largeBody is the size from which a body is weighed, and bodyWeight how many times it is in memory: as it came, as it
+// grows, and in the messages and statements that are made of it.
+const (
+	largeBody  = 64 << 10
+	bodyWeight = 3
+)
+
+func (req *Request) admitBody(has, more int) error {
+	switch {
+	case has+more <= largeBody:
+		return nil
+	case has <= largeBody:
+		more += has
+	}
+	return req.Admit(bodyWeight * int64(more))
 }
 
 func bodyTooLarge() error {
@@ -231,13 +252,13 @@ var (
 )
 
 // unpack decompresses a body by an unpacker of a pool.
-func unpack(pool *sync.Pool, source io.Reader) (*Buffer, error) {
+func (req *Request) unpack(pool *sync.Pool, source io.Reader) (*Buffer, error) {
 	u := pool.Get().(unpacker)
 	defer pool.Put(u)
 	if err := u.Reset(source); err != nil {
 		return nil, readError(err)
 	}
-	return NewBuffer().fill(u)
+	return req.fill(u)
 }
 
 // StepTimeout bounds one step of an answer, or of a body, that has no bound as a whole.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -37,6 +38,8 @@ type Request struct {
 	KeyDigest [32]byte                 // the digest of that key
 	Caller    session.Caller           // who holds it, and what they may do
 
+	Memory *budget.Budget // that large requests draw from
+
 	OpenAI bool // queries are read and errors are answered as OpenAI's API does
 
 	// For the log.
@@ -50,7 +53,8 @@ type Request struct {
 	at      session.Address
 	body    *Buffer
 	key     *session.Idempotency
-	buffers *Buffer // freed with the request
+	buffers *Buffer  // freed with the request
+	held    []func() // release what was admitted, with the request
 }
 
 // New returns a request with an id, which the answer's headers carry.
@@ -91,8 +95,25 @@ func (req *Request) Fail(err error) {
 	}
 }
 
-// Free gives the request's buffers to other requests. Nothing may point into them any more.
+// Admit waits until the process has so many bytes of memory for the request, which keeps them until it ends.
+//
+// Errors: those of budget.Budget.Acquire.
+func (req *Request) Admit(weight int64) error {
+	release, err := req.Memory.Acquire(req.Ctx, req.Tenant, weight)
+	if err == nil {
+		req.held = append(req.held, release)
+	}
+	return err
+}
+
+// Free gives the request's buffers and memory to other requests. Nothing may point into them any more.
 func (req *Request) Free() {
+	defer func() {
+		for _, release := range req.held {
+			release()
+		}
+		req.held = nil
+	}()
 	for b := req.buffers; b != nil; {
 		next := b.next
 		b.Free()

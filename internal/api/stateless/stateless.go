@@ -129,6 +129,12 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 	return snap, system, b.Err()
 }
 
+// Admit waits until the process has the memory for Propose.
+func (b *Body) Admit(req *request.Request, snap postgres.Snapshot) error {
+	weight := postgres.Weight{Tail: int64(len(b.Data)), Messages: int64(len(snap.Tail))}
+	return req.Admit(compactor.Memory(weight, max(weight.Tail, 1)))
+}
+
 // Propose compacts a snapshot of the body.
 func (b *Body) Propose(ctx context.Context, snap postgres.Snapshot) (*compactor.Proposal, error) {
 	return compactor.ProposeAlone(ctx, snap, *b.policy, b.Force)

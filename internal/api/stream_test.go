@@ -1,0 +1,141 @@
+package api_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/budget"
+)
+
+// streaming returns an API on the same store for which every view is large.
+func (w *world) streaming() *api.Server {
+	return api.New(api.Config{Store: w.store, Log: slog.New(slog.DiscardHandler), SmallView: -1, Memory: budget.New("memory", 1<<30, time.Minute)})
+}
+
+// asked returns what a server answers to a GET.
+func (w *world) asked(server http.Handler, path string, headers ...string) answer {
+	w.Helper()
+	r := httptest.NewRequest("GET", path, http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	got := httptest.NewRecorder()
+	server.ServeHTTP(got, r)
+	return answer{w.TB, got}
+}
+
+func TestALargeViewIsTheSameAsASmallOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	paths := []string{w.compacted("anthropic"), w.compacted("openai-chat")}
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/empty", "")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/mixed", `{"format":"gemini"}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/mixed/messages", batch("openai-chat", unusual...))
+	paths = append(paths, "/v1/sessions/empty", "/v1/sessions/mixed")
+	large := w.streaming()
+	for _, path := range paths {
+		reads := readsOf(path)
+		reads = append(reads, []string{path + "/context?view=full&format=gemini", "identity"}, []string{path + "/checkpoints/1/context", "zstd"})
+		for _, read := range reads {
+			want := w.ask("GET", read[0], "", "Accept-Encoding", read[1])
+			got := w.asked(large, read[0], "Accept-Encoding", read[1])
+			if diff := cmp.Diff(plainOf(want), plainOf(got)); diff != "" || got.Header().Get("Etag") != want.Header().Get("Etag") {
+				t.Fatalf("%s in %s: %d, ETag %s, want %d, %s\n%.2000s", read[0], read[1], got.Code, got.Header().Get("Etag"), want.Code, want.Header().Get("Etag"), diff)
+			}
+			if tag := want.Header().Get("Etag"); tag != "" {
+				if again := w.asked(large, read[0], "Accept-Encoding", read[1], "If-None-Match", tag); again.Code != http.StatusNotModified {
+					t.Errorf("%s with its ETag: %d", read[0], again.Code)
+				}
+			}
+		}
+	}
+}
+
+// plainOf returns the body of an answer without its coding and without what is of one request alone.
+func plainOf(a answer) string {
+	text := a.Body.String()
+	if a.Header().Get("Content-Encoding") == "zstd" {
+		text = unzstd(a.TB.(*testing.T), a.Body.Bytes())
+	}
+	if a.Code >= http.StatusBadRequest {
+		text, _, _ = strings.Cut(text, `"request_id"`)
+	}
+	return fmt.Sprint(a.Code, text)
+}
+
+// meddler does something once the first bytes of an answer were written.
+type meddler struct {
+	*httptest.ResponseRecorder
+	once func()
+}
+
+func (m *meddler) Write(p []byte) (int, error) {
+	if m.once != nil {
+		m.once()
+		m.once = nil
+	}
+	return m.ResponseRecorder.Write(p)
+}
+
+func TestALargeViewThatChangesIsCutOff(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"a message is removed":     `UPDATE messages SET removed_at = now(), removed_seq = 100 WHERE seq = 4`,
+		"a message gets damaged":   `UPDATE messages SET body = body || 'x' WHERE seq = 4`,
+		"a message gets lost":      `DELETE FROM messages WHERE seq = 4`,
+		"a message is exchanged":   `UPDATE messages m SET body = o.body, shape = o.shape FROM messages o WHERE m.seq = 4 AND o.seq = 1`,
+		"nothing that concerns it": `UPDATE messages SET created_at = now() WHERE seq = 4`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+			for n := range 4 {
+				w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat(fmt.Sprint(n), 900_000))))
+			}
+			r := httptest.NewRequest("GET", "/v1/sessions/s/context", http.NoBody)
+			r.Header.Set("Authorization", "Bearer "+w.key)
+			got := &meddler{httptest.NewRecorder(), func() { w.exec(change) }}
+			cut := func() (cause any) {
+				defer func() { cause = recover() }()
+				w.streaming().ServeHTTP(got, r)
+				return nil
+			}()
+			whole := strings.HasSuffix(got.Body.String(), "]}")
+			if err, _ := cut.(error); strings.HasPrefix(name, "nothing") != whole || whole == errors.Is(err, http.ErrAbortHandler) {
+				t.Errorf("whole: %v, panic: %v", whole, cut)
+			}
+		})
+	}
+}
+
+// What is read of a large view at a time is a page, and what is held of the budget is that of a page.
+func TestALargeViewTakesTheMemoryOfAPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
+	for n := range 8 {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat(fmt.Sprint(n), 1<<20))))
+	}
+	w.limit(6<<20, time.Millisecond) // less than the view
+	if got := w.ask("GET", "/v1/sessions/s/context", ""); got.Code != http.StatusOK || got.Body.Len() < 8<<20 {
+		t.Errorf("%d, %d bytes", got.Code, got.Body.Len())
+	}
+	if got := decoded[problem](w.ask("GET", "/v1/sessions/s/context?format=gemini", "")); got.Code != "too_heavy" {
+		t.Errorf("a view that has to be made whole: %s", got.Code)
+	}
+	if got := decoded[problem](w.ask("GET", "/v1/sessions/s/context?view=full&format=gemini", "")); got.Code != "too_heavy" {
+		t.Errorf("a log that has to be made whole: %s", got.Code)
+	}
+}

@@ -1,0 +1,74 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// admission lets a job begin when there is the memory that its session takes, so that several large sessions are not
+// compacted at once in a process that has the memory for one. A job that waits for too long leaves its place to another
+// and comes again; that is no failed attempt.
+type admission struct {
+	river.MiddlewareDefaults
+	store  *postgres.Store
+	memory *budget.Budget
+	window int64 // bytes of the log that a compaction takes in at a time
+}
+
+func newAdmission(c Config) *admission {
+	return &admission{store: c.Store, memory: c.Memory, window: c.Window}
+}
+
+// comeAgain is how long a job without memory leaves its place to others.
+const comeAgain = 2 * time.Second
+
+// packMemory is about what a job takes that packs messages.
+const packMemory = 64 << 20
+
+// Work waits for the memory of a job and does it.
+func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(context.Context) error) error {
+	var of struct{ Tenant, Session uuid.UUID }
+	if err := json.Unmarshal(job.EncodedArgs, &of); err != nil || of.Session == uuid.Nil {
+		return do(ctx) // of no session: it works in small steps
+	}
+	weight, err := a.weigh(ctx, job.Kind, session.Key{Tenant: of.Tenant, Key: of.Session})
+	if err != nil {
+		return do(ctx) // which meets the same error, and records it
+	}
+	release, err := a.memory.Acquire(ctx, of.Tenant, min(weight, a.memory.Total()))
+	if errors.Is(err, session.ErrOverCapacity) {
+		return river.JobSnooze(comeAgain)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do(ctx)
+}
+
+// weigh returns how much memory a job takes at most.
+func (a *admission) weigh(ctx context.Context, kind string, key session.Key) (int64, error) {
+	var weight postgres.Weight
+	var err error
+	switch kind {
+	case queue.CompactArgs{}.Kind():
+		weight, err = a.store.Weight(ctx, key)
+	case queue.RecompactArgs{}.Kind():
+		weight, err = a.store.LogWeight(ctx, key)
+	case queue.OffloadArgs{}.Kind():
+		return packMemory, nil
+	}
+	return compactor.Memory(weight, a.window), err
+}
