@@ -165,7 +165,8 @@ const maxTailSQL = `2147483647`
 
 // leftOut is whether the messages of a view are not read: its reader has them, they are too many bytes, or there are
 // more of the pinned head, which is in no count of bytes, than a system prompt has.
-const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9 OR s.pinned > ` + manyPinnedSQL + ` AND $9 < 9223372036854775807)`
+const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
+	                  OR s.pinned > ` + manyPinnedSQL + ` AND $9 < 9223372036854775807)`
 
 // viewStatement takes what the session is read from, and what a view has of a message. The tail is a range with two
 // bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower
@@ -222,8 +223,8 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 	return v, err
 }
 
-// ViewInto does what View does and reuses the memory of the view that v was before. If the newest checkpoint is damaged,
-// v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError,
+// ViewInto does what View does and reuses the memory of the view that v was before. If the newest checkpoint is
+// damaged, v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError,
 // v must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
 	held := s.bodies.get(at)
@@ -289,7 +290,8 @@ func (v *View) checkMessages() error {
 func (v *View) columns() []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens,
-		(*tailAndThrough)(v), (*windowAndSize)(v), (*roomAndPinned)(v), (*reused)(&v.Body), (*sealedState)(v), (*callsAndUnits)(v),
+		(*tailAndThrough)(v), (*windowAndSize)(v), (*roomAndPinned)(v),
+		(*reused)(&v.Body), (*sealedState)(v), (*callsAndUnits)(v),
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
 }

@@ -13,7 +13,8 @@ import (
 // Large views are read in three ways beside that of view.go, which leaves them out:
 //
 //   - FillView reads all of a view at one moment, message by message and never joined. Its caller has the memory.
-//   - OpenView reads the shapes only, and the checkpoint, so that its caller learns whether the view can go out as it is;
+//   - OpenView reads the shapes only, and the checkpoint, so that its caller learns whether the view can go out as
+//     it is;
 //   - then TailPage reads the messages, a page at a time, and Seen tells in the end whether they were the same ones.
 
 // Seen is a running digest of which messages a reader has seen. Its zero value has seen none.
@@ -225,8 +226,8 @@ func (s *Store) TailPage(ctx context.Context, at session.Address, v *View, after
 	return page, err
 }
 
-// check returns a *session.DamagedError if the message is not what was stored. One from a pack was checked when that was
-// opened, and one from before there were sums is not checked.
+// check returns a *session.DamagedError if the message is not what was stored. One from a pack was checked when that
+// was opened, and one from before there were sums is not checked.
 func (m *TailMessage) check() error {
 	sum := sumOf([]byte(m.Shape))
 	if sum == nil || m.raw && m.capped != nil {

@@ -124,7 +124,8 @@ func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Ad
 const smallMessage = 32
 
 // Make makes the view that the reader asks for out of a stored one, which it leaves as it is. Its System and its
-// Tail, or its Bodies if the stored view was filled, have all messages, and it has no Body. A stored view of more tokens than asked for must have those of its messages.
+// Tail, or its Bodies if the stored view was filled, have all messages, and it has no Body. A stored view of more
+// tokens than asked for must have those of its messages.
 //
 // Errors: *BrokenError, *session.CannotFitError, and what makeFitting returns.
 func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.View, Notes, error) {
