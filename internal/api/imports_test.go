@@ -444,7 +444,7 @@ func TestAnImportForgetsSessionsThatAreErasedAndIsForgottenItself(t *testing.T) 
 		t.Fatal(err)
 	}
 	w.must(http.StatusOK, "GET", path, "")
-	w.exec(`UPDATE imports SET updated_at = updated_at - interval '31 days'`)
+	w.exec(`UPDATE imports SET created_at = created_at - interval '31 days', updated_at = updated_at - interval '31 days'`)
 	if err := w.store.Prune(t.Context(), w.tenant); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -59,8 +61,34 @@ func (s *Store) StoreImportLines(
 	return err
 }
 
+// lockSessions locks the sessions of all lines that exist, in the order of their keys: two imports with the same
+// sessions in another order would wait for each other.
+func (b *importing) lockSessions(ctx context.Context) error {
+	ids := map[string]struct{}{}
+	for i := range b.lines {
+		l := &b.lines[i]
+		switch {
+		case l.Session != nil:
+			ids[l.Session.ID] = struct{}{}
+		case l.End != nil:
+			ids[l.End.Session] = struct{}{}
+		case l.Message != nil:
+			ids[l.Message.Session] = struct{}{}
+		}
+	}
+	return exec(ctx, b.tx, `
+		SELECT
+		  FROM sessions
+		 WHERE tenant_id = $1 AND id = ANY ($2)
+		 ORDER BY key
+		   FOR NO KEY UPDATE`, b.tenant, slices.Collect(maps.Keys(ids)))
+}
+
 // store stores the lines in their order. Consecutive messages of one session and format are stored together.
 func (b *importing) store(ctx context.Context) error {
+	if err := b.lockSessions(ctx); err != nil {
+		return err
+	}
 	for lines := range runsOf(b.lines, sameLog) {
 		if err := b.storeRun(ctx, lines); err != nil {
 			return err

@@ -25,9 +25,11 @@ var ErrLogin = errors.New("this database login cannot be used")
 // sets for itself does not stay with it behind a transaction pooler.
 //
 // The timeouts release a session's lock whose client is gone. Plans are generic: every statement uses a key, and a plan
-// for the values of one call may rely on statistics that a new tenant does not have yet.
+// for the values of one call may rely on statistics that a new tenant does not have yet. They are not compiled: what a
+// generic plan is thought to read is mostly far more than it reads, and compiling it takes a hundred times as long.
 var loginSettings = [][2]string{
 	{"plan_cache_mode", "force_generic_plan"},
+	{"jit", "off"},
 	{"idle_in_transaction_session_timeout", "5000"},
 	{"lock_timeout", "3000"},
 	{"statement_timeout", "300000"},

@@ -184,7 +184,7 @@ func (p *planned) checkList(t *testing.T, l list, name string) string {
 func (p *planned) checkPage(t *testing.T, name string, read func(ctx context.Context) (int, error)) (string, int) {
 	t.Helper()
 	var plans strings.Builder
-	cost := 0
+	cost, took := 0, 0.0
 	for second := range 2 {
 		var rows int
 		ran := p.plansOf(t, func(ctx context.Context) (err error) {
@@ -196,12 +196,14 @@ func (p *planned) checkPage(t *testing.T, name string, read func(ctx context.Con
 		}
 		for i := range ran {
 			cost += second * ran[i].pages()
+			took += float64(second) * ran[i].Took
 			if second == 0 {
 				plans.WriteString(ran[i].short())
 				checkPlan(t, name, &ran[i])
 			}
 		}
 	}
+	t.Logf("%-55s %6d pages %9.1f ms", name, cost, took)
 	return plans.String(), cost
 }
 

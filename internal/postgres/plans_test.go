@@ -20,7 +20,10 @@ import (
 	"github.com/varve-dev/varve/internal/queue"
 )
 
-var planRows = flag.Int("plan-rows", 20_000, "how many rows the lists have whose plans are tested; make soak has 1000000")
+var (
+	planRows = flag.Int("plan-rows", 20_000, "how many rows the lists have whose plans are tested; make soak has 1000000")
+	planLogs = flag.Int("plan-messages", 0, "how many messages each session of the large tenant has; test/scale has 20")
+)
 
 // The tenant of testdata/plans.sql and its session with long lists.
 var (
@@ -35,6 +38,7 @@ var largeTenantSQL string
 type explained struct {
 	SQL  string `json:"Query Text"`
 	Plan planNode
+	Took float64 `json:"-"` // in ms
 }
 
 // planNode is a node of a plan and what it did.
@@ -102,7 +106,7 @@ func newPlanned(t *testing.T, rows int) *planned {
 	t.Helper()
 	p := &planned{dsn: pgtest.New(t)}
 	p.exec(t, strings.NewReplacer(":n", fmt.Sprint(rows), ":tenant", "'"+largeTenant.String()+"'::uuid",
-		":long", "'"+longSession.String()+"'::uuid").Replace(largeTenantSQL))
+		":long", "'"+longSession.String()+"'::uuid", ":messages", fmt.Sprint(*planLogs)).Replace(largeTenantSQL))
 	p.exec(t, `
 		DO $$
 		BEGIN
@@ -137,11 +141,14 @@ func newPlanned(t *testing.T, rows int) *planned {
 
 // explain remembers a plan from a notice of auto_explain.
 func (p *planned) explain(t *testing.T, notice string) {
-	_, text, found := strings.Cut(notice, "plan:\n")
+	head, text, found := strings.Cut(notice, "plan:\n")
 	if !found {
 		return
 	}
 	var e explained
+	if _, err := fmt.Sscanf(head, "duration: %f ms", &e.Took); err != nil {
+		t.Errorf("a duration: %v in %q", err, head)
+	}
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		t.Errorf("a plan: %v\n%s", err, text)
 	}

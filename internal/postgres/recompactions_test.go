@@ -141,7 +141,7 @@ func TestARecompactionIsForgottenAMonthAfterItsEnd(t *testing.T) {
 		}
 		err := execInTenant(t, store, tenant, `
 			UPDATE recompactions
-			   SET state = 'done', finished_at = now() - $3::text::interval
+			   SET state = 'done', created_at = now() - $3::text::interval, finished_at = now() - $3::text::interval
 			 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(id), age)
 		if err != nil {
 			t.Fatal(err)

@@ -295,7 +295,7 @@ func TestAReplayIsForgottenAMonthAfterItsEnd(t *testing.T) {
 		endReplay(t, store, tenant, id)
 		err := execInTenant(t, store, tenant, `
 			UPDATE replays
-			   SET finished_at = now() - $3::text::interval
+			   SET created_at = now() - $3::text::interval, finished_at = now() - $3::text::interval
 			 WHERE tenant_id = $1 AND id = $2`, [16]byte(tenant), [16]byte(id), age)
 		if err != nil {
 			t.Fatal(err)

@@ -7,17 +7,15 @@ WITH counted AS MATERIALIZED (
 	 WHERE s.tenant_id = @tenant
 	   AND {filter}
 ), sampled AS (
-	SELECT f.key
+	SELECT f.key, f.id
 	  FROM counted c,
-	       (SELECT s.key, row_number() OVER (ORDER BY s.key) - 1 AS place
+	       (SELECT s.key, s.id, row_number() OVER (ORDER BY s.key) - 1 AS place
 	          FROM sessions s
 	         WHERE s.tenant_id = @tenant
 	           AND {filter}) f
 	 WHERE f.place = 0 OR f.place * @sample / c.many > (f.place - 1) * @sample / c.many
 )
 SELECT many, messages, total_tokens, context_tokens,
-       (SELECT coalesce(array_agg(s.key ORDER BY s.key), '{}') FROM sampled s),
-       (SELECT coalesce(array_agg(s.id ORDER BY s.key), '{}')
-          FROM sessions s
-         WHERE s.tenant_id = @tenant AND s.key = ANY (ARRAY(SELECT key FROM sampled)))
+       (SELECT coalesce(array_agg(key ORDER BY key), '{}') FROM sampled),
+       (SELECT coalesce(array_agg(id ORDER BY key), '{}') FROM sampled)
   FROM counted

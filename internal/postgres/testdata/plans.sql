@@ -4,7 +4,7 @@
 SET session_replication_role = replica;
 
 INSERT INTO tenants (id, name) VALUES (:tenant, 'large');
-INSERT INTO tenants (id, name) SELECT md5('tenant' || i)::uuid, 'small' || i FROM generate_series(1, 100) i;
+INSERT INTO tenants (id, name) SELECT md5('tenant' || i)::uuid, 'small' || i FROM generate_series(1, 1000) i;
 
 INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document)
 SELECT id, '00000000-0000-0000-0000-000000000000', 0.8, 0.95, '{"trigger": 0.8}' FROM tenants;
@@ -57,6 +57,11 @@ INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_
 SELECT :tenant, :long, i, CASE WHEN i % 2 = 1 THEN 'user' ELSE 'assistant' END, 1, 30, true, body, 'x', sha256(body)
   FROM generate_series(1, :n) i,
        LATERAL (SELECT convert_to('{"role":"user","content":"' || repeat(md5(i::text), 4) || '"}', 'UTF8')) b (body);
+INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, shape)
+SELECT s.tenant_id, s.key, i, CASE WHEN i % 2 = 1 THEN 'user' ELSE 'assistant' END, 1, 150, true,
+       convert_to('{"role":"user","content":"' || repeat(md5(s.id || i), 15) || '"}', 'UTF8'), 'x'
+  FROM sessions s, generate_series(1, :messages) i
+ WHERE s.tenant_id = :tenant AND s.id <> 'long';
 INSERT INTO policy_versions (tenant_id, session_key, version, tenant_version, patch, document)
 SELECT :tenant, k::uuid, i, i, '{}', '{"trigger": 0.8}'
   FROM generate_series(1, :n / 10) i, unnest(ARRAY['00000000-0000-0000-0000-000000000000', :long]) k;
