@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"internal/rawjson":          {},
 	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
 	"internal/zframe":           {},
+	"internal/backup":           {"internal/postgres"},
 	"internal/budget":           {"internal/session"},
 	"internal/spelling":         {},
 	"internal/units":            {},

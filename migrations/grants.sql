@@ -17,3 +17,23 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notific
 -- The operator makes tenants and keys. varve verify --repair writes again what is extracted from messages.
 GRANT INSERT, UPDATE ON tenants, api_keys TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
+
+-- varve backup reads everything. Row-level security shows it all rows by a policy: BYPASSRLS is not to be had everywhere.
+GRANT USAGE ON SCHEMA public TO varve_backup;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO varve_backup;
+GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_backup;
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT c.relname
+          FROM pg_class c
+         WHERE c.relnamespace = 'public'::regnamespace
+           AND c.relrowsecurity
+           AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'backup')
+    LOOP
+        EXECUTE format('CREATE POLICY backup ON %I FOR SELECT TO varve_backup USING (true)', name);
+    END LOOP;
+END
+$$;

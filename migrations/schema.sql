@@ -654,23 +654,6 @@ CREATE TABLE public.schema_migrations (
     dirty boolean NOT NULL
 );
 
-CREATE TABLE public.session_failures (
-    tenant_id uuid NOT NULL,
-    session_key uuid NOT NULL,
-    run_id uuid NOT NULL,
-    job_id bigint NOT NULL,
-    failures integer DEFAULT 0 NOT NULL,
-    deaths integer DEFAULT 0 NOT NULL,
-    trials integer DEFAULT 0 NOT NULL,
-    error text NOT NULL,
-    since timestamp with time zone DEFAULT now() NOT NULL,
-    failed_at timestamp with time zone DEFAULT now() NOT NULL,
-    next_try_at timestamp with time zone NOT NULL,
-    quarantined_at timestamp with time zone
-);
-
-ALTER TABLE ONLY public.session_failures FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE public.session_tokens (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -786,14 +769,6 @@ CREATE TABLE public.verifications (
 
 ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.workers (
-    id text NOT NULL,
-    started_at timestamp with time zone DEFAULT now() NOT NULL,
-    unbroken timestamp with time zone DEFAULT now() NOT NULL,
-    renewed_at timestamp with time zone DEFAULT now() NOT NULL,
-    dead_at timestamp with time zone
-);
-
 ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
 
 ALTER TABLE ONLY public.river_notification ALTER COLUMN id SET DEFAULT nextval('public.river_notification_id_seq'::regclass);
@@ -894,9 +869,6 @@ ALTER TABLE ONLY public.runs
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 
-ALTER TABLE ONLY public.session_failures
-    ADD CONSTRAINT session_failures_pkey PRIMARY KEY (tenant_id, session_key);
-
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_pkey PRIMARY KEY (tenant_id, session_key, id);
 
@@ -917,9 +889,6 @@ ALTER TABLE ONLY public.uploads
 
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
-
-ALTER TABLE ONLY public.workers
-    ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
@@ -1088,9 +1057,6 @@ ALTER TABLE ONLY public.results
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
-ALTER TABLE ONLY public.session_failures
-    ADD CONSTRAINT session_failures_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
-
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_tenant_id_made_by_fkey FOREIGN KEY (tenant_id, made_by) REFERENCES public.api_keys(tenant_id, id);
 
@@ -1113,6 +1079,60 @@ ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY backup ON public.api_keys FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.checkpoint_results FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.checkpoints FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.findings FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.idempotency FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.import_lines FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.imports FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.message_packs FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.messages FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.policies FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.policy_versions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.recalls FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.recompaction_sessions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.recompactions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.replay_outcomes FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.replay_sessions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.replays FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.result_bodies FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.result_chunks FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.results FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.river_job FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.sessions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.tenants FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.uploads FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.verifications FOR SELECT TO varve_backup USING (true);
 
 ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
 
@@ -1159,8 +1179,6 @@ ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.river_job ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
 
@@ -1210,8 +1228,6 @@ CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NUL
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
-CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
 CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -1229,6 +1245,7 @@ ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO varve_app;
+GRANT USAGE ON SCHEMA public TO varve_backup;
 
 GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 
@@ -1242,28 +1259,38 @@ GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state publi
 
 GRANT SELECT ON TABLE public.api_keys TO varve_app;
 GRANT INSERT,UPDATE ON TABLE public.api_keys TO varve_admin;
+GRANT SELECT ON TABLE public.api_keys TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
+GRANT SELECT ON TABLE public.checkpoint_results TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
+GRANT SELECT ON TABLE public.checkpoints TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.chores TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
+GRANT SELECT ON TABLE public.findings TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
+GRANT SELECT ON TABLE public.idempotency TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.import_lines TO varve_app;
+GRANT SELECT ON TABLE public.import_lines TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.imports TO varve_app;
+GRANT SELECT ON TABLE public.imports TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.installation TO varve_app;
+GRANT SELECT ON TABLE public.installation TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.message_packs TO varve_app;
+GRANT SELECT ON TABLE public.message_packs TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
+GRANT SELECT ON TABLE public.messages TO varve_backup;
 
 GRANT UPDATE(role) ON TABLE public.messages TO varve_admin;
 
@@ -1292,59 +1319,80 @@ GRANT UPDATE(digest) ON TABLE public.messages TO varve_app;
 GRANT UPDATE(bytes) ON TABLE public.messages TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
+GRANT SELECT ON TABLE public.policies TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
+GRANT SELECT ON TABLE public.policy_versions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
+GRANT SELECT ON TABLE public.recalls TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
+GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompactions TO varve_app;
+GRANT SELECT ON TABLE public.recompactions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_outcomes TO varve_app;
+GRANT SELECT ON TABLE public.replay_outcomes TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_sessions TO varve_app;
+GRANT SELECT ON TABLE public.replay_sessions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replays TO varve_app;
+GRANT SELECT ON TABLE public.replays TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_bodies TO varve_app;
+GRANT SELECT ON TABLE public.result_bodies TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_chunks TO varve_app;
+GRANT SELECT ON TABLE public.result_chunks TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
+GRANT SELECT ON TABLE public.results TO varve_backup;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.river_job TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_job TO varve_worker;
+GRANT SELECT ON TABLE public.river_job TO varve_backup;
 
 GRANT SELECT,USAGE ON SEQUENCE public.river_job_id_seq TO varve_app;
+GRANT SELECT ON SEQUENCE public.river_job_id_seq TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_leader TO varve_worker;
+GRANT SELECT ON TABLE public.river_leader TO varve_backup;
 
 GRANT SELECT ON TABLE public.river_migration TO varve_app;
+GRANT SELECT ON TABLE public.river_migration TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_notification TO varve_worker;
+GRANT SELECT ON TABLE public.river_notification TO varve_backup;
 
 GRANT SELECT,USAGE ON SEQUENCE public.river_notification_id_seq TO varve_app;
+GRANT SELECT ON SEQUENCE public.river_notification_id_seq TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_worker;
+GRANT SELECT ON TABLE public.river_queue TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
+GRANT SELECT ON TABLE public.runs TO varve_backup;
 
 GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
+GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
+GRANT SELECT ON TABLE public.session_tokens TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
+GRANT SELECT ON TABLE public.sessions TO varve_backup;
 
 GRANT SELECT ON TABLE public.tenants TO varve_app;
 GRANT INSERT,UPDATE ON TABLE public.tenants TO varve_admin;
+GRANT SELECT ON TABLE public.tenants TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.uploads TO varve_app;
+GRANT SELECT ON TABLE public.uploads TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workers TO varve_worker;
+GRANT SELECT ON TABLE public.verifications TO varve_backup;

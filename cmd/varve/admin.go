@@ -25,7 +25,7 @@ import (
 type migrateCommand struct {
 	config.Database `embed:""`
 	config.Owner    `embed:""`
-	GrantTo         []grant `placeholder:"LOGIN[:ROLE]" help:"Logins to let serve as an api, worker or admin."`
+	GrantTo         []grant `placeholder:"LOGIN[:ROLE]" help:"Logins to let serve as an api, worker, admin or backup."`
 }
 
 // Validate reports everything that is wrong at once.
@@ -61,13 +61,15 @@ type grant postgres.Grant
 // UnmarshalText reads a login and its role, which is the API's if it is left out.
 func (g *grant) UnmarshalText(text []byte) error {
 	login, role, named := strings.Cut(string(text), ":")
-	roles := map[string]string{"api": postgres.AppRole, "worker": postgres.WorkerRole, "admin": postgres.AdminRole}
+	roles := map[string]string{
+		"api": postgres.AppRole, "worker": postgres.WorkerRole, "admin": postgres.AdminRole, "backup": postgres.BackupRole,
+	}
 	if !named {
 		role = "api"
 	}
 	if login == "" || roles[role] == "" {
 		return fmt.Errorf("%.80q must be a login, or a login with what it serves as: "+
-			"LOGIN:api, LOGIN:worker or LOGIN:admin", text)
+			"LOGIN:api, LOGIN:worker, LOGIN:admin or LOGIN:backup", text)
 	}
 	*g = grant{Login: login, Role: roles[role]}
 	return nil
@@ -78,20 +80,31 @@ func (g *grant) UnmarshalText(text []byte) error {
 func withStore(
 	ctx context.Context, settings *config.Client, db config.Database, do func(*postgres.Store) error,
 ) error {
-	if db.URL == "" {
-		url, err := embedded.Running(settings.Data, adminLogin)
-		if err != nil {
-			none := fmt.Errorf("and no varve up runs on %s: %w", filepath.Clean(settings.Data), err)
-			return errors.Join(db.Required(), none)
-		}
-		db.URL = url
+	url, err := urlFor(settings, db, adminLogin)
+	if err != nil {
+		return err
 	}
+	db.URL = url
 	store, err := process.OpenStore(ctx, db)
 	if err != nil {
 		return err
 	}
 	defer store.Pool().Close()
 	return do(store)
+}
+
+// urlFor returns the URL of the database that a command works on: its own setting, or that of a login of the private
+// cluster of a varve up that runs.
+func urlFor(settings *config.Client, db config.Database, login string) (string, error) {
+	if db.URL != "" {
+		return db.URL, nil
+	}
+	url, err := embedded.Running(settings.Data, login)
+	if err != nil {
+		none := fmt.Errorf("and no varve up runs on %s: %w", filepath.Clean(settings.Data), err)
+		return "", errors.Join(db.Required(), none)
+	}
+	return url, nil
 }
 
 type tenantsCommand struct {

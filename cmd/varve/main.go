@@ -42,6 +42,8 @@ type commands struct {
 	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
 	Verify      verifyCommand      `cmd:"" help:"Prove that everything is still there, and repair what can be."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
+	Backup      backupCommand      `cmd:"" help:"Write the whole database to a file."`
+	Restore     restoreCommand     `cmd:"" help:"Read a backup into an empty database."`
 	Results     resultsCommands    `cmd:"" help:"List a session's persisted tool results, print one, or move them."`
 }
 

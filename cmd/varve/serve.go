@@ -102,6 +102,7 @@ const (
 	adminLogin  = "varve_up_admin"
 	apiLogin    = "varve_up_api"
 	workerLogin = "varve_up_worker"
+	backupLogin = "varve_up_backup"
 )
 
 // of sets the logins of a private cluster.
@@ -147,7 +148,8 @@ func (l *logins) takeOver(ctx context.Context) error {
 	err := postgres.GrantTo(ctx, l.owner,
 		postgres.Grant{Login: adminLogin, Role: postgres.AdminRole, Make: true},
 		postgres.Grant{Login: apiLogin, Role: postgres.AppRole, Make: true},
-		postgres.Grant{Login: workerLogin, Role: postgres.WorkerRole, Make: true})
+		postgres.Grant{Login: workerLogin, Role: postgres.WorkerRole, Make: true},
+		postgres.Grant{Login: backupLogin, Role: postgres.BackupRole, Make: true})
 	if err != nil {
 		return err
 	}

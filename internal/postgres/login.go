@@ -10,12 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The roles that logins are members of. They cannot log in and own nothing; migrations/grants.sql has their rights, and
-// each has those of the ones before it.
+// The roles that logins are members of. They cannot log in and own nothing; migrations/grants.sql has their rights. A
+// worker has those of an app besides, and an admin those of a worker.
 const (
 	AppRole    = "varve_app"    // the API: its tenant's rows
 	WorkerRole = "varve_worker" // the worker: all tenants and jobs besides
 	AdminRole  = "varve_admin"  // the operator's commands: makes tenants and keys
+	BackupRole = "varve_backup" // apart from these: reads all rows of all tenants, and writes none
 )
 
 // ErrLogin is wrapped where the login of the database URL must not serve, or lacks rights. Trying again does not help.

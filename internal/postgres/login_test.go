@@ -26,6 +26,7 @@ func TestALoginThatCouldBecomeMoreIsRefused(t *testing.T) {
 		"an owner":                  {"", `CREATE SCHEMA AUTHORIZATION %[1]s`, "it owns parts of this database", "CREATE ROLE varve_api"},
 		"a member of an owner":      {"", `CREATE ROLE %[1]s_o; CREATE SCHEMA %[1]s AUTHORIZATION %[1]s_o; CREATE ROLE %[1]s_m ROLE %[1]s NOINHERIT; GRANT %[1]s_o TO %[1]s_m`, "_o, of which it is a member, owns parts", "REVOKE"},
 		"a member of a superuser":   {"", `CREATE ROLE %[1]s_o SUPERUSER ROLE %[1]s`, "_o, of which it is a member, is a superuser", "REVOKE"},
+		"a reader of everything":    {"", `GRANT varve_backup TO %[1]s`, "varve_backup, of which it is a member, sees all tenants", "REVOKE varve_backup FROM"},
 		"a reader of files":         {"", `GRANT pg_read_server_files TO %[1]s`, "reaches the server's files", "REVOKE pg_read_server_files FROM"},
 		"an administrator of roles": {"", `CREATE ROLE %[1]s_o ADMIN %[1]s`, "it may make others members of role", "REVOKE ADMIN OPTION FOR"},
 		"one that changes its role": {"", `ALTER ROLE %[1]s SET role = varve_app`, "it becomes role varve_app", "RESET role"},

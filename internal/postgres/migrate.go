@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -37,13 +38,20 @@ const (
 // Migrate brings the schema to the newest version and gives the roles their rights. Several processes may do it at
 // once: one works, the others wait. dsn needs a direct connection, not a transaction pooler, of a login that may create
 // tables and, unless they exist, roles. It owns the tables then and must not serve: GrantTo lets others do that.
-func Migrate(ctx context.Context, dsn string) error {
+func Migrate(ctx context.Context, dsn string) error { return MigrateTo(ctx, dsn, math.MaxInt) }
+
+// MigrateTo is Migrate to a version of the schema, without the rights of the roles, which are those on the newest. It
+// returns an error if the schema is newer, or if this program does not know the version.
+func MigrateTo(ctx context.Context, dsn string, version int) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
 		if err := createRoles(ctx, conn); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
-		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx) }); err != nil {
+		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx, version) }); err != nil {
 			return fmt.Errorf("migrate: %w", err)
+		}
+		if version != math.MaxInt { // the rights are those on the newest schema
+			return nil
 		}
 		if err := grantRights(ctx, conn); err != nil {
 			return fmt.Errorf("migrate: rights of the roles: %w", err)
@@ -54,7 +62,7 @@ func Migrate(ctx context.Context, dsn string) error {
 
 // schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
 // While a migration is under way, the database has what was there before it.
-func schemaVersion(ctx context.Context, pool rowQuerier) (have, want int, err error) {
+func schemaVersion(ctx context.Context, db rowQuerier) (have, want int, err error) {
 	src, err := iofs.New(migrations.FS, ".")
 	if err != nil {
 		return 0, 0, err
@@ -63,13 +71,23 @@ func schemaVersion(ctx context.Context, pool rowQuerier) (have, want int, err er
 	for version, err := src.First(); err == nil; version, err = src.Next(version) {
 		want = int(version)
 	}
-	err = pool.QueryRow(ctx, `
+	err = db.QueryRow(ctx, `
 		SELECT CASE WHEN dirty THEN version - 1 ELSE version END
 		  FROM schema_migrations`).Scan(&have)
 	if errors.Is(err, pgx.ErrNoRows) || hasCode(err, "42P01") { // undefined_table
 		err = nil
 	}
 	return have, want, err
+}
+
+// CheckVersion returns the version of a database's schema, and an error unless it is the one of this program.
+func CheckVersion(ctx context.Context, conn *pgx.Conn) (version int, err error) {
+	have, want, err := schemaVersion(ctx, conn)
+	if err == nil && have != want {
+		err = fmt.Errorf("the database's schema is version %d, this program's %d: use the release of the schema, "+
+			"or run varve migrate", have, want)
+	}
+	return have, err
 }
 
 // CheckSchema returns an error if the database's schema is older than this program, or the database does not answer. A
@@ -142,21 +160,39 @@ func withMigrations(dsn string, do func(*migrator) error) (err error) {
 	return do(&migrator{m, src})
 }
 
-func (m *migrator) up(ctx context.Context) error {
+// up applies the files up to a version.
+func (m *migrator) up(ctx context.Context, version int) error {
 	for refused := 0; ; {
 		if err := errors.Join(ctx.Err(), m.takeBackDirty()); err != nil {
 			return err
 		}
+		if done, err := m.reached(version); done || err != nil {
+			return err
+		}
 		err := m.Steps(1)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // there is no next file
+		case errors.Is(err, fs.ErrNotExist) && version == math.MaxInt: // there is no next file
 			return nil
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("this program does not know version %d of the schema: use a newer release", version)
 		case hasCode(driverError(err), "55P03") && refused < lockAttempts: // lock_not_available
 			refused++
 		case err != nil:
 			return err
 		}
 	}
+}
+
+// reached reports whether the schema has a version that is wanted, math.MaxInt being the newest.
+func (m *migrator) reached(version int) (bool, error) {
+	have, _, err := m.Version()
+	if version == math.MaxInt || errors.Is(err, migrate.ErrNilVersion) {
+		return false, nil
+	}
+	if err == nil && int(have) > version {
+		err = fmt.Errorf("the schema is version %d, which is newer than %d", have, version)
+	}
+	return int(have) == version, err
 }
 
 // takeBackDirty sets the version back to the file before the one that was interrupted. A version that is marked dirty

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/migrations"
 )
 
-// Grant gives a login the rights of a role: AppRole, WorkerRole or AdminRole.
+// Grant gives a login the rights of a role: AppRole, WorkerRole, AdminRole or BackupRole.
 type Grant struct {
 	Login string
 	Role  string
@@ -92,7 +92,7 @@ func createRoles(ctx context.Context, conn *pgx.Conn) error {
 			}
 			before = role
 		}
-		return nil
+		return createRole(ctx, tx, BackupRole, "")
 	})
 }
 

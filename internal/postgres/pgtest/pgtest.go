@@ -66,6 +66,7 @@ const (
 	apiLogin    = "varve_test_api"
 	workerLogin = "varve_test_worker"
 	adminLogin  = "varve_test_admin"
+	backupLogin = "varve_test_backup"
 	password    = "varve_test"
 )
 
@@ -78,6 +79,9 @@ func Worker(dsn string) string { return login(dsn, workerLogin) }
 // Admin returns the URL of the same database for a login that may do what API, worker and the operator's commands do,
 // and that row-level security binds like theirs: for tests that do all of that with one pool.
 func Admin(dsn string) string { return login(dsn, adminLogin) }
+
+// Backup returns the URL of the same database for a login that reads everything and writes nothing.
+func Backup(dsn string) string { return login(dsn, backupLogin) }
 
 // Owner returns the URL that New returned, from one of its database's other URLs.
 func Owner(t testing.TB, dsn string) string {
@@ -108,6 +112,7 @@ func makeLogins(ctx context.Context, dsn string) error {
 		{Login: apiLogin, Role: postgres.AppRole, Make: true},
 		{Login: workerLogin, Role: postgres.WorkerRole, Make: true},
 		{Login: adminLogin, Role: postgres.AdminRole, Make: true},
+		{Login: backupLogin, Role: postgres.BackupRole, Make: true},
 	}
 	if err := postgres.GrantTo(ctx, dsn, grants...); err != nil {
 		return err

@@ -43,6 +43,10 @@ SELECT who || ' reaches the server''s files or programs', leave
   FROM roles
  WHERE rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')
  UNION ALL
+SELECT who || ' sees all tenants', leave
+  FROM roles
+ WHERE rolname = 'varve_backup' AND $1::text <> 'varve_backup'
+ UNION ALL
 SELECT who || ' owns parts of this database', leave
   FROM roles r
  WHERE EXISTS (
