@@ -1268,8 +1268,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
 GRANT SELECT ON TABLE public.checkpoints TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.chores TO varve_app;
+GRANT SELECT ON TABLE public.chores TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
+GRANT SELECT ON TABLE public.due_sessions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 GRANT SELECT ON TABLE public.findings TO varve_backup;
@@ -1374,6 +1376,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_worker;
 GRANT SELECT ON TABLE public.river_queue TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
+GRANT SELECT ON TABLE public.rounds TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 GRANT SELECT ON TABLE public.runs TO varve_backup;

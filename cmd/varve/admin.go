@@ -62,7 +62,8 @@ type grant postgres.Grant
 func (g *grant) UnmarshalText(text []byte) error {
 	login, role, named := strings.Cut(string(text), ":")
 	roles := map[string]string{
-		"api": postgres.AppRole, "worker": postgres.WorkerRole, "admin": postgres.AdminRole, "backup": postgres.BackupRole,
+		"api": postgres.AppRole, "worker": postgres.WorkerRole, "admin": postgres.AdminRole,
+		"backup": postgres.BackupRole,
 	}
 	if !named {
 		role = "api"

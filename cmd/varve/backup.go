@@ -78,7 +78,8 @@ func (c *restoreCommand) Run(ctx context.Context, settings *config.Client, out i
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "restored %s rows as they were at %s; verifying them\n", thousands(held.Rows()), cell(held.At))
+	fmt.Fprintf(os.Stderr, "restored %s rows as they were at %s; verifying them\n",
+		thousands(held.Rows()), cell(held.At))
 	db := c.Database
 	db.URL = url
 	store, err := process.OpenStore(ctx, db)

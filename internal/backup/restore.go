@@ -73,7 +73,8 @@ func (r *reader) restore(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	if _, err := tx.Exec(ctx, `SET CONSTRAINTS ALL IMMEDIATE`); err != nil { // ALTER TABLE needs that none is left to do
+	// ALTER TABLE needs that no check is left to do.
+	if _, err := tx.Exec(ctx, `SET CONSTRAINTS ALL IMMEDIATE`); err != nil {
 		return err
 	}
 	return bind(ctx, tx, order, bound)
@@ -140,7 +141,10 @@ func sorted(all []Table, needs map[string][]string) (order []*Table, err error) 
 func unbind(ctx context.Context, tx pgx.Tx, order []*Table) (forced []string, err error) {
 	for _, t := range order {
 		var was bool
-		err := tx.QueryRow(ctx, `SELECT relforcerowsecurity FROM pg_class WHERE oid = $1::regclass`, t.ident()).Scan(&was)
+		err := tx.QueryRow(ctx, `
+			SELECT relforcerowsecurity
+			  FROM pg_class
+			 WHERE oid = $1::regclass`, t.ident()).Scan(&was)
 		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", t.Name, err)
 		}
