@@ -654,6 +654,23 @@ CREATE TABLE public.schema_migrations (
     dirty boolean NOT NULL
 );
 
+CREATE TABLE public.session_failures (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    run_id uuid NOT NULL,
+    job_id bigint NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    deaths integer DEFAULT 0 NOT NULL,
+    trials integer DEFAULT 0 NOT NULL,
+    error text NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    failed_at timestamp with time zone DEFAULT now() NOT NULL,
+    next_try_at timestamp with time zone NOT NULL,
+    quarantined_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.session_failures FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.session_tokens (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -769,6 +786,14 @@ CREATE TABLE public.verifications (
 
 ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.workers (
+    id text NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    unbroken timestamp with time zone DEFAULT now() NOT NULL,
+    renewed_at timestamp with time zone DEFAULT now() NOT NULL,
+    dead_at timestamp with time zone
+);
+
 ALTER TABLE ONLY public.river_job ALTER COLUMN id SET DEFAULT nextval('public.river_job_id_seq'::regclass);
 
 ALTER TABLE ONLY public.river_notification ALTER COLUMN id SET DEFAULT nextval('public.river_notification_id_seq'::regclass);
@@ -869,6 +894,9 @@ ALTER TABLE ONLY public.runs
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY public.session_failures
+    ADD CONSTRAINT session_failures_pkey PRIMARY KEY (tenant_id, session_key);
+
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_pkey PRIMARY KEY (tenant_id, session_key, id);
 
@@ -889,6 +917,9 @@ ALTER TABLE ONLY public.uploads
 
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.workers
+    ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
@@ -1057,6 +1088,9 @@ ALTER TABLE ONLY public.results
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.session_failures
+    ADD CONSTRAINT session_failures_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_tenant_id_made_by_fkey FOREIGN KEY (tenant_id, made_by) REFERENCES public.api_keys(tenant_id, id);
 
@@ -1124,6 +1158,8 @@ CREATE POLICY backup ON public.river_job FOR SELECT TO varve_backup USING (true)
 
 CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.sessions FOR SELECT TO varve_backup USING (true);
@@ -1180,6 +1216,8 @@ ALTER TABLE public.river_job ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.sessions ENABLE ROW LEVEL SECURITY;
@@ -1227,6 +1265,8 @@ CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setti
 CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text))) WITH CHECK (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text)));
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1384,6 +1424,9 @@ GRANT SELECT ON TABLE public.runs TO varve_backup;
 GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
 GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
+GRANT SELECT ON TABLE public.session_failures TO varve_backup;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 GRANT SELECT ON TABLE public.session_tokens TO varve_backup;
 
@@ -1399,3 +1442,6 @@ GRANT SELECT ON TABLE public.uploads TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
 GRANT SELECT ON TABLE public.verifications TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workers TO varve_worker;
+GRANT SELECT ON TABLE public.workers TO varve_backup;
