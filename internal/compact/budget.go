@@ -1,7 +1,25 @@
 package compact
 
-// always returns the limit of a stage that has its own measure of what is too much.
-func always(*runState) float64 { return -1 }
+import "math"
+
+// budgetOver returns the limit of a stage that has its own measures of what is too much: none at all if it may have
+// something to do.
+func budgetOver(s *runState) float64 {
+	if s.policy.Budget.Enabled || len(s.heavy().over(s.policy.MediaBytes)) > 0 {
+		return -1
+	}
+	return math.MaxFloat64
+}
+
+// keepBudgets bounds the tokens of all results, and the bytes of those with media.
+func keepBudgets(s *runState) {
+	if s.policy.Budget.Enabled {
+		keepBudget(s)
+	}
+	if s.policy.MediaBytes > 0 {
+		keepMediaBytes(s)
+	}
+}
 
 // keepBudget bounds the tokens of all results together: the oldest become placeholders until the others fit.
 // Placeholders count nothing and originals count whole, so that what is over once stays over.

@@ -78,25 +78,26 @@ func (s *runState) replacementOf(i int) replacement {
 }
 
 // appendDraft appends a draft as the value of part p. lead and trail are its bytes before and after the text.
-func (s *runState) appendDraft(dst []byte, p *part, made *draft) (value []byte, lead, trail int) {
+func (s *runState) appendDraft(dst []byte, i int, made *draft) (value []byte, lead, trail int) {
+	p := &s.parts[i]
 	old := p.value.Of(s.body(p.message))
 	if p.kind == arguments {
 		return appendArguments(dst, old, made.text), 0, 0
 	}
 	before, after := "", ""
 	if !made.object {
-		before, after = wrapping(&s.in, s.provider, old)
+		before, after = wrapping(&s.in, s.provider, old, s.policy.Trim.KeepMedia && !s.bare[i])
 	}
 	dst = append(dst, before...)
 	dst = append(dst, made.quoted...)
 	return append(dst, after...), len(before), len(after)
 }
 
-// wrapping returns what is around a text that replaces a result: the media beside its text, if the policy keeps them,
+// wrapping returns what is around a text that replaces a result: the media beside its text, if they are kept,
 // or what a provider needs. If the result is an object that has a single text, the part's value is that text, and its
 // object is kept.
-func wrapping(in *Input, p *provider.Facts, value []byte) (before, after string) {
-	if in.Policy.Trim.KeepMedia {
+func wrapping(in *Input, p *provider.Facts, value []byte, keepMedia bool) (before, after string) {
+	if keepMedia {
 		if mixed, ok := wire.MixedResult(in.Format, value); ok {
 			return mixed.Before, mixed.After
 		}
@@ -113,24 +114,25 @@ func (s *runState) prefers(lower, upper *draft) bool {
 	return !s.policy.OnlySmaller || upper.size == 0 || lower.size < upper.size && lower.tokens <= upper.tokens
 }
 
-// fits reports whether a text may replace part p, whose original is known: it must be smaller.
-func (s *runState) fits(p *part, original *replacement, shown []byte) bool {
+// fits reports whether a text may replace part i, whose original is known: it must be smaller.
+func (s *runState) fits(i int, original *replacement, shown []byte) bool {
 	if !s.policy.OnlySmaller {
 		return true
 	}
 	size := rawjson.QuotedLen(shown)
-	if media := s.media(p); media > 0 {
-		return size < original.chars && s.count.text(shown)+media < p.tokens
+	if media := s.media(i); media > 0 {
+		return size < original.chars && s.count.text(shown)+media < s.parts[i].tokens
 	}
 	if s.provider.ResultObjects {
 		size += len(emptyOutput)
 	}
-	return size < original.bytes && s.count.text(shown) < p.tokens
+	return size < original.bytes && s.count.text(shown) < s.parts[i].tokens
 }
 
-// media returns the tokens of what stays of a result when a line replaces its text.
-func (s *runState) media(p *part) int {
-	if p.kind != result || !s.count.estimates() { // the systems' formulas count no media
+// media returns the tokens of what stays of result i when a line replaces its text.
+func (s *runState) media(i int) int {
+	p := &s.parts[i]
+	if p.kind != result || s.bare[i] || !s.count.estimates() { // the systems' formulas count no media
 		return 0
 	}
 	value := p.value.Of(s.body(p.message))
@@ -163,7 +165,7 @@ func (s *runState) draftOmission(i int, made *draft) {
 
 // draftLine drafts the one line that is proposed, and reports whether it fits.
 func (s *runState) draftLine(i int, made *draft) bool {
-	p, v := &s.parts[i], s.valuesOf(i, &made.replacement)
+	v := s.valuesOf(i, &made.replacement)
 	s.text = s.words.appendLine(s.text[:0], v)
 	if object := s.objectOf(i); object != nil && v.action == Stub {
 		if s.text = s.withoutLargeMembers(object, s.text); s.text == nil {
@@ -171,14 +173,14 @@ func (s *runState) draftLine(i int, made *draft) bool {
 		}
 		made.object = true
 	}
-	if !s.fits(p, &made.replacement, s.text) {
+	if !s.fits(i, &made.replacement, s.text) {
 		made.object = false
 		return false
 	}
 	made.action = v.action
 	made.head, made.tail = 0, 0
 	made.headBytes, made.tailBytes = 0, 0
-	made.tokens = s.count.text(s.text) + s.media(p)
+	made.tokens = s.count.text(s.text) + s.media(i)
 	if made.quoted = s.text; !made.object {
 		s.quoted = rawjson.Quote(s.quoted[:0], s.text)
 		made.quoted = s.quoted
@@ -209,11 +211,11 @@ func (s *runState) draftCut(i int, made *draft) {
 	v := s.valuesOf(i, &made.replacement)
 	if p.action == Keep && want.collapsed > 0 {
 		head = text.Collapse(nil, head)
-		s.use(CollapseSpace, p, made, head, nil, v)
+		s.use(CollapseSpace, i, made, head, nil, v)
 	}
 	if p.action <= CollapseSpace && want.capped > 0 {
 		head, tail = s.resultCap(i).cut(head)
-		s.use(Cap, p, made, head, tail, v)
+		s.use(Cap, i, made, head, tail, v)
 	}
 	made.head, made.tail = want.bookend, want.bookend
 	if want.bookend == 0 {
@@ -223,21 +225,21 @@ func (s *runState) draftCut(i int, made *draft) {
 	cut := len(head) + len(tail) - len(first) - len(last)
 	switch {
 	case cut >= minCut, cut > 0 && !s.policy.OnlySmaller:
-		s.use(Bookend, p, made, first, last, v)
+		s.use(Bookend, i, made, first, last, v)
 	case cut == 0 && !s.policy.OnlySmaller && made.action < Cap && len(s.words.appendHead(nil, v)) > 0:
 		v.whole = true // all that a bookend adds is the line before its head
-		s.use(Bookend, p, made, head, tail, v)
+		s.use(Bookend, i, made, head, tail, v)
 	}
 }
 
-// use makes head and tail the draft of part p if they fit and are preferred to what it is so far.
-func (s *runState) use(action ActionKind, p *part, made *draft, head, tail []byte, v values) {
+// use makes head and tail the draft of part i if they fit and are preferred to what it is so far.
+func (s *runState) use(action ActionKind, i int, made *draft, head, tail []byte, v values) {
 	shown := head
 	if action != CollapseSpace {
 		s.text = s.words.appendCut(s.text[:0], action, head, tail, v)
 		shown = s.text
 	}
-	if !s.fits(p, &made.replacement, shown) {
+	if !s.fits(i, &made.replacement, shown) {
 		return
 	}
 	quoted := rawjson.Quote(s.quoted[:0], shown)

@@ -15,7 +15,7 @@ func (l *trial) ranked() {
 		for i := range s.parts {
 			p := &s.parts[i]
 			may := s.free[i] && !s.protected(p.message) && p.message < o.plan.covered && p.kind == result && p.action == Keep
-			if may && p.tokens-s.media(p) >= max(s.policy.Rank.MinTokens, 200+s.policy.Rank.NamesChars) {
+			if may && p.tokens-s.media(i) >= max(s.policy.Rank.MinTokens, 200+s.policy.Rank.NamesChars) {
 				l.Errorf("the view has %d tokens of %.0f, and result %d.%d of %d tokens is whole", o.plan.After, s.target, s.messages[p.message].seq, p.index, p.tokens)
 			}
 		}

@@ -265,8 +265,7 @@ func (l *trial) othersUntouched() {
 func (l *trial) wrapped(in *Input, m shownMessage, p part, original []byte) []byte {
 	of := *in
 	for _, keep := range []bool{true, false} {
-		of.Policy.Trim.KeepMedia = keep
-		before, after := wrapping(&of, provider.Of(of.Format), original)
+		before, after := wrapping(&of, provider.Of(of.Format), original, keep)
 		if p.kind == arguments {
 			before, after = "", ""
 		}

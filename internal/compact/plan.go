@@ -167,7 +167,7 @@ func (p *Plan) apply(s *runState, i int) {
 		return
 	}
 	e := edit{part: i, start: len(p.text)}
-	p.text, e.lead, e.trail = s.appendDraft(p.text, at, &made)
+	p.text, e.lead, e.trail = s.appendDraft(p.text, i, &made)
 	e.end = len(p.text)
 	same := bytes.Equal(p.text[e.start:], at.value.Of(s.body(at.message)))
 	if longer := e.end-e.start >= at.valueBytes() || made.tokens > at.now; same || at.action >= Stub && longer {

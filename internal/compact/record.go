@@ -58,6 +58,8 @@ func (w *proposal) rule(s *runState, i int) string {
 	switch {
 	case w.action == Cap:
 		return s.resultCap(i).exceeds(s.parts[i].tokens, s.content(i).Text)
+	case w.media && w.stage == "budget":
+		return "media_bytes"
 	case w.stage == "budget" && s.policy.Budget.Tokens == 0:
 		return "budget.ratio"
 	case w.stage == "rank" && w.action == Bookend:
@@ -95,6 +97,9 @@ func (w *proposal) reason(p *part) string {
 	if w.stage == "rank" {
 		return fmt.Sprintf("of all that could leave it was worth least by its size and age: %d tokens came after it",
 			w.distance)
+	}
+	if w.media && w.stage == "budget" {
+		return "all results with pictures or files are over their bytes, and this is among the oldest"
 	}
 	if w.stage == "budget" {
 		return "all results together are over their budget, and this is among the oldest"

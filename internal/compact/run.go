@@ -25,7 +25,7 @@ var stages = []stage{
 	{"stale", func(p *policy.Policy) bool { return p.Stale.Enabled }, nil, stubStale},
 	{"arguments", func(p *policy.Policy) bool { return p.Arguments.Enabled }, nil, omitArguments},
 	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
-	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled }, always, keepBudget},
+	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled || p.MediaBytes > 0 }, budgetOver, keepBudgets},
 	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
 	{"rank", func(p *policy.Policy) bool { return p.Rank.Enabled }, nil, lowerByWorth},
 	{"hard", func(p *policy.Policy) bool { return p.Protect.Yields }, hardOver, yieldAtHard},
@@ -91,6 +91,7 @@ func newRunState(h *history) *runState {
 		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
 		proposals: proposals{
 			proposed: make([]proposal, len(h.parts)),
+			bare:     map[int]bool{},
 			steps:    make([][]step, len(h.parts)),
 			relief:   make([]int64, len(h.messages)),
 		},

@@ -47,8 +47,9 @@ type proposals struct {
 	stage    string // that runs now
 	since    int    // the message at which it was first needed
 	proposed []proposal
-	steps    [][]step // by part: its tokens after the proposals, and since when
-	relief   []int64  // by message: the tokens that the proposals save from there on
+	bare     map[int]bool // by part: of the results whose media leave with their text
+	steps    [][]step     // by part: its tokens after the proposals, and since when
+	relief   []int64      // by message: the tokens that the proposals save from there on
 }
 
 // proposal is what a stage wants for a part.
@@ -63,6 +64,7 @@ type proposal struct {
 	distance  int64 // tokens of the messages after it
 	capped    int   // about the tokens after the cap, 0 for no cap: bookends are cut from the capped text
 	collapsed int   // tokens after its white space was collapsed, before any cut; 0 if it was not
+	media     bool  // it is for the bytes of media
 }
 
 // step records that a part has no more than a number of tokens from a message on.
@@ -99,7 +101,7 @@ func (s *runState) foresee(i, at, tokens int) {
 	if at = max(at, s.since); at >= len(s.messages) {
 		return
 	}
-	tokens += s.media(&s.parts[i])
+	tokens += s.media(i)
 	s.addRelief(i, -1)
 	steps := s.steps[i]
 	k := sort.Search(len(steps), func(k int) bool { return steps[k].at > at })

@@ -121,7 +121,7 @@ func (s *runState) longerThan(limit, begin, end int) (large []int, saved int64) 
 			if p.kind != result || !s.free[i] || s.proposed[i].action != Keep || p.action != Keep || p.tokens <= limit {
 				continue
 			}
-			if left := limit + s.media(p); p.tokens > left {
+			if left := limit + s.media(i); p.tokens > left {
 				large = append(large, i)
 				saved += int64(p.tokens - left)
 			}

@@ -189,3 +189,45 @@ func TestAWindowHasOneMessageAtTheLeast(t *testing.T) {
 		t.Errorf("after message 3, windows end with %v", got)
 	}
 }
+
+// Pictures have few tokens: their bytes are what a window must not hand on.
+func TestTheRenditionOfPicturesIsBoundedInEveryWindow(t *testing.T) {
+	t.Parallel()
+	const size, limit = 300 << 10, 1 << 20
+	snap := postgres.Snapshot{Format: session.Anthropic, Calibration: 1, WindowTokens: 1_000_000}
+	add := func(form string, args ...any) {
+		snap.LastSeq++
+		body := fmt.Appendf(nil, form, args...)
+		found, err := wire.Inspect(snap.Format, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap.ContextTokens += int64(found.Tokens)
+		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: snap.LastSeq, Format: snap.Format, Tokens: int64(found.Tokens), Body: body})
+	}
+	add(`{"role":"user","content":"use the computer"}`)
+	for n := range 40 {
+		add(`{"role":"assistant","content":[{"type":"tool_use","id":"c%d","name":"computer","input":{}}]}`, n)
+		add(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]}]}`, n, bytes.Repeat([]byte{'A' + byte(n%26)}, size))
+	}
+	p := policy.Default()
+	p.MediaBytes = limit
+	whole, _ := inWindows(t, snap, p, math.MaxInt64)
+	pl := planner{window: 3 * size}
+	pl.persist = func(_ context.Context, window []postgres.LogMessage, _ []compact.Result) error {
+		if len(window) > 10 {
+			t.Errorf("a window of %d messages", len(window))
+		}
+		return nil
+	}
+	made, err := pl.plan(t.Context(), snap, &p, FromLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(made.Made.Body); n > limit+2*size || !bytes.Equal(made.Made.Body, whole.Made.Body) {
+		t.Errorf("a rendition of %d bytes, in one window of %d", n, len(whole.Made.Body))
+	}
+	if base := len(made.Input.Base.Body); base > limit+2*size || made.Decision.Verdict == Unchanged || len(made.Plan.Results) != 37 {
+		t.Errorf("the last window begins with %d bytes, %d results have left", base, len(made.Plan.Results))
+	}
+}

@@ -30,6 +30,7 @@ type Policy struct {
 	TriggerTokens int        `json:"trigger_tokens"`
 	Target        float64    `json:"target"`
 	TargetTokens  int        `json:"target_tokens"`
+	MediaBytes    int        `json:"media_bytes"`
 	Hard          float64    `json:"hard"`
 	Cache         Cache      `json:"cache"`
 	Economy       Economy    `json:"economy"`
@@ -375,6 +376,7 @@ func (p Policy) Off() *Policy {
 	p.Arguments.Enabled = false
 	p.Trim.Enabled = false
 	p.Budget.Enabled = false
+	p.MediaBytes = 0
 	p.Whitespace.Enabled = false
 	p.Rank.Enabled = false
 	p.Summarise.Enabled = false
