@@ -337,6 +337,7 @@ CASE
     WHEN ((document #>> '{idle,enabled}'::text[]) = 'true'::text) THEN COALESCE(NULLIF(((document #>> '{idle,after_seconds}'::text[]))::bigint, 0), ((document #>> '{economy,ttl_seconds}'::text[]))::bigint)
     ELSE (0)::bigint
 END) STORED NOT NULL,
+    trigger_bytes bigint GENERATED ALWAYS AS (COALESCE(((document #>> '{trigger_bytes}'::text[]))::bigint, (16777216)::bigint)) STORED NOT NULL,
     CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),
     CONSTRAINT policies_session_version_check CHECK ((session_version >= 0)),
     CONSTRAINT policies_tenant_version_check CHECK ((tenant_version > 0)),

@@ -34,8 +34,12 @@ type Decision struct {
 
 	reached due.Threshold // 0 for none
 	early   bool          // only an eager stage has reached its own trigger
-	wait    time.Duration // until it is decided again, if nobody uses the session; 0 if that is not known
-	reason  string
+	heavy   bool          // only the bytes of the view have
+
+	bytes, triggerBytes int64 // of the view
+
+	wait   time.Duration // until it is decided again, if nobody uses the session; 0 if that is not known
+	reason string
 }
 
 // Cache is what is known of the provider's cache of the session's prefix.
@@ -75,7 +79,9 @@ const (
 
 // ruleOf returns the rule by which the snapshot's session is due under a policy, whatever it grew from.
 func ruleOf(s postgres.Snapshot, p *policy.Policy) due.Session {
-	rule := due.Session{Window: int64(s.WindowTokens), Calibration: 1, Rule: p.DueRule(), Armed: due.Trigger}
+	rule := due.Session{
+		Window: int64(s.WindowTokens), Calibration: 1, Bytes: s.ViewBytes, Rule: p.DueRule(), Armed: due.Trigger,
+	}
 	if p.Tokens.Calibrate {
 		rule.Calibration, rule.Unseen = s.Calibration, s.Unseen
 	}
@@ -90,11 +96,15 @@ func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 		ContextTokens: s.ContextTokens + int64(s.OverheadTokens),
 		TriggerTokens: int64(math.Ceil(rule.TriggerAt())),
 		HardTokens:    int64(math.Ceil(p.Hard * float64(s.WindowTokens))),
+		bytes:         s.ViewBytes, triggerBytes: rule.TriggerBytes,
 	}
 	if s.WindowTokens > 0 {
 		d.reached, _ = rule.Due(d.ContextTokens)
-		rule.Trim, rule.Budget = 0, due.Budget{}
+		rule.TriggerBytes = 0
 		reached, _ := rule.Due(d.ContextTokens)
+		d.heavy = reached != d.reached
+		rule.Trim, rule.Budget = 0, due.Budget{}
+		reached, _ = rule.Due(d.ContextTokens)
 		d.early = reached != d.reached
 	}
 	return d
@@ -196,6 +206,9 @@ func (d *Decision) occasion() string {
 	if d.reached == due.Idle && d.Cause == causeIdle {
 		return fmt.Sprintf("%s, the trigger is %d; nobody has used the session for %d s, its cache is cold after %d s",
 			d.size(), d.TriggerTokens, d.Cache.AgeSeconds, d.Cache.TTLSeconds)
+	}
+	if d.heavy {
+		return fmt.Sprintf("%s in a view of %d bytes, the trigger is %d bytes", d.size(), d.bytes, d.triggerBytes)
 	}
 	if d.early {
 		return fmt.Sprintf("%s, below the trigger of %d: a stage that is eager acts", d.size(), d.TriggerTokens)

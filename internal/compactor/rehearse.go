@@ -28,6 +28,12 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 		Format: in.Format, WindowTokens: in.WindowTokens, OverheadTokens: in.OverheadTokens,
 		ContextTokens: r.Context - int64(in.OverheadTokens), LastAppendAge: r.Age.Seconds(), Calibration: 1,
 	}
+	if in.Base != nil {
+		snap.ViewBytes = int64(len(in.Base.Body))
+	}
+	for i := range in.Tail {
+		snap.ViewBytes += int64(len(in.Tail[i].Body))
+	}
 	causes := map[due.Threshold]string{due.Hard: causeHard, due.Trigger: causeThreshold, due.Idle: causeIdle}
 	decision := newDecision(snap, &in.Policy, causes[r.Reached])
 	if decision.waitForCold(snap, &in.Policy) {

@@ -2,6 +2,7 @@
 // of it, which a test on a database holds to each other.
 //
 // A session is due when its view, with the overhead, reaches the trigger: a share of its window, or a number of tokens.
+// It is due as well when its view has too many bytes, for the tokens of pictures say nothing of their bytes.
 // It is due at once, with nothing to wait for, when the view reaches the hard limit. An eager stage makes a session due
 // before that, when the view is so large that the stage may have something to do. Below all of these, a session is
 // compacted once nobody has used it for a while, from the share of its window that its policy names.
@@ -15,7 +16,10 @@
 // Start at Session.Due, which decides by tokens, and Session.DueWithin, which decides by tokens and time.
 package due
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // Regrowth is the share of its window by which a session must grow from its floor before it is due again.
 const Regrowth = 0.05
@@ -39,6 +43,7 @@ func (t Threshold) Next() Threshold { return t + 1 }
 type Session struct {
 	Window      int64   // tokens, by the provider's count
 	Calibration float64 // the provider's tokens for each estimated token; 1 if the policy does not calibrate
+	Bytes       int64   // of the view
 	Unseen      int64   // the provider's tokens beyond that, such as tools; 0 if the policy does not calibrate
 	Rule
 	Floor
@@ -64,6 +69,7 @@ type Rule struct {
 	OnRequest     bool    // the session is never due
 	Trigger       float64 // share of the window
 	TriggerTokens int64   // the provider's tokens in place of Trigger; 0 for none
+	TriggerBytes  int64   // bytes of the view that are a trigger, too; 0 for none
 	Hard          float64 // share of the window
 	Trim          float64 // share of the window at which the stage trim has something to do; 0: it is not eager
 	Budget        Budget  // of the stage budget
@@ -142,8 +148,24 @@ func (s Session) regrown() float64 {
 	return float64(s.Floor.Tokens) + float64(float64(Regrowth*float64(s.Window))/s.calibration())
 }
 
-// reachTrigger returns how many estimated tokens reach the trigger, or the first of what comes before it.
+// heavy reports whether the view has too many bytes.
+func (s Session) heavy() bool { return s.TriggerBytes > 0 && s.Bytes >= s.TriggerBytes }
+
+// reachTrigger returns how many estimated tokens reach the trigger, or the first of what comes before it. A view that
+// has too many bytes has reached it; if the newest compaction left them, once it has grown.
 func (s Session) reachTrigger() float64 {
+	switch reach := s.reachByTokens(); {
+	case !s.heavy():
+		return reach
+	case s.floor() == 0:
+		return math.Inf(-1)
+	default:
+		return min(reach, s.regrown())
+	}
+}
+
+// reachByTokens does what reachTrigger does, whatever the view's bytes are.
+func (s Session) reachByTokens() float64 {
 	trigger := s.estimated(s.TriggerAt())
 	switch {
 	case s.floor() == 0:
@@ -221,7 +243,7 @@ func (s Session) FloorAfter(tokens int64) Floor {
 	if s.IdleFrom > 0 {
 		limit = min(limit, s.share(s.IdleFrom))
 	}
-	if float64(tokens) < limit {
+	if float64(tokens) < limit && !s.heavy() {
 		return Floor{}
 	}
 	floor := Floor{Tokens: max(tokens, 1), Version: s.Version, Engine: s.Engine}
@@ -240,22 +262,22 @@ func (s Session) FloorAfterPostponed(tokens int64) Floor {
 }
 
 // PolicyColumns are the columns of policies that hold a Rule, in the order of Rule.Columns.
-const PolicyColumns = `p.on_request, p.trigger_ratio, p.trigger_tokens, p.hard_ratio, p.trim_ratio, p.budget_ratio,
+const PolicyColumns = `p.on_request, p.trigger_ratio, p.trigger_tokens, p.trigger_bytes, p.hard_ratio, p.trim_ratio, p.budget_ratio,
 	p.budget_min, p.budget_max, extract(epoch FROM p.cache_ttl)::bigint, p.idle_ratio, p.idle_after`
 
 // Columns returns where a row's PolicyColumns go.
 func (r *Rule) Columns() []any {
 	return []any{
-		&r.OnRequest, &r.Trigger, &r.TriggerTokens, &r.Hard, &r.Trim, &r.Budget.Ratio, &r.Budget.Min, &r.Budget.Max,
+		&r.OnRequest, &r.Trigger, &r.TriggerTokens, &r.TriggerBytes, &r.Hard, &r.Trim, &r.Budget.Ratio, &r.Budget.Min, &r.Budget.Max,
 		&r.ColdAfter, &r.IdleFrom, &r.IdleAfter,
 	}
 }
 
 // ArmedSQL returns the number of estimated tokens, overhead included, at which the next append takes the slow path. It
-// is an SQL expression over a row s of sessions and a row p of policies; calibration, unseen and seq, the last seq, are
-// the session's. engine is the version of the engine.
-func ArmedSQL(calibration, unseen, seq string, engine int) string {
-	e := expression{calibration: calibration, unseen: unseen, seq: seq, engine: engine}
+// is an SQL expression over a row s of sessions and a row p of policies; calibration, unseen, seq, the last seq, and
+// bytes, of the view, are the session's. engine is the version of the engine.
+func ArmedSQL(calibration, unseen, seq, bytes string, engine int) string {
+	e := expression{calibration: calibration, unseen: unseen, seq: seq, bytes: bytes, engine: engine}
 	return `
 	CASE
 	WHEN p.on_request THEN 'infinity'::float8
@@ -268,8 +290,8 @@ func ArmedSQL(calibration, unseen, seq string, engine int) string {
 }
 
 // TriggerSQL returns what ArmedSQL returns with the trigger armed and without what waits for an idle session.
-func TriggerSQL(calibration, unseen, seq string, engine int) string {
-	e := expression{calibration: calibration, unseen: unseen, seq: seq, engine: engine}
+func TriggerSQL(calibration, unseen, seq, bytes string, engine int) string {
+	e := expression{calibration: calibration, unseen: unseen, seq: seq, bytes: bytes, engine: engine}
 	return `
 	CASE
 	WHEN p.on_request THEN 'infinity'::float8
@@ -279,7 +301,7 @@ func TriggerSQL(calibration, unseen, seq string, engine int) string {
 
 // expression writes the methods of Session as SQL.
 type expression struct {
-	calibration, unseen, seq string
+	calibration, unseen, seq, bytes string
 
 	engine int
 }
@@ -324,7 +346,14 @@ func (e expression) regrown() string {
 	return `(s.floor_tokens + ` + regrowth + ` * s.window_tokens / ` + e.factor() + `)`
 }
 
+// reachTrigger relies on least passing over NULL.
 func (e expression) reachTrigger() string {
+	return `least(` + e.reachByTokens() + `,
+	              CASE WHEN p.trigger_bytes > 0 AND ` + e.bytes + ` >= p.trigger_bytes
+	                   THEN CASE WHEN ` + e.floor() + ` IS NULL THEN '-infinity'::float8 ELSE ` + e.regrown() + ` END END)`
+}
+
+func (e expression) reachByTokens() string {
 	return `CASE
 	        WHEN ` + e.floor() + ` IS NULL THEN ` + e.first() + `
 	        WHEN ` + e.hidden(Trigger, e.trigger()) + ` THEN ` + e.regrown() + `

@@ -24,6 +24,9 @@ func random(r *rand.Rand) (s due.Session, tokens int64) {
 		Rule: due.Rule{Trigger: 0.01 + 0.98*r.Float64(), OnRequest: r.IntN(10) == 0},
 	}
 	s.Hard = s.Trigger + (1-s.Trigger)*r.Float64()
+	if r.IntN(3) == 0 {
+		s.TriggerBytes, s.Bytes = r.Int64N(4), r.Int64N(4)
+	}
 	if r.IntN(4) == 0 {
 		s.TriggerTokens = 1 + r.Int64N(s.Window)
 	}
@@ -66,13 +69,13 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	sql := `
-		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, 0) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, 0) + `
+		SELECT $8::bigint >= ` + due.ArmedSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, `s.bytes`, 0) + `, $8::bigint >= ` + due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, `s.bytes`, 0) + `
 		  FROM (SELECT $1::int AS window_tokens, $2::real AS calibration, $3::bigint AS floor_tokens, $4::smallint AS armed_threshold, $9::bigint AS unseen_tokens,
 		               $17::bool AS idle_asked, $18::bigint AS last_seq, $19::bigint AS floor_seq, $20::int AS floor_version,
-		               $22::smallint AS floor_hides, $23::int AS floor_engine) s,
+		               $22::smallint AS floor_hides, $23::int AS floor_engine, $24::bigint AS bytes) s,
 		       (SELECT $5::float8 AS trigger_ratio, $6::float8 AS hard_ratio, $7::bool AS calibrate, $10::bool AS on_request,
 		               $11::bigint AS trigger_tokens, $12::float8 AS trim_ratio, $13::float8 AS budget_ratio, $14::bigint AS budget_min, $15::bigint AS budget_max,
-		               $16::float8 AS idle_ratio, $21::int AS tenant_version) p`
+		               $16::float8 AS idle_ratio, $21::int AS tenant_version, $25::bigint AS trigger_bytes) p`
 	r := rand.New(rand.NewPCG(1, 2))
 	reached, idle := 0, 0
 	for range 10_000 {
@@ -82,7 +85,7 @@ func TestTheExpressionIsTheFunction(t *testing.T) {
 		args := []any{
 			s.Window, s.Calibration, s.Floor.Tokens, int16(s.Armed), s.Trigger, s.Hard, calibrate, tokens, s.Unseen,
 			s.OnRequest, s.TriggerTokens, s.Trim, s.Budget.Ratio, s.Budget.Min, s.Budget.Max,
-			s.IdleFrom, s.IdleAsked, s.Seq, s.Floor.Seq, s.Floor.Version, s.Version, int16(s.Floor.Hides), s.Floor.Engine,
+			s.IdleFrom, s.IdleAsked, s.Seq, s.Floor.Seq, s.Floor.Version, s.Version, int16(s.Floor.Hides), s.Floor.Engine, s.Bytes, s.TriggerBytes,
 		}
 		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&armed, &trigger); err != nil {
 			t.Fatal(err)
@@ -343,5 +346,30 @@ func TestASessionIsCompactedOnceItIsIdle(t *testing.T) {
 	}
 	if floor := s.FloorAfter(500).Tokens; floor != 500 {
 		t.Errorf("the floor after 500 tokens is %d", floor)
+	}
+}
+
+func TestASessionIsDueByItsBytes(t *testing.T) {
+	t.Parallel()
+	s := due.Session{Window: 1000, Calibration: 1, Bytes: 99, Armed: due.Trigger, Rule: due.Rule{Trigger: 0.8, Hard: 0.95, TriggerBytes: 100}}
+	if got, ok := s.Due(10); ok {
+		t.Errorf("with 99 bytes it reaches %d", got)
+	}
+	if floor := s.FloorAfter(10); floor != (due.Floor{}) {
+		t.Errorf("with 99 bytes it has a floor %+v", floor)
+	}
+	s.Bytes = 100
+	if got, ok := s.Due(10); !ok || got != due.Trigger {
+		t.Errorf("with 100 bytes it reaches %d, %t", got, ok)
+	}
+	s.Armed = due.Hard
+	if got, ok := s.Due(10); ok {
+		t.Errorf("asked for already, it reaches %d", got)
+	}
+	s.Armed, s.Floor = due.Trigger, s.FloorAfter(10)
+	for tokens, want := range map[int64]bool{10: false, 59: false, 60: true} {
+		if _, ok := s.Due(tokens); ok != want {
+			t.Errorf("a compaction left 10 tokens and 100 bytes: due with %d tokens: %t", tokens, ok)
+		}
 	}
 }

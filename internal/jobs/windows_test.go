@@ -2,7 +2,9 @@ package jobs_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -73,4 +75,68 @@ func TestALogIsCompactedFromItsBeginningInWindows(t *testing.T) {
 		t.Errorf("in windows: %+v, at once: %+v", report, whole.Report())
 	}
 	w.check(at, filled())
+}
+
+// Pictures have few tokens: their bytes make a session due, and leave its view.
+func TestASessionOfPicturesIsCompactedForItsBytes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.sessionOf("s", 1_000_000)
+	w.set(at, func(p *policy.Policy) { p.TriggerBytes, p.MediaBytes = 2<<20, 1<<20 })
+	w.work(jobs.Config{})
+	say := func(form string, args ...any) {
+		w.appendLog(at, session.Anthropic, [][]byte{fmt.Appendf(nil, form, args...)})
+	}
+	shot := func(n int) {
+		say(`{"role":"assistant","content":[{"type":"tool_use","id":"c%d","name":"computer","input":{}}]}`, n)
+		say(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]}]}`,
+			n, strings.Repeat(string(rune('A'+n)), 300<<10))
+	}
+	newest := func() int {
+		w.settle()
+		found, err := w.store.Session(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.checkResults(at, found)
+		return found.Checkpoint
+	}
+	say(`{"role":"user","content":"use the computer"}`)
+	for n := range 6 {
+		shot(n)
+	}
+	if n := newest(); n != 0 {
+		t.Fatalf("checkpoint %d below the trigger", n)
+	}
+	shot(6)
+	if n, run := newest(), w.newest(at); n != 1 || run.State != session.RunDone || !strings.Contains(run.Reason, "the trigger is 2097152 bytes") {
+		t.Fatalf("checkpoint %d, run %s: %s", n, run.State, run.Reason)
+	}
+	if snap := w.snapshot(at); snap.ViewBytes > 1<<20 {
+		t.Errorf("the view has %d bytes", snap.ViewBytes)
+	}
+	say(`{"role":"user","content":"thanks"}`)
+	if n := newest(); n != 1 {
+		t.Errorf("an append later it has checkpoint %d", n)
+	}
+}
+
+// What no stage can shorten is tried once, and not with every append.
+func TestPicturesThatCannotLeaveAreTriedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.sessionOf("s", 1_000_000)
+	w.set(at, func(p *policy.Policy) { p.TriggerBytes, p.MediaBytes = 1<<20, 1<<20 })
+	w.work(jobs.Config{})
+	for range 4 {
+		w.appendLog(at, session.Anthropic, [][]byte{
+			fmt.Appendf(nil, `{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]}`, strings.Repeat("A", 400<<10)),
+			[]byte(`{"role":"assistant","content":"I see."}`),
+		})
+		w.settle()
+	}
+	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 10})
+	if err != nil || len(runs) != 1 || runs[0].State != session.RunUnchanged {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
 }

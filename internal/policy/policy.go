@@ -28,6 +28,7 @@ type Policy struct {
 	OnlySmaller   bool       `json:"only_smaller"`
 	Trigger       float64    `json:"trigger"`
 	TriggerTokens int        `json:"trigger_tokens"`
+	TriggerBytes  int        `json:"trigger_bytes"`
 	Target        float64    `json:"target"`
 	TargetTokens  int        `json:"target_tokens"`
 	MediaBytes    int        `json:"media_bytes"`
@@ -339,7 +340,7 @@ const minFloor = 0.00001
 func (p *Policy) DueRule() due.Rule {
 	rule := due.Rule{
 		OnRequest: !p.Enabled || !p.Auto, Trigger: p.Trigger, TriggerTokens: int64(p.TriggerTokens), Hard: p.Hard,
-		ColdAfter: int64(p.Cache.TTLSeconds),
+		TriggerBytes: int64(p.TriggerBytes), ColdAfter: int64(p.Cache.TTLSeconds),
 	}
 	if p.Idle.Enabled && p.idleAfter() > 0 {
 		rule.IdleFrom, rule.IdleAfter = p.Idle.From, int64(p.idleAfter())

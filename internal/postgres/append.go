@@ -113,6 +113,7 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	done.FirstSeq = done.LastSeq - p.count + 1
 	row.measuredBy(measured)
 	row.rule.Seq, row.lastAppend = done.LastSeq, row.now
+	row.rule.Bytes += p.bytes
 	threshold, isDue := row.due(done.ContextTokens)
 	if !isDue {
 		return done, nil

@@ -145,7 +145,8 @@ func appendSQLOf(a session.Append) appendSQL {
 func newAppendSQL(measured []string, calibration, unseen, set string) appendSQL {
 	const columns, arrays = `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`
 	names := slices.Concat(appendNames, measured)
-	armed := due.ArmedSQL(calibration, unseen, `s.last_seq + @count`, session.EngineVersion)
+	armed := due.ArmedSQL(calibration, unseen, `s.last_seq + @count`,
+		`s.tail_bytes + @bytes + s.checkpoint_size`, session.EngineVersion)
 	return appendSQL{
 		plain:  number(names, appendStatement(armed, set, ``, ``)),
 		capped: number(slices.Concat(names, cappedNames), appendStatement(armed, set, columns, arrays)),

@@ -116,6 +116,9 @@ func (s *Store) Restore(
 		if err != nil {
 			return made, err
 		}
+		if row, err = lockSessionKey(ctx, tx, row.Key); err != nil { // the bytes of its view are others now
+			return made, err
+		}
 		return made, rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead))
 	})
 }

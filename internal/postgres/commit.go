@@ -181,6 +181,9 @@ func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) er
 	case o.Run.State == session.RunPostponed:
 		return rearm(ctx, tx, row, row.rule.FloorAfterPostponed(tokens))
 	}
+	if o.Checkpoint != nil {
+		row.rule.Bytes = int64(o.Checkpoint.Size)
+	}
 	floor := row.rule.FloorAfter(tokens)
 	if o.FreedAfter > 0 {
 		floor.Seq = o.LastSeq + int64(o.FreedAfter)

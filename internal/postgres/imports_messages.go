@@ -209,6 +209,7 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 // compactIfDue asks for a compaction if the session is due. It does not wait for a cold cache: no provider has the
 // imported messages in its cache.
 func (l *importedLog) compactIfDue(ctx context.Context) error {
+	l.row.rule.Bytes += l.tail - l.row.tailBytes
 	reached, isDue := l.row.due(l.context)
 	if !isDue {
 		return nil

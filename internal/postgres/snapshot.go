@@ -17,6 +17,7 @@ type Snapshot struct {
 	WindowTokens   int
 	OverheadTokens int
 	ContextTokens  int64
+	ViewBytes      int64
 	LastSeq        int64
 	LastAppendAge  float64 // seconds
 	Calibration    float64 // tokens by an exact count for each estimated token
@@ -108,7 +109,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	var base Checkpoint
 	var whole, stateWhole bool
 	err = tx.QueryRow(ctx, snapshotSQL, key.Tenant, key.Key).
-		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.LastSeq,
+		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.ViewBytes, &snap.LastSeq,
 			&snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
 			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session,

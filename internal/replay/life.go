@@ -90,6 +90,7 @@ func (l *life) append(ctx context.Context, i int) error {
 	}
 	l.tail = append(l.tail, e)
 	l.rule.Seq = m.Seq
+	l.rule.Bytes += int64(len(e.Body))
 	added := e.Tokens
 	if e.ViewTokens > 0 {
 		added = e.ViewTokens
@@ -218,6 +219,10 @@ func (l *life) commit(p *compactor.Proposal) error {
 	v.held = l.stringsIn(made.Body)
 	l.base, l.context = made, p.Plan.After
 	l.tail = l.tail[covered:]
+	l.rule.Bytes = int64(len(made.Body))
+	for i := range l.tail {
+		l.rule.Bytes += int64(len(l.tail[i].Body))
+	}
 	l.after()
 	return nil
 }

@@ -1,0 +1,2 @@
+ALTER TABLE policies
+    DROP COLUMN trigger_bytes;
