@@ -10,8 +10,8 @@
 // A session that its newest compaction left above the first of these, its floor, must grow by Regrowth of its window
 // before it is due again, or to its trigger or hard limit, unless that compaction has shown that it cannot be brought
 // below it. A floor is a word about one log under one policy, by one version of the engine: it ends early when the
-// policy protects less of what is there, because other messages came, and when any of the three changes. A session whose
-// policy compacts only on request is never due.
+// policy protects less of what is there, because other messages came, and when any of the three changes. A session
+// whose policy compacts only on request is never due.
 //
 // Start at Session.Due, which decides by tokens, and Session.DueWithin, which decides by tokens and time.
 package due
@@ -154,14 +154,14 @@ func (s Session) heavy() bool { return s.TriggerBytes > 0 && s.Bytes >= s.Trigge
 // reachTrigger returns how many estimated tokens reach the trigger, or the first of what comes before it. A view that
 // has too many bytes has reached it; if the newest compaction left them, once it has grown.
 func (s Session) reachTrigger() float64 {
-	switch reach := s.reachByTokens(); {
+	reach := s.reachByTokens()
+	switch {
 	case !s.heavy():
 		return reach
 	case s.floor() == 0:
 		return math.Inf(-1)
-	default:
-		return min(reach, s.regrown())
 	}
+	return min(reach, s.regrown())
 }
 
 // reachByTokens does what reachTrigger does, whatever the view's bytes are.
@@ -262,14 +262,14 @@ func (s Session) FloorAfterPostponed(tokens int64) Floor {
 }
 
 // PolicyColumns are the columns of policies that hold a Rule, in the order of Rule.Columns.
-const PolicyColumns = `p.on_request, p.trigger_ratio, p.trigger_tokens, p.trigger_bytes, p.hard_ratio, p.trim_ratio, p.budget_ratio,
-	p.budget_min, p.budget_max, extract(epoch FROM p.cache_ttl)::bigint, p.idle_ratio, p.idle_after`
+const PolicyColumns = `p.on_request, p.trigger_ratio, p.trigger_tokens, p.trigger_bytes, p.hard_ratio, p.trim_ratio,
+	p.budget_ratio, p.budget_min, p.budget_max, extract(epoch FROM p.cache_ttl)::bigint, p.idle_ratio, p.idle_after`
 
 // Columns returns where a row's PolicyColumns go.
 func (r *Rule) Columns() []any {
 	return []any{
-		&r.OnRequest, &r.Trigger, &r.TriggerTokens, &r.TriggerBytes, &r.Hard, &r.Trim, &r.Budget.Ratio, &r.Budget.Min, &r.Budget.Max,
-		&r.ColdAfter, &r.IdleFrom, &r.IdleAfter,
+		&r.OnRequest, &r.Trigger, &r.TriggerTokens, &r.TriggerBytes, &r.Hard, &r.Trim,
+		&r.Budget.Ratio, &r.Budget.Min, &r.Budget.Max, &r.ColdAfter, &r.IdleFrom, &r.IdleAfter,
 	}
 }
 
@@ -350,7 +350,8 @@ func (e expression) regrown() string {
 func (e expression) reachTrigger() string {
 	return `least(` + e.reachByTokens() + `,
 	              CASE WHEN p.trigger_bytes > 0 AND ` + e.bytes + ` >= p.trigger_bytes
-	                   THEN CASE WHEN ` + e.floor() + ` IS NULL THEN '-infinity'::float8 ELSE ` + e.regrown() + ` END END)`
+	                   THEN CASE WHEN ` + e.floor() + ` IS NULL THEN '-infinity'::float8
+	                        ELSE ` + e.regrown() + ` END END)`
 }
 
 func (e expression) reachByTokens() string {

@@ -78,7 +78,8 @@ func (l *lockedSession) measuredBy(m measure) {
 }
 
 const lockSQL = `
-	SELECT key, last_seq, tail_bytes, tail_bytes + checkpoint_size, context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
+	SELECT key, last_seq, tail_bytes, tail_bytes + checkpoint_size,
+	       context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
 	       unseen_tokens, gap_seq, floor_tokens, floor_hides, floor_seq, floor_version, floor_engine, armed_threshold, idle_asked,
 	       checkpoint_n, policy_id, now(), least(coalesce(last_append_at, now()), now())
 	  FROM sessions

@@ -109,8 +109,8 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	var base Checkpoint
 	var whole, stateWhole bool
 	err = tx.QueryRow(ctx, snapshotSQL, key.Tenant, key.Key).
-		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens, &snap.ViewBytes, &snap.LastSeq,
-			&snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
+		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens,
+			&snap.ViewBytes, &snap.LastSeq, &snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
 			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session,
 			&snap.SeparateSeq, &snap.SeparateTokens,
