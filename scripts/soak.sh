@@ -26,6 +26,9 @@ go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=10
 echo "== every result of every recorded conversation leaves in every way and comes back"
 go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
 
+echo "== a compaction of a session of 500 MB of screenshots, and the memory that it takes"
+go test ./internal/jobs -count=1 -v -run TestACompactionOfPictures -args -picture-bytes=500000000
+
 echo "== the plans of all lists at a million rows"
 go test ./internal/postgres -count=1 -timeout 60m -run TestEveryPageOfAListCostsThePage -args -plan-rows=1000000
 
