@@ -106,7 +106,8 @@ var auditSQL = `
 	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 	  LEFT JOIN due_sessions d ON d.tenant_id = $1 AND d.session_key = s.key`
 
-var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`, session.EngineVersion)
+var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`,
+	`s.tail_bytes + s.checkpoint_size`, session.EngineVersion)
 
 // slice is a part of a tenant's sessions that was looked at.
 type slice struct {
