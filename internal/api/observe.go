@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,10 +15,16 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 )
 
+// shed are the codes of requests that were refused because there were too many. A flood of them must not become one of
+// lines: varve_share_refused_total counts them.
+var shed = []string{"session_busy", "over_capacity", "tenant_busy", rateLimited}
+
 // log writes the one line of a request: no bodies, no queries. Reads are many and change nothing: they are debug.
 func (s *Server) log(req *request.Request, began time.Time, status int, size int64) {
 	level := slog.LevelInfo
 	switch {
+	case slices.Contains(shed, req.ProblemCode):
+		level = slog.LevelDebug
 	case status >= 500:
 		level = slog.LevelError
 	case req.R.Method == http.MethodGet || req.R.Method == http.MethodHead:

@@ -82,16 +82,21 @@ func (w *BodyWriter) Complete(
 		return id, whole, err
 	}
 	var dropped []uuid.UUID
-	err = w.store.inTenant(ctx, w.key.Tenant, func(tx pgx.Tx) (err error) {
-		if id, err = w.w.Complete(ctx, tx, whole); err != nil {
+	complete := func() error {
+		return w.store.inTenant(ctx, w.key.Tenant, func(tx pgx.Tx) (err error) {
+			if id, err = w.w.Complete(ctx, tx, whole); err != nil {
+				return err
+			}
+			if err := also(tx, id, whole); err != nil || id == w.id {
+				return err
+			}
+			dropped, err = persist.Drop(ctx, tx, w.key, w.id)
 			return err
-		}
-		if err := also(tx, id, whole); err != nil || id == w.id {
-			return err
-		}
-		dropped, err = persist.Drop(ctx, tx, w.key, w.id)
-		return err
-	})
+		})
+	}
+	if err = complete(); violates(err, "result_bodies_content") {
+		err = complete() // an equal body was completed at the same time: now it is there to be found
+	}
 	if err != nil {
 		return id, whole, err
 	}

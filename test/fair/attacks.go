@@ -70,7 +70,7 @@ func lockSession(s *server) (func(), error) {
 
 // largeSession makes a session whose view has 28 MB.
 func largeSession(s *server) (func(), error) {
-	err := s.must(s.attacker, "PUT", "/v1/sessions/large", `{"format":"openai-chat","window_tokens":100000000}`)
+	err := s.must(s.attacker, "PUT", "/v1/sessions/large", `{"format":"openai-chat","window_tokens":10000000}`)
 	for n := 0; err == nil && n < 7; n++ {
 		body := message(strings.Repeat("large view ", 4<<20/11))
 		err = s.must(s.attacker, "POST", "/v1/sessions/large/messages", string(body))
