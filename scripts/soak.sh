@@ -40,6 +40,9 @@ rm "$fair"
 
 echo "== an API with 200 clients is stopped 50 times"
 go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
+echo "== faults: ten minutes at random and each alone, and every defect that they must find"
+go run ./test/chaos -seed "${SEED:-7}" -for 6m -alone
+go test ./test/chaos -count=1 -timeout 60m -v -run TestEveryMutant -args -mutants
 
 echo "== the tests, ten times"
 go test -race -shuffle=on -count=10 -timeout 60m ./...

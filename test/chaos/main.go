@@ -1,0 +1,114 @@
+// Command chaos runs Varve under faults and checks, with an oracle of its own, that nothing acknowledged is lost,
+// doubled or reordered, that views are valid and refs readable, and that compaction is soon back.
+//
+// Two API processes and two workers run under supervisors that restart them. Each reaches PostgreSQL through a fault
+// proxy of its own, and clients reach each API through one. Writers append turns and repeat what they do not know the
+// outcome of; readers check every view; faults come at random, two at a time, from a seed, and then each alone, with the
+// time that recovery took.
+//
+//	go run ./test/chaos -seed 7 -for 10m          # faults at random, then all checks
+//	go run ./test/chaos -alone                    # each fault alone, with the time until all is well again
+//	go run ./test/chaos -only 'kill -9 worker'    # those whose name contains this
+//	go run ./test/chaos -mutant no-lock           # on a Varve with a defect, which must be found
+//
+// Start at run in this file. faults.go has the faults by name, oracle.go and valid.go what is checked, mutants.go the
+// defects that prove the checks. The oracle shares no code with the product.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// options are what a run does.
+type options struct {
+	seed     uint64
+	lasts    time.Duration // of the faults at random; 0 for none
+	alone    bool          // each fault alone, besides
+	only     string        // faults whose name contains one of these
+	mutant   string        // the defect to build in, "" for none
+	writers  int
+	dir      string // for data and logs
+	patience time.Duration
+	out      io.Writer
+}
+
+func main() {
+	o := options{out: os.Stdout}
+	flag.Uint64Var(&o.seed, "seed", 1, "of the order of faults and of what is written")
+	flag.DurationVar(&o.lasts, "for", 0, "how long faults come at random")
+	flag.BoolVar(&o.alone, "alone", false, "bring each fault alone and measure the recovery")
+	flag.StringVar(&o.only, "only", "", "only faults whose name contains one of these, separated by commas")
+	flag.StringVar(&o.mutant, "mutant", "", "build Varve with this defect")
+	flag.IntVar(&o.writers, "writers", 8, "that append at the same time")
+	flag.StringVar(&o.dir, "dir", "", "for data and logs; a temporary one that is removed by default")
+	flag.DurationVar(&o.patience, "patience", 10*time.Second, "within which compaction must be back after a fault")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	found, err := run(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(2)
+	}
+	if found.print(o.out); len(found.anomalies) > 0 {
+		os.Exit(1)
+	}
+}
+
+// run starts everything, brings the faults, stops them, and checks. An error is one of the harness.
+func run(ctx context.Context, o options) (*findings, error) {
+	if o.dir == "" {
+		dir, err := os.MkdirTemp("", "varve-chaos-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		o.dir = dir
+	}
+	if err := os.MkdirAll(filepath.Join(o.dir, "logs"), 0o755); err != nil {
+		return nil, err
+	}
+	programs, err := build(ctx, o.dir, o.mutant)
+	if err != nil {
+		return nil, err
+	}
+	r, err := startRig(ctx, o, programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.stop()
+	return r.examine(ctx)
+}
+
+// examine lets writers and readers work while faults come, and then checks everything that is stored.
+func (r *rig) examine(ctx context.Context) (*findings, error) {
+	load := r.startLoad(ctx)
+	var failed error
+	if r.options.lasts > 0 {
+		failed = r.storm(ctx)
+	}
+	if r.options.alone && failed == nil {
+		failed = r.eachAlone(ctx)
+	}
+	if failed != nil && ctx.Err() == nil {
+		load.stop()
+		return nil, failed
+	}
+	r.progress("the faults are over: settling")
+	settled := r.awaitCompaction(ctx, time.Now())
+	load.stop()
+	if err := settled.err; err != nil {
+		r.found.add("late", "after the last fault: %v", err)
+	}
+	r.progress("checking")
+	return r.found, errors.Join(r.checkLogs(ctx), r.checkInvariants(ctx), r.checkResults(ctx), r.awaitIdle(ctx))
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/varve-dev/varve/internal/embedded"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// How much runs.
+const (
+	copies   = 2 // API processes, and workers
+	tenants  = 2
+	sessions = 3      // of a tenant
+	window   = 16_000 // tokens
+)
+
+// rig is Varve with everything around it.
+type rig struct {
+	options  options
+	began    time.Time
+	found    *findings
+	database *database
+	client   *client
+
+	apis, workers   []*process
+	apiDB, workerDB []*proxy // between a process and PostgreSQL
+	front           []*proxy // between clients and an API
+	conversations   []*conversation
+	restarting      sync.Mutex // one fault at a time restarts PostgreSQL
+	outputs         sync.Mutex
+}
+
+// startRig starts PostgreSQL and all processes, and creates the sessions.
+func startRig(ctx context.Context, o options, programs programs) (_ *rig, err error) {
+	r := &rig{options: o, began: time.Now(), found: &findings{kinds: map[string]int{}}}
+	defer func() {
+		if err != nil {
+			r.stop()
+		}
+	}()
+	for _, list := range []*[]*proxy{&r.apiDB, &r.workerDB, &r.front} {
+		for range copies {
+			p, err := newProxy(ctx)
+			if err != nil {
+				return nil, err
+			}
+			*list = append(*list, p)
+		}
+	}
+	toDatabase := slices.Concat(r.apiDB, r.workerDB)
+	if r.database, err = startDatabase(ctx, filepath.Join(o.dir, "database"), toDatabase); err != nil {
+		return nil, err
+	}
+	keys, err := r.setUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.startProcesses(programs); err != nil {
+		return nil, err
+	}
+	r.client = newClient(r.found, r.front[0].addr(), r.front[1].addr())
+	return r, r.createSessions(ctx, keys)
+}
+
+// setUp makes the schema and the tenants, and returns a key of each.
+func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
+	dsn := r.database.server.DSN(embedded.Database)
+	if err := postgres.Migrate(ctx, dsn); err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	jobs, err := queue.New(pool)
+	if err != nil {
+		return nil, err
+	}
+	store := postgres.New(pool, jobs, nil)
+	for i := range tenants {
+		name := fmt.Sprintf("tenant-%d", i)
+		tenant, err := store.CreateTenant(ctx, name, policy.StoredDefault())
+		if err != nil {
+			return nil, err
+		}
+		key := session.NewAPIKey(tenant.ID)
+		if _, err := store.CreateKey(ctx, tenant.ID, name, key, nil); err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+func (r *rig) startProcesses(programs programs) error {
+	for i := range copies {
+		env := append(databaseThrough(r.apiDB[i]), "VARVE_ADDR=127.0.0.1:0", "VARVE_LOG_FORMAT=text")
+		front := r.front[i]
+		p, err := startProcess(r.options.dir, fmt.Sprintf("api-%d", i), programs.api, env,
+			func(addr string) { front.aim("tcp", addr) })
+		if err != nil {
+			return err
+		}
+		r.apis = append(r.apis, p)
+	}
+	for i := range copies {
+		env := append(databaseThrough(r.workerDB[i]), "VARVE_SWEEP_INTERVAL=2s")
+		p, err := startProcess(r.options.dir, fmt.Sprintf("worker-%d", i), programs.worker, env, nil)
+		if err != nil {
+			return err
+		}
+		r.workers = append(r.workers, p)
+	}
+	return nil
+}
+
+// databaseThrough returns the environment of a process that reaches PostgreSQL through a proxy.
+func databaseThrough(p *proxy) []string {
+	dsn := url.URL{Scheme: "postgres", User: url.User(embedded.User), Host: p.addr(), Path: "/" + embedded.Database,
+		RawQuery: "sslmode=disable&connect_timeout=5"}
+	return []string{"DATABASE_URL=" + dsn.String()}
+}
+
+func (r *rig) createSessions(ctx context.Context, keys []string) error {
+	for i, key := range keys {
+		for j := range sessions {
+			c := &conversation{
+				id: fmt.Sprintf("s%d-%d", i, j), format: []string{chat, anthropic}[j%2], key: key,
+				bySeq: map[int64]json.RawMessage{}, tags: map[string][32]byte{},
+			}
+			got, err := r.ask(ctx, request{
+				method: "PUT", path: "/v1/sessions/" + c.id, key: key,
+				body: object{"format": c.format, "window_tokens": window},
+			})
+			if err != nil || got.status != http.StatusCreated {
+				return fmt.Errorf("session %s: %d %s %w", c.id, got.status, short(got.body), err)
+			}
+			r.conversations = append(r.conversations, c)
+		}
+	}
+	return nil
+}
+
+// stop ends everything.
+func (r *rig) stop() {
+	for _, p := range slices.Concat(r.apis, r.workers) {
+		p.stop()
+	}
+	for _, p := range append(slices.Concat(r.apiDB, r.workerDB), r.front...) {
+		p.close()
+	}
+	if r.database != nil {
+		_ = r.database.stop() // nothing of it is needed
+	}
+}
+
+// progress tells what the run is at.
+func (r *rig) progress(format string, args ...any) {
+	r.outputs.Lock()
+	defer r.outputs.Unlock()
+	fmt.Fprintf(r.options.out, "%6.1f s  %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...))
+}
