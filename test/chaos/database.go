@@ -159,12 +159,12 @@ func (d *database) stop() error {
 
 // takeConnections takes all connections that PostgreSQL has, and returns what gives them back.
 func (d *database) takeConnections(ctx context.Context) (release func(context.Context) error, err error) {
-	var most int
-	if err := d.pool().QueryRow(ctx, `SELECT current_setting('max_connections')::integer`).Scan(&most); err != nil {
+	var limit int
+	if err := d.pool().QueryRow(ctx, `SELECT current_setting('max_connections')::integer`).Scan(&limit); err != nil {
 		return nil, err
 	}
 	var held []*pgx.Conn
-	for range most {
+	for range limit {
 		conn, err := pgx.Connect(ctx, d.server.DSN(embedded.Database))
 		if err != nil {
 			break

@@ -146,7 +146,7 @@ func ofNetworks() (all []fault) {
 	return all
 }
 
-// ofStatements are what others do in the same database.
+// ofStatements returns what others do in the same database.
 func ofStatements() (all []fault) {
 	for name, sql := range statements {
 		all = append(all, fault{name: name,
@@ -168,7 +168,9 @@ var statements = map[string]string{
 	"lock sessions": locking(`LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE`, 3),
 	"lock jobs":     locking(`LOCK TABLE river_job IN ACCESS EXCLUSIVE MODE`, 3),
 	"lock rows":     locking(`PERFORM FROM sessions FOR UPDATE`, 6),
-	"lock jobs, then sessions": locking(`PERFORM FROM river_job WHERE state = 'running' FOR UPDATE; PERFORM pg_sleep(0.2);
+	"lock jobs, then sessions": locking(`
+		PERFORM FROM river_job WHERE state = 'running' FOR UPDATE;
+		PERFORM pg_sleep(0.2);
 		PERFORM FROM sessions FOR UPDATE`, 0),
 	"delete jobs": `DELETE FROM river_job WHERE kind = 'compact' AND finalized_at IS NULL`,
 	"vacuum full": `VACUUM FULL sessions`,
@@ -180,7 +182,7 @@ func locking(statement string, seconds int) string {
 	return fmt.Sprintf(`DO $$ BEGIN %s; PERFORM pg_sleep(%d); END $$`, statement, seconds)
 }
 
-// ofSettings are settings of PostgreSQL that make statements fail.
+// ofSettings returns faults that settings of PostgreSQL make.
 func ofSettings() (all []fault) {
 	for _, s := range [][2]string{
 		{"lock_timeout", "5ms"},

@@ -106,7 +106,7 @@ func (f *findings) print(out io.Writer) {
 				r.compacted.Seconds())
 		}
 	}
-	fmt.Fprintf(out, "\n%d faults; %d requests, %d appends acknowledged, %d answers lost, %d replayed, %d answers 5xx\n"+
+	fmt.Fprintf(out, "\n%d faults; %d requests, %d appends acknowledged, %d answers lost, %d replayed, %d 5xx\n"+
 		"%d messages, %d views checked (%d not modified), %d refs read back\n", f.faults, f.requests.Load(),
 		f.appends.Load(), f.unknowns.Load(), f.replays.Load(), f.failures.Load(), f.messages, f.views.Load(),
 		f.unchanged.Load(), f.refs.Load())

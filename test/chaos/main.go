@@ -3,8 +3,8 @@
 //
 // Two API processes and two workers run under supervisors that restart them. Each reaches PostgreSQL through a fault
 // proxy of its own, and clients reach each API through one. Writers append turns and repeat what they do not know the
-// outcome of; readers check every view; faults come at random, two at a time, from a seed, and then each alone, with the
-// time that recovery took.
+// outcome of; readers check every view; faults come at random, two at a time, from a seed, and then each alone, with
+// the time that recovery took.
 //
 //	go run ./test/chaos -seed 7 -for 10m          # faults at random, then all checks
 //	go run ./test/chaos -alone                    # each fault alone, with the time until all is well again

@@ -73,7 +73,7 @@ func (m mutant) applied(root string) (map[string]string, error) {
 			files[e.file] = string(source)
 		}
 		if n := strings.Count(files[e.file], e.old); n != 1 {
-			return nil, fmt.Errorf("mutant %s: %s has this text %d times instead of once:\n%s", m.name, e.file, n, e.old)
+			return nil, fmt.Errorf("mutant %s: %s has this text %d times, not once:\n%s", m.name, e.file, n, e.old)
 		}
 		files[e.file] = strings.Replace(files[e.file], e.old, e.new, 1)
 	}

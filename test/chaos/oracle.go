@@ -105,7 +105,7 @@ func (r *rig) checkAttempts(c *conversation, log []logged) {
 		explained += len(a.messages) * len(at)
 		r.checkWhole(c, a, log[at[0]:])
 		if last := before[a.writer]; a.outcome == acked && last != nil && last.first > a.first {
-			r.found.add("reordered", "append %s of %s is before %s, which the same writer sent first", a.id, c.id, last.id)
+			r.found.add("reordered", "append %s of %s is before %s, which its writer sent first", a.id, c.id, last.id)
 		}
 		if a.outcome == acked {
 			before[a.writer] = a

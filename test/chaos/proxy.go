@@ -60,7 +60,12 @@ func (p *proxy) set(change func()) {
 
 // heal makes the proxy forward again.
 func (p *proxy) heal() {
-	p.set(func() { p.refuse, p.hole, p.lose, p.latency = false, false, false, 0 })
+	p.set(func() {
+		p.refuse = false
+		p.hole = false
+		p.lose = false
+		p.latency = 0
+	})
 }
 
 // cut ends all connections.
@@ -94,7 +99,8 @@ func (p *proxy) accept() {
 
 func (p *proxy) forward(client net.Conn) {
 	p.mu.Lock()
-	network, address, refuse := p.network, p.address, p.refuse
+	network, address := p.network, p.address
+	refuse := p.refuse
 	p.mu.Unlock()
 	if refuse || address == "" {
 		_ = client.Close()

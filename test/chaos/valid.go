@@ -42,7 +42,8 @@ func invalidChat(messages []json.RawMessage) (problems []string) {
 			problems = append(problems, fmt.Sprintf("message %d comes before the results of %q", i, open))
 			open = nil
 		}
-		if m.Role != "assistant" && len(m.Content) == 0 || m.Role == "assistant" && len(m.Calls) == 0 && blank(m.Content) {
+		speaks := m.Role != "assistant" || len(m.Calls) == 0
+		if speaks && blank(m.Content) {
 			problems = append(problems, fmt.Sprintf("message %d says nothing", i))
 		}
 		for _, call := range m.Calls {
