@@ -231,6 +231,9 @@ func databaseFailure(err error) *request.Failure {
 	case code == "25006":
 		return &request.Failure{Code: request.Unavailable, Detail: "the database takes no writes now, it is " +
 			"read-only or a standby: nothing was written; try again after Retry-After"}
+	case errors.Is(err, postgres.ErrLogin): // somebody changed it while the process runs
+		return &request.Failure{Code: request.Unavailable, Detail: "the login of this process at the database " +
+			"cannot be used now, and its log says why: nothing was done; try again after Retry-After"}
 	case databaseIsDown(err):
 		return &request.Failure{Code: request.Unavailable, Detail: databaseAway}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/varve-dev/varve/internal/embedded"
+	"github.com/varve-dev/varve/internal/postgres"
 )
 
 // database is a durable PostgreSQL that can be killed.
@@ -113,13 +114,34 @@ func (d *database) killBackend(ctx context.Context) error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// set changes a setting of PostgreSQL, and returns what changes it back.
-func (d *database) set(ctx context.Context, name, value string) (reset func(ctx context.Context) error, err error) {
-	reset = func(ctx context.Context) error { return d.execute(ctx, `ALTER SYSTEM RESET `+name, reload) }
-	return reset, d.execute(ctx, fmt.Sprintf(`ALTER SYSTEM SET %s = '%s'`, name, value), reload)
+// The logins of the processes.
+const (
+	apiLogin    = "chaos_api"
+	workerLogin = "chaos_worker"
+)
+
+// grant makes the logins, and gives them the settings that Varve wants.
+func (d *database) grant(ctx context.Context) error {
+	return postgres.GrantTo(ctx, d.server.DSN(embedded.Database),
+		postgres.Grant{Login: apiLogin, Role: postgres.AppRole, Make: true},
+		postgres.Grant{Login: workerLogin, Role: postgres.WorkerRole, Make: true})
 }
 
-const reload = `SELECT pg_reload_conf()`
+// set changes a setting of all processes' sessions, and returns what changes it back.
+func (d *database) set(ctx context.Context, name, value string) (end, error) {
+	alter := func(action string) []string {
+		return []string{
+			fmt.Sprintf(`ALTER ROLE %s %s`, apiLogin, action),
+			fmt.Sprintf(`ALTER ROLE %s %s`, workerLogin, action),
+			`SELECT pg_terminate_backend(pid)` + others,
+		}
+	}
+	reset := func(ctx context.Context) error {
+		return errors.Join(d.execute(ctx, alter(`RESET `+name)...), d.grant(ctx),
+			d.execute(ctx, alter(`LOGIN`)...)) // which changes nothing, but ends the sessions
+	}
+	return reset, d.execute(ctx, alter(fmt.Sprintf(`SET %s = '%s'`, name, value))...)
+}
 
 // execute runs statements as the superuser, whatever defaults the faults have set. It tries again for a while: other
 // faults may be at it.

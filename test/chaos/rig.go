@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -79,7 +80,7 @@ func startRig(ctx context.Context, o options, programs programs) (_ *rig, err er
 // setUp makes the schema and the tenants, and returns a key of each.
 func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
 	dsn := r.database.server.DSN(embedded.Database)
-	if err := postgres.Migrate(ctx, dsn); err != nil {
+	if err := errors.Join(postgres.Migrate(ctx, dsn), r.database.grant(ctx)); err != nil {
 		return nil, err
 	}
 	pool, err := pgxpool.New(ctx, dsn)
@@ -109,7 +110,7 @@ func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
 
 func (r *rig) startProcesses(programs programs) error {
 	for i := range copies {
-		env := append(databaseThrough(r.apiDB[i]), "VARVE_ADDR=127.0.0.1:0", "VARVE_LOG_FORMAT=text")
+		env := append(databaseThrough(r.apiDB[i], apiLogin), "VARVE_ADDR=127.0.0.1:0", "VARVE_LOG_FORMAT=text")
 		front := r.front[i]
 		p, err := startProcess(r.options.dir, fmt.Sprintf("api-%d", i), programs.api, env,
 			func(addr string) { front.aim("tcp", addr) })
@@ -119,7 +120,7 @@ func (r *rig) startProcesses(programs programs) error {
 		r.apis = append(r.apis, p)
 	}
 	for i := range copies {
-		env := append(databaseThrough(r.workerDB[i]), "VARVE_SWEEP_INTERVAL=2s")
+		env := append(databaseThrough(r.workerDB[i], workerLogin), "VARVE_SWEEP_INTERVAL=2s")
 		p, err := startProcess(r.options.dir, fmt.Sprintf("worker-%d", i), programs.worker, env, nil)
 		if err != nil {
 			return err
@@ -130,8 +131,8 @@ func (r *rig) startProcesses(programs programs) error {
 }
 
 // databaseThrough returns the environment of a process that reaches PostgreSQL through a proxy.
-func databaseThrough(p *proxy) []string {
-	dsn := url.URL{Scheme: "postgres", User: url.User(embedded.User), Host: p.addr(), Path: "/" + embedded.Database,
+func databaseThrough(p *proxy, login string) []string {
+	dsn := url.URL{Scheme: "postgres", User: url.User(login), Host: p.addr(), Path: "/" + embedded.Database,
 		RawQuery: "sslmode=disable&connect_timeout=5"}
 	return []string{"DATABASE_URL=" + dsn.String()}
 }
