@@ -172,7 +172,6 @@ var statements = map[string]string{
 		PERFORM FROM river_job WHERE state = 'running' FOR UPDATE;
 		PERFORM pg_sleep(0.2);
 		PERFORM FROM sessions FOR UPDATE`, 0),
-	"delete jobs": `DELETE FROM river_job WHERE kind = 'compact' AND finalized_at IS NULL`,
 	"vacuum full": `VACUUM FULL sessions`,
 	"reindex":     `REINDEX TABLE messages`,
 }
@@ -196,7 +195,8 @@ func ofSettings() (all []fault) {
 				return r.database.set(ctx, s[0], s[1])
 			}})
 	}
-	return append(all, fault{name: "connections exhausted", lasts: 5 * time.Second, begin: exhaust})
+	return append(all, fault{name: "connections exhausted", lasts: 5 * time.Second, begin: exhaust},
+		fault{name: "lost jobs of a session that nobody uses", begin: loseJobs})
 }
 
 // exhaust cuts the connections of all processes, and takes those that are free then.
@@ -205,4 +205,30 @@ func exhaust(ctx context.Context, r *rig, _ *rand.Rand) (end, error) {
 		p.cut()
 	}
 	return r.database.takeConnections(ctx)
+}
+
+// loseJobs fills a session that no writer uses beyond its hard limit while no worker works, and deletes all jobs.
+func loseJobs(ctx context.Context, r *rig, random *rand.Rand) (end, error) {
+	r.losing.Lock()
+	defer r.losing.Unlock()
+	for _, p := range r.workers {
+		p.signal(syscall.SIGSTOP)
+		defer p.signal(syscall.SIGCONT)
+	}
+	c := r.conversations[r.busy]
+	for n := range 100 {
+		var full bool
+		err := r.database.pool().QueryRow(ctx, `
+			SELECT context_tokens > window_tokens
+			  FROM sessions
+			 WHERE id = $1`, c.id).Scan(&full)
+		if err != nil || full {
+			break
+		}
+		id := fmt.Sprintf("quiet%d-%d", random.Uint32(), n)
+		a := &attempt{id: id, writer: -1, messages: turn(c.format, id, random)}
+		c.add(a)
+		r.append(ctx, c, a, random)
+	}
+	return nil, r.database.execute(ctx, `DELETE FROM river_job WHERE kind = 'compact' AND finalized_at IS NULL`)
 }

@@ -36,14 +36,15 @@ var mutants = []mutant{
 			"o.Base = row.checkpoint"},
 	}},
 	{name: "persist-after-commit", only: "kill -9 worker", edits: []edit{
-		{"internal/compactor/run.go", "stored, err = r.Store.PutResults(ctx, r.key, results)",
-			"stored, err = 0, error(nil)"},
-		{"internal/compactor/run.go", "\tr.step(\"committed\")\n",
-			"\tr.step(\"committed\")\n\t_, _ = r.Store.PutResults(ctx, r.key, newResults(p.Plan.Results))\n"},
+		{"internal/compactor/run.go", "if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])",
+			"if err := ctx.Err()"},
+		{"internal/compactor/run.go", "\tr.step(\"committed\")\n", "\tr.step(\"committed\")\n" +
+			"\t_ = r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])\n"},
 		{"internal/postgres/commit.go", "tenant, key, o.Base+1, c.Refs)", "tenant, key, o.Base+1, []string{})"},
 	}},
-	{name: "no-sweep", only: "delete jobs", edits: []edit{
-		{"internal/postgres/commit.go", "\tinserted = 1\n", "\tinserted = 1\n"},
+	{name: "no-sweep", only: "lost jobs", edits: []edit{
+		{"internal/jobs/sweep.go", "\tinserted, err := w.Store.Sweep(ctx)\n",
+			"\tif true {\n\t\treturn nil\n\t}\n\tinserted, err := w.Store.Sweep(ctx)\n"},
 	}},
 	{name: "etag-without-checkpoint", only: "cut client-api", edits: []edit{
 		{"internal/api/negotiate.go", "strconv.AppendInt(b, int64(v.Checkpoint), 10)", "strconv.AppendInt(b, 0, 10)"},

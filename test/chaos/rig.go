@@ -42,6 +42,8 @@ type rig struct {
 	front           []*proxy // between clients and an API
 	conversations   []*conversation
 	restarting      sync.Mutex // one fault at a time restarts PostgreSQL
+	busy            int        // how many of them writers use: all but the last
+	losing          sync.Mutex // one fault at a time loses jobs
 	outputs         sync.Mutex
 }
 
@@ -154,6 +156,7 @@ func (r *rig) createSessions(ctx context.Context, keys []string) error {
 			r.conversations = append(r.conversations, c)
 		}
 	}
+	r.busy = len(r.conversations) - 1
 	return nil
 }
 

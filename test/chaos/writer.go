@@ -50,7 +50,7 @@ const (
 func (r *rig) write(ctx context.Context, writer int) {
 	random := rand.New(rand.NewPCG(r.options.seed, uint64(writer)))
 	for n := int64(0); ctx.Err() == nil; n++ {
-		c := r.conversations[random.IntN(len(r.conversations))]
+		c := r.conversations[random.IntN(r.busy)]
 		id := fmt.Sprintf("w%d-%d", writer, n)
 		a := &attempt{id: id, writer: writer, began: n, messages: turn(c.format, id, random)}
 		c.add(a)
