@@ -39,7 +39,7 @@ func (r *rig) storm(ctx context.Context) error {
 			random := rand.New(rand.NewPCG(r.options.seed, uint64(1<<30+lane)))
 			for over.Err() == nil && failed[lane] == nil {
 				failed[lane] = r.bring(ctx, all[random.IntN(len(all))], random)
-				sleep(over, time.Duration(random.IntN(1500))*time.Millisecond)
+				sleep(over, time.Duration(500+random.IntN(2500))*time.Millisecond)
 			}
 		})
 	}

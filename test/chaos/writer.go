@@ -139,7 +139,7 @@ func (r *rig) conclude(c *conversation, a *attempt, got answer, err error) bool 
 func (r *rig) meddle(ctx context.Context) {
 	random := rand.New(rand.NewPCG(r.options.seed, 1<<40))
 	for ctx.Err() == nil {
-		c := r.conversations[random.IntN(len(r.conversations))]
+		c := r.conversations[random.IntN(r.busy)]
 		req := request{method: "POST", path: "/v1/sessions/" + c.id + "/compact", key: c.key}
 		if _, seen := c.known(); random.IntN(4) == 0 && seen.checkpoint > 1 {
 			req.path = fmt.Sprintf("/v1/sessions/%s/checkpoints/%d/restore", c.id, seen.checkpoint)
