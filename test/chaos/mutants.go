@@ -36,7 +36,8 @@ var mutants = []mutant{
 			"o.Base = row.checkpoint"},
 	}},
 	{name: "persist-after-commit", only: "kill -9 worker", edits: []edit{
-		{"internal/compactor/run.go", "if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])",
+		{"internal/compactor/run.go",
+			"if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])",
 			"if err := ctx.Err()"},
 		{"internal/compactor/run.go", "\tr.step(\"committed\")\n", "\tr.step(\"committed\")\n" +
 			"\t_ = r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])\n"},
