@@ -2,15 +2,15 @@ package compactor
 
 import "github.com/varve-dev/varve/internal/postgres"
 
-// How much memory a proposal takes at most, as the tests in test/memory measure it: for each byte of a window and of
-// the rendition that it is joined to, whatever the messages are, and for each message beside its bytes.
+// How much memory a proposal takes, by estimate: for each byte of a window and of the rendition that it is joined to,
+// and for each message beside its bytes.
 const (
 	memoryPerByte    = 6
 	memoryPerMessage = 4 << 10
 )
 
-// Memory returns how many bytes of memory Propose takes at most for a session that weighs so much, whose log is taken
-// in by windows of so many bytes.
+// Memory returns about how many bytes of memory Propose takes for a session of this weight, whose log is taken in
+// by windows of this number of bytes.
 func Memory(w postgres.Weight, window int64) int64 {
 	read := min(w.Tail, window)
 	messages := w.Messages

@@ -224,8 +224,8 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 }
 
 // ViewInto does what View does and reuses the memory of the view that v was before. If the newest checkpoint is
-// damaged, v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a *session.DamagedError,
-// v must not be read.
+// damaged, v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a
+// *session.DamagedError, v must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
 	held := s.bodies.get(at)
 	v.Damage = nil
@@ -262,7 +262,8 @@ func viewArgs(at session.Address, read ViewRead, held heldBody) []any {
 }
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
-	v.sql, v.args, v.Loose, v.Bodies = sql, args, nil, nil
+	v.sql, v.args = sql, args
+	v.Loose, v.Bodies = nil, nil
 	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}

@@ -148,7 +148,9 @@ func (v *View) withoutBodies() []any {
 
 // readCheckpoint reads the checkpoint of a view as viewStatement does; ErrPruned.
 func (v *View) readCheckpoint(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	v.Body, v.Proof, v.Validator, v.OpenCalls, v.Units = nil, nil, nil, nil, nil
+	v.Body, v.Proof = nil, nil
+	v.Validator, v.OpenCalls = nil, nil
+	v.Units = nil
 	if v.Checkpoint == 0 {
 		return nil
 	}

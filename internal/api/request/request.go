@@ -95,7 +95,7 @@ func (req *Request) Fail(err error) {
 	}
 }
 
-// Admit waits until the process has so many bytes of memory for the request, which keeps them until it ends.
+// Admit waits until the process has this number of bytes of memory for the request, which keeps them until it ends.
 //
 // Errors: those of budget.Budget.Acquire.
 func (req *Request) Admit(weight int64) error {
