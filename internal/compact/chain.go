@@ -18,7 +18,9 @@ func (p *Plan) Forget() {
 	for i := range p.Results {
 		p.Results[i].Stored = nil
 	}
-	p.state, p.history, p.eviction, p.edits, p.text = nil, nil, nil, nil, nil
+	p.state, p.history = nil, nil
+	p.eviction = nil
+	p.edits, p.text = nil, nil
 }
 
 // Continue adds what an earlier plan has done, whose checkpoint is the base of this one: together they are the plan of
