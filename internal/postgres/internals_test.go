@@ -16,6 +16,7 @@ var (
 	ExportSQL     = exportSQL
 	SchemaVersion = schemaVersion
 	Query         = query
+	Pooled        = pooled
 )
 
 // InSession is inSession.

@@ -48,7 +48,7 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 			return fmt.Errorf("migrate: %w", err)
 		}
 		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx, version) }); err != nil {
-			return fmt.Errorf("migrate: %w", err)
+			return fmt.Errorf("migrate: %w", pooled(err))
 		}
 		if version != math.MaxInt { // the rights are those on the newest schema
 			return nil
@@ -107,7 +107,7 @@ func checkSchema(ctx context.Context, db rowQuerier) error {
 func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		return err
+		return pooled(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // which also gives the lock back
 	ticker := time.NewTicker(lockPoll)

@@ -60,7 +60,7 @@ func open(
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("database: %w", err)
+		return nil, fmt.Errorf("database: %w", pooled(err))
 	}
 	return pool, nil
 }
