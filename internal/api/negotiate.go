@@ -14,7 +14,7 @@ import (
 )
 
 // rendererVersion changes whenever the same view would get other bytes than before.
-const rendererVersion = "4"
+const rendererVersion = wire.RenditionVersion
 
 // entityTag is a version of a view and how it was rendered, as an ETag has it:
 // "<session key>.<checkpoint>.<last seq>.<rendering>".
@@ -45,6 +45,10 @@ func (r *viewRequest) tagOf(v *postgres.View) string {
 	b = strconv.AppendInt(b, int64(v.Format.Number()), 10)
 	if rules := provider.ModelRules(r.Target(v.Format), v.Model); rules != "" {
 		b = append(append(b, '-'), rules...)
+	}
+	if r.Model != "" { // which takes the reasoning of its own kind only: the session's model wrote it
+		b = append(b, "-by"...)
+		b = strconv.AppendUint(b, uint64(digestOf(provider.BaseModel(v.Model))), 36)
 	}
 	b = append(b, '.')
 	b = strconv.AppendInt(b, v.Window, 36)

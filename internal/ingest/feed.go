@@ -198,12 +198,23 @@ func (f *Feed) add(ctx context.Context, n int64, line archive.Line) error {
 
 // hold adds a line of a number of bytes to the batch, and stores the batch if it is full.
 func (f *Feed) hold(ctx context.Context, line session.ImportLine, bytes int) error {
+	if n := len(f.lines); n > 0 && continues(&f.lines[n-1], &line) {
+		f.lines[n-1].More++
+		return nil
+	}
 	f.lines = append(f.lines, line)
 	f.held += bytes
 	if len(f.lines) < session.MaxImportLines && f.held < maxHeldBytes {
 		return nil
 	}
 	return f.flush(ctx)
+}
+
+// continues reports whether a line is one more that was skipped for the same reason as the line before it. Millions of
+// empty lines pack into a few bytes: they are counted.
+func continues(last, next *session.ImportLine) bool {
+	return last.Outcome == session.LineSkipped && next.Outcome == session.LineSkipped && last.Detail == next.Detail &&
+		next.Line == last.Line+last.More+1
 }
 
 // flush stores the batch.

@@ -200,7 +200,7 @@ func (b *importing) acknowledge(ctx context.Context) error {
 	if err := b.writeLines(ctx); err != nil {
 		return err
 	}
-	b.Done += int64(len(b.lines))
+	b.Done += countOf(b.lines)
 	return exec(ctx, b.tx, `
 		UPDATE imports
 		   SET source = $3, done = $4, total = $5, bytes = $6, digest = $7, sessions = $8, messages = $9,
@@ -219,11 +219,19 @@ func (b *importing) writeLines(ctx context.Context) error {
 		batch.Queue(`
 			INSERT INTO import_lines (tenant_id, import_id, n, lines, line, outcome, session_key, seq, detail)
 			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, $8::uuid), nullif($9::bigint, 0), $10)`,
-			b.tenant, b.ID, place, len(lines), first.Line, string(first.Outcome),
+			b.tenant, b.ID, place, countOf(lines), first.Line, string(first.Outcome),
 			first.key, uuid.Nil, first.seq, Text(first.Detail))
-		place += int64(len(lines))
+		place += countOf(lines)
 	}
 	return b.tx.SendBatch(ctx, batch).Close()
+}
+
+// countOf returns how many lines of the file these are.
+func countOf(lines []importLine) (n int64) {
+	for i := range lines {
+		n += 1 + lines[i].More
+	}
+	return n
 }
 
 // sameOutcome reports whether a line has the same outcome, at the next place of the log, as the line n lines before it.
@@ -232,6 +240,6 @@ func sameOutcome(first, next importLine, n int) bool {
 	if seq > 0 {
 		seq += int64(n)
 	}
-	return next.Outcome == first.Outcome && next.Detail == first.Detail && next.Line == first.Line+int64(n) &&
+	return first.More+next.More == 0 && next.Outcome == first.Outcome && next.Detail == first.Detail && next.Line == first.Line+int64(n) &&
 		next.key == first.key && next.seq == seq
 }

@@ -89,6 +89,7 @@ type ImportLine struct {
 	End     *ImportedEnd
 	Outcome LineOutcome
 	Detail  string
+	More    int64 // how many lines after it have the same outcome, and nothing else: empty ones
 }
 
 // Set records the line's outcome.

@@ -139,6 +139,10 @@ func (a *arrangement) sort(n *Message) sorted {
 		s.first = s.first && len(s.rest) == 0
 		c := a.answer(p) // from here on, p has the name of its call
 		if c != nil && a.target == session.Gemini && !bytes.Equal(c.at.Name, p.Name) {
+			if a.keeps(n) {
+				a.repaired(a.provider.Codes.Unanswered, "response_renamed", n,
+					"the response of call %q has the call's name", p.CallID)
+			}
 			p.Name = c.at.Name
 			p.Edited = true
 			n.Edited = true

@@ -22,19 +22,24 @@ type FastValidator struct {
 	format   session.Format
 	provider *provider.Facts // of format
 	state    validatorState
+	messages int                  // after the pinned head
 	used     []byte               // sorted hashes of the ids of calls in the checkpoint, eight bytes each
-	newer    map[string]bool      // ids of calls after the checkpoint, if they are unique; true for custom tools
+	newer    map[string]Flags     // ids of calls after the checkpoint, if they are unique, with their forms
 	open     units.Pairer[string] // ids of calls without a result
 }
 
 // validatorState is what a FastValidator knows of the messages so far, besides their calls.
 type validatorState struct {
 	invalid  bool
-	begun    bool // the pinned head is over
-	idle     bool // the last item is reasoning, which its provider only takes back together with the next one
-	unsigned bool // the first call of a step since the last message of the user has no signature
+	begun    bool  // the pinned head is over
+	idle     bool  // the last item is reasoning, which its provider only takes back together with the next one
+	names    Flags // Gemini: the names of the calls that wait, unknownNames if they are in the checkpoint
+	unsigned bool  // the first call of a step since the last message of the user has no signature
 	last     side
 }
+
+// unknownNames are no sum of names.
+const unknownNames = Flags(-1)
 
 // side is what the last message was.
 type side uint8
@@ -75,6 +80,10 @@ func (v *FastValidator) Add(m *MessageShape) {
 		s.unsigned = false
 	}
 	s.begun = s.begun || !pinned
+	if s.begun {
+		v.messages++
+	}
+	s.invalid = s.invalid || v.provider.MaxMessages > 0 && v.messages > v.provider.MaxMessages
 }
 
 func (v *FastValidator) assistant(m *MessageShape) {
@@ -87,7 +96,10 @@ func (v *FastValidator) assistant(m *MessageShape) {
 	s.idle = v.format == session.OpenAIResponses && m.Flags&FlagReasoning != 0
 	s.unsigned = s.unsigned || m.Flags&FlagUnsigned != 0
 	for _, id := range m.Calls {
-		v.call(id, m.Flags&FlagCustom != 0)
+		v.call(id, m.Flags.form())
+	}
+	if len(m.Calls) > 0 {
+		s.names = m.Flags.names()
 	}
 	for _, id := range m.Answers { // of an AI SDK message
 		s.invalid = s.invalid || !v.answer(id)
@@ -114,8 +126,8 @@ func (v *FastValidator) mayContinue(m *MessageShape) bool {
 	return !waiting
 }
 
-// call adds a call. Only Responses has calls of custom tools, and there ids are unique.
-func (v *FastValidator) call(id string, custom bool) {
+// call adds a call. Only Responses has forms that the shape tells, and there ids are unique.
+func (v *FastValidator) call(id string, form Flags) {
 	v.open.Call(id, "", id)
 	if !v.provider.IDUnique || v.state.invalid {
 		return
@@ -125,9 +137,9 @@ func (v *FastValidator) call(id string, custom bool) {
 		return
 	}
 	if v.newer == nil {
-		v.newer = map[string]bool{}
+		v.newer = map[string]Flags{}
 	}
-	v.newer[id] = custom
+	v.newer[id] = form
 }
 
 func (v *FastValidator) answers(m *MessageShape) {
@@ -139,8 +151,7 @@ func (v *FastValidator) answers(m *MessageShape) {
 	}
 	s.last = answerSide
 	for _, id := range m.Answers {
-		custom := m.Flags&FlagCustom != 0
-		s.invalid = s.invalid || !v.answer(id) || v.newer[id] != custom
+		s.invalid = s.invalid || !v.answer(id) || v.newer[id] != m.Flags.form()
 	}
 	mixed := m.Flags&FlagMixed != 0
 	if mixed {
@@ -148,7 +159,8 @@ func (v *FastValidator) answers(m *MessageShape) {
 	}
 	switch {
 	case v.format == session.Gemini: // as many results as calls, in one message of nothing else
-		s.invalid = s.invalid || mixed || v.open.Waiting() > 0
+		others := m.Flags.names() != 0 && s.names != 0 && m.Flags.names() != s.names
+		s.invalid = s.invalid || mixed || others || v.open.Waiting() > 0
 	case mixed:
 		s.invalid = s.invalid || v.open.Waiting() > 0
 	}
@@ -191,7 +203,7 @@ func (s *validatorState) bits() [4]*bool {
 // ids of calls. It is stored with checkpoints, so what was written once must stay readable.
 func (v *FastValidator) State() []byte {
 	s := v.state
-	if s.invalid || v.waitsForCustomTool() {
+	if s.invalid || v.waitsForAForm() || v.messages > v.provider.MaxMessages/2 && v.provider.MaxMessages > 0 {
 		return []byte{stateInvalid} // of a call that is open, only its id is kept
 	}
 	flags := byte(s.last) << stateSide
@@ -215,9 +227,10 @@ func (v *FastValidator) State() []byte {
 	return out
 }
 
-func (v *FastValidator) waitsForCustomTool() bool {
+// waitsForAForm reports whether a call is open that is not a function's.
+func (v *FastValidator) waitsForAForm() bool {
 	for id := range v.open.All() {
-		if v.newer[id] {
+		if v.newer[id] != 0 {
 			return true
 		}
 	}
@@ -229,8 +242,10 @@ func (v *FastValidator) waitsForCustomTool() bool {
 // invalid.
 func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 	v := NewFastValidator(f)
+	v.messages = v.provider.MaxMessages / 2 // what State lets a checkpoint have at most
 	for _, id := range idList(string(open)) {
 		v.open.Call(id, "", id)
+		v.state.names = unknownNames
 	}
 	if len(state)%8 != 1 {
 		v.state.invalid = true

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
 )
@@ -63,6 +65,9 @@ var itemForms = map[string]itemForm{
 	"reasoning":               {Reasoning, "summary", ""},
 }
 
+// itemTools are the tools whose calls and outputs have forms of their own, by the number of the form.
+var itemTools = []string{"", "shell", "local_shell", "apply_patch", "computer"}
+
 // openAIResponses reads one input item. Items that are no message have no role: calls, reasoning and what the
 // provider's own tools did are the assistant's, results the tool's.
 //
@@ -82,6 +87,7 @@ func (s *scanner) openAIResponses(top Span) {
 	if kind == "custom_tool_call" || kind == "custom_tool_call_output" {
 		s.facts.Flags |= FlagCustom
 	}
+	s.facts.Flags |= Flags(slices.Index(itemTools, form.tool)) << formShift
 	s.itemRole(form.kind, kind, v.at("role"))
 	switch form.kind {
 	case Call:

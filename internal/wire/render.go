@@ -6,7 +6,6 @@ import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
-	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // UserMessage returns a message of the user with a text, which is a string literal.
@@ -14,6 +13,10 @@ func UserMessage(f session.Format, literal []byte) []byte {
 	message := Message{Role: User, Blocks: []Block{{Kind: Text, Text: literal}}, Edited: true}
 	return Encode(f, []Message{message})[0]
 }
+
+// RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
+// readers. A test compares it with a digest of what Render writes.
+const RenditionVersion = "5"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -28,12 +31,13 @@ type Rendition struct {
 //
 // The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
 // (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
-// limitCacheMarks, ends (first and last role).
+// limitCacheMarks, ends (first and last role), limitMessages.
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
 func Render(ctx context.Context, target session.Format, view []Stored, o Options) (*Rendition, error) {
-	r := &repairer{target: target, provider: provider.Of(target), Options: o, view: view}
+	r := repairerOf(target, view)
+	r.Options = o
 	list, err := r.prepare(ctx)
 	if err != nil {
 		return nil, err
@@ -48,7 +52,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	r.sign(list)
 	r.rename(list)
 	r.limitCacheMarks(list)
-	list = r.ends(list)
+	list = r.limitMessages(r.ends(list))
 	e := &encoder{target: target}
 	if err := e.encode(ctx, list); err != nil {
 		return nil, err

@@ -18,6 +18,10 @@ type repairer struct {
 	inFlight bool // calls of the last unit wait for their results
 }
 
+func repairerOf(target session.Format, view []Stored) *repairer {
+	return &repairer{target: target, provider: provider.Of(target), view: view}
+}
+
 func (r *repairer) repaired(rule, kind string, n *Message, format string, args ...any) {
 	repair := Repair{Rule: rule, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 	if n != nil && n.Raw != nil {

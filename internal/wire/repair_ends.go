@@ -101,6 +101,24 @@ func (r *repairer) ends(list []Message) []Message {
 	return list
 }
 
+// limitMessages leaves the oldest messages after the pinned head out of a list that is longer than the provider takes.
+// What remains begins with what the user says: no result loses its call. If the user said nothing late enough, the list
+// stays as it is.
+func (r *repairer) limitMessages(list []Message) []Message {
+	head, limit := pinnedHead(list), r.provider.MaxMessages
+	if limit == 0 || len(list)-head <= limit {
+		return list
+	}
+	for i := len(list) - limit; i < len(list); i++ {
+		if n := &list[i]; n.Role == User && !n.has(Result) {
+			r.repaired(r.provider.Codes.First, "oldest_omitted", nil,
+				"the oldest %d messages are left out: the API takes %d", i-head, limit)
+			return slices.Delete(list, head, i)
+		}
+	}
+	return list
+}
+
 func userText(text string) Message {
 	return Message{Role: User, Blocks: []Block{{Kind: Text, Text: rawjson.Quote(nil, []byte(text))}}, Edited: true}
 }

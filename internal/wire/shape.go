@@ -16,12 +16,26 @@ func (s *scanner) assess(f session.Format) {
 	if s.mayNeedRepair(f) {
 		m.Flags |= FlagMayNeedRepair
 	}
-	if f == session.Gemini && s.firstCallUnsigned() {
-		m.Flags |= FlagUnsigned
+	if f == session.Gemini {
+		m.Flags |= namesIn(m.Parts) << nameShift
+		if s.firstCallUnsigned() {
+			m.Flags |= FlagUnsigned
+		}
 	}
 	if orderOf(m.Parts).mixed {
 		m.Flags |= FlagMixed
 	}
+}
+
+// namesIn returns a number that two messages of Gemini have in common if the one answers the calls of the other: a sum
+// of the ids and names, in whatever order they are.
+func namesIn(parts []Part) (sum Flags) {
+	for i := range parts {
+		if p := &parts[i]; p.Kind == Call || p.Kind == Result {
+			sum += Flags(hashOf(p.CallID+"\x00"+p.Name) & (1<<nameBits - 1))
+		}
+	}
+	return sum & (1<<nameBits - 1)
 }
 
 // mayNeedRepair reports whether a message, whatever is around it, may need a repair in its own format. It may
@@ -103,6 +117,9 @@ func (s *scanner) partMayNeedRepair(f session.Format, rules *provider.Facts, i i
 	}
 	switch p.Kind {
 	case Call:
+		if f == session.OpenAIChat && strings.HasPrefix(p.CallID, functionPrefix) && s.isToolCall(p) {
+			return true // it looks like a legacy call, whose answer has another form
+		}
 		byAssistant := m.Role == "assistant" || m.Role == "model"
 		return !byAssistant || !rules.IDAny && !rules.FitsID(p.CallID)
 	case Result:
@@ -119,7 +136,7 @@ func (s *scanner) partMayNeedRepair(f session.Format, rules *provider.Facts, i i
 func (s *scanner) resultMayNeedRepair(f session.Format, p *Part) bool {
 	switch f {
 	case session.OpenAIChat:
-		return p.Value == Span{}
+		return p.Value == Span{} || s.facts.Role == "tool" && strings.HasPrefix(p.CallID, functionPrefix)
 	case session.OpenAIResponses:
 		return p.Name == "" && (p.Value == Span{} || s.isLooseContent(p))
 	case session.Anthropic:
@@ -128,6 +145,12 @@ func (s *scanner) resultMayNeedRepair(f session.Format, p *Part) bool {
 		return p.Name == "unknown"
 	}
 	return false
+}
+
+// isToolCall reports whether a call of Chat Completions is one of tool_calls, not a function_call.
+func (s *scanner) isToolCall(p *Part) bool {
+	raw := p.Raw.Of(s.body)
+	return member(raw, "function") != (Span{}) || member(raw, "custom") != (Span{})
 }
 
 // isLooseContent reports whether a result has a content that is neither a text nor an array.

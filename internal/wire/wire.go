@@ -77,6 +77,20 @@ const (
 	FlagCustom                          // Responses: a call of a custom tool, or its output
 )
 
+// Above the flags, Flags have two numbers that a FastValidator compares: the form of a Responses call or output that is
+// neither a function's nor a custom tool's, and for Gemini a sum of the ids and names of calls or of responses. They
+// are 0 for messages from before there were any.
+const (
+	formShift, formBits = 13, 3
+	nameShift, nameBits = 16, 15
+)
+
+// form returns all of the flags that a call and its output have alike.
+func (f Flags) form() Flags { return f & (FlagCustom | (1<<formBits-1)<<formShift) }
+
+// names returns the sum of names, 0 for none.
+func (f Flags) names() Flags { return f >> nameShift & (1<<nameBits - 1) }
+
 // Facts are what Inspect finds in one message.
 type Facts struct {
 	Role       string // as sent: system, developer, user, assistant, tool, …

@@ -255,10 +255,11 @@ var (
 func (req *Request) unpack(pool *sync.Pool, source io.Reader) (*Buffer, error) {
 	u := pool.Get().(unpacker)
 	defer pool.Put(u)
-	if err := u.Reset(source); err != nil {
+	packed := &counted{source: source}
+	if err := u.Reset(packed); err != nil {
 		return nil, readError(err)
 	}
-	return req.fill(u)
+	return req.fill(&weighed{packed: packed, unpacked: u})
 }
 
 // StepTimeout bounds one step of an answer, or of a body, that has no bound as a whole.
@@ -274,27 +275,32 @@ func (req *Request) Stream() (io.ReadCloser, error) {
 	body := &patientBody{req.R.Body, http.NewResponseController(req.Raw)}
 	switch coding {
 	case "gzip":
-		unpacked, err := gzip.NewReader(body)
+		packed := &counted{source: body}
+		unpacked, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, streamError(err)
 		}
-		return &stream{unpacked}, nil
+		return &stream{&weighed{packed: packed, unpacked: unpacked}, unpacked}, nil
 	case "zstd":
-		unpacked, err := newZstd(body)
+		packed := &counted{source: body}
+		unpacked, err := newZstd(packed)
 		if err != nil {
 			return nil, err
 		}
-		return &stream{unpacked.IOReadCloser()}, nil
+		return &stream{&weighed{packed: packed, unpacked: unpacked}, unpacked.IOReadCloser()}, nil
 	}
-	return &stream{io.NopCloser(body)}, nil
+	return &stream{body, io.NopCloser(body)}, nil
 }
 
 // stream reports errors as the caller should see them. What was read before an error is valid.
-type stream struct{ io.ReadCloser }
+type stream struct {
+	io.Reader
+	io.Closer
+}
 
 // Read reads the next bytes of the body.
 func (s *stream) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
+	n, err := s.Reader.Read(p)
 	if err != nil && err != io.EOF {
 		err = streamError(err)
 	}

@@ -27,6 +27,7 @@ type Facts struct {
 	OwnResults     bool     // a message of the assistant has the results of its own calls
 	ResultObjects  bool     // a result must be an object
 	FlagsErrors    bool     // a result has a flag that says that its tool failed
+	MaxMessages    int      // how many messages a list has at most besides the system prompt; 0 for any number
 	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
 	Codes          Codes
 }
@@ -68,6 +69,7 @@ var table = map[session.Format]*Facts{
 		IDPlain:        true,
 		IDUnique:       true,
 		FlagsErrors:    true,
+		MaxMessages:    100_000,
 		CacheMarks:     4,
 		Codes: Codes{
 			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4",

@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+var update = flag.Bool("update", false, "write the digest of the renditions")
+
+// TestOtherRenditionsHaveAnotherVersion compares a digest of many renditions with the one that was written down for
+// this RenditionVersion: readers who have an older view must not be told that it is the newest.
+func TestOtherRenditionsHaveAnotherVersion(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/renditions.txt"
+	digest := sha256.New()
+	add := func(f session.Format, view []Stored) {
+		for _, target := range session.Formats() {
+			for _, o := range []Options{{}, {Pending: SynthesizePending}, {Pending: DropPending, Model: "claude-opus-4-1", Author: "claude-3-7-sonnet"}} {
+				made := rendered(target, view, o)
+				fmt.Fprintf(digest, "%s %s %v\n%s\n%v\n", f, target, o, made.Bodies, made.Repairs)
+			}
+		}
+	}
+	views := growingViews()
+	for _, name := range slices.Sorted(maps.Keys(views)) {
+		view := views[name](6)
+		add(view[0].Format, view)
+	}
+	for _, f := range session.Formats() {
+		for _, x := range fixtures[f] {
+			if len(x.bodies) < 1000 {
+				add(f, storedAs(f, x.bodies))
+			}
+		}
+	}
+	got := RenditionVersion + " " + hex.EncodeToString(digest.Sum(nil)) + "\n"
+	want, err := os.ReadFile(file)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	version, _, _ := strings.Cut(string(want), " ")
+	switch {
+	case got == string(want):
+	case !*update:
+		t.Errorf("%s has %q, want %q: if Render is to write other bytes, raise RenditionVersion and run with -update", file, want, got)
+	case version == RenditionVersion:
+		t.Errorf("raise RenditionVersion first: version %s is in use, with other bytes", version)
+	default:
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAListThatIsTooLongLosesItsOldestMessages renders lists of a provider that takes few messages.
+func TestAListThatIsTooLongLosesItsOldestMessages(t *testing.T) {
+	t.Parallel()
+	s := speeches[session.Anthropic]
+	few := *repairerOf(session.Anthropic, nil).provider
+	few.MaxMessages = 7
+	for name, c := range map[string]struct {
+		bodies  []string
+		want    int
+		repairs int
+	}{
+		"short":              {growing["turns"](s, 1), 4, 0},
+		"long":               {append([]string{`{"role":"system","content":"be good"}`}, growing["turns"](s, 5)...), 1 + 4, 1},
+		"the user is silent": {append([]string{s.user(0)}, growing["call and result in turn"](s, 5)...), 11, 0},
+	} {
+		r := repairerOf(session.Anthropic, storedAs(session.Anthropic, c.bodies))
+		r.provider = &few
+		list, err := r.prepare(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = r.limitMessages(r.arrange(list))
+		bodies := Encode(session.Anthropic, list)
+		if len(list) != c.want || len(r.repairs) != c.repairs {
+			t.Errorf("%s: %d messages, repairs %v", name, len(list), r.repairs)
+		}
+		for _, v := range validated(session.Anthropic, bodies, Options{}) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+func TestAFastValidatorCountsMessages(t *testing.T) {
+	t.Parallel()
+	add := func(v *FastValidator, messages int) *FastValidator {
+		few := *v.provider
+		few.MaxMessages = 8
+		v.messages -= v.provider.MaxMessages / 2
+		if v.messages < 0 {
+			v.messages = 0
+		} else {
+			v.messages = few.MaxMessages / 2
+		}
+		v.provider = &few
+		for n := range messages {
+			facts, err := Inspect(session.Anthropic, []byte(speeches[session.Anthropic].user(n)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			shape := ShapeOf(session.Anthropic, &facts)
+			v.Add(&shape)
+		}
+		return v
+	}
+	for messages, want := range map[int]bool{8: true, 9: false} {
+		if got := add(NewFastValidator(session.Anthropic), messages).Valid(""); got != want {
+			t.Errorf("%d messages: %t", messages, got)
+		}
+	}
+	for messages, want := range map[int]bool{4: true, 5: false} {
+		state := add(NewFastValidator(session.Anthropic), messages).State()
+		if got := add(ResumeFastValidator(session.Anthropic, state, nil), 4).Valid(""); got != want {
+			t.Errorf("a checkpoint of %d messages, 4 after it: %t", messages, got)
+		}
+		if add(ResumeFastValidator(session.Anthropic, state, nil), 5).Valid("") {
+			t.Errorf("a checkpoint of %d messages, 5 after it: valid", messages)
+		}
+	}
+}
