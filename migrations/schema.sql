@@ -1419,6 +1419,8 @@ GRANT SELECT ON TABLE public.river_queue TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
 GRANT SELECT ON TABLE public.rounds TO varve_backup;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 GRANT SELECT ON TABLE public.runs TO varve_backup;
 
