@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"internal/embedded":         {"internal/config"},
 	"internal/share":            {"internal/session"},
 	"internal/quota":            {"internal/postgres", "internal/session"},
-	"internal/postgres":         {"internal/session", "internal/share", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
+	"internal/postgres":         {"internal/policy", "internal/session", "internal/share", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},

@@ -92,6 +92,9 @@ func (w *sweepWorker) followPolicies(ctx context.Context) error {
 			return err
 		}
 		for _, c := range chores {
+			if _, err := w.Store.MergePolicies(ctx, c.Tenant); err != nil {
+				return ofTenant(c.Tenant, err)
+			}
 			n, jobs, err := w.Store.AuditTenant(ctx, c, followedSlice)
 			if err != nil {
 				return ofTenant(c.Tenant, err)

@@ -122,13 +122,25 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 	if err != nil {
 		return l, notFound(err)
 	}
-	err = tx.QueryRow(ctx, `
-		SELECT p.tenant_version, p.session_version, p.calibrate, p.caps_over, `+due.PolicyColumns+`
-		  FROM policies p
-		 WHERE p.tenant_id = $1 AND p.id = $2`, tenant, l.policy).
-		Scan(append([]any{&l.version.Tenant, &l.version.Session, &l.calibrate, &l.capsOver}, l.rule.Columns()...)...)
+	outdated, err := l.readRule(ctx, tx)
+	if err == nil && outdated {
+		if err = mergeAgain(ctx, tx, tenant, l.policy); err == nil {
+			_, err = l.readRule(ctx, tx)
+		}
+	}
 	l.measuredBy(measured)
 	l.rule.Engine = session.EngineVersion
 	l.rule.Seq, l.rule.Version = l.lastSeq, l.version.Tenant
 	return l, err
+}
+
+// readRule reads what the session's policy has to do with when it is due, and reports whether the policy is outdated.
+func (l *lockedSession) readRule(ctx context.Context, tx pgx.Tx) (outdated bool, err error) {
+	columns := []any{&outdated, &l.version.Tenant, &l.version.Session, &l.calibrate, &l.capsOver}
+	err = tx.QueryRow(ctx, `
+		SELECT `+outdatedSQL+`, p.tenant_version, p.session_version, p.calibrate, p.caps_over, `+due.PolicyColumns+`
+		  FROM policies p
+		 WHERE p.tenant_id = $1 AND p.id = $2`, l.Tenant, l.policy).
+		Scan(append(columns, l.rule.Columns()...)...)
+	return outdated, err
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -13,16 +14,20 @@ import (
 
 // SessionPolicy reads the policy of a session; ErrNotFound.
 func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found session.PolicyLayers, err error) {
+	var outdated *layers
 	sql := `
 		SELECT p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.patch, p.tenant_version, p.session_version,
-		       d.patch
+		       d.patch, ` + layersSQL + `
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`
 	err = query(ctx, s.pool, at.Tenant, sql, []any{at.Tenant, at.ID, uuid.Nil},
 		one(&found.Trigger, &found.Hard, &found.CacheTTL, &found.Document, &found.Patch,
-			&found.Version.Tenant, &found.Version.Session, &found.Tenant))
+			&found.Version.Tenant, &found.Version.Session, &found.Tenant, &outdated))
+	if err == nil {
+		err = outdated.merge(&found.Policy)
+	}
 	if found.Version.Session > 0 {
 		found.Own = found.Patch
 	}
@@ -75,10 +80,10 @@ func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.
 	return deletePolicy(ctx, tx, key.Tenant, current)
 }
 
-// readLayers reads a tenant's default, and a session's own policy if it has one. It locks the default until the
-// transaction ends, so that a change of it does not miss the session.
+// readLayers reads a tenant's default, and a session's own policy if it has one. If the default changes meanwhile, what
+// is made of them is outdated, and is merged again.
 func readLayers(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (below, own session.Policy, err error) {
-	below, err = readPolicy(ctx, tx, tenant, uuid.Nil, "FOR SHARE")
+	below, err = readPolicy(ctx, tx, tenant, uuid.Nil, "")
 	if err == nil && id != uuid.Nil {
 		own, err = readPolicy(ctx, tx, tenant, id, "")
 	}
@@ -166,9 +171,15 @@ func (s *Store) CountsExactly(ctx context.Context, tenant uuid.UUID) (bool, erro
 
 // Tokenizer returns the name of the tokenizer of a session's policy; ErrNotFound.
 func (s *Store) Tokenizer(ctx context.Context, at session.Address) (string, error) {
-	return queryRow(ctx, s, at.Tenant, pgx.RowTo[string], `
-		SELECT p.tokenizer
-		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
-		 WHERE s.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
+	found, err := s.SessionPolicy(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	var document struct {
+		Tokens struct{ Tokenizer string }
+	}
+	if err := json.Unmarshal(found.Document, &document); err != nil {
+		return "", err
+	}
+	return cmp.Or(document.Tokens.Tokenizer, "estimate"), nil
 }

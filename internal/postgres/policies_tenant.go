@@ -2,9 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/google/uuid"
@@ -33,9 +30,9 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 	return err
 }
 
-// ChangeTenantPolicy makes a new version of a tenant's default policy and merges it, in the same transaction, into the
-// policies of the sessions that have their own layer. All other sessions refer to the default. No session is locked:
-// its next append, or the sweep, finds out that it is due.
+// ChangeTenantPolicy makes a new version of a tenant's default policy. No session and no policy of one is touched: the
+// next append, which is judged by the new default, or the sweep merges it into a session's own policy and finds out that
+// the session is due.
 //
 // Errors: *session.StaleVersionError, ErrIdempotencyReused, those of change.Edit, and an InvalidError that names
 // sessions whose own layer contradicts the new default.
@@ -68,101 +65,16 @@ func changeTenantPolicy(
 	if err != nil {
 		return old, err
 	}
+	if err := refuseContradicting(ctx, tx, tenant, next.Patch, change.Rebase); err != nil {
+		return old, err
+	}
 	if err := exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, next)...); err != nil {
 		return old, err
 	}
 	if err := addChore(ctx, tx, tenant, ChorePolicy); err != nil {
 		return old, err
 	}
-	r := rebasing{tx: tx, tenant: tenant, below: next, edit: change.Rebase}
-	return next, r.all(ctx)
-}
-
-const (
-	rebaseBatch    = 500 // policies that are read at a time
-	maxConflicting = 5   // sessions that an error names
-)
-
-// rebasing merges a new default into the policies of a tenant's sessions.
-type rebasing struct {
-	tx     pgx.Tx
-	tenant uuid.UUID
-	below  session.Policy
-	edit   session.PolicyEdit
-	wrong  []session.Problem // of sessions whose own layer contradicts the default
-}
-
-func (r *rebasing) all(ctx context.Context) error {
-	for last, more := uuid.Nil, true; more && len(r.wrong) < maxConflicting; {
-		own, err := r.next(ctx, last)
-		if err == nil {
-			err = r.each(ctx, own)
-		}
-		if err != nil {
-			return err
-		}
-		if more = len(own) == rebaseBatch; more {
-			last = own[len(own)-1].ID
-		}
-	}
-	if len(r.wrong) > 0 {
-		return &session.InvalidError{Code: "invalid_request", Problems: r.wrong}
-	}
-	return nil
-}
-
-// ownPolicy is the own layer of a session.
-type ownPolicy struct {
-	ID    uuid.UUID
-	Patch json.RawMessage
-}
-
-// next reads the policies after the one with the id last. They cannot change meanwhile: changing one takes a share of
-// the default's lock.
-func (r *rebasing) next(ctx context.Context, last uuid.UUID) ([]ownPolicy, error) {
-	return rowsIn(ctx, r.tx, pgx.RowToStructByName[ownPolicy], `
-		SELECT id, patch
-		  FROM policies
-		 WHERE tenant_id = $1 AND id > $2
-		 ORDER BY id
-		 LIMIT $3`, r.tenant, last, rebaseBatch)
-}
-
-func (r *rebasing) each(ctx context.Context, own []ownPolicy) error {
-	batch := &pgx.Batch{}
-	for _, layer := range own {
-		p, err := r.edit(r.below.Patch, layer.Patch)
-		var invalid *session.InvalidError
-		switch {
-		case errors.As(err, &invalid):
-			if err := r.addConflict(ctx, layer.ID, invalid); err != nil {
-				return err
-			}
-		case err != nil:
-			return err
-		default:
-			p.Version = r.below.Version
-			batch.Queue(putPolicy, policyArgs(r.tenant, layer.ID, p)...)
-		}
-	}
-	return r.tx.SendBatch(ctx, batch).Close()
-}
-
-// addConflict adds a session whose own layer contradicts the default.
-func (r *rebasing) addConflict(ctx context.Context, policy uuid.UUID, invalid *session.InvalidError) error {
-	if len(r.wrong) == maxConflicting {
-		return nil
-	}
-	var id string
-	err := r.tx.QueryRow(ctx, `
-		SELECT id
-		  FROM sessions
-		 WHERE tenant_id = $1 AND policy_id = $2`, r.tenant, policy).Scan(&id)
-	r.wrong = append(r.wrong, session.Problem{
-		Code:   invalid.Problems[0].Code,
-		Detail: fmt.Sprintf("the own policy of session %q does not fit on top of it: %s", id, invalid),
-	})
-	return err
+	return next, nil
 }
 
 // PolicyVersions returns the versions of a tenant's default below before, newest first; 0 does not bound them.

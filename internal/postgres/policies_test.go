@@ -16,38 +16,47 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/migrations"
 )
 
-// layered returns a policy that shows its layers. These tests are about when policies are made, not about how.
+// layered returns the policy of these layers, a number each: what the tenant's sets is not what the session's does.
 func layered(tenant, own json.RawMessage) session.Policy {
-	document, patch := tenant, tenant
-	if own != nil {
-		document, patch = json.RawMessage(fmt.Sprintf(`[%s,%s]`, tenant, own)), own
+	p, err := rebased(tenant, own)
+	if err != nil {
+		panic(err)
 	}
-	return session.Policy{Trigger: 0.7, Hard: 0.9, Document: document, Patch: patch}
+	return p
 }
 
-func rebased(tenant, own json.RawMessage) (session.Policy, error) { return layered(tenant, own), nil }
+func rebased(tenant, own json.RawMessage) (session.Policy, error) {
+	return policy.ResolveStored(tenant, own, "")
+}
+
+// defaultLayer and ownLayer are layers of a tenant and of a session.
+func defaultLayer(n int) json.RawMessage { return fmt.Appendf(nil, `{"protect":{"last_units":%d}}`, n) }
+func ownLayer(n int) json.RawMessage {
+	return fmt.Appendf(nil, `{"trim":{"hot_zone_min_tokens":%d}}`, n)
+}
 
 // toOwn changes a session's own layer.
-func toOwn(layer string) session.Change {
+func toOwn(layer int) session.Change {
 	return session.Change{EditPolicy: func(tenant, _ json.RawMessage) (session.Policy, error) {
-		return layered(tenant, json.RawMessage(layer)), nil
+		return layered(tenant, ownLayer(layer)), nil
 	}}
 }
 
 // toDefault changes a tenant's layer.
-func toDefault(layer string) session.TenantPolicy {
+func toDefault(layer int) session.TenantPolicy {
 	return session.TenantPolicy{Rebase: rebased, Edit: func(_, _ json.RawMessage) (session.Policy, error) {
-		return layered(json.RawMessage(layer), nil), nil
+		return layered(defaultLayer(layer), nil), nil
 	}}
 }
 
-func mustChangeDefault(t testing.TB, store *postgres.Store, tenant uuid.UUID, layer string) {
+func mustChangeDefault(t testing.TB, store *postgres.Store, tenant uuid.UUID, layer int) {
 	t.Helper()
 	if _, _, err := store.ChangeTenantPolicy(t.Context(), tenant, toDefault(layer)); err != nil {
 		t.Fatal(err)
@@ -61,7 +70,7 @@ func TestANewDefaultReachesEverySession(t *testing.T) {
 	var batch pgx.Batch
 	for i := range sessions {
 		batch.Queue(`INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document, patch, session_version) VALUES ($1, $2, 0.8, 0.9, '{}', $3, 1)`,
-			[16]byte(tenant), [16]byte{15: byte(i + 1), 14: byte((i + 1) >> 8)}, fmt.Sprint(i))
+			[16]byte(tenant), [16]byte{15: byte(i + 1), 14: byte((i + 1) >> 8)}, string(ownLayer(i)))
 		batch.Queue(`INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id) VALUES ($1, $2, $3, 1000, $2)`,
 			[16]byte(tenant), [16]byte{15: byte(i + 1), 14: byte((i + 1) >> 8)}, fmt.Sprint(i))
 	}
@@ -70,12 +79,24 @@ func TestANewDefaultReachesEverySession(t *testing.T) {
 		t.Fatal(err)
 	}
 	newSession(t, store, tenant, "plain")
-	mustChangeDefault(t, store, tenant, `"b"`)
-	for id, want := range map[string]string{"plain": `"b"`, "0": `["b",0]`, "499": `["b",499]`, "500": `["b",500]`, "1202": `["b",1202]`} {
-		found, err := store.Session(t.Context(), session.Address{Tenant: tenant, ID: id})
-		if err != nil || string(found.Policy.Document) != want || found.Policy.Trigger != 0.7 || found.Policy.Version.Tenant != 2 {
-			t.Errorf("session %s: %s, %+v, %v", id, found.Policy.Document, found.Policy, err)
+	mustChangeDefault(t, store, tenant, 7)
+	check := func() {
+		t.Helper()
+		for id, own := range map[string]json.RawMessage{"plain": nil, "0": ownLayer(0), "499": ownLayer(499), "1202": ownLayer(1202)} {
+			want := layered(defaultLayer(7), own)
+			found, err := store.Session(t.Context(), session.Address{Tenant: tenant, ID: id})
+			if err != nil || string(found.Policy.Document) != string(want.Document) || found.Policy.Trigger != want.Trigger || found.Policy.Version.Tenant != 2 {
+				t.Errorf("session %s: %s, %+v, %v", id, found.Policy.Document, found.Policy, err)
+			}
 		}
+	}
+	check()
+	if n, err := store.MergePolicies(t.Context(), tenant); err != nil || n != sessions {
+		t.Errorf("%d policies were outdated, %v", n, err)
+	}
+	check()
+	if n, err := store.MergePolicies(t.Context(), tenant); err != nil || n != 0 {
+		t.Errorf("%d policies are outdated still, %v", n, err)
 	}
 }
 
@@ -86,12 +107,12 @@ func TestADefaultAndAnOwnPolicyThatChangeAtOnceBothHold(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
-			if _, _, err := store.ChangeTenantPolicy(t.Context(), tenant, toDefault(fmt.Sprint(i))); err != nil {
+			if _, _, err := store.ChangeTenantPolicy(t.Context(), tenant, toDefault(i)); err != nil {
 				t.Error(err)
 			}
 		})
 		group.Go(func() {
-			if _, _, err := store.Update(t.Context(), at, toOwn(fmt.Sprintf(`"%d"`, i)), nil); err != nil {
+			if _, _, err := store.Update(t.Context(), at, toOwn(i), nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -119,11 +140,11 @@ func TestADefaultThatASessionDoesNotFitOnChangesNothing(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	for i := range 7 {
-		if _, _, err := store.Update(t.Context(), newSession(t, store, tenant, fmt.Sprint("s", i)), toOwn(`1`), nil); err != nil {
+		if _, _, err := store.Update(t.Context(), newSession(t, store, tenant, fmt.Sprint("s", i)), toOwn(1), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change := toDefault(`"b"`)
+	change := toDefault(7)
 	change.Rebase = func(_, _ json.RawMessage) (session.Policy, error) {
 		return session.Policy{}, session.Invalid("/target", "contradiction", "it is too high")
 	}
@@ -144,7 +165,7 @@ func TestASessionsVersionsGoOnAfterItWentBackToTheDefault(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
-	for _, change := range []session.Change{toOwn(`1`), toOwn(`1`), toOwn(`2`), {DefaultPolicy: true}, {DefaultPolicy: true}, toOwn(`3`)} {
+	for _, change := range []session.Change{toOwn(1), toOwn(1), toOwn(2), {DefaultPolicy: true}, {DefaultPolicy: true}, toOwn(3)} {
 		if _, _, err := store.Update(t.Context(), at, change, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +178,7 @@ func TestASessionsVersionsGoOnAfterItWentBackToTheDefault(t *testing.T) {
 	for _, v := range versions {
 		got = append(got, fmt.Sprintf("%d %s", v.Version, v.Patch))
 	}
-	if diff := cmp.Diff([]string{"4 3", "3 ", "2 2", "1 1"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"4 " + string(ownLayer(3)), "3 ", "2 " + string(ownLayer(2)), "1 " + string(ownLayer(1))}, got); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 	var policies int
@@ -173,7 +194,7 @@ func TestAnErasedSessionLeavesNoPolicyBehind(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
-	if _, _, err := store.Update(t.Context(), at, toOwn(`1`), nil); err != nil {
+	if _, _, err := store.Update(t.Context(), at, toOwn(1), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Delete(t.Context(), at, nil); err != nil {
@@ -254,5 +275,29 @@ func TestPoliciesOfAnOlderSchemaBecomeVersionOne(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, versions (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestAnAppendIsJudgedByTheNewDefault lowers the default of a session with its own layer, and appends.
+func TestAnAppendIsJudgedByTheNewDefault(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	mustChangeDefault(t, store, tenant, 1)
+	at := newSession(t, store, tenant, "s")
+	if _, _, err := store.Update(t.Context(), at, toOwn(1), nil); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, batch(at, message("x", 300)))
+	lower := func(_, own json.RawMessage) (session.Policy, error) {
+		return rebased(json.RawMessage(`{"trigger":0.2,"target":0.1}`), own)
+	}
+	if _, _, err := store.ChangeTenantPolicy(t.Context(), tenant, session.TenantPolicy{Edit: lower, Rebase: rebased}); err != nil {
+		t.Fatal(err)
+	}
+	if done := mustAppend(t, store, batch(at, message("x", 1))); done.Compaction == session.CompactionNone && liveJobs(t, store) == 0 {
+		t.Error("the append was judged by the old default")
+	}
+	if n, err := store.MergePolicies(t.Context(), tenant); err != nil || n != 0 {
+		t.Errorf("the append left %d outdated, %v", n, err)
 	}
 }

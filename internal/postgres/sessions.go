@@ -72,15 +72,20 @@ func formatNumber(f *session.Format) int16 {
 const sessionColumns = `
 	s.id, s.key, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.last_seq,
 	s.context_tokens, s.total_tokens, s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio,
-	p.cache_ttl, p.document, p.tenant_version, p.session_version, s.calibration, s.unseen_tokens, s.last_usage`
+	p.cache_ttl, p.document, p.tenant_version, p.session_version, s.calibration, s.unseen_tokens, s.last_usage, ` +
+	layersSQL
 
 func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	var s session.Session
+	var outdated *layers
 	err := row.Scan(&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
-		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage)
-	return s, err
+		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &outdated)
+	if err != nil {
+		return s, err
+	}
+	return s, outdated.merge(&s.Policy)
 }
 
 // sessionSQL reads a tenant's session with the id $2.

@@ -100,25 +100,29 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return err
 }
 
-var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens,
+var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens, "{layers}", layersSQL,
 	"{checkpoint}", newestCheckpoint)
 
 // readSnapshot reads a session without its messages and uploads.
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, err error) {
 	snap = Snapshot{Key: key}
 	var base Checkpoint
+	var outdated *layers
 	var whole, stateWhole bool
 	err = tx.QueryRow(ctx, snapshotSQL, key.Tenant, key.Key).
 		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens,
 			&snap.ViewBytes, &snap.LastSeq, &snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
-			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session,
+			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session, &outdated,
 			&snap.SeparateSeq, &snap.SeparateTokens,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
 			&base.Policy, &base.EngineVersion, &whole, &stateWhole)
 	if base.N > 0 {
 		snap.Base = &base
 		base.Damage = damageOf(base.N, whole, stateWhole)
+	}
+	if err == nil {
+		err = outdated.merge(&snap.Policy)
 	}
 	return snap, notFound(err)
 }

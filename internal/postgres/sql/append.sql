@@ -15,7 +15,8 @@ WITH grown AS (
 	   AND (@expected_seq::bigint IS NULL OR s.last_seq = @expected_seq)
 	   AND s.last_seq + @count <= {max_messages}
 	   AND s.tail_bytes + @bytes <= {max_bytes}
-	   AND (@locked OR s.context_tokens + @tokens + s.overhead_tokens < {armed}
+	   AND (@locked OR NOT {outdated}
+	              AND s.context_tokens + @tokens + s.overhead_tokens < {armed}
 	              AND (@largest::int <= p.caps_over) IS NOT FALSE)
 	RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens
 ), logged AS (
