@@ -1175,7 +1175,15 @@ ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.chores ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.due_sessions ENABLE ROW LEVEL SECURITY;
+
 CREATE POLICY every_job ON public.river_job TO varve_worker USING (true) WITH CHECK (true);
+
+CREATE POLICY every_tenant ON public.chores TO varve_worker USING (true) WITH CHECK (true);
+
+CREATE POLICY every_tenant ON public.due_sessions TO varve_worker USING (true) WITH CHECK (true);
 
 CREATE POLICY every_tenant ON public.tenants TO varve_worker USING (true) WITH CHECK (true);
 
@@ -1215,6 +1223,8 @@ ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.river_job ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.rounds ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
@@ -1228,6 +1238,10 @@ CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_sett
 CREATE POLICY tenant ON public.checkpoint_results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.chores USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.due_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.findings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1284,6 +1298,8 @@ ALTER TABLE public.tenants ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (true);
 
 GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT USAGE ON SCHEMA public TO varve_backup;
@@ -1418,8 +1434,6 @@ GRANT SELECT ON TABLE public.river_queue TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
 GRANT SELECT ON TABLE public.rounds TO varve_backup;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 GRANT SELECT ON TABLE public.runs TO varve_backup;
