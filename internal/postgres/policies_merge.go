@@ -17,19 +17,19 @@ import (
 // merged again by the first append that finds it outdated, under the session's lock, or by the sweep. Until then reads
 // merge what they show.
 
-// outdatedSQL is the condition that a policy p was merged with an older default than the tenant's present one.
+// outdatedSQL is the condition that a policy p was merged with an older default than the present one of the tenant $1.
 const outdatedSQL = `
 	(p.id <> '00000000-0000-0000-0000-000000000000' AND p.tenant_version < (
 	       SELECT d.tenant_version
 	         FROM policies d
-	        WHERE d.tenant_id = p.tenant_id AND d.id = '00000000-0000-0000-0000-000000000000'))`
+	        WHERE d.tenant_id = $1 AND d.id = '00000000-0000-0000-0000-000000000000'))`
 
 // layersSQL is what layers reads of a policy p: nothing if it is up to date.
 const layersSQL = `
 	CASE WHEN ` + outdatedSQL + `
 	     THEN (SELECT json_build_object('Tenant', d.patch, 'Version', d.tenant_version, 'Own', p.patch)
 	             FROM policies d
-	            WHERE d.tenant_id = p.tenant_id AND d.id = '00000000-0000-0000-0000-000000000000') END`
+	            WHERE d.tenant_id = $1 AND d.id = '00000000-0000-0000-0000-000000000000') END`
 
 // layers are what an outdated policy is merged from.
 type layers struct {
