@@ -1121,6 +1121,10 @@ CREATE POLICY backup ON public.checkpoint_results FOR SELECT TO varve_backup USI
 
 CREATE POLICY backup ON public.checkpoints FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.chores FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.due_sessions FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.findings FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.idempotency FOR SELECT TO varve_backup USING (true);
@@ -1156,6 +1160,8 @@ CREATE POLICY backup ON public.result_chunks FOR SELECT TO varve_backup USING (t
 CREATE POLICY backup ON public.results FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.river_job FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.rounds FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
 

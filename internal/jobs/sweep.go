@@ -33,14 +33,15 @@ type sweepWorker struct {
 	KeepWhole bool
 }
 
-// Work asks again for what is due and has lost its job, looks after what was written down, and goes on with the rounds.
-// Its cost is that of what there is to do, not of what is stored. A failure of one part does not keep it from the others.
+// Work asks again for what is due and has lost its job, looks after what was written down, and continues with the
+// rounds. Its cost is that of what there is to do, not of what is stored. A failure of one part does not keep it from
+// the others.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) error {
 	inserted, err := w.Store.Sweep(ctx)
 	if inserted > 0 {
 		w.Log.WarnContext(ctx, "sessions over their trigger had no job", "sessions", inserted)
 	}
-	return errors.Join(err, queue.HurryOld(ctx, w.Store.Pool()),
+	return errors.Join(err, queue.PromoteOld(ctx, w.Store.Pool()),
 		w.each(ctx, postgres.ChoreRecompaction, w.requeueRecompactions),
 		w.each(ctx, postgres.ChoreReplay, w.requeueReplays),
 		w.followPolicies(ctx), w.audit(ctx), w.visit(ctx))
@@ -105,7 +106,7 @@ func (w *sweepWorker) followPolicies(ctx context.Context) error {
 	return nil
 }
 
-// audit is the net below all that writes down what is due.
+// audit finds what is due and was not written down.
 func (w *sweepWorker) audit(ctx context.Context) error {
 	inserted, err := w.Store.AuditNext(ctx, auditedSessions, visitedTenants)
 	if inserted > 0 {

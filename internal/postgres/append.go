@@ -212,7 +212,7 @@ func (s *Store) enqueue(ctx context.Context, tx pgx.Tx, key session.Key, cause s
 		return job, true, insertRun(ctx, tx, key, run, job, cause)
 	}
 	if cause != causeManual {
-		if err := s.queue.Hurry(ctx, tx, job); err != nil {
+		if err := s.queue.Promote(ctx, tx, job); err != nil {
 			return 0, false, err
 		}
 	}

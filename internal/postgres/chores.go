@@ -84,8 +84,8 @@ func (s *Store) AuditTenant(ctx context.Context, c Chore, limit int) (looked, in
 	return seen.sessions, seen.inserted, err
 }
 
-// AuditNext goes on with the round through the sessions of all tenants, which finds those that are due without a row. It
-// looks at no more than this many sessions and tenants, and returns how many jobs it inserted.
+// AuditNext continues with the round through the sessions of all tenants, which finds those that are due without a row.
+// It looks at no more than this many sessions and tenants, and returns how many jobs it inserted.
 func (s *Store) AuditNext(ctx context.Context, sessions, tenants int) (inserted int, err error) {
 	var at session.Key // the last session that was looked at
 	err = s.pool.QueryRow(ctx, `
@@ -115,7 +115,8 @@ func (s *Store) AuditNext(ctx context.Context, sessions, tenants int) (inserted 
 func (s *Store) advanceRound(ctx context.Context, kind string, at session.Key) error {
 	_, err := s.pool.Exec(ctx, `
 		UPDATE rounds
-		   SET tenant = $2::uuid, session = $3, finished_at = CASE WHEN $2::uuid = $4::uuid THEN now() ELSE finished_at END
+		   SET tenant = $2::uuid, session = $3,
+		       finished_at = CASE WHEN $2::uuid = $4::uuid THEN now() ELSE finished_at END
 		 WHERE kind = $1`, kind, at.Tenant, at.Key, uuid.Nil)
 	return err
 }

@@ -35,7 +35,7 @@ func notDue(ctx context.Context, tx pgx.Tx, key session.Key) error {
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 }
 
-// sweptAtOnce bounds how many sessions one sweep asks for, oldest first. The next one goes on.
+// sweptAtOnce bounds how many sessions one sweep asks for, oldest first. The next one continues.
 const sweptAtOnce = 1000
 
 var lostSQL = `

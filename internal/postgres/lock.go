@@ -80,8 +80,8 @@ func (l *lockedSession) measuredBy(m measure) {
 const lockSQL = `
 	SELECT key, last_seq, tail_bytes, tail_bytes + checkpoint_size,
 	       context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
-	       unseen_tokens, gap_seq, floor_tokens, floor_hides, floor_seq, floor_version, floor_engine, armed_threshold, idle_asked,
-	       checkpoint_n, policy_id, now(), least(coalesce(last_append_at, now()), now())
+	       unseen_tokens, gap_seq, floor_tokens, floor_hides, floor_seq, floor_version, floor_engine,
+	       armed_threshold, idle_asked, checkpoint_n, policy_id, now(), least(coalesce(last_append_at, now()), now())
 	  FROM sessions
 	 WHERE tenant_id = $1 AND `
 
@@ -116,8 +116,9 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 	var measured measure
 	floor := &l.rule.Floor
 	err := row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.rule.Bytes, &l.contextTokens, &l.totalTokens,
-		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.gapSeq, &floor.Tokens, &floor.Hides, &floor.Seq,
-		&floor.Version, &floor.Engine, &l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.now,
+		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.gapSeq,
+		&floor.Tokens, &floor.Hides, &floor.Seq, &floor.Version, &floor.Engine,
+		&l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.now,
 		&l.lastAppend)
 	if err != nil {
 		return l, notFound(err)

@@ -144,7 +144,7 @@ func TestAThresholdPrecedesWhatIsRequestedWhichIsNotStarved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := queue.HurryOld(t.Context(), store.Pool()); err != nil {
+		if err := queue.PromoteOld(t.Context(), store.Pool()); err != nil {
 			t.Fatal(err)
 		}
 		if at := place(requested, order(t, store)); (at <= 1) != old {
@@ -180,7 +180,7 @@ var bufferHits = regexp.MustCompile(`Buffers: shared hit=(\d+)`)
 func TestAPlaceCostsAFewPages(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
-	pages := func() (least int) {
+	pages := func() (lowest int) {
 		for range 5 {
 			rows, err := store.Pool().Query(t.Context(), `
 				EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF)
@@ -198,11 +198,11 @@ func TestAPlaceCostsAFewPages(t *testing.T) {
 				t.Fatalf("no buffers in %s", lines)
 			}
 			n, _ := strconv.Atoi(found[1])
-			if least == 0 || n < least {
-				least = n
+			if lowest == 0 || n < lowest {
+				lowest = n
 			}
 		}
-		return least
+		return lowest
 	}
 	insertWaiting(t, store, tenant, 10, 1)
 	few := pages()

@@ -31,8 +31,8 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 }
 
 // ChangeTenantPolicy makes a new version of a tenant's default policy. No session and no policy of one is touched: the
-// next append, which is judged by the new default, or the sweep merges it into a session's own policy and finds out that
-// the session is due.
+// next append, which is judged by the new default, or the sweep merges it into a session's own policy and finds out
+// that the session is due.
 //
 // Errors: *session.StaleVersionError, ErrIdempotencyReused, those of change.Edit, and an InvalidError that names
 // sessions whose own layer contradicts the new default.

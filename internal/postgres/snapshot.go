@@ -100,8 +100,8 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return err
 }
 
-var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens, "{layers}", layersSQL,
-	"{checkpoint}", newestCheckpoint)
+var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens,
+	"{layers}", layersSQL, "{checkpoint}", newestCheckpoint)
 
 // readSnapshot reads a session without its messages and uploads.
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, err error) {

@@ -67,7 +67,7 @@ type CompactArgs struct {
 func (CompactArgs) Kind() string { return "compact" }
 
 // InsertOpts makes the job unique among the live ones of its session. One that a threshold asks for precedes those that
-// are requested, which HurryOld keeps from waiting for ever.
+// are requested, which PromoteOld keeps from waiting for ever.
 func (a CompactArgs) InsertOpts() river.InsertOpts {
 	priority := thresholdPriority
 	if a.Manual {

@@ -32,8 +32,8 @@ func New(pool *pgxpool.Pool) (*Queue, error) {
 }
 
 // Insert inserts a job that starts at a time, the zero time being now. Times are the database's. Which of the jobs that
-// may start does so first is decided in the database, see the migration 0052_places. If there is a live job with the same unique
-// arguments, Insert returns that one, and inserted is false.
+// may start does so first is decided in the database, see the migration 0052_places. If there is a live job with the
+// same unique arguments, Insert returns that one, and inserted is false.
 func (q *Queue) Insert(ctx context.Context, tx pgx.Tx, args river.JobArgs, at time.Time) (
 	job int64, inserted bool, err error,
 ) {
@@ -53,8 +53,8 @@ func (q *Queue) RunNow(ctx context.Context, tx pgx.Tx, job int64) error {
 	return err
 }
 
-// Hurry gives a requested compaction that waits for a worker the priority of one that a threshold asks for.
-func (q *Queue) Hurry(ctx context.Context, tx pgx.Tx, job int64) error {
+// Promote gives a requested compaction that waits for a worker the priority of one that a threshold asks for.
+func (q *Queue) Promote(ctx context.Context, tx pgx.Tx, job int64) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE river_job
 		   SET priority = $2
@@ -62,12 +62,12 @@ func (q *Queue) Hurry(ctx context.Context, tx pgx.Tx, job int64) error {
 	return err
 }
 
-// hurriedAtOnce bounds how many jobs HurryOld changes.
-const hurriedAtOnce = 1000
+// promotedAtOnce bounds how many jobs PromoteOld changes.
+const promotedAtOnce = 1000
 
-// HurryOld does what Hurry does for the requested compactions of all tenants that have waited for a minute, so that
+// PromoteOld does what Promote does for the requested compactions of all tenants that have waited for a minute, so that
 // those that thresholds ask for do not precede them for ever. Among these they take turns by tenant.
-func HurryOld(ctx context.Context, pool *pgxpool.Pool) error {
+func PromoteOld(ctx context.Context, pool *pgxpool.Pool) error {
 	_, err := pool.Exec(ctx, `
 		UPDATE river_job
 		   SET priority = $1
@@ -77,7 +77,7 @@ func HurryOld(ctx context.Context, pool *pgxpool.Pool) error {
 		                 AND created_at < now() - interval '1 minute'
 		               ORDER BY scheduled_at, id
 		               LIMIT $4
-		                 FOR UPDATE SKIP LOCKED)`, thresholdPriority, Compaction, manualPriority, hurriedAtOnce)
+		                 FOR UPDATE SKIP LOCKED)`, thresholdPriority, Compaction, manualPriority, promotedAtOnce)
 	return err
 }
 
