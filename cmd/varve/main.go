@@ -29,6 +29,7 @@ type commands struct {
 	Migrate     migrateCommand     `cmd:"" help:"Bring a database's schema up to date."`
 	Tenants     tenantsCommand     `cmd:"" help:"Create and list tenants."`
 	Keys        keysCommand        `cmd:"" help:"Create, list and revoke API keys."`
+	Failures    failuresCommand    `cmd:"" help:"List the sessions whose compaction fails, and try them again."`
 	Import      importCommand      `cmd:"" help:"Append conversations from files."`
 	Export      exportCommand      `cmd:"" help:"Write sessions to a file that varve import reads."`
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`

@@ -81,7 +81,7 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 		group.Go(func() error { return untilEnd(running, cluster) })
 		databases.of(cluster)
 	}
-	keyFile, err := databases.prepare(ctx, data, private)
+	keyFile, err := process.WhenThere(ctx, log, func() (string, error) { return databases.prepare(ctx, data, private) })
 	if err != nil {
 		return err
 	}

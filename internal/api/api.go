@@ -204,6 +204,8 @@ func (s *Server) routes() {
 	keys.get("/v1/export", s.exportTenant)
 	keys.get("/v1/sessions/:id/export", s.exportSession)
 
+	keys.list("/v1/admin/failures", s.listFailures)
+	keys.do("/v1/admin/failures/:id/retry", s.retryFailure)
 	keys.post("/v1/admin/recompactions", s.createRecompaction)
 	keys.list("/v1/admin/recompactions", s.listRecompactions)
 	keys.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)

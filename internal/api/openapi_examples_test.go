@@ -109,6 +109,10 @@ func (w *world) shown() map[string]string {
 	w.ended(recompaction.Header().Get("Location"))
 	measured := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
 	w.replayEnded(measured.Header().Get("Location"))
+	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at)
+		SELECT r.tenant_id, r.session_key, r.id, r.job_id, 'a bug', now()
+		  FROM runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
+		 WHERE s.id = 'chat-41' LIMIT 1`)
 	const path = "/v1/sessions/chat-42"
 	const own = `{"trigger":0.8,"target":0.5,"trim":{"enabled":true,"min_tokens":100},"rank":{"enabled":false},"summarise":{"words_ratio":0,"names_ratio":0},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
 	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":`+own+`}`)

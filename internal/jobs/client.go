@@ -8,6 +8,7 @@
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
 //   - lease.go, takeover.go: show that this worker lives, and take over the jobs of those that died
 //   - failure.go: whose fault a failure is, and what follows
+//   - gauges.go: what /metrics shows of all jobs
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the

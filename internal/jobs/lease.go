@@ -43,6 +43,8 @@ type lease struct {
 	running map[int64]context.CancelCauseFunc
 	missing map[int64]bool // jobs that this worker did not have at the last beat either
 	failed  time.Time      // the last beat that failed
+
+	gauged time.Time // when the gauges were read last; only beats use it
 }
 
 func newLease(config Config, pool *pgxpool.Pool, away *outage) *lease {
@@ -135,6 +137,9 @@ func (l *lease) beat() {
 		if err := l.takeOver(ctx, job); err != nil {
 			l.log.WarnContext(ctx, "a job could not be taken over", "job", job.ID, "kind", job.Kind, "error", err)
 		}
+	}
+	if err := l.gauge(ctx); err != nil {
+		l.log.WarnContext(ctx, "the gauges of jobs are as they were", "error", err)
 	}
 	if err := l.store.ForgetWorkers(ctx); err != nil {
 		l.log.WarnContext(ctx, "rows of dead workers stay", "error", err)

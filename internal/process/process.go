@@ -76,35 +76,39 @@ func openServing(ctx context.Context, db config.Database) (*postgres.Store, erro
 // CPU time. GOGC overrides it. Near the memory's limit, see LimitMemory, garbage is collected earlier.
 const gcPercent = 300
 
-// API serves the HTTP API until ctx ends. It calls started with the address once it listens.
+// API serves the HTTP API until ctx ends. It listens at once, and calls started with the address once its database is
+// there.
 func API(
 	ctx context.Context, settings config.API, db config.Database, log *slog.Logger, started func(addr net.Addr),
 ) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	shares := shared()
-	store, err := openServing(ctx, db)
-	if err != nil {
-		return err
-	}
-	defer store.Pool().Close()
 	known, err := settings.Models()
 	if err != nil {
 		return err
 	}
-	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins, Quotas: settings.Quotas.Quotas,
-		Memory: shares.memory, CPU: shares.cpu})
-	defer handler.Close(context.WithoutCancel(ctx))
 	listener, err := Listen(ctx, settings.Addr)
 	if err != nil {
 		return err
 	}
-	server := api.NewServer(handler)
+	front := &entrance{}
+	server := api.NewServer(front)
+	defer server.Close() // which does nothing after a shutdown
 	limited := limitConnections(listener, connectionLimit(db.Connections))
 	server.ConnState = limited.state
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(limited) }()
+	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	defer store.Pool().Close()
+	shares := shared()
+	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins,
+		Quotas: settings.Quotas.Quotas, Memory: shares.memory, CPU: shares.cpu})
+	defer handler.Close(context.WithoutCancel(ctx))
+	front.open(handler)
 	started(listener.Addr())
 	select {
 	case err := <-failed:
@@ -138,9 +142,9 @@ func shutdown(ctx context.Context, server *http.Server) error {
 
 // Worker works jobs until ctx ends. It calls started once it does.
 func Worker(ctx context.Context, settings config.Worker, db config.Database, log *slog.Logger, started func()) error {
-	store, err := openServing(ctx, db)
+	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer store.Pool().Close()
 	if err := postgres.RequireWorker(ctx, store.Pool()); err != nil {

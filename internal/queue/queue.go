@@ -157,6 +157,23 @@ const RunningSQL = `
 	 WHERE state = 'running'
 	   AND (` + lastWorker + ` = $1 OR ` + lastWorker + ` IN (SELECT w.id FROM workers w WHERE w.dead_at IS NOT NULL))`
 
+// Jobs are the jobs of a queue in a state.
+type Jobs struct {
+	Queue, State         string
+	Count                int
+	Oldest               float64 // seconds since the first of them could run; below 0 if that is to come
+	Failing, Quarantined int     // those with these tags
+}
+
+// JobsSQL selects as Jobs those that have not ended.
+var JobsSQL = `
+	SELECT queue, state::text AS state, count(*) AS count, extract(epoch FROM now() - min(scheduled_at))::float8 AS oldest,
+	       count(*) FILTER (WHERE tags = '{` + Failing + `}') AS failing,
+	       count(*) FILTER (WHERE tags = '{` + Quarantined + `}') AS quarantined
+	  FROM river_job
+	 WHERE state IN (` + liveSQL() + `)
+	 GROUP BY queue, state`
+
 // HasRunning returns the SQL condition that the worker with this id has a job, or had one when it died.
 func HasRunning(worker string) string {
 	return `EXISTS (

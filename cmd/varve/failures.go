@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+type failuresCommand struct {
+	List  failuresListCommand  `cmd:"" default:"1" help:"List the sessions of all tenants whose compaction fails."`
+	Retry failuresRetryCommand `cmd:"" help:"Compact such a session now."`
+}
+
+// listedFailures is how many sessions of a tenant are listed, the newest first.
+const listedFailures = 1000
+
+// failing is a session whose compaction fails, with its tenant.
+type failing struct {
+	Tenant string `json:"tenant"`
+	session.Failing
+}
+
+type failuresListCommand struct {
+	config.Database `embed:""`
+}
+
+// Run prints the sessions, tenant by tenant.
+func (c *failuresListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		found, err := allFailures(ctx, store)
+		if err != nil {
+			return err
+		}
+		return printValue(out, settings.JSON, "failures", found)
+	})
+}
+
+func allFailures(ctx context.Context, store *postgres.Store) ([]failing, error) {
+	tenants, err := store.Tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := []failing{}
+	for _, tenant := range tenants {
+		sessions, err := store.Failures(ctx, tenant.ID, session.Page{Limit: listedFailures})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sessions {
+			found = append(found, failing{tenant.Name, s})
+		}
+	}
+	return found, nil
+}
+
+type failuresRetryCommand struct {
+	tenantFlags `embed:""`
+	Session     string `arg:"" help:"The session's id."`
+}
+
+// Run asks for a compaction of the session and prints its run.
+func (c *failuresRetryCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
+		at := session.Address{Tenant: tenant.ID, ID: c.Session}
+		if _, err := store.Failing(ctx, at); err != nil {
+			return err
+		}
+		run, _, err := store.Compact(ctx, at, nil)
+		if err != nil {
+			return err
+		}
+		return writeJSON(out, run)
+	})
+}

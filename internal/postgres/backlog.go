@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/due"
+	"github.com/varve-dev/varve/internal/queue"
+)
+
+// Backlog is what is to be done, of all tenants.
+type Backlog struct {
+	Jobs                  []queue.Jobs
+	Failing, Quarantined  int // sessions
+	OverTrigger, OverHard int // sessions that are due
+}
+
+// Backlog reads the backlog, at the login of a worker.
+func (s *Store) Backlog(ctx context.Context) (found Backlog, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(queue.JobsSQL).Query(func(rows pgx.Rows) error {
+		found.Jobs, err = pgx.CollectRows(rows, pgx.RowToStructByName[queue.Jobs])
+		return err
+	})
+	batch.Queue(`
+		SELECT count(*) FILTER (WHERE level = $1), count(*) FILTER (WHERE level = $2)
+		  FROM due_sessions`, due.Trigger, due.Hard).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&found.OverTrigger, &found.OverHard)
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return found, err
+	}
+	for _, jobs := range found.Jobs {
+		found.Failing += jobs.Failing
+		found.Quarantined += jobs.Quarantined
+	}
+	return found, nil
+}
