@@ -109,8 +109,8 @@ func (w *world) shown() map[string]string {
 	w.ended(recompaction.Header().Get("Location"))
 	measured := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
 	w.replayEnded(measured.Header().Get("Location"))
-	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at)
-		SELECT r.tenant_id, r.session_key, r.id, r.job_id, 'a bug', now()
+	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, failed_at)
+		SELECT r.tenant_id, r.session_key, r.id, r.job_id, 'a bug', now(), now() - interval '1 minute'
 		  FROM runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
 		 WHERE s.id = 'chat-41' LIMIT 1`)
 	const path = "/v1/sessions/chat-42"
