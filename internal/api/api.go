@@ -37,6 +37,7 @@ type Config struct {
 	Models *models.Registry // nil: those that are built in
 	Log    *slog.Logger     // nil logs nothing
 	Quotas session.Quotas   // of tenants that have none of their own
+	Pause  time.Duration    // before the answer to a request that is refused because there are too many; 0: none
 	Gate   *share.Gate      // nil: one that divides all connections of the store
 
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
@@ -57,6 +58,7 @@ type Server struct {
 	recall   *recall.Counter
 	ready    readiness
 	draining atomic.Bool
+	paused   atomic.Int32
 	mcp      http.Handler
 	uploads  uploadPlaces
 

@@ -305,8 +305,28 @@ func (s *Server) answer(req *request.Request, err error, committed bool) {
 		req.Truncated = true
 		return
 	}
+	s.pause(req)
 	if err := writeProblem(req, f, status); err != nil {
 		req.Cause = errors.Join(req.Cause, err)
+	}
+}
+
+// maxPaused is how many refused requests wait for their answers at most.
+const maxPaused = 4096
+
+// pause lets a request that was refused because there are too many wait, with nothing but its connection: a client that
+// does not heed Retry-After then sends one request a second, and not as many as a processor can refuse.
+func (s *Server) pause(req *request.Request) {
+	if s.Pause == 0 || !slices.Contains(shed, req.ProblemCode) || s.draining.Load() {
+		return
+	}
+	defer s.paused.Add(-1)
+	if s.paused.Add(1) > maxPaused {
+		return
+	}
+	select {
+	case <-time.After(s.Pause):
+	case <-req.R.Context().Done():
 	}
 }
 

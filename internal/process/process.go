@@ -72,6 +72,9 @@ func openServing(ctx context.Context, db config.Database) (*postgres.Store, erro
 	return store, nil
 }
 
+// refusalPause is how long a request waits for its answer that is refused because there are too many.
+const refusalPause = time.Second
+
 // gcPercent trades memory, of which a serving process uses little, for less garbage collection: up to an eighth of its
 // CPU time. GOGC overrides it. Near the memory's limit, see LimitMemory, garbage is collected earlier.
 const gcPercent = 300
@@ -106,7 +109,7 @@ func API(
 	defer store.Pool().Close()
 	shares := shared()
 	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins,
-		Quotas: settings.Quotas.Quotas, Memory: shares.memory, CPU: shares.cpu})
+		Quotas: settings.Quotas.Quotas, Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu})
 	defer handler.Close(context.WithoutCancel(ctx))
 	front.open(handler)
 	started(listener.Addr())

@@ -122,7 +122,8 @@ func (a *Account) set(q session.Quotas) {
 	if q == a.quotas {
 		return
 	}
-	a.quotas, a.requests, a.bytes = q, nil, nil
+	a.quotas = q
+	a.requests, a.bytes = nil, nil
 	if q.Requests > 0 {
 		a.requests = rate.NewLimiter(rate.Limit(q.Requests), burst(q))
 	}
@@ -155,7 +156,8 @@ func (e *ExceededError) Error() string {
 // Errors: *ExceededError.
 func (a *Account) Request(now time.Time, length int64, h http.Header) error {
 	a.mu.Lock()
-	q, requests, bytes := a.quotas, a.requests, a.bytes
+	q := a.quotas
+	requests, bytes := a.requests, a.bytes
 	a.mu.Unlock()
 	if requests == nil && bytes == nil {
 		return nil
@@ -220,7 +222,8 @@ const storedAgain = time.Minute
 func (a *Account) Store(newSession bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch q := a.quotas; {
+	q := a.quotas
+	switch {
 	case q.StoredBytes > 0 && a.stored.Bytes >= q.StoredBytes:
 		return &ExceededError{"stored_bytes", float64(q.StoredBytes), storedAgain}
 	case newSession && q.Sessions > 0 && a.stored.Sessions >= q.Sessions:
