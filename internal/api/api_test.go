@@ -47,7 +47,7 @@ func newWorldLogging(t testing.TB, log io.Writer) *world {
 	return newWorldSharing(t, log, nil)
 }
 
-// newWorldSharing is newWorldLogging with a gate, nil for that of a process.
+// newWorldSharing returns what newWorldLogging does, with a gate, nil for that of a process.
 func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
 	t.Helper()
 	w := &world{TB: t, dsn: pgtest.New(t)}

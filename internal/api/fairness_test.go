@@ -40,8 +40,8 @@ func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
 	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: time.Minute}))
 	victim := *w
 	victim.tenant, victim.key = w.newTenant("victim")
-	for _, who := range []*world{w, &victim} {
-		who.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	for _, caller := range []*world{w, &victim} {
+		caller.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
 	}
 	unlock := w.lock(`SELECT FROM sessions WHERE tenant_id = '` + w.tenant.String() + `' FOR UPDATE`)
 	var attack sync.WaitGroup

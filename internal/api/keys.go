@@ -57,7 +57,7 @@ func (c *keyCache) forget(digest [32]byte) {
 	delete(c.until, digest)
 }
 
-// What an address may send of keys that do not exist: so many at once, and so many each second.
+// What an address may send of keys that do not exist: the number at once, and the number each second.
 const (
 	unknownBurst = 40
 	unknownRate  = 10

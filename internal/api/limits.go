@@ -69,7 +69,7 @@ func quotaFailure(err error) *request.Failure {
 	return f
 }
 
-// limits are those that nobody can change.
+// limits are those that are the same everywhere.
 var limits = map[string]int64{
 	"body_bytes": session.MaxBodyBytes, "message_bytes": session.MaxMessageBytes,
 	"messages_per_append": session.MaxBatchMessages, "messages_per_session": session.MaxSessionMessages,

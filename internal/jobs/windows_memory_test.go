@@ -55,12 +55,12 @@ func TestACompactionOfPicturesTakesTheMemoryOfAWindow(t *testing.T) {
 	start := peak()
 	w.work(jobs.Config{JobTimeout: time.Hour})
 	run := w.compactNow(at)
-	most := peak()
-	t.Logf("a compaction of %d MB in %s: %s; memory at most %d MB, %d MB before", before>>20, time.Since(began).Round(time.Millisecond), run.State, most>>20, start>>20)
+	highest := peak()
+	t.Logf("a compaction of %d MB in %s: %s; memory at most %d MB, %d MB before", before>>20, time.Since(began).Round(time.Millisecond), run.State, highest>>20, start>>20)
 	if after := w.snapshot(at).ViewBytes; run.State != session.RunDone || after > 10<<20 {
 		t.Errorf("the run is %s, %v: %d bytes are left", run.State, run.Error, after)
 	}
-	if limit := 700 << 20; most > start+limit {
+	if limit := 700 << 20; highest > start+limit {
 		t.Errorf("the compaction took more than %d MB", limit>>20)
 	}
 }

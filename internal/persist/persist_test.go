@@ -116,7 +116,7 @@ func TestPuttingAgainAndAtOnceChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAPlaceMayHaveTwoResults is about messages in another format than their session's: their parts had other numbers
+// TestAPlaceMayHaveTwoResults takes messages in another format than their session's: their parts had other numbers
 // once. What is persisted under a ref is found by it, whatever else has its place.
 func TestAPlaceMayHaveTwoResults(t *testing.T) {
 	t.Parallel()

@@ -240,6 +240,7 @@ func sameOutcome(first, next importLine, n int) bool {
 	if seq > 0 {
 		seq += int64(n)
 	}
-	return first.More+next.More == 0 && next.Outcome == first.Outcome && next.Detail == first.Detail && next.Line == first.Line+int64(n) &&
+	same := next.Outcome == first.Outcome && next.Detail == first.Detail
+	return same && first.More+next.More == 0 && next.Line == first.Line+int64(n) &&
 		next.key == first.key && next.seq == seq
 }

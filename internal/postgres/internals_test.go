@@ -19,7 +19,7 @@ var (
 	Pooled        = pooled
 )
 
-// InSession is inSession.
+// InSession calls inSession.
 func InSession[T any](
 	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
 ) (T, error) {

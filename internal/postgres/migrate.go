@@ -40,8 +40,8 @@ const (
 // tables and, unless they exist, roles. It owns the tables then and must not serve: GrantTo lets others do that.
 func Migrate(ctx context.Context, dsn string) error { return MigrateTo(ctx, dsn, math.MaxInt) }
 
-// MigrateTo is Migrate to a version of the schema, without the rights of the roles, which are those on the newest. It
-// returns an error if the schema is newer, or if this program does not know the version.
+// MigrateTo does what Migrate does, up to a version of the schema, without the rights of the roles, which are those on
+// the newest. It returns an error if the schema is newer, or if this program does not know the version.
 func MigrateTo(ctx context.Context, dsn string, version int) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
 		if err := createRoles(ctx, conn); err != nil {

@@ -131,8 +131,8 @@ func (l logged) check() error {
 	return nil
 }
 
-// missingMessages is the damage of a log in which some of the messages behind the seq after through the seq through
-// are missing.
+// missingMessages returns the damage of a log in which some of the messages behind the seq after through the seq
+// through are missing.
 func missingMessages(after, through, missing int64) error {
 	return &session.DamagedError{What: fmt.Sprintf("message %d to %d", after+1, through),
 		Cause: fmt.Errorf("%d of them are not there", missing)}

@@ -16,7 +16,7 @@ import (
 // closed; if none is idle, callers wait until one is.
 type limitedListener struct {
 	net.Listener
-	most int
+	limit int
 
 	mu     sync.Mutex
 	room   *sync.Cond
@@ -41,8 +41,8 @@ func connectionLimit(database int) int {
 	return max(16, min(maxConnections, int(min(files.Cur, maxConnections*2))-database-ownFiles))
 }
 
-func limitConnections(listener net.Listener, most int) *limitedListener {
-	l := &limitedListener{Listener: listener, most: most, idle: list.New(), idleAt: map[net.Conn]*list.Element{}}
+func limitConnections(listener net.Listener, limit int) *limitedListener {
+	l := &limitedListener{Listener: listener, limit: limit, idle: list.New(), idleAt: map[net.Conn]*list.Element{}}
 	l.room = sync.NewCond(&l.mu)
 	return l
 }
@@ -71,7 +71,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 func (l *limitedListener) makeRoom() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.open >= l.most && !l.closed {
+	for l.open >= l.limit && !l.closed {
 		oldest := l.idle.Front()
 		if oldest == nil {
 			l.room.Wait()
@@ -96,7 +96,7 @@ func (l *limitedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// state is the server's ConnState: it tells which connections are idle.
+// state notes which connections are idle, as the server's ConnState.
 func (l *limitedListener) state(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

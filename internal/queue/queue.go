@@ -161,13 +161,14 @@ const RunningSQL = `
 type Jobs struct {
 	Queue, State         string
 	Count                int
-	Oldest               float64 // seconds since the first of them could run; below 0 if that is to come
+	Oldest               float64 // seconds since the first of them was inserted
 	Failing, Quarantined int     // those with these tags
 }
 
 // JobsSQL selects as Jobs those that have not ended.
 var JobsSQL = `
-	SELECT queue, state::text AS state, count(*) AS count, extract(epoch FROM now() - min(scheduled_at))::float8 AS oldest,
+	SELECT queue, state::text AS state, count(*) AS count,
+	       extract(epoch FROM now() - min(created_at))::float8 AS oldest,
 	       count(*) FILTER (WHERE tags = '{` + Failing + `}') AS failing,
 	       count(*) FILTER (WHERE tags = '{` + Quarantined + `}') AS quarantined
 	  FROM river_job

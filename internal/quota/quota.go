@@ -150,7 +150,7 @@ func (e *ExceededError) Error() string {
 	return fmt.Sprintf("the tenant's quota %s is %v, and is used up", e.Quota, e.Limit)
 }
 
-// Request takes a request with a body of so many bytes, -1 if that is not known, off the tenant's quotas, and writes
+// Request takes a request with a body of this many bytes, -1 if that is not known, off the tenant's quotas, and writes
 // into the header what is left.
 //
 // Errors: *ExceededError.

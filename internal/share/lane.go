@@ -39,7 +39,7 @@ type Turn struct {
 	tenant *tenant
 }
 
-// mayHold reports whether a tenant that holds some connections may take another, when so many are free. A tenant alone
+// mayHold reports whether a tenant that holds some connections may take another while some are free. A tenant alone
 // gets two thirds of all, and whoever comes next always finds some: the more a tenant holds, the more must be free.
 func mayHold(held, free int) bool { return held < 2*free }
 

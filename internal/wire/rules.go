@@ -68,7 +68,8 @@ var rules = []Rule{
 	{Code: "V-A9", Formats: forAnthropic, check: (*checker).cacheMarks,
 		limits: map[string]int{"cache_control": anthropic.CacheMarks}},
 	// anthropics/anthropic-sdk-python, MessageCreateParams and BetaCompactionBlockParam
-	{Code: "V-A10", Formats: forAnthropic, check: (*checker).bounds, limits: map[string]int{"messages": anthropic.MaxMessages}},
+	{Code: "V-A10", Formats: forAnthropic, check: (*checker).bounds,
+		limits: map[string]int{"messages": anthropic.MaxMessages}},
 	// Portkey-AI/gateway, error 10488
 	{Code: "V-A11", Formats: forAnthropic, check: (*checker).toolsDefined, shape: true},
 	// The API reference of Messages

@@ -43,7 +43,7 @@ type lobby struct {
 type seat struct {
 	tenant, id uuid.UUID
 	waiting    int
-	ended      chan struct{} // closed when it has, or when nobody can tell
+	ended      chan struct{} // closed when it has, or when that cannot be told
 
 	looking sync.Mutex
 	found   any
@@ -98,8 +98,8 @@ func (l *lobby) leave(s *seat) {
 	}
 }
 
-// wake tells those who wait for a run or import that it has ended.
-func (l *lobby) wake(id uuid.UUID) {
+// release tells those who wait for a run or import that it has ended.
+func (l *lobby) release(id uuid.UUID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.seats[id]; s != nil {
@@ -111,7 +111,7 @@ func (l *lobby) wake(id uuid.UUID) {
 func (l *lobby) wakeAll() {
 	for _, ids := range l.awaited() {
 		for _, id := range ids {
-			l.wake(id)
+			l.release(id)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (l *lobby) hear(ctx context.Context, endings *postgres.Endings) {
 		if err != nil {
 			return
 		}
-		l.wake(id)
+		l.release(id)
 	}
 }
 
@@ -179,7 +179,7 @@ func (l *lobby) wakeOthers(awaited map[uuid.UUID][]uuid.UUID, live []uuid.UUID) 
 	for _, ids := range awaited {
 		for _, id := range ids {
 			if !lives[id] {
-				l.wake(id)
+				l.release(id)
 			}
 		}
 	}

@@ -198,7 +198,8 @@ func isPassword(value string) bool {
 	}
 	letters, others := 0, 0
 	for i := range len(value) {
-		switch c := value[i] | 0x20; {
+		c := value[i] | 0x20
+		switch {
 		case c >= 'a' && c <= 'z':
 			letters++
 		case strings.IndexByte(" _.-\r,()", value[i]) < 0:
@@ -236,7 +237,8 @@ func isRandom(value string) bool {
 	letters, digits := 0, 0
 	for i := range len(value) {
 		seen[value[i]]++
-		switch c := value[i] | 0x20; {
+		c := value[i] | 0x20
+		switch {
 		case c >= 'a' && c <= 'z':
 			letters++
 		case value[i] >= '0' && value[i] <= '9':

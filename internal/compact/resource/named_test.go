@@ -36,7 +36,7 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
-// TestSecretsAreKnownInsideJSON is about arguments: a string of a string.
+// TestSecretsAreKnownInsideJSON looks at arguments: a string of a string.
 func TestSecretsAreKnownInsideJSON(t *testing.T) {
 	t.Parallel()
 	for kind, c := range secretKinds(t) {
