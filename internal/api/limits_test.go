@@ -11,6 +11,9 @@ import (
 )
 
 // quotas gives the tenant quotas of its own, as the operator does.
+// The headers are sent as the draft spells them, which is not Go's canonical form.
+var rateLimit, rateLimitPolicy = "RateLimit", "RateLimit-Policy"
+
 func (w *world) quotas(own string) {
 	w.Helper()
 	w.exec(`UPDATE tenants SET limits = '` + own + `' WHERE id = '` + w.tenant.String() + `'`)
@@ -22,7 +25,7 @@ func TestRequestsAreHeldToTheirQuota(t *testing.T) {
 	w.quotas(`{"requests_per_second":0.001,"request_burst":3}`)
 	for left := 2; left >= 0; left-- {
 		h := w.must(http.StatusOK, "GET", "/v1/sessions", "").Header()
-		if h["RateLimit-Policy"][0] != `"requests";q=3;w=3000` || !strings.HasPrefix(h["RateLimit"][0], `"requests";r=`+string(rune('0'+left))+`;t=`) {
+		if h[rateLimitPolicy][0] != `"requests";q=3;w=3000` || !strings.HasPrefix(h[rateLimit][0], `"requests";r=`+string(rune('0'+left))+`;t=`) {
 			t.Errorf("%v", h)
 		}
 	}
@@ -35,7 +38,7 @@ func TestRequestsAreHeldToTheirQuota(t *testing.T) {
 	}
 	other := *w
 	other.tenant, other.key = w.newTenant("other")
-	if h := other.must(http.StatusOK, "GET", "/v1/sessions", "").Header(); h["RateLimit"] != nil {
+	if h := other.must(http.StatusOK, "GET", "/v1/sessions", "").Header(); h[rateLimit] != nil {
 		t.Errorf("a tenant without quotas got %v", h)
 	}
 }

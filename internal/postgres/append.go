@@ -145,10 +145,15 @@ func (s *Store) askForCompaction(
 		}
 		return session.CompactionNone, err
 	}
-	runNow := reached == due.Hard || row.rule.IdleAsked
+	runNow := reached == due.Hard && row.mayWait() || row.rule.IdleAsked
 	job, inserted, err := s.enqueue(ctx, tx, row.Key, cause, row.waitsUntil(reached), runNow)
 	if err != nil {
 		return "", err
+	}
+	if reached == due.Hard && !inserted && !runNow {
+		if err := s.startRetry(ctx, tx, row.Key, job, cause); err != nil {
+			return "", err
+		}
 	}
 	if err := asked(ctx, tx, row.Key, reached, job); err != nil {
 		return "", err

@@ -262,6 +262,16 @@ func (s *Store) startSleeping(
 	return s.queue.RunNow(ctx, tx, job)
 }
 
+// startRetry does what startSleeping does to a job that sleeps after a failure. One that waits for a worker, or has one,
+// needs nothing.
+func (s *Store) startRetry(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
+	sleeps, err := queue.Sleeps(ctx, tx, job)
+	if err != nil || !sleeps {
+		return err
+	}
+	return s.startSleeping(ctx, tx, key, job, cause)
+}
+
 // clearFailures ends a session's failures, because this job's compaction succeeded. A job that sleeps until a trial
 // decides now.
 func (s *Store) clearFailures(ctx context.Context, tx pgx.Tx, key session.Key, job int64) error {

@@ -63,6 +63,9 @@ func (l *lockedSession) waitsUntil(reached due.Threshold) time.Time {
 	return l.lastAppend.Add(time.Duration(wait) * time.Second)
 }
 
+// mayWait reports whether a job of the session may be waiting until nobody has used it for a while.
+func (l *lockedSession) mayWait() bool { return l.rule.ColdAfter > 0 || l.rule.IdleFrom > 0 }
+
 // measure is what a session has learned about how its provider counts.
 type measure struct {
 	calibration float64

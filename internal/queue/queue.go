@@ -53,6 +53,16 @@ func (q *Queue) RunNow(ctx context.Context, tx pgx.Tx, job int64) error {
 	return err
 }
 
+// Sleeps reports whether a job waits for a time, and not for a worker.
+func Sleeps(ctx context.Context, tx pgx.Tx, job int64) (sleeps bool, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT EXISTS (
+		       SELECT
+		         FROM river_job
+		        WHERE id = $1 AND state IN ('scheduled', 'retryable'))`, job).Scan(&sleeps)
+	return sleeps, err
+}
+
 // Promote gives a requested compaction that waits for a worker the priority of one that a threshold asks for.
 func (q *Queue) Promote(ctx context.Context, tx pgx.Tx, job int64) error {
 	_, err := tx.Exec(ctx, `

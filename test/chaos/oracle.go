@@ -161,7 +161,11 @@ func (r *rig) checkResults(ctx context.Context) error {
 		all := append(shown, stored...)
 		slices.Sort(all)
 		for _, ref := range slices.Compact(all) {
-			if !r.checkRef(ctx, c, ref) && !r.checkRef(ctx, c, ref) {
+			answered := r.checkRef(ctx, c, ref)
+			if !answered {
+				answered = r.checkRef(ctx, c, ref)
+			}
+			if !answered {
 				r.found.add("ref", "%s of %s is not answered", ref, c.id)
 			}
 		}
