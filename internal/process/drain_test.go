@@ -28,6 +28,7 @@ func TestNoRequestIsCutWhenAProcessStops(t *testing.T) {
 	t.Parallel()
 	db := config.Database{URL: pgtest.New(t), Connections: 4}
 	key := makeKey(t, db, newTenant)
+	db.URL = pgtest.API(db.URL)
 	for range *drainRounds {
 		ctx, cancel := context.WithCancel(t.Context())
 		addr, ended := make(chan net.Addr, 1), make(chan error, 1)
@@ -35,7 +36,13 @@ func TestNoRequestIsCutWhenAProcessStops(t *testing.T) {
 		go func() {
 			ended <- process.API(ctx, settings, db, slog.New(slog.DiscardHandler), func(a net.Addr) { addr <- a })
 		}()
-		url := fmt.Sprint("http://", <-addr, "/v1/sessions/none")
+		var url string
+		select {
+		case a := <-addr:
+			url = fmt.Sprint("http://", a, "/v1/sessions/none")
+		case err := <-ended:
+			t.Fatal(err)
+		}
 		var clients, begun sync.WaitGroup
 		for range *drainClients {
 			begun.Add(1)

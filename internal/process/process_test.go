@@ -66,8 +66,19 @@ func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres
 		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second}
 		ended <- process.Worker(ctx, worker, work, log, func() { close(working) })
 	}()
-	s.url = "http://" + (<-addr).String()
-	<-working
+	for s.url == "" {
+		select {
+		case a := <-addr:
+			s.url = "http://" + a.String()
+		case err := <-ended:
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-working:
+	case err := <-ended:
+		t.Fatal(err)
+	}
 	s.stop = func() {
 		cancel()
 		for range 2 {
