@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -98,6 +99,8 @@ func (n *planNode) write(b *strings.Builder, indent string) {
 type planned struct {
 	*postgres.Store
 	dsn string
+
+	mu  sync.Mutex // the pool may open its connection while statements run
 	ran []explained
 }
 
@@ -153,8 +156,19 @@ func (p *planned) explain(t *testing.T, notice string) {
 		t.Errorf("a plan: %v\n%s", err, text)
 	}
 	if !strings.Contains(e.SQL, "set_config") && !strings.Contains(e.SQL, "pg_roles") {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.ran = append(p.ran, e)
 	}
+}
+
+// take returns what was explained since it was called last.
+func (p *planned) take() []explained {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ran := p.ran
+	p.ran = nil
+	return ran
 }
 
 // exec runs statements as the superuser, one after another.
@@ -181,9 +195,9 @@ func (p *planned) analyze(t *testing.T, target int) {
 // plansOf returns the plans of the statements that do runs.
 func (p *planned) plansOf(t *testing.T, do func(ctx context.Context) error) []explained {
 	t.Helper()
-	p.ran = nil
+	p.take()
 	if err := do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return p.ran
+	return p.take()
 }
