@@ -103,3 +103,21 @@ func TestBulkWorkHoldsNoAppendUp(t *testing.T) {
 	unlock()
 	attack.Wait()
 }
+
+// TestARefusedRequestWaitsForItsAnswer looks at the shortest time, which no busy machine makes shorter.
+func TestARefusedRequestWaitsForItsAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: time.Millisecond}))
+	w.server.Pause = time.Hour
+	w.must(http.StatusNotFound, "GET", "/v1/sessions/none", "") // at once: it is not one of too many
+	defer w.hold(w.tenant)()
+	w.server.Pause = 100 * time.Millisecond
+	began := time.Now()
+	w.must(http.StatusTooManyRequests, "GET", "/v1/sessions/none", "")
+	if took := time.Since(began); took < w.server.Pause {
+		t.Errorf("the answer came after %v", took)
+	}
+	w.server.Pause = time.Hour
+	w.server.Drain()
+	w.must(http.StatusTooManyRequests, "GET", "/v1/sessions/none", "") // at once: the process stops
+}

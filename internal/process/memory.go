@@ -39,7 +39,7 @@ var limit atomic.Int64
 
 // LimitMemory bounds the memory of this process: by the setting, or else by the least of GOMEMLIMIT, its cgroup, its
 // address space (RLIMIT_AS) and the machine's memory. A process with a PostgreSQL of its own leaves it a part. Call it
-// before API and Worker, which fallback look for a limit without a setting.
+// before API and Worker: without it they look for a limit by themselves.
 func LimitMemory(settings config.Memory, private bool) {
 	bound := cmp.Or(int64(settings.MemoryLimit), foundLimit())
 	if private {
@@ -67,7 +67,7 @@ func foundLimit() int64 {
 	return min(bound, addressSpace(bound))
 }
 
-// addressSpace returns how much memory the limit of the address space leaves, or else if there is none. Go reserves
+// addressSpace returns how much memory the limit of the address space leaves, fallback if there is none. Go reserves
 // addresses that it does not use: those do not count.
 func addressSpace(fallback int64) int64 {
 	var found syscall.Rlimit

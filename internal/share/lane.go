@@ -72,17 +72,9 @@ func (l *lane) enter(ctx context.Context, id uuid.UUID) (Turn, error) {
 }
 
 func (l *lane) wait(ctx context.Context, t *tenant, ready chan struct{}) error {
-	l.waiting.Inc()
-	defer l.waiting.Dec()
-	timeout := time.NewTimer(l.patience)
-	defer timeout.Stop()
-	var err error
-	select {
-	case <-ready:
+	came, err := await(ctx, ready, l.patience, l.waiting)
+	if came {
 		return nil
-	case <-timeout.C:
-	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
@@ -77,17 +78,9 @@ var (
 func (p *writtenSessions) wait(
 	ctx context.Context, w *writers, ready chan struct{}, patience time.Duration,
 ) error {
-	waitingWriters.Inc()
-	defer waitingWriters.Dec()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	err := session.ErrSessionBusy
-	select {
-	case <-ready:
+	came, err := await(ctx, ready, patience, waitingWriters)
+	if came {
 		return nil
-	case <-timeout.C:
-	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +90,7 @@ func (p *writtenSessions) wait(
 	}
 	w.waiting = slices.Delete(w.waiting, at, at+1)
 	refusedWriters.Inc()
-	return err
+	return cmp.Or(err, session.ErrSessionBusy)
 }
 
 // Done gives the turn to who waits for it.

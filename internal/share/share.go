@@ -133,3 +133,21 @@ func Session(ctx context.Context, at session.Address) (Pen, error) {
 	}
 	return p.gate.sessions.enter(ctx, at, p.gate.writerPatience)
 }
+
+// await waits for a turn, and reports whether it came. If it did not, err is that of ctx, or nil if patience is over.
+func await(
+	ctx context.Context, ready <-chan struct{}, patience time.Duration, waiting prometheus.Gauge,
+) (came bool, err error) {
+	waiting.Inc()
+	defer waiting.Dec()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-ready:
+		return true, nil
+	case <-timeout.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
