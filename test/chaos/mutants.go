@@ -35,11 +35,12 @@ var mutants = []mutant{
 		{"internal/postgres/commit.go", "if row.checkpoint != o.Base {\n\t\t\treturn session.ErrStale\n\t\t}",
 			"o.Base = row.checkpoint"},
 	}},
-	{name: "persist-after-commit", only: "kill -9 worker", edits: []edit{
+	{name: "persist-after-commit", only: "cut worker", edits: []edit{
 		{"internal/compactor/run.go",
 			"if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])",
 			"if err := ctx.Err()"},
 		{"internal/compactor/run.go", "\tr.step(\"committed\")\n", "\tr.step(\"committed\")\n" +
+			"\ttime.Sleep(200 * time.Millisecond)\n" +
 			"\t_ = r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])\n"},
 		{"internal/postgres/commit.go", "tenant, key, o.Base+1, c.Refs)", "tenant, key, o.Base+1, []string{})"},
 	}},

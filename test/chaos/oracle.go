@@ -158,6 +158,11 @@ func (r *rig) checkResults(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		for _, ref := range shown {
+			if !slices.Contains(stored, ref) {
+				r.found.add("ref", "%s is in the view of %s and not among its results", ref, c.id)
+			}
+		}
 		all := append(shown, stored...)
 		slices.Sort(all)
 		for _, ref := range slices.Compact(all) {
@@ -173,10 +178,10 @@ func (r *rig) checkResults(ctx context.Context) error {
 	return nil
 }
 
-// persisted returns the refs of at most a thousand results of a session.
+// persisted returns the refs of a session's results.
 func (r *rig) persisted(ctx context.Context, c *conversation) (found []string, err error) {
 	cursor := ""
-	for range 10 {
+	for {
 		got, err := r.ask(ctx, request{
 			method: "GET", path: "/v1/sessions/" + c.id + "/results?limit=100" + cursor, key: c.key,
 		})
@@ -202,5 +207,4 @@ func (r *rig) persisted(ctx context.Context, c *conversation) (found []string, e
 		}
 		cursor = "&cursor=" + page.Next
 	}
-	return found, nil
 }
