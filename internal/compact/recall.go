@@ -50,7 +50,7 @@ func (s *runState) note(m int) {
 		if weight := weights[p.Kind]; weight > 0 && s.namesRoom() > 0 {
 			from := memory.Source{Seq: at.seq, Weight: weight, Escaped: true, Shared: p.Kind == wire.Result}
 			// Before it is divided into names: a secret that is told by its name is not known without it.
-			s.memory.Note([]byte(resource.Mask(string(p.Value.Of(body)))), from)
+			s.memory.Note(resource.MaskBytes(p.Value.Of(body)), from)
 		}
 		switch {
 		case s.wordsRoom() == 0:

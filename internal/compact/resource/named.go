@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/base64"
 	"math"
@@ -27,13 +28,18 @@ type ending struct {
 	kind naming
 }
 
-// namedEndings are the endings by their last letter, and userFlags the flags before user:password.
-var namedEndings, userFlags = readEndings()
+// namedEndings are the endings in groups of the same last two letters, which groupOfEnding knows, 0 for none: for nearly
+// all names this one look-up is enough. userFlags are the flags before user:password.
+var (
+	namedEndings, userFlags = readEndings()
+	groupOfEnding           [1 << 16]uint8
+)
 
-func readEndings() (endings [256][]ending, flags []string) {
+func readEndings() (endings [][]ending, flags []string) {
 	kinds := map[string]naming{
 		"never": harmless, "strict": strictName, "random": randomName, "header": headerName, "basic": basicName,
 	}
+	endings = [][]ending{nil}
 	for _, first := range []bool{true, false} { // what is never a secret is looked for first
 		for row := range rows(namedText) {
 			if (row[0] == "never") != first {
@@ -44,8 +50,12 @@ func readEndings() (endings [256][]ending, flags []string) {
 				continue
 			}
 			for _, text := range row[1:] {
-				last := text[len(text)-1]
-				endings[last] = append(endings[last], ending{text, kinds[row[0]]})
+				group := &groupOfEnding[pair(text, len(text)-2)]
+				if *group == 0 {
+					*group = uint8(len(endings))
+					endings = append(endings, nil)
+				}
+				endings[*group] = append(endings[*group], ending{text, kinds[row[0]]})
 			}
 		}
 	}
@@ -69,8 +79,8 @@ func namedSecret(text string, i int) (from, to int) {
 		return 0, 0
 	}
 	kind := kindOf(name)
-	if kind == harmless && (text[i] != ':' || !isAddress(text, i)) {
-		return 0, 0
+	if kind == harmless {
+		return loginSecret(text, i, name, before)
 	}
 	from, to, quoted := valueAfter(text, i)
 	value := text[from:to]
@@ -83,11 +93,24 @@ func namedSecret(text string, i int) (from, to int) {
 		return secretIf(isRandom(text[from:to]), from, to)
 	case headerName:
 		return secretIf(strings.ContainsAny(value, "0123456789"), from, lineEnd(text, from))
-	case basicName:
-		return secretIf(isUserPassword(value), from, to)
 	}
-	given := isGivenUser(name, before) || isPgpass(text, i)
-	return secretIf(given && isPassword(value) || isTelegram(name, value), from, to)
+	return secretIf(isUserPassword(value), from, to)
+}
+
+// loginSecret returns the value behind the separator at i if it is a colon between a user and a password, or a bot and
+// its token.
+func loginSecret(text string, i int, name, before string) (from, to int) {
+	if !isAddress(text, i) {
+		return 0, 0
+	}
+	user := isGivenUser(name, before) || isPgpass(text, i)
+	bot := isBot(name)
+	if !user && !bot {
+		return 0, 0
+	}
+	from, to, _ = valueAfter(text, i)
+	value := text[from:to]
+	return secretIf(user && isPassword(value) || bot && isBotToken(value), from, to)
 }
 
 func secretIf(is bool, from, to int) (int, int) {
@@ -97,21 +120,60 @@ func secretIf(is bool, from, to int) (int, int) {
 	return from, to
 }
 
-// isAddress reports whether the colon at i is directly between a name and a value, which is no path.
+// isAddress reports whether a colon at i is directly between a name and a value, which is no path.
 func isAddress(text string, i int) bool {
-	return nameBytes[text[i-1]] && i+1 < len(text) && nameBytes[text[i+1]]
+	return text[i] == ':' && nameBytes[text[i-1]] && i+1 < len(text) && nameBytes[text[i+1]]
 }
 
 func isComparison(text string, i int) bool {
-	return text[i] == '=' && (strings.IndexByte("=!<>", text[i-1]) >= 0 || i+1 < len(text) && text[i+1] == '=')
+	return text[i] == '=' && (comparing[text[i-1]] || i+1 < len(text) && text[i+1] == '=')
 }
 
-var nameBytes = setOfBytes("A-Za-z0-9_.-")
+var (
+	comparing   = setOf("=!<>")
+	nameBytes   = setOfBytes("A-Za-z0-9_.-")
+	joins       = setOf("_-.")         // between the words of a name
+	beforeColon = setOf(" \t\"'`\\:]") // that may be between a name and its separator
+	afterColon  = setOf(" \t=>\\")
+	quotes      = setOf("\"'`")
+	valueEnds   = setOf(" \t\r\n\"'`,;)}]<>&|\\")
+	beforeUser  = setOf(" '\"=")
+	beforeHost  = setOf(" \t\r\n\"'")
+	lineEnds    = setOf("\r\n\"'\\")
+)
+
+func setOf(characters string) *set {
+	var s set
+	for _, b := range []byte(characters) {
+		s[b] = true
+	}
+	return &s
+}
+
+// until returns where the first byte of a set is, from a place on and at most maxValue bytes further.
+func (s *set) until(text string, from int) int {
+	end := min(len(text), from+maxValue)
+	for i := from; i < end; i++ {
+		if s[text[i]] {
+			return i
+		}
+	}
+	return end
+}
+
+// end returns where the bytes of a set end that begin at a place, at most so many.
+func (s *set) end(text string, from, most int) int {
+	end := from
+	for end < min(len(text), from+most) && s[text[end]] {
+		end++
+	}
+	return end
+}
 
 // nameBefore returns the name before a separator, and the text before that. Quotes and blanks may be between.
 func nameBefore(text string, i int) (name, before string) {
 	end := i
-	for end > 0 && i-end < 16 && strings.IndexByte(" \t\"'`\\:]", text[end-1]) >= 0 {
+	for end > 0 && i-end < 16 && beforeColon[text[end-1]] {
 		end--
 	}
 	start := end
@@ -123,57 +185,66 @@ func nameBefore(text string, i int) (name, before string) {
 
 // valueAfter returns where the value behind a separator is: inside quotes, or up to the next blank or bracket.
 func valueAfter(text string, i int) (from, to int, quoted bool) {
-	from = i + 1
+	from = min(i+1, len(text))
 	for from < len(text) && from-i <= 16 {
 		if text[from-1] == '\\' && strings.HasPrefix(text[from:], "u003e") {
 			from += len("u003e") // of =>, as JSON has it
-		} else if strings.IndexByte(" \t=>\\", text[from]) < 0 {
+		} else if !afterColon[text[from]] {
 			break
 		} else {
 			from++
 		}
 	}
-	stop := " \t\r\n\"'`,;)}]<>&|\\"
-	if from < len(text) && strings.IndexByte("\"'`", text[from]) >= 0 {
-		stop = "\r\n\\" + text[from:from+1]
-		from++
-		quoted = true
+	if from == len(text) || !quotes[text[from]] {
+		return from, valueEnds.until(text, from), false
 	}
-	window := text[from:min(len(text), from+maxValue)]
-	if n := strings.IndexAny(window, stop); n >= 0 {
-		window = window[:n]
+	from++
+	to = min(len(text), from+maxValue)
+	if n := strings.IndexAny(text[from:to], "\r\n\\"+text[from-1:from]); n >= 0 {
+		to = from + n
 	}
-	return from, from + len(window), quoted
+	return from, to, true
 }
 
 // kindOf returns how the values of a name are told.
 func kindOf(name string) naming {
-	last := name[len(name)-1] | 0x20
-	if len(namedEndings[last]) == 0 {
-		return harmless // spares nearly every name the rest
-	}
-	var plain [maxName]byte
-	n := 0
-	for i := range len(name) {
-		c := name[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != '_' && c != '-' && c != '.' {
-			plain[n] = c
-			n++
-		}
-	}
-	if n == 0 {
+	group := groupOfEnding[lastLetters(name)]
+	if group == 0 || joins[name[len(name)-1]] {
 		return harmless
 	}
-	for _, e := range namedEndings[plain[n-1]] {
-		exact := e.kind != basicName && e.kind != headerName || n == len(e.text)
-		if exact && strings.HasSuffix(string(plain[:n]), e.text) {
+	var room [maxName]byte
+	plain := room[:0]
+	for _, c := range []byte(name) {
+		if !joins[c] {
+			plain = append(plain, lower(c))
+		}
+	}
+	for _, e := range namedEndings[group] {
+		exact := e.kind != basicName && e.kind != headerName || len(plain) == len(e.text)
+		if exact && bytes.HasSuffix(plain, []byte(e.text)) {
 			return e.kind
 		}
 	}
 	return harmless
+}
+
+// lastLetters returns the last two letters of a name as pair does, in lower case.
+func lastLetters(name string) (last int) {
+	found := 0
+	for i := len(name) - 1; i >= 0 && found < 2; i-- {
+		if c := name[i]; !joins[c] {
+			last |= int(lower(c)) << (8 * found)
+			found++
+		}
+	}
+	return last
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 // withoutScheme returns the value behind the scheme of an Authorization header. The rules of Bearer and Basic know
@@ -275,40 +346,68 @@ func isUserPassword(value string) bool {
 
 // isGivenUser reports whether a name is a user's on a command line, behind -u or --user.
 func isGivenUser(name, before string) bool {
-	before = strings.TrimRight(before, " '\"=")
+	if strings.HasPrefix(name, "-u") && strings.HasSuffix(before, " ") {
+		return true
+	}
+	for before != "" && beforeUser[before[len(before)-1]] {
+		before = before[:len(before)-1]
+	}
 	for _, flag := range userFlags {
 		if strings.HasSuffix(before, flag) && (len(before) == len(flag) || before[len(before)-len(flag)-1] == ' ') {
 			return true
 		}
 	}
-	return strings.HasPrefix(name, "-u") && strings.HasSuffix(before, " ")
+	return false
 }
 
 // isPgpass reports whether the colon at i is the last of host:port:database:user:password.
 func isPgpass(text string, i int) bool {
-	line := text[max(0, i-2*maxName):i]
-	if n := strings.LastIndexAny(line, " \t\r\n\"'"); n >= 0 {
-		line = line[n+1:]
+	first := i
+	colons := 0
+	for ; first > max(0, i-2*maxName) && !beforeHost[text[first-1]]; first-- {
+		switch text[first-1] {
+		case ':':
+			colons++
+		case '/', '\\':
+			return false
+		}
 	}
-	if strings.Count(line, ":") != 3 {
+	if colons != 3 {
 		return false
 	}
-	host, rest, _ := strings.Cut(line, ":")
+	host, rest, _ := strings.Cut(text[first:i], ":")
 	port, _, _ := strings.Cut(rest, ":")
 	isPort := len(port) >= 4 && strings.Trim(port, "0123456789") == ""
-	return host != "" && !strings.ContainsAny(line, "/\\") && (port == "*" || isPort)
+	return host != "" && (port == "*" || isPort)
 }
 
-// isTelegram reports whether a number and what is behind its colon are the token of a bot.
-func isTelegram(name, value string) bool {
-	const secret = 35
+// isBot reports whether a name is the number of a bot of Telegram, as its addresses and its tokens have it.
+func isBot(name string) bool {
 	name = strings.TrimPrefix(name, "bot")
-	return len(name) >= 8 && strings.Trim(name, "0123456789") == "" && strings.HasPrefix(value, "AA") &&
-		len(value) >= secret && strings.Trim(value[:secret], "-_") != "" && !strings.ContainsAny(value[:secret], " /.:")
+	if len(name) < 8 {
+		return false
+	}
+	for _, c := range []byte(name) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// isBotToken reports whether what is behind the colon of a bot's number is the rest of its token.
+func isBotToken(value string) bool {
+	const secret = 35
+	return strings.HasPrefix(value, "AA") && len(value) >= secret && strings.Trim(value[:secret], "-_") != "" &&
+		!strings.ContainsAny(value[:secret], " /.:")
 }
 
 // flagSecret hides the value behind a flag that is named like a secret: --password value.
-func flagSecret(text string, i, end int) (from, to int) {
+func flagSecret(text string, i, _ int) (from, to int) {
+	if i > 0 && text[i-1] == '-' {
+		return 0, 0 // a line of hyphens
+	}
+	end := token.end(text, i, maxName)
 	if end == len(text) || text[end] != ' ' {
 		return 0, 0
 	}
@@ -345,17 +444,18 @@ func discordHook(text string, i, end int) (from, to int) {
 }
 
 // discordToken hides a bot's token: an id, a time and a digest in base64 with points between.
-func discordToken(text string, i, end int) (from, to int) {
-	parts := strings.Split(text[i:end], ".")
-	is := len(parts) == 3 && len(parts[0]) >= 24 && len(parts[0]) <= 28 && len(parts[1]) == 6 && len(parts[2]) >= 27
-	return secretIf(is, i, end)
+func discordToken(text string, i, _ int) (from, to int) {
+	id := token.end(text, i, 29)
+	if id-i < 24 || id-i > 28 || !strings.HasPrefix(text[id:], ".") {
+		return 0, 0
+	}
+	time := token.end(text, id+1, 7)
+	if time-id != 7 || !strings.HasPrefix(text[time:], ".") {
+		return 0, 0
+	}
+	to = token.end(text, time+1, maxValue)
+	return secretIf(to-time > 27, i, to)
 }
 
 // lineEnd returns where the line or the quoted text ends that begins at from.
-func lineEnd(text string, from int) int {
-	window := text[from:min(len(text), from+maxValue)]
-	if n := strings.IndexAny(window, "\r\n\"'\\"); n >= 0 {
-		return from + n
-	}
-	return from + len(window)
-}
+func lineEnd(text string, from int) int { return lineEnds.until(text, from) }

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -78,6 +79,36 @@ func TestMaskTakesAsLongAsItsTextIs(t *testing.T) {
 		many := testing.AllocsPerRun(1, func() { Mask(strings.Repeat(text, 10_000)) })
 		if many > 12*few+100 {
 			t.Errorf("%q: %.0f allocations, %.0f for a tenth", text, many, few)
+		}
+	}
+}
+
+// TestAnyTextIsMasked puts what rules look for together at random, and cuts it anywhere.
+func TestAnyTextIsMasked(t *testing.T) {
+	t.Parallel()
+	pieces := []string{
+		"password", "Authorization", "Token", "bot", "--", "-u", "=", ":", " ", "\n", "\\", "\\u003e", "\"", "5432", "*", "/", ".",
+		"Basic ", "Bearer ", "sshpass -p", "login ", "MT", "eyJ", "12345678", "AA", "://", "@", "é", strings.Repeat("token", 13),
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 20_000 {
+		text := ""
+		for range 1 + rng.IntN(9) {
+			text += pieces[rng.IntN(len(pieces))]
+		}
+		text = text[:rng.IntN(len(text)+1)]
+		if masked := string(MaskBytes([]byte(text))); masked != Mask(text) {
+			t.Fatalf("Mask(%q) = %q, of bytes %q", text, Mask(text), masked)
+		}
+	}
+}
+
+// TestLongRunsAreReadOnce has texts that took the square of their length, which are minutes.
+func TestLongRunsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{"-", "MT-", "MT.", "--a", "eyJ "} {
+		if text := strings.Repeat(piece, 1<<20/len(piece)); Mask(text) != text {
+			t.Errorf("%q has secrets", piece)
 		}
 	}
 }

@@ -34,12 +34,12 @@ func rules() []rule {
 		{"discordapp.com/api/webhooks/", setOfBytes("A-Za-z0-9/_-"), 60, discordHook},
 		{"sshpass -p", setOfBytes(""), 0, argumentSecret},
 		{"password ", setOfBytes(""), 0, netrcSecret},
-		{"--", setOfBytes("A-Za-z0-9_-"), 3, flagSecret},
+		{"--", setOfBytes(""), 0, flagSecret},
 		{"-----BEGIN ", setOfBytes("A-Z "), len("PRIVATE KEY"), privateKey},  // PEM
 		{"://", setOfBytes("A-Za-z0-9._~%!$&*+,;=:-"), len("u:p"), password}, // addresses with a password
 	}
 	for _, first := range []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"} { // of an id in base64
-		all = append(all, rule{first, setOfBytes("A-Za-z0-9_.-"), 55, discordToken})
+		all = append(all, rule{first, setOfBytes(""), 0, discordToken})
 	}
 	for row := range rows(secretsText) {
 		atLeast, err := strconv.Atoi(row[0])
@@ -87,10 +87,7 @@ func afterPrefix(last string) func(text string, i, end int) (from, to int) {
 // webToken hides a token whose header and claims are JSON objects in base64. It searches only a short way for the end
 // of the header, so that a text full of beginnings does not take long.
 func webToken(text string, i, _ int) (from, to int) {
-	end := i
-	for end < min(len(text), i+512) && token[text[end]] {
-		end++
-	}
+	end := token.end(text, i, 512)
 	if !strings.HasPrefix(text[end:], ".eyJ") {
 		return 0, 0
 	}
