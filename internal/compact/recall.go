@@ -57,21 +57,26 @@ func (s *runState) note(m int) {
 		case p.Kind == wire.Text && at.role == user:
 			s.memory.Say(at.seq, summary.Said(s.textOf(body, p)))
 		case p.Kind == wire.Result:
-			if said, _ := summary.SaidInResult(beginning(p.Value.Of(body))); said != "" {
+			s.text = beginning(s.text[:0], p.Value.Of(body))
+			if !summary.MayBeSaid(s.text) {
+				continue
+			}
+			if said, _ := summary.SaidInResult(string(s.text)); said != "" {
 				s.memory.Say(at.seq, inResult+said)
 			}
 		}
 	}
 }
 
-// beginning decodes the beginning of a string literal, "" for other values: the user's answer is all of a short result.
-func beginning(literal []byte) string {
+// beginning appends the text of a string literal, nothing of longer and other values: the user's answer is all of a short
+// result.
+func beginning(dst, literal []byte) []byte {
 	const answer = 4096
 	if len(literal) > answer || len(literal) == 0 || literal[0] != '"' {
-		return ""
+		return dst
 	}
-	text, _ := rawjson.Unquote(nil, literal)
-	return string(text)
+	text, _ := rawjson.Unquote(dst, literal)
+	return text
 }
 
 // mostNames is how many tokens an index has at most, however large the window is: more names are needed too seldom.

@@ -320,15 +320,17 @@ var partKinds = map[wire.Kind]summary.PartKind{
 // textOf returns the text of a part that the writer receives.
 func (s *runState) textOf(body []byte, p *wire.Part) string {
 	value := p.Value.Of(body)
-	switch {
-	case p.Kind == wire.Result:
+	if p.Kind == wire.Result {
 		if ends := endsOf(value); ends != nil {
 			return string(ends)
 		}
-		return string(wire.ResultText(s.in.Format, body, *p).Text)
+	}
+	switch {
 	case len(value) > 0 && value[0] == '"':
-		text, _ := rawjson.Unquote(nil, value)
-		return string(text)
+		s.text, _ = rawjson.Unquote(s.text[:0], value)
+		return string(s.text)
+	case p.Kind == wire.Result:
+		return string(wire.ResultText(s.in.Format, body, *p).Text)
 	}
 	return string(value)
 }

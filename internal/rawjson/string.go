@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -10,6 +11,7 @@ import (
 // UTF-8 cannot encode: text then has U+FFFD in its place, and a caller that needs the value must keep the literal.
 func Unquote(dst, literal []byte) (text []byte, ok bool) {
 	rest, ok := literal[1:len(literal)-1], true
+	dst = slices.Grow(dst, len(rest)) // a text is not longer than its literal
 	for {
 		i := bytes.IndexByte(rest, '\\')
 		if i < 0 {

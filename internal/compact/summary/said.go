@@ -1,6 +1,9 @@
 package summary
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Said returns what the user wrote in a text of a message of the user: the text without what a harness added to it
 // (reminders, notices, the output of local commands, attached files, rules files, the environment), and "" for a text
@@ -23,6 +26,13 @@ func Said(text string) string {
 		return ""
 	}
 	return t
+}
+
+// MayBeSaid reports whether SaidInResult may find something in a text. It spares nearly all results a copy.
+func MayBeSaid(text []byte) bool {
+	t := bytes.TrimSpace(text)
+	t = bytes.TrimPrefix(bytes.TrimPrefix(t, []byte("<tool_use_error>")), []byte("Error: "))
+	return len(t) > 0 && harness.answerLetters[t[0]]
 }
 
 // SaidInResult reports whether the result of a call is the user's answer rather than the tool's: the user refused the
