@@ -89,32 +89,35 @@ var classes = func() (table [256]class) {
 // next moves to the next word and reports whether there is one.
 func (s *scanner) next() bool {
 	s.before, s.last = s.start, s.end
-	i := s.end
-	for i < len(s.text) && classes[s.text[i]] == separator {
-		i += s.width(i)
+	text, i := s.text, s.end
+	for i < len(text) && classes[text[i]] == separator {
+		if text[i] == '\\' && s.escaped {
+			i += escapeWidth(text[i:])
+		} else {
+			i++
+		}
 	}
-	s.start, s.has = i, 0
-	for ; i < len(s.text); i++ {
-		c := classes[s.text[i]]
+	i = min(i, len(text))
+	s.start = i
+	has := class(0)
+	for ; i < len(text); i++ {
+		c := classes[text[i]]
 		if c == separator {
 			break
 		}
-		if c == upper && s.has&lower != 0 {
+		if c == upper && has&lower != 0 {
 			c |= hump
 		}
-		s.has |= c
+		has |= c
 	}
-	s.end = i
-	return s.start < len(s.text)
+	s.end, s.has = i, has
+	return s.start < len(text)
 }
 
-// width returns how many bytes the separator at i has.
-func (s *scanner) width(i int) int {
-	switch {
-	case !s.escaped || s.text[i] != '\\' || i+1 == len(s.text):
-		return 1
-	case s.text[i+1] == 'u':
-		return min(6, len(s.text)-i)
+// escapeWidth returns how many bytes the escape has that a text begins with.
+func escapeWidth(text []byte) int {
+	if len(text) > 1 && text[1] == 'u' {
+		return 6
 	}
 	return 2
 }

@@ -103,7 +103,7 @@ func loginSecret(text string, i int, name, before string) (from, to int) {
 	if !isAddress(text, i) {
 		return 0, 0
 	}
-	user := isGivenUser(name, before) || isPgpass(text, i)
+	user := isGivenUser(name, before) || strings.HasSuffix(before, ":") && isPgpass(text, i)
 	bot := isBot(name)
 	if !user && !bot {
 		return 0, 0
