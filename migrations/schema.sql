@@ -34,6 +34,11 @@ DECLARE
     given  text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
                           hashtext(NEW.args ->> 'tenant') & 1023);
 BEGIN
+    IF TG_OP = 'UPDATE' AND OLD.state = 'running' AND NEW.scheduled_at > now() THEN
+        NEW.state := 'retryable';
+        NEW.scheduled_at := least(NEW.scheduled_at, now() + interval '5 seconds');
+        RETURN NEW;
+    END IF;
     SELECT scheduled_at
       INTO first
       FROM public.river_job

@@ -19,6 +19,7 @@ func answerOf(s session.Session) protocol.Session {
 		OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document,
 		PolicyVersion: s.Policy.Version,
 		LastSeq:       s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
+		Failing:     s.Failing,
 		Calibration: s.Calibration, UnseenTokens: s.UnseenTokens, CalibratedTokens: s.CalibratedTokens(),
 		LastUsage: s.LastUsage, CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -56,8 +57,11 @@ func victim(dsn, step string) int {
 	return 0
 }
 
-// kill starts a victim, waits until it came to the step, and kills it there.
-func (w *world) kill(step string) {
+// kill starts a victim, waits until one compaction came to the step, and kills it there.
+func (w *world) kill(step string) { w.killWith(1, step) }
+
+// killWith does what kill does once this many compactions came to the step.
+func (w *world) killWith(compactions int, step string) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
@@ -70,13 +74,17 @@ func (w *world) kill(step string) {
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
 	}
-	line, _ := bufio.NewReader(out).ReadString('\n')
+	said, lines := "", bufio.NewReader(out)
+	for range compactions {
+		line, _ := lines.ReadString('\n')
+		said += line
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		w.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	if line != "reached\n" {
-		w.Fatalf("the victim said %q", line)
+	if said != strings.Repeat("reached\n", compactions) {
+		w.Fatalf("the victim said %q", said)
 	}
 }
 
@@ -124,9 +132,10 @@ func TestASessionThatKillsItsWorkersIsQuarantinedAndItsReadsGoOn(t *testing.T) {
 	w := newWorld(t)
 	at, other := w.session("poison"), w.session("other")
 	w.fill(at)
-	for range session.MaxDeaths { // each takes over from the one before
+	for range 2 { // the second takes over from the first
 		w.kill("planned")
 	}
+	w.died(at, session.MaxDeaths-1)
 	w.work(jobs.Config{Beat: beat, SweepEvery: time.Second})
 	w.untilSQL("it is quarantined", `SELECT EXISTS (SELECT FROM river_job WHERE tags = '{quarantined}')`)
 	found, err := w.store.Failing(t.Context(), at)
@@ -144,6 +153,44 @@ func TestASessionThatKillsItsWorkersIsQuarantinedAndItsReadsGoOn(t *testing.T) {
 	}
 	if found := w.check(other, filled()); found.Checkpoint == 0 {
 		t.Error("the other session was not compacted")
+	}
+}
+
+// died makes a session have this many deaths.
+func (w *world) died(at session.Address, deaths int) {
+	w.Helper()
+	w.inTenant(`
+		UPDATE session_failures f
+		   SET deaths = $2
+		  FROM sessions s
+		 WHERE s.tenant_id = f.tenant_id AND s.key = f.session_key AND s.id = $1`, at.ID, deaths)
+}
+
+// Sessions that only happened to be in a worker when it was killed are compacted by the next one that lives.
+func TestASessionThatDiesWithItsWorkerOftenIsNotTakenForPoison(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := []session.Address{w.session("one"), w.session("other")}
+	for _, a := range at {
+		w.fill(a)
+	}
+	for range session.AloneAfter {
+		w.killWith(len(at), "planned")
+	}
+	w.kill("planned") // the third death, of one session alone: the other one waits, and its run has not begun
+	log := w.newLog()
+	w.work(jobs.Config{Beat: beat, Log: slog.New(slog.NewTextHandler(log, nil))})
+	w.settle()
+	for _, a := range at {
+		if found := w.check(a, filled()); found.Checkpoint != 1 {
+			t.Errorf("%s has checkpoint %d", a.ID, found.Checkpoint)
+		}
+		if found, err := w.store.Failing(t.Context(), a); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("after it was compacted: %+v, %v", found, err)
+		}
+	}
+	if log.count("class=death") != 1 || log.count("deaths=3") != 1 {
+		t.Error("the third death is not counted of the session that had begun, and only of that")
 	}
 }
 

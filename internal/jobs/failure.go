@@ -101,7 +101,7 @@ func report(ctx context.Context, log *slog.Logger, a postgres.Attempt, f postgre
 		return
 	}
 	attrs := []any{
-		"tenant", a.Tenant, "session_key", a.Key.Key, "run", a.Run, "attempt", a.Number, "class", f.Class,
+		"tenant", a.Tenant, "session", r.Session, "run", a.Run, "attempt", a.Number, "class", f.Class,
 		"failures", r.Failures, "deaths", r.Deaths, "next_try", r.Wait.Round(time.Millisecond).String(),
 		"error", brief(f.Reason),
 	}

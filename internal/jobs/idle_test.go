@@ -43,17 +43,23 @@ func (w *world) asleep(id string, change func(*policy.Policy)) (at session.Addre
 // lastUsed sets how many seconds ago a session was used last, and starts its job.
 func (w *world) lastUsed(at session.Address, seconds int) {
 	w.Helper()
+	w.inTenant(`
+		UPDATE sessions
+		   SET last_append_at = now() - make_interval(secs => $2)
+		 WHERE id = $1`, at.ID, seconds)
+	w.rescheduleNow()
+}
+
+// inTenant runs a statement that sees the rows of the tenant.
+func (w *world) inTenant(sql string, args ...any) {
+	w.Helper()
 	err := postgres.InTenant(w.Context(), w.store.Pool(), w.tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(w.Context(), `
-			UPDATE sessions
-			   SET last_append_at = now() - make_interval(secs => $3)
-			 WHERE tenant_id = $1 AND id = $2`, [16]byte(w.tenant), at.ID, seconds)
+		_, err := tx.Exec(w.Context(), sql, args...)
 		return err
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.rescheduleNow()
 }
 
 // why returns a run's decision.

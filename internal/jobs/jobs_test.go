@@ -137,7 +137,9 @@ func (w *world) work(config jobs.Config) (*jobs.Client, func()) {
 	w.Helper()
 	store := openStore(w.T, w.dsn)
 	config.Store = store
-	config.Log = slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if config.Log == nil {
+		config.Log = slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
 	client, err := jobs.NewClient(store.Pool(), config)
 	if err != nil {
 		w.Fatal(err)

@@ -26,10 +26,14 @@ func (l *lease) takeOver(ctx context.Context, job queue.Running) error {
 	}
 	taken, err := l.store.ReleaseJob(ctx, job, died && job.Last)
 	if taken && died {
-		l.log.WarnContext(ctx, "a worker died: its job is taken over",
-			"worker", job.Worker, "kind", job.Kind, "job", job.ID, "attempt", job.Attempt)
+		l.sayTaken(ctx, job)
 	}
 	return err
+}
+
+func (l *lease) sayTaken(ctx context.Context, job queue.Running) {
+	l.log.WarnContext(ctx, "a worker died: its job is taken over",
+		"worker", job.Worker, "kind", job.Kind, "job", job.ID, "attempt", job.Attempt)
 }
 
 func (l *lease) compactDied(ctx context.Context, job queue.Running) error {
@@ -41,7 +45,11 @@ func (l *lease) compactDied(ctx context.Context, job queue.Running) error {
 		Key: session.Key{Tenant: args.Tenant, Key: args.Session}, Run: args.Run, Job: job.ID, Number: job.Attempt,
 	}
 	retry, taken, err := l.store.RunDied(ctx, a, job, errDied.Error())
-	if taken {
+	switch {
+	case !taken:
+	case retry.Deaths == 0: // it had not begun
+		l.sayTaken(ctx, job)
+	default:
 		report(ctx, l.log, a, postgres.Failure{Class: session.FailureDeath, Reason: errDied.Error()}, retry)
 	}
 	return err

@@ -31,6 +31,7 @@ type Failure struct {
 
 // Retry is what a failure leads to.
 type Retry struct {
+	Session     string // its id
 	Wait        time.Duration
 	Failures    int // in a row
 	Deaths      int
@@ -64,9 +65,13 @@ func (s *Store) FailRun(ctx context.Context, a Attempt, f Failure) (retry Retry,
 func (s *Store) fail(ctx context.Context, tx pgx.Tx, row lockedSession, a Attempt, f Failure) (retry Retry, err error) {
 	retry.Wait = f.Wait
 	if f.Class != session.FailureInfrastructure {
-		if retry, err = countFailure(ctx, tx, a, f); err != nil {
-			return retry, err
-		}
+		retry, err = countFailure(ctx, tx, a, f)
+	}
+	if err == nil {
+		retry.Session, err = idOf(ctx, tx, a.Key)
+	}
+	if err != nil {
+		return retry, err
 	}
 	tag := queue.Failing
 	if f.Class == session.FailureInfrastructure {
@@ -83,6 +88,13 @@ func (s *Store) fail(ctx context.Context, tx pgx.Tx, row lockedSession, a Attemp
 		return retry, s.quarantine(ctx, tx, row, a, f, retry)
 	}
 	return retry, requeueRun(ctx, tx, a, f)
+}
+
+func idOf(ctx context.Context, tx pgx.Tx, key session.Key) (string, error) {
+	return rowIn(ctx, tx, pgx.RowTo[string], `
+		SELECT id
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
 }
 
 // requeueRun records on a run why its attempt failed; it will have another one.
@@ -169,6 +181,14 @@ func (s *Store) quarantine(
 	if err != nil {
 		return err
 	}
+	err = exec(ctx, tx, `
+		UPDATE runs
+		   SET error = 'quarantined: ' || $3
+		 WHERE tenant_id = $1 AND job_id = $4 AND session_key = $2 AND state = 'queued'`,
+		a.Tenant, a.Key.Key, Text(f.Reason), job)
+	if err != nil {
+		return err
+	}
 	if err := s.queue.Tag(ctx, tx, job, queue.Quarantined); err != nil {
 		return err
 	}
@@ -214,7 +234,7 @@ var ErrTaken = errors.New("the job is another worker's by now")
 // Care is how a session must be compacted whose compactions fail.
 type Care struct {
 	Wait  time.Duration // it is quarantined, and its trial is not due yet
-	Alone bool          // no other job may be beside it in its process
+	Alone bool          // no other compaction may be beside it in its process
 }
 
 // CareOf returns how a run must be done. Who asks for a compaction by hand does not wait for the trial.
@@ -231,7 +251,7 @@ func (s *Store) CareOf(ctx context.Context, key session.Key, run uuid.UUID) (car
 	if errors.Is(err, session.ErrNotFound) {
 		return Care{}, nil
 	}
-	care.Alone = quarantined || deaths >= session.MaxDeaths-1
+	care.Alone = quarantined || deaths >= session.AloneAfter
 	if !quarantined || byHand(cause) || care.Wait < time.Second {
 		care.Wait = 0
 	}
@@ -244,22 +264,28 @@ func byHand(cause string) bool { return cause == "manual" || cause == causeDamag
 // sleepsAtLeast is how long a session that just failed sleeps, whoever asks.
 const sleepsAtLeast = 5 * time.Second
 
-// startSleeping makes the live job of a session start now, unless it just failed, or is quarantined and nobody asks by
-// hand.
+// startSleeping makes the live job of a session start now, or as soon as it has slept for sleepsAtLeast if it failed. It
+// does nothing to a session that is quarantined unless somebody asks by hand.
 func (s *Store) startSleeping(
 	ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string,
 ) error {
-	asleep, err := rowIn(ctx, tx, pgx.RowTo[bool], `
-		SELECT quarantined_at IS NOT NULL AND NOT $3 OR failed_at > now() - $4::interval
+	var stays bool
+	var rest time.Duration
+	err := tx.QueryRow(ctx, `
+		SELECT quarantined_at IS NOT NULL AND NOT $3, greatest(failed_at + $4::interval - now(), '0')
 		  FROM session_failures
-		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key, byHand(cause), sleepsAtLeast)
-	if err != nil && !errors.Is(err, session.ErrNotFound) || asleep {
+		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key, byHand(cause), sleepsAtLeast).
+		Scan(&stays, &rest)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) || stays {
 		return err
 	}
 	if err := requestRun(ctx, tx, key, job, cause); err != nil {
 		return err
 	}
-	return s.queue.RunNow(ctx, tx, job)
+	if rest == 0 {
+		return s.queue.RunNow(ctx, tx, job)
+	}
+	return s.queue.RunWithin(ctx, tx, job, rest)
 }
 
 // startRetry does what startSleeping does to a job that sleeps after a failure. One that waits for a worker, or has

@@ -70,7 +70,7 @@ func TestInfrastructureIsRetriedForEverAndNeverCounted(t *testing.T) {
 	for range 3 * session.MaxFailures {
 		a := beginRun(t, store, at, "w")
 		fail(t, store, a, postgres.Failure{Class: session.FailureInfrastructure, Reason: "away", Wait: 4 * time.Second})
-		if state, _, starts := job(t, store, a.Key); state != "available" || starts > 4 {
+		if state, _, starts := job(t, store, a.Key); state != "retryable" || starts > 4 || starts < 1 {
 			t.Fatalf("after attempt %d its job is %s and starts in %.0f s", a.Number, state, starts)
 		}
 	}
@@ -131,21 +131,24 @@ func TestACompactionByHandDoesNotWaitForTheTrialAndEndsTheQuarantine(t *testing.
 	dueSession(t, store, at)
 	a := beginRun(t, store, at, "w")
 	fail(t, store, a, postgres.Failure{Class: session.FailureOwn, Reason: "damaged", Final: true})
-	byHand := func() string {
+	byHand := func() (state string, starts float64) {
 		t.Helper()
 		if _, _, err := store.Compact(t.Context(), at, nil); err != nil {
 			t.Fatal(err)
 		}
-		state, _, _ := job(t, store, a.Key)
-		return state
+		state, _, starts = job(t, store, a.Key)
+		return state, starts
 	}
-	if state := byHand(); state != "scheduled" {
-		t.Errorf("at once after the failure its job is %s: who asks in a loop would repeat it as often", state)
+	for range 2 {
+		if state, starts := byHand(); state != "retryable" || starts < 1 || starts > 5 {
+			t.Errorf("at once after the failure its job is %s and starts in %.0f s: who asks in a loop would repeat it as often",
+				state, starts)
+		}
 	}
 	if err := execInTenant(t, store, tenant, `UPDATE session_failures SET failed_at = now() - interval '6 s' WHERE tenant_id = $1`, [16]byte(tenant)); err != nil {
 		t.Fatal(err)
 	}
-	if state := byHand(); state != "available" {
+	if state, _ := byHand(); state != "available" {
 		t.Errorf("its job is %s", state)
 	}
 	a = beginRun(t, store, at, "w")
@@ -267,6 +270,76 @@ func TestWhatPassesIsInfrastructure(t *testing.T) {
 	} {
 		if got := postgres.IsAway(fmt.Errorf("commit: %w", &pgconn.PgError{Code: code})); got != want {
 			t.Errorf("%s: %t", code, got)
+		}
+	}
+}
+
+// A place in the queue lies in the past: a job that took one while it waits would start at once, again and again.
+func TestACompactionThatComesTooEarlyWaitsForItsTimeBeforeItHasAPlace(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	dueSession(t, store, at)
+	a := beginRun(t, store, at, "w")
+	// What River does with a snooze of at most five seconds, by a clock that is an hour ahead.
+	_, err := store.Pool().Exec(t.Context(), `
+		UPDATE river_job
+		   SET state = 'available', scheduled_at = now() + interval '1 hour 4 s'
+		 WHERE id = $1`, a.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, _, starts := job(t, store, a.Key); state != "retryable" || starts < 1 || starts > 5 {
+		t.Errorf("its job is %s and starts in %.1f s", state, starts)
+	}
+	wake := func() string {
+		t.Helper()
+		if err := queue.WakeRetries(t.Context(), store.Pool()); err != nil {
+			t.Fatal(err)
+		}
+		state, _, _ := job(t, store, a.Key)
+		return state
+	}
+	if state := wake(); state != "retryable" {
+		t.Errorf("before its time it is %s", state)
+	}
+	if _, err := store.Pool().Exec(t.Context(), `UPDATE river_job SET scheduled_at = now() WHERE id = $1`, a.Job); err != nil {
+		t.Fatal(err)
+	}
+	if state := wake(); state != "available" {
+		t.Errorf("at its time it is %s", state)
+	}
+}
+
+func TestAFailureSleepsNoLongerOnceTheHardLimitIsCrossed(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	dueSession(t, store, at)
+	var a postgres.Attempt
+	for n := range 5 {
+		a = beginRun(t, store, at, "w")
+		fail(t, store, a, postgres.Failure{Class: session.FailureOwn, Reason: fmt.Sprint("bug ", n)})
+	}
+	if _, _, starts := job(t, store, a.Key); starts < 30 {
+		t.Fatalf("after five failures its job starts in %.0f s", starts)
+	}
+	mustAppend(t, store, batch(at, message("y", 100)))
+	state, _, starts := job(t, store, a.Key)
+	if state != "retryable" || starts < 1 || starts > 5 {
+		t.Errorf("the hard limit was crossed just after the failure: its job is %s and starts in %.0f s", state, starts)
+	}
+}
+
+func TestAFailureIsReportedWithItsSession(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	dueSession(t, store, at)
+	for _, class := range []session.FailureClass{session.FailureInfrastructure, session.FailureOwn} {
+		retry := fail(t, store, beginRun(t, store, at, "w"), postgres.Failure{Class: class, Reason: "x", Wait: time.Second})
+		if retry.Session != "s" {
+			t.Errorf("%s: %+v", class, retry)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	err := row.Scan(&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
-		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &outdated)
+		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &outdated, &s.Failing)
 	if err != nil {
 		return s, err
 	}
@@ -90,14 +90,19 @@ func scanSession(row pgx.CollectableRow) (session.Session, error) {
 
 // sessionSQL reads a tenant's session with the id $2.
 const sessionSQL = `
-	SELECT ` + sessionColumns + `
+	SELECT ` + sessionColumns + `,
+	       (SELECT jsonb_build_object('session', s.id, 'key', f.session_key, 'run', f.run_id, 'failures', f.failures,
+	                                  'deaths', f.deaths, 'error', f.error, 'since', f.since, 'failed_at', f.failed_at,
+	                                  'next_try_at', f.next_try_at, 'quarantined_at', f.quarantined_at)
+	          FROM session_failures f
+	         WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key)
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1 AND s.id = $2`
 
-// sessionsSQL reads a page of a tenant's sessions.
+// sessionsSQL reads a page of a tenant's sessions, without what is of single ones only.
 var sessionsSQL = `
-	SELECT ` + sessionColumns + `
+	SELECT ` + sessionColumns + `, NULL::jsonb
 	  FROM (SELECT *
 	          FROM sessions
 	         WHERE tenant_id = $1` + newestFirst(`created_at`, `key`) + `) s` + joinPolicy + `

@@ -29,9 +29,10 @@ type Session struct {
 	CalibratedTokens int64          `json:"calibrated_tokens"` // context and overhead as the provider would count them
 	LastUsage        *session.Usage `json:"last_usage"`
 
-	Checkpoint   int        `json:"checkpoint"`
-	CreatedAt    time.Time  `json:"created_at"`
-	LastAppendAt *time.Time `json:"last_append_at"`
+	Checkpoint   int              `json:"checkpoint"`
+	Failing      *session.Failing `json:"failing,omitempty"` // why it is not compacted; lists omit it
+	CreatedAt    time.Time        `json:"created_at"`
+	LastAppendAt *time.Time       `json:"last_append_at"`
 }
 
 // SessionSettings are what an import sets on the sessions that it creates. Members that are absent have their defaults.

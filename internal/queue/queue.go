@@ -53,6 +53,15 @@ func (q *Queue) RunNow(ctx context.Context, tx pgx.Tx, job int64) error {
 	return err
 }
 
+// RunWithin makes a job that waits for a time wait no longer than this, see WakeRetries.
+func (q *Queue) RunWithin(ctx context.Context, tx pgx.Tx, job int64, wait time.Duration) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE river_job
+		   SET state = 'retryable', scheduled_at = now() + $2::interval
+		 WHERE id = $1 AND state IN ('scheduled', 'retryable') AND scheduled_at > now() + $2::interval`, job, wait)
+	return err
+}
+
 // Sleeps reports whether a job waits for a time, and not for a worker.
 func Sleeps(ctx context.Context, tx pgx.Tx, job int64) (sleeps bool, err error) {
 	err = tx.QueryRow(ctx, `
@@ -113,30 +122,43 @@ func (q *Queue) Snooze(ctx context.Context, tx pgx.Tx, job int64, wait time.Dura
 	return err
 }
 
-// soon is how far ahead a job may be that is available already: River's leader, which makes scheduled jobs available,
-// looks for them only so often, and there may be no leader at the moment.
-const soon = 5 * time.Second
-
 // The tags of jobs whose session's compaction fails.
 const (
 	Failing     = "failing"
 	Quarantined = "quarantined"
 )
 
-// Postpone makes a running job wait after a failed attempt. It reports whether it did: not if the job is another
-// worker's by now.
+// Postpone makes a running job wait after a failed attempt, until WakeRetries finds that its time has come. It reports
+// whether it did: not if the job is another worker's by now.
 func (q *Queue) Postpone(
 	ctx context.Context, tx pgx.Tx, job int64, attempt int, wait time.Duration, tag string,
 ) (bool, error) {
 	const kept = 1000 // River has 15 bits for the attempt, and the one that counts is counted by session
 	tagged, err := tx.Exec(ctx, `
 		UPDATE river_job
-		   SET state = CASE WHEN $3::interval <= $4::interval THEN 'available' ELSE 'scheduled' END::river_job_state,
+		   SET state = CASE WHEN $3::interval <= '0' THEN 'available' ELSE 'retryable' END::river_job_state,
 		       scheduled_at = now() + $3::interval,
-		       attempt = least(attempt, $5),
-		       tags = CASE WHEN $6 = '' THEN tags ELSE ARRAY[$6] END
-		 WHERE id = $1 AND attempt = $2 AND state = 'running'`, job, attempt, wait, soon, kept, tag)
+		       attempt = least(attempt, $4),
+		       tags = CASE WHEN $5 = '' THEN tags ELSE ARRAY[$5] END
+		 WHERE id = $1 AND attempt = $2 AND state = 'running'`, job, attempt, wait, kept, tag)
 	return tagged.RowsAffected() > 0, err
+}
+
+// wokenAtOnce bounds how many jobs WakeRetries changes.
+const wokenAtOnce = 1000
+
+// WakeRetries makes available what waited after a failure and whose time has come. River's leader does so, too, but only
+// every few seconds, and there may be no leader at the moment.
+func WakeRetries(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, `
+		UPDATE river_job
+		   SET state = 'available'
+		 WHERE id IN (SELECT id
+		                FROM river_job
+		               WHERE state = 'retryable' AND scheduled_at <= now()
+		               LIMIT $1
+		                 FOR UPDATE SKIP LOCKED)`, wokenAtOnce)
+	return err
 }
 
 // Tag sets the only tag of a job.

@@ -23,10 +23,13 @@ const (
 	FailureDeath FailureClass = "death"
 )
 
-// The numbers of failures in a row after which a session is quarantined.
+// The numbers of failures in a row after which a session is quarantined. A worker that dies takes all the sessions with
+// it that it is compacting, most of which are innocent: after AloneAfter deaths a session is compacted alone in its
+// process, and only the deaths from then on, of which there must be several, tell that it kills its workers.
 const (
 	MaxFailures = 8
-	MaxDeaths   = 3
+	AloneAfter  = 2
+	MaxDeaths   = AloneAfter + 3
 )
 
 // Failing is a session whose compaction fails. It ends with the first compaction that succeeds.

@@ -56,6 +56,7 @@ type Session struct {
 	UnseenTokens   int64           `json:"unseen_tokens"`  // what callers' usage counts beyond the estimate
 	LastUsage      *Usage          `json:"last_usage"`     // nil for never reported
 	Checkpoint     int             `json:"checkpoint"`     // number of the newest checkpoint, 0 for none
+	Failing        *Failing        `json:"failing"`        // nil: its compaction does not fail; lists leave it out
 	CreatedAt      time.Time       `json:"created_at"`
 	LastAppendAt   *time.Time      `json:"last_append_at"`
 }

@@ -117,7 +117,7 @@ func TestTheOracleSeesWhatALogLost(t *testing.T) {
 		"reordered": messages(`"d1"`, `"a1"`, `"a2"`),
 		"foreign":   messages(`"a1"`, `"a2"`, `"d1"`, `"x"`),
 	} {
-		r := &rig{found: &findings{kinds: map[string]int{}}}
+		r := &rig{found: newFindings()}
 		r.checkAttempts(&conversation{attempts: asked}, loggedAs(log))
 		if kinds := r.found.kinds; kind == "" && len(kinds) > 0 || kind != "" && kinds[kind] == 0 {
 			t.Errorf("%q: found %v", kind, kinds)

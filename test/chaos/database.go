@@ -73,6 +73,16 @@ func (d *database) restart(ctx context.Context, end func(ctx context.Context) er
 	return d.start(ctx)
 }
 
+// revive starts PostgreSQL again if it has ended.
+func (d *database) revive(ctx context.Context) error {
+	select {
+	case <-d.server.Done():
+		return d.restart(ctx, d.stopAtOnce)
+	default:
+		return nil
+	}
+}
+
 func (d *database) stopFast(ctx context.Context) error { return d.server.Stop(ctx) }
 
 func (d *database) stopAtOnce(context.Context) error { return d.server.Crash() }

@@ -35,6 +35,16 @@ var invariants = []struct{ name, sql string }{
 		  LEFT JOIN checkpoints c ON c.tenant_id = s.tenant_id AND c.session_key = s.key
 		 GROUP BY s.tenant_id, s.key, s.id, s.checkpoint_n
 		HAVING s.checkpoint_n <> coalesce(max(c.n), 0)`},
+	{"a checkpoint stands on what its compaction was planned on", `
+		SELECT c.session_key, c.n, c.base_n, r.checkpoint_n, r.base_n
+		  FROM checkpoints c
+		  JOIN runs r ON r.tenant_id = c.tenant_id AND r.id = c.run_id
+		 WHERE r.checkpoint_n <> c.n OR c.base_n NOT IN (0, r.base_n)`},
+	{"a compaction covers what its base covers", `
+		SELECT c.session_key, c.n, c.through_seq, b.through_seq
+		  FROM checkpoints c
+		  JOIN checkpoints b ON b.tenant_id = c.tenant_id AND b.session_key = c.session_key AND b.n = c.base_n
+		 WHERE c.restored_from IS NULL AND c.through_seq < b.through_seq`},
 	{"a session has at most one live compaction", `
 		SELECT j.args ->> 'session', count(*)
 		  FROM river_job j

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // outcome is what is known of an append.
@@ -38,6 +40,7 @@ type conversation struct {
 	lastAck  int64
 	seen     shown               // the newest view that was read to its end
 	tags     map[string][32]byte // the sum of what was served under an ETag
+	refs     map[string]bool     // that were in any view
 }
 
 // shown is what a view says of its age.
@@ -81,6 +84,39 @@ type findings struct {
 	faults   int
 	messages int64
 	table    []recovery
+
+	something context.Context // ends with the first anomaly
+	one       context.CancelFunc
+
+	lastAck time.Time
+	gap     time.Duration // the longest time between two acknowledged appends since the last reset
+}
+
+func newFindings() *findings {
+	f := &findings{kinds: map[string]int{}}
+	f.something, f.one = context.WithCancel(context.Background())
+	return f
+}
+
+// acked records that an append was acknowledged now.
+func (f *findings) acked() {
+	f.appends.Add(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if !f.lastAck.IsZero() {
+		f.gap = max(f.gap, now.Sub(f.lastAck))
+	}
+	f.lastAck = now
+}
+
+// resetGap begins to measure the longest gap anew, and returns what it was.
+func (f *findings) resetGap() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gap := f.gap
+	f.gap = 0
+	return gap
 }
 
 // kept bounds how many anomalies of a kind are kept with their text.
@@ -90,6 +126,7 @@ const kept = 20
 func (f *findings) add(kind, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.one()
 	f.kinds[kind]++
 	if f.kinds[kind] <= kept {
 		f.anomalies = append(f.anomalies, kind+": "+fmt.Sprintf(format, args...))
@@ -100,10 +137,10 @@ func (f *findings) print(out io.Writer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.table) > 0 {
-		fmt.Fprintf(out, "\n%-40s %8s %8s %10s\n", "fault (seconds)", "lasted", "append", "compaction")
+		fmt.Fprintf(out, "\n%-48s %8s %8s %8s %10s\n", "fault (seconds)", "lasted", "gap", "append", "compaction")
 		for _, r := range f.table {
-			fmt.Fprintf(out, "%-40s %8.1f %8.1f %10.1f\n", r.name, r.lasted.Seconds(), r.appended.Seconds(),
-				r.compacted.Seconds())
+			fmt.Fprintf(out, "%-48s %8.1f %8.1f %8.1f %10.1f\n", r.name, r.lasted.Seconds(), r.gap.Seconds(),
+				r.appended.Seconds(), r.compacted.Seconds())
 		}
 	}
 	fmt.Fprintf(out, "\n%d faults; %d requests, %d appends acknowledged, %d answers lost, %d replayed, %d 5xx\n"+

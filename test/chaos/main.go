@@ -10,6 +10,7 @@
 //	go run ./test/chaos -alone                    # each fault alone, with the time until all is well again
 //	go run ./test/chaos -only 'kill -9 worker'    # those whose name contains this
 //	go run ./test/chaos -mutant no-lock           # on a Varve with a defect, which must be found
+//	go run ./test/chaos -small-disk               # with a disk that is full now and then; needs the right to mount
 //
 // Start at run in this file. faults.go has the faults by name, oracle.go and valid.go what is checked, mutants.go the
 // defects that prove the checks. The oracle shares no code with the product.
@@ -35,6 +36,7 @@ type options struct {
 	alone    bool          // each fault alone, besides
 	only     string        // faults whose name contains one of these
 	mutant   string        // the defect to build in, "" for none
+	disk     bool          // PostgreSQL's data is on a small disk, which can be full
 	writers  int
 	dir      string // for data and logs
 	patience time.Duration
@@ -48,10 +50,12 @@ func main() {
 	flag.BoolVar(&o.alone, "alone", false, "bring each fault alone and measure the recovery")
 	flag.StringVar(&o.only, "only", "", "only faults whose name contains one of these, separated by commas")
 	flag.StringVar(&o.mutant, "mutant", "", "build Varve with this defect")
+	flag.BoolVar(&o.disk, "small-disk", false, "keep the database on a small disk, and bring only the fault that it is full")
 	flag.IntVar(&o.writers, "writers", 8, "that append at the same time")
 	flag.StringVar(&o.dir, "dir", "", "for data and logs; a temporary one that is removed by default")
 	flag.DurationVar(&o.patience, "patience", 10*time.Second, "within which compaction must be back after a fault")
 	flag.Parse()
+	o.alone = o.alone || o.disk
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	found, err := run(ctx, o)
@@ -76,6 +80,14 @@ func run(ctx context.Context, o options) (*findings, error) {
 	}
 	if err := os.MkdirAll(filepath.Join(o.dir, "logs"), 0o755); err != nil {
 		return nil, err
+	}
+	if o.disk {
+		unmount, err := smallDisk(ctx, filepath.Join(o.dir, "database"))
+		if err != nil {
+			fmt.Fprintln(o.out, "skipped: a full disk needs the right to mount one:", err)
+			return newFindings(), nil
+		}
+		defer unmount()
 	}
 	programs, err := build(ctx, o.dir, o.mutant)
 	if err != nil {

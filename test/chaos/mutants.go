@@ -35,7 +35,7 @@ var mutants = []mutant{
 		{"internal/postgres/commit.go", "if row.checkpoint != o.Base {\n\t\t\treturn session.ErrStale\n\t\t}",
 			"o.Base = row.checkpoint"},
 	}},
-	{name: "persist-after-commit", only: "cut worker", edits: []edit{
+	{name: "persist-after-commit", only: "cut worker,kill -9 worker", edits: []edit{
 		{"internal/compactor/run.go",
 			"if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])",
 			"if err := ctx.Err()"},

@@ -41,7 +41,7 @@ func (r *rig) read(ctx context.Context, reader int) {
 			if tag := r.checkView(c, got, req.header["If-None-Match"], lastAck, seen); tag != "" {
 				tags[c.id] = tag
 			}
-			r.readBack(ctx, c, got.body, random)
+			r.readBack(ctx, c, c.shownIn(got.body), random)
 		}
 		sleep(ctx, time.Duration(random.IntN(40))*time.Millisecond)
 	}
@@ -120,9 +120,19 @@ func (c *conversation) remember(found *findings, tag string, body []byte, v serv
 
 var refs = regexp.MustCompile(`\br[0-9]+\.[0-9]+-[0-9a-f]{4}\b`)
 
-// readBack reads what one of the refs in a view stands for.
-func (r *rig) readBack(ctx context.Context, c *conversation, view []byte, random *rand.Rand) {
+// shownIn returns the refs in a view, and remembers them: each must be readable for ever.
+func (c *conversation) shownIn(view []byte) []string {
 	shown := refs.FindAllString(string(view), -1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ref := range shown {
+		c.refs[ref] = true
+	}
+	return shown
+}
+
+// readBack reads what one of the refs in a view stands for.
+func (r *rig) readBack(ctx context.Context, c *conversation, shown []string, random *rand.Rand) {
 	if len(shown) == 0 || random.IntN(3) > 0 {
 		return
 	}

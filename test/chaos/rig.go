@@ -49,7 +49,7 @@ type rig struct {
 
 // startRig starts PostgreSQL and all processes, and creates the sessions.
 func startRig(ctx context.Context, o options, programs programs) (_ *rig, err error) {
-	r := &rig{options: o, began: time.Now(), found: &findings{kinds: map[string]int{}}}
+	r := &rig{options: o, began: time.Now(), found: newFindings()}
 	defer func() {
 		if err != nil {
 			r.stop()
@@ -144,7 +144,7 @@ func (r *rig) createSessions(ctx context.Context, keys []string) error {
 		for j := range sessions {
 			c := &conversation{
 				id: fmt.Sprintf("s%d-%d", i, j), format: []string{chat, anthropic}[j%2], key: key,
-				bySeq: map[int64]json.RawMessage{}, tags: map[string][32]byte{},
+				bySeq: map[int64]json.RawMessage{}, tags: map[string][32]byte{}, refs: map[string]bool{},
 			}
 			got, err := r.ask(ctx, request{
 				method: "PUT", path: "/v1/sessions/" + c.id, key: key,

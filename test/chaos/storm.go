@@ -14,7 +14,11 @@ import (
 // chosen returns the faults that the options ask for, in an order that does not depend on the process.
 func (r *rig) chosen() ([]fault, error) {
 	wanted := strings.Split(r.options.only, ",")
-	all := slices.DeleteFunc(faults(), func(f fault) bool {
+	all := faults()
+	if r.options.disk {
+		all = ofDisks()
+	}
+	all = slices.DeleteFunc(all, func(f fault) bool {
 		return !slices.ContainsFunc(wanted, func(text string) bool { return strings.Contains(f.name, text) })
 	})
 	slices.SortFunc(all, func(a, b fault) int { return strings.Compare(a.name, b.name) })
@@ -32,6 +36,9 @@ func (r *rig) storm(ctx context.Context) error {
 	}
 	over, cancel := context.WithTimeout(ctx, r.options.lasts)
 	defer cancel()
+	if r.options.mutant != "" {
+		context.AfterFunc(r.found.something, cancel) // one is enough
+	}
 	failed := make([]error, 2)
 	var both sync.WaitGroup
 	for lane := range failed {
@@ -71,6 +78,7 @@ func (r *rig) bring(ctx context.Context, f fault, random *rand.Rand) error {
 type recovery struct {
 	name                string
 	lasted              time.Duration
+	gap                 time.Duration // the longest time without an acknowledged append, from its begin until all was well
 	appended, compacted time.Duration // from its end until the next that succeeded
 	err                 error
 }
@@ -86,13 +94,14 @@ func (r *rig) eachAlone(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		r.found.resetGap()
 		began := time.Now()
 		if err := r.bring(ctx, f, random); err != nil {
 			return err
 		}
 		ended := time.Now()
 		back := r.awaitCompaction(ctx, ended)
-		back.name, back.lasted = f.name, ended.Sub(began)
+		back.name, back.lasted, back.gap = f.name, ended.Sub(began), r.found.resetGap()
 		r.found.table = append(r.found.table, back)
 		if back.err != nil {
 			r.progress("late: %v", back.err)

@@ -130,21 +130,24 @@ func (r *rig) conclude(c *conversation, a *attempt, got answer, err error) bool 
 	if done.Replayed || got.header.Get("Idempotent-Replayed") != "" {
 		r.found.replays.Add(1)
 	}
-	r.found.appends.Add(1)
+	r.found.acked()
 	c.settle(a, acked, done.First)
 	return true
 }
 
-// meddle asks for compactions and goes back to checkpoints now and then.
+// meddle asks for compactions now and then, and goes back to checkpoints while they are under way.
 func (r *rig) meddle(ctx context.Context) {
 	random := rand.New(rand.NewPCG(r.options.seed, 1<<40))
 	for ctx.Err() == nil {
 		c := r.conversations[random.IntN(r.busy)]
-		req := request{method: "POST", path: "/v1/sessions/" + c.id + "/compact", key: c.key}
-		if _, seen := c.known(); random.IntN(4) == 0 && seen.checkpoint > 1 {
-			req.path = fmt.Sprintf("/v1/sessions/%s/checkpoints/%d/restore", c.id, seen.checkpoint)
+		ask := func(what string) { // whatever it answers: only what is stored counts
+			_, _ = r.client.do(ctx, request{method: "POST", path: "/v1/sessions/" + c.id + what, key: c.key})
 		}
-		_, _ = r.client.do(ctx, req) // whatever it answers: only what is stored counts
+		ask("/compact")
+		if _, seen := c.known(); random.IntN(3) == 0 && seen.checkpoint > 1 {
+			sleep(ctx, time.Duration(random.IntN(100))*time.Millisecond)
+			ask(fmt.Sprintf("/checkpoints/%d/restore", seen.checkpoint))
+		}
 		sleep(ctx, time.Duration(300+random.IntN(900))*time.Millisecond)
 	}
 }
