@@ -264,19 +264,19 @@ func byHand(cause string) bool { return cause == "manual" || cause == causeDamag
 // sleepsAtLeast is how long a session that just failed sleeps, whoever asks.
 const sleepsAtLeast = 5 * time.Second
 
-// startSleeping makes the live job of a session start now, or as soon as it has slept for sleepsAtLeast if it failed. It
-// does nothing to a session that is quarantined unless somebody asks by hand.
+// startSleeping makes the live job of a session start now, or as soon as it has slept for sleepsAtLeast if it failed.
+// It does nothing to a session that is quarantined unless somebody asks by hand.
 func (s *Store) startSleeping(
 	ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string,
 ) error {
-	var stays bool
+	var held bool
 	var rest time.Duration
 	err := tx.QueryRow(ctx, `
 		SELECT quarantined_at IS NOT NULL AND NOT $3, greatest(failed_at + $4::interval - now(), '0')
 		  FROM session_failures
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key, byHand(cause), sleepsAtLeast).
-		Scan(&stays, &rest)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) || stays {
+		Scan(&held, &rest)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) || held {
 		return err
 	}
 	if err := requestRun(ctx, tx, key, job, cause); err != nil {

@@ -292,7 +292,7 @@ func TestACompactionThatComesTooEarlyWaitsForItsTimeBeforeItHasAPlace(t *testing
 	if state, _, starts := job(t, store, a.Key); state != "retryable" || starts < 1 || starts > 5 {
 		t.Errorf("its job is %s and starts in %.1f s", state, starts)
 	}
-	wake := func() string {
+	woken := func() string {
 		t.Helper()
 		if err := queue.WakeRetries(t.Context(), store.Pool()); err != nil {
 			t.Fatal(err)
@@ -300,13 +300,13 @@ func TestACompactionThatComesTooEarlyWaitsForItsTimeBeforeItHasAPlace(t *testing
 		state, _, _ := job(t, store, a.Key)
 		return state
 	}
-	if state := wake(); state != "retryable" {
+	if state := woken(); state != "retryable" {
 		t.Errorf("before its time it is %s", state)
 	}
 	if _, err := store.Pool().Exec(t.Context(), `UPDATE river_job SET scheduled_at = now() WHERE id = $1`, a.Job); err != nil {
 		t.Fatal(err)
 	}
-	if state := wake(); state != "available" {
+	if state := woken(); state != "available" {
 		t.Errorf("at its time it is %s", state)
 	}
 }

@@ -147,8 +147,8 @@ func (q *Queue) Postpone(
 // wokenAtOnce bounds how many jobs WakeRetries changes.
 const wokenAtOnce = 1000
 
-// WakeRetries makes available what waited after a failure and whose time has come. River's leader does so, too, but only
-// every few seconds, and there may be no leader at the moment.
+// WakeRetries makes available what waited after a failure and whose time has come. River's leader does so, too, but
+// only every few seconds, and there may be no leader at the moment.
 func WakeRetries(ctx context.Context, pool *pgxpool.Pool) error {
 	_, err := pool.Exec(ctx, `
 		UPDATE river_job

@@ -21,8 +21,8 @@ func smallDisk(ctx context.Context, dir string) (unmount func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, "mount", "-t", "tmpfs", "-o", "mode=755,size="+diskSize, "tmpfs", dir).CombinedOutput()
-	if err != nil {
+	mount := exec.CommandContext(ctx, "mount", "-t", "tmpfs", "-o", "mode=755,size="+diskSize, "tmpfs", dir)
+	if out, err := mount.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return func() {

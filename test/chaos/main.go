@@ -50,7 +50,7 @@ func main() {
 	flag.BoolVar(&o.alone, "alone", false, "bring each fault alone and measure the recovery")
 	flag.StringVar(&o.only, "only", "", "only faults whose name contains one of these, separated by commas")
 	flag.StringVar(&o.mutant, "mutant", "", "build Varve with this defect")
-	flag.BoolVar(&o.disk, "small-disk", false, "keep the database on a small disk, and bring only the fault that it is full")
+	flag.BoolVar(&o.disk, "small-disk", false, "keep the database on a small disk; bring only its faults, each alone")
 	flag.IntVar(&o.writers, "writers", 8, "that append at the same time")
 	flag.StringVar(&o.dir, "dir", "", "for data and logs; a temporary one that is removed by default")
 	flag.DurationVar(&o.patience, "patience", 10*time.Second, "within which compaction must be back after a fault")

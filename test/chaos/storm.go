@@ -78,7 +78,7 @@ func (r *rig) bring(ctx context.Context, f fault, random *rand.Rand) error {
 type recovery struct {
 	name                string
 	lasted              time.Duration
-	gap                 time.Duration // the longest time without an acknowledged append, from its begin until all was well
+	gap                 time.Duration // the longest time without an acknowledged append until all was well
 	appended, compacted time.Duration // from its end until the next that succeeded
 	err                 error
 }
@@ -101,7 +101,8 @@ func (r *rig) eachAlone(ctx context.Context) error {
 		}
 		ended := time.Now()
 		back := r.awaitCompaction(ctx, ended)
-		back.name, back.lasted, back.gap = f.name, ended.Sub(began), r.found.resetGap()
+		back.name, back.lasted = f.name, ended.Sub(began)
+		back.gap = r.found.resetGap()
 		r.found.table = append(r.found.table, back)
 		if back.err != nil {
 			r.progress("late: %v", back.err)
