@@ -5,7 +5,7 @@ GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO varve_app;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_app;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO varve_app;
-REVOKE INSERT, UPDATE, DELETE ON schema_migrations, river_migration, tenants, api_keys FROM varve_app;
+REVOKE INSERT, UPDATE, DELETE ON schema_migrations, schema_fingerprints, river_migration, tenants, api_keys FROM varve_app;
 REVOKE UPDATE ON messages, policy_versions FROM varve_app;
 GRANT UPDATE (removed_at, removed_seq, body, view_body, digest, calls, answers, shape, bytes) ON messages TO varve_app;
 

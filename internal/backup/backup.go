@@ -116,7 +116,7 @@ func writeTo(ctx context.Context, dsn string, to *os.File, program string) (Mani
 
 // skipped are the tables that a backup leaves out: what the migrations write, and what River's processes tell each
 // other.
-const skipped = `'schema_migrations', 'river_migration', 'river_leader', 'river_notification'`
+const skipped = `'schema_migrations', 'schema_fingerprints', 'river_migration', 'river_leader', 'river_notification'`
 
 // unlimited lets statements of a transaction take as long as they need.
 const unlimited = `

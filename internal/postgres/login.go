@@ -134,15 +134,3 @@ func checkAdmin(ctx context.Context, conn *pgx.Conn) error {
 	}
 	return err
 }
-
-// pooled adds to an error of a connection pooler what to set. Any other error is returned as it is.
-func pooled(err error) error {
-	switch {
-	case hasCode(err, "42P05", "26000"): // duplicate_prepared_statement, invalid_sql_statement_name
-		return fmt.Errorf("%w: a transaction pooler is in between, which gives a client another connection for each "+
-			"transaction: add default_query_exec_mode=cache_describe to the database URL", err)
-	case hasCode(err, "08P01") && strings.Contains(err.Error(), "startup parameter"): // protocol_violation
-		return fmt.Errorf("%w: a pooler is in between: use a URL that leads to PostgreSQL itself", err)
-	}
-	return err
-}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -145,21 +144,5 @@ func TestAnAPIsLoginReachesOnlyWhatItNeeds(t *testing.T) {
 	mustAppend(t, api, batch(newSession(t, api, mine, "t"), message("x", 900)))
 	if n := liveJobs(t, admin); n != 2 {
 		t.Errorf("%d jobs after another append", n)
-	}
-}
-
-func TestAnErrorOfAPoolerSaysWhatToSet(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ code, message, want string }{
-		{"42P05", `prepared statement "stmtcache_1" already exists`, "default_query_exec_mode=cache_describe"},
-		{"26000", `prepared statement "stmtcache_1" does not exist`, "default_query_exec_mode=cache_describe"},
-		{"08P01", "unsupported startup parameter: lock_timeout", "PostgreSQL itself"},
-		{"08P01", "invalid message format", ""},
-		{"42P01", "relation does not exist", ""},
-	} {
-		err := error(&pgconn.PgError{Code: c.code, Message: c.message})
-		if got := postgres.Pooled(err); !errors.Is(got, err) || !strings.Contains(got.Error(), c.want) || (c.want == "") != (got == err) {
-			t.Errorf("%s %s: %v", c.code, c.message, got)
-		}
 	}
 }

@@ -47,6 +47,9 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 		if err := createRoles(ctx, conn); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
+		if err := keepFingerprints(ctx, conn); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
 		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx, version) }); err != nil {
 			return fmt.Errorf("migrate: %w", pooled(err))
 		}
@@ -63,14 +66,11 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 // schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
 // While a migration is under way, the database has what was there before it.
 func schemaVersion(ctx context.Context, db rowQuerier) (have, want int, err error) {
-	src, err := iofs.New(migrations.FS, ".")
+	all, err := migrations.All()
 	if err != nil {
 		return 0, 0, err
 	}
-	defer src.Close()
-	for version, err := src.First(); err == nil; version, err = src.Next(version) {
-		want = int(version)
-	}
+	want = all[len(all)-1].Version
 	err = db.QueryRow(ctx, `
 		SELECT CASE WHEN dirty THEN version - 1 ELSE version END
 		  FROM schema_migrations`).Scan(&have)
@@ -90,8 +90,8 @@ func CheckVersion(ctx context.Context, conn *pgx.Conn) (version int, err error) 
 	return have, err
 }
 
-// CheckSchema returns an error if the database's schema is older than this program, or the database does not answer. A
-// newer one is served: every migration after 0031 leaves the programs of the version before it working.
+// CheckSchema returns an error if the database's schema is older than this program, was not made by its migrations, is
+// newer than it may serve, or if the database does not answer; ErrForeignSchema.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	return checkSchema(ctx, s.pool)
 }
@@ -101,7 +101,10 @@ func checkSchema(ctx context.Context, db rowQuerier) error {
 	if err == nil && have < want {
 		err = fmt.Errorf("the database's schema is version %d, this program needs %d: run varve migrate", have, want)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return checkFingerprints(ctx, db, have, want)
 }
 
 func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
@@ -110,6 +113,9 @@ func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) erro
 		return pooled(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // which also gives the lock back
+	if err := checkDirect(ctx, conn, "migrations need"); err != nil {
+		return err
+	}
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
 	for {
@@ -215,8 +221,9 @@ func (m *migrator) takeBackDirty() error {
 	return m.Force(int(before))
 }
 
-// atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements
-// is one transaction, so the mark shows for certain whether the file was applied, even after a kill -9.
+// atomicSource has every file end by clearing the mark that golang-migrate sets before it, and by writing the file's
+// fingerprint. A file of several statements is one transaction, so both show for certain whether the file was applied,
+// even after a kill -9.
 type atomicSource struct{ source.Driver }
 
 const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
@@ -231,7 +238,13 @@ func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
 		io.Reader
 		io.Closer
 	}
-	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
+	all, err := migrations.All()
+	if err != nil {
+		return nil, "", err
+	}
+	at := slices.IndexFunc(all, func(f migrations.File) bool { return f.Version == int(version) })
+	end := strings.NewReader(clearMark + recordSQL(all[at]) + ";\n")
+	return readCloser{io.MultiReader(file, end), file}, name, nil
 }
 
 // driverError returns the cause of an error of golang-migrate's driver, which does not unwrap.

@@ -31,12 +31,13 @@ import (
 )
 
 // Open connects with a login that serves: a member of AppRole that row-level security binds on every connection, and
-// that cannot become a role that it does not bind; ErrLogin.
+// that cannot become a role that it does not bind. Errors: ErrLogin; ErrPooler.
 func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
 	return open(ctx, dsn, connections, checkServing)
 }
 
-// OpenAdmin connects for the operator's commands, with a login of AdminRole or the one that migrates; ErrLogin.
+// OpenAdmin connects for the operator's commands, with a login of AdminRole or the one that migrates.
+// Errors: ErrLogin; ErrPooler.
 func OpenAdmin(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
 	return open(ctx, dsn, connections, checkAdmin)
 }
@@ -48,6 +49,9 @@ func open(
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
+	if err := checkMode(config.ConnConfig); err != nil {
+		return nil, err
+	}
 	config.MaxConns = int32(connections)
 	config.MinIdleConns = 1
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -58,7 +62,8 @@ func open(
 	if err != nil {
 		return nil, err
 	}
-	if err := pool.Ping(ctx); err != nil {
+	err = pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return checkStatements(ctx, conn.Conn()) })
+	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", pooled(err))
 	}
