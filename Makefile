@@ -21,7 +21,7 @@ check: lint test ## What CI runs
 bench: build ## Measure append, view and compaction beside their floors; ONLY=engine,replay measures some groups
 	@$(GO) run ./bench -only "$(ONLY)"
 
-soak: postgres ## Long fuzzing and many random histories; takes about half an hour
+soak: postgres ## Faults, attacks, loads, fuzzing, the tests ten times; takes hours; ONLY=faults runs some parts
 	scripts/soak.sh
 
 lint: ## gofmt, vet, staticcheck, unparam, misspell, dead code, go.mod

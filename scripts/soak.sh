@@ -1,48 +1,81 @@
 #!/usr/bin/env bash
-# What takes too long for every change: fuzzing, many random histories, and the tests again and again.
-# Each fuzz target runs FUZZTIME (default 60s).
+# What takes too long for every change: fuzzing, many random histories, faults, attacks, loads, and the tests again and
+# again. Every part runs, whatever the others did; the end lists those that failed, and is 1 then. Each fuzz target runs
+# FUZZTIME (default 60s). ONLY=faults runs the parts whose names contain that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-fuzztime=${FUZZTIME:-60s}
-for package in $(go list ./...); do
-	for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
-		echo "== $package $target for $fuzztime"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" -fuzzminimizetime 1x "$package"
+failed=()
+
+# part runs the rest of its arguments under a name, and says how long it took.
+part() {
+	local name=$1 began=$SECONDS
+	shift
+	[[ $name == *"${ONLY:-}"* ]] || return 0
+	echo "== $(date +%T) $name"
+	if "$@"; then
+		echo "== $(date +%T) $name: passed in $((SECONDS - began)) s"
+	else
+		echo "== $(date +%T) $name: FAILED after $((SECONDS - began)) s"
+		failed+=("$name")
+	fi
+}
+
+fuzz() {
+	local package target
+	for package in $(go list ./...); do
+		for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+			echo "-- $package $target"
+			go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-60s}" -fuzzminimizetime 1x "$package" || return 1
+		done
 	done
-done
+}
 
-echo "== 50,000 random histories in five formats under random policies, and every recorded conversation under every profile"
-go test ./internal/wire -count=1 -timeout 60m -run 'TestEveryRandomView|TestAWalk' -args -views=50000
-go test ./internal/compact -count=1 -timeout 60m -run 'TestEveryCompacted|TestCorpusViews' -args -views=50000 -points=10
+# fair measures a varve that was built like any other.
+fair() {
+	local varve status=0
+	varve=$(mktemp)
+	go build -o "$varve" ./cmd/varve && FAIR_VARVE=$varve go run ./test/fair || status=1
+	rm "$varve"
+	return $status
+}
 
-echo "== a recompaction of 1,000 sessions, under load, whose workers are killed"
-go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction' -args -sessions=1000
+# program runs one of the programs in test, where it is there.
+program() {
+	if [ -d "$1" ]; then go run "./$1" "${@:2}"; else echo "skipped: there is no $1"; fi
+}
 
-echo "== an import of 100,000 messages that is stopped again and again"
-go test ./internal/api -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
-go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=1073741824
+part "faults: ten minutes at random, two at a time" go run ./test/chaos -seed "${SEED:-7}" -for 10m
+part "faults: each alone, with the time until compaction is back" go run ./test/chaos -seed "${SEED:-7}" -alone
+part "faults: a disk that is full" go run ./test/chaos -seed "${SEED:-7}" -small-disk
+part "faults: every defect that they must find" \
+	go test ./test/chaos -count=1 -timeout 60m -v -run TestEveryMutant -args -mutants
+part "attacks: what one tenant's do to another's appends" fair
+part "memory: sessions of 495 MB in processes of 1 GiB" program test/memory -sessions 4 -bytes 495000000 -limit 1GiB
+part "memory: a compaction of a session of 500 MB of screenshots" \
+	go test ./internal/jobs -count=1 -v -run TestACompactionOfPictures -args -picture-bytes=500000000
+part "scale: 200,000 sessions and 1,000 tenants" test/scale/run.sh
+part "scale: the plans of all lists at a million rows" \
+	go test ./internal/postgres -count=1 -timeout 60m -run TestEveryPageOfAListCostsThePage -args -plan-rows=1000000
+part "an API with 200 clients is stopped 50 times" \
+	go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
+part "a recompaction of 1,000 sessions, under load, whose workers are killed" \
+	go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction' -args -sessions=1000
+part "an import of 100,000 messages that is stopped again and again" \
+	go test ./internal/api -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
+part "an upload of a gigabyte" \
+	go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=1073741824
+part "every result of every recorded conversation leaves in every way and comes back" \
+	go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
+part "50,000 random histories in five formats under random policies" \
+	go test ./internal/wire -count=1 -timeout 60m -run 'TestEveryRandomView|TestAWalk' -args -views=50000
+part "every recorded conversation under every profile" \
+	go test ./internal/compact -count=1 -timeout 60m -run 'TestEveryCompacted|TestCorpusViews' -args -views=50000 -points=10
+part "fuzzing" fuzz
+part "the tests, ten times" go test -race -shuffle=on -count=10 -timeout 60m ./...
 
-echo "== every result of every recorded conversation leaves in every way and comes back"
-go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
-
-echo "== a compaction of a session of 500 MB of screenshots, and the memory that it takes"
-go test ./internal/jobs -count=1 -v -run TestACompactionOfPictures -args -picture-bytes=500000000
-
-echo "== the plans of all lists at a million rows"
-go test ./internal/postgres -count=1 -timeout 60m -run TestEveryPageOfAListCostsThePage -args -plan-rows=1000000
-
-echo "== what one tenant's attacks do to another's appends"
-fair=$(mktemp)
-go build -o "$fair" ./cmd/varve
-FAIR_VARVE=$fair go run ./test/fair
-rm "$fair"
-
-echo "== an API with 200 clients is stopped 50 times"
-go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
-echo "== faults: ten minutes at random and each alone, and every defect that they must find"
-go run ./test/chaos -seed "${SEED:-7}" -for 6m -alone
-go test ./test/chaos -count=1 -timeout 60m -v -run TestEveryMutant -args -mutants
-
-echo "== the tests, ten times"
-go test -race -shuffle=on -count=10 -timeout 60m ./...
+if [ ${#failed[@]} -gt 0 ]; then
+	printf 'FAILED: %s\n' "${failed[@]}"
+	exit 1
+fi
+echo "all passed"

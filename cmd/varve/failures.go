@@ -10,7 +10,7 @@ import (
 )
 
 type failuresCommand struct {
-	List  failuresListCommand  `cmd:"" default:"1" help:"List the sessions of all tenants whose compaction fails."`
+	List  failuresListCommand  `cmd:"" default:"withargs" help:"List the sessions of all tenants whose compaction fails."`
 	Retry failuresRetryCommand `cmd:"" help:"Compact such a session now."`
 }
 

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +36,31 @@ type service struct {
 	link    string // to the cluster's socket, which is elsewhere after each start
 	url     string
 	key     string
+	worker  *lines // what the worker logs
 	stop    func()
+}
+
+// lines keeps what is logged, besides writing it to the test's output.
+type lines struct {
+	t *testing.T
+
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds a line.
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(line)
+	return l.t.Output().Write(line)
+}
+
+// count returns in how many places a text is.
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Count(l.text.Bytes(), []byte(text))
 }
 
 func start(t *testing.T) *service {
@@ -53,7 +79,7 @@ func start(t *testing.T) *service {
 // startOn starts the processes on a database, with a key of the tenant that tenant names.
 func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres.Store) uuid.UUID) *service {
 	t.Helper()
-	s := &service{T: t, key: makeKey(t, db, tenant)}
+	s := &service{T: t, key: makeKey(t, db, tenant), worker: &lines{t: t}}
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, working, ended := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 2)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -64,7 +90,8 @@ func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres
 	}()
 	go func() {
 		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second}
-		ended <- process.Worker(ctx, worker, work, log, func() { close(working) })
+		logged := slog.New(slog.NewTextHandler(s.worker, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		ended <- process.Worker(ctx, worker, work, logged, func() { close(working) })
 	}()
 	for s.url == "" {
 		select {
@@ -176,6 +203,18 @@ func (s *service) eventually(want int, method, path, body string) string {
 	}
 }
 
+// workerSays waits until the worker's log has a text.
+func (s *service) workerSays(text string) {
+	s.Helper()
+	for s.worker.count(text) == 0 {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-s.Context().Done():
+			s.Fatalf("the worker does not say %q", text)
+		}
+	}
+}
+
 func TestTheProcessesOutliveTheirDatabase(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -192,13 +231,19 @@ func TestTheProcessesOutliveTheirDatabase(t *testing.T) {
 	if status, _ := s.call("GET", "/livez", ""); status != 200 {
 		t.Errorf("/livez: %d", status)
 	}
+	s.workerSays("the database does not answer")
 	s.cluster = pgtest.Restart(t, s.cluster)
 	relink(s.T, s.cluster, s.link)
 	s.eventually(200, "GET", "/readyz", "")
 	if answer := s.eventually(201, "POST", "/v1/sessions/s/messages", message); !strings.Contains(answer, `"last_seq":2`) {
 		t.Errorf("the append after the crash: %s", answer)
 	}
+	s.workerSays("the database answers again")
 	s.stop()
+	// A worker asks for jobs many times a second, in every queue: a line each would be hundreds.
+	if said, all := s.worker.count("the database does not answer"), s.worker.count("\n"); said != 1 || all > 12 {
+		t.Errorf("of the outage the worker said %d times that the database is away, in %d lines", said, all)
+	}
 }
 
 func TestAProcessRefusesADatabaseWithoutItsSchema(t *testing.T) {
