@@ -205,6 +205,7 @@ CREATE TABLE public.import_lines (
     CONSTRAINT import_lines_n_check CHECK ((n > 0)),
     CONSTRAINT import_lines_outcome_check CHECK ((outcome = ANY (ARRAY['created'::text, 'exists'::text, 'stored'::text, 'duplicate'::text, 'checked'::text, 'skipped'::text, 'rejected'::text])))
 );
+ALTER TABLE ONLY public.import_lines ALTER COLUMN import_id SET (n_distinct=-0.01);
 
 ALTER TABLE ONLY public.import_lines FORCE ROW LEVEL SECURITY;
 
@@ -237,7 +238,8 @@ ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.installation (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
-    stores smallint[] DEFAULT '{}'::smallint[] NOT NULL
+    stores smallint[] DEFAULT '{}'::smallint[] NOT NULL,
+    items_since timestamp with time zone DEFAULT now() NOT NULL
 );
 
 CREATE TABLE public.message_packs (
@@ -278,6 +280,7 @@ CREATE TABLE public.messages (
     shape text NOT NULL,
     digest bytea,
     bytes integer,
+    item_id text,
     CONSTRAINT messages_check1 CHECK ((removed_seq > seq)),
     CONSTRAINT messages_check2 CHECK (((removed_at IS NULL) = (removed_seq IS NULL))),
     CONSTRAINT messages_packed_check CHECK ((((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)))),
@@ -398,6 +401,7 @@ CREATE TABLE public.recompaction_sessions (
     finished_at timestamp with time zone,
     CONSTRAINT recompaction_sessions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'changed'::text, 'unchanged'::text, 'failed'::text])))
 );
+ALTER TABLE ONLY public.recompaction_sessions ALTER COLUMN recompaction_id SET (n_distinct=-0.01);
 
 ALTER TABLE ONLY public.recompaction_sessions FORCE ROW LEVEL SECURITY;
 
@@ -434,6 +438,7 @@ CREATE TABLE public.replay_outcomes (
     window_tokens integer NOT NULL,
     outcome jsonb NOT NULL
 );
+ALTER TABLE ONLY public.replay_outcomes ALTER COLUMN replay_id SET (n_distinct=-0.01);
 
 ALTER TABLE ONLY public.replay_outcomes FORCE ROW LEVEL SECURITY;
 
@@ -450,6 +455,7 @@ CREATE TABLE public.replay_sessions (
     finished_at timestamp with time zone,
     CONSTRAINT replay_sessions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'measured'::text, 'skipped'::text, 'failed'::text])))
 );
+ALTER TABLE ONLY public.replay_sessions ALTER COLUMN replay_id SET (n_distinct=-0.01);
 
 ALTER TABLE ONLY public.replay_sessions FORCE ROW LEVEL SECURITY;
 
@@ -957,6 +963,8 @@ CREATE INDEX job_places ON public.river_job USING btree (((args ->> 'tenant'::te
 
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
 
+CREATE INDEX messages_item ON public.messages USING btree (tenant_id, session_key, item_id) WHERE (item_id IS NOT NULL);
+
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
 
 CREATE INDEX recalls_checkpoint ON public.recalls USING btree (tenant_id, session_key, checkpoint_n);
@@ -991,7 +999,11 @@ CREATE INDEX result_chunks_object ON public.result_chunks USING btree (tenant_id
 
 CREATE INDEX results_body ON public.results USING btree (tenant_id, session_key, body_id) WHERE (body_id IS NOT NULL);
 
+CREATE INDEX results_category ON public.results USING btree (tenant_id, session_key, category, seq, part);
+
 CREATE INDEX results_place ON public.results USING btree (tenant_id, session_key, seq, part);
+
+CREATE INDEX results_tool ON public.results USING btree (tenant_id, session_key, tool_name, seq, part);
 
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
 
@@ -1010,6 +1022,8 @@ CREATE INDEX river_notification_created_at_idx ON public.river_notification USIN
 CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING btree (topic, id);
 
 CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, triggered_at DESC, id DESC);
+
+CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
 

@@ -14,6 +14,7 @@ package persist
 import (
 	"context"
 	"iter"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -93,23 +94,42 @@ type Filter struct {
 func List(
 	ctx context.Context, tx pgx.Tx, key session.Key, filter Filter, after Place, limit int,
 ) ([]Result, error) {
+	sql, args := filter.conditions([]any{key.Tenant, key.Key, after.Seq, after.Part, limit})
 	rows, err := tx.Query(ctx, `
 		SELECT `+ResultColumns+`
 		  FROM results r
 		 WHERE r.tenant_id = $1
 		   AND r.session_key = $2
-		   AND (r.seq, r.part) > ($3, $4)
-		   AND ($6 = '' OR r.tool_name = $6)
-		   AND ($7 = '' OR r.category = $7)
-		   AND r.seq >= $8
-		   AND ($9 = 0 OR r.seq <= $9)
+		   AND (r.seq, r.part) > ($3, $4)`+sql+`
 		 ORDER BY r.seq, r.part
-		 LIMIT $5`, key.Tenant, key.Key, after.Seq, after.Part, limit,
-		filter.Tool, filter.Category, filter.FromSeq, filter.ToSeq)
+		 LIMIT $5`, args...)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Result])
+}
+
+// conditions returns the SQL of a filter, and args with its own behind them. It has no conditions for what lets all
+// through: with an OR around them, no index would be read from where they begin.
+func (f Filter) conditions(args []any) (sql string, _ []any) {
+	add := func(condition string, value any) {
+		args = append(args, value)
+		sql += `
+		   AND ` + condition + ` $` + strconv.Itoa(len(args))
+	}
+	if f.Tool != "" {
+		add(`r.tool_name =`, f.Tool)
+	}
+	if f.Category != "" {
+		add(`r.category =`, f.Category)
+	}
+	if f.FromSeq > 0 {
+		add(`r.seq >=`, f.FromSeq)
+	}
+	if f.ToSeq > 0 {
+		add(`r.seq <=`, f.ToSeq)
+	}
+	return sql, args
 }
 
 // Nearest returns the refs of the results nearest to message seq.

@@ -314,22 +314,33 @@ func (s *Store) clearFailures(ctx context.Context, tx pgx.Tx, key session.Key, j
 	return s.queue.RunNow(ctx, tx, trial)
 }
 
+// failingSQL reads failures of a tenant's sessions from f.
 const failingSQL = `
 	SELECT s.id AS session, f.session_key AS key, f.run_id AS run, f.failures, f.deaths, f.error, f.since, f.failed_at,
 	       f.next_try_at, f.quarantined_at
-	  FROM session_failures f
-	  JOIN sessions s ON s.tenant_id = f.tenant_id AND s.key = f.session_key
-	 WHERE f.tenant_id = $1`
+	  FROM `
+
+// failuresSQL reads a page of a tenant's failures, and then their sessions.
+var failuresSQL = failingSQL + `(SELECT *
+	          FROM session_failures
+	         WHERE tenant_id = $1` + newestFirst(`since`, `session_key`) + `) f
+	 CROSS JOIN LATERAL (
+	       SELECT id
+	         FROM sessions
+	        WHERE tenant_id = $1 AND key = f.session_key
+	       OFFSET 0) s
+	 ORDER BY f.since DESC, f.session_key DESC`
 
 var scanFailing = pgx.RowToStructByName[session.Failing]
 
 // Failures lists a tenant's sessions whose compaction fails, the newest first.
 func (s *Store) Failures(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Failing, error) {
-	sql := failingSQL + newestFirst(`f.since`, `f.session_key`)
-	return queryRows(ctx, s, tenant, scanFailing, sql, pageArgs(tenant, page)...)
+	return queryRows(ctx, s, tenant, scanFailing, failuresSQL, pageArgs(tenant, page)...)
 }
 
 // Failing returns why a session's compaction fails; ErrNotFound if it does not.
 func (s *Store) Failing(ctx context.Context, at session.Address) (session.Failing, error) {
-	return queryRow(ctx, s, at.Tenant, scanFailing, failingSQL+` AND s.id = $2`, at.Tenant, at.ID)
+	return queryRow(ctx, s, at.Tenant, scanFailing, failingSQL+`session_failures f
+	  JOIN sessions s ON s.tenant_id = f.tenant_id AND s.key = f.session_key
+	 WHERE f.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
 }

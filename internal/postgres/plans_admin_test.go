@@ -21,6 +21,9 @@ func TestEveryStatementOfAnAdministratorReadsWhatItConcerns(t *testing.T) {
 	p.compare(t, "testdata/plans_admin.golden", p.prunes(t))
 }
 
+// dryRunTime is what a dry run may take at the size of test/scale, in milliseconds.
+const dryRunTime = 1000
+
 // checkCounts checks how what filters find is counted.
 func (p *planned) checkCounts(t *testing.T) {
 	t.Helper()
@@ -42,6 +45,9 @@ func (p *planned) checkCounts(t *testing.T) {
 		for i := range ran {
 			e := &ran[i]
 			t.Logf("a dry run, %-44s %6d pages %9.1f ms", name, e.pages(), e.Took)
+			if *atScale && e.Took > dryRunTime {
+				t.Errorf("a dry run, %s: %.1f ms", name, e.Took)
+			}
 			// They are read twice. A lookup for each of them would read several pages of it besides.
 			if e.pages() > 5*(*planRows)/2 {
 				t.Errorf("%s: %d pages of the database for %d sessions:\n%s", name, e.pages(), *planRows, e.short())
@@ -55,6 +61,9 @@ func (p *planned) checkCounts(t *testing.T) {
 	}
 }
 
+// pruneTime is what one statement of a bounded deletion may take at the size of test/scale, in milliseconds.
+const pruneTime = 1000
+
 // prunes prunes the tenant, of which much has had its time, checks how that is found, and returns the plans.
 func (p *planned) prunes(t *testing.T) string {
 	t.Helper()
@@ -63,7 +72,12 @@ func (p *planned) prunes(t *testing.T) string {
 	seen := map[string]bool{}
 	for i := range ran {
 		checkPlan(t, "prune", &ran[i])
-		t.Logf("prune: %-48s %6d pages %9.1f ms", strings.Fields(ran[i].SQL)[2], ran[i].pages(), ran[i].Took)
+		if deleted, ok := strings.CutPrefix(strings.TrimSpace(ran[i].SQL), "DELETE FROM "); ok {
+			t.Logf("prune: %-48s %6d pages %9.1f ms", strings.Fields(deleted)[0], ran[i].pages(), ran[i].Took)
+			if *atScale && ran[i].Took > pruneTime {
+				t.Errorf("prune: %s took %.1f ms", deleted, ran[i].Took)
+			}
+		}
 		first, _, _ := strings.Cut(strings.TrimSpace(ran[i].SQL), "\n")
 		if plan := fmt.Sprintf("== %s\n%s", first, ran[i].short()); !seen[plan] {
 			seen[plan] = true

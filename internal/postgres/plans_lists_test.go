@@ -2,9 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +21,10 @@ import (
 
 const planPage = session.MaxPage + 1
 
-// list reads one page of a list: the first one, or one near the end.
+// list reads one page of a list: the first one, one in the middle, or one near the end.
 type list struct {
-	name        string
-	first, last func(ctx context.Context) (rows int, err error)
+	name                string
+	first, middle, last func(ctx context.Context) (rows int, err error)
 }
 
 // page reads a page of a list and counts its rows.
@@ -30,10 +32,14 @@ type page[T any] func(ctx context.Context, after session.Page) ([]T, error)
 
 // byTime returns a list by time, newest first, whose last page begins before the end of January 1 of 2026.
 func byTime[T any](name string, read page[T]) list {
-	return listOf(name, read, session.Page{}, session.Page{Time: time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC), ID: uuid.Max})
+	at := func(day, hour int) session.Page {
+		return session.Page{Time: time.Date(2026, 1, day, hour, 0, 0, 0, time.UTC), ID: uuid.Max}
+	}
+	return listOf(name, read, session.Page{}, at(6, 18), at(1, 6))
 }
 
-func listOf[T any](name string, read page[T], first, last session.Page) list {
+// listOf returns a list by the places behind which its first, middle and last page begin.
+func listOf[T any](name string, read page[T], first, middle, last session.Page) list {
 	counted := func(after session.Page) func(ctx context.Context) (int, error) {
 		after.Limit = planPage
 		return func(ctx context.Context) (int, error) {
@@ -41,18 +47,26 @@ func listOf[T any](name string, read page[T], first, last session.Page) list {
 			return len(found), err
 		}
 	}
-	return list{name, counted(first), counted(last)}
+	return list{name, counted(first), counted(middle), counted(last)}
 }
 
+// places are those behind which the first, middle and last page of a list begin whose place is a number.
+type places struct{ first, middle, last int64 }
+
 // byNumber returns a list whose place is a number.
-func byNumber[T any](name string, first, last int64, read func(ctx context.Context, after int64) ([]T, error)) list {
+func byNumber[T any](name string, at places, read func(ctx context.Context, after int64) ([]T, error)) list {
 	counted := func(after int64) func(ctx context.Context) (int, error) {
 		return func(ctx context.Context) (int, error) {
 			found, err := read(ctx, after)
 			return len(found), err
 		}
 	}
-	return list{name, counted(first), counted(last)}
+	return list{name, counted(at.first), counted(at.middle), counted(at.last)}
+}
+
+// whole returns a list that has no pages.
+func whole[T any](name string, read func(ctx context.Context) ([]T, error)) list {
+	return byNumber(name, places{}, func(ctx context.Context, _ int64) ([]T, error) { return read(ctx) })
 }
 
 // idOf returns the id that testdata/plans.sql gives a row.
@@ -64,20 +78,32 @@ func (p *planned) idOf(t *testing.T, name string) (id uuid.UUID) {
 	return id
 }
 
+// lists returns every list that a route or a command answers with.
 func (p *planned) lists(t *testing.T) []list {
 	at := session.Address{Tenant: largeTenant, ID: "long"}
-	n := int64(*planRows)
-	end := session.Page{ID: uuid.MustParse("f8000000-0000-0000-0000-000000000000")}
-	campaign, imported := p.idOf(t, "recompaction1"), p.idOf(t, "import1")
-	return append([]list{
+	return slices.Concat(p.listsByTime(at), p.listsByID(t), p.versionLists(at), p.logLists(t, at), p.resultLists(at))
+}
+
+func (p *planned) listsByTime(at session.Address) []list {
+	day := func(day, hour int) session.Page {
+		return session.Page{Time: time.Date(2026, 1, day, hour, 0, 0, 0, time.UTC), ID: uuid.Max}
+	}
+	minute := func(n int) session.Page {
+		return session.Page{Time: time.Date(2026, 12, 31, 0, 0, 0, 0, time.UTC).Add(-time.Duration(n) * time.Minute)}
+	}
+	replays := *planRows / 10
+	return []list{
 		byTime("sessions", func(ctx context.Context, after session.Page) ([]session.Session, error) {
 			return p.Sessions(ctx, largeTenant, after)
 		}),
 		listOf("exported sessions", func(ctx context.Context, after session.Page) ([]session.Exported, error) {
 			return p.ExportSessions(ctx, largeTenant, after)
-		}, session.Page{}, session.Page{Time: time.Date(2026, 1, 12, 12, 0, 0, 0, time.UTC), ID: uuid.Max}),
+		}, session.Page{}, day(6, 18), day(12, 12)),
 		byTime("runs", func(ctx context.Context, after session.Page) ([]session.Run, error) {
 			return p.Runs(ctx, at, after)
+		}),
+		byTime("failures", func(ctx context.Context, after session.Page) ([]session.Failing, error) {
+			return p.Failures(ctx, largeTenant, after)
 		}),
 		byTime("tokens", func(ctx context.Context, after session.Page) ([]session.Token, error) {
 			return p.Tokens(ctx, at, after)
@@ -85,62 +111,94 @@ func (p *planned) lists(t *testing.T) []list {
 		byTime("recompactions", func(ctx context.Context, after session.Page) ([]session.Recompaction, error) {
 			return p.Recompactions(ctx, largeTenant, after)
 		}),
-		listOf("sessions of a recompaction", func(ctx context.Context, after session.Page) ([]session.RecompactionSession, error) {
-			return p.RecompactionSessions(ctx, largeTenant, campaign, after)
-		}, session.Page{}, end),
 		byTime("imports", func(ctx context.Context, after session.Page) ([]session.Import, error) {
 			return p.Imports(ctx, largeTenant, after)
 		}),
 		listOf("replays", func(ctx context.Context, after session.Page) ([]session.Replay, error) {
 			return p.Replays(ctx, largeTenant, after)
-		}, session.Page{Time: time.Date(2026, 12, 30, 23, 59, 0, 0, time.UTC)},
-			session.Page{Time: time.Date(2026, 12, 31, 0, 0, 0, 0, time.UTC).Add(-time.Duration(n/10-60) * time.Minute)}),
-		byNumber("sessions of a replay", 0, 800, func(ctx context.Context, after int64) ([]session.ReplaySession, error) {
-			return p.ReplaySessions(ctx, largeTenant, p.idOf(t, "replay1"), after, planPage)
-		}),
-		byNumber("checkpoints", 0, 200, func(ctx context.Context, before int64) ([]session.CheckpointRecord, error) {
-			return p.Checkpoints(ctx, at, int(before), planPage)
-		}),
-		byNumber("policy versions", 0, 200, func(ctx context.Context, before int64) ([]session.PolicyRecord, error) {
-			return p.PolicyVersions(ctx, largeTenant, before, planPage)
-		}),
-		byNumber("policy versions of a session", 0, 200, func(ctx context.Context, before int64) ([]session.PolicyRecord, error) {
-			return p.SessionPolicyVersions(ctx, at, before, planPage)
-		}),
-		byNumber("keys of the audit", 0, 0, func(ctx context.Context, _ int64) ([]uuid.UUID, error) {
-			return p.AuditKeys(ctx, largeTenant, end.ID, planPage)
-		}),
-		byNumber("findings", 0, 0, func(ctx context.Context, _ int64) ([][]byte, error) {
-			found, err := p.Findings(ctx, largeTenant, planPage)
-			return make([][]byte, len(found)), err
-		}),
-	}, p.numberedLists(at, imported, n)...)
+		}, minute(1), minute(replays/2), minute(replays-60)),
+	}
 }
 
-// numberedLists returns the lists of a session's log and results, and of an import's lines.
-func (p *planned) numberedLists(at session.Address, imported uuid.UUID, n int64) []list {
-	log := func(name string, descending bool, first, last int64) list {
-		return byNumber(name, first, last, func(ctx context.Context, after int64) ([]session.Message, error) {
+func (p *planned) listsByID(t *testing.T) []list {
+	from := func(id string) session.Page { return session.Page{ID: uuid.MustParse(id)} }
+	half, end := "80000000-0000-0000-0000-000000000000", "f8000000-0000-0000-0000-000000000000"
+	campaign, replayed := p.idOf(t, "recompaction1"), p.idOf(t, "replay1")
+	return []list{
+		listOf("sessions of a recompaction", func(ctx context.Context, after session.Page) ([]session.RecompactionSession, error) {
+			return p.RecompactionSessions(ctx, largeTenant, campaign, after)
+		}, session.Page{}, from(half), from(end)),
+		byNumber("sessions of a replay", places{0, 400, 800}, func(ctx context.Context, after int64) ([]session.ReplaySession, error) {
+			return p.ReplaySessions(ctx, largeTenant, replayed, after, planPage)
+		}),
+		listOf("keys of the audit", func(ctx context.Context, after session.Page) ([]uuid.UUID, error) {
+			return p.AuditKeys(ctx, largeTenant, after.ID, planPage)
+		}, session.Page{}, from(half), from(end)),
+		whole("findings", func(ctx context.Context) ([]json.RawMessage, error) {
+			return p.Findings(ctx, largeTenant, planPage)
+		}),
+		whole("keys", func(ctx context.Context) ([]session.APIKey, error) {
+			return p.Keys(ctx, largeTenant)
+		}),
+		whole("tenants of the round", func(ctx context.Context) ([]uuid.UUID, error) {
+			return p.NextTenants(ctx, planPage)
+		}),
+	}
+}
+
+func (p *planned) versionLists(at session.Address) []list {
+	n := int64(*planRows)
+	return []list{
+		byNumber("checkpoints", places{0, n / 4, 200}, func(ctx context.Context, before int64) ([]session.CheckpointRecord, error) {
+			return p.Checkpoints(ctx, at, int(before), planPage)
+		}),
+		byNumber("policy versions", places{0, n / 20, 200}, func(ctx context.Context, before int64) ([]session.PolicyRecord, error) {
+			return p.PolicyVersions(ctx, largeTenant, before, planPage)
+		}),
+		byNumber("policy versions of a session", places{0, n / 20, 200}, func(ctx context.Context, before int64) ([]session.PolicyRecord, error) {
+			return p.SessionPolicyVersions(ctx, at, before, planPage)
+		}),
+	}
+}
+
+// logLists returns the lists of a session's log, and of an import's lines.
+func (p *planned) logLists(t *testing.T, at session.Address) []list {
+	n, imported := int64(*planRows), p.idOf(t, "import1")
+	log := func(name string, descending bool, from places) list {
+		return byNumber(name, from, func(ctx context.Context, after int64) ([]session.Message, error) {
 			_, found, err := p.Messages(ctx, at, postgres.Range{After: after, Descending: descending, Limit: planPage})
 			return found, err
 		})
 	}
 	lines := func(name string, outcome session.LineOutcome, last int64) list {
-		return byNumber(name, 1, last, func(ctx context.Context, from int64) ([]session.ImportedLine, error) {
+		return byNumber(name, places{1, last / 2, last}, func(ctx context.Context, from int64) ([]session.ImportedLine, error) {
 			return p.ImportLines(ctx, largeTenant, imported, session.ImportedRange{From: from, Outcome: outcome, Limit: planPage})
 		})
 	}
-	results := func(name string, filter persist.Filter) list {
-		return byNumber(name, 0, n/2-200, func(ctx context.Context, after int64) ([]persist.Result, error) {
+	return []list{
+		log("messages", false, places{0, n / 2, n - 200}), log("messages, newest first", true, places{0, n / 2, 200}),
+		lines("lines of an import", "", n-200), lines("rejected lines of an import", session.LineRejected, n-20_000),
+	}
+}
+
+func (p *planned) resultLists(at session.Address) []list {
+	n := int64(*planRows)
+	results := func(name string, filter persist.Filter, last int64) list {
+		return byNumber(name, places{0, last / 2, last}, func(ctx context.Context, after int64) ([]persist.Result, error) {
 			return p.Results(ctx, at, filter, persist.Place{Seq: after, Part: math.MaxInt32}, planPage)
 		})
 	}
 	return []list{
-		log("messages", false, 0, n-200), log("messages, newest first", true, 0, 200),
-		lines("lines of an import", "", n-200), lines("rejected lines of an import", session.LineRejected, n-20_000),
-		results("results", persist.Filter{}), results("results of a range", persist.Filter{FromSeq: 500, ToSeq: n}),
+		results("results", persist.Filter{}, n/2-200),
+		results("results of a range", persist.Filter{FromSeq: 500, ToSeq: n}, n/2-200),
+		results("results of a rare tool", persist.Filter{Tool: "rare"}, n/2-5000),
+		results("results of a rare category", persist.Filter{Category: "shell"}, n/2-5000),
+		results("results of a tool", persist.Filter{Tool: "Read", Category: "file", ToSeq: n}, n/2-200),
 	}
 }
+
+// pageTime is what the statements of a page may take at the size of test/scale, in milliseconds.
+const pageTime = 20
 
 const plansFile = "testdata/plans.golden"
 
@@ -165,16 +223,18 @@ func TestEveryPageOfAListCostsThePage(t *testing.T) {
 	p.compare(t, plansFile, golden)
 }
 
-// checkList checks the first and the last page of a list and returns its plans.
+// checkList checks the first, the middle and the last page of a list and returns its plans.
 func (p *planned) checkList(t *testing.T, l list, name string) string {
 	t.Helper()
 	plans, first := p.checkPage(t, name+", first page", l.first)
-	same, last := p.checkPage(t, name+", last page", l.last)
-	if plans != same {
-		t.Errorf("%s: the last page has another plan:\n%s", name, same)
-	}
-	if last > first*3/2+50 {
-		t.Errorf("%s: %d pages of the database for the first page, %d for the last", name, first, last)
+	for at, read := range map[string]func(ctx context.Context) (int, error){"middle": l.middle, "last": l.last} {
+		same, later := p.checkPage(t, name+", "+at+" page", read)
+		if plans != same {
+			t.Errorf("%s: the %s page has another plan:\n%s", name, at, same)
+		}
+		if later > first*3/2+50 {
+			t.Errorf("%s: %d pages of the database for the first page, %d for the %s", name, first, later, at)
+		}
 	}
 	return "== " + l.name + "\n" + plans
 }
@@ -204,6 +264,9 @@ func (p *planned) checkPage(t *testing.T, name string, read func(ctx context.Con
 		}
 	}
 	t.Logf("%-55s %6d pages %9.1f ms", name, cost, took)
+	if *atScale && took > pageTime {
+		t.Errorf("%s: %.1f ms", name, took)
+	}
 	return plans.String(), cost
 }
 

@@ -85,17 +85,21 @@ func mergeAgain(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
 // mergedAtOnce is how many policies one transaction merges anew.
 const mergedAtOnce = 100
 
-// MergePolicies merges outdated policies of a tenant's sessions anew, some at a time. It returns how many there were.
+// MergePolicies merges outdated policies of a tenant's sessions anew, some at a time. It returns how many there were. It
+// goes through all of them once: a search from the beginning for the next ones would read the merged ones every time.
 func (s *Store) MergePolicies(ctx context.Context, tenant uuid.UUID) (merged int, err error) {
+	var last uuid.UUID
 	for n := mergedAtOnce; n == mergedAtOnce && err == nil; merged += n {
 		n, err = inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			ids, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 				SELECT p.id
 				  FROM policies p
-				 WHERE p.tenant_id = $1 AND `+outdatedSQL+`
-				 LIMIT $2`, tenant, mergedAtOnce)
+				 WHERE p.tenant_id = $1 AND p.id > $2 AND `+outdatedSQL+`
+				 ORDER BY p.id
+				 LIMIT $3`, tenant, last, mergedAtOnce)
 			for i := 0; i < len(ids) && err == nil; i++ {
-				err = mergeAgain(ctx, tx, tenant, ids[i])
+				last = ids[i]
+				err = mergeAgain(ctx, tx, tenant, last)
 			}
 			return len(ids), err
 		})

@@ -46,8 +46,8 @@ SELECT :tenant, md5('run' || i)::uuid, CASE WHEN i % 2 = 0 THEN :long::uuid ELSE
   FROM generate_series(1, :n) i, LATERAL (SELECT timestamptz '2026-01-01' + (abs(hashint4(i)) % 1000000) * interval '1 s') x (t);
 INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines,
                      tokens, sha256)
-SELECT :tenant, :long, 'r' || i || '.0-aaaa', i, 0, CASE WHEN i % 5000 = 0 THEN 'rare' ELSE 'Read' END, 'c' || i,
-       CASE WHEN i % 5000 = 0 THEN 'shell' ELSE 'file' END, 'text/plain', 100, 10, 30, sha256('x')
+SELECT :tenant, :long, 'r' || i || '.0-aaaa', i, 0, CASE WHEN i % 200 = 0 THEN 'rare' ELSE 'Read' END, 'c' || i,
+       CASE WHEN i % 200 = 100 THEN 'shell' ELSE 'file' END, 'text/plain', 100, 10, 30, sha256('x')
   FROM generate_series(1, :n / 2) i;
 INSERT INTO recalls (tenant_id, session_key, ref, checkpoint_n, via, tool, action, rule, tokens, reads, first_read_at,
                      last_read_at)
@@ -102,3 +102,6 @@ SELECT :tenant, 'append', 'k' || i, md5('session' || i)::uuid, sha256('x'), '{}'
   FROM generate_series(1, :n) i;
 INSERT INTO findings (tenant_id, session_key, n, kind, finding, found_at)
 SELECT :tenant, md5('session' || i)::uuid, 1, 'counters', '{}', now() - i * interval '1 s' FROM generate_series(1, :n / 10) i;
+INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, failures, error, since, next_try_at)
+SELECT :tenant, md5('session' || i)::uuid, md5('run' || i)::uuid, i, 1, 'x', t, t
+  FROM generate_series(1, :n / 10) i, LATERAL (SELECT timestamptz '2026-01-01' + (abs(hashint4(i)) % 1000000) * interval '1 s') x (t);

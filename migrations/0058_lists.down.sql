@@ -1,0 +1,10 @@
+ALTER TABLE import_lines ALTER COLUMN import_id RESET (n_distinct);
+ALTER TABLE replay_outcomes ALTER COLUMN replay_id RESET (n_distinct);
+ALTER TABLE replay_sessions ALTER COLUMN replay_id RESET (n_distinct);
+ALTER TABLE recompaction_sessions ALTER COLUMN recompaction_id RESET (n_distinct);
+ALTER TABLE installation DROP COLUMN items_since;
+DROP INDEX messages_item;
+ALTER TABLE messages DROP COLUMN item_id;
+DROP INDEX session_failures_newest;
+DROP INDEX results_category;
+DROP INDEX results_tool;
