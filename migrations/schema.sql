@@ -239,7 +239,7 @@ ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.installation (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     stores smallint[] DEFAULT '{}'::smallint[] NOT NULL,
-    items_since timestamp with time zone DEFAULT now() NOT NULL
+    items_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
 );
 
 CREATE TABLE public.message_packs (

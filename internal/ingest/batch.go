@@ -92,7 +92,7 @@ func (b *Batch) Messages() ([]session.NewMessage, error) {
 	for i := range messages {
 		messages[i].Body = b.Body(i)
 		if found, ok := b.Inspect(i); ok {
-			extractColumns(&messages[i], &found)
+			extractColumns(&messages[i], b.Format, &found)
 		}
 	}
 	return messages, b.Err()

@@ -22,17 +22,20 @@ func Message(format session.Format, body []byte) (m session.NewMessage, err erro
 		return m, err
 	}
 	m.Body = body
-	extractColumns(&m, &found)
+	extractColumns(&m, format, &found)
 	return m, nil
 }
 
-// extractColumns fills the columns that are read without a message's body.
-func extractColumns(m *session.NewMessage, found *wire.Facts) {
+// extractColumns fills the columns that are read without the message's body, which is set.
+func extractColumns(m *session.NewMessage, format session.Format, found *wire.Facts) {
 	m.Role = found.Role
 	m.Tokens = found.Tokens
 	m.StartsUnit = found.StartsUnit
 	m.Flags = int32(found.Flags)
 	m.Pinned = found.Flags&wire.FlagPinned != 0
+	if format == session.OpenAIResponses {
+		m.ItemID = wire.ItemID(m.Body)
+	}
 	for _, part := range found.Parts {
 		switch part.Kind {
 		case wire.Call:

@@ -301,8 +301,31 @@ func TestAMessageInAPackIsRecognisedWhenItIsSentAgain(t *testing.T) {
 	if _, _, err := w.store.Append(t.Context(), a); err == nil {
 		t.Error("another message with a known client_id was taken for the one that is there")
 	}
-	found, err := w.store.Containing(t.Context(), at, []byte("line of file 3 "))
-	if err != nil || len(found) != 1 || found[0].Seq != 9 {
+}
+
+// In a session from before messages had the ids of their items, their bytes are searched.
+func TestAnItemInAPackOfAnOldSessionIsFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.work(jobs.Config{})
+	w.appendLog(at, session.OpenAIChat, turns(60, 1500))
+	if packs, _, _ := w.offloaded(); packs == 0 {
+		t.Fatal("no packs")
+	}
+	found, err := w.store.WithItemID(t.Context(), at, "assistant")
+	if err != nil || len(found) != 0 {
+		t.Errorf("the log was searched: %d messages, %v", len(found), err)
+	}
+	if _, err := w.store.Pool().Exec(t.Context(), `UPDATE installation SET items_since = now() + interval '1 day'`); err != nil {
+		t.Fatal(err)
+	}
+	found, err = w.store.WithItemID(t.Context(), at, "assistant")
+	if err != nil || len(found) != 16 || found[0].Seq < found[15].Seq {
+		t.Errorf("%d messages, %v", len(found), err)
+	}
+	found, err = w.store.WithItemID(t.Context(), at, "c3")
+	if err != nil || len(found) != 2 || found[0].Seq != 9 {
 		t.Errorf("%d messages, %v", len(found), err)
 	}
 }

@@ -30,7 +30,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	p := newAppendParams(a)
 	done = session.Appended{Tokens: p.tokens, Compaction: session.CompactionNone}
 	var measured measure
-	err = query(ctx, s.pool, a.Session.Tenant, appendSQLOf(a).plain, p.args(),
+	err = query(ctx, s.pool, a.Session.Tenant, appendSQLOf(a).of(&p), p.args(),
 		one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen))
 	switch {
 	case err == nil:
@@ -94,18 +94,16 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	if err != nil {
 		return done, err
 	}
-	sql := appendSQLOf(a).plain
 	locked := p
 	locked.locked = true
 	locked.idempotency = nil // remember writes the record, with the compaction
 	if capped != nil {
-		sql = appendSQLOf(a).capped
 		locked.capped = capped
 		locked.spared = capped.spared
 		locked.shapes = shapesOf(p.format, a.Messages, capped)
 	}
 	var measured measure
-	err = tx.QueryRow(ctx, sql, locked.args()...).
+	err = tx.QueryRow(ctx, appendSQLOf(a).of(&locked), locked.args()...).
 		Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen)
 	if err != nil {
 		return done, err

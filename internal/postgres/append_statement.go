@@ -14,7 +14,7 @@ import (
 )
 
 // appendParams are the parameters of the statement of an append. args lays them out; appendNames, usageNames,
-// exactNames and cappedNames are the names by which the statements call them, in the same order.
+// exactNames, cappedNames and itemNames are the names by which the statements call them, in the same order.
 type appendParams struct {
 	tenant      [16]byte
 	session     string
@@ -32,6 +32,7 @@ type appendParams struct {
 	largest     int32 // bytes of the largest message with results
 	measured    []any // what the usage or the exact count adds
 	capped      *cappedViews
+	items       []*string // ids by message, nil if none has one
 }
 
 var (
@@ -44,6 +45,7 @@ var (
 	usageNames  = []string{"used", "counted", "usage"}
 	exactNames  = []string{"exact_tokens"}
 	cappedNames = []string{"view_bodies", "view_tokens"}
+	itemNames   = []string{"item_ids"}
 )
 
 func (p *appendParams) args() []any {
@@ -54,13 +56,16 @@ func (p *appendParams) args() []any {
 		key = &p.idempotency.Key
 		digest = p.idempotency.Digest[:]
 	}
-	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames))
+	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames)+len(itemNames))
 	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
 	args = append(args, p.messages...)
 	args = append(args, p.shapes, route, key, digest, p.bytes, p.spared, p.largest)
 	args = append(args, p.measured...)
 	if p.capped != nil {
 		args = append(args, p.capped.bodies, p.capped.tokens)
+	}
+	if p.items != nil {
+		args = append(args, p.items)
 	}
 	return args
 }
@@ -99,6 +104,7 @@ func newAppendParams(a session.Append) appendParams {
 		count: int64(len(a.Messages)), expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages),
 		shapes:      shapesOf(a.Format.Number(), a.Messages, nil),
 		idempotency: a.Idempotency, bytes: bytesOf(a.Messages), largest: largestAnswer(a.Messages),
+		items: itemsOf(a.Messages),
 	}
 	for i := range a.Messages {
 		m := &a.Messages[i]
@@ -116,9 +122,36 @@ func newAppendParams(a session.Append) appendParams {
 	return p
 }
 
-// appendSQL is the statement of an append, and the one that also writes what views show of capped messages. Few
-// appends are capped, and all would pay for the columns.
-type appendSQL struct{ plain, capped string }
+// itemsOf returns the item ids of messages, nil if none has one.
+func itemsOf(messages []session.NewMessage) (ids []*string) {
+	for i := range messages {
+		if messages[i].ItemID == "" {
+			continue
+		}
+		if ids == nil {
+			ids = make([]*string, len(messages))
+		}
+		ids[i] = &messages[i].ItemID
+	}
+	return ids
+}
+
+// appendSQL is the statement of an append, and the ones that also write what views show of capped messages, the ids of
+// items, or both. Few appends have these, and all would pay for the columns.
+type appendSQL struct{ plain, capped, items, both string }
+
+// of returns the statement that takes the parameters.
+func (s *appendSQL) of(p *appendParams) string {
+	switch {
+	case p.capped != nil && p.items != nil:
+		return s.both
+	case p.capped != nil:
+		return s.capped
+	case p.items != nil:
+		return s.items
+	}
+	return s.plain
+}
 
 // The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it
 // down.
@@ -132,24 +165,28 @@ var (
 		       exact_tokens = s.exact_tokens + @exact_tokens::bigint,`)
 )
 
-func appendSQLOf(a session.Append) appendSQL {
+func appendSQLOf(a session.Append) *appendSQL {
 	switch {
 	case a.Usage != nil:
-		return usageAppend
+		return &usageAppend
 	case a.ExactTokens != nil:
-		return exactAppend
+		return &exactAppend
 	}
-	return plainAppend
+	return &plainAppend
 }
 
 func newAppendSQL(measured []string, calibration, unseen, set string) appendSQL {
 	const columns, arrays = `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`
+	const item, items = `, item_id`, `, @item_ids::text[]`
 	names := slices.Concat(appendNames, measured)
 	armed := due.ArmedSQL(calibration, unseen, `s.last_seq + @count`,
 		`s.tail_bytes + @bytes + s.checkpoint_size`, session.EngineVersion)
 	return appendSQL{
 		plain:  number(names, appendStatement(armed, set, ``, ``)),
 		capped: number(slices.Concat(names, cappedNames), appendStatement(armed, set, columns, arrays)),
+		items:  number(slices.Concat(names, itemNames), appendStatement(armed, set, item, items)),
+		both: number(slices.Concat(names, cappedNames, itemNames),
+			appendStatement(armed, set, columns+item, arrays+items)),
 	}
 }
 
@@ -274,7 +311,7 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 // AppendStatement returns the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
 	p := newAppendParams(a)
-	return appendSQLOf(a).plain, p.args()
+	return appendSQLOf(a).of(&p), p.args()
 }
 
 // ViewStatement returns the one statement of View.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -51,13 +52,51 @@ func (s *Store) appendFirst(ctx context.Context, tx pgx.Tx, a session.Append) er
 	return err
 }
 
-// containingLimit is how many messages Containing finds at most.
-const containingLimit = 16
+// foundItems is how many messages WithItemID finds at most.
+const foundItems = 16
 
-// Containing reads the newest of a session's messages, removed ones aside, whose bytes contain text: a few, newest
-// first. PostgreSQL searches those whose bytes are in their rows; those in packs are read, a page in a transaction.
-// ErrNotFound if there is no such session.
-func (s *Store) Containing(ctx context.Context, at session.Address, text []byte) ([]session.Message, error) {
+// WithItemID reads the newest of a session's messages, removed ones aside, that may have the provider's item id: a few,
+// newest first. An index finds them. In a session from before there was one, the bytes of all messages are searched if
+// it finds none. ErrNotFound if there is no such session.
+func (s *Store) WithItemID(ctx context.Context, at session.Address, id string) ([]session.Message, error) {
+	var log logOf[session.Message]
+	var key uuid.UUID
+	var since pgtype.Timestamptz
+	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) (err error) {
+		if key, err = sessionKey(ctx, tx, at); err != nil {
+			return err
+		}
+		log, err = readLog(ctx, tx, session.Key{Tenant: at.Tenant, Key: key}, ofMessage, scanMessage, `
+			SELECT `+messageColumns+`
+			  FROM messages
+			 WHERE tenant_id = $1
+			   AND session_key = $2
+			   AND seq > 0
+			   AND removed_at IS NULL
+			   AND item_id = $3
+			 ORDER BY seq DESC
+			 LIMIT $4`, at.Tenant, key, id, foundItems)
+		if err != nil {
+			return err
+		}
+		since, err = rowIn(ctx, tx, pgx.RowTo[pgtype.Timestamptz], `SELECT items_since FROM installation`)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err := log.complete(ctx, s)
+	first := firstIDOf(since.Time) // of a session that is not old
+	isOld := since.InfinityModifier == pgtype.Finite && bytes.Compare(key[:], first[:]) < 0
+	if err != nil || len(found) > 0 || !isOld {
+		return found, err
+	}
+	return s.containing(ctx, at, []byte(`"`+id+`"`)) // ids of items have nothing that JSON escapes
+}
+
+// containing reads the newest of a session's messages, removed ones aside, whose bytes contain text. PostgreSQL
+// searches those whose bytes are in their rows; those in packs are read, a page in a transaction.
+func (s *Store) containing(ctx context.Context, at session.Address, text []byte) ([]session.Message, error) {
 	var log logOf[session.Message]
 	var packed int64 // the last seq in a pack, 0 for none
 	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
@@ -74,7 +113,7 @@ func (s *Store) Containing(ctx context.Context, at session.Address, text []byte)
 			   AND removed_at IS NULL
 			   AND position($3::bytea IN body) > 0
 			 ORDER BY seq DESC
-			 LIMIT $4`, at.Tenant, key, text, containingLimit)
+			 LIMIT $4`, at.Tenant, key, text, foundItems)
 		if err != nil {
 			return err
 		}
@@ -95,12 +134,12 @@ func (s *Store) Containing(ctx context.Context, at session.Address, text []byte)
 	return newestOf(append(found, inPacks...)), err
 }
 
-// packedContaining does what Containing does for the messages up to seq last.
+// packedContaining does what containing does for the messages up to seq last.
 func (s *Store) packedContaining(
 	ctx context.Context, at session.Address, text []byte, last int64,
 ) (found []session.Message, err error) {
 	page := Range{After: last + 1, Descending: true, Limit: exportMessages, Bytes: exportBytes}
-	for page.After > 1 && len(found) < containingLimit {
+	for page.After > 1 && len(found) < foundItems {
 		_, messages, err := s.Messages(ctx, at, page)
 		if err != nil || len(messages) == 0 {
 			return found, err
@@ -116,11 +155,11 @@ func (s *Store) packedContaining(
 	return found, nil
 }
 
-// newestOf returns the newest of messages, newest first and each once, as many as Containing finds.
+// newestOf returns the newest of messages, newest first and each once, as many as WithItemID finds.
 func newestOf(messages []session.Message) []session.Message {
 	slices.SortFunc(messages, func(a, b session.Message) int { return cmp.Compare(b.Seq, a.Seq) })
 	messages = slices.CompactFunc(messages, func(a, b session.Message) bool { return a.Seq == b.Seq })
-	return messages[:min(len(messages), containingLimit)]
+	return messages[:min(len(messages), foundItems)]
 }
 
 // ViewWithSources is a view with what is needed to tell which message of the log each of its messages renders.

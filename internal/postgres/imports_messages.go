@@ -203,7 +203,8 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 	p := newAppendParams(a)
 	args := []any{key.Tenant, key.Key, fresh[0].seq, p.format, p.pinned}
 	args = append(args, p.messages...)
-	return append(args, shapesOf(p.format, a.Messages, capped), views, viewTokens, created, removed, removedSeqs)
+	return append(args, shapesOf(p.format, a.Messages, capped), views, viewTokens, created, removed, removedSeqs,
+		p.items)
 }
 
 // compactIfDue asks for a compaction if the session is due. It does not wait for a cold cache: no provider has the

@@ -85,8 +85,8 @@ func mergeAgain(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
 // mergedAtOnce is how many policies one transaction merges anew.
 const mergedAtOnce = 100
 
-// MergePolicies merges outdated policies of a tenant's sessions anew, some at a time. It returns how many there were. It
-// goes through all of them once: a search from the beginning for the next ones would read the merged ones every time.
+// MergePolicies merges outdated policies of a tenant's sessions anew, some at a time. It returns how many there were.
+// It goes through all of them once: a search from the beginning would read the merged ones every time.
 func (s *Store) MergePolicies(ctx context.Context, tenant uuid.UUID) (merged int, err error) {
 	var last uuid.UUID
 	for n := mergedAtOnce; n == mergedAtOnce && err == nil; merged += n {

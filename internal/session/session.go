@@ -111,6 +111,7 @@ type NewMessage struct {
 	StartsUnit bool     // false for a message that only answers calls
 	Pinned     bool     // a system message; leading ones are the session's pinned head
 	Flags      int32    // wire.Flags
+	ItemID     string   // the provider's id that answers keep, "" for none
 }
 
 // Append is a request to add messages to the end of a session, all or none.

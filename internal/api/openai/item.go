@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
@@ -8,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/api/request"
@@ -28,16 +28,13 @@ type item struct {
 //go:embed items.json
 var kindTable []byte
 
-// itemKinds lists the types of items whose ids have their own prefix, whether OpenAI's API always answers them with a
-// status, and whether an answer keeps the id that was sent, because the provider looks it up, has signed it with the
-// content, or another item refers to it. All other items get our ids: the ids that clients send need not be unique,
-// some send one constant for all.
+// itemKinds lists the types of items whose ids have their own prefix, and whether OpenAI's API always answers them with
+// a status.
 var itemKinds = embeddedKinds()
 
 type itemKind struct {
 	Prefix    string `json:"prefix"`
 	HasStatus bool   `json:"has_status"`
-	KeepsID   bool   `json:"keeps_id"`
 }
 
 func embeddedKinds() (kinds map[string]itemKind) {
@@ -46,9 +43,6 @@ func embeddedKinds() (kinds map[string]itemKind) {
 	}
 	return kinds
 }
-
-// providersID matches an id that a provider made, not a constant such as FAKE_ID.
-var providersID = regexp.MustCompile(`^[a-z]+_[A-Za-z0-9_-]+$`)
 
 // An item's id is a prefix, and in hexadecimal the seq of its message, its number among the items of that message, and
 // a part of a hash of these and of the session: an id of another session, or a miscopied one, is not found.
@@ -107,7 +101,7 @@ func itemsOf(at session.Address, m *session.Message) []item {
 
 // itemFields are the members of an item that answers add or change.
 type itemFields struct {
-	kind, role, id  string
+	kind, role      string
 	status, content rawjson.Span
 	typed           bool
 }
@@ -120,8 +114,6 @@ func readFields(body []byte) (f itemFields) {
 			f.kind, f.typed = textOf(body, value), true
 		case rawjson.KeyIs(body, key, "role"):
 			f.role = textOf(body, value)
-		case rawjson.KeyIs(body, key, "id"):
-			f.id = textOf(body, value)
 		case rawjson.KeyIs(body, key, "status"):
 			f.status = value
 		case rawjson.KeyIs(body, key, "content"):
@@ -142,10 +134,7 @@ func textOf(body []byte, value rawjson.Span) string {
 
 // shownID returns the id of an item in an answer.
 func (i *item) shownID() string {
-	if f := readFields(i.body); itemKinds[f.kind].KeepsID && providersID.MatchString(f.id) {
-		return f.id
-	}
-	return i.id
+	return cmp.Or(wire.ItemID(i.body), i.id)
 }
 
 // appendItem writes an item as OpenAI's API answers it: with an id, a type and a status, and the content of a message

@@ -9,7 +9,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 	"github.com/varve-dev/varve/internal/view"
@@ -217,7 +216,7 @@ func (s *Server) findItem(req *request.Request) (m session.Message, found item, 
 	if ours {
 		_, candidates, err = s.Store.Messages(req.Ctx, at, postgres.Range{After: seq - 1, Limit: 1})
 	} else {
-		candidates, err = s.Store.Containing(req.Ctx, at, rawjson.Quote(nil, []byte(name)))
+		candidates, err = s.Store.WithItemID(req.Ctx, at, name)
 	}
 	if err != nil {
 		return m, found, err

@@ -53,8 +53,9 @@ INSERT INTO recalls (tenant_id, session_key, ref, checkpoint_n, via, tool, actio
                      last_read_at)
 SELECT :tenant, :long, 'r' || i || '.0-aaaa', i, 'rest', 'Read', 'trim', '', 30, 1, now(), now()
   FROM generate_series(1, :n / 10) i;
-INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, shape, digest)
-SELECT :tenant, :long, i, CASE WHEN i % 2 = 1 THEN 'user' ELSE 'assistant' END, 1, 30, true, body, 'x', sha256(body)
+INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, shape, digest, item_id)
+SELECT :tenant, :long, i, CASE WHEN i % 2 = 1 THEN 'user' ELSE 'assistant' END, 1, 30, true, body, 'x', sha256(body),
+       CASE WHEN i % 10 = 0 THEN 'rs_' || md5(i::text) END
   FROM generate_series(1, :n) i,
        LATERAL (SELECT convert_to('{"role":"user","content":"' || repeat(md5(i::text), 4) || '"}', 'UTF8')) b (body);
 INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, shape)
@@ -75,9 +76,9 @@ SELECT :tenant, :long, md5('token' || i)::uuid, sha256(('token' || i)::bytea), '
 INSERT INTO recompactions (tenant_id, id, state, filter, max_running, created_at, finished_at)
 SELECT :tenant, md5('recompaction' || i)::uuid, 'done', '{}', 4, t, t
   FROM generate_series(1, :n / 10) i, LATERAL (SELECT timestamptz '2026-01-01' + (abs(hashint4(i)) % 1000000) * interval '1 s') x (t);
-INSERT INTO recompaction_sessions (tenant_id, recompaction_id, session_key, state, finished_at)
+INSERT INTO recompaction_sessions (tenant_id, recompaction_id, session_key, state, error, finished_at)
 SELECT :tenant, md5('recompaction1')::uuid, md5('session' || i)::uuid, CASE WHEN i % 100 = 0 THEN 'failed' ELSE 'changed' END,
-       now()
+       CASE WHEN i % 100 = 0 THEN 'x' END, now()
   FROM generate_series(1, :n) i;
 INSERT INTO replays (tenant_id, id, state, filter, contenders, windows, sample, seed, max_messages, max_bytes, total,
                      progress, created_at, finished_at)
