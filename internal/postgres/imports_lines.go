@@ -27,6 +27,8 @@ type importLine struct {
 	*session.ImportLine
 	key uuid.UUID // of its session
 	seq int64
+
+	creates bool // it created its session
 }
 
 // StoreImportLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what
@@ -61,27 +63,76 @@ func (s *Store) StoreImportLines(
 	return err
 }
 
-// lockSessions locks the sessions of all lines that exist, in the order of their keys: two imports with the same
-// sessions in another order would wait for each other.
+// lockSessions locks the sessions of all lines, and creates those that are not there, in the order of their ids: two
+// imports with the same sessions in another order would wait for each other, at a lock or at an id that the other has
+// taken.
 func (b *importing) lockSessions(ctx context.Context) error {
-	ids := map[string]struct{}{}
+	makers := map[string]*importLine{} // the lines that create their session, by its id; nil for none
 	for i := range b.lines {
 		l := &b.lines[i]
-		switch {
-		case l.Session != nil:
-			ids[l.Session.ID] = struct{}{}
-		case l.End != nil:
-			ids[l.End.Session] = struct{}{}
-		case l.Message != nil:
-			ids[l.Message.Session] = struct{}{}
+		id, creates := l.session()
+		if id != "" && makers[id] == nil {
+			makers[id] = nil
+			if creates {
+				makers[id] = l
+			}
 		}
 	}
+	ids := slices.Sorted(maps.Keys(makers))
+	missing, err := rowIn(ctx, b.tx, pgx.RowTo[bool], `
+		SELECT count(*) < $3
+		  FROM sessions
+		 WHERE tenant_id = $1 AND id = ANY ($2)`, b.tenant, ids, len(ids))
+	if err != nil || !missing {
+		return errors.Join(err, b.lockAll(ctx, ids))
+	}
+	for _, id := range ids {
+		if err := b.lockOrCreate(ctx, id, makers[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockAll locks the sessions of a list of ids.
+func (b *importing) lockAll(ctx context.Context, ids []string) error {
 	return exec(ctx, b.tx, `
 		SELECT
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2)
-		 ORDER BY key
-		   FOR NO KEY UPDATE`, b.tenant, slices.Collect(maps.Keys(ids)))
+		 ORDER BY id
+		   FOR NO KEY UPDATE`, b.tenant, ids)
+}
+
+// lockOrCreate creates a session as a line says, unless it exists or the line is nil, and locks it.
+func (b *importing) lockOrCreate(ctx context.Context, id string, by *importLine) error {
+	if by != nil {
+		change := session.Change{}
+		if by.Session != nil {
+			change = by.Session.Change
+		} else {
+			change.Format = &by.Message.Format
+		}
+		created, err := insertSession(ctx, b.tx, b.at(id), change)
+		if err != nil {
+			return err
+		}
+		by.creates = created
+	}
+	return b.lockAll(ctx, []string{id})
+}
+
+// session returns the id of the session that a line is about, "" for none, and whether it may create it.
+func (l *importLine) session() (id string, creates bool) {
+	switch {
+	case l.Session != nil:
+		return l.Session.ID, true
+	case l.Message != nil:
+		return l.Message.Session, true
+	case l.End != nil:
+		return l.End.Session, false
+	}
+	return "", false
 }
 
 // store stores the lines in their order. Consecutive messages of one session and format are stored together.
@@ -134,16 +185,12 @@ func runsOf[T any](list []T, continues func(first, next T, n int) bool) iter.Seq
 
 func (b *importing) at(id string) session.Address { return session.Address{Tenant: b.tenant, ID: id} }
 
-// createSession creates a session, unless one with its id exists.
-func (b *importing) createSession(ctx context.Context, l *importLine) error {
-	created, err := insertSession(ctx, b.tx, b.at(l.Session.ID), l.Session.Change)
-	if err != nil {
-		return err
-	}
+// createSession completes the session that its line created, unless one with its id existed.
+func (b *importing) createSession(ctx context.Context, l *importLine) (err error) {
 	if l.key, err = sessionKey(ctx, b.tx, b.at(l.Session.ID)); err != nil {
 		return err
 	}
-	if !created {
+	if !l.creates {
 		l.Set(session.LineExists, "")
 		return nil
 	}

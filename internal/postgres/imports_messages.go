@@ -2,29 +2,20 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// storeMessages stores lines that are messages of one session and format. It creates a session that does not exist: the
+// storeMessages stores lines that are messages of one session and format. The first may have created the session: the
 // session's own line may have been rejected, and the conversation must not be lost with it.
 func (b *importing) storeMessages(ctx context.Context, lines []importLine) error {
-	first := lines[0].Message
-	row, err := lockSession(ctx, b.tx, b.at(first.Session))
-	if errors.Is(err, session.ErrNotFound) {
-		created, insertErr := insertSession(ctx, b.tx, b.at(first.Session), session.Change{Format: &first.Format})
-		if insertErr != nil {
-			return insertErr
-		}
-		if created {
-			b.Sessions++
-		}
-		row, err = lockSession(ctx, b.tx, b.at(first.Session))
-	}
+	row, err := lockSession(ctx, b.tx, b.at(lines[0].Message.Session))
 	if err != nil {
 		return err
+	}
+	if lines[0].creates {
+		b.Sessions++
 	}
 	log := importedLog{importing: b, row: row}
 	if err := log.readHeld(ctx, lines); err != nil {
