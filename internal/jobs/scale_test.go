@@ -148,13 +148,17 @@ func (w *transactions) begin(conn *pgx.Conn, sql string) {
 }
 
 // TraceQueryEnd ends it, unless the connection is still in one.
-func (w *transactions) TraceQueryEnd(_ context.Context, conn *pgx.Conn, _ pgx.TraceQueryEndData) { w.end(conn) }
+func (w *transactions) TraceQueryEnd(_ context.Context, conn *pgx.Conn, _ pgx.TraceQueryEndData) {
+	w.end(conn)
+}
 
 // TraceBatchQuery does nothing: a batch is one transaction, or part of one.
 func (w *transactions) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 // TraceBatchEnd does what TraceQueryEnd does.
-func (w *transactions) TraceBatchEnd(_ context.Context, conn *pgx.Conn, _ pgx.TraceBatchEndData) { w.end(conn) }
+func (w *transactions) TraceBatchEnd(_ context.Context, conn *pgx.Conn, _ pgx.TraceBatchEndData) {
+	w.end(conn)
+}
 
 func (w *transactions) end(conn *pgx.Conn) {
 	w.mu.Lock()
