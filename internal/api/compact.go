@@ -91,6 +91,7 @@ func (s *Server) previewSession(req *request.Request) error {
 	}
 	key := session.Key{Tenant: at.Tenant, Key: found.Key}
 	order.Window = compactor.WindowWithin(s.Memory.Total() / proposalsAtOnce)
+	order.Room = compactor.RoomWithin(s.Memory.Total())
 	release, err := s.admitProposal(req, key, order)
 	if err != nil {
 		return err

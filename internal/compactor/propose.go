@@ -33,6 +33,7 @@ type Request struct {
 	Policy  *policy.Policy // nil: the session's own
 	From    From           // "": from the checkpoint if this policy and this engine made it, else from the log
 	Window  int64          // bytes of the log that are taken in at a time; 0: DefaultWindow
+	Room    int64          // bytes that a window and the view before it may have; 0 is without a bound
 	Persist Persist        // nil: what leaves the view is forgotten, as in a preview
 }
 
@@ -65,7 +66,8 @@ type Proposal struct {
 // and of the rendition, however long the log is. Without an explicit From it never makes a view larger: a more lenient
 // policy holds for what comes, and only a recompaction brings back what was evicted.
 //
-// Errors: ErrNotFound; ErrLogTooLarge if what the policy keeps does not fit into memory.
+// Errors: ErrNotFound; ErrLogTooLarge if what the policy keeps is larger than any view, ErrTooHeavy if there is no room
+// for it.
 func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request, writer llm.Writer) (
 	*Proposal, error,
 ) {
@@ -78,6 +80,7 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 	}
 	pl := planner{
 		store: store, writer: writer, persist: request.Persist, window: cmp.Or(request.Window, DefaultWindow),
+		room: request.Room,
 	}
 	from := start(snap, request)
 	p, err := pl.plan(ctx, snap, request.Policy, from)
@@ -143,7 +146,8 @@ func start(snap postgres.Snapshot, request Request) From {
 
 // isUnreadable reports whether err is that of a log from which nothing can be made.
 func isUnreadable(err error) bool {
-	return errors.Is(err, session.ErrLogTooLarge) || errors.Is(err, session.ErrDamaged)
+	return errors.Is(err, session.ErrLogTooLarge) || errors.Is(err, session.ErrTooHeavy) ||
+		errors.Is(err, session.ErrDamaged)
 }
 
 func sameEngine(base *postgres.Checkpoint) bool {
@@ -168,7 +172,7 @@ func (pl *planner) planWithout(
 	if errors.As(failed, &outside) {
 		return nil, outside.error
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(failed, session.ErrTooHeavy) {
 		return nil, failed
 	}
 	postgres.CountDamage(failed)

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Compactor compacts sessions of a store. All fields but Window and Writer must be set.
+// Compactor compacts sessions of a store. All fields but Window, Room and Writer must be set.
 type Compactor struct {
 	Store *postgres.Store
 	Log   *slog.Logger
@@ -29,6 +29,9 @@ type Compactor struct {
 	// Window is how many bytes of the log a compaction takes in at a time; 0 for DefaultWindow. It takes a few times
 	// that and its rendition of memory, whatever the session's size is.
 	Window int64
+
+	// Room is how many bytes a window and the view before it may have together; 0 is without a bound.
+	Room int64
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
@@ -59,7 +62,7 @@ func (c *Compactor) start(key session.Key, id uuid.UUID, job int64) *run {
 // cache of its provider, it snoozes the job and returns how long; the caller must hand that to its queue. A run that
 // is requested to start now while it is being postponed is decided again.
 //
-// Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge.
+// Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge, ErrTooHeavy.
 func (c *Compactor) Compact(ctx context.Context, key session.Key, id uuid.UUID, job int64) (
 	wait time.Duration, err error,
 ) {
@@ -119,7 +122,7 @@ func (r *run) heal(ctx context.Context, snap postgres.Snapshot, policy *policy.P
 
 // Recompact does the run of a session that a job of a recompaction is for, and completes the job.
 //
-// Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge.
+// Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge, ErrTooHeavy.
 func (c *Compactor) Recompact(
 	ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, job int64,
 ) error {
@@ -137,7 +140,7 @@ func (c *Compactor) Recompact(
 // propose plans a compaction and carries it out, unless the plan shows that waiting is cheaper: then it returns how
 // long the job has to wait.
 func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Request) (wait time.Duration, err error) {
-	request.Window = r.Window
+	request.Window, request.Room = r.Window, r.Room
 	request.Persist = func(ctx context.Context, window []postgres.LogMessage, results []compact.Result) error {
 		return r.persist(ctx, snap.Format, window, results)
 	}

@@ -3,11 +3,15 @@ package compactor
 import "github.com/varve-dev/varve/internal/postgres"
 
 // How much memory a proposal takes, by estimate: for each byte of a window and of the rendition that it is joined to,
-// and for each message beside its bytes.
+// and for each message beside its bytes. Of the bytes, about half are garbage that was not collected yet.
 const (
-	memoryPerByte    = 6
+	memoryPerByte    = 5
+	livePerByte      = 3
 	memoryPerMessage = 4 << 10
 )
+
+// bytesPerToken is how many bytes of text a token has at most, by estimate.
+const bytesPerToken = 8
 
 // Memory returns about how many bytes of memory Propose takes for a session of this weight, whose log is taken in
 // by windows of this number of bytes.
@@ -17,12 +21,26 @@ func Memory(w postgres.Weight, window int64) int64 {
 	if w.Tail > window {
 		messages = messages * window / w.Tail
 	}
-	return memoryPerByte*(w.Checkpoint+read) + memoryPerMessage*messages
+	return memoryPerByte*(rendition(w, read)+read) + memoryPerMessage*messages
 }
 
-// WindowWithin returns the window of a compaction that has so much memory. A message may be larger than the smallest
-// window, and is then one of its own.
-func WindowWithin(memory int64) int64 {
-	const smallest, beside = 1 << 20, 2 // beside the window there is the rendition
-	return min(DefaultWindow, max(smallest, memory/memoryPerByte/beside))
+// rendition returns about how many bytes the rendition has at most that a window is joined to: what there is besides
+// the window, as far as the policy lets the view keep it.
+func rendition(w postgres.Weight, read int64) int64 {
+	made := w.Tail - read
+	if w.Media > 0 {
+		made = min(made, w.Media+bytesPerToken*w.Window)
+	}
+	return max(w.Checkpoint, made)
 }
+
+// WindowWithin returns the window of a compaction that has so much memory, beside the rendition of a session with
+// pictures. A message may be larger than the smallest window, and is then one of its own.
+func WindowWithin(memory int64) int64 {
+	const smallest, usualRendition = 1 << 20, 10 << 20
+	both := memory / memoryPerByte
+	return min(DefaultWindow, max(smallest, both/4, both-usualRendition))
+}
+
+// RoomWithin returns how many bytes a window and the rendition before it may have together in so much memory.
+func RoomWithin(memory int64) int64 { return memory / livePerByte }

@@ -23,6 +23,7 @@ type planner struct {
 	writer  llm.Writer
 	persist Persist
 	window  int64 // bytes
+	room    int64 // bytes of a window and of the rendition before it; 0 is without a bound
 }
 
 // storeError is an error of the store, or of what lies behind it: no stage is at fault, and none is done without.
@@ -64,7 +65,10 @@ func (pl *planner) chain(
 		return nil, nil, err
 	}
 	for {
-		messages, err := read.next(ctx, read.after(base))
+		var messages []postgres.LogMessage
+		if err = pl.fits(read, base); err == nil {
+			messages, err = read.next(ctx, read.after(base))
+		}
 		if err == nil {
 			err = p.take(ctx, base, messages, policy, write)
 		}
@@ -75,6 +79,21 @@ func (pl *planner) chain(
 			return nil, nil, err
 		}
 	}
+}
+
+// fits returns ErrTooHeavy unless there is room for the next window, which has the messages of the last one again if no
+// unit has ended there.
+func (pl *planner) fits(read *windows, base *compact.Checkpoint) error {
+	again := read.bytesAfter(read.after(base))
+	before := int64(0)
+	if base != nil {
+		before = int64(len(base.Body))
+	}
+	if pl.room == 0 || before+again+pl.window <= pl.room {
+		return nil
+	}
+	return fmt.Errorf("through message %d the view has %d bytes, and %d more are in a turn that does not end: there is "+
+		"room for %d: %w", read.after(base), before, again, pl.room, session.ErrTooHeavy)
 }
 
 // baseOf returns what a compaction starts from; nil for the log.
@@ -189,6 +208,16 @@ func (w *windows) after(base *compact.Checkpoint) int64 {
 		return w.snap.SeparateSeq
 	}
 	return max(w.snap.SeparateSeq, base.Through)
+}
+
+// bytesAfter returns the bytes of the messages after seq after of the window that was read last.
+func (w *windows) bytesAfter(after int64) (bytes int64) {
+	for i := range w.held {
+		if w.held[i].Seq > after {
+			bytes += int64(len(w.held[i].Body))
+		}
+	}
+	return bytes
 }
 
 // open cuts the messages after seq after into windows: at least one, which may be empty.

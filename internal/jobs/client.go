@@ -81,7 +81,10 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) compactor() *compactor.Compactor {
-	return &compactor.Compactor{Store: c.Store, Log: c.Log, Window: c.Window, Writer: c.Writer, Trace: c.Trace}
+	return &compactor.Compactor{
+		Store: c.Store, Log: c.Log, Window: c.Window, Room: compactor.RoomWithin(c.Memory.Total()),
+		Writer: c.Writer, Trace: c.Trace,
+	}
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
@@ -40,10 +41,13 @@ const version = 1
 // maxPack bounds what a pack may decompress to: a pack has at least one message, and that may have 8 MiB.
 const maxPack = 64 << 20
 
-var (
-	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
-	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxPack))
-)
+// encoders are let go when nobody packs: each has 50 MB of tables.
+var encoders = sync.Pool{New: func() any {
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	return e
+}}
+
+var decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxPack))
 
 // Encode compresses records, whose seqs must ascend, as one pack. What is alike stands together: first the numbers and
 // holes of all records, then their shapes, then their bytes.
@@ -64,6 +68,8 @@ func Encode(records []Record) []byte {
 		out = append(out, records[i].Rest...)
 		out = append(out, records[i].View...)
 	}
+	encoder := encoders.Get().(*zstd.Encoder)
+	defer encoders.Put(encoder)
 	return encoder.EncodeAll(out, nil)
 }
 

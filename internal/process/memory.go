@@ -54,7 +54,10 @@ func LimitMemory(settings config.Memory, private bool) {
 
 // ofHeap returns the part of a limit that Go's heap and stacks may have: the rest is the program itself, and what the
 // collector is late by.
-func ofHeap(bound int64) int64 { return bound / 10 * 9 }
+func ofHeap(bound int64) int64 {
+	const program = 48 << 20
+	return bound - max(bound/10, min(program, bound/3))
+}
 
 // foundLimit returns the memory that the process has by its surroundings.
 func foundLimit() int64 {

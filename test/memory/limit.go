@@ -105,17 +105,22 @@ func (c *confinement) remove() error {
 	return os.Remove(c.cgroup)
 }
 
-// peakMemory returns the most memory that a process has had at a time, in bytes; 0 if it is gone.
-func peakMemory(pid int) int64 {
+// peakMemory returns the most memory that a process has had at a time, and how much of it are pages of its program
+// now, which every process of the program shares. Both are 0 if it is gone.
+func peakMemory(pid int) (peak, program int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	for line := range strings.Lines(string(status)) {
-		if kilobytes, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			n, _ := strconv.ParseInt(strings.Fields(kilobytes)[0], 10, 64) // the kernel writes numbers
-			return n << 10
+		name, value, _ := strings.Cut(line, ":")
+		fields := strings.Fields(value)
+		switch {
+		case name == "VmHWM" && len(fields) > 0:
+			peak, _ = strconv.ParseInt(fields[0], 10, 64) // the kernel writes numbers
+		case name == "RssFile" && len(fields) > 0:
+			program, _ = strconv.ParseInt(fields[0], 10, 64)
 		}
 	}
-	return 0
+	return peak << 10, program << 10
 }

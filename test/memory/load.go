@@ -16,6 +16,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -329,16 +330,16 @@ func (r *rig) checkResults(ctx context.Context, c *conversation) (gone int, err 
 	next := ""
 	for {
 		var page struct {
-			Results []struct {
+			Data []struct {
 				Ref string
 				Seq int
 			}
-			Next *string `json:"next"`
+			Next *string `json:"next_cursor"`
 		}
 		if err := r.get(ctx, "/v1/sessions/"+c.id+"/results?limit=100"+next, &page); err != nil {
 			return gone, err
 		}
-		for _, result := range page.Results {
+		for _, result := range page.Data {
 			if gone++; gone%50 == 1 {
 				if err := r.checkResult(ctx, c, result.Ref, result.Seq/2-1); err != nil {
 					return gone, err
@@ -348,7 +349,7 @@ func (r *rig) checkResults(ctx context.Context, c *conversation) (gone int, err 
 		if page.Next == nil || cmp.Or(*page.Next, "") == "" {
 			break
 		}
-		next = "&after=" + *page.Next
+		next = "&cursor=" + url.QueryEscape(*page.Next)
 	}
 	if gone == 0 {
 		err = errors.New("there are none")
@@ -358,7 +359,7 @@ func (r *rig) checkResults(ctx context.Context, c *conversation) (gone int, err 
 
 // checkResult compares a result with picture n.
 func (r *rig) checkResult(ctx context.Context, c *conversation, ref string, n int) error {
-	response, err := r.ask(ctx, "GET", "/v1/sessions/"+c.id+"/results/"+ref, nil)
+	response, err := r.ask(ctx, "GET", "/v1/sessions/"+c.id+"/results/"+ref+"?raw=true", nil)
 	if err != nil {
 		return err
 	}

@@ -216,7 +216,7 @@ func (r *rig) measure() {
 	const mega = 1_000_000
 	r.found.row("%-8s %-26s %10s %10s %10s %10s", "process", "limit by", "limit MB", "it found", "peak RSS", "charged")
 	for _, p := range []*process{r.api, r.worker} {
-		peak := peakMemory(p.cmd.Process.Pid)
+		peak, program := peakMemory(p.cmd.Process.Pid)
 		select {
 		case <-p.ended:
 			r.found.add("%s died: %v", p.name, p.err)
@@ -226,7 +226,7 @@ func (r *rig) measure() {
 		found := p.foundLimit()
 		r.found.row("%-8s %-26s %10d %10d %10d %10d", p.name, p.how(), p.limit/mega, found/mega, peak/mega,
 			p.charged()/mega)
-		if peak == 0 || peak >= p.limit {
+		if peak == 0 || peak-program >= p.limit {
 			r.found.add("%s had %d bytes of memory, its limit is %d", p.name, peak, p.limit)
 		}
 		if found > p.limit || found < p.limit/2 {
