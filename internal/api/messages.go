@@ -27,7 +27,10 @@ func (s *Server) listMessages(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	_, found, err := s.Store.Messages(req.Ctx, req.Address(), r)
+	found, err := req.Page(r, func(r postgres.Range) ([]session.Message, error) {
+		_, found, err := s.Store.Messages(req.Ctx, req.Address(), r)
+		return found, err
+	})
 	if err != nil {
 		return err
 	}

@@ -42,5 +42,9 @@ func WindowWithin(memory int64) int64 {
 	return min(DefaultWindow, max(smallest, both/4, both-usualRendition))
 }
 
-// RoomWithin returns how many bytes a window and the rendition before it may have together in so much memory.
-func RoomWithin(memory int64) int64 { return memory / livePerByte }
+// RoomWithin returns how many bytes a window and the rendition before it may have together in so much memory. Without
+// room for a usual rendition, no session with pictures would be compacted.
+func RoomWithin(memory int64) int64 {
+	const usual = 16 << 20
+	return max(memory/livePerByte, usual)
+}

@@ -162,7 +162,8 @@ func newestOf(messages []session.Message) []session.Message {
 	return messages[:min(len(messages), foundItems)]
 }
 
-// ViewWithSources is a view with what is needed to tell which message of the log each of its messages renders.
+// ViewWithSources is a view with what is needed to tell which message of the log each of its messages renders. The
+// messages behind the checkpoint are read by SourcePage.
 type ViewWithSources struct {
 	session.Session
 	Through int64           // the last seq that the checkpoint covers
@@ -172,15 +173,18 @@ type ViewWithSources struct {
 	Damage  error           // why the checkpoint is an older one than the session's newest: see View.Damage
 	RawFrom int64           // seq of the newest message of the user or, if that is later, of the last but three
 
-	// Messages are the log without removed messages. Those before RawFrom that the checkpoint covers have no bodies.
-	Messages []session.Message
+	// Seqs are those of the messages that the checkpoint covers, without removed ones.
+	Seqs []int64
 }
 
-// ViewWithSources reads a view and the messages behind it. A damaged checkpoint is done without, as ViewInto does.
+// From returns the first seq that the log has as it is, after the messages of the checkpoint.
+func (v *ViewWithSources) From() int64 { return min(v.RawFrom, v.Through+1) }
+
+// ViewWithSources reads a view without the messages behind its checkpoint. A damaged checkpoint is done without, as
+// ViewInto does.
 //
 // Errors: ErrNotFound, *session.DamagedError.
 func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v ViewWithSources, err error) {
-	var log logOf[session.Message]
 	var newest Version
 	err = s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
 		if v.Session, err = readSession(ctx, tx, at); err != nil {
@@ -190,31 +194,70 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 		if err := v.readCheckpoint(ctx, tx, at); err != nil {
 			return err
 		}
-		// Only those that are in packs have NULL: all others have a body, which may be empty.
-		key := session.Key{Tenant: at.Tenant, Key: v.Key}
-		log, err = readLog(ctx, tx, key, v.place, scanMessage, `
-			SELECT seq, role, format, tokens, coalesce(client_id, ''),
-			       CASE WHEN seq >= $4 THEN body WHEN seq > $3 THEN coalesce(view_body, body) ELSE '' END,
-			       created_at, removed_at, 0, CASE WHEN seq >= $4 OR seq > $3 AND view_body IS NULL THEN digest END
+		v.Seqs, err = rowsIn(ctx, tx, pgx.RowTo[int64], `
+			SELECT seq
 			  FROM messages
-			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $5 AND removed_at IS NULL
-			 ORDER BY seq`, at.Tenant, v.Key, v.Through, v.RawFrom, v.LastSeq)
+			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3 AND removed_at IS NULL
+			 ORDER BY seq`, at.Tenant, v.Key, v.Through)
 		return err
 	})
-	if err != nil {
-		return v, err
-	}
-	if v.Damage != nil {
+	if err == nil && v.Damage != nil {
 		CountDamage(v.Damage)
 		v.Damage = errors.Join(v.Damage, s.askToHeal(ctx, at, newest))
 	}
-	v.Messages, err = log.complete(ctx, s)
-	for i := range v.Messages {
-		if m := &v.Messages[i]; len(m.Body) == 0 {
-			m.Body = nil
-		}
-	}
 	return v, err
+}
+
+// SourcePage reads a piece of the log behind a view's checkpoint: no message before From, none that came after the view
+// was read. The bodies are those that the view shows; from RawFrom on they are as they were appended.
+//
+// Errors: *session.DamagedError.
+func (s *Store) SourcePage(
+	ctx context.Context, tenant uuid.UUID, v *ViewWithSources, r Range,
+) ([]session.Message, error) {
+	var log logOf[session.Message]
+	if r.Descending && r.After == 0 {
+		r.After = session.MaxSessionMessages + 1
+	}
+	err := s.inSnapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
+		key := session.Key{Tenant: tenant, Key: v.Key}
+		log, err = readLog(ctx, tx, key, v.place, scanMessage, sourcePageSQL(r.Descending), tenant, v.Key,
+			v.From(), v.LastSeq, r.After, r.Limit, r.Bytes, v.RawFrom)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return log.complete(ctx, s)
+}
+
+// sourcePageSQL returns the statement of SourcePage. Only messages that are in packs have NULL as their body.
+//
+//	$1 tenant  $2 session key  $3 first seq  $4 last seq  $5 after  $6 limit  $7 bytes  $8 first seq as it was appended
+func sourcePageSQL(descending bool) string {
+	beyond, direction := `>`, `ASC`
+	if descending {
+		beyond, direction = `<`, `DESC`
+	}
+	return `
+		SELECT seq, role, format, tokens, coalesce(client_id, ''),
+		       CASE WHEN seq >= $8 THEN body ELSE coalesce(view_body, body) END,
+		       created_at, removed_at, 0, CASE WHEN seq >= $8 OR view_body IS NULL THEN digest END
+		  FROM (SELECT *, row_number() OVER before AS place,
+		               sum(` + messageBytes + `) OVER before - ` + messageBytes + ` AS bytes_before
+		          FROM messages
+		         WHERE tenant_id = $1
+		           AND session_key = $2
+		           AND seq >= $3
+		           AND seq <= $4
+		           AND seq > 0
+		           AND seq ` + beyond + ` $5
+		           AND removed_at IS NULL
+		        WINDOW before AS (ORDER BY seq ` + direction + `)
+		         ORDER BY seq ` + direction + `
+		         LIMIT $6) m
+		 WHERE bytes_before <= $7 OR place <= 2
+		 ORDER BY seq ` + direction
 }
 
 func (v *ViewWithSources) place(m *session.Message) place {

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -28,7 +30,7 @@ func CheckpointMessages(v *postgres.ViewWithSources) ([]Rendered, error) {
 		if i+1 < len(list) {
 			last = list[i+1].FirstSeq - 1
 		}
-		seqs := seqsOf(v.Messages, u.FirstSeq, last)
+		seqs := seqsOf(v.Seqs, u.FirstSeq, last)
 		for b, body := range bodies {
 			m := session.Message{Seq: u.FirstSeq, Format: v.Format, Body: body}
 			replaces := len(seqs) != len(bodies) || u.Messages == 0
@@ -41,12 +43,9 @@ func CheckpointMessages(v *postgres.ViewWithSources) ([]Rendered, error) {
 	return messages, nil
 }
 
-// seqsOf returns the seqs of the messages from first to last.
-func seqsOf(messages []session.Message, first, last int64) (seqs []int64) {
-	for i := range messages {
-		if seq := messages[i].Seq; first <= seq && seq <= last {
-			seqs = append(seqs, seq)
-		}
-	}
-	return seqs
+// seqsOf returns those of ascending seqs that are from first to last.
+func seqsOf(all []int64, first, last int64) []int64 {
+	from, _ := slices.BinarySearch(all, first)
+	to, _ := slices.BinarySearch(all, last+1)
+	return all[from:max(from, to)]
 }

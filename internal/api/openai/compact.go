@@ -182,21 +182,20 @@ func (s *Server) compactConversation(req *request.Request, id string) (bodies []
 			"progress", run.ID)
 	}
 	req.Replayed(replayed)
-	stored, err := s.Store.ViewWithSources(req.Ctx, at)
+	items, room, err := s.viewItems(req, at)
 	if err != nil {
 		return nil, err
 	}
-	items, err := viewItems(at, &stored)
 	size := int64(0)
 	for i := range items {
 		bodies = append(bodies, items[i].body)
 		facts, _ := wire.Inspect(session.OpenAIResponses, items[i].body) // what cannot be read has no size
 		size += int64(facts.Tokens)
 	}
-	if err == nil && size > stored.Room() {
+	if size > room {
 		return s.fittedItems(req, at)
 	}
-	return bodies, err
+	return bodies, nil
 }
 
 // fittedItems returns the items of a conversation's view, cut to its window. A twentieth of the window remains for what

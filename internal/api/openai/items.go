@@ -73,8 +73,11 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 	err error) {
 	slice, err := r.slice()
 	for more = err == nil; more && len(items) == 0; {
-		var messages []session.Message
-		if found, messages, err = s.Store.Messages(req.Ctx, r.at, slice); err != nil {
+		messages, err := req.Page(slice, func(slice postgres.Range) (messages []session.Message, err error) {
+			found, messages, err = s.Store.Messages(req.Ctx, r.at, slice)
+			return messages, err
+		})
+		if err != nil {
 			return found, nil, false, err
 		}
 		more = mayContinue(slice, messages)
@@ -116,11 +119,7 @@ func (r *itemsRequest) slice() (postgres.Range, error) {
 
 // mayContinue reports whether the log may continue after a slice: it is full, or ended early by large messages.
 func mayContinue(slice postgres.Range, messages []session.Message) bool {
-	size := int64(0)
-	for i := range messages {
-		size += int64(len(messages[i].Body))
-	}
-	return len(messages) == slice.Limit || size > slice.Bytes
+	return len(messages) == slice.Limit || request.Bytes(messages) > slice.Bytes
 }
 
 func (r *itemsRequest) noAfter() error {
@@ -231,24 +230,106 @@ func (s *Server) findItem(req *request.Request) (m session.Message, found item, 
 	return m, found, errNoItem
 }
 
-// listCompacted answers with a page of the compacted view. A view is as large as a context, so it is read whole.
+// listCompacted answers with a page of the compacted view: items of the checkpoint, which is as large as a context and
+// read whole, and of the log behind it, of which a page is read.
 func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
-	stored, err := s.Store.ViewWithSources(req.Ctx, r.at)
+	stored, err := s.sources(req, r.at)
 	if err != nil {
 		return err
 	}
-	items, err := viewItems(r.at, &stored)
+	seq, _, ok := itemPlace(r.at, r.after)
+	if r.after != "" && !ok {
+		return r.noAfter()
+	}
+	inLog := ok && seq >= stored.From()
+	var items []item
+	if !r.descending && !inLog {
+		if items, err = r.checkpointItems(&stored); err != nil {
+			return err
+		}
+	}
+	if beginsInLog := !r.descending || inLog || r.after == ""; beginsInLog && len(items) <= r.limit {
+		behind, err := s.sourceItems(req, r, &stored, r.limit+1-len(items))
+		if err != nil {
+			return err
+		}
+		items = append(items, behind...)
+	}
+	if r.descending && len(items) <= r.limit {
+		before, err := r.checkpointItems(&stored)
+		if err != nil {
+			return err
+		}
+		items = append(items, before...)
+	}
+	more := len(items) > r.limit
+	return answerItems(req, items[:min(len(items), r.limit)], more)
+}
+
+// sources reads a view whose checkpoint the process has the memory for.
+func (s *Server) sources(req *request.Request, at session.Address) (v postgres.ViewWithSources, err error) {
+	v, err = s.Store.ViewWithSources(req.Ctx, at)
+	if err == nil && v.Size > largeView {
+		err = req.Admit(min(itemCopies*(int64(v.Size)+maxPageBytes), req.Memory.Total()))
+	}
+	return v, err
+}
+
+// itemCopies is how much memory messages take that are listed as items, by their bytes.
+const itemCopies = 4
+
+// checkpointItems returns the items of the checkpoint behind the one that after names, in the list's order.
+func (r *itemsRequest) checkpointItems(v *postgres.ViewWithSources) ([]item, error) {
+	items, err := coveredItems(r.at, v)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if r.descending {
 		slices.Reverse(items)
 	}
-	if items, err = r.behind(items); err != nil {
-		return err
+	if seq, _, ok := itemPlace(r.at, r.after); ok && seq >= v.From() {
+		return items, nil // after is in the log
 	}
-	more := len(items) > r.limit
-	return answerItems(req, items[:min(len(items), r.limit)], more)
+	return r.behind(items)
+}
+
+// sourceItems returns items of the log behind a view's checkpoint, in the list's order: those behind the one that after
+// names, if it is there. There are at least as many as wanted, if there are so many.
+func (s *Server) sourceItems(
+	req *request.Request, r itemsRequest, v *postgres.ViewWithSources, wanted int,
+) (items []item, err error) {
+	slice := postgres.Range{Descending: r.descending, Limit: wanted + 1, Bytes: maxPageBytes}
+	seq, _, ok := itemPlace(r.at, r.after)
+	isBehind := ok && seq >= v.From()
+	if isBehind {
+		if slice.After = seq - 1; r.descending {
+			slice.After = seq + 1
+		}
+	}
+	for more := true; more && len(items) < wanted; {
+		messages, err := req.Page(slice, func(slice postgres.Range) ([]session.Message, error) {
+			return s.Store.SourcePage(req.Ctx, r.at.Tenant, v, slice)
+		})
+		if err != nil {
+			return nil, err
+		}
+		more = mayContinue(slice, messages)
+		for i := range messages {
+			of := itemsOf(r.at, &messages[i])
+			if r.descending {
+				slices.Reverse(of)
+			}
+			items = append(items, of...)
+			slice.After = messages[i].Seq
+		}
+		if isBehind {
+			if items, err = r.behind(items); err != nil {
+				return nil, err
+			}
+			isBehind = false
+		}
+	}
+	return items, nil
 }
 
 // behind returns the items behind the one that after names. That item may have left the view since the last page: then
@@ -271,9 +352,9 @@ func (r *itemsRequest) behind(items []item) ([]item, error) {
 	return items[i:], nil
 }
 
-// viewItems returns the items of a view: those of the checkpoint, and then the log from RawFrom on as it was appended,
-// whether or not the checkpoint covers it. A caller that takes the newest items back finds them as it sent them.
-func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, err error) {
+// coveredItems returns the items of a view's checkpoint, as far as the log does not have them as they were appended. A
+// caller that takes the newest items back finds them as it sent them.
+func coveredItems(at session.Address, v *postgres.ViewWithSources) (items []item, err error) {
 	covered, err := view.CheckpointMessages(v)
 	if err != nil {
 		return nil, err
@@ -291,12 +372,28 @@ func viewItems(at session.Address, v *postgres.ViewWithSources) (items []item, e
 		}
 		items = append(items, of...)
 	}
-	for i := range v.Messages {
-		if m := &v.Messages[i]; m.Body != nil {
-			items = append(items, itemsOf(at, m)...)
-		}
-	}
 	return items, nil
+}
+
+// viewItems returns all items of a view: those of the checkpoint, and then the log, when the process has the memory for
+// them.
+func (s *Server) viewItems(req *request.Request, at session.Address) (items []item, room int64, err error) {
+	stored, err := s.sources(req, at)
+	if err != nil {
+		return nil, 0, err
+	}
+	weight, err := s.Store.Weight(req.Ctx, session.Key{Tenant: at.Tenant, Key: stored.Key})
+	if err == nil && weight.Tail > largeView {
+		err = req.Admit(itemCopies * weight.Tail)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if items, err = coveredItems(at, &stored); err != nil {
+		return nil, 0, err
+	}
+	behind, err := s.sourceItems(req, itemsRequest{at: at}, &stored, int(stored.LastSeq)+1)
+	return append(items, behind...), stored.Room(), err
 }
 
 // firstReplacement is the part in the id of an item that replaces messages, from which such parts count down: no

@@ -1,0 +1,43 @@
+package request
+
+import (
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// smallPage is how many bytes of messages are read without asking for memory, and pageCopies how much memory a page
+// takes, by its bytes: as it is read, and as it is written.
+const (
+	smallPage  = 1 << 20
+	pageCopies = 4
+)
+
+// Page reads a page of a log: a small one at once, a larger one when the process has the memory for it.
+//
+// Errors: those of Admit and of read.
+func (req *Request) Page(
+	r postgres.Range, read func(postgres.Range) ([]session.Message, error),
+) ([]session.Message, error) {
+	small := r
+	small.Bytes = min(r.Bytes, smallPage)
+	messages, err := read(small)
+	isWhole := len(messages) == r.Limit || Bytes(messages) <= small.Bytes
+	if err != nil || isWhole {
+		return messages, err
+	}
+	if len(req.held) == 0 { // what it holds is for its pages, too
+		err = req.Admit(min(pageCopies*r.Bytes, req.Memory.Total()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return read(r)
+}
+
+// Bytes returns how many bytes messages have.
+func Bytes(messages []session.Message) (size int64) {
+	for i := range messages {
+		size += int64(len(messages[i].Body))
+	}
+	return size
+}
