@@ -92,8 +92,8 @@ func (pl *planner) fits(read *windows, base *compact.Checkpoint) error {
 	if pl.room == 0 || before+again+pl.window <= pl.room {
 		return nil
 	}
-	return fmt.Errorf("through message %d the view has %d bytes, and %d more are in a turn that does not end: there is "+
-		"room for %d: %w", read.after(base), before, again, pl.room, session.ErrTooHeavy)
+	return fmt.Errorf("through message %d the view has %d bytes, and %d more are in a turn that does not end: there "+
+		"is room for %d: %w", read.after(base), before, again, pl.room, session.ErrTooHeavy)
 }
 
 // baseOf returns what a compaction starts from; nil for the log.

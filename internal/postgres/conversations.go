@@ -233,7 +233,8 @@ func (s *Store) SourcePage(
 
 // sourcePageSQL returns the statement of SourcePage. Only messages that are in packs have NULL as their body.
 //
-//	$1 tenant  $2 session key  $3 first seq  $4 last seq  $5 after  $6 limit  $7 bytes  $8 first seq as it was appended
+//	$1 tenant  $2 session key  $3 first seq  $4 last seq
+//	$5 after   $6 limit        $7 bytes      $8 first seq as it was appended
 func sourcePageSQL(descending bool) string {
 	beyond, direction := `>`, `ASC`
 	if descending {

@@ -47,9 +47,11 @@ func picture(session, n, size int) []byte {
 // turn returns the two messages in which the agent takes a screenshot.
 func turn(session, n, size int) [][]byte {
 	return [][]byte{
-		fmt.Appendf(nil, `{"role":"assistant","content":[{"type":"tool_use","id":"c%d","name":"computer","input":{}}]}`, n),
-		fmt.Appendf(nil, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":[{"type":"image",`+
-			`"source":{"type":"base64","media_type":"image/png","data":"%s"}}]}]}`, n, picture(session, n, size)),
+		fmt.Appendf(nil, `{"role":"assistant","content":[{"type":"tool_use","id":"c%d","name":"computer",`+
+			`"input":{}}]}`, n),
+		fmt.Appendf(nil, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":[`+
+			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]}]}`,
+			n, picture(session, n, size)),
 	}
 }
 
@@ -97,7 +99,8 @@ func (r *rig) fillOne(ctx context.Context, c *conversation) error {
 			c.bytes += int64(len(m))
 			batch = append(batch, m)
 		}
-		body := slices.Concat([]byte(`{"format":"anthropic","messages":[`), bytes.Join(batch, []byte{','}), []byte(`]}`))
+		body := slices.Concat([]byte(`{"format":"anthropic","messages":[`), bytes.Join(batch, []byte{','}),
+			[]byte(`]}`))
 		if err := r.must(ctx, "POST", "/v1/sessions/"+c.id+"/messages", body); err != nil {
 			return err
 		}
@@ -308,7 +311,7 @@ func (r *rig) check(ctx context.Context) {
 		if err != nil {
 			r.found.add("the results of %s: %v", c.id, err)
 		}
-		if most := int64(16<<20 + 2*r.options.picture); size > most {
+		if limit := int64(16<<20 + 2*r.options.picture); size > limit {
 			r.found.add("the view of %s has %d bytes after its compaction", c.id, size)
 		}
 		r.found.row("%-8s %12.1f %12.1f %12d %12s", c.id, float64(c.bytes)/mega, float64(size)/mega, gone,

@@ -1,7 +1,7 @@
-// Command memory shows that memory is bounded by the limit of a process and not by its sessions. An API and a worker run
-// within a limit, in a memory cgroup of their own where one can be made. Sessions of pictures, together far larger than
-// the limit, are read in all ways and compacted, all at the same time. No process may die or exceed its limit, each
-// request must be answered, all sessions must be compacted in the end, and no byte of a log may be another.
+// Command memory shows that memory is bounded by the limit of a process and not by its sessions. An API and a worker
+// run within a limit, in a memory cgroup of their own where one can be made. Sessions of pictures, together far larger
+// than the limit, are read in all ways and compacted, all at the same time. No process may die or exceed its limit,
+// each request must be answered, all sessions must be compacted in the end, and no byte of a log may be another.
 //
 //	go run ./test/memory -sessions 4 -bytes 495000000 -limit 1GiB
 //

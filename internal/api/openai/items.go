@@ -294,7 +294,7 @@ func (r *itemsRequest) checkpointItems(v *postgres.ViewWithSources) ([]item, err
 }
 
 // sourceItems returns items of the log behind a view's checkpoint, in the list's order: those behind the one that after
-// names, if it is there. There are at least as many as wanted, if there are so many.
+// names, if it is there. It returns at least the number wanted, unless the log ends.
 func (s *Server) sourceItems(
 	req *request.Request, r itemsRequest, v *postgres.ViewWithSources, wanted int,
 ) (items []item, err error) {
