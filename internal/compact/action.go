@@ -96,11 +96,12 @@ type Result struct {
 	CallID    string
 	Category  string
 	MediaType string
-	Stored    []byte // its decoded text, or its JSON if it has none
+	Stored    []byte // its decoded text, or its JSON if it has none; nil if Foreign
 	SHA256    [32]byte
 	Lines     int
 	Tokens    int
 	Source    string // the result that it is a text or a window of, "" for none: its bytes need no second place
+	Foreign   bool   // its bytes are those of a message of another format, and only the log has them
 }
 
 // StageReport has what a stage did in one run.

@@ -78,6 +78,18 @@ type Entry struct {
 	// in the view: they have one Seq, and all but the first have a Part that continues after those before it.
 	Part int
 	Step bool // a unit begins with it although it has a Part: it is a step of the assistant's, see Divide
+
+	// Appended has, for each part of a message that is translated, which one of the log it is, whose seq may be an
+	// earlier one than Seq; nil for a message that is in the log as it is.
+	Appended []Appended
+}
+
+// Appended is the part of the log that a part of a translated message was made of. Its ref names that, whatever the
+// format of the session is: it is the same wherever the part is shown.
+type Appended struct {
+	Seq    int64
+	Part   int
+	SHA256 [32]byte // of its content as Result.Stored has it; zero for what is no result or call of the log
 }
 
 // Upload is an uploaded result. A tool result that has its mark is the capped text of it.

@@ -87,7 +87,7 @@ func (p *Plan) Parts() []Action {
 
 // place returns which part of the log part i is.
 func (h *history) place(i int) place {
-	return place{h.messages[h.parts[i].message].seq, h.parts[i].index}
+	return place{h.parts[i].seq, h.parts[i].index}
 }
 
 func (a *Action) setDigests(p *part, now []byte) {

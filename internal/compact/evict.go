@@ -127,6 +127,9 @@ func (s *runState) shownRefOf(i int) string {
 
 // sumOf returns the SHA-256 of part i, which must be whole in the view.
 func (s *runState) sumOf(i int) [32]byte {
+	if p := &s.parts[i]; p.foreign && p.kind != prose {
+		return p.appended
+	}
 	sum, known := s.sums[i]
 	if !known {
 		sum = sha256.Sum256(s.content(i).Stored)

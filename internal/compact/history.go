@@ -114,7 +114,10 @@ type part struct {
 	subject
 	kind        kind
 	message     int
-	index       int       // of the part in its message
+	seq         int64     // of the message of the log that has it
+	index       int       // of the part in that message
+	foreign     bool      // that message has another format, or came before the one that the view has it in
+	appended    [32]byte  // the SHA-256 of what it has there, if foreign
 	value       wire.Span // of its content or its arguments, in the message
 	callID      string
 	paired      bool // a result that answers a call, a call that has an answer; no stage touches others
@@ -162,8 +165,7 @@ func (h *history) body(m int) []byte {
 // refText returns what brings a part back whose content is known: of a text its message, which the log has.
 func (h *history) refText(p *part, content *replacement) string {
 	if p.kind == prose {
-		seq := h.messages[p.message].seq
-		return session.MessagesRef{First: seq, Last: seq}.String()
+		return session.MessagesRef{First: p.seq, Last: p.seq}.String()
 	}
 	return h.ref(p, content).String()
 }
@@ -178,5 +180,5 @@ func (h *history) shownRef(p *part, content *replacement) string {
 
 // ref returns the ref of a part whose content is known.
 func (h *history) ref(p *part, content *replacement) session.ResultRef {
-	return session.NewResultRef(h.messages[p.message].seq, p.index, content.sum)
+	return session.NewResultRef(p.seq, p.index, content.sum)
 }

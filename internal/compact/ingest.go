@@ -43,6 +43,7 @@ func CapAtIngest(
 		name, known := tool(at)
 		if at.Kind == wire.Result {
 			r := resultPart(body, at)
+			r.seq = seq
 			r.tool, r.paired = name, known
 			r.origin = h.originOf(body, &r)
 			h.parts = append(h.parts, r)

@@ -187,18 +187,20 @@ func (p *Plan) apply(s *runState, i int) {
 
 // resultOf returns a part as it must be persisted before it leaves the view.
 func (s *runState) resultOf(p *part, made *replacement, content *wire.Content) Result {
-	return Result{
-		Ref:       s.ref(p, made),
-		Seq:       s.messages[p.message].seq,
-		Part:      p.index,
-		Tool:      p.tool,
-		CallID:    p.callID,
-		Category:  string(s.policy.Trim.Categories[p.tool]),
-		MediaType: content.MediaType,
-		Stored:    content.Stored,
-		SHA256:    made.sum,
-		Lines:     content.Lines(),
-		Tokens:    p.tokens,
-		Source:    p.source,
+	r := Result{
+		Ref:      s.ref(p, made),
+		Seq:      p.seq,
+		Part:     p.index,
+		Tool:     p.tool,
+		CallID:   p.callID,
+		Category: string(s.policy.Trim.Categories[p.tool]),
+		SHA256:   made.sum,
+		Tokens:   p.tokens,
+		Source:   p.source,
+		Foreign:  p.foreign,
 	}
+	if !p.foreign {
+		r.MediaType, r.Stored, r.Lines = content.MediaType, content.Stored, content.Lines()
+	}
+	return r
 }

@@ -82,7 +82,7 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 		switch at := &found.Parts[i]; at.Kind {
 		case wire.Result:
 			r := resultPart(e.Body, at)
-			r.index += e.Part
+			r.setPlace(e, at.Index)
 			h.answer(&m, e.Body, r)
 		case wire.Call:
 			h.ask(&m, e, at, reader)
@@ -92,6 +92,16 @@ func (h *history) add(e *Entry, found *wire.Facts, reader *partReader) {
 	}
 	m.last = len(h.parts)
 	h.messages = append(h.messages, m)
+}
+
+// setPlace sets where the log has a part, whose number in its entry is index.
+func (p *part) setPlace(e *Entry, index int) {
+	p.seq, p.index = e.Seq, e.Part+index
+	if e.Appended != nil {
+		at := &e.Appended[index]
+		p.seq, p.index, p.appended = at.Seq, at.Part, at.SHA256
+		p.foreign = at.SHA256 != [32]byte{} || at.Seq != e.Seq
+	}
 }
 
 // proseShare is the share of the window above which a text is a part.
@@ -104,10 +114,11 @@ func (h *history) addProse(m *message, e *Entry, at *wire.Part) {
 	if !h.in.Policy.Protect.Yields || !large || m.role == system || len(value) == 0 || value[0] != '"' {
 		return
 	}
-	h.parts = append(h.parts, part{
-		kind: prose, message: len(h.messages), index: at.Index + e.Part, value: at.Value, asked: -1, call: -1,
-		tokens: at.Tokens, now: at.Tokens,
-	})
+	p := part{
+		kind: prose, message: len(h.messages), value: at.Value, asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
+	}
+	p.setPlace(e, at.Index)
+	h.parts = append(h.parts, p)
 }
 
 // ask records a call of message m, and makes it a part if its arguments are large.
@@ -118,10 +129,12 @@ func (h *history) ask(m *message, e *Entry, at *wire.Part, reader *partReader) {
 	}
 	if at.Value.End-at.Value.Start > reader.maxArgument && !at.Fixed {
 		c.part = len(h.parts)
-		h.parts = append(h.parts, part{
-			subject: c.subject, kind: arguments, message: c.message, index: c.index, value: at.Value, callID: at.CallID,
+		p := part{
+			subject: c.subject, kind: arguments, message: c.message, value: at.Value, callID: at.CallID,
 			asked: -1, call: -1, tokens: at.Tokens, now: at.Tokens,
-		})
+		}
+		p.setPlace(e, at.Index)
+		h.parts = append(h.parts, p)
 	}
 	h.open.Call(c.id, c.tool, c)
 	h.units.Called(c.unit)

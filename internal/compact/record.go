@@ -8,9 +8,8 @@ import (
 // entry returns the manifest's entry about part i as it is now.
 func (s *runState) entry(i int, rule, reason string) Action {
 	p := &s.parts[i]
-	seq := s.messages[p.message].seq
 	a := Action{
-		Seq: seq, LastSeq: seq, Part: p.index, Kind: p.action, Stage: p.stage, Rule: rule, Reason: reason,
+		Seq: p.seq, LastSeq: p.seq, Part: p.index, Kind: p.action, Stage: p.stage, Rule: rule, Reason: reason,
 		Tool: p.tool, Category: p.category(), TokensBefore: p.now, TokensAfter: p.now,
 	}
 	if p.action != Keep {

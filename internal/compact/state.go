@@ -17,7 +17,7 @@ import (
 // the CRC-32C of all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned
 // varints unless a method says otherwise, strings have their length before them. A tool, stage, resource or path is 0
 // and the string the first time, and 1 + its number in the order of first times afterwards.
-const stateVersion = 6
+const stateVersion = 7
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -79,10 +79,11 @@ func (c *codec) part(p *part, number int) {
 	c.ints(&p.index, &p.value.Start, &size)
 	p.value.End = p.value.Start + size
 	copied := p.source != ""
-	p.kind = kind(c.flags(byte(p.kind), 2, &p.paired, &p.usable, &p.onlyText, &p.readBack, &copied))
+	p.kind = kind(c.flags(byte(p.kind), 2, &p.paired, &p.usable, &p.onlyText, &p.readBack, &copied, &p.foreign))
 	if copied {
 		c.text(&p.source)
 	}
+	c.placeOf(p)
 	p.action = ActionKind(c.byte(byte(p.action)))
 	c.text(&p.callID)
 	c.name(&p.tool)
@@ -104,6 +105,18 @@ func (c *codec) part(p *part, number int) {
 		c.text(&p.outcome)
 		c.text(&p.names)
 	}
+}
+
+// placeOf handles which message of the log has a part, and what that has of a foreign part.
+func (c *codec) placeOf(p *part) {
+	earlier := c.seq - p.seq
+	if p.foreign {
+		c.int64s(&earlier)
+		c.digest(p.appended[:])
+	} else {
+		earlier = 0
+	}
+	p.seq = c.seq - earlier
 }
 
 // callOf handles the distance of a result from its call, 0 if the call is not a part.

@@ -1,9 +1,13 @@
 package compactor
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/readback"
@@ -14,14 +18,15 @@ import (
 // small result costs less than a row and what it saves there.
 const ownBody = 4 << 10
 
-// leaveInLog marks the results that need no body: small ones and copies that a reader finds in their messages, byte for
-// byte, by the same functions that look for them later. All others keep theirs.
+// leaveInLog takes the bytes of foreign results from their messages, and marks the results that need no body: small ones
+// and copies that a reader finds in their messages, byte for byte, by the same functions that look for them later. All
+// others keep theirs.
 func (r *run) leaveInLog(
-	ctx context.Context, f session.Format, window []postgres.LogMessage, results []persist.NewResult,
+	ctx context.Context, window []postgres.LogMessage, results []compact.Result, list []persist.NewResult,
 ) error {
 	var wanted []int64
-	for i := range results {
-		if of := &results[i]; mayStay(of) && (len(wanted) == 0 || wanted[len(wanted)-1] != of.Seq) {
+	for i := range list {
+		if of := &list[i]; mayStay(of) && (len(wanted) == 0 || wanted[len(wanted)-1] != of.Seq) {
 			wanted = append(wanted, of.Seq)
 		}
 	}
@@ -29,19 +34,30 @@ func (r *run) leaveInLog(
 	if err != nil {
 		return err
 	}
-	sums := map[int64]map[string][32]byte{}
+	logged := map[int64]map[string]persist.NewResult{}
 	for seq, m := range found {
-		if found, err := readback.Sums(f, m); err == nil {
-			sums[seq] = found
+		if parts, err := readback.Logged(m); err == nil {
+			logged[seq] = parts
 		}
 	}
-	for i := range results {
-		of := &results[i]
-		sum, there := sums[of.Seq][of.Ref]
-		of.InLog = mayStay(of) && there && string(sum[:]) == string(of.SHA256)
+	for i := range list {
+		of := &list[i]
+		in, there := logged[of.Seq][of.Ref]
+		there = there && bytes.Equal(in.SHA256, of.SHA256)
+		lost := false
+		if results[i].Foreign {
+			of.MediaType = cmp.Or(in.MediaType, textMediaType)
+			of.Lines = in.Lines
+			of.Body = in.Body
+			lost = !there && sha256.Sum256(nil) != [32]byte(of.SHA256)
+		}
+		of.InLog = mayStay(of) && there || lost // a reader is told that it is damaged there
 	}
 	return nil
 }
+
+// textMediaType is that of an empty result, which its message does not list.
+const textMediaType = "text/plain; charset=utf-8"
 
 // mayStay reports whether a result needs no body if its message has it: a small one, or a copy of one that is stored.
 func mayStay(r *persist.NewResult) bool { return r.InLog || len(r.Body) <= ownBody }

@@ -1,7 +1,10 @@
 package compactor
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/policy"
@@ -63,6 +66,7 @@ func translated(ctx context.Context, f session.Format, run []postgres.LogMessage
 		divided[m.Seq] = wire.Steps(m.Format, m.Body) != nil
 	}
 	list, err := wire.Translate(ctx, f, view)
+	from := translation{run: view, facts: make([]*wire.Facts, len(run))}
 	parts := 0
 	for _, m := range list {
 		found, err := wire.Inspect(f, m.Body)
@@ -75,8 +79,49 @@ func translated(ctx context.Context, f session.Format, run []postgres.LogMessage
 		speaks := found.Role == "assistant" || found.Role == "model"
 		entries = append(entries, compact.Entry{
 			Seq: m.Seq, Tokens: found.Tokens, Body: m.Body, Part: parts, Step: parts > 0 && speaks && divided[m.Seq],
+			Appended: from.appended(&m, parts),
 		})
 		parts += max(len(found.Parts), 1)
 	}
 	return entries, err
+}
+
+// translation finds what the parts of translated messages were when they were appended.
+type translation struct {
+	run   []wire.Stored
+	facts []*wire.Facts // of the run, as far as they were needed
+}
+
+// appended returns where the parts of a translated message were appended. before is how many parts the messages of its
+// seq had that came first: what was appended as no part of its own is numbered behind all that were.
+func (t *translation) appended(m *wire.Translated, before int) []compact.Appended {
+	parts := make([]compact.Appended, len(m.Origins))
+	for i, at := range m.Origins {
+		if at.Part < 0 {
+			parts[i] = compact.Appended{Seq: m.Seq, Part: t.partsOf(m.Seq) + before + i}
+			continue
+		}
+		of := &t.run[at.Message]
+		parts[i] = compact.Appended{Seq: of.Seq, Part: at.Part}
+		if part := &t.read(at.Message).Parts[at.Part]; part.Kind == wire.Result || part.Kind == wire.Call {
+			content := wire.ResultText(of.Format, of.Body, *part)
+			parts[i].SHA256 = sha256.Sum256(content.Stored)
+		}
+	}
+	return parts
+}
+
+// read returns the facts of message i of the run.
+func (t *translation) read(i int) *wire.Facts {
+	if t.facts[i] == nil {
+		found, _ := wire.Inspect(t.run[i].Format, t.run[i].Body) // which was accepted when it was appended
+		t.facts[i] = &found
+	}
+	return t.facts[i]
+}
+
+// partsOf returns how many parts the message of a seq has.
+func (t *translation) partsOf(seq int64) int {
+	i, _ := slices.BinarySearchFunc(t.run, seq, func(m wire.Stored, seq int64) int { return cmp.Compare(m.Seq, seq) })
+	return len(t.read(i).Parts)
 }

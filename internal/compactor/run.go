@@ -142,7 +142,7 @@ func (c *Compactor) Recompact(
 func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Request) (wait time.Duration, err error) {
 	request.Window, request.Room = r.Window, r.Room
 	request.Persist = func(ctx context.Context, window []postgres.LogMessage, results []compact.Result) error {
-		return r.persist(ctx, snap.Format, window, results)
+		return r.persist(ctx, window, results)
 	}
 	p, err := Propose(ctx, r.Store, snap, request, r.Writer)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Reque
 // only if the checkpoint that was the newest still is.
 func (r *run) execute(ctx context.Context, p *Proposal) (err error) {
 	if p.Decision.Verdict == Now {
-		if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:]); err != nil {
+		if err := r.persist(ctx, p.window, p.Plan.Results[p.persisted:]); err != nil {
 			return err
 		}
 		r.step("persisted")
@@ -182,11 +182,9 @@ func (r *run) execute(ctx context.Context, p *Proposal) (err error) {
 
 // persist stores results that left the view with a window of messages, those that need a body with it. What is stored
 // already stays as it is.
-func (r *run) persist(
-	ctx context.Context, f session.Format, window []postgres.LogMessage, results []compact.Result,
-) error {
+func (r *run) persist(ctx context.Context, window []postgres.LogMessage, results []compact.Result) error {
 	list := newResults(results)
-	if err := r.leaveInLog(ctx, f, window, list); err != nil {
+	if err := r.leaveInLog(ctx, window, results, list); err != nil {
 		return err
 	}
 	stored, err := r.Store.PutResults(ctx, r.key, list)

@@ -21,9 +21,9 @@ type piece struct {
 	json bool // text is not what was stored, but the text in it
 }
 
-// piecesOf returns the texts of a message of a session that has a format.
-func piecesOf(format session.Format, m *session.Message) (list []piece, err error) {
-	parts, err := partsOf(format, m)
+// piecesOf returns the texts of a message.
+func piecesOf(m *session.Message) (list []piece, err error) {
+	parts, err := partsOf(m.Format, m, [][]byte{m.Body})
 	if err != nil {
 		return nil, err
 	}

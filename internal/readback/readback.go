@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/persist"
@@ -28,13 +29,13 @@ func openResult(
 	if err != nil && !missing || content != nil {
 		return found, content, err
 	}
-	var logged []Part
+	var logged, named []Part
 	if !ref.IsUpload() {
-		if logged, err = Parts(ctx, store, at, ref.Seq); err != nil {
+		if logged, named, err = partsAt(ctx, store, at, ref.Seq); err != nil {
 			return found, nil, err
 		}
 	}
-	for _, p := range logged {
+	for _, p := range slices.Concat(logged, named) {
 		if p.Ref == ref.String() {
 			if missing {
 				found = p.result.Result
@@ -64,18 +65,29 @@ type Part struct {
 
 // Parts returns the results and the calls' arguments of a message of the log, as a compaction would persist them. There
 // are none of a message that does not exist.
-func Parts(ctx context.Context, store *postgres.Store, at session.Address, seq int64) (list []Part, err error) {
-	of, messages, err := store.Messages(ctx, at, postgres.Range{After: seq - 1, To: seq, Limit: 1})
-	if err != nil || len(messages) == 0 {
-		return nil, err
-	}
-	return partsOf(of.Format, &messages[0])
+func Parts(ctx context.Context, store *postgres.Store, at session.Address, seq int64) ([]Part, error) {
+	list, _, err := partsAt(ctx, store, at, seq)
+	return list, err
 }
 
-// partsOf returns the results and the calls' arguments of a message of a session that has a format.
-func partsOf(format session.Format, m *session.Message) (list []Part, err error) {
+// partsAt returns what Parts does, and the parts under the names that they had before engine version 7.
+func partsAt(ctx context.Context, store *postgres.Store, at session.Address, seq int64) (list, named []Part, err error) {
+	of, messages, err := store.Messages(ctx, at, postgres.Range{After: seq - 1, To: seq, Limit: 1})
+	if err != nil || len(messages) == 0 {
+		return nil, nil, err
+	}
+	m := &messages[0]
+	if list, err = partsOf(m.Format, m, [][]byte{m.Body}); err != nil || m.Format == of.Format {
+		return list, nil, err
+	}
+	named, err = partsOf(of.Format, m, earlierForm(of.Format, m))
+	return list, named, err
+}
+
+// partsOf returns the results and the calls' arguments of a message in a form that may have several bodies.
+func partsOf(format session.Format, m *session.Message, bodies [][]byte) (list []Part, err error) {
 	before := 0 // parts of the message in the bodies before
-	for _, body := range inFormat(format, m) {
+	for _, body := range bodies {
 		facts, err := wire.Inspect(format, body)
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", m.Seq, err)
@@ -93,24 +105,22 @@ func partsOf(format session.Format, m *session.Message) (list []Part, err error)
 	return list, nil
 }
 
-// Sums returns the SHA-256 of the results and the calls' arguments of a message of a session with a format, by their
-// refs: what Open brings back of a result that lies in the log.
-func Sums(format session.Format, m *session.Message) (map[string][32]byte, error) {
-	parts, err := partsOf(format, m)
-	sums := make(map[string][32]byte, len(parts))
+// Logged returns the results and the calls' arguments of a message by their refs: what Open brings back of a result that
+// lies in the log.
+func Logged(m *session.Message) (map[string]persist.NewResult, error) {
+	parts, err := partsOf(m.Format, m, [][]byte{m.Body})
+	found := make(map[string]persist.NewResult, len(parts))
 	for _, p := range parts {
-		sums[p.Ref] = [32]byte(p.result.SHA256)
+		found[p.Ref] = p.result
 	}
-	return sums, err
+	return found, err
 }
 
 func isResult(p *wire.Part) bool { return p.Kind == wire.Result || p.Kind == wire.Call }
 
-// inFormat returns a message of the log in the format of its session, in which it may be several.
-func inFormat(f session.Format, m *session.Message) (bodies [][]byte) {
-	if m.Format == f {
-		return [][]byte{m.Body}
-	}
+// earlierForm returns a message of the log in the format of its session, in which it may be several. Engines before
+// version 7 named the parts of a message of another format by their numbers there, and such names hold for ever.
+func earlierForm(f session.Format, m *session.Message) (bodies [][]byte) {
 	for _, t := range wire.TranslateMessage(f, wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq}) {
 		bodies = append(bodies, t.Body)
 	}

@@ -132,7 +132,7 @@ func (s *search) read(ctx context.Context) error {
 		page.After = s.newest + 1
 	}
 	for {
-		of, messages, err := s.store.Messages(ctx, s.at, page)
+		_, messages, err := s.store.Messages(ctx, s.at, page)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *search) read(ctx context.Context) error {
 			if !s.mayGoOn(int64(len(m.Body))) {
 				return nil
 			}
-			if err := s.message(of.Format, m); err != nil {
+			if err := s.message(m); err != nil {
 				return err
 			}
 		}
@@ -162,7 +162,7 @@ func (s *search) mayGoOn(size int64) bool {
 		s.scanned+size <= s.bytes && time.Since(s.began) < s.time || s.scanned == 0
 }
 
-func (s *search) message(format session.Format, m *session.Message) error {
+func (s *search) message(m *session.Message) error {
 	s.scanned += int64(len(m.Body))
 	s.newest = max(s.newest, m.Seq)
 	s.oldest = m.Seq
@@ -170,7 +170,7 @@ func (s *search) message(format session.Format, m *session.Message) error {
 	if s.lower = s.folded(s.lower[:0], m.Body); !s.mayOccur(s.lower) {
 		return nil
 	}
-	pieces, err := piecesOf(format, m)
+	pieces, err := piecesOf(m)
 	if err != nil {
 		return err
 	}

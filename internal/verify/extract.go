@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -51,10 +50,12 @@ func (r *repairing) extract(ctx context.Context, ref session.ResultRef) (found *
 		if err != nil {
 			return err
 		}
-		if found, err = partOf(a.Format, &m, ref); err != nil {
-			return err
+		part := partOf(a.Format, &m, ref)
+		if part == nil {
+			return errOnlyThere
 		}
-		found.Tool, err = toolOf(ctx, a, ref)
+		found = &persist.NewResult{Body: part.content.Stored, Result: part.result(ref)}
+		found.Tool, err = toolOf(ctx, a, ref.Seq, part)
 		return err
 	})
 	if err != nil {
@@ -63,61 +64,50 @@ func (r *repairing) extract(ctx context.Context, ref session.ResultRef) (found *
 	return found, r.categorise(ctx, found)
 }
 
-// partOf returns a part of a message whose content has the digits of a ref.
-func partOf(f session.Format, m *postgres.AuditedMessage, ref session.ResultRef) (*persist.NewResult, error) {
-	before := 0 // parts of the message in the bodies before
-	for _, body := range inFormat(f, m) {
-		facts, err := wire.Inspect(f, body)
-		if err != nil {
-			return nil, err
+// partOf returns the part of a message that a ref names, nil if it has none.
+func partOf(f session.Format, m *postgres.AuditedMessage, ref session.ResultRef) *namedPart {
+	for p := range partsOf(f, m, nil) {
+		if p.ref == ref {
+			return &p
 		}
-		for p := range facts.Parts {
-			part := facts.Parts[p]
-			content := wire.ResultText(f, body, part)
-			sum := sha256.Sum256(content.Stored)
-			if part.Index+before != ref.Part || session.NewResultRef(ref.Seq, ref.Part, sum) != ref {
-				continue
-			}
-			return &persist.NewResult{Body: content.Stored, Result: persist.Result{
-				Ref: ref.String(), Seq: ref.Seq, Part: ref.Part, Tool: postgres.Text(part.Name),
-				CallID: postgres.Text(part.CallID), MediaType: content.MediaType, Bytes: int64(len(content.Stored)),
-				Lines: int64(content.Lines()), Tokens: int64(part.Tokens), SHA256: sum[:],
-			}}, nil
-		}
-		before += max(len(facts.Parts), 1)
 	}
-	return nil, errOnlyThere
+	return nil
 }
 
-// toolOf returns the tool whose call a part is, or answers.
-func toolOf(ctx context.Context, a *postgres.Audit, ref session.ResultRef) (tool string, err error) {
+// result returns the row that a part gets as a result.
+func (p *namedPart) result(ref session.ResultRef) persist.Result {
+	return persist.Result{
+		Ref: ref.String(), Seq: ref.Seq, Part: ref.Part, Tool: postgres.Text(p.Name), CallID: postgres.Text(p.CallID),
+		MediaType: p.content.MediaType, Bytes: int64(len(p.content.Stored)), Lines: int64(p.content.Lines()),
+		Tokens: int64(p.Tokens), SHA256: p.sum[:],
+	}
+}
+
+// toolOf returns the tool whose call a part of message seq is, or answers.
+func toolOf(ctx context.Context, a *postgres.Audit, seq int64, of *namedPart) (tool string, err error) {
 	var calls compactor.OpenCalls
-	for seq := int64(0); ; {
-		page, err := a.WholeMessages(ctx, seq)
+	for after := int64(0); ; {
+		page, err := a.WholeMessages(ctx, after)
 		if err != nil || len(page) == 0 {
 			return "", err
 		}
 		for m := range page {
-			before := 0
-			for _, body := range inFormat(a.Format, &page[m]) {
-				facts, err := wire.Inspect(a.Format, body)
-				if err != nil {
-					return "", fmt.Errorf("message %d: %w", page[m].Seq, err)
+			facts, err := wire.Inspect(page[m].Format, page[m].Body)
+			if err != nil {
+				return "", fmt.Errorf("message %d: %w", page[m].Seq, err)
+			}
+			for p := range facts.Parts {
+				part := &facts.Parts[p]
+				name, _ := calls.Tool(part)
+				if part.Kind == wire.Call {
+					name = part.Name
 				}
-				for p := range facts.Parts {
-					part := &facts.Parts[p]
-					name, _ := calls.Tool(part)
-					if page[m].Seq == ref.Seq && part.Index+before == ref.Part {
-						if part.Kind == wire.Call {
-							name = part.Name
-						}
-						return postgres.Text(name), nil
-					}
+				if page[m].Seq == seq && part.Kind == of.Kind && part.CallID == of.CallID {
+					return postgres.Text(name), nil
 				}
-				before += max(len(facts.Parts), 1)
 			}
 		}
-		seq = page[len(page)-1].Seq
+		after = page[len(page)-1].Seq
 	}
 }
 

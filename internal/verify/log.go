@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -267,30 +266,15 @@ func (i *inspection) findWanted(m *postgres.AuditedMessage, found *wire.Facts) {
 	if wanted == nil {
 		return
 	}
-	before := 0 // parts of the message in the bodies before
-	for _, body := range inFormat(i.audit.Format, m) {
-		facts := found
-		if m.Format != i.audit.Format {
-			translated, err := wire.Inspect(i.audit.Format, body)
-			if err != nil {
-				continue
-			}
-			facts = &translated
+	for part := range partsOf(i.audit.Format, m, found) {
+		if wanted = slices.DeleteFunc(wanted, func(w wantedRef) bool {
+			return w.ref == part.ref.String() && (w.sum == nil || *w.sum == part.sum)
+		}); len(wanted) == 0 {
+			delete(i.wanted, m.Seq)
+			return
 		}
-		for p := range facts.Parts {
-			part := facts.Parts[p]
-			content := wire.ResultText(i.audit.Format, body, part)
-			sum := sha256.Sum256(content.Stored)
-			ref := session.NewResultRef(m.Seq, part.Index+before, sum).String()
-			wanted = slices.DeleteFunc(wanted, func(w wantedRef) bool {
-				return w.ref == ref && (w.sum == nil || *w.sum == sum)
-			})
-		}
-		before += max(len(facts.Parts), 1)
 	}
-	if i.wanted[m.Seq] = wanted; len(wanted) == 0 {
-		delete(i.wanted, m.Seq)
-	}
+	i.wanted[m.Seq] = wanted
 }
 
 // dropMentioned takes the refs off the list that a message of the log has in its text: a summary names the source of a
@@ -304,15 +288,4 @@ func (i *inspection) dropMentioned(body []byte) {
 			delete(i.wanted, seq)
 		}
 	}
-}
-
-// inFormat returns a message in the format of its session, in which it may be several.
-func inFormat(f session.Format, m *postgres.AuditedMessage) (bodies [][]byte) {
-	if m.Format == f {
-		return [][]byte{m.Body}
-	}
-	for _, t := range wire.TranslateMessage(f, wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq}) {
-		bodies = append(bodies, t.Body)
-	}
-	return bodies
 }

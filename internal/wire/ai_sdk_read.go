@@ -95,6 +95,7 @@ func (s *scanner) uiOther(raw, kind Span) {
 		s.opaque(raw)
 	case s.ir != nil && s.facts.Role == "assistant":
 		s.ir.endStep()
+		s.ir.numbers++ // a start is a part, and no block
 	default:
 		s.add(Part{Kind: Opaque, Raw: raw})
 	}

@@ -168,6 +168,9 @@ func (w *uiWriter) emit(m *uiMessage) {
 	for i := range m.parts {
 		body = w.part(separate(body, first), &m.parts[i])
 	}
+	if m.role != assistantRole {
+		w.written = nil // nobody else makes calls
+	}
 	w.add(append(body, "]}"...))
 }
 
@@ -194,6 +197,10 @@ func (w *uiWriter) part(dst []byte, at *uiPart) []byte {
 	case p == nil:
 		return append(dst, `{"type":"step-start"}`...)
 	case p.Kind == Call:
+		w.wrote(p)
+		if at.result != nil {
+			w.wrote(at.result)
+		}
 		return w.tool(dst, p, at.result)
 	case w.own(p):
 		return append(dst, p.Raw...)

@@ -61,6 +61,9 @@ func appendTextBlock(dst []byte, first int, literal []byte) []byte {
 }
 
 func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Block) []byte {
+	if p.Kind == Call || p.Kind == Result {
+		e.wrote(p)
+	}
 	switch {
 	case e.own(p):
 		return append(separate(dst, first), p.Raw...)

@@ -8,9 +8,26 @@ import (
 type encoder struct {
 	target session.Format
 	bodies [][]byte
+
+	traced  bool       // sources is wanted
+	sources [][]*Block // by body: the calls and results that are parts of it, in the order of these parts
+	written []*Block   // of the body that is being written
 }
 
-func (e *encoder) add(body []byte) { e.bodies = append(e.bodies, body) }
+func (e *encoder) add(body []byte) {
+	e.bodies = append(e.bodies, body)
+	if e.traced {
+		e.sources = append(e.sources, e.written)
+		e.written = nil
+	}
+}
+
+// wrote records that a call or a result is written as one.
+func (e *encoder) wrote(p *Block) {
+	if e.traced {
+		e.written = append(e.written, p)
+	}
+}
 
 // own reports whether the block can be written as its Raw.
 func (e *encoder) own(p *Block) bool { return p.Format == e.target && p.Raw != nil && !p.Edited }

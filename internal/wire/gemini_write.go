@@ -95,6 +95,9 @@ func (w *geminiWriter) content(role string, parts, extra []byte) {
 
 // block writes a block that is not a result.
 func (w *geminiWriter) block(p *Block) {
+	if p.Kind == Call {
+		w.wrote(p)
+	}
 	switch {
 	case w.own(p):
 		w.parts = append(separate(w.parts, 0), p.Raw...)
@@ -146,6 +149,7 @@ func appendFunction(dst []byte, p *Block) []byte {
 }
 
 func (w *geminiWriter) result(p *Block) {
+	w.wrote(p)
 	if w.own(p) {
 		w.parts = append(separate(w.parts, 0), p.Raw...)
 		return

@@ -132,11 +132,13 @@ func (w *chatWriter) calls(dst []byte, n *Message, calls []*Block) []byte {
 	case len(calls) == 0:
 		return dst
 	case len(calls) == 1 && w.own(calls[0]) && n.isLegacy(calls[0]):
+		w.wrote(calls[0])
 		return with(dst, `,"function_call":`, calls[0].Raw)
 	}
 	dst = append(dst, `,"tool_calls":[`...)
 	first := len(dst)
 	for _, p := range calls {
+		w.wrote(p)
 		dst = separate(dst, first)
 		if w.own(p) && !n.isLegacy(p) {
 			dst = append(dst, p.Raw...)
@@ -161,6 +163,7 @@ func (w *chatWriter) call(dst []byte, p *Block) []byte {
 }
 
 func (w *chatWriter) result(n *Message, p *Block) {
+	w.wrote(p)
 	content := w.resultContent(p)
 	dst := make([]byte, 0, sizeOf(content)+len(n.Extra)+128)
 	own := p.Format == w.target

@@ -40,9 +40,11 @@ func (w itemWriter) items(n *Message) {
 			w.add(p.Raw)
 		case p.Kind == Call && n.Role == Assistant:
 			flush()
+			w.wrote(p)
 			w.call(n, p)
 		case p.Kind == Result:
 			flush()
+			w.wrote(p)
 			w.result(n, p)
 		default:
 			said = append(said, p)

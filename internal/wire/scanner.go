@@ -28,6 +28,7 @@ type scanner struct {
 type collector struct {
 	format  session.Format
 	list    []Message // at least one; the last one is being read
+	numbers int       // parts of the message that were added
 	content []Block   // of the result whose content is being read
 	results []Block   // AI SDK: of the step that is being read
 	stepEnd bool      // AI SDK: the step has ended: the next block begins another message
@@ -60,6 +61,10 @@ func (c *collector) add(kind Kind, inside bool) *Block {
 		blocks = &c.message().Blocks
 	}
 	*blocks = append(*blocks, Block{Kind: kind, Format: c.format})
+	if !inside {
+		c.numbers++
+		(*blocks)[len(*blocks)-1].number = c.numbers
+	}
 	return &(*blocks)[len(*blocks)-1]
 }
 

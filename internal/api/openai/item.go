@@ -88,13 +88,17 @@ func cutLast(text, separator string) (before, after string) {
 
 // itemsOf returns the items of a message: one, unless the message has another format.
 func itemsOf(at session.Address, m *session.Message) []item {
-	run := []wire.Stored{{Format: m.Format, Body: m.Body, Seq: m.Seq}}
+	bodies := [][]byte{m.Body}
 	if m.Format != session.OpenAIResponses {
-		run = wire.TranslateMessage(session.OpenAIResponses, run[0])
+		bodies = nil
+		one := wire.Stored{Format: m.Format, Body: m.Body, Seq: m.Seq}
+		for _, t := range wire.TranslateMessage(session.OpenAIResponses, one) {
+			bodies = append(bodies, t.Body)
+		}
 	}
-	items := make([]item, len(run))
-	for i := range run {
-		items[i] = item{seq: m.Seq, id: itemID(at, m.Seq, i, readFields(run[i].Body).kind), body: run[i].Body}
+	items := make([]item, len(bodies))
+	for i, body := range bodies {
+		items[i] = item{seq: m.Seq, id: itemID(at, m.Seq, i, readFields(body).kind), body: body}
 	}
 	return items
 }

@@ -15,9 +15,13 @@ func Render(target session.Format, view []wire.Stored, o wire.Options) *wire.Ren
 	return made
 }
 
-// Translate returns what wire.Translate does.
+// Translate returns the messages that wire.Translate writes.
 func Translate(target session.Format, run []wire.Stored) []wire.Stored {
-	list, _ := wire.Translate(context.Background(), target, run)
+	translated, _ := wire.Translate(context.Background(), target, run)
+	list := make([]wire.Stored, len(translated))
+	for i := range translated {
+		list[i] = translated[i].Stored
+	}
 	return list
 }
 

@@ -1,0 +1,171 @@
+package jobs_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/readback"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
+)
+
+// parallelCalls returns a step of three calls at once in a format, whose results are a text, a short text, and blocks.
+func parallelCalls(f session.Format, n int) [][]byte {
+	var calls []string
+	var view []wire.Stored
+	for k := range 3 {
+		calls = append(calls, fmt.Sprintf(`{"id":"c%d_%d","type":"function","function":{"name":"Read","arguments":"{\"path\":\"f%[1]d_%[2]d\"}"}}`, n, k))
+	}
+	add := func(body string) {
+		view = append(view, wire.Stored{Format: session.OpenAIChat, Body: []byte(body), Seq: int64(len(view) + 1)})
+	}
+	add(`{"role":"assistant","content":"I read three files.","tool_calls":[` + strings.Join(calls, ",") + `]}`)
+	text := func(k, lines int) string {
+		return strings.Repeat(fmt.Sprintf(`line of file %d_%d with some text\n`, n, k), lines)
+	}
+	add(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d_0","content":"%s"}`, n, text(0, 120)))
+	add(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d_1","content":"%s"}`, n, text(1, 3)))
+	add(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d_2","content":[{"type":"text","text":"%s"},{"type":"text","text":"the end"}]}`, n, text(2, 140)))
+	add(`{"role":"user","content":"go on"}`)
+	return wiretest.Render(f, view, wire.Options{}).Bodies
+}
+
+// mixed is a session of one format whose messages were appended in another.
+type mixed struct {
+	at      session.Address
+	of      session.Format
+	results []loggedResult
+	last    int64
+}
+
+// step appends a step and remembers its results by the names that they must have.
+func (w *world) step(m *mixed, n int) {
+	w.Helper()
+	bodies := parallelCalls(m.of, n)
+	w.appendLog(m.at, m.of, bodies)
+	for _, body := range bodies {
+		m.last++
+		m.results = append(m.results, w.results(m.of, body, m.last)...)
+	}
+}
+
+// TestAResultHasOneRef appends results in each format to sessions of each format, where the large ones are cut at
+// insertion, compacts them, compacts them again with new messages, and from the log. All along, a result has one ref: the number of its part in its
+// message as it was appended, and its content there. The ref is the only one that is persisted and the only one in views,
+// and brings the content back.
+func TestAResultHasOneRef(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	inserts, err := queue.New(w.store.Pool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = postgres.New(w.store.Pool(), inserts, compactor.CapAtIngest)
+	var all []*mixed
+	for _, own := range session.Formats() {
+		for _, of := range session.Formats() {
+			m := &mixed{at: w.sessionOf(fmt.Sprintf("%s in %s", of, own), 20_000), of: of}
+			w.setFormat(m.at, own)
+			w.set(m.at, func(p *policy.Policy) {
+				p.Cap.AtInsertion, p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars = true, 500, 900, 900
+				p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.MinTokens = 256, 128, 10
+				p.Trim.HotZoneMinTokens, p.Trim.HotZoneRatio, p.Trim.DegradationSpanRatio = 700, 0.01, 0.01
+				p.Trim.FloorRatio = 0.01
+				p.Protect.LastUnits, p.Protect.LastMessages = 0, 0
+				p.Trigger, p.Target, p.Hard = 0.9, 0.05, 0.95
+				p.Summarise.Enabled = of == session.Gemini
+			})
+			all = append(all, m)
+		}
+	}
+	w.work(jobs.Config{})
+	for phase, change := range []func(m *mixed){
+		func(m *mixed) { w.step(m, 0); w.step(m, 1) },
+		func(m *mixed) { w.step(m, 2) },
+		func(m *mixed) {},
+	} {
+		for _, m := range all {
+			change(m)
+		}
+		if phase == 2 {
+			w.otherEngine(all[0].at)
+		}
+		for _, m := range all {
+			if _, _, err := w.store.Compact(t.Context(), m.at, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.settle()
+		for _, m := range all {
+			w.oneRef(m, fmt.Sprintf("%s: compaction %d", m.at.ID, phase+1))
+		}
+	}
+}
+
+func (w *world) setFormat(at session.Address, f session.Format) {
+	w.Helper()
+	if _, _, err := w.store.Update(w.Context(), at, session.Change{Format: &f}, nil); err != nil {
+		w.Fatal(err)
+	}
+}
+
+var refs = regexp.MustCompile(`r\d+\.\d+-[0-9a-f]{4}`)
+
+// oneRef holds a session to the names that its results have as they were appended.
+func (w *world) oneRef(m *mixed, when string) {
+	w.Helper()
+	if run := w.newest(m.at); run.State != session.RunDone {
+		w.Errorf("%s is %s: %s %v %v->%v", when, run.State, run.Reason, run.Error, *run.TokensBefore, *run.TokensAfter)
+	}
+	named := map[string]bool{}
+	for _, r := range m.results {
+		named[r.ref.String()] = true
+		body, err := w.bodyOf(m.at, r.ref.String())
+		if err != nil || !bytes.Equal(body, r.content) {
+			w.Errorf("%s: %s brings back %d bytes of %d, %v", when, r.ref, len(body), len(r.content), err)
+		}
+	}
+	rows, err := w.store.Results(context.Background(), m.at, persist.Filter{}, persist.Place{Part: -1}, 1000)
+	if err != nil || len(rows) == 0 {
+		w.Fatalf("%s: %d results, %v", when, len(rows), err)
+	}
+	for i := range rows {
+		if !named[rows[i].Ref] {
+			w.Errorf("%s: a result is persisted as %s, part %d of message %d, which is not how it was appended: it has %v", when, rows[i].Ref, rows[i].Part, rows[i].Seq, named)
+		}
+	}
+	shown := 0
+	for _, body := range w.view(m.at) {
+		for _, ref := range refs.FindAllString(string(body), -1) {
+			shown++
+			if !named[ref] {
+				w.Errorf("%s: the view names %s", when, ref)
+			}
+		}
+	}
+	if shown == 0 {
+		w.Errorf("%s: the view names no result", when)
+	}
+	for seq := range m.last {
+		parts, err := readback.Parts(context.Background(), w.store, m.at, seq+1)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, p := range parts {
+			if p.Kind == wire.Result && !named[p.Ref] {
+				w.Errorf("%s: message %d is said to have %s", when, seq+1, p.Ref)
+			}
+		}
+	}
+}
