@@ -48,6 +48,7 @@ program() {
 part "faults: ten minutes at random, two at a time" go run ./test/chaos -seed "${SEED:-7}" -for 10m
 part "faults: each alone, with the time until compaction is back" go run ./test/chaos -seed "${SEED:-7}" -alone
 part "faults: a disk that is full" go run ./test/chaos -seed "${SEED:-7}" -small-disk
+part "faults: a clock that jumps" go run ./test/chaos -seed "${SEED:-7}" -clocks
 part "faults: every defect that they must find" \
 	go test ./test/chaos -count=1 -timeout 60m -v -run TestEveryMutant -args -mutants
 part "attacks: what one tenant's do to another's appends" fair

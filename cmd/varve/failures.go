@@ -10,7 +10,7 @@ import (
 )
 
 type failuresCommand struct {
-	List  failuresListCommand  `cmd:"" default:"withargs" help:"List the sessions whose compaction fails, of all tenants."`
+	List  failuresListCommand  `cmd:"" default:"withargs" help:"List the sessions whose compaction fails."`
 	Retry failuresRetryCommand `cmd:"" help:"Compact such a session now."`
 }
 

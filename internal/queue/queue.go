@@ -147,6 +147,9 @@ func (q *Queue) Postpone(
 // wokenAtOnce bounds how many jobs WakeRetries changes.
 const wokenAtOnce = 1000
 
+// longestRetry is longer than a compaction waits after a failure. A later time is one of before the clock was set back.
+const longestRetry = 2 * time.Minute
+
 // WakeRetries makes available what waited after a failure and whose time has come. River's leader does so, too, but
 // only every few seconds, and there may be no leader at the moment.
 func WakeRetries(ctx context.Context, pool *pgxpool.Pool) error {
@@ -155,9 +158,11 @@ func WakeRetries(ctx context.Context, pool *pgxpool.Pool) error {
 		   SET state = 'available'
 		 WHERE id IN (SELECT id
 		                FROM river_job
-		               WHERE state = 'retryable' AND scheduled_at <= now()
+		               WHERE state = 'retryable'
+		                 AND (scheduled_at <= now()
+		                      OR kind IN ($2, $3) AND scheduled_at > now() + $4::interval)
 		               LIMIT $1
-		                 FOR UPDATE SKIP LOCKED)`, wokenAtOnce)
+		                 FOR UPDATE SKIP LOCKED)`, wokenAtOnce, CompactArgs{}.Kind(), RecompactArgs{}.Kind(), longestRetry)
 	return err
 }
 

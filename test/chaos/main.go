@@ -11,6 +11,7 @@
 //	go run ./test/chaos -only 'kill -9 worker'    # those whose name contains this
 //	go run ./test/chaos -mutant no-lock           # on a Varve with a defect, which must be found
 //	go run ./test/chaos -small-disk               # with a disk that is full now and then; needs the right to mount
+//	go run ./test/chaos -clocks                   # with a database whose clock jumps; needs libfaketime
 //
 // Start at run in this file. faults.go has the faults by name, oracle.go and valid.go what is checked, mutants.go the
 // defects that prove the checks. The oracle shares no code with the product.
@@ -37,6 +38,7 @@ type options struct {
 	only     string        // faults whose name contains one of these
 	mutant   string        // the defect to build in, "" for none
 	disk     bool          // PostgreSQL's data is on a small disk, which can be full
+	clock    string        // the file that sets PostgreSQL's clock, "" for the machine's
 	writers  int
 	dir      string // for data and logs
 	patience time.Duration
@@ -51,13 +53,18 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "only faults whose name contains one of these, separated by commas")
 	flag.StringVar(&o.mutant, "mutant", "", "build Varve with this defect")
 	flag.BoolVar(&o.disk, "small-disk", false, "keep the database on a small disk; bring only its faults, each alone")
+	clocks := flag.Bool("clocks", false, "let PostgreSQL's clock jump, which needs libfaketime; bring only that")
 	flag.IntVar(&o.writers, "writers", 8, "that append at the same time")
 	flag.StringVar(&o.dir, "dir", "", "for data and logs; a temporary one that is removed by default")
 	flag.DurationVar(&o.patience, "patience", 10*time.Second, "within which compaction must be back after a fault")
 	flag.Parse()
-	o.alone = o.alone || o.disk
+	o.alone = o.alone || o.disk || *clocks
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *clocks {
+		remove := setClocks(&o)
+		defer remove()
+	}
 	found, err := run(ctx, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)

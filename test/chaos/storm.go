@@ -15,8 +15,11 @@ import (
 func (r *rig) chosen() ([]fault, error) {
 	wanted := strings.Split(r.options.only, ",")
 	all := faults()
-	if r.options.disk {
+	switch {
+	case r.options.disk:
 		all = ofDisks()
+	case r.options.clock != "":
+		all = ofClocks()
 	}
 	all = slices.DeleteFunc(all, func(f fault) bool {
 		return !slices.ContainsFunc(wanted, func(text string) bool { return strings.Contains(f.name, text) })
@@ -128,7 +131,7 @@ func (r *rig) awaitCompaction(ctx context.Context, since time.Time) (back recove
 			SELECT EXISTS (
 			       SELECT
 			         FROM runs
-			        WHERE state = 'done' AND finished_at > now() - $1::interval),
+			        WHERE state = 'done' AND finished_at BETWEEN now() - $1::interval AND now()),
 			       coalesce((
 			       SELECT string_agg(id || ' has ' || context_tokens, ', ')
 			         FROM sessions
