@@ -162,7 +162,8 @@ func WakeRetries(ctx context.Context, pool *pgxpool.Pool) error {
 		                 AND (scheduled_at <= now()
 		                      OR kind IN ($2, $3) AND scheduled_at > now() + $4::interval)
 		               LIMIT $1
-		                 FOR UPDATE SKIP LOCKED)`, wokenAtOnce, CompactArgs{}.Kind(), RecompactArgs{}.Kind(), longestRetry)
+		                 FOR UPDATE SKIP LOCKED)`, wokenAtOnce,
+		CompactArgs{}.Kind(), RecompactArgs{}.Kind(), longestRetry)
 	return err
 }
 
