@@ -175,7 +175,7 @@ func (s *Server) routes() {
 	keys.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
 
 	dialect := openai.Server{
-		Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter, CPU: s.CPU,
+		Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter,
 	}
 	dialect.Register(s.openAI)
 
@@ -233,7 +233,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			response.Header()["Connection"] = connectionClose
 		}
 		rc.req.Route = c.Path()
-		rc.req.Memory = s.Memory
+		rc.req.Memory, rc.req.CPU = s.Memory, s.CPU
 		rc.req.Param = c.Param
 		err := ownError(recovered(s.Log, &rc.req, func() error { return next(rc) }))
 		rc.req.Free()

@@ -30,7 +30,12 @@ func (s *Server) appendMessages(req *request.Request) error {
 // counted. It reports everything that is wrong with the body, and with each message, at once.
 func (s *Server) readAppend(req *request.Request) (a session.Append, err error) {
 	a.Session, a.Idempotency = req.Address(), req.Idempotency()
-	b, err := decodeAppend(req.Body())
+	var b *appendBody
+	size := int64(len(req.Body()))
+	err = req.Heavy(size, func() (err error) {
+		b, err = decodeAppend(req.Body())
+		return err
+	})
 	if err != nil {
 		return a, err
 	}
@@ -41,7 +46,11 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 	}
 	a.Format, a.ExpectedSeq = b.Format, b.expected
 	a.Usage = b.usage
-	if a.Messages, err = b.named(); err != nil {
+	err = req.Heavy(size, func() (err error) {
+		a.Messages, err = b.named()
+		return err
+	})
+	if err != nil {
 		return a, err
 	}
 	return a, s.counter.Count(req.Ctx, &a)

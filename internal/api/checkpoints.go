@@ -84,11 +84,24 @@ func (s *Server) diffCheckpoints(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := diff(&found[0], &found[1])
+	var answer protocol.CheckpointDiff
+	err = req.Heavy(manifestBytes(found[:]), func() (err error) {
+		answer, err = diff(&found[0], &found[1])
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return req.JSON(http.StatusOK, answer)
+}
+
+func manifestBytes(lineages []session.Lineage) (bytes int64) {
+	for i := range lineages {
+		for _, m := range lineages[i].Manifests {
+			bytes += int64(len(m))
+		}
+	}
+	return bytes
 }
 
 func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {

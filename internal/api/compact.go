@@ -9,6 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -92,16 +93,19 @@ func (s *Server) previewSession(req *request.Request) error {
 	key := session.Key{Tenant: at.Tenant, Key: found.Key}
 	order.Window = compactor.WindowWithin(s.Memory.Total() / proposalsAtOnce)
 	order.Room = compactor.RoomWithin(s.Memory.Total())
-	release, err := s.admitProposal(req, key, order)
+	weight, err := s.admitProposal(req, key, order)
 	if err != nil {
 		return err
 	}
-	defer release()
 	snap, err := s.Store.Snapshot(req.Ctx, key)
 	if err != nil {
 		return err
 	}
-	proposal, err := compactor.Propose(req.Ctx, s.Store, snap, order, nil)
+	var proposal *compactor.Proposal
+	err = req.Heavy(weight.Checkpoint+weight.Tail, func() (err error) {
+		proposal, err = compactor.Propose(req.Ctx, s.Store, snap, order, nil)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -111,23 +115,18 @@ func (s *Server) previewSession(req *request.Request) error {
 // proposalsAtOnce is how many previews of large sessions the process has the memory for, at least.
 const proposalsAtOnce = 4
 
-// admitProposal waits until there are memory and a processor for a proposal for a session. The memory is held until the
-// request ends.
+// admitProposal waits until there is the memory for a proposal for a session, which the request holds until it ends.
 func (s *Server) admitProposal(
 	req *request.Request, key session.Key, order compactor.Request,
-) (release func(), err error) {
+) (weight postgres.Weight, err error) {
 	weigh := s.Store.Weight
 	if order.From == compactor.FromLog {
 		weigh = s.Store.LogWeight
 	}
-	weight, err := weigh(req.Ctx, key)
-	if err != nil {
-		return nil, err
+	if weight, err = weigh(req.Ctx, key); err != nil {
+		return weight, err
 	}
-	if err := req.Admit(compactor.Memory(weight, order.Window)); err != nil {
-		return nil, err
-	}
-	return s.takeProcessor(req, weight.Checkpoint+weight.Tail)
+	return weight, req.Admit(compactor.Memory(weight, order.Window))
 }
 
 var previewFields = []string{"policy", "from"}
@@ -179,12 +178,11 @@ func (s *Server) compactMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	release, err := s.takeProcessor(req, int64(len(req.Body())))
-	if err != nil {
+	var answer []byte
+	err = req.Heavy(int64(len(req.Body())), func() (err error) {
+		answer, err = s.compacted(req, below)
 		return err
-	}
-	answer, err := s.compacted(req, below)
-	release()
+	})
 	if err != nil {
 		return err
 	}

@@ -106,19 +106,19 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 // answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
 // next older one does, and in the end the log itself.
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
-	release, err := s.takeProcessor(req, int64(len(stored.System)+stored.Size)+stored.TailBytes)
-	if err != nil {
+	var made *postgres.View
+	var notes view.Notes
+	err := req.Heavy(int64(len(stored.System)+stored.Size)+stored.TailBytes, func() (err error) {
+		made, notes, err = want.Make(req.Ctx, stored)
 		return err
-	}
-	defer release()
-	made, notes, err := want.Make(req.Ctx, stored)
+	})
 	if broken := new(view.BrokenError); want.newest() && errors.As(err, &broken) {
 		s.Store.ForgetBody(want.at)
 		s.degraded(want.at, "view is broken, an older one is served", err)
 		made, notes, err = want.LastGood(req.Ctx, s.Store, want.at, stored, err)
 		tag = degradedTag
 	}
-	if release(); err != nil {
+	if err != nil {
 		return err
 	}
 	notes.Degraded = notes.Degraded || stored.Damage != nil

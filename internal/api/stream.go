@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
@@ -55,6 +56,7 @@ type viewStream struct {
 	zstd   bool
 	seen   postgres.Seen // the messages of which the shapes were read
 	sent   postgres.Seen // those that were sent
+	comma  bool          // before the next message
 	frame  []byte        // memory of write
 }
 
@@ -95,7 +97,9 @@ func (w *viewStream) validate(want *view.Request) (valid bool, err error) {
 // send sends the view. Only the request's end ends it early, and a step that takes too long.
 func (w *viewStream) send(tag string) error {
 	w.Ctx = w.R.Context()
-	page, err := w.read(0)
+	w.comma = w.stored.Size > 0
+	page := w.Buffer()
+	last, err := w.read(0, page)
 	if err != nil {
 		return err
 	}
@@ -111,33 +115,47 @@ func (w *viewStream) send(tag string) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	comma := w.stored.Size > 0
-	buf := w.Buffer()
-	for len(page) > 0 {
-		buf.B = buf.B[:0]
-		for i := range page {
-			if comma {
-				buf.B = append(buf.B, ',')
-			}
-			comma = true
-			buf.B = append(buf.B, page[i].Body...)
-			w.sent.Add(page[i].Seq, page[i].Shape)
-		}
-		after := page[len(page)-1].Seq
-		if _, err := w.Write(buf.B); err != nil {
+	for last > 0 {
+		if _, err := w.Write(page.B); err != nil {
 			return err
 		}
-		if page, err = w.read(after); err != nil {
+		if last, err = w.read(last, page); err != nil {
 			return err
 		}
 	}
 	return w.end()
 }
 
-func (w *viewStream) read(after int64) ([]postgres.TailMessage, error) {
+// read reads the next messages into page, joined, with a share of the processors. It returns the seq of the last one, 0
+// if there are none. It waits before each page, so that other heavy work takes turns with this; only before the first one
+// it may wait too long.
+func (w *viewStream) read(after int64, page *request.Buffer) (last int64, err error) {
+	share := w.CPU.Continue
+	if after == 0 {
+		share = w.CPU.Do
+	}
+	err = share(w.Ctx, w.Tenant, budget.HeavyWork(postgres.PageMemory), func() error {
+		last, err = w.join(after, page)
+		return err
+	})
+	return last, err
+}
+
+func (w *viewStream) join(after int64, page *request.Buffer) (last int64, err error) {
 	ctx, cancel := context.WithTimeout(w.Ctx, requestTimeout)
 	defer cancel()
-	return w.store.TailPage(ctx, w.at, w.stored, after)
+	messages, err := w.store.TailPage(ctx, w.at, w.stored, after)
+	page.B = page.B[:0]
+	for i := range messages {
+		if w.comma {
+			page.B = append(page.B, ',')
+		}
+		w.comma = true
+		page.B = append(page.B, messages[i].Body...)
+		w.sent.Add(messages[i].Seq, messages[i].Shape)
+		last = messages[i].Seq
+	}
+	return last, err
 }
 
 // begin sends all that is before the messages after the checkpoint.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/stateless"
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -20,29 +21,27 @@ import (
 
 // countTokens handles POST /v1/tokens.
 func (s *Server) countTokens(req *request.Request) error {
-	b, err := decodeTokens(req.Body())
+	var b *tokensBody
+	err := req.Heavy(int64(len(req.Body())), func() (err error) {
+		b, err = decodeTokens(req.Body())
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	answer, err := s.count(req, b)
+	weight := budget.HeavyWork(int64(len(b.Data)))
+	if b.tokenizer != ingest.Estimated {
+		weight = budget.HeavyCount(len(b.Data))
+	}
+	var answer tokensAnswer
+	err = s.CPU.Do(req.Ctx, req.Tenant, weight, func() (err error) {
+		answer, err = b.answer(req.Ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return req.JSON(http.StatusOK, answer)
-}
-
-// count counts with a share of the processors if it takes long.
-func (s *Server) count(req *request.Request, b *tokensBody) (a tokensAnswer, err error) {
-	weight := ingest.HeavyWork(int64(len(b.Data)))
-	if b.tokenizer != ingest.Estimated {
-		weight = ingest.HeavyCount(len(b.Data))
-	}
-	release, err := s.CPU.Acquire(req.Ctx, req.Tenant, weight)
-	if err != nil {
-		return a, err
-	}
-	defer release()
-	return b.answer(req.Ctx)
 }
 
 // tokensAnswer counts the tokens of messages or of a text.

@@ -86,9 +86,9 @@ func (b *Budget) Acquire(ctx context.Context, tenant uuid.UUID, weight int64) (r
 		b.refusedTotal.Inc()
 		return nil, fmt.Errorf("%d of %d: %w", weight, b.total, session.ErrTooHeavy)
 	}
-	w, err := b.enqueue(tenant, weight)
+	w, err := b.enqueue(tenant, weight, maxWaiting)
 	if err == nil {
-		err = b.wait(ctx, tenant, w)
+		err = b.wait(ctx, tenant, w, b.patience)
 	}
 	if err != nil {
 		b.refusedTotal.Inc()
@@ -97,7 +97,7 @@ func (b *Budget) Acquire(ctx context.Context, tenant uuid.UUID, weight int64) (r
 	return sync.OnceFunc(func() { b.release(tenant, weight) }), nil
 }
 
-func (b *Budget) enqueue(tenant uuid.UUID, weight int64) (*waiter, error) {
+func (b *Budget) enqueue(tenant uuid.UUID, weight int64, most int) (*waiter, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.lines[tenant]
@@ -105,8 +105,8 @@ func (b *Budget) enqueue(tenant uuid.UUID, weight int64) (*waiter, error) {
 		l = &line{}
 		b.lines[tenant] = l
 	}
-	if len(l.waiting) >= maxWaiting {
-		return nil, fmt.Errorf("%w: %d requests of the tenant wait already", session.ErrOverCapacity, maxWaiting)
+	if len(l.waiting) >= most {
+		return nil, fmt.Errorf("%w: %d requests of the tenant wait already", session.ErrOverCapacity, most)
 	}
 	b.arrivals++
 	w := &waiter{weight: weight, arrival: b.arrivals, admitted: make(chan struct{})}
@@ -116,8 +116,8 @@ func (b *Budget) enqueue(tenant uuid.UUID, weight int64) (*waiter, error) {
 	return w, nil
 }
 
-// wait returns when the work is admitted, or gives its place up.
-func (b *Budget) wait(ctx context.Context, tenant uuid.UUID, w *waiter) error {
+// wait returns when the work is admitted, or gives its place up: after patience if that is not 0, or when ctx ends.
+func (b *Budget) wait(ctx context.Context, tenant uuid.UUID, w *waiter, patience time.Duration) error {
 	select {
 	case <-w.admitted: // what need not wait makes no timer
 		return nil
@@ -125,15 +125,15 @@ func (b *Budget) wait(ctx context.Context, tenant uuid.UUID, w *waiter) error {
 	}
 	began := time.Now()
 	defer func() { b.waitedSeconds.Add(time.Since(began).Seconds()) }()
-	patience, cancel := ctx, context.CancelFunc(func() {})
-	if b.patience > 0 {
-		patience, cancel = context.WithTimeout(ctx, b.patience)
+	waited, cancel := ctx, context.CancelFunc(func() {})
+	if patience > 0 {
+		waited, cancel = context.WithTimeout(ctx, patience)
 	}
 	defer cancel()
 	select {
 	case <-w.admitted:
 		return nil
-	case <-patience.Done():
+	case <-waited.Done():
 	}
 	if !b.giveUp(tenant, w) {
 		b.release(tenant, w.weight) // it was admitted at the same moment

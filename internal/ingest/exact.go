@@ -64,11 +64,11 @@ func (c *Counter) Count(ctx context.Context, a *session.Append) error {
 	if a.Usage != nil {
 		return nil
 	}
-	release, err := c.CPU.Acquire(ctx, a.Session.Tenant, HeavyCount(size(a)))
-	if err != nil {
-		return err
-	}
-	defer release()
+	return c.CPU.Do(ctx, a.Session.Tenant, budget.HeavyCount(size(a)), func() error { return countAll(ctx, tokenizer, a) })
+}
+
+// countAll sets the append's ExactTokens by an exact tokenizer, unless its texts are too long for that.
+func countAll(ctx context.Context, tokenizer string, a *session.Append) error {
 	var total int64
 	exact := NewExact(ctx, tokenizer)
 	for i := range a.Messages {
@@ -90,30 +90,6 @@ func size(a *session.Append) (bytes int) {
 		bytes += len(a.Messages[i].Body)
 	}
 	return bytes
-}
-
-// lightCount is how many bytes are counted exactly without a share of the processors: some milliseconds.
-const lightCount = 32 << 10
-
-// HeavyCount returns how many processors an exact count of a number of bytes weighs, 0 for a light one.
-func HeavyCount(bytes int) int64 {
-	if bytes <= lightCount {
-		return 0
-	}
-	return 1
-}
-
-// lightWork is how many bytes of messages are parsed, rendered or compacted without a share of the processors: some
-// milliseconds, as an append of the same size takes.
-const lightWork = 256 << 10
-
-// HeavyWork returns how many processors it weighs to parse, render or compact a number of bytes, 0 for light work. A
-// process keeps a processor for light requests, however much heavy work there is.
-func HeavyWork(bytes int64) int64 {
-	if bytes <= lightWork {
-		return 0
-	}
-	return 1
 }
 
 // ErrTooLong reports that a text is longer than what is counted exactly at once.

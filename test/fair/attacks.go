@@ -1,10 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,49 +28,59 @@ type attack struct {
 	name    string
 	clients int
 	prepare func(s *server) (release func(), err error)
-	send    func(ctx context.Context, s *server) (status int, err error)
+	send    func(ctx context.Context, c client, key string) (status int, err error)
 }
 
 var attacks = []attack{
-	{"100 writers on one locked session", 100, lockSession, func(ctx context.Context, s *server) (int, error) {
-		return s.ask(ctx, s.attacker, "POST", "/v1/sessions/locked/messages", message("hello"))
+	{"100 writers on one locked session", 100, lockSession, func(ctx context.Context, c client, key string) (int, error) {
+		return c.ask(ctx, key, "POST", "/v1/sessions/locked/messages", message("hello"))
 	}},
-	{"1,000 x compact?wait=60", 1000, makeSession("waited"), func(ctx context.Context, s *server) (int, error) {
-		return s.ask(ctx, s.attacker, "POST", "/v1/sessions/waited/compact?wait=60", nil)
+	{"1,000 x compact?wait=60", 1000, makeWaited, func(ctx context.Context, c client, key string) (int, error) {
+		return c.ask(ctx, key, "POST", "/v1/sessions/waited/compact?wait=60", nil)
 	}},
-	{"20 readers of a view of 28 MB", 20, largeSession, func(ctx context.Context, s *server) (int, error) {
-		return s.ask(ctx, s.attacker, "GET", "/v1/sessions/large/context", nil)
+	{"20 readers of a view of 28 MB", 20, largeSession, func(ctx context.Context, c client, key string) (int, error) {
+		return c.ask(ctx, key, "GET", "/v1/sessions/large/context", nil)
 	}},
-	{"512 connections with invented keys", 512, nothing, func(ctx context.Context, s *server) (int, error) {
-		return s.ask(ctx, session.NewAPIKey(uuid.New()), "GET", "/v1/sessions", nil)
+	{"512 connections with invented keys", 512, nil, func(ctx context.Context, c client, _ string) (int, error) {
+		return c.ask(ctx, session.NewAPIKey(uuid.New()), "GET", "/v1/sessions", nil)
 	}},
-	{"8 exact counts of 8 MB", 8, nothing, func(ctx context.Context, s *server) (int, error) {
-		return s.ask(ctx, s.attacker, "POST", "/v1/tokens", counted)
+	{"8 exact counts of 8 MB", 8, nil, func(ctx context.Context, c client, key string) (int, error) {
+		return c.ask(ctx, key, "POST", "/v1/tokens", counted())
+	}},
+	{"8 counts of 31 kB gzip, left after 1 s", 8, nil, func(ctx context.Context, c client, key string) (int, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return c.packed(ctx, key, "POST", "/v1/tokens", packedCount(), "gzip")
 	}},
 }
 
-func nothing(*server) (func(), error) { return func() {}, nil }
-
-func makeSession(id string) func(s *server) (func(), error) {
-	return func(s *server) (func(), error) {
-		err := s.must(s.attacker, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat"}`)
-		if err == nil {
-			err = s.must(s.attacker, "POST", "/v1/sessions/"+id+"/messages", string(message("hello")))
-		}
-		return func() {}, err
+func makeSession(s *server, id string) error {
+	err := s.must(s.attacker, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat"}`)
+	if err == nil {
+		err = s.must(s.attacker, "POST", "/v1/sessions/"+id+"/messages", string(message("hello")))
 	}
+	return err
 }
 
-// lockSession makes a session, and holds its lock as somebody beside Varve would.
-func lockSession(s *server) (func(), error) {
-	if _, err := makeSession("locked")(s); err != nil {
-		return nil, err
-	}
+func nothing() {}
+
+func makeWaited(s *server) (func(), error) { return nothing, makeSession(s, "waited") }
+
+// database connects to the database beside Varve.
+func (s *server) database() (*pgx.Conn, error) {
 	url, err := embedded.Running(s.dir, embedded.User)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pgx.Connect(context.Background(), url)
+	return pgx.Connect(context.Background(), url)
+}
+
+// lockSession makes a session, and holds its lock as somebody beside Varve would.
+func lockSession(s *server) (func(), error) {
+	if err := makeSession(s, "locked"); err != nil {
+		return nil, err
+	}
+	conn, err := s.database()
 	if err != nil {
 		return nil, err
 	}
@@ -70,20 +90,111 @@ func lockSession(s *server) (func(), error) {
 
 // largeSession makes a session whose view has 28 MB.
 func largeSession(s *server) (func(), error) {
-	err := s.must(s.attacker, "PUT", "/v1/sessions/large", `{"format":"openai-chat","window_tokens":10000000}`)
+	err := s.must(s.attacker, "PUT", "/v1/sessions/large",
+		`{"format":"openai-chat","window_tokens":10000000,"policy":{"trigger":1,"hard":1,"trigger_bytes":500000000}}`)
 	for n := 0; err == nil && n < 7; n++ {
-		body := message(strings.Repeat("large view ", 4<<20/11))
+		var messages []map[string]string
+		for range 40 {
+			messages = append(messages, map[string]string{"role": "user", "content": words(100_000)})
+		}
+		body, _ := json.Marshal(map[string]any{"messages": messages}) // plain values
 		err = s.must(s.attacker, "POST", "/v1/sessions/large/messages", string(body))
 	}
-	return func() {}, err
+	return nothing, err
 }
 
-func message(text string) []byte {
-	body, _ := json.Marshal(map[string]any{ // plain values
-		"messages": []map[string]string{{"role": "user", "content": text}},
-	})
-	return body
+// words returns text that compresses as prose does.
+func words(bytes int) string {
+	var text strings.Builder
+	for text.Len() < bytes {
+		fmt.Fprintf(&text, "%s %d, ", vocabulary[rand.IntN(len(vocabulary))], rand.IntN(1000))
+	}
+	return text.String()
 }
 
-var counted = fmt.Appendf(nil, `{"format":"openai-chat","model":"gpt-4o","messages":[{"role":"user","content":%q}]}`,
-	strings.Repeat("a", 8_000_000))
+var vocabulary = strings.Fields("a large view has many messages and each of them is read copied and sent again to a client " +
+	"that asks for more of the same as fast as it can while somebody else wants to append only one of them")
+
+var counted = sync.OnceValue(func() []byte {
+	return fmt.Appendf(nil, `{"format":"openai-chat","model":"gpt-4o","messages":[{"role":"user","content":%q}]}`,
+		strings.Repeat("a", 8_000_000))
+})
+
+var packedCount = sync.OnceValue(func() []byte {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = fmt.Fprintf(w, `{"tokenizer":"o200k","text":%q}`, strings.Repeat("a", 31<<20)) // to memory
+	_ = w.Close()
+	return packed.Bytes()
+})
+
+// attackCommand is the first argument of the process that attacks; the others are the attack, the address of the
+// server and the attacker's key.
+const attackCommand = "attack"
+
+// answers counts an attacker's by the first digit of the status, 0 being none.
+type answers [6]int64
+
+func (a answers) String() string {
+	return fmt.Sprintf("2xx %d 4xx %d 5xx %d none %d", a[2], a[4], a[5], a[0])
+}
+
+// attackMain attacks until its standard input ends, and then writes its answers.
+func attackMain(name, url, key string) {
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // to lower it is always allowed
+	var counts [6]atomic.Int64
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	for _, a := range attacks {
+		for range a.clients {
+			if a.name != name {
+				break
+			}
+			group.Go(func() {
+				for ctx.Err() == nil {
+					status, _ := a.send(ctx, client{url}, key)
+					if ctx.Err() == nil {
+						counts[status/100].Add(1)
+					}
+				}
+			})
+		}
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it ends
+	cancel()
+	group.Wait()
+	var total answers
+	for i := range counts {
+		total[i] = counts[i].Load()
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(total)
+}
+
+// attackers are a process that attacks.
+type attackers struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bytes.Buffer
+}
+
+func (s *server) attack(name string) (*attackers, error) {
+	a := &attackers{cmd: exec.Command(os.Args[0], attackCommand, name, s.url, s.attacker), out: &bytes.Buffer{}}
+	a.cmd.SysProcAttr = apart()
+	stdin, err := a.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	a.stdin = stdin
+	a.cmd.Stdout, a.cmd.Stderr = a.out, os.Stderr
+	return a, a.cmd.Start()
+}
+
+func (a *attackers) pid() int { return a.cmd.Process.Pid }
+
+func (a *attackers) end() (total answers, err error) {
+	_ = a.stdin.Close() // which ends the process
+	if err := a.cmd.Wait(); err != nil {
+		return total, err
+	}
+	return total, json.Unmarshal(a.out.Bytes(), &total)
+}

@@ -1,207 +1,167 @@
 // Command fair measures what one tenant's work does to another's: the time that the appends of a tenant take while
-// nobody else works, and then under each attack by another tenant, or by somebody without a key.
+// nobody else works, and then under each attack by another tenant, or by somebody without a key. It exits with 1 if
+// the 99th percentile under an attack is more than 3 times that of the idle seconds just before it, or if a compaction
+// waits behind too many of another tenant's.
 //
-// It runs the program that FAIR_VARVE names as varve up on a directory of its own, and prints a table. Start at main;
-// attacks.go lists the attacks. scripts/soak.sh runs it.
+// It runs varve up on a directory of its own: the program that FAIR_VARVE names, or else one that it builds. The
+// attackers are a process of their own, with the lowest priority: they stand for other machines. What all of them took
+// of the processors is in the table, and what the rest of the machine took: figures from a busy machine say little.
+//
+// Start at main; attacks.go lists the attacks, dispatch.go measures the order of compactions. scripts/soak.sh runs it.
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// How long each attack lasts, how long the idle measurement before it, and how long is waited between two.
-const (
-	attackFor = 8 * time.Second
-	idleFor   = 5 * time.Second
-	pause     = 3 * time.Second
-)
+// most is how many times slower the victim's appends may be under an attack.
+const most = 3.0
+
+var errUnfair = errors.New("one tenant holds the other up")
+
+// options are what the command line sets.
+type options struct {
+	rounds int
+	long   time.Duration
+	only   string
+}
 
 func main() {
-	if err := run(); err != nil {
+	if len(os.Args) == 5 && os.Args[1] == attackCommand {
+		attackMain(os.Args[2], os.Args[3], os.Args[4])
+		return
+	}
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "how often each attack is measured; the medians count")
+	flag.DurationVar(&o.long, "for", 5*time.Second, "how long the victim is measured, idle and under each attack")
+	flag.StringVar(&o.only, "only", "", "measure only attacks whose names have this in them")
+	flag.Parse()
+	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func (o options) run() error {
 	dir, err := os.MkdirTemp("", "fair-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if os.Getenv("FAIR_VARVE") == "" {
+		program := filepath.Join(dir, "varve")
+		if out, err := exec.Command("go", "build", "-o", program, "./cmd/varve").CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		_ = os.Setenv("FAIR_VARVE", program) // the name is no empty one
+	}
 	s, err := start(dir)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	fmt.Printf("%-36s %9s %9s %9s %9s %7s  %s\n", "attack", "idle p50", "p99 (ms)", "under p50", "p99", "ratio",
-		"the attacker's answers")
-	for _, a := range attacks {
-		if err := s.measure(a); err != nil {
+	fmt.Printf("%-36s %15s %15s %13s  %-37s %s\n", "", "idle p50    p99", "under p50   p99", "ratio p50 p99",
+		"% CPU: varve database attacker others", "the attacker's answers")
+	var unfair error
+	for i := range attacks {
+		a := &attacks[i]
+		if !strings.Contains(a.name, o.only) {
+			continue
+		}
+		ratio, err := o.measure(s, a)
+		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
-	}
-	return nil
-}
-
-// server is a varve up with two tenants.
-type server struct {
-	cmd              *exec.Cmd
-	dir, url         string
-	victim, attacker string // keys
-}
-
-func start(dir string) (*server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return nil, err
-	}
-	s := &server{dir: filepath.Join(dir, "data"), url: "http://" + addr}
-	s.cmd = exec.Command(os.Getenv("FAIR_VARVE"), "up", "--addr", addr, "--data", s.dir, "--log-level=error")
-	s.cmd.Stderr = os.Stderr
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if status, _ := s.ask(context.Background(), "", "GET", "/readyz", nil); status == http.StatusOK {
-			break
-		}
-		if time.Since(began) > time.Minute {
-			s.stop()
-			return nil, fmt.Errorf("varve up is not ready after a minute")
+		if ratio > most {
+			unfair = errUnfair
 		}
 	}
-	if s.victim, err = s.tenant("victim"); err == nil {
-		s.attacker, err = s.tenant("attacker")
+	if !strings.Contains(requestedCompactions, o.only) {
+		return unfair
 	}
-	if err == nil {
-		err = s.must(s.victim, "PUT", "/v1/sessions/steady", `{"format":"openai-chat"}`)
-	}
-	return s, err
+	return errors.Join(unfair, s.measureDispatch())
 }
 
-func (s *server) stop() {
-	_ = s.cmd.Process.Signal(os.Interrupt) // it may have ended
-	_ = s.cmd.Wait()
+// times are percentiles of the victim's appends, in milliseconds.
+type times struct{ p50, p99 float64 }
+
+// round is one measurement, idle and then under an attack.
+type round struct {
+	idle, under times
+	used        usage
+	answers     answers
+	appends     int
+	failed      int
 }
 
-// tenant makes a tenant and returns a key of it.
-func (s *server) tenant(name string) (key string, err error) {
-	for _, args := range [][]string{{"tenants", "create", name}, {"keys", "create", "--tenant", name}} {
-		out, err := exec.Command(os.Getenv("FAIR_VARVE"), append(args, "--data", s.dir)...).Output()
+// measure prints a row of the table, and returns the ratio of the 99th percentiles.
+func (o options) measure(s *server, a *attack) (ratio float64, err error) {
+	if a.prepare != nil {
+		release, err := a.prepare(s)
 		if err != nil {
-			return "", fmt.Errorf("%v: %w", args, err)
+			return 0, err
 		}
-		for _, word := range strings.Fields(string(out)) {
-			if strings.HasPrefix(word, "vk_") {
-				key = word
-			}
+		defer release()
+	}
+	rounds := make([]round, o.rounds)
+	for i := range rounds {
+		if rounds[i], err = o.round(s, a); err != nil {
+			return 0, err
 		}
 	}
-	return key, nil
+	idle50, idle99 := median(rounds, func(r *round) float64 { return r.idle.p50 }), median(rounds, idleP99)
+	under50, under99 := median(rounds, func(r *round) float64 { return r.under.p50 }), median(rounds, underP99)
+	ratio = median(rounds, func(r *round) float64 { return r.under.p99 / r.idle.p99 })
+	ratio50 := median(rounds, func(r *round) float64 { return r.under.p50 / r.idle.p50 })
+	last := rounds[len(rounds)-1]
+	fmt.Printf("%-36s %7.1f %7.1f %7.1f %7.1f %6.1f %6.1f  %12.0f %8.0f %8.0f %6.0f  %v; of %d appends %d failed\n", a.name,
+		idle50, idle99, under50, under99, ratio50, ratio, last.used.varve, last.used.database, last.used.attacker,
+		last.used.others, last.answers, last.appends, last.failed)
+	return ratio, nil
 }
 
-var client = http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2000}}
+func idleP99(r *round) float64  { return r.idle.p99 }
+func underP99(r *round) float64 { return r.under.p99 }
 
-// ask sends a request and reads its answer; status 0 is none.
-func (s *server) ask(ctx context.Context, key, method, path string, body []byte) (status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, err
+func median(rounds []round, of func(*round) float64) float64 {
+	values := make([]float64, len(rounds))
+	for i := range rounds {
+		values[i] = of(&rounds[i])
 	}
-	request.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		request.Header.Set("Authorization", "Bearer "+key)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	return response.StatusCode, err
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
-func (s *server) must(key, method, path, body string) error {
-	status, err := s.ask(context.Background(), key, method, path, []byte(body))
-	if err == nil && status >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %d", method, path, status)
-	}
-	return err
-}
-
-// measure prints a row of the table.
-func (s *server) measure(a attack) error {
-	release, err := a.prepare(s)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (o options) round(s *server, a *attack) (r round, err error) {
 	time.Sleep(pause)
-	idle, _ := s.appends(idleFor)
-	ctx, cancel := context.WithCancel(context.Background())
-	var attackers sync.WaitGroup
-	var answers [6]atomic.Int64 // by the first digit of the status
-	for range a.clients {
-		attackers.Go(func() {
-			for ctx.Err() == nil {
-				status, _ := a.send(ctx, s)
-				if ctx.Err() == nil {
-					answers[status/100].Add(1)
-				}
-			}
-		})
+	idle, _ := s.appends(o.long)
+	r.idle = percentiles(idle)
+	attackers, err := s.attack(a.name)
+	if err != nil {
+		return r, err
 	}
 	time.Sleep(time.Second)
-	under, failed := s.appends(attackFor)
-	cancel()
-	attackers.Wait()
-	ratio := float64(at(under, 99)) / float64(at(idle, 99))
-	fmt.Printf("%-36s %9.1f %9.1f %9.1f %9.1f %7.1f  2xx %d 4xx %d 5xx %d none %d; of %d appends %d failed\n",
-		a.name, ms(at(idle, 50)), ms(at(idle, 99)), ms(at(under, 50)), ms(at(under, 99)), ratio,
-		answers[2].Load(), answers[4].Load(), answers[5].Load(), answers[0].Load(), len(under), failed)
-	return nil
+	before := s.usage(attackers.pid())
+	under, failed := s.appends(o.long)
+	r.used = s.usage(attackers.pid()).since(before)
+	r.under, r.appends, r.failed = percentiles(under), len(under), failed
+	r.answers, err = attackers.end()
+	return r, err
 }
 
-// appends measures one append of the victim after the other, 50 a second at most.
-func (s *server) appends(long time.Duration) (took []time.Duration, failed int) {
-	body, _ := json.Marshal(map[string]any{ // plain values
-		"messages": []map[string]string{{"role": "user", "content": strings.Repeat("steady ", 100)}},
-	})
-	for began := time.Now(); time.Since(began) < long; {
-		next := time.Now().Add(20 * time.Millisecond)
-		sent := time.Now()
-		status, err := s.ask(context.Background(), s.victim, "POST", "/v1/sessions/steady/messages", body)
-		if err != nil || status >= http.StatusBadRequest {
-			failed++
-		}
-		took = append(took, time.Since(sent))
-		time.Sleep(time.Until(next))
-	}
+// pause is how long is waited between two measurements.
+const pause = 2 * time.Second
+
+func percentiles(took []time.Duration) times {
 	slices.Sort(took)
-	return took, failed
+	at := func(percent int) float64 { return float64(took[len(took)*percent/100].Microseconds()) / 1000 }
+	return times{at(50), at(99)}
 }
-
-func at(sorted []time.Duration, percent int) time.Duration {
-	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

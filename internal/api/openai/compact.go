@@ -35,7 +35,8 @@ func (s *Server) compactResponses(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := b.decode(req.Body(), s.Models); err != nil {
+	size := int64(len(req.Body()))
+	if err := req.Heavy(size, func() error { return b.decode(req.Body(), s.Models) }); err != nil {
 		return err
 	}
 	tenant, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
@@ -47,30 +48,46 @@ func (s *Server) compactResponses(req *request.Request) error {
 		return err
 	}
 	answer := compaction{Object: "response.compaction", CreatedAt: time.Now().Unix(), Usage: noUsage}
-	release, err := s.CPU.Acquire(req.Ctx, req.Tenant, ingest.HeavyWork(int64(len(req.Body()))))
-	if err != nil {
-		return err
-	}
-	defer release()
 	var bodies [][]byte
 	if b.previous != "" {
 		bodies, err = s.compactConversation(req, b.previous)
-	} else {
-		bodies, err = b.compact(req, &answer)
+		size = sizeOf(bodies)
 	}
 	if err != nil {
 		return err
 	}
+	err = req.Heavy(size, func() (err error) {
+		if b.previous == "" {
+			bodies, err = b.compact(req, &answer)
+		}
+		if err == nil {
+			bodies, err = b.output(req, bodies, asText)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answerCompaction(req, answer, bodies)
+}
+
+func sizeOf(bodies [][]byte) (bytes int64) {
+	for _, body := range bodies {
+		bytes += int64(len(body))
+	}
+	return bytes
+}
+
+// output returns the items of the answer.
+func (b *compactBody) output(req *request.Request, bodies [][]byte, asText bool) ([][]byte, error) {
 	made, err := b.Render(req.Ctx, bodies...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	bodies = made.Bodies
 	if asText {
-		bodies = withoutTools(bodies)
+		return withoutTools(made.Bodies), nil
 	}
-	release() // a client who reads slowly holds no processor
-	return answerCompaction(req, answer, bodies)
+	return made.Bodies, nil
 }
 
 // compactBody is the body of POST /v1/responses/compact. Beside OpenAI's members it may have those of POST /v1/compact
@@ -186,16 +203,21 @@ func (s *Server) compactConversation(req *request.Request, id string) (bodies []
 	if err != nil {
 		return nil, err
 	}
-	size := int64(0)
 	for i := range items {
 		bodies = append(bodies, items[i].body)
-		facts, _ := wire.Inspect(session.OpenAIResponses, items[i].body) // what cannot be read has no size
-		size += int64(facts.Tokens)
 	}
-	if size > room {
+	size := int64(0)
+	err = req.Heavy(sizeOf(bodies), func() error {
+		for _, body := range bodies {
+			facts, _ := wire.Inspect(session.OpenAIResponses, body) // what cannot be read has no size
+			size += int64(facts.Tokens)
+		}
+		return nil
+	})
+	if err == nil && size > room {
 		return s.fittedItems(req, at)
 	}
-	return bodies, nil
+	return bodies, err
 }
 
 // fittedItems returns the items of a conversation's view, cut to its window. A twentieth of the window remains for what
@@ -214,7 +236,11 @@ func (s *Server) fittedItems(req *request.Request, at session.Address) ([][]byte
 		return readback.Parts(req.Ctx, s.Store, at, seq)
 	}}
 	want.MaxTokens = max(stored.Room*19/20, 1)
-	made, _, err := want.Make(req.Ctx, &stored)
+	var made *postgres.View
+	err := req.Heavy(int64(stored.Size)+stored.TailBytes, func() (err error) {
+		made, _, err = want.Make(req.Ctx, &stored)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ const maxFirstItems = 20
 // createConversation handles POST /v1/conversations.
 func (s *Server) createConversation(req *request.Request) error {
 	b := conversationBody{limit: maxFirstItems, optional: true}
-	if err := b.read(req.Body(), "items", "metadata"); err != nil {
+	if err := b.read(req, "items", "metadata"); err != nil {
 		return err
 	}
 	id := uuid.Must(uuid.NewV7())
@@ -53,7 +53,7 @@ func (s *Server) readConversation(req *request.Request) error {
 // updateConversation handles POST /v1/conversations/{id}.
 func (s *Server) updateConversation(req *request.Request) error {
 	b := conversationBody{}
-	if err := b.read(req.Body(), "metadata"); err != nil {
+	if err := b.read(req, "metadata"); err != nil {
 		return err
 	}
 	change := session.Change{Metadata: b.metadata}
@@ -86,7 +86,12 @@ type conversationBody struct {
 }
 
 // read checks the body and reads the members that it may have.
-func (b *conversationBody) read(body []byte, members ...string) error {
+func (b *conversationBody) read(req *request.Request, members ...string) error {
+	body := req.Body()
+	return req.Heavy(int64(len(body)), func() error { return b.decode(body, members) })
+}
+
+func (b *conversationBody) decode(body []byte, members []string) error {
 	if len(body) == 0 && b.optional {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 // createItems handles POST /v1/conversations/{id}/items.
 func (s *Server) createItems(req *request.Request) error {
 	b := conversationBody{limit: session.MaxBatchMessages}
-	if err := b.read(req.Body(), "items"); err != nil {
+	if err := b.read(req, "items"); err != nil {
 		return err
 	}
 	at := req.Address()
@@ -244,7 +244,7 @@ func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
 	inLog := ok && seq >= stored.From()
 	var items []item
 	if !r.descending && !inLog {
-		if items, err = r.checkpointItems(&stored); err != nil {
+		if items, err = r.checkpointItems(req, &stored); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
 		items = append(items, behind...)
 	}
 	if r.descending && len(items) <= r.limit {
-		before, err := r.checkpointItems(&stored)
+		before, err := r.checkpointItems(req, &stored)
 		if err != nil {
 			return err
 		}
@@ -279,8 +279,11 @@ func (s *Server) sources(req *request.Request, at session.Address) (v postgres.V
 const itemCopies = 4
 
 // checkpointItems returns the items of the checkpoint behind the one that after names, in the list's order.
-func (r *itemsRequest) checkpointItems(v *postgres.ViewWithSources) ([]item, error) {
-	items, err := coveredItems(r.at, v)
+func (r *itemsRequest) checkpointItems(req *request.Request, v *postgres.ViewWithSources) (items []item, err error) {
+	err = req.Heavy(int64(v.Size), func() (err error) {
+		items, err = coveredItems(r.at, v)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

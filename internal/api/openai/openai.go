@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -24,7 +23,6 @@ type Server struct {
 	Models  *models.Registry
 	Counter *ingest.Counter
 	Waiter  *request.Waiter
-	CPU     *budget.Budget // the processors that heavy work shares; nil is without a bound
 }
 
 // Register registers every route of the dialect, with the parameters of its query. Clients send view with every

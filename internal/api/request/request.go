@@ -39,6 +39,7 @@ type Request struct {
 	Caller    session.Caller           // who holds it, and what they may do
 
 	Memory *budget.Budget // that large requests draw from
+	CPU    *budget.Budget // the processors that heavy work shares
 
 	OpenAI bool // queries are read and errors are answered as OpenAI's API does
 
@@ -104,6 +105,14 @@ func (req *Request) Admit(weight int64) error {
 		req.held = append(req.held, release)
 	}
 	return err
+}
+
+// Heavy does work on a number of bytes with a share of the processors. Nobody waits with light work. The work must not
+// write to the client, who may read slowly, and must not be heavy work itself: it would wait for its own share.
+//
+// Errors: those of budget.Budget.Acquire, and of work.
+func (req *Request) Heavy(bytes int64, work func() error) error {
+	return req.CPU.Do(req.Ctx, req.Tenant, budget.HeavyWork(bytes), work)
 }
 
 // Free gives the request's buffers and memory to other requests. Nothing may point into them any more.
