@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
-	"internal/offload":          {"internal/pack", "internal/postgres", "internal/session"},
+	"internal/offload":          {"internal/budget", "internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
 	"internal/jobs":             {"internal/budget", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
 	"internal/compact/manifest": {},
@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/wire/provider",
 	},
 	"internal/api/openai": {
-		"internal/budget", "internal/api/request", "internal/api/stateless", "internal/ingest", "internal/models",
+		"internal/api/request", "internal/api/stateless", "internal/ingest", "internal/models",
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {

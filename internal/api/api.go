@@ -45,6 +45,8 @@ type Config struct {
 	Memory    *budget.Budget // bytes, from which large requests draw; nil is without a bound
 	SmallView int64          // bytes of a view that is read whole and not weighed; 0 for what fits Memory
 
+	ImportBytes, ImportLines int64 // of one body of an import; 0 for ingest's
+
 	CPU *budget.Budget // processors, from which heavy work draws; nil is without a bound
 }
 

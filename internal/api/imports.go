@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -62,7 +63,7 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 		return err
 	}
 	defer end()
-	req.Ctx = req.R.Context()
+	req.Ctx = budget.With(req.R.Context(), s.CPU, req.Tenant)
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f.Import = i
 	f.Store = s.Store
@@ -70,6 +71,7 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 	f.Tenant = req.Tenant
 	f.ChangedBy = req.KeyDigest
 	f.Stopping = s.draining.Load
+	f.BodyBytes, f.BodyLines = s.ImportBytes, s.ImportLines
 	body, err := req.Stream()
 	if err == nil {
 		defer body.Close()

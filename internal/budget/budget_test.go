@@ -210,3 +210,66 @@ func TestNoMoreIsAdmittedThanThereIs(t *testing.T) {
 		group.Wait()
 	})
 }
+
+// Steps of work that has begun are not refused, however many wait; and who rests holds nothing.
+func TestStepsWaitForTheirShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New("test", 1, time.Second)
+		const steps, heavy, light = 400, 1 << 20, 1 << 10
+		ctx := budget.With(t.Context(), b, alice)
+		held := ask(t, b, bob, 1, func() {})
+		var now, done, most atomic.Int64
+		var group sync.WaitGroup
+		for range steps {
+			group.Go(func() {
+				err := budget.Step(ctx, heavy, func(h *budget.Held) error {
+					most.Store(max(most.Load(), now.Add(1)))
+					now.Add(-1)
+					defer now.Add(1)
+					defer now.Add(-1)
+					return h.Rest(func() { time.Sleep(time.Minute) }) // all at once
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				done.Add(1)
+			})
+		}
+		time.Sleep(time.Hour)
+		if most.Load() > 0 {
+			t.Error("a heavy step had a share that somebody else holds")
+		}
+		if err := budget.Step(ctx, light, func(*budget.Held) error { return nil }); err != nil {
+			t.Error("a light step:", err)
+		}
+		began := time.Now()
+		(*held)()
+		group.Wait()
+		if done.Load() != steps || most.Load() != 1 || time.Since(began) > 2*time.Minute {
+			t.Errorf("%d of %d steps were done, %d at once, in %v", done.Load(), steps, most.Load(), time.Since(began))
+		}
+		again := ask(t, b, bob, 1, func() {})
+		(*again)()
+	})
+}
+
+func TestAStepEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New("test", 1, 0)
+		held := ask(t, b, bob, 1, func() {})
+		ctx, cancel := context.WithTimeout(budget.With(t.Context(), b, alice), time.Minute)
+		defer cancel()
+		err := budget.Step(ctx, 1<<20, func(*budget.Held) error { return errors.New("it ran") })
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		(*held)()
+		release, err := b.Acquire(t.Context(), bob, 1)
+		if err != nil {
+			t.Fatal("a step that gave up holds its share:", err)
+		}
+		release()
+	})
+}

@@ -27,17 +27,11 @@ func (b *Budget) Do(ctx context.Context, tenant uuid.UUID, weight int64, work fu
 //
 // Errors: the context's, and of work.
 func (b *Budget) Continue(ctx context.Context, tenant uuid.UUID, weight int64, work func() error) error {
-	if b == nil || weight <= 0 {
-		return work()
-	}
-	w, err := b.enqueue(tenant, min(weight, b.total), math.MaxInt)
-	if err == nil {
-		err = b.wait(ctx, tenant, w, 0)
-	}
-	if err != nil {
+	h := &Held{ctx: ctx, of: holder{b, tenant}, weight: weight}
+	if err := h.take(); err != nil {
 		return err
 	}
-	defer b.release(tenant, w.weight)
+	defer h.release()
 	return work()
 }
 
@@ -63,4 +57,66 @@ func HeavyWork(bytes int64) int64 {
 		return 0
 	}
 	return 1
+}
+
+type holderKey struct{}
+
+type holder struct {
+	budget *Budget
+	tenant uuid.UUID
+}
+
+// With returns a context whose heavy steps have a tenant's share of the processors of b.
+func With(ctx context.Context, b *Budget, tenant uuid.UUID) context.Context {
+	return context.WithValue(ctx, holderKey{}, holder{b, tenant})
+}
+
+// Step does a step of work on a number of bytes with a share of the processors that ctx is With, as Continue does. In a
+// context without one it does the work at once. The work gets what it holds, to rest from it.
+func Step(ctx context.Context, bytes int64, work func(*Held) error) error {
+	of, _ := ctx.Value(holderKey{}).(holder)
+	h := &Held{ctx: ctx, of: of, weight: HeavyWork(bytes)}
+	if err := h.take(); err != nil {
+		return err
+	}
+	defer h.release()
+	return work(h)
+}
+
+// Held is the share of the processors that a step holds.
+type Held struct {
+	ctx    context.Context
+	of     holder
+	weight int64
+	held   bool
+}
+
+// Rest does what takes no processor, such as waiting for another server, without the share, and then takes that again.
+// Its only errors are those of the context.
+func (h *Held) Rest(other func()) error {
+	h.release()
+	other()
+	return h.take()
+}
+
+func (h *Held) take() error {
+	if h.of.budget == nil || h.weight == 0 {
+		return nil
+	}
+	w, err := h.of.budget.enqueue(h.of.tenant, h.weight, math.MaxInt)
+	if err == nil {
+		err = h.of.budget.wait(h.ctx, h.of.tenant, w, 0)
+	}
+	h.held = err == nil
+	if ended := h.ctx.Err(); !h.held && ended != nil {
+		return ended
+	}
+	return err
+}
+
+func (h *Held) release() {
+	if h.held {
+		h.held = false
+		h.of.budget.release(h.of.tenant, h.weight)
+	}
 }

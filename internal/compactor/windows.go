@@ -2,9 +2,12 @@ package compactor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -181,7 +184,11 @@ func (p *Proposal) take(
 // run plans and renders the input. It returns a panic as an error.
 func (p *Proposal) run(ctx context.Context, write compact.Write) (err error) {
 	defer failOpen(&err)
-	if p.Plan, p.Made, err = compact.Run(ctx, p.Input, write); err != nil {
+	err = budget.Step(ctx, p.inputBytes(), func(cpu *budget.Held) (err error) {
+		p.Plan, p.Made, err = compact.Run(ctx, p.Input, resting(cpu, write))
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	p.evicts = evicts(p.Plan)
@@ -189,6 +196,27 @@ func (p *Proposal) run(ctx context.Context, write compact.Write) (err error) {
 		err = p.Plan.Continue(p.taken.plan)
 	}
 	return err
+}
+
+func (p *Proposal) inputBytes() (bytes int64) {
+	if p.Input.Base != nil {
+		bytes = int64(len(p.Input.Base.Body))
+	}
+	for i := range p.Input.Tail {
+		bytes += int64(len(p.Input.Tail[i].Body))
+	}
+	return bytes
+}
+
+// resting returns a writer of summaries that holds no processor while it waits for a model.
+func resting(cpu *budget.Held, write compact.Write) compact.Write {
+	if write == nil {
+		return nil
+	}
+	return func(r summary.Request) (a summary.Answer, err error) {
+		waited := cpu.Rest(func() { a, err = write(r) })
+		return a, errors.Join(err, waited)
+	}
 }
 
 // windows reads the messages that a compaction takes in.

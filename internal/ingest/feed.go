@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -28,6 +30,12 @@ const (
 	batchTimeout = 30 * time.Second
 )
 
+// A body of an import may have this many bytes, unpacked, and lines. What is longer comes in several bodies.
+const (
+	DefaultBodyBytes = 16 << 30
+	DefaultBodyLines = 10_000_000
+)
+
 // Feed writes a body into an import. The lines up to Done are stored already.
 type Feed struct {
 	session.Import
@@ -39,6 +47,9 @@ type Feed struct {
 	More      bool        // another body has the lines after this one
 	Settings  []byte      // JSON of new sessions, for a file of another source; empty for none
 	Stopping  func() bool // reports whether the process stops: then the rest of the lines is refused
+
+	// How much one body may have; 0 for DefaultBodyBytes and DefaultBodyLines.
+	BodyBytes, BodyLines int64
 
 	checker  *archive.Checker
 	lines    []session.ImportLine
@@ -124,6 +135,7 @@ func (f *Feed) recognise(head []byte) {
 func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
 	known := bytes.Clone(f.Digest)
 	n := f.First - 1
+	size := int64(0)
 	for {
 		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
@@ -133,6 +145,10 @@ func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
 			return errors.Join(f.flush(ctx), err)
 		}
 		n++
+		size += line.Bytes
+		if err := f.mayHave(n, size); err != nil {
+			return errors.Join(f.flush(ctx), err)
+		}
 		switch {
 		case n <= f.Done:
 			err = f.compare(n, line, known)
@@ -142,7 +158,7 @@ func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
 			err = errors.Join(f.flush(ctx), session.Invalid("", request.InvalidRequest,
 				"the body is cut off inside line %d: the lines before it are stored, send the lines from there on", n))
 		default:
-			err = f.add(ctx, n, line)
+			err = f.add(ctx, n, line, size)
 		}
 		if err != nil {
 			return err
@@ -152,6 +168,16 @@ func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
 		return otherLines(n)
 	}
 	return f.flush(ctx)
+}
+
+// mayHave returns an error if line n, with which the body has a size, is more than a body may have.
+func (f *Feed) mayHave(n, size int64) error {
+	bytes, lines := cmp.Or(f.BodyBytes, DefaultBodyBytes), cmp.Or(f.BodyLines, DefaultBodyLines)
+	if size <= bytes && n-f.First < lines {
+		return nil
+	}
+	return request.Fail("body_too_large", "the limit of one body is %d lines and %d bytes, unpacked: the lines before line "+
+		"%d are stored, send the rest from there on in another request", lines, bytes, n)
 }
 
 // isCutOff reports whether a line is the beginning of a line that its sender has whole.
@@ -186,9 +212,14 @@ func otherLines(n int64) error {
 		"the %d lines of this body are not those that the import has: send those again, or begin another import", n)
 }
 
-// add reads a line of an archive into the batch.
-func (f *Feed) add(ctx context.Context, n int64, line archive.Line) error {
-	read, err := f.readLine(ctx, n, line)
+// add reads a line of an archive into the batch. From the size on at which its body is heavy work, each line takes a share
+// of the processors.
+func (f *Feed) add(ctx context.Context, n int64, line archive.Line, size int64) error {
+	var read session.ImportLine
+	err := budget.Step(ctx, size, func(*budget.Held) (err error) {
+		read, err = f.readLine(ctx, n, line)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -62,7 +63,11 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 	if id == "" {
 		id = f.ID.String()
 	}
-	file, err := importer.Read(ctx, id, data, importer.Source(f.Wanted))
+	var file *importer.File
+	err := budget.Step(ctx, int64(len(data)), func(*budget.Held) (err error) {
+		file, err = importer.Read(ctx, id, data, importer.Source(f.Wanted))
+		return err
+	})
 	switch {
 	case err == nil && !isEmpty(file):
 		return file, nil

@@ -18,17 +18,19 @@ import (
 )
 
 // admission lets a job begin when there is the memory that its session takes, so that several large sessions are not
-// compacted at once in a process that has the memory for one. A job that waits for too long leaves its place to another
+// compacted at once in a process that has the memory for one. The heavy steps of jobs share the processors, in varve up with
+// the requests. A job that waits for too long leaves its place to another
 // and comes again; that is no failed attempt.
 type admission struct {
 	river.MiddlewareDefaults
 	store  *postgres.Store
 	memory *budget.Budget
+	cpu    *budget.Budget
 	window int64 // bytes of the log that a compaction takes in at a time
 }
 
 func newAdmission(c Config) *admission {
-	return &admission{store: c.Store, memory: c.Memory, window: c.Window}
+	return &admission{store: c.Store, memory: c.Memory, cpu: c.CPU, window: c.Window}
 }
 
 // comeAgain is how long a job without memory leaves its place to others.
@@ -40,7 +42,11 @@ const packMemory = 64 << 20
 // Work waits for the memory of a job and does it.
 func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(context.Context) error) error {
 	var of struct{ Tenant, Session uuid.UUID }
-	if err := json.Unmarshal(job.EncodedArgs, &of); err != nil || of.Session == uuid.Nil {
+	err := json.Unmarshal(job.EncodedArgs, &of)
+	if err == nil {
+		ctx = budget.With(ctx, a.cpu, of.Tenant)
+	}
+	if err != nil || of.Session == uuid.Nil {
 		return do(ctx) // of no session: it works in small steps
 	}
 	weight, err := a.weigh(ctx, job.Kind, session.Key{Tenant: of.Tenant, Key: of.Session})

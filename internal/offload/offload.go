@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/pack"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -86,7 +87,10 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 		records[i].Seq, records[i].Shape = m.Seq, m.Shape
 		records[i].View = m.View
 	}
-	packed := pack.Encode(records)
+	packed, err := o.encode(ctx, records)
+	if err != nil {
+		return nil, err
+	}
 	wrong, err := o.wrong(ctx, plan, packed)
 	if err != nil || len(wrong) == 0 {
 		return packed, err
@@ -95,10 +99,25 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 		m := &plan.Messages[i]
 		records[i] = pack.Record{Seq: m.Seq, Rest: m.Body, Shape: m.Shape, View: m.View}
 	}
-	packed = pack.Encode(records)
+	if packed, err = o.encode(ctx, records); err != nil {
+		return nil, err
+	}
 	if wrong, err = o.wrong(ctx, plan, packed); err == nil && len(wrong) > 0 {
 		err = errNotPacked
 	}
+	return packed, err
+}
+
+// encode makes a pack of records, with a share of the processors: it is compressed well, which takes long.
+func (o *Offloader) encode(ctx context.Context, records []pack.Record) (packed []byte, err error) {
+	bytes := int64(0)
+	for i := range records {
+		bytes += int64(len(records[i].Rest))
+	}
+	err = budget.Step(ctx, bytes, func(*budget.Held) error {
+		packed = pack.Encode(records)
+		return nil
+	})
 	return packed, err
 }
 
