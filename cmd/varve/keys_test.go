@@ -143,3 +143,24 @@ func TestAKeyFileWithoutAKeyIsReplaced(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }
+
+func TestATenantsLimitsAreSetAndShown(t *testing.T) {
+	t.Parallel()
+	a := administrator{t, pgtest.New(t)}
+	a.run("tenants", "create", "acme")
+	for _, step := range []struct {
+		args []string
+		want session.Quotas
+	}{
+		{nil, session.Quotas{}},
+		{[]string{`--set={"sessions":100,"requests_per_second":2.5}`}, session.Quotas{Sessions: 100, Requests: 2.5}},
+		{nil, session.Quotas{Sessions: 100, Requests: 2.5}},
+		{[]string{"--set={}"}, session.Quotas{}},
+	} {
+		said, _ := a.run(append([]string{"tenants", "limits", "acme"}, step.args...)...)
+		var got session.Quotas
+		if err := json.Unmarshal([]byte(said), &got); err != nil || got != step.want {
+			t.Errorf("%q printed %s, want %+v", step.args, said, step.want)
+		}
+	}
+}

@@ -260,6 +260,33 @@ func TestARestorationIsOnceForItsKeyAndRefusedForNothingToRestore(t *testing.T) 
 	}
 }
 
+// TestARestorationIsOnceForItsKeyAtOnce: the first of two requests may prune the checkpoint that both restore.
+func TestARestorationIsOnceForItsKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	path := w.compacted("openai-chat")
+	for n := range 8 {
+		oldest := 1 // that is kept
+		for w.ask("GET", fmt.Sprintf("%s/checkpoints/%d/context", path, oldest), "").Code != http.StatusOK {
+			oldest++
+		}
+		var both sync.WaitGroup
+		answers := make(chan answer, 2)
+		for range cap(answers) {
+			both.Go(func() {
+				answers <- w.ask("POST", fmt.Sprintf("%s/checkpoints/%d/restore", path, oldest), "", "Idempotency-Key", fmt.Sprint("at-once-", n))
+			})
+		}
+		both.Wait()
+		first, second := <-answers, <-answers
+		replayed := first.Header().Get("Idempotent-Replayed") + second.Header().Get("Idempotent-Replayed")
+		if first.Code != http.StatusCreated || first.Body.String() != second.Body.String() || replayed != "true" {
+			t.Errorf("%d %s\n%d %s", first.Code, first.Body, second.Code, second.Body)
+		}
+	}
+}
+
 // TestViewsStayValidWhileASessionIsRestored restores, compacts, appends and reads all at once.
 func TestViewsStayValidWhileASessionIsRestored(t *testing.T) {
 	bothFormats(t, func(w *world, format, path string) {

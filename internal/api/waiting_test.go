@@ -1,15 +1,24 @@
 package api_test
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -108,5 +117,100 @@ func TestOnlyWhatIsLiveIsLive(t *testing.T) {
 	}
 	if id, err := endings.Next(t.Context(), time.Minute); err != nil || id != run.ID {
 		t.Errorf("heard that %s has ended, %v", id, err)
+	}
+}
+
+// TestWhoWaitsBehindAPoolerIsWoken has the API's connections go through what swallows notifications, as a transaction
+// pooler does.
+func TestWhoWaitsBehindAPoolerIsWoken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pooled := *w
+	dsn, listens := swallowing(t, pgtest.API(w.dsn))
+	pooled.store = openStore(t, dsn)
+	pooled.server = api.New(api.Config{Store: pooled.store})
+	endings, err := pooled.store.Endings(t.Context())
+	if err != nil || !endings.Deaf() {
+		t.Fatalf("it does not notice that notifications do not arrive: %v", err)
+	}
+	endings.Close(t.Context())
+	<-listens
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	run := decoded[session.Run](w.must(http.StatusAccepted, "POST", "/v1/sessions/s/compact", ""))
+	answered := make(chan answer, 1)
+	go func() { answered <- pooled.ask("POST", "/v1/sessions/s/compact?wait=60", "") }()
+	<-listens // for those who wait
+	w.exec(`UPDATE runs SET state = 'unchanged', finished_at = now()`)
+	if got := decoded[session.Run](<-answered); got.ID != run.ID || got.State != session.RunUnchanged {
+		t.Errorf("%+v", got)
+	}
+}
+
+// swallowing returns the URL of a proxy in front of a database, which passes everything on but notifications, and a
+// channel that gets a value whenever somebody begins to listen.
+func swallowing(t *testing.T, dsn string) (pooled string, listens chan struct{}) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	socket := filepath.Join(query.Get("host"), ".s.PGSQL."+query.Get("port"))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	listens = make(chan struct{}, 100)
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go swallow(client, socket, listens)
+		}
+	}()
+	host, port, _ := net.SplitHostPort(listener.Addr().String())
+	query.Set("host", host)
+	query.Set("port", port)
+	u.RawQuery = query.Encode()
+	return u.String(), listens
+}
+
+// swallow passes messages on between a client and a server until one of them hangs up.
+func swallow(client net.Conn, socket string, listens chan<- struct{}) {
+	server, err := net.Dial("unix", socket)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	go func() {
+		defer server.Close()
+		for chunk := make([]byte, 64<<10); ; {
+			n, err := client.Read(chunk)
+			if _, failed := server.Write(chunk[:n]); err != nil || failed != nil {
+				return
+			}
+			if bytes.Contains(chunk[:n], []byte("LISTEN varve_ended")) {
+				listens <- struct{}{}
+			}
+		}
+	}()
+	defer client.Close()
+	in := bufio.NewReader(server)
+	for {
+		head, err := in.Peek(5) // the kind of the message, and its length without that
+		if err != nil {
+			return
+		}
+		out := io.Writer(client)
+		const notification = 'A'
+		if head[0] == notification {
+			out = io.Discard
+		}
+		if _, err := io.CopyN(out, in, 1+int64(binary.BigEndian.Uint32(head[1:]))); err != nil {
+			return
+		}
 	}
 }
