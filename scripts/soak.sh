@@ -55,13 +55,15 @@ part "attacks: what one tenant's do to another's appends" fair
 part "memory: sessions of 495 MB in processes of 1 GiB" program test/memory -sessions 4 -bytes 495000000 -limit 1GiB
 part "memory: a compaction of a session of 500 MB of screenshots" \
 	go test ./internal/jobs -count=1 -v -run TestACompactionOfPictures -args -picture-bytes=500000000
-part "scale: 200,000 sessions and 1,000 tenants" test/scale/run.sh
+part "scale: 200,000 sessions, and a sweep over 10,000,000 of 100,000 tenants" test/scale/run.sh
 part "scale: the plans of all lists at a million rows" \
 	go test ./internal/postgres -count=1 -timeout 60m -run TestEveryPageOfAListCostsThePage -args -plan-rows=1000000
 part "an API with 200 clients is stopped 50 times" \
 	go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
 part "a recompaction of 1,000 sessions, under load, whose workers are killed" \
 	go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction' -args -sessions=1000
+part "50 random histories after which no session is above its trigger" \
+	go test ./internal/jobs -count=1 -timeout 60m -run TestNoSessionStaysAboveItsTrigger -args -histories=50
 part "an import of 100,000 messages that is stopped again and again" \
 	go test ./internal/api -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
 part "an upload of a gigabyte" \

@@ -199,6 +199,7 @@ func TestACrossingAppendIsHot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Logf("HOT updates of sessions: %d of %d", hot, updates)
 	if hot != updates {
 		t.Errorf("%d of %d updates are HOT", hot, updates)
 	}

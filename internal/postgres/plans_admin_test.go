@@ -18,6 +18,7 @@ func TestEveryStatementOfAnAdministratorReadsWhatItConcerns(t *testing.T) {
 		p.analyze(t, target)
 		p.checkCounts(t)
 	}
+	p.checkChange(t)
 	p.compare(t, "testdata/plans_admin.golden", p.prunes(t))
 }
 
@@ -58,6 +59,37 @@ func (p *planned) checkCounts(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// changeTime is what a change of a tenant's default may take at the size of test/scale, in milliseconds.
+const changeTime = 1000
+
+// checkChange checks how a tenant's default is changed, and how own policies are merged with it afterwards: each is
+// looked at once.
+func (p *planned) checkChange(t *testing.T) {
+	t.Helper()
+	own := *planRows / 10
+	took := 0.0
+	for _, e := range p.plansOf(t, func(ctx context.Context) error {
+		_, _, err := p.ChangeTenantPolicy(ctx, largeTenant, toDefault(7))
+		return err
+	}) {
+		took += e.Took
+	}
+	t.Logf("a change of a default under %d own policies %9.1f ms", own, took)
+	if *atScale && took > changeTime {
+		t.Errorf("a change of a default took %.1f ms", took)
+	}
+	removed, merged := 0, 0
+	for _, e := range p.plansOf(t, func(ctx context.Context) (err error) {
+		merged, err = p.MergePolicies(ctx, largeTenant)
+		return err
+	}) {
+		e.Plan.each(func(n *planNode) { removed += n.removed() })
+	}
+	if merged != own || removed > own/10 {
+		t.Errorf("%d of %d policies were merged, and rows looked at for nothing %d times", merged, own, removed)
 	}
 }
 
