@@ -37,8 +37,10 @@ func TestAnImportLocksItsSessionsInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			imported := func(id string) session.ImportLine {
+				m := message("hello", 1)
+				m.ItemID = "rs_" + id
 				return session.ImportLine{
-					Message: &session.ImportedMessage{Session: id, Format: session.OpenAIChat, NewMessage: message("hello", 1)},
+					Message: &session.ImportedMessage{Session: id, Format: session.OpenAIChat, NewMessage: m},
 					Outcome: session.LineChecked,
 				}
 			}
@@ -68,6 +70,10 @@ func TestAnImportLocksItsSessionsInOrder(t *testing.T) {
 			}
 			if begun.Messages != 2 || begun.Sessions != 0 && len(c.there) == 2 {
 				t.Errorf("imported %+v", begun)
+			}
+			found, err := store.WithItemID(t.Context(), session.Address{Tenant: tenant, ID: "two"}, "rs_two")
+			if err != nil || len(found) != 1 {
+				t.Errorf("the item of the second session: %+v, %v", found, err)
 			}
 		})
 	}
