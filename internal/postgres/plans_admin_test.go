@@ -111,7 +111,9 @@ func (p *planned) prunes(t *testing.T) string {
 			}
 		}
 		first, _, _ := strings.Cut(strings.TrimSpace(ran[i].SQL), "\n")
-		if plan := fmt.Sprintf("== %s\n%s", first, ran[i].short()); !seen[plan] {
+		// Which of two indexes that serve it a foreign key reads is a matter of their size.
+		plan := fmt.Sprintf("== %s\n%s", first, ran[i].short())
+		if !seen[plan] && !strings.HasPrefix(first, "SELECT 1 FROM ONLY") {
 			seen[plan] = true
 			plans.WriteString(plan)
 		}
