@@ -127,8 +127,8 @@ func (w *viewStream) send(tag string) error {
 }
 
 // read reads the next messages into page, joined, with a share of the processors. It returns the seq of the last one, 0
-// if there are none. It waits before each page, so that other heavy work takes turns with this; only before the first one
-// it may wait too long.
+// if there are none. It waits before each page, so that other heavy work takes turns with this; only before the first
+// one it may wait too long.
 func (w *viewStream) read(after int64, page *request.Buffer) (last int64, err error) {
 	share := w.CPU.Continue
 	if after == 0 {

@@ -97,7 +97,7 @@ func (b *Budget) Acquire(ctx context.Context, tenant uuid.UUID, weight int64) (r
 	return sync.OnceFunc(func() { b.release(tenant, weight) }), nil
 }
 
-func (b *Budget) enqueue(tenant uuid.UUID, weight int64, most int) (*waiter, error) {
+func (b *Budget) enqueue(tenant uuid.UUID, weight int64, longest int) (*waiter, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.lines[tenant]
@@ -105,8 +105,8 @@ func (b *Budget) enqueue(tenant uuid.UUID, weight int64, most int) (*waiter, err
 		l = &line{}
 		b.lines[tenant] = l
 	}
-	if len(l.waiting) >= most {
-		return nil, fmt.Errorf("%w: %d requests of the tenant wait already", session.ErrOverCapacity, most)
+	if len(l.waiting) >= longest {
+		return nil, fmt.Errorf("%w: %d requests of the tenant wait already", session.ErrOverCapacity, longest)
 	}
 	b.arrivals++
 	w := &waiter{weight: weight, arrival: b.arrivals, admitted: make(chan struct{})}

@@ -219,12 +219,12 @@ func TestStepsWaitForTheirShare(t *testing.T) {
 		const steps, heavy, light = 400, 1 << 20, 1 << 10
 		ctx := budget.With(t.Context(), b, alice)
 		held := ask(t, b, bob, 1, func() {})
-		var now, done, most atomic.Int64
+		var now, done, highest atomic.Int64
 		var group sync.WaitGroup
 		for range steps {
 			group.Go(func() {
 				err := budget.Step(ctx, heavy, func(h *budget.Held) error {
-					most.Store(max(most.Load(), now.Add(1)))
+					highest.Store(max(highest.Load(), now.Add(1)))
 					now.Add(-1)
 					defer now.Add(1)
 					defer now.Add(-1)
@@ -237,7 +237,7 @@ func TestStepsWaitForTheirShare(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Hour)
-		if most.Load() > 0 {
+		if highest.Load() > 0 {
 			t.Error("a heavy step had a share that somebody else holds")
 		}
 		if err := budget.Step(ctx, light, func(*budget.Held) error { return nil }); err != nil {
@@ -246,8 +246,8 @@ func TestStepsWaitForTheirShare(t *testing.T) {
 		began := time.Now()
 		(*held)()
 		group.Wait()
-		if done.Load() != steps || most.Load() != 1 || time.Since(began) > 2*time.Minute {
-			t.Errorf("%d of %d steps were done, %d at once, in %v", done.Load(), steps, most.Load(), time.Since(began))
+		if done.Load() != steps || highest.Load() != 1 || time.Since(began) > 2*time.Minute {
+			t.Errorf("%d of %d steps were done, %d at once, in %v", done.Load(), steps, highest.Load(), time.Since(began))
 		}
 		again := ask(t, b, bob, 1, func() {})
 		(*again)()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Do does work of a tenant that weighs so many processors, and waits for them first.
+// Do does work of a tenant that weighs a number of processors, and waits for them first.
 //
 // Errors: those of Acquire, and of work.
 func (b *Budget) Do(ctx context.Context, tenant uuid.UUID, weight int64, work func() error) error {

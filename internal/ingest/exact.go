@@ -64,7 +64,8 @@ func (c *Counter) Count(ctx context.Context, a *session.Append) error {
 	if a.Usage != nil {
 		return nil
 	}
-	return c.CPU.Do(ctx, a.Session.Tenant, budget.HeavyCount(size(a)), func() error { return countAll(ctx, tokenizer, a) })
+	count := func() error { return countAll(ctx, tokenizer, a) }
+	return c.CPU.Do(ctx, a.Session.Tenant, budget.HeavyCount(size(a)), count)
 }
 
 // countAll sets the append's ExactTokens by an exact tokenizer, unless its texts are too long for that.

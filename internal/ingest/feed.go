@@ -176,8 +176,8 @@ func (f *Feed) mayHave(n, size int64) error {
 	if size <= bytes && n-f.First < lines {
 		return nil
 	}
-	return request.Fail("body_too_large", "the limit of one body is %d lines and %d bytes, unpacked: the lines before line "+
-		"%d are stored, send the rest from there on in another request", lines, bytes, n)
+	return request.Fail("body_too_large", "the limit of one body is %d lines and %d bytes, unpacked: the lines before "+
+		"line %d are stored, send the rest from there on in another request", lines, bytes, n)
 }
 
 // isCutOff reports whether a line is the beginning of a line that its sender has whole.
@@ -212,8 +212,8 @@ func otherLines(n int64) error {
 		"the %d lines of this body are not those that the import has: send those again, or begin another import", n)
 }
 
-// add reads a line of an archive into the batch. From the size on at which its body is heavy work, each line takes a share
-// of the processors.
+// add reads a line of an archive into the batch. From the size on at which its body is heavy work, each line takes a
+// share of the processors.
 func (f *Feed) add(ctx context.Context, n int64, line archive.Line, size int64) error {
 	var read session.ImportLine
 	err := budget.Step(ctx, size, func(*budget.Held) (err error) {

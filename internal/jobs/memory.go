@@ -18,9 +18,9 @@ import (
 )
 
 // admission lets a job begin when there is the memory that its session takes, so that several large sessions are not
-// compacted at once in a process that has the memory for one. The heavy steps of jobs share the processors, in varve up with
-// the requests. A job that waits for too long leaves its place to another
-// and comes again; that is no failed attempt.
+// compacted at once in a process that has the memory for one. The heavy steps of jobs share the processors, in varve up
+// with the requests. A job that waits for too long leaves its place to another and comes again; that is no failed
+// attempt.
 type admission struct {
 	river.MiddlewareDefaults
 	store  *postgres.Store

@@ -32,7 +32,7 @@ type attack struct {
 }
 
 var attacks = []attack{
-	{"100 writers on one locked session", 100, lockSession, func(ctx context.Context, c client, key string) (int, error) {
+	{"100 writers on a locked session", 100, lockSession, func(ctx context.Context, c client, key string) (int, error) {
 		return c.ask(ctx, key, "POST", "/v1/sessions/locked/messages", message("hello"))
 	}},
 	{"1,000 x compact?wait=60", 1000, makeWaited, func(ctx context.Context, c client, key string) (int, error) {
@@ -112,8 +112,8 @@ func words(bytes int) string {
 	return text.String()
 }
 
-var vocabulary = strings.Fields("a large view has many messages and each of them is read copied and sent again to a client " +
-	"that asks for more of the same as fast as it can while somebody else wants to append only one of them")
+var vocabulary = strings.Fields("a large view has many messages and each of them is read copied and sent again to a " +
+	"client that asks for more of the same as fast as it can while somebody else wants to append only one of them")
 
 var counted = sync.OnceValue(func() []byte {
 	return fmt.Appendf(nil, `{"format":"openai-chat","model":"gpt-4o","messages":[{"role":"user","content":%q}]}`,
@@ -179,7 +179,7 @@ type attackers struct {
 
 func (s *server) attack(name string) (*attackers, error) {
 	a := &attackers{cmd: exec.Command(os.Args[0], attackCommand, name, s.url, s.attacker), out: &bytes.Buffer{}}
-	a.cmd.SysProcAttr = apart()
+	a.cmd.SysProcAttr = ownSession()
 	stdin, err := a.cmd.StdinPipe()
 	if err != nil {
 		return nil, err

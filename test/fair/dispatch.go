@@ -68,7 +68,8 @@ func (s *server) prepareCompactions() error {
 			return err
 		}
 	}
-	if err := s.must(s.victim, "PUT", "/v1/sessions/crossing", `{"format":"openai-chat","window_tokens":20000}`); err != nil {
+	settings := `{"format":"openai-chat","window_tokens":20000}`
+	if err := s.must(s.victim, "PUT", "/v1/sessions/crossing", settings); err != nil {
 		return err
 	}
 	return s.must(s.victim, "POST", "/v1/sessions/crossing/messages", results("start", 4))
@@ -79,10 +80,12 @@ func results(prefix string, calls int) string {
 	messages := []map[string]any{{"role": "user", "content": "read them"}}
 	for n := range calls {
 		id := fmt.Sprintf("%s-%d", prefix, n)
-		call := map[string]any{"name": "read", "arguments": fmt.Sprintf(`{"path":"f%d"}`, n)}
+		read := map[string]any{"name": "read", "arguments": fmt.Sprintf(`{"path":"f%d"}`, n)}
+		call := map[string]any{"id": id, "type": "function", "function": read}
+		text := strings.Repeat(fmt.Sprintf("line %d\n", n), 1400)
 		messages = append(messages,
-			map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"id": id, "type": "function", "function": call}}},
-			map[string]any{"role": "tool", "tool_call_id": id, "content": strings.Repeat(fmt.Sprintf("line %d\n", n), 1400)})
+			map[string]any{"role": "assistant", "tool_calls": []any{call}},
+			map[string]any{"role": "tool", "tool_call_id": id, "content": text})
 	}
 	body, _ := json.Marshal(map[string]any{"messages": messages}) // plain values
 	return string(body)

@@ -37,7 +37,7 @@ func start(dir string) (*server, error) {
 	s := &server{dir: filepath.Join(dir, "data"), client: client{url: "http://" + addr}}
 	s.cmd = exec.Command(os.Getenv("FAIR_VARVE"), "up", "--addr", addr, "--data", s.dir, "--log-level=error")
 	s.cmd.Stderr = os.Stderr
-	s.cmd.SysProcAttr = apart()
+	s.cmd.SysProcAttr = ownSession()
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func start(dir string) (*server, error) {
 	return s, nil
 }
 
-// apart starts a process in a session of its own: Linux shares processors by session, so that each process gets its part
-// as it would as a service, or on a machine of its own.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// ownSession starts a process in a session of its own: Linux shares processors by session, so that each process gets
+// its part as it would as a service, or on a machine of its own.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 func (s *server) prepare() (err error) {
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {

@@ -46,8 +46,8 @@ func (s *server) usage(attacker int) usage {
 	return u
 }
 
-// processes returns the parents of all processes, and the processor time that each has taken, that of its ended children
-// included except for varve's own.
+// processes returns the parents of all processes, and the processor time that each has taken, that of its ended
+// children included except for varve's own.
 func (s *server) processes() (parents map[int]int, took map[int]float64) {
 	parents, took = map[int]int{}, map[int]float64{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // a pattern without an error
