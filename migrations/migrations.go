@@ -53,8 +53,8 @@ type File struct {
 // Line returns the migration as checksums.txt lists it.
 func (f File) Line() string { return fmt.Sprintf("%04d %04d %s %s", f.Version, f.Oldest, f.Up, f.Down) }
 
-// All returns the migrations in their order. One that checksums.txt does not list is served by the programs that the one
-// before it is served by.
+// All returns the migrations in their order. One that checksums.txt does not list is served by the programs that the
+// one before it is served by.
 var All = sync.OnceValues(func() (all []File, err error) {
 	listed, err := parse(checksums)
 	if err != nil {
@@ -109,22 +109,22 @@ func parse(text string) (map[int]File, error) {
 	return listed, nil
 }
 
-// Fact is one thing that the catalog says of the schema, and the migration that made it so.
-type Fact struct {
+// CatalogEntry is one thing that the catalog says of the schema, and the migration that made it so.
+type CatalogEntry struct {
 	Text    string
 	Version int
 }
 
 // Facts returns what the catalog says of the schema after a version, by its text.
-func Facts(version int) map[string]Fact {
-	found := map[string]Fact{}
+func Facts(version int) map[string]CatalogEntry {
+	found := map[string]CatalogEntry{}
 	at := 0
 	lines := bufio.NewScanner(strings.NewReader(facts))
 	for lines.Scan() {
 		line := lines.Text()
 		switch {
 		case strings.HasPrefix(line, "+"):
-			found[line[1:]] = Fact{Text: line[1:], Version: at}
+			found[line[1:]] = CatalogEntry{Text: line[1:], Version: at}
 		case strings.HasPrefix(line, "-"):
 			delete(found, line[1:])
 		case !strings.HasPrefix(line, "#"):

@@ -1,7 +1,9 @@
 package backup_test
 
 import (
+	"archive/zip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -210,6 +212,67 @@ func TestABackupDuringWritesShowsOneMoment(t *testing.T) {
 	}
 	if report := verified(t, to); len(report.Findings) != 0 || report.Sessions != 4 {
 		t.Errorf("%d sessions, findings %+v", report.Sessions, report.Findings)
+	}
+}
+
+// TestABackupOfANewerSchemaIsRefusedBeforeAnythingIsChanged changes the version in a backup's manifest.
+func TestABackupOfANewerSchemaIsRefusedBeforeAnythingIsChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	dir := t.TempDir()
+	whole, newer := filepath.Join(dir, "whole"), filepath.Join(dir, "newer")
+	made, err := backup.Write(t.Context(), pgtest.Backup(w.dsn), whole, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Schema = 9999
+	withManifest(t, whole, newer, made)
+	to := pgtest.NewEmpty(t)
+	if _, err := backup.Restore(t.Context(), to, newer); err == nil || !strings.Contains(err.Error(), "version 9999 of the schema: use a newer release") {
+		t.Errorf("restored: %v", err)
+	}
+	if found := contents(t, to); len(found) != 0 {
+		t.Errorf("the refused restore has made %v", found)
+	}
+	if _, err := backup.Restore(t.Context(), pgtest.API(to), whole); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("restored with a login that may not make tables: %v", err)
+	}
+	if _, err := backup.Restore(t.Context(), to, whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Restore(t.Context(), pgtest.Admin(to), whole); !errors.Is(err, postgres.ErrLogin) || !strings.Contains(err.Error(), "owns the schema") {
+		t.Errorf("restored with a login that does not own the tables: %v", err)
+	}
+}
+
+// withManifest copies a backup with another manifest.
+func withManifest(t *testing.T, from, to string, manifest backup.Manifest) {
+	t.Helper()
+	source, err := zip.OpenReader(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	file, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	target := zip.NewWriter(file)
+	for _, entry := range source.File {
+		if entry.Name == "manifest.json" {
+			continue
+		}
+		if err := target.Copy(entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entry, err := target.Create("manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(json.NewEncoder(entry).Encode(manifest), target.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -74,9 +74,9 @@ func missingFingerprints(applied map[int]fingerprint, version int) (missing []mi
 		case !ok:
 			missing = append(missing, f)
 		case found.sha256 != f.Up:
-			return nil, fmt.Errorf("%w: it was made by another edition of migration %04d, with SHA-256 %.12s… where this "+
-				"program has %.12s…: use the program that made it, and move its data with varve export and varve import",
-				ErrForeignSchema, f.Version, found.sha256, f.Up)
+			return nil, fmt.Errorf("%w: it was made by another edition of migration %04d, with SHA-256 %.12s… "+
+				"where this program has %.12s…: use the program that made it, and move its data with varve export "+
+				"and varve import", ErrForeignSchema, f.Version, found.sha256, f.Up)
 		}
 	}
 	return missing, nil
@@ -104,8 +104,8 @@ func checkFingerprints(ctx context.Context, db rowQuerier, have, want int) error
 		}
 	}
 	if _, known := applied[have]; !known || oldest > want {
-		return fmt.Errorf("%w: it has version %d, this program was made for %d, and only programs for %d or newer may serve "+
-			"it: use the release that migrated it", ErrForeignSchema, have, want, max(oldest, want+1))
+		return fmt.Errorf("%w: it has version %d, this program was made for %d, and only programs for %d or newer "+
+			"may serve it: use the release that migrated it", ErrForeignSchema, have, want, max(oldest, want+1))
 	}
 	return nil
 }
@@ -154,8 +154,8 @@ func schemaFacts(ctx context.Context, tx pgx.Tx) ([]string, error) {
 // shownDifferences is how many differences an error names.
 const shownDifferences = 10
 
-// checkFacts returns ErrForeignSchema unless the catalog has what the migrations through a version make. Tables, indexes
-// and functions besides are the operator's.
+// checkFacts returns ErrForeignSchema unless the catalog has what the migrations through a version make. Tables,
+// indexes and functions besides are the operator's.
 func checkFacts(ctx context.Context, tx pgx.Tx, version int) error {
 	found, err := schemaFacts(ctx, tx)
 	if err != nil {
@@ -165,14 +165,14 @@ func checkFacts(ctx context.Context, tx pgx.Tx, version int) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: it says that it has version %d, but %d things are not as the migrations make them, so that "+
-		"others made it, or a hand changed it:\n    %s\nundo that, and run varve migrate again", ErrForeignSchema, version,
-		len(wrong), strings.Join(wrong[:min(len(wrong), shownDifferences)], "\n    "))
+	return fmt.Errorf("%w: it says that it has version %d, but %d things are not as the migrations make them, so "+
+		"that others made it, or a hand changed it:\n    %s\nundo that, and run varve migrate again",
+		ErrForeignSchema, version, len(wrong), strings.Join(wrong[:min(len(wrong), shownDifferences)], "\n    "))
 }
 
-// differences returns what found lacks of want, and what it has that changes one of our tables: what may be in its rows,
-// or who sees them.
-func differences(found []string, want map[string]migrations.Fact) (wrong []string) {
+// differences returns what found lacks of want, and what it has that changes one of our tables: what may be in its
+// rows, or who sees them.
+func differences(found []string, want map[string]migrations.CatalogEntry) (wrong []string) {
 	ours := map[string]bool{}
 	for text := range want {
 		if name, ok := strings.CutPrefix(text, "table "); ok {

@@ -11,15 +11,15 @@ import (
 )
 
 // mustRefuse fails the test unless an error is ErrForeignSchema and says all of words.
-func mustRefuse(t *testing.T, who string, err error, words ...string) {
+func mustRefuse(t *testing.T, by string, err error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, postgres.ErrForeignSchema) {
-		t.Errorf("%s: %v, want it refused", who, err)
+		t.Errorf("%s: %v, want it refused", by, err)
 		return
 	}
 	for _, word := range words {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%s: %v, want it to say %q", who, err, word)
+			t.Errorf("%s: %v, want it to say %q", by, err, word)
 		}
 	}
 }
@@ -91,10 +91,10 @@ func TestADatabaseOfOtherMigrationsIsRefusedByAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, dsn, `UPDATE schema_fingerprints SET sha256 = repeat('0', 64) WHERE version = 29`)
-	for who, err := range map[string]error{
+	for by, err := range map[string]error{
 		"start": store.CheckSchema(t.Context()), "readyz": ready.Check(t.Context(), store), "migrate": postgres.Migrate(t.Context(), dsn),
 	} {
-		mustRefuse(t, who, err, "migration 0029", "000000000000…", "varve export")
+		mustRefuse(t, by, err, "migration 0029", "000000000000…", "varve export")
 	}
 }
 

@@ -28,13 +28,24 @@ var ErrLogin = errors.New("this database login cannot be used")
 // The timeouts release a session's lock whose client is gone. Plans are generic: every statement uses a key, and a plan
 // for the values of one call may rely on statistics that a new tenant does not have yet. They are not compiled: what a
 // generic plan is thought to read is mostly far more than it reads, and compiling it takes a hundred times as long.
-var loginSettings = [][2]string{
-	{"plan_cache_mode", "force_generic_plan"},
-	{"jit", "off"},
-	{"idle_in_transaction_session_timeout", "5000"},
-	{"lock_timeout", "3000"},
-	{"statement_timeout", "300000"},
-	{"search_path", "public"},
+//
+// An operator may give a login others where they do no harm. Below min, statements that work end, and waiting for a
+// session's turn becomes an error at once; above max, a client that is gone holds up others for too long. Waiting for
+// a lock must end before the statement does, whose end would not say why.
+var loginSettings = []loginSetting{
+	{name: "plan_cache_mode", value: "force_generic_plan"},
+	{name: "jit", value: "off"},
+	{name: "idle_in_transaction_session_timeout", value: "5000", min: 1_000, max: 60_000},
+	{name: "lock_timeout", value: "3000", min: 100, max: 9_000},
+	{name: "statement_timeout", value: "300000", min: 10_000, max: 3_600_000},
+	{name: "search_path", value: "public"}, // or another where public comes first
+}
+
+// loginSetting is a setting of a login: what varve migrate --grant-to gives it and, of a timeout, the range in ms of
+// what it may be.
+type loginSetting struct {
+	name, value string
+	min, max    int
 }
 
 var (
@@ -57,15 +68,22 @@ func checkServing(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	names, values := make([]string, len(loginSettings)), make([]string, len(loginSettings))
-	for i, setting := range loginSettings {
-		names[i], values[i] = setting[0], setting[1]
-	}
-	wrong, err := obstacles(ctx, conn, loginSettingsSQL, names, values)
+	wrong, err := wrongSettings(ctx, conn, loginSettings...)
 	if err != nil {
 		return err
 	}
 	return loginError(conn.Config().User, append(found, wrong...))
+}
+
+// wrongSettings returns an obstacle for each setting of a session that does harm.
+func wrongSettings(ctx context.Context, conn querier, settings ...loginSetting) ([]obstacle, error) {
+	var names, values []string
+	var mins, maxs []int
+	for _, s := range settings {
+		names, values = append(names, s.name), append(values, s.value)
+		mins, maxs = append(mins, s.min), append(maxs, s.max)
+	}
+	return obstacles(ctx, conn, loginSettingsSQL, names, values, mins, maxs)
 }
 
 func obstacles(ctx context.Context, conn querier, sql string, args ...any) ([]obstacle, error) {
@@ -131,6 +149,24 @@ func checkAdmin(ctx context.Context, conn *pgx.Conn) error {
 		login := conn.Config().User
 		err = fmt.Errorf("%w: login %s has neither the rights of role %s nor owns the tables: use the login that "+
 			"migrates, or run varve migrate --grant-to %s:admin", ErrLogin, login, AdminRole, login)
+	}
+	return err
+}
+
+// checkOwner returns an error unless the login of a connection may change the schema, if there is one.
+func checkOwner(ctx context.Context, conn *pgx.Conn) error {
+	var owner string
+	var may bool
+	err := conn.QueryRow(ctx, `
+		SELECT pg_get_userbyid(relowner), pg_has_role(relowner, 'USAGE')
+		  FROM pg_class
+		 WHERE oid = to_regclass('schema_migrations')`).Scan(&owner, &may)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil // whoever makes the schema owns it
+	case err == nil && !may:
+		return fmt.Errorf("%w: login %s cannot migrate, because login %s owns the schema: use that one "+
+			"(VARVE_OWNER_URL)", ErrLogin, conn.Config().User, owner)
 	}
 	return err
 }

@@ -61,6 +61,52 @@ func TestALoginThatCouldBecomeMoreIsRefused(t *testing.T) {
 	}
 }
 
+// TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm sets each before the login is granted its role a second time.
+func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	login := newLogin(t, dsn, "")
+	mustGrant := func() {
+		t.Helper()
+		if err := postgres.GrantTo(t.Context(), dsn, postgres.Grant{Login: login, Role: postgres.AppRole}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustGrant()
+	for _, c := range []struct{ name, value, want, refused string }{
+		{"lock_timeout", "'2s'", "2s", ""},
+		{"lock_timeout", "1", "3s", "lock_timeout is 1 ms, which must be from 100 to 9000"},
+		{"lock_timeout", "0", "3s", "lock_timeout is 0 ms"},
+		{"lock_timeout", "'1min'", "3s", "lock_timeout is 60000 ms"},
+		{"statement_timeout", "'60s'", "1min", ""},
+		{"statement_timeout", "'50ms'", "5min", "statement_timeout is 50 ms, which must be from 10000 to 3600000"},
+		{"idle_in_transaction_session_timeout", "'10s'", "10s", ""},
+		{"idle_in_transaction_session_timeout", "'1h'", "5s", "idle_in_transaction_session_timeout is 3600000 ms"},
+		{"search_path", `"$user", public, extensions`, `"$user", public, extensions`, ""},
+		{"search_path", `pg_catalog`, `public`, "search_path"},
+		{"plan_cache_mode", "auto", "force_generic_plan", "plan_cache_mode"},
+	} {
+		mustExec(t, dsn, `ALTER ROLE `+login+` SET `+c.name+` = `+c.value)
+		pool, err := postgres.Open(t.Context(), as(t, dsn, login), 1)
+		if refused := err != nil; refused != (c.refused != "") || refused && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s = %s: %v, want %q", c.name, c.value, err, c.refused)
+		}
+		if err == nil {
+			pool.Close()
+		}
+		mustGrant()
+		pool, err = postgres.Open(t.Context(), as(t, dsn, login), 1)
+		if err != nil {
+			t.Fatalf("%s = %s, granted again: %v", c.name, c.value, err)
+		}
+		var got string
+		if err := pool.QueryRow(t.Context(), `SHOW `+c.name).Scan(&got); err != nil || got != c.want {
+			t.Errorf("%s = %s is %s when it is granted again, want %s, %v", c.name, c.value, got, c.want, err)
+		}
+		pool.Close()
+	}
+}
+
 func TestALoginWithoutTheRoleIsToldHowToGetIt(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)

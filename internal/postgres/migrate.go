@@ -38,12 +38,19 @@ const (
 // Migrate brings the schema to the newest version and gives the roles their rights. Several processes may do it at
 // once: one works, the others wait. dsn needs a direct connection, not a transaction pooler, of a login that may create
 // tables and, unless they exist, roles. It owns the tables then and must not serve: GrantTo lets others do that.
+// Errors: ErrLogin; ErrPooler; ErrForeignSchema.
 func Migrate(ctx context.Context, dsn string) error { return MigrateTo(ctx, dsn, math.MaxInt) }
 
 // MigrateTo does what Migrate does, up to a version of the schema, without the rights of the roles, which are those on
 // the newest. It returns an error if the schema is newer, or if this program does not know the version.
 func MigrateTo(ctx context.Context, dsn string, version int) error {
+	if err := checkKnown(version); err != nil {
+		return err
+	}
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
+		if err := checkOwner(ctx, conn); err != nil {
+			return err
+		}
 		if err := createRoles(ctx, conn); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
@@ -61,6 +68,19 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 		}
 		return nil
 	})
+}
+
+// checkKnown returns an error if this program has no migration to a version, math.MaxInt being the newest.
+func checkKnown(version int) error {
+	all, err := migrations.All()
+	if err != nil {
+		return err
+	}
+	known := slices.ContainsFunc(all, func(f migrations.File) bool { return f.Version == version })
+	if !known && version != math.MaxInt {
+		return fmt.Errorf("this program does not know version %d of the schema: use a newer release", version)
+	}
+	return nil
 }
 
 // schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
@@ -177,10 +197,8 @@ func (m *migrator) up(ctx context.Context, version int) error {
 		}
 		err := m.Steps(1)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && version == math.MaxInt: // there is no next file
+		case errors.Is(err, fs.ErrNotExist): // there is no next file
 			return nil
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("this program does not know version %d of the schema: use a newer release", version)
 		case hasCode(driverError(err), "55P03") && refused < lockAttempts: // lock_not_available
 			refused++
 		case err != nil:

@@ -21,8 +21,8 @@ var ErrPooler = errors.New("the way to the database does not fit")
 func checkMode(config *pgx.ConnConfig) error {
 	switch config.DefaultQueryExecMode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
-		return fmt.Errorf("%w: default_query_exec_mode=%s cannot be used, because it sends values without the types of "+
-			"the statement: use cache_describe behind a connection pooler, and leave it out else", ErrPooler,
+		return fmt.Errorf("%w: default_query_exec_mode=%s cannot be used, because it sends values without the types "+
+			"of the statement: use cache_describe behind a connection pooler, and leave it out else", ErrPooler,
 			strings.ReplaceAll(config.DefaultQueryExecMode.String(), " ", "_"))
 	}
 	return nil
@@ -36,8 +36,8 @@ func checkStatements(ctx context.Context, conn *pgx.Conn) error {
 	way, err := findPooler(ctx, conn)
 	if err == nil && way.forgets {
 		err = fmt.Errorf("%w: a transaction pooler is in between, which gives a client another connection for each "+
-			"transaction, without its prepared statements: add default_query_exec_mode=cache_describe to the database URL",
-			ErrPooler)
+			"transaction, without its prepared statements: add default_query_exec_mode=cache_describe to the "+
+			"database URL", ErrPooler)
 	}
 	return err
 }
@@ -47,8 +47,8 @@ func checkStatements(ctx context.Context, conn *pgx.Conn) error {
 func checkDirect(ctx context.Context, conn *pgx.Conn, what string) error {
 	way, err := findPooler(ctx, conn)
 	if err == nil && way.swaps {
-		err = fmt.Errorf("%w: a transaction pooler is in between, and %s a connection that stays the same: use a URL that "+
-			"leads to PostgreSQL itself", ErrPooler, what)
+		err = fmt.Errorf("%w: a transaction pooler is in between, and %s a connection that stays the same: use a URL "+
+			"that leads to PostgreSQL itself", ErrPooler, what)
 	}
 	return err
 }
@@ -66,8 +66,8 @@ const (
 	probeTimeout = 3 * time.Second
 )
 
-// findPooler finds out whether a connection is swapped between transactions. PostgreSQL tells a client the number of its
-// process when it connects, which a pooler does not know: where it is right, nothing more is asked.
+// findPooler finds out whether a connection is swapped between transactions. PostgreSQL tells a client the number of
+// its process when it connects, which a pooler does not know: where it is right, nothing more is asked.
 func findPooler(ctx context.Context, conn *pgx.Conn) (way, error) {
 	c := conn.PgConn()
 	pid, err := c.Exec(ctx, `SELECT pg_backend_pid()`).ReadAll()
@@ -83,8 +83,9 @@ func findPooler(ctx context.Context, conn *pgx.Conn) (way, error) {
 	return found, err
 }
 
-// lookForSwaps prepares a statement and looks whether it is there later, and on which connection: first as the connection is
-// given, then while others hold transactions, for which the pooler may use the connection that waited last.
+// lookForSwaps prepares a statement and looks whether it is there later, and on which connection: first as the
+// connection is given, then while others hold transactions, for which the pooler may use the connection that waited
+// last.
 func lookForSwaps(ctx context.Context, conn *pgx.Conn) (way, error) {
 	c := conn.PgConn()
 	name := "varve_probe_" + rand.Text()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +32,7 @@ func GrantTo(ctx context.Context, dsn string, grants ...Grant) error {
 			err := rolesInTx(ctx, conn, func(tx pgx.Tx) error { return g.apply(ctx, tx) })
 			if hasCode(err, "42501") { // insufficient_privilege
 				err = fmt.Errorf("%w\nas an administrator of the server, run\n    %s", err,
-					strings.Join(g.statements(), ";\n    ")+";")
+					strings.Join(g.statements(nil), ";\n    ")+";")
 			}
 			if err != nil {
 				return fmt.Errorf("login %s: %w", g.Login, err)
@@ -41,14 +42,49 @@ func GrantTo(ctx context.Context, dsn string, grants ...Grant) error {
 	})
 }
 
-// statements returns the SQL that gives a login what it needs.
-func (g Grant) statements() []string {
+// statements returns the SQL that gives a login what it needs, but for the settings that are kept.
+func (g Grant) statements(kept map[string]bool) []string {
 	login := pgx.Identifier{g.Login}.Sanitize()
 	list := []string{`GRANT ` + g.Role + ` TO ` + login}
-	for _, setting := range loginSettings {
-		list = append(list, `ALTER ROLE `+login+` SET `+setting[0]+` = `+setting[1])
+	for _, s := range loginSettings {
+		if !kept[s.name] {
+			list = append(list, `ALTER ROLE `+login+` SET `+s.name+` = `+s.value)
+		}
 	}
 	return list
+}
+
+// keptSettings returns the settings that an operator has given a login and that do no harm. The transaction has them
+// then.
+func (g Grant) keptSettings(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
+	type given struct{ Name, Value string }
+	own, err := rowsIn(ctx, tx, pgx.RowToStructByPos[given], `
+		SELECT split_part(c, '=', 1), substr(c, strpos(c, '=') + 1)
+		  FROM pg_db_role_setting s
+		  JOIN pg_roles r ON r.oid = s.setrole
+		  LEFT JOIN pg_database d ON d.oid = s.setdatabase
+		 CROSS JOIN unnest(s.setconfig) c
+		 WHERE r.rolname = $1 AND coalesce(d.datname = current_database(), true)
+		 ORDER BY s.setdatabase -- those of a database come before those of all`, g.Login)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]bool{}
+	for _, o := range own {
+		at := slices.IndexFunc(loginSettings, func(s loginSetting) bool { return s.name == o.Name })
+		if at < 0 {
+			continue
+		}
+		if err := exec(ctx, tx, `SELECT set_config($1, $2, true)`, o.Name, o.Value); err != nil {
+			return nil, err
+		}
+		wrong, err := wrongSettings(ctx, tx, loginSettings[at])
+		if err != nil {
+			return nil, err
+		}
+		kept[o.Name] = len(wrong) == 0
+	}
+	return kept, nil
 }
 
 func (g Grant) apply(ctx context.Context, tx pgx.Tx) error {
@@ -65,7 +101,11 @@ func (g Grant) apply(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	for _, sql := range g.statements() {
+	kept, err := g.keptSettings(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, sql := range g.statements(kept) {
 		if err := exec(ctx, tx, sql); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Pooler is a transaction pooler like PgBouncer: a client keeps a connection of the server for one transaction only, and
-// gets another for the next. It knows nothing of prepared statements, and refuses startup parameters.
+// Pooler is a transaction pooler like PgBouncer: a client keeps a connection of the server for one transaction only,
+// and gets another for the next. It knows nothing of prepared statements, and refuses startup parameters.
 type Pooler struct {
 	// Last lets a client have the connection that was used last, as PgBouncer does, so that one alone keeps its own. It
 	// must be set before the first client comes.
@@ -149,7 +149,8 @@ func (p *Pooler) serve(conn net.Conn) {
 	}
 	for name := range startup.Parameters {
 		if !allowed[name] {
-			client.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: " + name})
+			refusal := "unsupported startup parameter: " + name
+			client.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: refusal})
 			_ = client.Flush() // the client may be gone
 			return
 		}
@@ -184,7 +185,7 @@ type pooled struct {
 func (c *pooled) relay() {
 	for {
 		message, err := c.client.Receive()
-		if _, leaves := message.(*pgproto3.Terminate); err != nil || leaves {
+		if _, ends := message.(*pgproto3.Terminate); err != nil || ends {
 			break
 		}
 		if c.pass(message) != nil {

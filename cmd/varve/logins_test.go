@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/backup"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// commandLine runs a command line in this process.
+func commandLine(t *testing.T, args ...string) error {
+	t.Helper()
+	var cli commands
+	parsed, err := parser(&cli).Parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.BindTo(t.Context(), (*context.Context)(nil))
+	parsed.BindTo(io.Discard, (*io.Writer)(nil))
+	return parsed.Run(&cli.Client)
+}
+
+// owned returns the URL of an empty database whose schema a login owns that is no superuser, for a superuser and for the
+// owner.
+func owned(t *testing.T) (superuser, owner string) {
+	t.Helper()
+	superuser, name := pgtest.NewEmpty(t), "owner_"+strings.ToLower(rand.Text())
+	onServer := func(ctx context.Context, sql string) {
+		t.Helper()
+		conn, err := pgx.Connect(ctx, superuser)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onServer(t.Context(), `
+		CREATE ROLE `+name+` LOGIN CREATEROLE PASSWORD '`+name+`';
+		GRANT ALL ON SCHEMA public TO `+name+`;
+		DO $$ BEGIN
+			IF current_setting('server_version_num')::int >= 160000 THEN -- since 16 only an administrator of a role may grant it
+				GRANT varve_app, varve_test_api TO `+name+` WITH ADMIN OPTION;
+			END IF;
+		END $$`)
+	t.Cleanup(func() {
+		onServer(context.WithoutCancel(t.Context()), `DROP OWNED BY `+name+` CASCADE; DROP ROLE `+name)
+	})
+	u, err := url.Parse(superuser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := u.Query()
+	settings.Set("user", name)
+	settings.Set("password", name)
+	u.User, u.RawQuery = nil, settings.Encode()
+	return superuser, u.String()
+}
+
+// TestEveryCommandOfTheDatabaseWorksWithItsLoginAndSaysSoToOthers: what is not there and what is there already are
+// answers of a command that works.
+func TestEveryCommandOfTheDatabaseWorksWithItsLoginAndSaysSoToOthers(t *testing.T) {
+	t.Parallel()
+	pgtest.New(t) // which makes the logins
+	superuser, owner := owned(t)
+	if err := errors.Join(commandLine(t, "migrate", "--database-url", owner), commandLine(t, "tenants", "create", "default", "--database-url", owner)); err != nil {
+		t.Fatal(err)
+	}
+	logins := map[string]string{
+		"api": pgtest.API(superuser), "worker": pgtest.Worker(superuser), "admin": pgtest.Admin(superuser),
+		"backup": pgtest.Backup(superuser), "owner": owner,
+	}
+	file := filepath.Join(t.TempDir(), "whole.zip")
+	if err := commandLine(t, "backup", file, "--database-url", logins["backup"]); err != nil {
+		t.Fatal(err)
+	}
+	operators := []string{"admin", "owner"}
+	for _, c := range []struct {
+		line string
+		of   []string // the logins that it works with
+		want string   // what it says to the others
+	}{
+		{"tenants create LOGIN", operators, ":admin"},
+		{"tenants list", operators, ":admin"},
+		{"tenants limits default", operators, ":admin"},
+		{`tenants limits default --set {"sessions":100}`, operators, ":admin"},
+		{"keys create", operators, ":admin"},
+		{"keys list", operators, ":admin"},
+		{"keys revoke 00000000-0000-0000-0000-000000000001", operators, ":admin"},
+		{"failures", operators, ":admin"},
+		{"failures retry s", operators, ":admin"},
+		{"verify", operators, ":admin"},
+		{"verify --repair", operators, ":admin"},
+		{"verify --last", operators, ":admin"},
+		{"results stat", operators, ":admin"},
+		{"results move --to postgres", operators, ":admin"},
+		{"backup DIR/LOGIN.zip", []string{"backup"}, ":backup"},
+		{"restore " + file, []string{"owner"}, "owns the schema: use that one (VARVE_OWNER_URL)"},
+		{"migrate", []string{"owner"}, "owns the schema: use that one (VARVE_OWNER_URL)"},
+		{"migrate --grant-to varve_test_api", []string{"owner"}, "owns the schema: use that one (VARVE_OWNER_URL)"},
+	} {
+		for login, dsn := range logins {
+			line := strings.NewReplacer("LOGIN", login, "DIR", filepath.Dir(file)).Replace(c.line)
+			err := commandLine(t, append(strings.Fields(line), "--database-url", dsn)...)
+			if slices.Contains(c.of, login) {
+				if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, backup.ErrNotEmpty) {
+					t.Errorf("%s as %s: %v", line, login, err)
+				}
+				continue
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "login") {
+				t.Errorf("%s as %s: %v, want it to say %q", line, login, err, c.want)
+			}
+		}
+	}
+}
