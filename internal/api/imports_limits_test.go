@@ -55,7 +55,7 @@ func TestALargeImportSharesTheProcessors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done := make(chan int)
+		done := make(chan int, 1)
 		go func() { done <- w.feed("/v1/imports", []byte(body), false, "").Code }()
 		for metric(t, "varve_budget_waiting", "cpu of an import") < 1 && len(done) == 0 {
 			time.Sleep(time.Millisecond)

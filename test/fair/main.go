@@ -152,7 +152,8 @@ func (o options) round(s *server, a *attack) (r round, err error) {
 	before := s.usage(attackers.pid())
 	under, failed := s.appends(o.long)
 	r.used = s.usage(attackers.pid()).since(before)
-	r.under, r.appends, r.failed = percentiles(under), len(under), failed
+	r.under = percentiles(under)
+	r.appends, r.failed = len(under), failed
 	r.answers, err = attackers.end()
 	return r, err
 }
