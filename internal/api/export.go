@@ -48,7 +48,7 @@ var archiveType = []string{archive.MediaType}
 
 // export answers with an archive, as it is written. Only the request's end ends it early.
 func (s *Server) export(req *request.Request, write func(*exporter) error) error {
-	req.Ctx = req.R.Context()
+	req.Ctx = req.Base
 	h := req.W.Header()
 	h["Content-Type"] = archiveType
 	h["Cache-Control"] = request.NoStore

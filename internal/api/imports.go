@@ -63,7 +63,7 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 		return err
 	}
 	defer end()
-	req.Ctx = budget.With(req.R.Context(), s.CPU, req.Tenant)
+	req.Ctx = budget.With(req.Base, s.CPU, req.Tenant)
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f.Import = i
 	f.Store = s.Store

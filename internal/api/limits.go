@@ -16,10 +16,14 @@ import (
 
 // storing are the routes that store messages or sessions; those that make a session are the first.
 var (
-	making  = []string{"POST /v1/sessions", "PUT /v1/sessions/:id", "POST /v1/conversations"}
-	storing = append(slices.Clone(making), "POST /v1/sessions/:id/messages", "POST /v1/imports",
-		"POST /v1/imports/:import", "POST /v1/sessions/:id/results", "POST /v1/conversations/:id/items")
+	making  = []storingRoute{{"POST", "/v1/sessions"}, {"PUT", "/v1/sessions/:id"}, {"POST", "/v1/conversations"}}
+	storing = append(slices.Clone(making), storingRoute{"POST", "/v1/sessions/:id/messages"},
+		storingRoute{"POST", "/v1/imports"}, storingRoute{"POST", "/v1/imports/:import"},
+		storingRoute{"POST", "/v1/sessions/:id/results"}, storingRoute{"POST", "/v1/conversations/:id/items"})
 )
+
+// storingRoute is a route that stores.
+type storingRoute struct{ method, path string }
 
 // charge takes a request off its tenant's quotas.
 func (s *Server) charge(req *request.Request, path string) error {
@@ -27,10 +31,10 @@ func (s *Server) charge(req *request.Request, path string) error {
 	if err := account.Request(time.Now(), req.R.ContentLength, req.W.Header()); err != nil {
 		return err
 	}
-	if req.R.Body != nil && req.R.Body != http.NoBody {
+	if account.CountsBytes() && req.R.Body != nil && req.R.Body != http.NoBody {
 		req.R.Body = &chargedBody{req.R.Body, account}
 	}
-	route := req.R.Method + " " + path
+	route := storingRoute{req.R.Method, path}
 	if !slices.Contains(storing, route) {
 		return nil
 	}

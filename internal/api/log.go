@@ -73,7 +73,7 @@ func (w *logWriter) write() error {
 
 // read has a deadline for each page, not for all: a log is as long as it is. What was appended meanwhile is left out.
 func (w *logWriter) read(after int64) ([]session.Message, error) {
-	ctx, cancel := context.WithTimeout(w.R.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(w.Base, requestTimeout)
 	defer cancel()
 	r := logPage
 	r.After = after

@@ -81,8 +81,8 @@ func (s *Server) handle(method, path string, h echo.HandlerFunc) {
 	class := classOf(method + " " + path)
 	shared := func(c echo.Context) error {
 		req := &c.(*routed).req
-		req.R = req.R.WithContext(share.With(req.R.Context(), s.Gate, class))
-		req.Ctx = req.R.Context()
+		req.Base = share.With(req.Base, s.Gate, class)
+		req.Ctx = req.Base
 		return h(c)
 	}
 	s.echo.Add(method, path, shared)

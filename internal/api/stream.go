@@ -96,7 +96,7 @@ func (w *viewStream) validate(want *view.Request) (valid bool, err error) {
 
 // send sends the view. Only the request's end ends it early, and a step that takes too long.
 func (w *viewStream) send(tag string) error {
-	w.Ctx = w.R.Context()
+	w.Ctx = w.Base
 	w.comma = w.stored.Size > 0
 	page := w.Buffer()
 	last, err := w.read(0, page)

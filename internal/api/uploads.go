@@ -175,7 +175,7 @@ func (s *Server) resumeUpload(req *request.Request) error {
 
 // receiveUpload writes the request's body to an upload, and answers with what has become of it.
 func (s *Server) receiveUpload(req *request.Request, r *upload.Receiver) error {
-	req.Ctx = req.R.Context() // which takes as long as the body does
+	req.Ctx = req.Base // which takes as long as the body does
 	r.Store = s.Store
 	r.At = req.Address()
 	r.Stopping = s.draining.Load

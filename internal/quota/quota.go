@@ -200,6 +200,13 @@ func describe(h http.Header, now time.Time, requests, bytes *rate.Limiter) {
 	h["RateLimit-Policy"], h["RateLimit"] = policies, left
 }
 
+// CountsBytes reports whether the tenant has a quota of bytes.
+func (a *Account) CountsBytes() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.bytes != nil
+}
+
 // Sent takes bytes of a body off the tenant's quota.
 func (a *Account) Sent(n int) {
 	a.mu.Lock()

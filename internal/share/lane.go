@@ -19,18 +19,20 @@ type lane struct {
 	patience time.Duration
 	waiting  prometheus.Gauge
 	refused  prometheus.Counter
+	waiters  *waiters
 
 	mu      sync.Mutex
 	free    int
 	tenants map[uuid.UUID]*tenant // that hold a connection or wait for one
 	queue   []*tenant             // that wait, the one whose turn is next first
+	spare   *tenant               // that does neither any more
 }
 
 // tenant is what one tenant has of a lane.
 type tenant struct {
 	id      uuid.UUID
 	held    int
-	waiting []chan struct{} // closed when the turn has come
+	waiting []*waiter
 }
 
 // Turn is the right to use one connection. The zero value is the right of work that is not divided.
@@ -48,7 +50,10 @@ func (l *lane) enter(ctx context.Context, id uuid.UUID) (Turn, error) {
 	l.mu.Lock()
 	t := l.tenants[id]
 	if t == nil {
-		t = &tenant{id: id}
+		if t, l.spare = l.spare, nil; t == nil {
+			t = &tenant{}
+		}
+		t.id = id
 		l.tenants[id] = t
 	}
 	turn := Turn{l, t}
@@ -62,25 +67,27 @@ func (l *lane) enter(ctx context.Context, id uuid.UUID) (Turn, error) {
 		defer l.mu.Unlock()
 		return Turn{}, l.refuse(t)
 	}
-	ready := make(chan struct{})
+	w := l.waiters.get()
+	defer l.waiters.put(w)
 	if len(t.waiting) == 0 {
 		l.queue = append(l.queue, t)
 	}
-	t.waiting = append(t.waiting, ready)
+	t.waiting = append(t.waiting, w)
 	l.mu.Unlock()
-	return turn, l.wait(ctx, t, ready)
+	return turn, l.wait(ctx, t, w)
 }
 
-func (l *lane) wait(ctx context.Context, t *tenant, ready chan struct{}) error {
-	came, err := await(ctx, ready, l.patience, l.waiting)
+func (l *lane) wait(ctx context.Context, t *tenant, w *waiter) error {
+	came, err := w.await(ctx, l.patience, l.waiting)
 	if came {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.Index(t.waiting, ready)
+	at := slices.Index(t.waiting, w)
 	if at < 0 {
-		return nil // the turn came at the last moment
+		<-w.turn
+		return nil // it came at the last moment
 	}
 	t.waiting = slices.Delete(t.waiting, at, at+1)
 	if len(t.waiting) == 0 {
@@ -124,8 +131,8 @@ func (l *lane) grant() {
 			i++
 			continue
 		}
-		close(t.waiting[0])
-		t.waiting = t.waiting[1:]
+		t.waiting[0].turn <- struct{}{}
+		t.waiting = slices.Delete(t.waiting, 0, 1)
 		t.held++
 		l.free--
 		l.queue = slices.Delete(l.queue, i, i+1)
@@ -139,5 +146,6 @@ func (l *lane) grant() {
 func (l *lane) forget(t *tenant) {
 	if t.held == 0 && len(t.waiting) == 0 {
 		delete(l.tenants, t.id)
+		l.spare = t
 	}
 }

@@ -27,11 +27,13 @@ type sessions [32]writtenSessions
 type writtenSessions struct {
 	mu sync.Mutex
 	of map[session.Address]*writers
+
+	spare *writers // of a session that nobody writes to any more
 }
 
 type writers struct {
 	writing int
-	waiting []chan struct{} // closed when the turn has come
+	waiting []*waiter
 }
 
 // Pen is the right to write to a session. The zero value is the right of work that is not divided.
@@ -42,15 +44,17 @@ type Pen struct {
 
 var seed = maphash.MakeSeed()
 
-func (s *sessions) enter(ctx context.Context, at session.Address, patience time.Duration) (Pen, error) {
-	part := &s[maphash.Comparable(seed, at)%uint64(len(s))]
+func (g *Gate) enterSession(ctx context.Context, at session.Address) (Pen, error) {
+	part := &g.sessions[maphash.Comparable(seed, at)%uint64(len(g.sessions))]
 	part.mu.Lock()
 	w := part.of[at]
 	if w == nil {
 		if part.of == nil {
 			part.of = map[session.Address]*writers{}
 		}
-		w = &writers{}
+		if w, part.spare = part.spare, nil; w == nil {
+			w = &writers{}
+		}
 		part.of[at] = w
 	}
 	pen := Pen{part, at}
@@ -64,10 +68,11 @@ func (s *sessions) enter(ctx context.Context, at session.Address, patience time.
 		refusedWriters.Inc()
 		return Pen{}, session.ErrSessionBusy
 	}
-	ready := make(chan struct{})
-	w.waiting = append(w.waiting, ready)
+	one := g.waiters.get()
+	defer g.waiters.put(one)
+	w.waiting = append(w.waiting, one)
 	part.mu.Unlock()
-	return pen, part.wait(ctx, w, ready, patience)
+	return pen, part.wait(ctx, w, one, g.writerPatience)
 }
 
 var (
@@ -76,17 +81,18 @@ var (
 )
 
 func (p *writtenSessions) wait(
-	ctx context.Context, w *writers, ready chan struct{}, patience time.Duration,
+	ctx context.Context, w *writers, one *waiter, patience time.Duration,
 ) error {
-	came, err := await(ctx, ready, patience, waitingWriters)
+	came, err := one.await(ctx, patience, waitingWriters)
 	if came {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := slices.Index(w.waiting, ready)
+	at := slices.Index(w.waiting, one)
 	if at < 0 {
-		return nil // the turn came at the last moment
+		<-one.turn
+		return nil // it came at the last moment
 	}
 	w.waiting = slices.Delete(w.waiting, at, at+1)
 	refusedWriters.Inc()
@@ -103,11 +109,13 @@ func (p Pen) Done() {
 	w := p.part.of[p.at]
 	switch {
 	case len(w.waiting) > 0:
-		close(w.waiting[0])
-		w.waiting = w.waiting[1:]
+		w.waiting[0].turn <- struct{}{}
+		w.waiting = slices.Delete(w.waiting, 0, 1)
 	case w.writing > 1:
 		w.writing--
 	default:
+		w.writing = 0
+		p.part.spare = w
 		delete(p.part.of, p.at)
 	}
 }

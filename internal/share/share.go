@@ -9,6 +9,7 @@ package share
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,6 +56,7 @@ type Gate struct {
 	sessions sessions
 
 	writerPatience time.Duration
+	waiters        waiters
 }
 
 // place is what a context carries: the gate and the class of the work.
@@ -84,6 +86,7 @@ func (g *Gate) open(c Class, size int, patience time.Duration) {
 	p := &g.places[c]
 	p.gate = g
 	p.lane = lane{class: c, free: size, size: size, patience: patience, tenants: map[uuid.UUID]*tenant{}}
+	p.lane.waiters = &g.waiters
 	p.lane.waiting, p.lane.refused = waiting.WithLabelValues(c.String()), refused.WithLabelValues(c.String())
 }
 
@@ -131,21 +134,42 @@ func Session(ctx context.Context, at session.Address) (Pen, error) {
 	if p == nil {
 		return Pen{}, nil
 	}
-	return p.gate.sessions.enter(ctx, at, p.gate.writerPatience)
+	return p.gate.enterSession(ctx, at)
+}
+
+// waiter waits for a turn.
+type waiter struct {
+	turn    chan struct{} // has room for the one turn
+	timeout *time.Timer
+}
+
+// waiters are those that wait no more, for the next ones.
+type waiters struct{ pool sync.Pool }
+
+func (p *waiters) get() *waiter {
+	if w, ok := p.pool.Get().(*waiter); ok {
+		return w
+	}
+	return &waiter{make(chan struct{}, 1), time.NewTimer(time.Hour)}
+}
+
+// put takes a waiter back that nobody knows any more. A turn that came too late must have been taken.
+func (p *waiters) put(w *waiter) {
+	w.timeout.Stop()
+	p.pool.Put(w)
 }
 
 // await waits for a turn, and reports whether it came. If it did not, err is that of ctx, or nil if patience is over.
-func await(
-	ctx context.Context, ready <-chan struct{}, patience time.Duration, waiting prometheus.Gauge,
+func (w *waiter) await(
+	ctx context.Context, patience time.Duration, waiting prometheus.Gauge,
 ) (came bool, err error) {
 	waiting.Inc()
 	defer waiting.Dec()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
+	w.timeout.Reset(patience)
 	select {
-	case <-ready:
+	case <-w.turn:
 		return true, nil
-	case <-timeout.C:
+	case <-w.timeout.C:
 		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()

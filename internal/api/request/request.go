@@ -27,7 +27,8 @@ import (
 
 // Request is one request and its answer, as handlers see it. It is used by one goroutine.
 type Request struct {
-	Ctx       context.Context
+	Ctx       context.Context // ends with the time that the request may take
+	Base      context.Context // ends only with the request
 	W         http.ResponseWriter
 	Raw       http.ResponseWriter // the server's own writer below W
 	R         *http.Request
@@ -60,7 +61,7 @@ type Request struct {
 
 // New returns a request with an id, which the answer's headers carry.
 func New(w http.ResponseWriter, r *http.Request) Request {
-	req := Request{Ctx: r.Context(), W: w, R: r, ID: newID()}
+	req := Request{Ctx: r.Context(), Base: r.Context(), W: w, R: r, ID: newID()}
 	h := w.Header()
 	id := []string{req.ID}
 	h["X-Request-Id"], h["Request-Id"] = id, id

@@ -61,7 +61,7 @@ func (w *Waiter) Await(ctx context.Context, at session.Address, run session.Run,
 // Extend lets a request and its answer take until up and a grace, whatever their deadlines were.
 func (req *Request) Extend(up time.Time) (context.Context, context.CancelFunc) {
 	req.WriteBy(up.Add(grace))
-	return context.WithDeadline(req.R.Context(), up.Add(grace))
+	return context.WithDeadline(req.Base, up.Add(grace))
 }
 
 // Stop ends all waiting: who waits gets what there is.
