@@ -20,7 +20,7 @@ import (
 
 var (
 	views  = flag.Int("views", 1000, "how many random histories TestEveryCompactedViewIsValid compacts and renders")
-	points = flag.Int("points", defaultPoints, "at how many points TestCorpusViews compacts a conversation under each profile")
+	points = flag.Int("points", 2, "at how many points TestCorpusViews compacts a conversation under each profile; make soak has 10")
 )
 
 // logged is a log of messages of any formats.

@@ -345,15 +345,15 @@ func TestASessionThatCannotBeMeasuredDoesNotStopAReplay(t *testing.T) {
 func TestASessionThatTakesTooLongIsGivenUp(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("waits for a job's timeout: 20 seconds")
+		t.Skip("waits for a job's timeout: 5 seconds")
 	}
 	w := newWorld(t)
 	w.many(2, 20)
 	id := w.replay(backtest())
 	var once sync.Once
-	w.work(jobs.Config{JobTimeout: 20 * time.Second, Trace: func(step string) {
+	w.work(jobs.Config{JobTimeout: 5 * time.Second, Trace: func(step string) {
 		if step == "log" {
-			once.Do(func() { time.Sleep(21 * time.Second) })
+			once.Do(func() { time.Sleep(5100 * time.Millisecond) })
 		}
 	}})
 	r := w.replayEnded(id)

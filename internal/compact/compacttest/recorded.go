@@ -32,9 +32,10 @@ func (c *Conversation) Total() (tokens int) {
 }
 
 // Recorded reads all conversations below a folder that the importer can read, in the order of their files, and lists
-// the other files. A folder that does not exist has none.
+// the other files. A folder that does not exist has none; one that VARVE_DATA names must have some.
 func Recorded(dir string) (read []Conversation, unread []string, err error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	wanted := os.Getenv("VARVE_DATA") != ""
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !wanted {
 		return nil, nil, nil
 	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -54,6 +55,9 @@ func Recorded(dir string) (read []Conversation, unread []string, err error) {
 		read = append(read, found...)
 		return err
 	})
+	if err == nil && wanted && len(read) == 0 {
+		err = fmt.Errorf("there are no recorded conversations in %s, which VARVE_DATA names", dir)
+	}
 	return read, unread, err
 }
 
