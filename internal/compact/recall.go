@@ -68,8 +68,8 @@ func (s *runState) note(m int) {
 	}
 }
 
-// beginning appends the text of a string literal, nothing of longer and other values: the user's answer is all of a short
-// result.
+// beginning appends the text of a string literal, nothing of longer and other values: the user's answer is all of a
+// short result.
 func beginning(dst, literal []byte) []byte {
 	const answer = 4096
 	if len(literal) > answer || len(literal) == 0 || literal[0] != '"' {

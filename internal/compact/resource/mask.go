@@ -121,8 +121,8 @@ func groupRules() [][]rule {
 	return withNames(groups)
 }
 
-// withNames adds a group without rules for every other pair that begins with a separator: behind it may be a secret that
-// is told by its name.
+// withNames adds a group without rules for every other pair that begins with a separator: behind it may be a secret
+// that is told by its name.
 func withNames(groups [][]rule) [][]rule {
 	for _, separator := range []byte{'=', ':'} {
 		for second := range 256 {

@@ -28,8 +28,8 @@ type ending struct {
 	kind naming
 }
 
-// namedEndings are the endings in groups of the same last two letters, which groupOfEnding knows, 0 for none: for nearly
-// all names this one look-up is enough. userFlags are the flags before user:password.
+// namedEndings are the endings in groups of the same last two letters, which groupOfEnding knows, 0 for none: for
+// nearly all names this one look-up is enough. userFlags are the flags before user:password.
 var (
 	namedEndings, userFlags = readEndings()
 	groupOfEnding           [1 << 16]uint8
@@ -161,10 +161,10 @@ func (s *set) until(text string, from int) int {
 	return end
 }
 
-// end returns where the bytes of a set end that begin at a place, at most so many.
-func (s *set) end(text string, from, most int) int {
+// end returns where the bytes of a set end that begin at a place, max bytes further at most.
+func (s *set) end(text string, from, max int) int {
 	end := from
-	for end < min(len(text), from+most) && s[text[end]] {
+	for end < min(len(text), from+max) && s[text[end]] {
 		end++
 	}
 	return end
