@@ -178,9 +178,21 @@ func (s *Server) compactMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
+	var b *stateless.Body
+	size := int64(len(req.Body()))
+	err = req.Heavy(size, func() (err error) {
+		b, err = decodeCompact(req.Body())
+		return err
+	})
+	if err == nil {
+		err = b.Admit(req) // while it holds no processor
+	}
+	if err != nil {
+		return err
+	}
 	var answer []byte
-	err = req.Heavy(int64(len(req.Body())), func() (err error) {
-		answer, err = s.compacted(req, below)
+	err = req.Heavy(size, func() (err error) {
+		answer, err = s.compacted(req, b, below)
 		return err
 	})
 	if err != nil {
@@ -190,18 +202,11 @@ func (s *Server) compactMessages(req *request.Request) error {
 }
 
 // compacted returns the answer to a request with messages, which it compacts.
-func (s *Server) compacted(req *request.Request, below session.PolicyLayers) ([]byte, error) {
-	b, err := decodeCompact(req.Body())
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) compacted(req *request.Request, b *stateless.Body, below session.PolicyLayers) ([]byte, error) {
 	b.Resolve(below)
 	b.Check(s.Models)
 	snap, system, err := b.Snapshot()
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Admit(req, snap); err != nil {
 		return nil, err
 	}
 	proposal, err := b.Propose(req.Ctx, snap)

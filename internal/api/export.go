@@ -44,6 +44,9 @@ type exporter struct {
 	req *request.Request
 }
 
+// exportMemory is about how much memory an export takes: it reads a few megabytes at a time.
+const exportMemory = 16 << 20
+
 var archiveType = []string{archive.MediaType}
 
 // export answers with an archive, as it is written. Only the request's end ends it early.
@@ -55,6 +58,9 @@ func (s *Server) export(req *request.Request, write func(*exporter) error) error
 	h["Vary"] = []string{"Accept-Encoding"}
 	if req.R.Method == http.MethodHead {
 		return nil
+	}
+	if err := req.Admit(min(exportMemory, req.Memory.Total())); err != nil {
+		return err
 	}
 	out, closeOut := bufio.NewWriterSize(req.W, 64<<10), func() error { return nil }
 	if acceptsZstd(req.R.Header["Accept-Encoding"]) {

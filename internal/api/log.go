@@ -12,8 +12,12 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// logPage is how much of a log is read at once.
-var logPage = postgres.Range{Limit: session.MaxMessagePage, Bytes: 4 << 20}
+// logPage is how much of a log is read at once. The first piece is smaller, and asks for no memory: most logs end
+// there.
+var (
+	logPage  = postgres.Range{Limit: session.MaxMessagePage, Bytes: 4 << 20}
+	firstLog = postgres.Range{Limit: session.MaxMessagePage, Bytes: 1 << 20}
+)
 
 // readLog answers with the raw log as one view. It is sent while it is read: however long it is, a few megabytes of it
 // are in memory.
@@ -32,7 +36,7 @@ func (s *Server) readLog(req *request.Request, want viewRequest) error {
 		return notModified(req, tag)
 	}
 	viewHeader(req, tag)
-	w := logWriter{Request: req, store: s.Store, at: want.at, head: head}
+	w := logWriter{Request: req, store: s.Store, at: want.at, head: head, piece: firstLog}
 	return w.write()
 }
 
@@ -43,6 +47,7 @@ type logWriter struct {
 	at      session.Address
 	head    postgres.View // without the messages
 	started bool          // the head is written
+	piece   postgres.Range
 }
 
 func (w *logWriter) write() error {
@@ -61,6 +66,9 @@ func (w *logWriter) write() error {
 		if len(page) == 0 {
 			break
 		}
+		if err := w.hold(page); err != nil {
+			return err
+		}
 		buf.B = w.appendPage(buf.B[:0], page)
 		if err := w.send(buf.B); err != nil {
 			return err
@@ -71,11 +79,21 @@ func (w *logWriter) write() error {
 	return w.send(buf.B)
 }
 
+// hold waits for memory if the log continues behind its first piece. Nothing is sent before.
+func (w *logWriter) hold(page []session.Message) error {
+	const copies = 4 // as it is read, and as it is sent
+	if w.piece == logPage || page[len(page)-1].Seq >= w.head.LastSeq {
+		return nil
+	}
+	w.piece = logPage
+	return w.Admit(min(copies*logPage.Bytes, w.Memory.Total()))
+}
+
 // read has a deadline for each page, not for all: a log is as long as it is. What was appended meanwhile is left out.
 func (w *logWriter) read(after int64) ([]session.Message, error) {
 	ctx, cancel := context.WithTimeout(w.Base, requestTimeout)
 	defer cancel()
-	r := logPage
+	r := w.piece
 	r.After = after
 	found, page, err := w.store.Messages(ctx, w.at, r)
 	if err == nil && found.Key != w.head.Key {

@@ -134,8 +134,9 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, room: room})
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor, lease: lease, room: room})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
+	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
-		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
+		Admission: admission, Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
 	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
@@ -143,7 +144,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
-		Every: config.VerifyEvery,
+		Every: config.VerifyEvery, Hold: admission.hold,
 	}})
 	river.AddWorker(workers, &collectWorker{Collection: Collection{
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,

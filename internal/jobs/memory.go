@@ -78,3 +78,25 @@ func (a *admission) weigh(ctx context.Context, kind string, key session.Key) (in
 	}
 	return compactor.Memory(weight, a.window), err
 }
+
+// hold waits for the memory of work that reads all of a session's log, for as long as that takes.
+//
+// Errors: ErrNotFound, and that of ctx.
+func (a *admission) hold(ctx context.Context, key session.Key) (release func(), err error) {
+	weight, err := a.store.LogWeight(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	need := min(compactor.Memory(weight, max(weight.Tail, 1)), a.memory.Total())
+	for {
+		release, err := a.memory.Acquire(ctx, key.Tenant, need)
+		if !errors.Is(err, session.ErrOverCapacity) {
+			return release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(comeAgain):
+		}
+	}
+}

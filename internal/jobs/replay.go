@@ -42,10 +42,11 @@ var (
 
 type replayWorker struct {
 	river.WorkerDefaults[queue.ReplayArgs]
-	Store *postgres.Store
-	Log   *slog.Logger
-	Trace func(step string)
-	Slice time.Duration
+	Admission *admission
+	Store     *postgres.Store
+	Log       *slog.Logger
+	Trace     func(step string)
+	Slice     time.Duration
 }
 
 // Work measures sessions of a replay until its slice of time is over. Then another job continues, behind those of other
@@ -167,6 +168,11 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 	if step.Attempts > replayAttempts {
 		return "", &measureError{fmt.Errorf("its worker died %d times", replayAttempts)}
 	}
+	release, err := r.Admission.hold(ctx, step.Key)
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	log, err := r.Store.ReplayLog(ctx, step, r.Replay)
 	if errors.Is(err, session.ErrDamaged) {
 		return "", &measureError{err}

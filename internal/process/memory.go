@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -12,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -41,7 +41,7 @@ var limit atomic.Int64
 // address space (RLIMIT_AS) and the machine's memory. A process with a PostgreSQL of its own leaves it a part. Call it
 // before API and Worker: without it they look for a limit by themselves.
 func LimitMemory(settings config.Memory, private bool) {
-	bound := cmp.Or(int64(settings.MemoryLimit), foundLimit())
+	bound := cmp.Or(int64(settings.MemoryLimit), foundLimit(os.DirFS("/")))
 	if private {
 		bound -= min(privateDatabase, bound/privateDatabasePart)
 	}
@@ -59,14 +59,9 @@ func ofHeap(bound int64) int64 {
 	return bound - max(bound/10, min(program, bound/3))
 }
 
-// foundLimit returns the memory that the process has by its surroundings.
-func foundLimit() int64 {
-	bound := debug.SetMemoryLimit(-1) // GOMEMLIMIT, or else no limit
-	for _, provider := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
-		if found, err := provider(); err == nil && found < uint64(bound) {
-			bound = int64(found)
-		}
-	}
+// foundLimit returns the memory that the process has by its surroundings, which the files of root tell.
+func foundLimit(root fs.FS) int64 {
+	bound := min(debug.SetMemoryLimit(-1), cgroupLimit(root), machineMemory(root)) // GOMEMLIMIT, or else no limit
 	return min(bound, addressSpace(bound))
 }
 
@@ -77,9 +72,14 @@ func addressSpace(fallback int64) int64 {
 	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &found); err != nil || found.Cur > uint64(fallback) {
 		return fallback
 	}
+	return addressesLeft(int64(found.Cur), pagesNow)
+}
+
+// addressesLeft returns how much memory a limit of addresses leaves, of which some are reserved and not used.
+func addressesLeft(addresses int64, pages func() (reserved, resident int64)) int64 {
 	const spare = 64 << 20 // for what is reserved later
-	reserved, resident := pagesNow()
-	return max(int64(found.Cur)-(reserved-resident)-spare, 1<<20)
+	reserved, resident := pages()
+	return max(addresses-(reserved-resident)-spare, 1<<20)
 }
 
 // pagesNow returns the sizes in bytes of the process's address space and of what of it is in memory; 0 where the

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -39,6 +40,9 @@ type Rolling struct {
 	Log   *slog.Logger
 	Round time.Duration // in which every session is looked at once
 	Every time.Duration // from one slice to the next
+
+	// Hold, if set, waits for the memory that a session takes, until release is called.
+	Hold func(ctx context.Context, key session.Key) (release func(), err error)
 }
 
 // Slice looks at as many sessions of a tenant as one slice of a round has, or fewer if ctx ends.
@@ -72,8 +76,23 @@ func (r *Rolling) share(total int64) int {
 	return int((total + slices - 1) / slices)
 }
 
+// look verifies a session when there is the memory for it.
+func (r *Rolling) look(ctx context.Context, key session.Key) (report Report, err error) {
+	if r.Hold != nil {
+		release, err := r.Hold(ctx, key)
+		if errors.Is(err, session.ErrNotFound) {
+			return report, nil // it was erased
+		}
+		if err != nil {
+			return report, err
+		}
+		defer release()
+	}
+	return r.Session(ctx, key)
+}
+
 func (r *Rolling) session(ctx context.Context, key session.Key) error {
-	report, err := r.Session(ctx, key)
+	report, err := r.look(ctx, key)
 	if err != nil {
 		return err
 	}

@@ -107,11 +107,15 @@ const (
 //
 // Errors: those of Admit and of postgres.Store.FillView.
 func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Address, v *postgres.View) error {
+	held := int64(0)
 	for v.LeftOut { // what stands in for a damaged one may be large, too
 		bytes := v.TailBytes + int64(v.Size)
 		messages := min(v.LastSeq-v.Through+int64(v.Size)/smallMessage, bytes/smallMessage)
-		if err := r.Admit(memoryPerByte*bytes + memoryPerMessage*messages); err != nil {
-			return err
+		if weight := memoryPerByte*bytes + memoryPerMessage*messages; weight > held {
+			if err := r.Admit(weight - held); err != nil {
+				return err
+			}
+			held = weight
 		}
 		if err := store.FillView(ctx, at, v); err != nil {
 			return err

@@ -52,6 +52,8 @@ func (s *Server) compactResponses(req *request.Request) error {
 	if b.previous != "" {
 		bodies, err = s.compactConversation(req, b.previous)
 		size = sizeOf(bodies)
+	} else {
+		err = b.Admit(req)
 	}
 	if err != nil {
 		return err
@@ -163,9 +165,6 @@ func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byt
 		return nil, err
 	}
 	if snap, err = withTools(snap); err != nil {
-		return nil, err
-	}
-	if err := b.Admit(req, snap); err != nil {
 		return nil, err
 	}
 	p, err := b.Propose(req.Ctx, snap)

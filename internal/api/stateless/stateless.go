@@ -129,9 +129,9 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 	return snap, system, b.Err()
 }
 
-// Admit waits until the process has the memory for Propose.
-func (b *Body) Admit(req *request.Request, snap postgres.Snapshot) error {
-	weight := postgres.Weight{Tail: int64(len(b.Data)), Messages: int64(len(snap.Tail))}
+// Admit waits until the process has the memory for Snapshot and Propose. Call it before a processor is taken.
+func (b *Body) Admit(req *request.Request) error {
+	weight := postgres.Weight{Tail: int64(len(b.Data)), Messages: int64(len(b.Spans))}
 	return req.Admit(compactor.Memory(weight, max(weight.Tail, 1)))
 }
 

@@ -1,0 +1,78 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// weighedMessage returns a message of 2 MB.
+func weighedMessage(role string) string {
+	large := strings.Repeat("words of 16 byte", 2_000_000/16)
+	return `{"role":"` + role + `","content":"` + large + `"}`
+}
+
+// TestNoLargeRequestIsServedWithoutMemory has a process whose memory others hold: each request that reads a large log,
+// or brings large messages, waits and is refused; those about the same session that need none are answered.
+func TestNoLargeRequestIsServedWithoutMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	three := weighedMessage("user") + "," + weighedMessage("assistant") + "," + weighedMessage("user")
+	keepAll := `,"policy":{"trigger_bytes":0,"trigger":0.95}`
+	for _, format := range []string{"openai-chat", "openai-responses"} {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+format, `{"format":"`+format+`","window_tokens":10000000`+keepAll+`}`)
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+format+"/messages", `{"format":"`+format+`","messages":[`+three+`]}`)
+	}
+	const memory = 1 << 30
+	w.limit(memory, time.Millisecond)
+	release, err := w.server.Memory.Acquire(t.Context(), uuid.New(), memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const chat, items = "/v1/sessions/openai-chat", "/v1/conversations/openai-responses"
+	body := func(name string) string {
+		return `{"model":"gpt-4o","format":"openai-chat","` + name + `":[` + three + `]}`
+	}
+	call, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+		"name": "get_context", "arguments": map[string]any{"max_tokens": 8000},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []struct{ method, path, body string }{
+		{"GET", chat + "/context", ""},
+		{"GET", chat + "/context?view=full", ""},
+		{"GET", chat + "/context?format=anthropic", ""},
+		{"GET", chat + "/context?max_tokens=600000", ""},
+		{"GET", chat + "/context?fit=window", ""},
+		{"GET", chat + "/messages", ""},
+		{"GET", chat + "/export", ""},
+		{"POST", chat + "/preview", ""},
+		{"POST", chat + "/preview", `{"from":"log"}`},
+		{"POST", chat + "/messages", `{"messages":[` + three + `]}`},
+		{"POST", "/v1/compact", body("messages")},
+		{"POST", "/v1/tokens", body("messages")},
+		{"POST", "/v1/responses/compact", `{"model":"gpt-4o","input":[` + three + `]}`},
+		{"GET", items + "/items", ""},
+		{"GET", items + "/items?view=compacted", ""},
+	} {
+		got := w.ask(request.method, request.path, request.body, "Accept", "application/json, text/event-stream", "Accept-Encoding", "")
+		if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), "over_capacity") || got.Header().Get("Retry-After") == "" {
+			t.Errorf("%s %s: %d %.300s", request.method, request.path, got.Code, got.Body)
+		}
+	}
+	asked := w.ask("POST", "/mcp?session=openai-chat", string(call), "Accept", "application/json, text/event-stream")
+	if text := asked.Body.String(); !strings.Contains(text, `"isError":true`) || strings.Contains(text, "words of") {
+		t.Errorf("get_context: %d %.300s", asked.Code, text)
+	}
+	w.must(http.StatusOK, "GET", chat, "")
+	w.must(http.StatusOK, "GET", chat+"/messages?limit=1", "")
+	w.must(http.StatusCreated, "POST", chat+"/messages", batch("openai-chat", user("small")))
+	release()
+	w.must(http.StatusOK, "GET", chat+"/messages", "")
+	w.must(http.StatusOK, "GET", items+"/items?view=compacted", "")
+}
