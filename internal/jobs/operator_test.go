@@ -60,7 +60,7 @@ func TestTheGaugesShowWhatWaitsAndWhatFails(t *testing.T) {
 	later := func(id, state, tag string) {
 		_, err := w.store.Pool().Exec(t.Context(), `
 			UPDATE river_job
-			   SET state = $2::river_job_state, tags = ARRAY[$3], scheduled_at = now() + interval '1 hour', created_at = now() - interval '100 s'
+			   SET state = $2::river_job_state, tags = ARRAY[$3], scheduled_at = now() + interval '110 s', created_at = now() - interval '100 s'
 			 WHERE args ->> 'session' = $1`, w.keyOf(id), state, tag)
 		if err != nil {
 			t.Fatal(err)
