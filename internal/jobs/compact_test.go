@@ -231,17 +231,12 @@ func TestAPanicIsRecordedWhereTheSessionsOwnerSeesIt(t *testing.T) {
 	w := newWorld(t)
 	at := w.session("s")
 	w.fill(at)
-	subscribed := make(chan struct{})
-	client, _ := w.work(jobs.Config{Trace: func(step string) {
+	w.work(jobs.Config{Trace: func(step string) {
 		if step == "planned" {
-			<-subscribed
 			panic("a bug")
 		}
 	}})
-	failed, cancel := client.Subscribe(river.EventKindJobSnoozed)
-	defer cancel()
-	close(subscribed)
-	await(w, failed)
+	w.untilSQL("it failed", `SELECT EXISTS (SELECT FROM river_job WHERE kind = 'compact' AND tags = '{failing}')`)
 	found, err := w.store.Failing(t.Context(), at)
 	if err != nil || found.Failures == 0 || !strings.Contains(found.Error, "a bug") {
 		t.Errorf("%+v, %v", found, err)
