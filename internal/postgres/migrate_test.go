@@ -400,3 +400,28 @@ func migrationsAfter(t *testing.T, version int) (n int) {
 	}
 	return n
 }
+
+func TestAnOwnerThatIsNoSuperuserWritesWhatRowsLack(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.NewEmpty(t)
+	owner := newLogin(t, dsn, "CREATEROLE")
+	mustExec(t, dsn, `GRANT ALL ON SCHEMA public TO `+owner+`; GRANT `+postgres.AppRole+` TO `+owner)
+	mustMigrate(t, as(t, dsn, owner))
+	store := openStore(t, pgtest.Admin(dsn))
+	at := newSession(t, store, newTenant(t, store, "acme"), "s")
+	mustAppend(t, store, batch(at, message("a", 10)))
+	if err := commit(t, store, at, 0, 1, "compacted"); err != nil {
+		t.Fatal(err)
+	}
+	again, err := migrations.FS.ReadFile("0067_versions_of_checkpoints.up.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, dsn, `UPDATE sessions SET engine_version = NULL, policy_version = NULL`)
+	mustExec(t, as(t, dsn, owner), string(again))
+	var engine, policy *int
+	err = openPool(t, dsn).QueryRow(t.Context(), `SELECT engine_version, policy_version FROM sessions`).Scan(&engine, &policy)
+	if err != nil || engine == nil || *engine != 1 || policy == nil || *policy != 1 {
+		t.Errorf("engine %v, policy %v, %v", engine, policy, err)
+	}
+}
