@@ -50,9 +50,6 @@ type File struct {
 	Oldest   int    // the newest version that the oldest program knows which may serve a database of this one
 }
 
-// Line returns the migration as checksums.txt lists it.
-func (f File) Line() string { return fmt.Sprintf("%04d %04d %s %s", f.Version, f.Oldest, f.Up, f.Down) }
-
 // All returns the migrations in their order. One that checksums.txt does not list is served by the programs that the
 // one before it is served by.
 var All = sync.OnceValues(func() (all []File, err error) {
@@ -90,9 +87,6 @@ func sum(name string) (string, error) {
 	digest := sha256.Sum256(text)
 	return hex.EncodeToString(digest[:]), err
 }
-
-// Listed returns what checksums.txt lists, by version.
-func Listed() (map[int]File, error) { return parse(checksums) }
 
 func parse(text string) (map[int]File, error) {
 	listed := map[int]File{}

@@ -94,25 +94,32 @@ func TestSchemaDumpIsOfMigrationsThatDoNotChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed, err := migrations.Listed()
+	file, err := os.ReadFile(checksumsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
+	listed := map[string]string{}
+	for line := range strings.Lines(string(file)) {
+		if !strings.HasPrefix(line, "#") {
+			listed[line[:4]] = line
+		}
+	}
 	text := checksumsHead
 	for _, f := range all {
-		line, ok := listed[f.Version]
+		version, now := fmt.Sprintf("%04d", f.Version), fmt.Sprintf("%04d %04d %s %s\n", f.Version, f.Oldest, f.Up, f.Down)
+		line, ok := listed[version]
 		switch {
-		case ok && line != f:
+		case ok && line != now:
 			t.Fatalf("migration %04d has changed. Databases have applied it as it was: take the change back and write a new "+
 				"migration. If it has not landed anywhere, remove its line from migrations/checksums.txt and run make schema", f.Version)
 		case !ok && !*update:
 			t.Errorf("migrations/checksums.txt does not list migration %04d: run make schema", f.Version)
 		}
-		delete(listed, f.Version)
-		text += f.Line() + "\n"
+		delete(listed, version)
+		text += now
 	}
 	for version := range listed {
-		t.Errorf("migration %04d is gone: databases have applied it", version)
+		t.Errorf("migration %s is gone: databases have applied it", version)
 	}
 	if *update && !t.Failed() {
 		if err := os.WriteFile(checksumsFile, []byte(text), 0o644); err != nil {
