@@ -237,7 +237,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		rc.req.Route = c.Path()
 		rc.req.Memory, rc.req.CPU = s.Memory, s.CPU
 		rc.req.Param = c.Param
-		err := ownError(recovered(s.Log, &rc.req, func() error { return next(rc) }))
+		err := s.ownError(&rc.req, recovered(s.Log, &rc.req, func() error { return next(rc) }))
 		rc.req.Free()
 		if err != nil {
 			s.answer(&rc.req, err, response.Committed)
@@ -253,12 +253,13 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 var connectionClose = []string{"close"}
 
 // ownError returns our error for one of Echo's.
-func ownError(err error) error {
+func (s *Server) ownError(req *request.Request, err error) error {
 	switch {
 	case errors.Is(err, echo.ErrNotFound):
-		return errNoRoute
+		return request.Fail(request.NotFound, "there is no such route%s; GET /docs shows all",
+			s.nearestRoute(req.R.URL.Path))
 	case errors.Is(err, echo.ErrMethodNotAllowed):
-		return errNoMethod
+		return request.Fail("method_not_allowed", "%s", otherMethods(req))
 	}
 	return err
 }

@@ -396,3 +396,20 @@ func TestAFullViewOfALongLogIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestTheETagNamesTheAuthor has a view of thoughts, which go back only to the model that had them: the same request has
+// another view once the session's model is another.
+func TestTheETagNamesTheAuthor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"anthropic","model":"claude-3-7-sonnet","window_tokens":100000}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("anthropic", `{"role":"user","content":"go"}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"so","signature":"c2ln"},{"type":"text","text":"done"}]}`, `{"role":"user","content":"on"}`))
+	const path = "/v1/sessions/s/context?model=claude-3-7-sonnet"
+	before := w.must(http.StatusOK, "GET", path, "")
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"model":"claude-opus-4-1","window_tokens":100000}`)
+	after := w.must(http.StatusOK, "GET", path, "", "If-None-Match", before.Header().Get("Etag"))
+	if after.Body.String() == before.Body.String() || after.Header().Get("Etag") == before.Header().Get("Etag") {
+		t.Errorf("ETag %s of\n%s\nETag %s of\n%s", before.Header().Get("Etag"), before.Body, after.Header().Get("Etag"), after.Body)
+	}
+}

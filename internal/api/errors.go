@@ -93,9 +93,6 @@ var sentinels = []struct {
 }
 
 var (
-	errNoRoute  = request.Fail(request.NotFound, "there is no such route; docs/api.md lists all")
-	errNoMethod = request.Fail("method_not_allowed", "this route has other methods, see Allow")
-
 	errNoRun = request.Fail(request.NotFound,
 		"there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them")
 	errNoCheckpoint = request.Fail(request.NotFound,

@@ -86,7 +86,7 @@ var wrongRequests = map[string]struct {
 	}, "PUT /v1/sessions/{id}"},
 	"method_not_allowed": {func(w *world) answer {
 		return w.ask("DELETE", "/v1/sessions", "")
-	}, "Allow"},
+	}, "it has"},
 	"format_not_available": {func(w *world) answer {
 		return w.ask("GET", "/v1/sessions/s/context?format=xml", "")
 	}, "openai-chat"},
@@ -421,8 +421,21 @@ func TestUnknownRoutesAreProblemsToo(t *testing.T) {
 			checkProblem(t, got, p)
 		}
 	}
+	for path, want := range map[string]string{
+		"/v1/session":             "there is no such route: did you mean /v1/sessions?; GET /docs shows all",
+		"/v1/sessions/s/mesages":  "there is no such route: did you mean /v1/sessions/{id}/messages?; GET /docs shows all",
+		"/v2/zzzzzzz/s/elsewhere": "there is no such route; GET /docs shows all",
+		strings.Repeat("/v1", 99): "there is no such route; GET /docs shows all",
+	} {
+		if p := decoded[problem](w.ask("GET", path, "")); p.Detail != want {
+			t.Errorf("GET %.50s: %q, want %q", path, p.Detail, want)
+		}
+	}
 	got := w.ask("PUT", "/v1/sessions/s/messages", "{}")
-	checkProblem(t, got, decoded[problem](got))
+	p := decoded[problem](got)
+	if checkProblem(t, got, p); !strings.HasPrefix(p.Detail, "this route has no PUT: it has ") || !strings.Contains(p.Detail, "POST") {
+		t.Error(p.Detail)
+	}
 	for _, method := range []string{"GET", "HEAD", "POST"} {
 		if !strings.Contains(got.Header().Get("Allow"), method) {
 			t.Errorf("Allow: %q has no %s", got.Header().Get("Allow"), method)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -91,7 +92,8 @@ func (s *Server) pauseImport(req *request.Request, i session.Import, cause error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), requestTimeout)
 	defer cancel()
 	why := failureOf(cause).Detail
-	if errors.Is(cause, context.Canceled) || errors.Is(cause, request.ErrClientGone) {
+	gone := req.R.Context().Err() != nil || errors.Is(cause, io.ErrUnexpectedEOF)
+	if gone || errors.Is(cause, context.Canceled) || errors.Is(cause, request.ErrClientGone) {
 		why = "the client hung up before the last line: send the rest of the lines"
 	}
 	if !i.State.Ended() {

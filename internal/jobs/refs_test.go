@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -165,6 +166,44 @@ func (w *world) oneRef(m *mixed, when string) {
 		for _, p := range parts {
 			if p.Kind == wire.Result && !named[p.Ref] {
 				w.Errorf("%s: message %d is said to have %s", when, seq+1, p.Ref)
+			}
+		}
+	}
+}
+
+// TestARefFromBeforeEngineVersion7HoldsForEver reads what such an engine named by the numbers that the parts of a message
+// have in the format of its session.
+func TestARefFromBeforeEngineVersion7HoldsForEver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, own := range session.Formats() {
+		for _, of := range session.Formats() {
+			if of == own {
+				continue
+			}
+			m := &mixed{at: w.sessionOf(fmt.Sprintf("%s in %s", of, own), 20_000), of: of}
+			w.setFormat(m.at, own)
+			bodies := parallelCalls(of, 0)
+			w.appendLog(m.at, of, bodies)
+			for i, body := range bodies {
+				before := 0
+				for _, form := range wire.TranslateMessage(own, wire.Stored{Format: of, Body: body, Seq: int64(i + 1)}) {
+					facts, err := wire.Inspect(own, form.Body)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, part := range facts.Parts {
+						content := wire.ResultText(own, form.Body, part).Stored
+						if part.Kind != wire.Result || len(content) == 0 {
+							continue
+						}
+						ref := session.NewResultRef(int64(i+1), before+part.Index, sha256.Sum256(content))
+						if got, err := w.bodyOf(m.at, ref.String()); err != nil || !bytes.Equal(got, content) {
+							t.Errorf("%s: %s brings back %d bytes of %d, %v", m.at.ID, ref, len(got), len(content), err)
+						}
+					}
+					before += max(len(facts.Parts), 1)
+				}
 			}
 		}
 	}

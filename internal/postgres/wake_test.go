@@ -345,3 +345,43 @@ func TestAnErasedSessionLeavesNoAnswerBehind(t *testing.T) {
 		t.Errorf("appended again: %+v, replayed %v, %v", done, replayed, err)
 	}
 }
+
+// TestAMessageFromTheFuturePutsOffNoCompaction has a session whose last message is of the year 2099, as an import may
+// bring it: its cache is not warm until then.
+func TestAMessageFromTheFuturePutsOffNoCompaction(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	policy := session.Policy{Trigger: 0.8, Hard: 0.9, CacheTTL: 5 * 60e9, Document: []byte(`{}`)}
+	if _, _, err := store.Update(t.Context(), at, session.Change{Policy: &policy}, nil); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, batch(at, message("x", 100)))
+	err := postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(t.Context(), `UPDATE sessions SET last_append_at = '2099-01-01' WHERE tenant_id = $1`, tenant)
+		if err == nil && tag.RowsAffected() != 1 {
+			err = errors.New("there is no session")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := 120 // at its trigger, below its hard limit
+	if _, _, err := store.Update(t.Context(), at, session.Change{WindowTokens: &window}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var wait float64
+	err = store.Pool().QueryRow(t.Context(), `SELECT extract(epoch FROM scheduled_at - now()) FROM river_job WHERE kind = 'compact'`).Scan(&wait)
+	if err != nil || wait > 301 {
+		t.Errorf("the compaction waits %.0f s, %v", wait, err)
+	}
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := store.Snapshot(t.Context(), session.Key{Tenant: tenant, Key: found.Key})
+	if err != nil || snap.LastAppendAge != 0 {
+		t.Errorf("it was used %v s ago, %v", snap.LastAppendAge, err)
+	}
+}
