@@ -19,8 +19,8 @@ func otherMethods(req *request.Request) string {
 	return fmt.Sprintf("this route has no %s: it has %s", spelling.Shorten(req.R.Method), strings.Join(methods, ", "))
 }
 
-// nearestRoute returns the route whose fixed segments are most like those of a path, as a part of a sentence; "" if none
-// is like it.
+// nearestRoute returns the route whose fixed segments are most like those of a path, as a part of a sentence; "" if
+// none is like it.
 func (s *Server) nearestRoute(path string) string {
 	given := segments(path)
 	if len(given) > maxSegments {
@@ -44,8 +44,8 @@ const maxSegments = 12
 
 func segments(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
 
-// unlike returns by how many characters a path differs from a route in the segments that are not parameters, and reports
-// whether it may be meant by it.
+// unlike returns by how many characters a path differs from a route in the segments that are not parameters, and
+// reports whether it may be meant by it.
 func unlike(given, route []string) (n int, alike bool) {
 	if len(given) != len(route) {
 		return 0, false

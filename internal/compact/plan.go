@@ -200,7 +200,9 @@ func (s *runState) resultOf(p *part, made *replacement, content *wire.Content) R
 		Foreign:  p.foreign,
 	}
 	if !p.foreign {
-		r.MediaType, r.Stored, r.Lines = content.MediaType, content.Stored, content.Lines()
+		r.MediaType = content.MediaType
+		r.Stored = content.Stored
+		r.Lines = content.Lines()
 	}
 	return r
 }

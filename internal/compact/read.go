@@ -99,7 +99,8 @@ func (p *part) setPlace(e *Entry, index int) {
 	p.seq, p.index = e.Seq, e.Part+index
 	if e.Appended != nil {
 		at := &e.Appended[index]
-		p.seq, p.index, p.appended = at.Seq, at.Part, at.SHA256
+		p.seq, p.index = at.Seq, at.Part
+		p.appended = at.SHA256
 		p.foreign = at.SHA256 != [32]byte{} || at.Seq != e.Seq
 	}
 }

@@ -18,9 +18,9 @@ import (
 // small result costs less than a row and what it saves there.
 const ownBody = 4 << 10
 
-// leaveInLog takes the bytes of foreign results from their messages, and marks the results that need no body: small ones
-// and copies that a reader finds in their messages, byte for byte, by the same functions that look for them later. All
-// others keep theirs.
+// leaveInLog takes the bytes of foreign results from their messages, and marks the results that need no body: small
+// ones and copies that a reader finds in their messages, byte for byte, by the same functions that look for them later.
+// All others keep theirs.
 func (r *run) leaveInLog(
 	ctx context.Context, window []postgres.LogMessage, results []compact.Result, list []persist.NewResult,
 ) error {
@@ -36,7 +36,7 @@ func (r *run) leaveInLog(
 	}
 	logged := map[int64]map[string]persist.NewResult{}
 	for seq, m := range found {
-		if parts, err := readback.Logged(m); err == nil {
+		if parts, err := readback.ByRef(m); err == nil {
 			logged[seq] = parts
 		}
 	}

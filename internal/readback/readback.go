@@ -71,7 +71,9 @@ func Parts(ctx context.Context, store *postgres.Store, at session.Address, seq i
 }
 
 // partsAt returns what Parts does, and the parts under the names that they had before engine version 7.
-func partsAt(ctx context.Context, store *postgres.Store, at session.Address, seq int64) (list, named []Part, err error) {
+func partsAt(
+	ctx context.Context, store *postgres.Store, at session.Address, seq int64,
+) (list, named []Part, err error) {
 	of, messages, err := store.Messages(ctx, at, postgres.Range{After: seq - 1, To: seq, Limit: 1})
 	if err != nil || len(messages) == 0 {
 		return nil, nil, err
@@ -105,9 +107,9 @@ func partsOf(format session.Format, m *session.Message, bodies [][]byte) (list [
 	return list, nil
 }
 
-// Logged returns the results and the calls' arguments of a message by their refs: what Open brings back of a result that
-// lies in the log.
-func Logged(m *session.Message) (map[string]persist.NewResult, error) {
+// ByRef returns the results and the calls' arguments of a message by their refs: what Open brings back of a result
+// that lies in the log.
+func ByRef(m *session.Message) (map[string]persist.NewResult, error) {
 	parts, err := partsOf(m.Format, m, [][]byte{m.Body})
 	found := make(map[string]persist.NewResult, len(parts))
 	for _, p := range parts {

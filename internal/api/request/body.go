@@ -196,7 +196,8 @@ func readError(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return Fail(RequestTimedOut, "the body did not come in time: send the request again, faster")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return Fail(InvalidJSON, "the body ends too early: send all of it again, as many bytes as its Content-Length says")
+		return Fail(InvalidJSON, "the body ends too early: send all of it again, with as many bytes as its "+
+			"Content-Length says")
 	}
 	return Fail(InvalidJSON, "the body cannot be read to its end: %s", err)
 }
