@@ -34,7 +34,7 @@ func (c *Conversation) Total() (tokens int) {
 // Recorded reads all conversations below a folder that the importer can read, in the order of their files, and lists
 // the other files. A folder that does not exist has none; one that VARVE_DATA names must have some.
 func Recorded(dir string) (read []Conversation, unread []string, err error) {
-	wanted := os.Getenv("VARVE_DATA") != ""
+	wanted := dir == os.Getenv("VARVE_DATA")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !wanted {
 		return nil, nil, nil
 	}
