@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,12 +55,8 @@ func TestAnImportLocksItsSessionsInOrder(t *testing.T) {
 				go func() {
 					done <- store.StoreImportLines(t.Context(), tenant, &begun, []session.ImportLine{imported("two"), imported("one")})
 				}()
-				for waits := false; !waits; {
-					err := tx.QueryRow(t.Context(), `
-						SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))`).Scan(&waits)
-					if err != nil {
-						return err
-					}
+				if err := untilOneWaitsFor(t, store, tx.Conn().PgConn().PID()); err != nil {
+					return err
 				}
 				_, err := tx.Exec(t.Context(), c.other, tenant, "two")
 				return err
@@ -77,4 +76,20 @@ func TestAnImportLocksItsSessionsInOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untilOneWaitsFor returns when a statement waits for a transaction of a connection, and an error if none does for 10 s.
+// The transaction itself cannot tell: it sees the activity of its first look.
+func untilOneWaitsFor(t *testing.T, store *postgres.Store, pid uint32) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for waits := false; !waits; {
+		err := store.Pool().QueryRow(ctx, `
+			SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`, pid).Scan(&waits)
+		if err != nil {
+			return fmt.Errorf("nobody waits for the transaction: %w", err)
+		}
+	}
+	return nil
 }

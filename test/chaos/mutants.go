@@ -37,11 +37,11 @@ var mutants = []mutant{
 	}},
 	{name: "persist-after-commit", only: "cut worker,kill -9 worker", edits: []edit{
 		{"internal/compactor/run.go",
-			"if err := r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])",
+			"if err := r.persist(ctx, p.window, p.Plan.Results[p.persisted:])",
 			"if err := ctx.Err()"},
 		{"internal/compactor/run.go", "\tr.step(\"committed\")\n", "\tr.step(\"committed\")\n" +
 			"\ttime.Sleep(200 * time.Millisecond)\n" +
-			"\t_ = r.persist(ctx, p.Snapshot.Format, p.window, p.Plan.Results[p.persisted:])\n"},
+			"\t_ = r.persist(ctx, p.window, p.Plan.Results[p.persisted:])\n"},
 		{"internal/postgres/commit.go", "tenant, key, o.Base+1, c.Refs)", "tenant, key, o.Base+1, []string{})"},
 	}},
 	{name: "no-sweep", only: "lost jobs", edits: []edit{
