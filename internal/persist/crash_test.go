@@ -59,6 +59,9 @@ var works = map[string]func(ctx context.Context, store *postgres.Store, of task,
 // written returns the body that a victim writes.
 func written() []byte { return logLines(17 << 20)[3:] }
 
+// killedResults are several chunks and few bytes: they are written and read again after each step.
+func killedResults() []persist.NewResult { return resultsUpTo(2 << 20) }
+
 // victim works in its own process, reports when it reaches a step, and then stops there.
 func victim(work, step, text string) int {
 	var of task
@@ -185,7 +188,7 @@ func TestAMoveThatIsKilledIsContinued(t *testing.T) {
 				t.Run(fmt.Sprint(from, " to ", to, " ", step), func(t *testing.T) {
 					t.Parallel()
 					w := newWorld(t, from)
-					want := someResults()
+					want := killedResults()
 					put(t, w.store, w.key, want...)
 					w.kill("move", step, task{To: to})
 					w.mustRead(want)
@@ -214,7 +217,7 @@ func TestACollectionThatIsKilledIsDoneAgain(t *testing.T) {
 		return []string{"rows deleted", "objects deleted", "orphan deleted"}
 	}
 	atEachStep(t, steps, func(w *world, step string) {
-		want := someResults()
+		want := killedResults()
 		put(w.TB, w.store, w.key, want...)
 		write(w.TB, w.store, w.key, w.New, logLines(300_000)[1:]) // nothing names it
 		if w.New != persist.Postgres {
