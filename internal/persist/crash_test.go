@@ -59,7 +59,7 @@ var works = map[string]func(ctx context.Context, store *postgres.Store, of task,
 // written returns the body that a victim writes.
 func written() []byte { return logLines(17 << 20)[3:] }
 
-// killedResults are several chunks and few bytes: they are written and read again after each step.
+// killedResults returns results of several chunks and few bytes: they are written and read again after each step.
 func killedResults() []persist.NewResult { return resultsUpTo(2 << 20) }
 
 // victim works in its own process, reports when it reaches a step, and then stops there.

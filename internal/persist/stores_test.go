@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/jobs"
@@ -108,27 +106,12 @@ func newWorld(t testing.TB, kind persist.Kind) *world {
 // someResults returns results of one chunk, of several, and of several objects, two of them equal.
 func someResults() []persist.NewResult { return resultsUpTo(9 << 20) }
 
-// resultsUpTo returns results of which the largest has so many bytes.
+// resultsUpTo returns results of which the largest has the given number of bytes.
 func resultsUpTo(largest int) []persist.NewResult {
 	return []persist.NewResult{
 		result(1, 0, []byte("short")), result(2, 0, logLines(400_000)), result(2, 1, logLines(400_000)), result(3, 0, logLines(largest)), result(4, 0, nil),
 	}
 }
-
-// logLines returns lines that are the same at every call, up to 20 MiB.
-func logLines(size int) []byte { return slices.Clone(allLines()[:size]) }
-
-var allLines = sync.OnceValue(func() []byte {
-	line := []byte("2026-01-31T00:00:00Z INFO request done path=/v1/things status=200 id=")
-	const most = 20 << 20
-	var out bytes.Buffer
-	for n := uint32(1); out.Len() < most; n = n*1664525 + 1013904223 {
-		out.Write(line)
-		out.WriteString(uuid.NewSHA1(uuid.Nil, []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}).String())
-		out.WriteByte('\n')
-	}
-	return out.Bytes()[:most]
-})
 
 // mustRead fails the test unless the results are there, byte for byte.
 func (w *world) mustRead(want []persist.NewResult) {
