@@ -137,16 +137,18 @@ func (req *Request) decodeBody() (*Buffer, error) {
 // claimed. A body that has become large takes its part of the process's memory, or waits for it.
 func (req *Request) fill(source io.Reader) (*Buffer, error) {
 	b := NewBuffer()
+	room := min(cap(b.B), largeBody) // that needs no memory, or has it: a buffer may be large from another request
 	for {
-		if len(b.B) == cap(b.B) {
-			more := min(len(b.B), session.MaxBodyBytes+1-len(b.B))
-			if err := req.admitBody(len(b.B), more); err != nil {
+		if len(b.B) == room {
+			more := min(room, session.MaxBodyBytes+1-room)
+			if err := req.admitBody(room, more); err != nil {
 				b.Free()
 				return nil, err
 			}
 			b.B = slices.Grow(b.B, more)
+			room += more
 		}
-		n, err := source.Read(b.B[len(b.B):cap(b.B)])
+		n, err := source.Read(b.B[len(b.B):room])
 		b.B = b.B[:len(b.B)+n]
 		if len(b.B) > session.MaxBodyBytes {
 			err = bodyTooLarge()
