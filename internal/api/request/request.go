@@ -108,7 +108,7 @@ func (req *Request) Admit(weight int64) error {
 	return err
 }
 
-// Heavy does work on a number of bytes with a share of the processors. Nobody waits with light work. The work must not
+// Heavy does work on a number of bytes with a share of the processors. Light work does not wait. The work must not
 // write to the client, who may read slowly, and must not be heavy work itself: it would wait for its own share.
 //
 // Errors: those of budget.Budget.Acquire, and of work.
