@@ -79,6 +79,15 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refuse_row() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'new row for relation "%" violates check constraint "%"', TG_TABLE_NAME, TG_NAME
+        USING ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
+END
+$$;
+
 CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -280,14 +289,7 @@ CREATE TABLE public.messages (
     shape text NOT NULL,
     digest bytea,
     bytes integer,
-    item_id text,
-    CONSTRAINT messages_check1 CHECK ((removed_seq > seq)),
-    CONSTRAINT messages_check2 CHECK (((removed_at IS NULL) = (removed_seq IS NULL))),
-    CONSTRAINT messages_packed_check CHECK ((((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)))),
-    CONSTRAINT messages_seq_check CHECK ((seq > 0)),
-    CONSTRAINT messages_tokens_check CHECK ((tokens >= 0)),
-    CONSTRAINT messages_view_check CHECK ((((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL))),
-    CONSTRAINT messages_view_tokens_check CHECK ((view_tokens >= 0))
+    item_id text
 )
 WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 ALTER TABLE ONLY public.messages ALTER COLUMN body SET COMPRESSION lz4;
@@ -747,13 +749,7 @@ CREATE TABLE public.sessions (
     floor_hides smallint DEFAULT 0 NOT NULL,
     floor_engine integer DEFAULT 0 NOT NULL,
     engine_version integer,
-    policy_version integer,
-    CONSTRAINT sessions_armed_threshold_check CHECK (((armed_threshold >= 1) AND (armed_threshold <= 3))),
-    CONSTRAINT sessions_calibration_check CHECK (((calibration >= (0.5)::double precision) AND (calibration <= (3)::double precision))),
-    CONSTRAINT sessions_id_check CHECK (((octet_length(id) >= 1) AND (octet_length(id) <= 255))),
-    CONSTRAINT sessions_overhead_tokens_check CHECK ((overhead_tokens >= 0)),
-    CONSTRAINT sessions_window_source_check CHECK ((window_source = ANY (ARRAY['request'::text, 'model'::text, 'default'::text]))),
-    CONSTRAINT sessions_window_tokens_check CHECK ((window_tokens > 0))
+    policy_version integer
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -1053,7 +1049,29 @@ CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.rive
 
 CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN ((new.body IS NOT NULL)) EXECUTE FUNCTION public.refuse_new_body();
 
+CREATE TRIGGER messages_packed_check BEFORE UPDATE OF body, shape, bytes ON public.messages FOR EACH ROW WHEN ((((new.body IS NULL) <> (new.shape = ''::text)) OR ((new.body IS NULL) <> (new.bytes IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER messages_removed_check BEFORE UPDATE OF removed_at, removed_seq ON public.messages FOR EACH ROW WHEN (((new.removed_seq <= new.seq) OR ((new.removed_at IS NULL) <> (new.removed_seq IS NULL)))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER messages_seq_check BEFORE UPDATE OF seq ON public.messages FOR EACH ROW WHEN ((new.seq <= 0)) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER messages_tokens_check BEFORE UPDATE OF tokens ON public.messages FOR EACH ROW WHEN ((new.tokens < 0)) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER messages_view_check BEFORE UPDATE OF body, view_body, view_tokens ON public.messages FOR EACH ROW WHEN (((new.view_tokens < 0) OR (((new.view_body IS NULL) <> (new.view_tokens IS NULL)) AND (new.body IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
+
 CREATE TRIGGER runs_ended AFTER UPDATE OF state ON public.runs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['queued'::text, 'running'::text])) AND (new.state <> ALL (ARRAY['queued'::text, 'running'::text])))) EXECUTE FUNCTION public.notify_ended();
+
+CREATE TRIGGER sessions_armed_threshold_check BEFORE INSERT OR UPDATE OF armed_threshold ON public.sessions FOR EACH ROW WHEN (((new.armed_threshold < 1) OR (new.armed_threshold > 3))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER sessions_calibration_check BEFORE INSERT OR UPDATE OF calibration ON public.sessions FOR EACH ROW WHEN (((new.calibration < (0.5)::double precision) OR (new.calibration > (3)::double precision))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER sessions_id_check BEFORE INSERT OR UPDATE OF id ON public.sessions FOR EACH ROW WHEN (((octet_length(new.id) < 1) OR (octet_length(new.id) > 255))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER sessions_overhead_tokens_check BEFORE INSERT OR UPDATE OF overhead_tokens ON public.sessions FOR EACH ROW WHEN ((new.overhead_tokens < 0)) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER sessions_window_source_check BEFORE INSERT OR UPDATE OF window_source ON public.sessions FOR EACH ROW WHEN ((new.window_source <> ALL (ARRAY['request'::text, 'model'::text, 'default'::text]))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER sessions_window_tokens_check BEFORE INSERT OR UPDATE OF window_tokens ON public.sessions FOR EACH ROW WHEN ((new.window_tokens <= 0)) EXECUTE FUNCTION public.refuse_row();
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -1143,6 +1161,8 @@ ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND (shape <> ''::text) AND (body IS NOT NULL) AND (bytes IS NULL) AND (removed_at IS NULL) AND (removed_seq IS NULL) AND ((view_body IS NULL) = (view_tokens IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
 CREATE POLICY backup ON public.api_keys FOR SELECT TO varve_backup USING (true);
 
@@ -1346,6 +1366,8 @@ GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
+
+GRANT ALL ON FUNCTION public.refuse_row() TO varve_app;
 
 GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
 
