@@ -13,12 +13,14 @@ demo: build ## Show the main job on a private database; FILES="a.jsonl b.json" u
 up: build ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
-# The engine and the formats start no goroutines and take most of the processor: they are tested without the race
-# detector, under which it is five to ten times as much. The tests of those that call them at once have it.
+# Under the race detector, what reads many bytes takes five to twenty times as long. The engine and the formats start no
+# goroutines and are tested without it, and so are the tests in files with "//go:build !race", which put recorded or
+# large conversations through the product one at a time. The tests of what happens at once have it.
 PURE = internal/compact|internal/wire
 
 test: postgres ## Run all tests, with the race detector where there are goroutines, on a private database
 	$(GO) test -shuffle=on -timeout 30m $$($(GO) list ./... | grep -E '/($(PURE))(/|$$)')
+	GO=$(GO) scripts/norace.sh -shuffle=on -timeout 30m
 	$(GO) test -race -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/($(PURE))(/|$$)')
 
 check: lint test ## What CI runs

@@ -92,10 +92,12 @@ func inFormat(f session.Format, messages []string) (list []string) {
 // prose returns a text of about size tokens in lines, which differs by its number.
 func prose(number, size int) string {
 	var b strings.Builder
-	for line := 0; tokens.Estimate([]byte(b.String())) < size; line += 50 {
+	for line, made := 0, 0; made < size; line += 50 {
+		from := b.Len()
 		for n := range 50 {
 			fmt.Fprintf(&b, "%d.%d the quick brown fox jumps over the lazy dog\n", number, line+n)
 		}
+		made += tokens.Estimate([]byte(b.String()[from:]))
 	}
 	return b.String()
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package api_test
 
 import (
@@ -8,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -209,23 +210,6 @@ func (l *leaver) gone(way string, n int) (gone []original) {
 		}
 	}
 	return gone
-}
-
-// fetch sends a GET that must be answered with this status. Unlike must it does not check the shape of the answer, which
-// other tests do and which takes long.
-func (w *world) fetch(status int, path string, headers ...string) answer {
-	w.Helper()
-	r := httptest.NewRequestWithContext(w.Context(), "GET", path, nil)
-	r.Header.Set("Authorization", "Bearer "+w.key)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	recorder := httptest.NewRecorder()
-	w.server.ServeHTTP(recorder, r)
-	if recorder.Code != status {
-		w.Fatalf("GET %s: %d %.500s", path, recorder.Code, recorder.Body)
-	}
-	return answer{w.TB, recorder}
 }
 
 // readBack reads a result in every way, and compares it with what came in.

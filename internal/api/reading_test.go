@@ -375,3 +375,20 @@ func TestNoCharacterOfARefMayBeWrong(t *testing.T) {
 		t.Errorf("only %d refs were tried, and %d asked for", tried, asked)
 	}
 }
+
+// fetch sends a GET that must be answered with this status. Unlike must it does not check the shape of the answer, which
+// other tests do and which takes long.
+func (w *world) fetch(status int, path string, headers ...string) answer {
+	w.Helper()
+	r := httptest.NewRequestWithContext(w.Context(), "GET", path, nil)
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	w.server.ServeHTTP(recorder, r)
+	if recorder.Code != status {
+		w.Fatalf("GET %s: %d %.500s", path, recorder.Code, recorder.Body)
+	}
+	return answer{w.TB, recorder}
+}

@@ -438,6 +438,14 @@ func TestReportsHaveWhatLLMProxyDocuments(t *testing.T) {
 			t.Errorf("event %+v", a)
 		}
 	}
+	for line := range lines { // the run is counted before it is logged, and logged after the answer
+		if strings.Contains(line, `"msg":"compaction"`) {
+			if !strings.Contains(line, `"stale_resources":"cat:/a.py,cat:/s/***,view_file:/b:offset:7"`) || !strings.Contains(line, `"messages":21`) {
+				t.Error(line)
+			}
+			break
+		}
+	}
 	metrics := w.must(http.StatusOK, "GET", "/metrics", "", "Authorization", "").Body.String()
 	for _, line := range []string{
 		"varve_compaction_messages_total", "varve_compaction_bytes_saved_total", "varve_compaction_tokens_saved_total", "varve_compaction_original_messages_total",
@@ -446,14 +454,6 @@ func TestReportsHaveWhatLLMProxyDocuments(t *testing.T) {
 	} {
 		if !strings.Contains(metrics, "\n"+line+" ") || strings.Contains(metrics, "\n"+line+" 0\n") {
 			t.Errorf("no %s", line)
-		}
-	}
-	for line := range lines {
-		if strings.Contains(line, `"msg":"compaction"`) {
-			if !strings.Contains(line, `"stale_resources":"cat:/a.py,cat:/s/***,view_file:/b:offset:7"`) || !strings.Contains(line, `"messages":21`) {
-				t.Error(line)
-			}
-			break
 		}
 	}
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package verify_test
 
 import (
@@ -5,11 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +18,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -248,13 +246,6 @@ var damages = map[string]damage{
 	},
 }
 
-// plain takes out of the default policy what depends on how often a session was compacted, or on time.
-func plain(p *policy.Policy) {
-	p.Rank.Enabled, p.Trim.Enabled = false, true
-	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
-	p.Summarise.WordsRatio, p.Summarise.NamesRatio = 0, 0
-}
-
 func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, plain)
@@ -302,19 +293,6 @@ func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 	w.clean()
 }
 
-// withLargeResult returns a conversation of Anthropic's format that has a result of several chunks in its beginning.
-func withLargeResult(s *replay.Session) *replay.Session {
-	var lines strings.Builder
-	for n := range 4500 {
-		fmt.Fprintf(&lines, "line %d of a long file, %x\\n", n, sha256.Sum256([]byte{byte(n), byte(n >> 8)}))
-	}
-	large := []replay.Message{
-		{Body: []byte(`{"role":"assistant","content":[{"type":"tool_use","id":"large","name":"Bash","input":{}}]}`)},
-		{Body: []byte(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"large","content":"` + lines.String() + `"}]}`)},
-	}
-	return &replay.Session{Name: s.Name, Format: s.Format, Messages: slices.Insert(slices.Clone(s.Messages), 1, large...)}
-}
-
 // places fills in what a damage's findings call LAST, NEWEST, FIRST, SEQ and REF.
 func (w *world) places(key uuid.UUID, want []string) (filled []string) {
 	w.Helper()
@@ -351,31 +329,6 @@ func (w *world) places(key uuid.UUID, want []string) (filled []string) {
 		filled = append(filled, names.Replace(place))
 	}
 	return filled
-}
-
-func (w *world) found(repair bool) (places []string) {
-	w.Helper()
-	report := w.verify(repair)
-	for i := range report.Findings {
-		f := &report.Findings[i]
-		if f.What == "" || f.Means == "" || f.Do == "" {
-			w.Errorf("a finding does not say what it is: %+v", f)
-		}
-		w.Logf("%s %s: %s; repaired: %s; unrepaired: %s", f.Kind, f.Where(), f.What, f.Repaired, f.Unrepaired)
-		places = append(places, string(f.Kind)+": "+f.Where())
-	}
-	slices.Sort(places)
-	return places
-}
-
-// key returns a new API key of the tenant.
-func (w *world) key() string {
-	w.Helper()
-	key := session.NewAPIKey(w.tenant.ID)
-	if _, err := w.store.CreateKey(w.Context(), w.tenant.ID, "test", key, nil); err != nil {
-		w.Fatal(err)
-	}
-	return key
 }
 
 // reading reads a session through the HTTP API.
