@@ -14,14 +14,14 @@ up: build ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
 # Under the race detector, what reads many bytes takes five to twenty times as long. The engine and the formats start no
-# goroutines and are tested without it, and so are the tests in files with "//go:build !race", which put recorded or
-# large conversations through the product one at a time. The tests of what happens at once have it.
-PURE = internal/compact|internal/wire
+# goroutines and are tested without it. So are the commands, which are run as processes, and the tests in files with
+# "//go:build !race", which put recorded or large conversations through the product one at a time. Everything else has it.
+PLAIN = internal/compact|internal/wire|cmd/varve
 
 test: postgres ## Run all tests, with the race detector where there are goroutines, on a private database
-	$(GO) test -shuffle=on -timeout 30m $$($(GO) list ./... | grep -E '/($(PURE))(/|$$)')
+	$(GO) test -shuffle=on -timeout 30m $$($(GO) list ./... | grep -E '/($(PLAIN))(/|$$)')
 	GO=$(GO) scripts/norace.sh -shuffle=on -timeout 30m
-	$(GO) test -race -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/($(PURE))(/|$$)')
+	$(GO) test -race -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/($(PLAIN))(/|$$)')
 
 check: lint test ## What CI runs
 

@@ -1,7 +1,7 @@
 -- PostgreSQL reads each CHECK of a table from its text again in every statement that writes to it, which was a tenth of
 -- an append. The rules of sessions and messages are triggers of the columns that they are about, none of which an
--- append sets, with the names of the CHECKs that they replace. What an append inserts is checked by a policy, which
--- PostgreSQL keeps parsed; it binds every role that row-level security binds.
+-- append sets, with the names of the CHECKs that they replace. What is inserted into messages is checked by a policy,
+-- which PostgreSQL keeps parsed; it binds every role that row-level security binds.
 CREATE FUNCTION refuse_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'new row for relation "%" violates check constraint "%"', TG_TABLE_NAME, TG_NAME
@@ -62,8 +62,8 @@ CREATE POLICY as_appended ON messages AS RESTRICTIVE FOR INSERT
                 AND shape <> E'\x1a'
                 AND body IS NOT NULL
                 AND bytes IS NULL
-                AND removed_at IS NULL
-                AND removed_seq IS NULL
+                AND (removed_at IS NULL) = (removed_seq IS NULL)
+                AND (removed_seq > seq) IS NOT FALSE
                 AND (view_body IS NULL) = (view_tokens IS NULL)
                 AND (view_tokens >= 0) IS NOT FALSE);
 

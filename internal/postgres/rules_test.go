@@ -109,7 +109,7 @@ func TestNoRowThatBreaksARuleIsInserted(t *testing.T) {
 		{"messages", "body", `NULL`, "as_appended"},
 		{"messages", "bytes", `1`, "as_appended"},
 		{"messages", "removed_at", `now()`, "as_appended"},
-		{"messages", "removed_seq", `2`, "as_appended"},
+		{"messages", "removed_seq", `2e15::bigint`, "as_appended"},
 		{"messages", "view_body", `'x'`, "as_appended"},
 		{"messages", "view_tokens", `1`, "as_appended"},
 	} {
@@ -123,9 +123,14 @@ func TestNoRowThatBreaksARuleIsInserted(t *testing.T) {
 			t.Errorf("%s = %s: %v, not %s", bad.column, bad.value, err, bad.rule)
 		}
 	}
-	capped := maps.Clone(rows["messages"])
-	capped["view_body"], capped["view_tokens"] = `'x'`, `-1`
-	if err := insert("messages", capped); err == nil || !strings.Contains(err.Error(), `"as_appended"`) {
-		t.Errorf("negative tokens of a view: %v", err)
+	for what, bad := range map[string]map[string]string{
+		"negative tokens of a view":         {"view_body": `'x'`, "view_tokens": `-1`},
+		"a removal before its message came": {"seq": `7`, "removed_at": `now()`, "removed_seq": `7`},
+	} {
+		values := maps.Clone(rows["messages"])
+		maps.Copy(values, bad)
+		if err := insert("messages", values); err == nil || !strings.Contains(err.Error(), `"as_appended"`) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
