@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 )
 
@@ -80,7 +82,12 @@ func startUp(t *testing.T, data string, args ...string) *up {
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(u.kill)
+	t.Cleanup(func() {
+		u.kill()
+		if err := embedded.Remove(context.Background(), data); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the PostgreSQL of the killed program: %v", err) // else it would write while data is deleted
+		}
+	})
 	lines := bufio.NewReader(io.TeeReader(stderr, u.log))
 	for {
 		line, err := lines.ReadString('\n')

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -135,12 +136,12 @@ func asJavaScript(text string) string { return string(rawjson.Quote(nil, []byte(
 
 func asPHP(text string) string { return strings.ReplaceAll(asPython(text), `/`, `\/`) }
 
+// asJackson writes the digits of escapes in capitals.
 func asJackson(text string) string {
-	var out strings.Builder
-	for _, r := range asJavaScript(text) {
-		out.WriteRune(r)
-	}
-	return strings.NewReplacer(`\u001b`, `\u001B`, `\u000b`, `\u000B`).Replace(out.String())
+	escape := regexp.MustCompile(`\\(u[0-9a-f]{4}|.)`)
+	return escape.ReplaceAllStringFunc(asJavaScript(text), func(found string) string {
+		return found[:2] + strings.ToUpper(found[2:])
+	})
 }
 
 var writers = map[string]func(string) string{
