@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -130,17 +131,20 @@ func (req *Request) decodeBody() (*Buffer, error) {
 	case "zstd":
 		return req.unpack(&zstdDecoders, source)
 	}
-	return req.fill(source)
+	return req.fill(source, int(req.R.ContentLength), nil)
 }
 
-// fill reads source to its end, or to the limit. Its memory grows with what has come: a Content-Length is only
-// claimed. A body that has become large takes its part of the process's memory, or waits for it.
-func (req *Request) fill(source io.Reader) (*Buffer, error) {
+// step reads what makes a buffer that large, such as Heavy does.
+type step func(size int64, read func() error) error
+
+// fill reads source to its end, or to the limit, in steps; nil stands for reading at once. Its memory grows with what
+// has come, see growth. A body that has become large takes its part of the process's memory, or waits for it.
+func (req *Request) fill(source io.Reader, claimed int, step step) (*Buffer, error) {
 	b := NewBuffer()
 	room := min(cap(b.B), largeBody) // that needs no memory, or has it: a buffer may be large from another request
 	for {
 		if len(b.B) == room {
-			more := min(room, session.MaxBodyBytes+1-room)
+			more := growth(room, claimed)
 			if err := req.admitBody(room, more); err != nil {
 				b.Free()
 				return nil, err
@@ -148,19 +152,60 @@ func (req *Request) fill(source io.Reader) (*Buffer, error) {
 			b.B = slices.Grow(b.B, more)
 			room += more
 		}
-		n, err := source.Read(b.B[len(b.B):room])
-		b.B = b.B[:len(b.B)+n]
-		if len(b.B) > session.MaxBodyBytes {
-			err = bodyTooLarge()
-		}
+		ended, err := b.readStep(step, room, source)
 		switch {
-		case err == io.EOF:
+		case err == nil && ended == io.EOF:
 			return b, nil
-		case err != nil:
+		case err == nil && ended != nil:
+			err = readError(ended)
+		}
+		if err != nil {
 			b.Free()
-			return nil, readError(err)
+			return nil, err
 		}
 	}
+}
+
+// readStep does what readTo does, in a step if there are any. The second error is the step's own.
+func (b *Buffer) readStep(step step, size int, source io.Reader) (ended, err error) {
+	if step == nil {
+		return b.readTo(size, source), nil
+	}
+	err = step(int64(size), func() error {
+		ended = b.readTo(size, source)
+		return nil
+	})
+	return ended, err
+}
+
+// readTo reads until the buffer has size bytes. It returns io.EOF at the end of source.
+func (b *Buffer) readTo(size int, source io.Reader) error {
+	for len(b.B) < size {
+		n, err := source.Read(b.B[len(b.B):size])
+		b.B = b.B[:len(b.B)+n]
+		if len(b.B) > session.MaxBodyBytes {
+			return bodyTooLarge()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// believed is how much of a body must have come for its Content-Length to be believed, and the share of it.
+const (
+	believed      = 1 << 20
+	believedShare = 8
+)
+
+// growth returns how many bytes a full buffer must grow by: to twice its size, or to all that the Content-Length claims
+// once a good part of that has come, which leaves less garbage. A length of 0 or less is unknown.
+func growth(has, claimed int) int {
+	if has >= believed && claimed >= has && claimed/believedShare <= has {
+		return claimed + 1 - has // the last byte is for the end, which comes with none
+	}
+	return min(has, session.MaxBodyBytes+1-has)
 }
 
 // largeBody is the size from which a body is weighed, and bodyWeight how many times it is in memory: as it came, as it
@@ -256,15 +301,21 @@ var (
 	}}
 )
 
-// unpack decompresses a body by an unpacker of a pool.
+// unpack decompresses a body by an unpacker of a pool, once it is there: what is large is unpacked with a share of the
+// processors, which must not be held while a client sends.
 func (req *Request) unpack(pool *sync.Pool, source io.Reader) (*Buffer, error) {
+	packed, err := req.fill(source, int(req.R.ContentLength), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer packed.Free()
 	u := pool.Get().(unpacker)
 	defer pool.Put(u)
-	packed := &counted{source: source}
-	if err := u.Reset(packed); err != nil {
+	counted := &counted{source: bytes.NewReader(packed.B)}
+	if err := u.Reset(counted); err != nil {
 		return nil, readError(err)
 	}
-	return req.fill(&weighed{packed: packed, unpacked: u})
+	return req.fill(&weighed{packed: counted, unpacked: u}, 0, req.Heavy)
 }
 
 // StepTimeout bounds one step of an answer, or of a body, that has no bound as a whole.
