@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the tests of files that are built without the race detector only (//go:build !race), with these flags of go test.
+# Runs the tests of files that are built without the race detector only (//go:build !race) by a command such as go test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mapfile -t files < <(grep -rl --include='*_test.go' '^//go:build !race' ./*/ | sort)
 names=$(grep -ho '^func Test[A-Za-z0-9_]*' "${files[@]}" | sed 's/^func //' | paste -sd '|')
 mapfile -t packages < <(dirname "${files[@]}" | sort -u)
-"${GO:-go}" test "$@" -run "^($names)\$" "${packages[@]}"
+"$@" -run "^($names)\$" "${packages[@]}"

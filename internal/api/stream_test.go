@@ -62,6 +62,30 @@ func TestALargeViewIsTheSameAsASmallOne(t *testing.T) {
 	}
 }
 
+// TestALargeCheckpointOfFewMessagesNeedsNoMemoryForMany renders 6 MB that a compaction has left, in a process that has
+// ten times as much memory.
+func TestALargeCheckpointOfFewMessagesNeedsNoMemoryForMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":2000000,"policy":{"auto":false,"target":0.1,"summarise":{"enabled":false},"truncate":{"enabled":false}}}`)
+	messages := talk(exchange("c1", "cat", `{"path":"a"}`, body("old", 50_000)), exchange("c2", "cat", `{"path":"a"}`, body("new", 50_000)))
+	for range 5 {
+		messages = append(messages, user(body("word", 1_200_000)))
+	}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
+	w.must(http.StatusOK, "POST", "/v1/sessions/s/compact?wait=30", "")
+	if n := decoded[struct{ Checkpoint int }](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")).Checkpoint; n != 1 {
+		t.Fatalf("the session has checkpoint %d", n)
+	}
+	w.limit(64<<20, time.Millisecond)
+	for _, path := range []string{"/context?format=anthropic", "/checkpoints/1/context"} {
+		if got := w.must(http.StatusOK, "GET", "/v1/sessions/s"+path, ""); got.Body.Len() < 5_000_000 {
+			t.Errorf("%s has %d bytes", path, got.Body.Len())
+		}
+	}
+}
+
 // plainOf returns the body of an answer without its coding and without what is of one request alone.
 func plainOf(a answer) string {
 	text := a.Body.String()

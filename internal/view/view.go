@@ -109,9 +109,7 @@ const (
 func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Address, v *postgres.View) error {
 	held := int64(0)
 	for v.LeftOut { // what stands in for a damaged one may be large, too
-		bytes := v.TailBytes + int64(v.Size)
-		messages := min(v.LastSeq-v.Through+int64(v.Size)/smallMessage, bytes/smallMessage)
-		if weight := memoryPerByte*bytes + memoryPerMessage*messages; weight > held {
+		if weight := weightOf(v); weight > held {
 			if err := r.Admit(weight - held); err != nil {
 				return err
 			}
@@ -123,6 +121,22 @@ func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Ad
 	}
 	return nil
 }
+
+// weightOf returns the memory that Make takes of a view that was left out. Nobody has counted the messages of its
+// checkpoint: it has few more than the log before it, or as many as so many bytes can be.
+func weightOf(v *postgres.View) int64 {
+	size := int64(v.Size)
+	messages := v.LastSeq - v.Through + min(maxDivided*v.Through+addedMessages, size/smallMessage)
+	bytes := v.TailBytes + size
+	return memoryPerByte*bytes + memoryPerMessage*min(messages, bytes/smallMessage)
+}
+
+// A checkpoint has at most as many messages for each of the log, which it may have divided, and some that stand for
+// those that left.
+const (
+	maxDivided    = 4
+	addedMessages = 64
+)
 
 // smallMessage is how few bytes a message has: what has fewer is rare enough to be forgotten.
 const smallMessage = 32

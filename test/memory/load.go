@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -159,7 +160,7 @@ func (r *rig) atOnce(ctx context.Context) {
 	for _, c := range r.sessions {
 		readers.Go(func() {
 			for round := 0; round == 0 || done.Err() == nil && ctx.Err() == nil; round++ {
-				r.readAll(ctx, c)
+				r.readAll(ctx, c, readings)
 			}
 		})
 	}
@@ -210,9 +211,53 @@ var readings = []string{
 	"/context?view=full", "/context", "/context?format=openai-chat", "/context?max_tokens=20000", "/export",
 }
 
-// readAll reads a session in all ways.
-func (r *rig) readAll(ctx context.Context, c *conversation) {
-	for _, way := range readings {
+// later are the ways to read what a compaction has left: the log and the views before and after it, what differs
+// between them, and what has gone.
+var later = []string{
+	"/checkpoints/1/context", "/checkpoints/1?manifest=all", "/checkpoints/1/diff?to=2",
+	"/messages?limit=1000", "/search?q=computer", "/results/grep?pattern=PNG",
+}
+
+// again are what computes or takes up a view once more; the second makes a second checkpoint.
+var again = []string{"/preview", "/checkpoints/1/restore"}
+
+// afterwards does to all sessions at once what is done to a session that was compacted.
+func (r *rig) afterwards(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.patience)
+	defer cancel()
+	_ = r.each(func(c *conversation) error {
+		for _, path := range again {
+			r.post(ctx, c, path)
+		}
+		r.readAll(ctx, c, later)
+		return nil
+	})
+}
+
+// post sends a request that may be refused for memory.
+func (r *rig) post(ctx context.Context, c *conversation, path string) {
+	response, err := r.ask(ctx, "POST", "/v1/sessions/"+c.id+path, nil)
+	if err != nil {
+		r.found.add("POST %s of %s: %v", path, c.id, err)
+		return
+	}
+	defer response.Body.Close()
+	answer := strconv.Itoa(response.StatusCode)
+	if response.StatusCode >= http.StatusMultipleChoices {
+		answer, err = refusal(response)
+	} else {
+		_, err = io.Copy(io.Discard, response.Body)
+	}
+	if err != nil {
+		r.found.add("POST %s of %s: %v", path, c.id, err)
+		answer = "no answer"
+	}
+	r.found.answered("POST "+path, answer)
+}
+
+// readAll reads a session in these ways.
+func (r *rig) readAll(ctx context.Context, c *conversation, ways []string) {
+	for _, way := range ways {
 		answer, err := r.read(ctx, c, way)
 		if err != nil && ctx.Err() == nil {
 			r.found.add("GET %s of %s: %v", way, c.id, err)

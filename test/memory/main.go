@@ -64,7 +64,7 @@ func main() {
 	}
 }
 
-// run fills the sessions, reads and compacts all of them at once, and checks. An error is one of the harness.
+// run fills the sessions, reads and compacts all of them at once, checks, and does what is done afterwards. An error is one of the harness.
 func run(ctx context.Context, o options) (found *findings, err error) {
 	if o.dir == "" {
 		dir, err := os.MkdirTemp("", "varve-memory-")
@@ -84,6 +84,7 @@ func run(ctx context.Context, o options) (found *findings, err error) {
 	}
 	r.atOnce(ctx)
 	r.check(ctx)
+	r.afterwards(ctx)
 	r.measure()
 	return r.found, ctx.Err()
 }

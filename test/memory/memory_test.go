@@ -21,7 +21,7 @@ func TestMemoryIsBoundedByTheProcess(t *testing.T) {
 	if len(found.anomalies) > 0 {
 		t.Errorf("%d anomalies", len(found.anomalies))
 	}
-	for _, way := range readings {
+	for _, way := range slices.Concat(readings, later) {
 		isAsked := func(answer string) bool { return strings.HasPrefix(answer, "GET "+way+" ") }
 		if !slices.ContainsFunc(keys(found.answers), isAsked) {
 			t.Errorf("nobody has read %s", way)
