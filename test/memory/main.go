@@ -64,7 +64,8 @@ func main() {
 	}
 }
 
-// run fills the sessions, reads and compacts all of them at once, checks, and does what is done afterwards. An error is one of the harness.
+// run fills the sessions, reads and compacts all of them at once, checks, and does what is done afterwards. An error is
+// one of the harness.
 func run(ctx context.Context, o options) (found *findings, err error) {
 	if o.dir == "" {
 		dir, err := os.MkdirTemp("", "varve-memory-")
