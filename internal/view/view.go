@@ -123,7 +123,7 @@ func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Ad
 }
 
 // weightOf returns the memory that Make takes of a view that was left out. Nobody has counted the messages of its
-// checkpoint: it has few more than the log before it, or as many as so many bytes can be.
+// checkpoint: it has few more than the log before it, and never more than its bytes can hold.
 func weightOf(v *postgres.View) int64 {
 	size := int64(v.Size)
 	messages := v.LastSeq - v.Through + min(maxDivided*v.Through+addedMessages, size/smallMessage)
