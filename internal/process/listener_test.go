@@ -17,7 +17,14 @@ func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 	}
 	listener := limitConnections(inner, 3)
 	held, hold := make(chan struct{}), make(chan struct{})
-	server := &http.Server{ConnState: listener.state, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	idle := make(chan struct{}, 100)
+	noted := func(conn net.Conn, state http.ConnState) {
+		listener.state(conn, state)
+		if state == http.StateIdle {
+			idle <- struct{}{}
+		}
+	}
+	server := &http.Server{ConnState: noted, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
 			close(held)
 			<-hold
@@ -46,6 +53,7 @@ func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 		if err := ask(conns[i], "/"); err != nil { // hangs without room
 			t.Fatalf("connection %d: %v", i, err)
 		}
+		<-idle // which comes after the answer
 	}
 	if err := ask(conns[1], "/"); err == nil {
 		t.Error("the connection that was idle for longest is still open")
