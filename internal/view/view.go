@@ -123,20 +123,13 @@ func (r *Request) Fill(ctx context.Context, store *postgres.Store, at session.Ad
 }
 
 // weightOf returns the memory that Make takes of a view that was left out. Nobody has counted the messages of its
-// checkpoint: it has few more than the log before it, and never more than its bytes can hold.
+// checkpoint: they are as many as its bytes and the view's tokens can be, at most.
 func weightOf(v *postgres.View) int64 {
 	size := int64(v.Size)
-	messages := v.LastSeq - v.Through + min(maxDivided*v.Through+addedMessages, size/smallMessage)
+	messages := v.LastSeq - v.Through + min(v.Tokens/wire.MessageTokens, size/smallMessage)
 	bytes := v.TailBytes + size
 	return memoryPerByte*bytes + memoryPerMessage*min(messages, bytes/smallMessage)
 }
-
-// A checkpoint has at most as many messages for each of the log, which it may have divided, and some that stand for
-// those that left.
-const (
-	maxDivided    = 4
-	addedMessages = 64
-)
 
 // smallMessage is how few bytes a message has: what has fewer is rare enough to be forgotten.
 const smallMessage = 32

@@ -36,7 +36,7 @@ func (s *scanner) read(f session.Format) (Facts, error) {
 	if s.err != nil {
 		return Facts{}, s.err
 	}
-	s.facts.Tokens += messageTokens
+	s.facts.Tokens += MessageTokens
 	if !s.filled {
 		s.facts.Flags |= FlagEmpty
 	}
@@ -101,8 +101,8 @@ func Count(f session.Format, body []byte, count func(text string) (int, error)) 
 	return s.read(f)
 }
 
-// messageTokens is the cost of a message's role and delimiters.
-const messageTokens = 4
+// MessageTokens is the cost of a message's role and delimiters: none has fewer tokens.
+const MessageTokens = 4
 
 // ShapeOfBody returns the shape of a message. That of one that Inspect refuses has no format.
 func ShapeOfBody(f session.Format, body []byte) MessageShape {

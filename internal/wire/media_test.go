@@ -47,7 +47,7 @@ func TestAPictureCostsByItsSizeNotByItsBytes(t *testing.T) {
 		"reasoning that is a cipher": {session.Anthropic, `{"type":"redacted_thinking","data":"` + strings.Repeat("QUJD", 400) + `"}`, 300},
 	} {
 		m := inspect(t, c.format, `{"role":"user","content":[`+c.block+`]}`)
-		if got := m.Parts[0].Tokens; got != c.want || m.Tokens != got+messageTokens {
+		if got := m.Parts[0].Tokens; got != c.want || m.Tokens != got+MessageTokens {
 			t.Errorf("%s: %d tokens, %d of the message, want %d", name, got, m.Tokens, c.want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestCountAsksForEveryTextAsTheModelSeesIt(t *testing.T) {
 		asked = append(asked, text)
 		return 10, nil
 	})
-	if got, want := strings.Join(asked, "|"), "a\nb|中|read|"+`{"p":"\n"}|{"type":"zzz"}`; err != nil || got != want || m.Tokens != 50+messageTokens {
+	if got, want := strings.Join(asked, "|"), "a\nb|中|read|"+`{"p":"\n"}|{"type":"zzz"}`; err != nil || got != want || m.Tokens != 50+MessageTokens {
 		t.Errorf("%d tokens of %q, want of %q; %v", m.Tokens, got, want, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // checkMessage holds m to what is promised of every message that Inspect accepts.
 func checkMessage(t testing.TB, f session.Format, body []byte, m Facts) {
 	t.Helper()
-	tokens := messageTokens
+	tokens := MessageTokens
 	var raws []Span
 	var edits []Edit
 	for i, p := range m.Parts {

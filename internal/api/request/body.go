@@ -153,44 +153,43 @@ func (req *Request) fill(source io.Reader, claimed int, step step) (*Buffer, err
 			room += more
 		}
 		ended, err := b.readStep(step, room, source)
-		switch {
-		case err == nil && ended == io.EOF:
-			return b, nil
-		case err == nil && ended != nil:
-			err = readError(ended)
-		}
 		if err != nil {
 			b.Free()
 			return nil, err
 		}
+		if ended {
+			return b, nil
+		}
 	}
 }
 
-// readStep does what readTo does, in a step if there are any. The second error is the step's own.
-func (b *Buffer) readStep(step step, size int, source io.Reader) (ended, err error) {
+// readStep does what readTo does, in a step if there are any.
+func (b *Buffer) readStep(step step, size int, source io.Reader) (ended bool, err error) {
 	if step == nil {
-		return b.readTo(size, source), nil
+		return b.readTo(size, source)
 	}
-	err = step(int64(size), func() error {
-		ended = b.readTo(size, source)
-		return nil
+	err = step(int64(size), func() (err error) {
+		ended, err = b.readTo(size, source)
+		return err
 	})
 	return ended, err
 }
 
-// readTo reads until the buffer has size bytes. It returns io.EOF at the end of source.
-func (b *Buffer) readTo(size int, source io.Reader) error {
+// readTo reads until the buffer has size bytes, and reports whether source has ended.
+func (b *Buffer) readTo(size int, source io.Reader) (ended bool, err error) {
 	for len(b.B) < size {
 		n, err := source.Read(b.B[len(b.B):size])
 		b.B = b.B[:len(b.B)+n]
-		if len(b.B) > session.MaxBodyBytes {
-			return bodyTooLarge()
-		}
-		if err != nil {
-			return err
+		switch {
+		case len(b.B) > session.MaxBodyBytes:
+			return false, bodyTooLarge()
+		case err == io.EOF:
+			return true, nil
+		case err != nil:
+			return false, readError(err)
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // believed is how much of a body must have come for its Content-Length to be believed, and the share of it.
