@@ -49,7 +49,7 @@ BEGIN
       INTO own
       FROM public.river_job
      WHERE args ->> 'tenant' = NEW.args ->> 'tenant' AND queue = NEW.queue AND priority = NEW.priority
-       AND queue IN ('compaction', 'recompaction') AND scheduled_at < now() - back
+       AND queue IN ('compaction', 'recompaction', 'summary') AND scheduled_at < now() - back
      ORDER BY scheduled_at DESC
      LIMIT 1;
     NEW.scheduled_at := greatest(coalesce(first, now() - back), own,
@@ -148,6 +148,7 @@ CREATE TABLE public.checkpoints (
     validator_state bytea,
     body_digest bytea,
     state_digest bytea,
+    forgotten boolean DEFAULT false NOT NULL,
     CONSTRAINT checkpoints_body_digest_check CHECK ((octet_length(body_digest) = 32)),
     CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
     CONSTRAINT checkpoints_n_check CHECK ((n > 0)),
@@ -297,6 +298,47 @@ ALTER TABLE ONLY public.messages ALTER COLUMN view_body SET COMPRESSION lz4;
 
 ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.model_answers (
+    tenant_id uuid NOT NULL,
+    key bytea NOT NULL,
+    session_key uuid,
+    provider text NOT NULL,
+    model text NOT NULL,
+    prompt_version text NOT NULL,
+    digest bytea NOT NULL,
+    answer bytea,
+    answered_by text,
+    input_tokens bigint DEFAULT 0 NOT NULL,
+    cached_tokens bigint DEFAULT 0 NOT NULL,
+    output_tokens bigint DEFAULT 0 NOT NULL,
+    cost_micros bigint DEFAULT 0 NOT NULL,
+    lease uuid,
+    leased_until timestamp with time zone,
+    reserved_day date NOT NULL,
+    reserved_input bigint NOT NULL,
+    reserved_output bigint NOT NULL,
+    reserved_cost bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT model_answers_check CHECK (((answer IS NULL) = (lease IS NOT NULL))),
+    CONSTRAINT model_answers_check1 CHECK (((lease IS NULL) = (leased_until IS NULL))),
+    CONSTRAINT model_answers_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT model_answers_key_check CHECK ((octet_length(key) = 32))
+);
+
+ALTER TABLE ONLY public.model_answers FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.model_spending (
+    tenant_id uuid NOT NULL,
+    day date NOT NULL,
+    model text NOT NULL,
+    calls bigint NOT NULL,
+    input_tokens bigint NOT NULL,
+    output_tokens bigint NOT NULL,
+    cost_micros bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.model_spending FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.policies (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -426,6 +468,7 @@ CREATE TABLE public.recompactions (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    ask boolean DEFAULT false NOT NULL,
     CONSTRAINT recompactions_max_running_check CHECK (((max_running >= 1) AND (max_running <= 32))),
     CONSTRAINT recompactions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'cancelling'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 );
@@ -657,7 +700,7 @@ CREATE TABLE public.runs (
     reason text DEFAULT ''::text NOT NULL,
     why jsonb DEFAULT '{}'::jsonb NOT NULL,
     report jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'idle'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text, 'damage'::text]))),
+    CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'idle'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text, 'damage'::text, 'summary'::text]))),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'unchanged'::text, 'postponed'::text, 'superseded'::text, 'failed'::text])))
 );
 
@@ -691,6 +734,24 @@ CREATE TABLE public.session_failures (
 );
 
 ALTER TABLE ONLY public.session_failures FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.session_pins (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    ref text NOT NULL,
+    seq bigint NOT NULL,
+    part integer NOT NULL,
+    text bytea NOT NULL,
+    tokens integer NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT session_pins_part_check CHECK ((part >= '-1'::integer)),
+    CONSTRAINT session_pins_ref_check CHECK (((octet_length(ref) >= 2) AND (octet_length(ref) <= 64))),
+    CONSTRAINT session_pins_seq_check CHECK ((seq > 0)),
+    CONSTRAINT session_pins_tokens_check CHECK ((tokens >= 0))
+);
+
+ALTER TABLE ONLY public.session_pins FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.session_tokens (
     tenant_id uuid NOT NULL,
@@ -754,6 +815,36 @@ CREATE TABLE public.sessions (
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.sessions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.summaries (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    model text NOT NULL,
+    digest bytea NOT NULL,
+    first_seq bigint NOT NULL,
+    last_seq bigint NOT NULL,
+    checkpoint_n integer NOT NULL,
+    state text DEFAULT 'due'::text NOT NULL,
+    request bytea,
+    attempts integer DEFAULT 0 NOT NULL,
+    retain bytea,
+    summary bytea,
+    flags text[] DEFAULT '{}'::text[] NOT NULL,
+    provenance jsonb,
+    answer_keys bytea[] DEFAULT '{}'::bytea[] NOT NULL,
+    reason text,
+    ask_after timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    asked_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    offered boolean DEFAULT false NOT NULL,
+    CONSTRAINT summaries_check1 CHECK (((summary IS NOT NULL) = (state = 'answered'::text))),
+    CONSTRAINT summaries_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT summaries_request_check CHECK (((state <> ALL (ARRAY['due'::text, 'asking'::text])) OR (request IS NOT NULL))),
+    CONSTRAINT summaries_state_check CHECK ((state = ANY (ARRAY['due'::text, 'asking'::text, 'answered'::text, 'failed'::text, 'superseded'::text])))
+);
+
+ALTER TABLE ONLY public.summaries FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.tenants (
     id uuid NOT NULL,
@@ -852,6 +943,12 @@ ALTER TABLE ONLY public.message_packs
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, session_key, seq);
 
+ALTER TABLE ONLY public.model_answers
+    ADD CONSTRAINT model_answers_pkey PRIMARY KEY (tenant_id, key);
+
+ALTER TABLE ONLY public.model_spending
+    ADD CONSTRAINT model_spending_pkey PRIMARY KEY (tenant_id, day, model);
+
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, id);
 
@@ -915,6 +1012,9 @@ ALTER TABLE ONLY public.schema_migrations
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_pkey PRIMARY KEY (tenant_id, session_key);
 
+ALTER TABLE ONLY public.session_pins
+    ADD CONSTRAINT session_pins_pkey PRIMARY KEY (tenant_id, session_key, ref);
+
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_pkey PRIMARY KEY (tenant_id, session_key, id);
 
@@ -923,6 +1023,9 @@ ALTER TABLE ONLY public.sessions
 
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_tenant_id_id_key UNIQUE (tenant_id, id);
+
+ALTER TABLE ONLY public.summaries
+    ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, session_key, model, digest);
 
 ALTER TABLE ONLY public.tenants
     ADD CONSTRAINT tenants_name_key UNIQUE (name);
@@ -955,11 +1058,15 @@ CREATE UNIQUE INDEX imports_key ON public.imports USING btree (tenant_id, key) W
 
 CREATE INDEX imports_newest ON public.imports USING btree (tenant_id, created_at DESC, id DESC);
 
-CREATE INDEX job_places ON public.river_job USING btree (((args ->> 'tenant'::text)), queue, priority, scheduled_at) WHERE (queue = ANY (ARRAY['compaction'::text, 'recompaction'::text]));
+CREATE INDEX job_places ON public.river_job USING btree (((args ->> 'tenant'::text)), queue, priority, scheduled_at) WHERE (queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text]));
 
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
 
 CREATE INDEX messages_item ON public.messages USING btree (tenant_id, session_key, item_id) WHERE (item_id IS NOT NULL);
+
+CREATE INDEX model_answers_session ON public.model_answers USING btree (tenant_id, session_key);
+
+CREATE INDEX model_answers_unbound ON public.model_answers USING btree (tenant_id, created_at) WHERE (session_key IS NULL);
 
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
 
@@ -1031,6 +1138,8 @@ CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WH
 
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
 
+CREATE INDEX summaries_pending ON public.summaries USING btree (tenant_id, session_key) WHERE ((NOT offered) AND (state = ANY (ARRAY['answered'::text, 'failed'::text])));
+
 CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key, body_id);
 
 CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, session_key, key) WHERE (key IS NOT NULL);
@@ -1041,11 +1150,11 @@ CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, create
 
 CREATE TRIGGER imports_ended AFTER UPDATE OF state ON public.imports FOR EACH ROW WHEN (((old.state = 'running'::text) AND (new.state <> 'running'::text))) EXECUTE FUNCTION public.notify_ended();
 
-CREATE TRIGGER job_now BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue <> ALL (ARRAY['compaction'::text, 'recompaction'::text])))) EXECUTE FUNCTION public.job_now();
+CREATE TRIGGER job_now BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue <> ALL (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])))) EXECUTE FUNCTION public.job_now();
 
-CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text])))) EXECUTE FUNCTION public.job_place();
+CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])))) EXECUTE FUNCTION public.job_place();
 
-CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text])) AND ((old.state <> new.state) OR (old.priority <> new.priority)))) EXECUTE FUNCTION public.job_place();
+CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])) AND ((old.state <> new.state) OR (old.priority <> new.priority)))) EXECUTE FUNCTION public.job_place();
 
 CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN ((new.body IS NOT NULL)) EXECUTE FUNCTION public.refuse_new_body();
 
@@ -1097,6 +1206,9 @@ ALTER TABLE ONLY public.imports
 ALTER TABLE ONLY public.message_packs
     ADD CONSTRAINT message_packs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.model_answers
+    ADD CONSTRAINT model_answers_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
@@ -1139,6 +1251,9 @@ ALTER TABLE ONLY public.runs
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.session_pins
+    ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_tenant_id_made_by_fkey FOREIGN KEY (tenant_id, made_by) REFERENCES public.api_keys(tenant_id, id);
 
@@ -1150,6 +1265,9 @@ ALTER TABLE ONLY public.sessions
 
 ALTER TABLE ONLY public.sessions
     ADD CONSTRAINT sessions_tenant_id_policy_id_fkey FOREIGN KEY (tenant_id, policy_id) REFERENCES public.policies(tenant_id, id);
+
+ALTER TABLE ONLY public.summaries
+    ADD CONSTRAINT summaries_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.uploads
     ADD CONSTRAINT uploads_tenant_id_session_key_body_id_fkey FOREIGN KEY (tenant_id, session_key, body_id) REFERENCES public.result_bodies(tenant_id, session_key, id) DEFERRABLE INITIALLY DEFERRED;
@@ -1186,6 +1304,10 @@ CREATE POLICY backup ON public.message_packs FOR SELECT TO varve_backup USING (t
 
 CREATE POLICY backup ON public.messages FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.model_answers FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.model_spending FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.policies FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.policy_versions FOR SELECT TO varve_backup USING (true);
@@ -1216,9 +1338,13 @@ CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.session_pins FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.sessions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.summaries FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.tenants FOR SELECT TO varve_backup USING (true);
 
@@ -1254,6 +1380,10 @@ ALTER TABLE public.message_packs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.model_answers ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.model_spending ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.policy_versions ENABLE ROW LEVEL SECURITY;
@@ -1284,9 +1414,13 @@ ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.session_pins ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1309,6 +1443,10 @@ CREATE POLICY tenant ON public.imports USING ((tenant_id = (NULLIF(current_setti
 CREATE POLICY tenant ON public.message_packs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.messages USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.model_answers USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.model_spending USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.policies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1338,9 +1476,13 @@ CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting(
 
 CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.session_pins USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.summaries USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.tenants USING ((id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1434,6 +1576,12 @@ GRANT UPDATE(digest) ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(bytes) ON TABLE public.messages TO varve_app;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_answers TO varve_app;
+GRANT SELECT ON TABLE public.model_answers TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_spending TO varve_app;
+GRANT SELECT ON TABLE public.model_spending TO varve_backup;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 GRANT SELECT ON TABLE public.policies TO varve_backup;
 
@@ -1504,11 +1652,17 @@ GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
 GRANT SELECT ON TABLE public.session_failures TO varve_backup;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
+GRANT SELECT ON TABLE public.session_pins TO varve_backup;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 GRANT SELECT ON TABLE public.session_tokens TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 GRANT SELECT ON TABLE public.sessions TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries TO varve_app;
+GRANT SELECT ON TABLE public.summaries TO varve_backup;
 
 GRANT SELECT ON TABLE public.tenants TO varve_app;
 GRANT INSERT,UPDATE ON TABLE public.tenants TO varve_admin;
