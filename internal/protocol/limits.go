@@ -23,4 +23,8 @@ type Used struct {
 	BytesLeft    int64 `json:"bytes_left"`
 	Imports      int   `json:"concurrent_imports"`
 	session.Stored
+
+	// Models is what calls of language models have used since the day began in UTC, and what those under way may use:
+	// of all models, whose name is "", and of each. It is empty as long as there was no call.
+	Models []session.ModelSpent `json:"models"`
 }

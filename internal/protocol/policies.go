@@ -22,11 +22,12 @@ type Profile struct {
 	Policy json.RawMessage `json:"policy"`
 }
 
-// PreviewRequest is the body that asks for a preview. Both members may be absent: the session's policy, and where a run
-// would start.
+// PreviewRequest is the body that asks for a preview. All members may be absent: the session's policy, where a run
+// would start, and no model asked.
 type PreviewRequest struct {
 	Policy json.RawMessage `json:"policy,omitempty"` // merged into the session's own; null is the tenant's default
 	From   string          `json:"from,omitempty"`   // checkpoint or log
+	Ask    bool            `json:"ask,omitempty"`    // models for the summaries that are not kept
 }
 
 // Preview is what a compaction would do.
@@ -42,6 +43,7 @@ type Preview struct {
 	Stages       []compact.StageReport `json:"stages"`
 	Actions      []compact.Action      `json:"actions"`
 	Report       Report                `json:"report"`
+	Summaries    []WantedSummary       `json:"summaries"` // that models write
 }
 
 // Report is what a compaction looked at, what it did and why, and what is left to worry about.

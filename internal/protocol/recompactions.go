@@ -14,6 +14,7 @@ type RecompactionRequest struct {
 	Filter     session.SessionFilter `json:"filter"`
 	Policy     json.RawMessage       `json:"policy,omitempty"`
 	MaxRunning int                   `json:"max_running,omitempty"`
+	Ask        bool                  `json:"ask,omitempty"` // models are asked for the summaries that are not kept
 	DryRun     bool                  `json:"dry_run,omitempty"`
 }
 
@@ -25,6 +26,7 @@ type Recompaction struct {
 	Policy       json.RawMessage             `json:"policy,omitempty"` // absent: each session's own
 	From         string                      `json:"from"`
 	MaxRunning   int                         `json:"max_running"`
+	Ask          bool                        `json:"ask"`
 	Progress     RecompactionProgress        `json:"progress"`
 	TokensBefore int64                       `json:"tokens_before"`
 	TokensAfter  int64                       `json:"tokens_after"`
@@ -67,6 +69,17 @@ type RecompactionSample struct {
 	TokensBefore int64                       `json:"tokens_before"`
 	TokensAfter  int64                       `json:"tokens_after"`
 	Errors       []session.RecompactionError `json:"errors"`
+	Models       RecompactionModels          `json:"models"`
+}
+
+// RecompactionModels is what language models would be asked for.
+type RecompactionModels struct {
+	Summaries       int64   `json:"summaries"`
+	Kept            int64   `json:"kept"` // answered already: they cost nothing
+	Calls           int64   `json:"calls"`
+	InputTokens     int64   `json:"input_tokens"`
+	OutputTokensMax int64   `json:"output_tokens_max"`
+	CostMax         float64 `json:"cost_max"` // in the operator's currency
 }
 
 // RecompactionEstimate is the sample, scaled to all sessions.
@@ -74,4 +87,7 @@ type RecompactionEstimate struct {
 	Changed      int64 `json:"changed"`
 	TokensBefore int64 `json:"tokens_before"`
 	TokensAfter  int64 `json:"tokens_after"`
+
+	Calls   int64   `json:"calls"`    // of language models, if they are asked
+	CostMax float64 `json:"cost_max"` // of these, in the operator's currency
 }

@@ -30,6 +30,8 @@ var (
 	ErrTooHeavy          = errors.New("the work needs more memory than the process has")
 	ErrSessionBusy       = errors.New("others write to the session, or hold its lock")
 	ErrTenantBusy        = errors.New("the tenant's other requests use its share of the database connections")
+	ErrModelBudget       = errors.New("the budget for language models is used up")
+	ErrModelAsked        = errors.New("another process asks the model the same")
 )
 
 // StaleError is returned if an append's expected_seq is not the session's last seq.

@@ -1,6 +1,9 @@
 package session
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Quotas bound what a tenant uses. A member that is 0 bounds nothing.
 type Quotas struct {
@@ -10,6 +13,16 @@ type Quotas struct {
 	StoredBytes int64   `json:"stored_bytes"`  // of messages
 	Sessions    int64   `json:"sessions"`
 	Imports     int     `json:"concurrent_imports"` // that send lines, to one process
+
+	// Of calls of language models, in a day in UTC.
+	ModelCalls  int64   `json:"model_calls_per_day"`
+	ModelTokens int64   `json:"model_tokens_per_day"` // of requests and answers
+	ModelCost   float64 `json:"model_cost_per_day"`   // in the operator's currency
+}
+
+// ModelBudget returns what a tenant's calls of models may use in a day.
+func (q Quotas) ModelBudget() ModelBudget {
+	return ModelBudget{Calls: q.ModelCalls, Tokens: q.ModelTokens, CostMicros: int64(math.Round(q.ModelCost * 1e6))}
 }
 
 // Check returns an error that names the member that is below 0.
@@ -21,6 +34,8 @@ func (q Quotas) Check() error {
 		{"requests_per_second", q.Requests}, {"request_burst", float64(q.Burst)},
 		{"bytes_per_day", float64(q.BytesADay)}, {"stored_bytes", float64(q.StoredBytes)},
 		{"sessions", float64(q.Sessions)}, {"concurrent_imports", float64(q.Imports)},
+		{"model_calls_per_day", float64(q.ModelCalls)}, {"model_tokens_per_day", float64(q.ModelTokens)},
+		{"model_cost_per_day", q.ModelCost},
 	} {
 		if member.value < 0 {
 			return fmt.Errorf("%s is %v: it must be 0, which bounds nothing, or more", member.name, member.value)

@@ -43,6 +43,7 @@ type Recompaction struct {
 	Filter       SessionFilter
 	Policy       json.RawMessage `json:",omitempty"` // changes to each session's policy for this campaign; nil for none
 	MaxRunning   int
+	Ask          bool  // models are asked for the summaries that are not kept
 	Total        int64 // sessions
 	Running      int64
 	Changed      int64

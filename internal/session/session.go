@@ -156,7 +156,7 @@ type Idempotency struct {
 // Run is one compaction: what asked for it, what it did, and how it ended.
 type Run struct {
 	ID uuid.UUID `json:"id"`
-	// Cause is threshold, hard, idle, manual, sweep, follow_up, recompaction, restore or damage.
+	// Cause is threshold, hard, idle, manual, sweep, follow_up, recompaction, restore, damage or summary.
 	Cause            string          `json:"trigger"`
 	State            RunState        `json:"state"`
 	Base             *int            `json:"base_checkpoint"`

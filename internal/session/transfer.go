@@ -123,8 +123,17 @@ type ImportedMessage struct {
 // ImportedEnd is the line after a session's messages. A removal takes a seq without a message, so LastSeq may be larger
 // than the seq of the last one.
 type ImportedEnd struct {
-	Session string `json:"session"`
-	LastSeq int64  `json:"last_seq"`
+	Session string        `json:"session"`
+	LastSeq int64         `json:"last_seq"`
+	Pins    []ArchivedPin `json:"pins"`
+}
+
+// ArchivedPin is what a caller has pinned of a session in an archive. Its text is that of the message.
+type ArchivedPin struct {
+	Ref       string    `json:"ref"`
+	Note      string    `json:"note,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	SHA256    string    `json:"sha256"` // of the message's body, in hexadecimal
 }
 
 // Exported is a session as it was at one moment: its settings, and how long its log was. What was appended or removed
