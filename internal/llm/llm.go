@@ -1,15 +1,13 @@
-// Package llm writes the summaries of the summarise stage.
+// Package llm asks the language models that an operator has configured, over HTTP by three protocols.
 //
-// Start at New, which returns the Writer that a policy names. Extract needs no model; the one in llmtest answers from a
-// script, for tests. internal/compact/summary has the rules for summaries and the prompts for models.
+// Start at Open, which returns the models by the names that policies use; Model is what each can do. Around
+// a call are its slot, its deadline, retries and a circuit breaker. Extract is the writer of summaries that needs no
+// model; the one in llmtest answers from a script, for tests. internal/compact/summary has the rules for summaries and
+// the prompts, and package asker what keeps, divides and bounds the calls.
 package llm
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
@@ -32,16 +30,4 @@ func (Extract) Write(ctx context.Context, r summary.Request) (summary.Answer, er
 		return summary.Answer{}, summary.ErrEmpty
 	}
 	return a, nil
-}
-
-var writers = map[string]Writer{"extract": Extract{}}
-
-// New returns the writer of that name. Its error lists the known names.
-func New(name string) (Writer, error) {
-	w, ok := writers[name]
-	if !ok {
-		names := slices.Sorted(maps.Keys(writers))
-		return nil, fmt.Errorf("no writer is named %q: the writers are %s", name, strings.Join(names, ", "))
-	}
-	return w, nil
 }

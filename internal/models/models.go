@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/varve-dev/varve/internal/spelling"
 )
@@ -64,14 +65,16 @@ type Registry struct {
 //go:embed models.json
 var embedded []byte
 
-// Embedded returns the built-in registry.
-func Embedded() *Registry {
+// Embedded returns the built-in registry, which is read once.
+func Embedded() *Registry { return builtIn() }
+
+var builtIn = sync.OnceValue(func() *Registry {
 	r, err := (&Registry{}).Extend(embedded)
 	if err != nil {
 		panic(err) // a test holds models.json to the rules
 	}
 	return r
-}
+})
 
 // Models returns all models, by provider and id.
 func (r *Registry) Models() []Model { return slices.Clone(r.models) }
