@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Database is the PostgreSQL that holds the data, and the result stores beside it.
@@ -131,6 +132,8 @@ func (a API) Validate() error {
 		check(isAddress(a.Addr), "--addr (VARVE_ADDR)", a.Addr, "a host and a port, e.g. 127.0.0.1:8080"),
 		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
 		a.checkOrigins(), err,
+		check(a.Quotas.ModelBudget() == session.ModelBudget{}, "--quotas (VARVE_QUOTAS)", "a budget of models, too",
+			"without one: VARVE_LLM_BUDGETS has it, for workers, too"),
 	)
 }
 
@@ -157,6 +160,7 @@ const day = 24 * time.Hour
 // Worker is the job process.
 type Worker struct {
 	Compactions   int           `env:"VARVE_COMPACTIONS" default:"4" help:"Compactions that one process runs at once."`
+	Summaries     int           `env:"VARVE_SUMMARIES" default:"8" help:"Summaries that models are asked for at once."`
 	JobTimeout    time.Duration `env:"VARVE_JOB_TIMEOUT" default:"2m" help:"How long one attempt may take."`
 	SweepInterval time.Duration `env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for lost jobs."`
 	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
@@ -172,6 +176,7 @@ func (w Worker) Validate() error {
 	validMetrics := w.MetricsAddr == "" || isAddress(w.MetricsAddr)
 	return errors.Join(
 		check(inRange, "--compactions (VARVE_COMPACTIONS)", w.Compactions, "1 to 1000"),
+		check(w.Summaries >= 1 && w.Summaries <= 1000, "--summaries (VARVE_SUMMARIES)", w.Summaries, "1 to 1000"),
 		check(w.JobTimeout >= time.Second, "--job-timeout (VARVE_JOB_TIMEOUT)", w.JobTimeout, "at least 1s"),
 		check(w.KeepRuns == 0 || w.KeepRuns >= day, "--keep-runs (VARVE_KEEP_RUNS)", w.KeepRuns, "0 or at least 24h"),
 		check(w.VerifyRound == 0 || w.VerifyRound >= time.Hour,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 func TestSettingsOutOfTheirRangeAreNamedAllAtOnce(t *testing.T) {
@@ -32,10 +33,11 @@ func TestSettingsOutOfTheirRangeAreNamedAllAtOnce(t *testing.T) {
 		{"an address by names", config.API{Addr: "localhost:http"}, nil},
 		{"an address without a port", config.API{Addr: "localhost", DrainDelay: -1}, []string{`"localhost"`, "VARVE_DRAIN_DELAY"}},
 		{"a port that cannot be", config.API{Addr: "localhost:65536"}, []string{`"localhost:65536"`}},
+		{"a budget of models among the quotas", config.API{Addr: ":8080", Quotas: config.Quotas{Quotas: session.Quotas{ModelTokens: 5}}}, []string{"VARVE_QUOTAS", "VARVE_LLM_BUDGETS"}},
 		{"a file of models that is not there", config.API{Addr: ":8080", ModelsFile: "/nowhere.json"}, []string{"VARVE_MODELS", "/nowhere.json"}},
 		{"a file of models with two mistakes", config.API{Addr: ":8080", ModelsFile: "testdata/models.json"}, []string{"VARVE_MODELS", "/models/0/contxt", "/models/1/context_tokens"}},
-		{"a worker at its bounds", config.Worker{Compactions: 1, JobTimeout: time.Second, SweepInterval: time.Second}, nil},
-		{"a worker below its bounds", config.Worker{StopTimeout: -1}, []string{"VARVE_COMPACTIONS", "VARVE_JOB_TIMEOUT", "VARVE_SWEEP_INTERVAL", "VARVE_STOP_TIMEOUT"}},
+		{"a worker at its bounds", config.Worker{Compactions: 1, Summaries: 1, JobTimeout: time.Second, SweepInterval: time.Second}, nil},
+		{"a worker below its bounds", config.Worker{StopTimeout: -1}, []string{"VARVE_COMPACTIONS", "VARVE_SUMMARIES", "VARVE_JOB_TIMEOUT", "VARVE_SWEEP_INTERVAL", "VARVE_STOP_TIMEOUT"}},
 		{"a log", config.Log{Level: "warn", Format: "json"}, nil},
 		{"no log", config.Log{Level: "loud", Format: "xml"}, []string{`"loud"`, `"xml"`}},
 	}

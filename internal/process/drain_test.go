@@ -34,7 +34,7 @@ func TestNoRequestIsCutWhenAProcessStops(t *testing.T) {
 		addr, ended := make(chan net.Addr, 1), make(chan error, 1)
 		settings := config.API{Addr: "127.0.0.1:0", DrainDelay: 200 * time.Millisecond}
 		go func() {
-			ended <- process.API(ctx, settings, db, slog.New(slog.DiscardHandler), func(a net.Addr) { addr <- a })
+			ended <- process.API(ctx, settings, config.LLM{}, db, slog.New(slog.DiscardHandler), func(a net.Addr) { addr <- a })
 		}()
 		var url string
 		select {

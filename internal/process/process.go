@@ -82,13 +82,15 @@ const gcPercent = 300
 // API serves the HTTP API until ctx ends. It listens at once, and calls started with the address once its database is
 // there.
 func API(
-	ctx context.Context, settings config.API, db config.Database, log *slog.Logger, started func(addr net.Addr),
+	ctx context.Context, settings config.API, language config.LLM, db config.Database, log *slog.Logger,
+	started func(addr net.Addr),
 ) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	known, err := settings.Models()
-	if err != nil {
+	known, modelsErr := settings.Models()
+	asks, err := newAsker(language, log)
+	if err = errors.Join(modelsErr, err); err != nil {
 		return err
 	}
 	listener, err := Listen(ctx, settings.Addr)
@@ -107,9 +109,10 @@ func API(
 		return unlessStopped(ctx, err)
 	}
 	defer store.Pool().Close()
+	asks.Store = store
 	shares := shared()
-	handler := api.New(api.Config{Store: store, Models: known, Log: log, Origins: settings.Origins,
-		Quotas: settings.Quotas.Quotas, Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu})
+	handler := api.New(api.Config{Store: store, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
+		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu})
 	defer handler.Close(context.WithoutCancel(ctx))
 	front.open(handler)
 	started(listener.Addr())
@@ -144,12 +147,20 @@ func shutdown(ctx context.Context, server *http.Server) error {
 }
 
 // Worker works jobs until ctx ends. It calls started once it does.
-func Worker(ctx context.Context, settings config.Worker, db config.Database, log *slog.Logger, started func()) error {
+func Worker(
+	ctx context.Context, settings config.Worker, language config.LLM, db config.Database, log *slog.Logger,
+	started func(),
+) error {
+	asks, err := newAsker(language, log)
+	if err != nil {
+		return err
+	}
 	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	defer store.Pool().Close()
+	asks.Store = store
 	if err := postgres.RequireWorker(ctx, store.Pool()); err != nil {
 		return err
 	}
@@ -161,7 +172,7 @@ func Worker(ctx context.Context, settings config.Worker, db config.Database, log
 	defer stop()
 	shares := shared()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
-		Store: store, Log: log, Memory: shares.memory, CPU: shares.cpu,
+		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
 		Grace: db.Grace, KeepWhole: settings.KeepWhole,

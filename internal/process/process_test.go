@@ -86,12 +86,12 @@ func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres
 	api, work := db, db
 	api.URL, work.URL = pgtest.API(db.URL), pgtest.Worker(db.URL)
 	go func() {
-		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, api, log, func(a net.Addr) { addr <- a })
+		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, config.LLM{}, api, log, func(a net.Addr) { addr <- a })
 	}()
 	go func() {
 		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second}
 		logged := slog.New(slog.NewTextHandler(s.worker, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		ended <- process.Worker(ctx, worker, work, logged, func() { close(working) })
+		ended <- process.Worker(ctx, worker, config.LLM{}, work, logged, func() { close(working) })
 	}()
 	for s.url == "" {
 		select {
@@ -249,7 +249,7 @@ func TestTheProcessesOutliveTheirDatabase(t *testing.T) {
 func TestAProcessRefusesADatabaseWithoutItsSchema(t *testing.T) {
 	t.Parallel()
 	db := config.Database{URL: pgtest.API(pgtest.NewEmpty(t)), Connections: 2}
-	err := process.API(t.Context(), config.API{Addr: "127.0.0.1:0"}, db, slog.New(slog.DiscardHandler), nil)
+	err := process.API(t.Context(), config.API{Addr: "127.0.0.1:0"}, config.LLM{}, db, slog.New(slog.DiscardHandler), nil)
 	if err == nil || !strings.Contains(err.Error(), "varve migrate") {
 		t.Errorf("it ended with %v, which does not say what to do", err)
 	}
