@@ -29,6 +29,9 @@ var aliases = map[string]string{
 	"/wording/stub_template":       "stub",
 }
 
+// retired are the fields of earlier releases, with the values that documents have in them. They change nothing.
+var retired = map[string][]string{"/summarise/writer": {`"extract"`, "null"}}
+
 // valueAliases are the systems' names for values that mean the same, by the type of the value.
 var valueAliases = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Operation](): {"list_directory": string(ListDir)},

@@ -72,7 +72,9 @@ var choices = map[reflect.Type][]string{
 	reflect.TypeFor[Operation](): stringsOf(Operations...),
 	reflect.TypeFor[Identity]():  stringsOf(ByArguments, ByResource, ByFields),
 	reflect.TypeFor[Category]():  stringsOf(Rereadable, NonReproducible, Ephemeral, Computational),
-	reflect.TypeFor[Writer]():    stringsOf(Extract),
+	reflect.TypeFor[Style]():     stringsOf(Sections, CodeliaPrompt, FalaiPrompt, CortexPrompt),
+	reflect.TypeFor[Speaker]():   stringsOf(SystemSpeaks, UserSpeaks, AssistantSpeaks, ToolSpeaks),
+	reflect.TypeFor[Fallback]():  stringsOf(ExtractInstead, KeepInstead, DropInstead),
 }
 
 func stringsOf[T ~string](values ...T) []string {

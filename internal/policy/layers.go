@@ -28,13 +28,17 @@ type Sources map[string]string
 // ParseLayers puts layers on top of one another, the lowest first. The lowest of all is a profile: the one that
 // the topmost layer with a profile names, and that layer begins anew from it, whatever lies below. The error is a
 // *session.InvalidError with the problems of all layers, the first 20 at most.
-func ParseLayers(layers ...Layer) (Policy, Sources, error) {
+func ParseLayers(layers ...Layer) (Policy, Sources, error) { return parseLayers(nil, layers) }
+
+// parseLayers parses layers, of which the topmost is held to writers unless those are nil.
+func parseLayers(writers *Writers, layers []Layer) (Policy, Sources, error) {
 	for _, layer := range layers {
 		if err := layer.check(); err != nil {
 			return Policy{}, nil, err
 		}
 	}
 	p := newParser(begin(layers))
+	p.writers = writers
 	p.parse()
 	if len(p.problems) > 0 {
 		return Policy{}, nil, p.err()
@@ -154,26 +158,22 @@ const (
 // Resolve puts a session's own layer, nil if it has none, on top of its tenant's. pointer is that of the topmost of the
 // two in the caller's document. The error is that of ParseLayers.
 func Resolve(tenant, own json.RawMessage, pointer string) (Policy, Sources, error) {
+	return parseLayers(nil, layersOf(tenant, own, pointer))
+}
+
+func layersOf(tenant, own json.RawMessage, pointer string) []Layer {
 	if own == nil {
-		return ParseLayers(Layer{Name: TenantLayer, Document: tenant, Pointer: pointer})
+		return []Layer{{Name: TenantLayer, Document: tenant, Pointer: pointer}}
 	}
-	return ParseLayers(
-		Layer{Name: TenantLayer, Document: tenant},
-		Layer{Name: SessionLayer, Document: own, Pointer: pointer},
-	)
+	return []Layer{
+		{Name: TenantLayer, Document: tenant},
+		{Name: SessionLayer, Document: own, Pointer: pointer},
+	}
 }
 
 // ResolveStored resolves, like Resolve, a policy that is to be stored.
 func ResolveStored(tenant, own json.RawMessage, pointer string) (session.Policy, error) {
-	p, _, err := Resolve(tenant, own, pointer)
-	if err != nil {
-		return session.Policy{}, err
-	}
-	stored := p.Stored()
-	if stored.Patch = canonical(tenant); own != nil {
-		stored.Patch = canonical(own)
-	}
-	return stored, nil
+	return (*Writers)(nil).ResolveStored(tenant, own, pointer)
 }
 
 // Stored returns the policy as the database keeps it, without the layer that it was made of.

@@ -145,3 +145,21 @@ func TestAProblemOfALayerPointsIntoIt(t *testing.T) {
 		t.Errorf("got %+v", invalid)
 	}
 }
+
+func TestAModelsSummariesAreOfRangesUnlessThePolicySaysOtherwise(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]int{
+		`{}`:                              1,
+		`{"summarise":{"model":"small"}}`: 4,
+		`{"summarise":{"model":"small","segments":1}}`:                    1,
+		`{"summarise":{"segments":3}}`:                                    3,
+		`{"profile":"codelia","summarise":{"model":"small"}}`:             1,
+		`{"summarise":{"model":"small","style":"falai"}}`:                 1,
+		`{"summarise":{"model":"small","segments":9,"style":"sections"}}`: 9,
+	} {
+		p, err := Parse([]byte(document))
+		if got := p.Summarise.MaxSegments(); err != nil || got != want {
+			t.Errorf("%s: %d summaries, want %d; %v", document, got, want, err)
+		}
+	}
+}

@@ -23,6 +23,7 @@ const (
 	InvalidText     = "invalid_text"
 	UnknownValue    = "unknown_value"
 	InvalidTemplate = "invalid_template"
+	InvalidPattern  = "invalid_pattern"
 	Contradiction   = "contradiction"
 )
 
@@ -50,6 +51,7 @@ type parser struct {
 	problems []session.Problem
 	bad      map[string]bool   // pointers of the problems that are not contradictions
 	spelled  map[string]string // how the layer that is being read spells a field by another name, by its pointer
+	writers  *Writers          // nil: the topmost layer is stored, and is not held to them
 }
 
 func newParser(base Policy, layers []Layer) *parser {
@@ -273,6 +275,7 @@ func (p *parser) object(at rawjson.Span, into reflect.Value, pointer string) {
 		switch {
 		case set:
 			p.problem(below, "invalid_json", "the field is set twice: its name here is %q", known[i])
+		case i < 0 && slices.Contains(retired[below], string(value.Of(p.layer.Document))):
 		case i < 0:
 			p.problem(pointer+"/"+token([]byte(name)), "unknown_field", "there is no field %q here%s",
 				spelling.Shorten(name), spelling.Hint(name, known))

@@ -49,6 +49,7 @@ type Policy struct {
 	Rank          Rank       `json:"rank"`
 	Summarise     Summarise  `json:"summarise"`
 	Truncate      Truncate   `json:"truncate"`
+	Pins          Pins       `json:"pins"`
 	Wording       Wording    `json:"wording"`
 }
 
@@ -277,7 +278,10 @@ type Rank struct {
 // Summarise replaces the oldest units by retained facts and a summary.
 type Summarise struct {
 	Enabled          bool     `json:"enabled"`
-	Writer           Writer   `json:"writer"`
+	Model            string   `json:"model"`
+	Style            Style    `json:"style"`
+	Fallback         Fallback `json:"fallback"`
+	Segments         int      `json:"segments"`
 	Over             float64  `json:"over"`
 	All              bool     `json:"all"`
 	KeepTurns        int      `json:"keep_turns"`
@@ -293,16 +297,66 @@ type Summarise struct {
 	RetainDirectives []string `json:"retain_directives"`
 }
 
-// Writer names what writes summaries.
-type Writer string
+// modelSegments is how many summaries a view has by default if a model writes them. Something is lost of what a model
+// wrote each time that it is summarised again; Extract carries its lines on as they are.
+const modelSegments = 4
 
-// Extract is the writer that needs no model: it picks what matters out of the messages.
-const Extract Writer = "extract"
+// MaxSegments returns how many summaries a view may have.
+func (s *Summarise) MaxSegments() int {
+	switch {
+	case s.Segments > 0:
+		return s.Segments
+	case s.Model != "" && s.Style == Sections:
+		return modelSegments
+	}
+	return 1
+}
+
+// Style is a way to ask a model for a summary, see package summary.
+type Style string
+
+// The styles: Varve's own, and those of three systems, to the letter.
+const (
+	Sections      Style = "sections"
+	CodeliaPrompt Style = "codelia"
+	FalaiPrompt   Style = "falai"
+	CortexPrompt  Style = "cortex"
+)
+
+// Fallback is what a view has in place of a summary that its model has not written.
+type Fallback string
+
+// The fallbacks.
+const (
+	ExtractInstead Fallback = "extract" // a summary by Extract, until the model's is there
+	KeepInstead    Fallback = "keep"    // the messages, which only truncate may drop
+	DropInstead    Fallback = "drop"    // the messages until the model has failed; then a notice, down to the target
+)
 
 // Truncate drops the oldest units if there is no summary of them: the last resort.
 type Truncate struct {
 	Enabled bool `json:"enabled"`
 }
+
+// Pins say what every checkpoint has verbatim, besides what callers pin.
+type Pins struct {
+	Markers   bool      `json:"markers"`
+	Patterns  []string  `json:"patterns"` // RE2
+	Roles     []Speaker `json:"roles"`    // whose texts the patterns are held against
+	Whole     []Speaker `json:"whole"`    // whose texts are pinned whole
+	MaxTokens int       `json:"max_tokens"`
+}
+
+// Speaker is whose text a part of a message is.
+type Speaker string
+
+// The speakers.
+const (
+	SystemSpeaks    Speaker = "system" // or a developer
+	UserSpeaks      Speaker = "user"
+	AssistantSpeaks Speaker = "assistant"
+	ToolSpeaks      Speaker = "tool" // a result
+)
 
 // Wording has the texts that replace what has left the view. Each is a template: {name} is replaced by the value of
 // that name. The values that a template may name are in fields.json.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -15,9 +16,11 @@ import (
 func (p *parser) rules() {
 	p.ranges()
 	p.templates()
+	p.patterns()
 	p.inOrder()
 	p.cuts()
 	p.selections()
+	p.summaries()
 }
 
 func (p *parser) ranges() {
@@ -74,6 +77,23 @@ func (p *parser) templates() {
 		if size[clear] > size[line] && (line != again || p.policy.Wording.PlaceholderAgain != "") {
 			p.conflict("the line for a cleared result must not be longer than "+line+", which it may replace",
 				clear, line)
+		}
+	}
+}
+
+// patterns compiles the patterns of pins.
+func (p *parser) patterns() {
+	const limit = 50
+	if n := len(p.policy.Pins.Patterns); n > limit {
+		p.problem("/pins/patterns", OutOfRange, "there are %d patterns: the limit is %d", n, limit)
+	}
+	for i, pattern := range p.policy.Pins.Patterns {
+		at := fmt.Sprintf("/pins/patterns/%d", i)
+		compiled, err := regexp.Compile(pattern)
+		if err != nil {
+			p.problem(at, InvalidPattern, "%q is no regular expression of RE2: %s", pattern, err)
+		} else if compiled.MatchString("") {
+			p.problem(at, InvalidPattern, "%q matches the empty text, so it would pin every line", pattern)
 		}
 	}
 }

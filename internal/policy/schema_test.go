@@ -141,7 +141,11 @@ func fieldTable() string {
 		if strings.HasPrefix(pointer, "/wording/") {
 			continue
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", dotted(pointer), shown(value), possible(pointer, value.Type()), fields[pointer].Does)
+		preset := shown(value)
+		if pointer == model {
+			preset = "none"
+		}
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", dotted(pointer), preset, possible(pointer, value.Type()), fields[pointer].Does)
 	}
 	return rows.String()
 }

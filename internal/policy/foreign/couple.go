@@ -1,6 +1,9 @@
 package foreign
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // below is how far the target of falai lies below its threshold: a session at its threshold is compacted.
 const below = 0.01
@@ -16,6 +19,7 @@ func (t *translator) couple() {
 		}
 	case "codelia":
 		t.coupleTrigger()
+		t.coupleModel()
 	case "llm-proxy":
 		if threshold, ok := t.patch["trigger_tokens"].(int); ok && threshold > 1 {
 			t.put("/target_tokens", threshold-1, t.pointers["/trigger_tokens"])
@@ -40,4 +44,30 @@ func (t *translator) coupleTrigger() float64 {
 		t.put("/hard", trigger, t.pointers["/trigger"])
 	}
 	return trigger
+}
+
+// coupleModel takes out what codelia asks the session's own model for, if the file names none: Varve asks the model
+// that a policy names.
+func (t *translator) coupleModel() {
+	summarise, _ := t.patch["summarise"].(map[string]any)
+	if name, _ := summarise["model"].(string); name != "" {
+		return
+	}
+	for _, field := range []string{"prompt", "directives", "retain_prompt", "retain_directives"} {
+		if _, set := summarise[field]; !set {
+			continue
+		}
+		delete(summarise, field)
+		at := slices.IndexFunc(t.Translated, func(s Setting) bool {
+			return slices.Contains(s.Fields, "summarise."+field)
+		})
+		t.Omitted = append(t.Omitted, Setting{
+			Name: t.Translated[at].Name,
+			Why:  "no model would read it: name one in model, as GET /v1/models/summaries lists them",
+		})
+		t.Translated = slices.Delete(t.Translated, at, at+1)
+	}
+	if len(summarise) == 0 {
+		delete(t.patch, "summarise")
+	}
 }

@@ -40,9 +40,9 @@ var samples = map[string]struct {
 	},
 	"codelia.json": {
 		func(p *policy.Policy) {
-			p.Summarise.Directives, p.Summarise.Retain = []string{"Name every file."}, false
+			p.Summarise.Retain = false
 		}, 0,
-		[]string{"compaction.model"},
+		[]string{"compaction.model", "compaction.summaryDirectives"},
 	},
 	"tool_compaction.json": {
 		func(p *policy.Policy) {
@@ -151,6 +151,10 @@ func TestASettingIsTranslated(t *testing.T) {
 			`{"profile":"codelia","trigger":0.97,"hard":0.97,"summarise":{"over":0.97},"budget":{"tokens":7}}`},
 		{"codelia", `{"toolOutputCache":{"enabled":false,"totalBudgetTrim":true},"compaction":{"auto":false}}`,
 			`{"profile":"codelia","auto":false,"cap":{"enabled":false},"budget":{"enabled":false}}`},
+		{"codelia", `{"model":"mini","summaryPrompt":"S","summaryDirectives":["d"],"retainPrompt":"R","retainDirectives":["r"],"retainLastTurns":2}`,
+			`{"profile":"codelia","summarise":{"model":"mini","prompt":"S","directives":["d"],"retain_prompt":"R","retain_directives":["r"],"keep_turns":2}}`},
+		{"codelia", `{"summaryPrompt":"S","retainDirectives":["r"]}`, `{"profile":"codelia"}`},
+		{"codelia", `{"compaction":{"model":null,"retainPrompt":null,"summaryPrompt":"S"}}`, `{"profile":"codelia","summarise":{"retain":false}}`},
 		{"tool-compaction", `{"outputTrimBytes":500,"toolIdentifierFields":[]}`, `{"profile":"tool-compaction","dedupe":{"min_bytes":501,"fields":{}}}`},
 		{"tool-compaction", `{"inputTrimBytes":"100"}`, `{"profile":"tool-compaction"}`},
 	} {
