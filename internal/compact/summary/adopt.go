@@ -12,6 +12,27 @@ func (d *draft) adopt(previous string, seq int64) {
 	}
 }
 
+// known returns the sections of the summaries that stay in the view.
+func known(r Request) [sectionCount]notes {
+	d := draft{wordsKept: r.WordsKept}
+	for _, text := range r.Earlier {
+		d.adopt(text, 0)
+	}
+	return d.sections
+}
+
+// forgetKnown removes what lasts and stands in a summary that stays in the view.
+func (d *draft) forgetKnown() {
+	for s := range layout {
+		if !layout[s].retained {
+			continue
+		}
+		for key := range d.known[s].at {
+			d.sections[s].drop(key)
+		}
+	}
+}
+
 // adopter reads an earlier summary line by line.
 type adopter struct {
 	*draft
@@ -19,7 +40,7 @@ type adopter struct {
 	section section // of the heading above
 	foreign bool    // that heading is not one of Extract's
 	ignored bool    // the heading is that of a part that stands elsewhere
-	base    string  // the directory in the heading of files in flight
+	base    string  // the directory in the heading of a section of files
 	fenced  bool    // the line is in a block of code
 }
 
@@ -35,8 +56,8 @@ func (a *adopter) line(line string) {
 		a.foreign, a.ignored = false, false
 		return
 	}
-	if base, ok := strings.CutPrefix(line, layout[files].heading+inDirectory); ok {
-		a.section, a.base = files, base
+	if heading, base, ok := strings.Cut(line, inDirectory); ok && headings[heading].ofFiles() {
+		a.section, a.base = headings[heading], base
 		a.foreign, a.ignored = false, false
 		return
 	}
@@ -90,7 +111,7 @@ func (d *draft) resume() {
 	}
 	begun, acted := d.sections[task].newest(), d.lastSeq
 	for _, s := range []section{calls, files, failures, before} {
-		acted = max(acted, d.sections[s].newest())
+		acted = max(acted, d.sections[s].newest(), d.known[s].newest())
 	}
 	d.worked = acted > begun
 }
@@ -158,7 +179,7 @@ func headingMeans(line string) (section, bool) {
 // keyOf returns the key with which an entry of a section was written.
 func keyOf(s section, text string) string {
 	switch s {
-	case goal, state:
+	case state:
 		return ""
 	case files, reads:
 		path, _, _ := strings.Cut(text, use)

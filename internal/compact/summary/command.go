@@ -76,6 +76,9 @@ func (c *command) add(words []string) {
 func written(words []string) (paths []string) {
 	last := words[len(words)-1]
 	if words[0] == "sed" && slices.Contains(words, "-i") && len(words) > 2 {
+		if strings.ContainsAny(last, "*?$") {
+			return nil // the shell knows which files these are
+		}
 		return []string{last}
 	}
 	if !slices.Contains([]string{"cat", "echo", "printf", "tee"}, words[0]) {

@@ -24,6 +24,7 @@ func TestCommandOfALine(t *testing.T) {
 		"cat > a.go <<'EOF'\npackage a\nEOF":    {looks: true, writes: []string{"a.go"}},
 		"cat <<EOF >> b.txt\nx\nEOF":            {looks: true, writes: []string{"b.txt"}},
 		"sed -i 's/a/b/' c.go":                  {program: "sed", arguments: []string{"'s/a/b/'", "c.go"}, writes: []string{"c.go"}},
+		"sed -i s/a/b/ src/*.go":                {program: "sed", arguments: []string{"s/a/b/", "src/*.go"}},
 		"echo hi >/dev/null 2>&1":               {looks: true},
 	} {
 		if diff := cmp.Diff(want, commandOf(line), cmp.AllowUnexported(command{})); diff != "" {

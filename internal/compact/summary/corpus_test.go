@@ -14,7 +14,7 @@ import (
 )
 
 // recorded returns conversations of real agents, if the folder of them exists, else the project's own samples.
-func recorded(t *testing.T) map[string][]summary.Message {
+func recorded(t testing.TB) map[string][]summary.Message {
 	t.Helper()
 	dir := os.Getenv("VARVE_DATA")
 	if dir == "" {
@@ -48,7 +48,7 @@ func recorded(t *testing.T) map[string][]summary.Message {
 	return conversations
 }
 
-func decoded(t *testing.T, c importer.Conversation) []summary.Message {
+func decoded(t testing.TB, c importer.Conversation) []summary.Message {
 	t.Helper()
 	messages := make([]summary.Message, len(c.Messages))
 	for i, m := range c.Messages {

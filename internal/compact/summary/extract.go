@@ -32,10 +32,12 @@ const (
 // Extract chooses sentences by their words (lexicon.go, worth.go) and copies them; what a harness wrote is not copied
 // (harness.txt). Previous, Retained and earlier summaries among the messages are merged into the same sections. A line,
 // once written, does not change while what it says holds, and leaves only for want of room or because it no longer
-// holds. The answer is deterministic, within MaxTokens, smaller than the messages, masked (resource.Mask), and without
-// a tag that could close the section around it. It is empty if no summary would be shorter.
+// holds; the goal and the task now are cut instead. If Retain is asked for, it has what lasts (goal, demands, decisions
+// and findings, tasks that ended), and Summary what is about the present. What lasts and stands in Earlier is not
+// repeated. The answer is deterministic, within MaxTokens, smaller than the messages, masked (resource.Mask), and
+// without a tag that could close the section around it. It is empty if no summary would be shorter.
 func Extract(r Request) Answer {
-	d := draft{calls: map[string]call{}, wordsKept: r.WordsKept}
+	d := draft{calls: map[string]call{}, wordsKept: r.WordsKept, known: known(r)}
 	d.adopt(r.Retained, 0)
 	d.adopt(r.Previous, 0)
 	d.resume()
@@ -48,6 +50,7 @@ func Extract(r Request) Answer {
 		}
 	}
 	d.close()
+	d.forgetKnown()
 	return d.answer(r)
 }
 
@@ -55,9 +58,10 @@ func Extract(r Request) Answer {
 type draft struct {
 	wordsKept bool
 	sections  [sectionCount]notes
-	calls     map[string]call // the newest of each id
-	goal      string          // the first text of the user
-	last      string          // the newest text of the agent
+	known     [sectionCount]notes // what stands in summaries that stay in the view
+	calls     map[string]call     // the newest of each id
+	goal      string              // the first text of the user
+	last      string              // the newest text of the agent
 	lastSeq   int64
 	ending    ending // of that text
 	spoke     bool   // the agent said something in these messages

@@ -126,6 +126,9 @@ func trimBase(entries []note) string {
 		}
 	}
 	base = base[:strings.LastIndexByte(base, '/')+1]
+	if slices.ContainsFunc(entries, func(e note) bool { return !strings.Contains(e.key[len(base):], "/") }) {
+		base = base[:strings.LastIndexByte(strings.TrimSuffix(base, "/"), '/')+1] // agents know a file by two names
+	}
 	if len(base) < short {
 		return ""
 	}

@@ -22,6 +22,9 @@ const (
 	sectionCount
 )
 
+// ofFiles reports whether the entries of a section begin with a path.
+func (s section) ofFiles() bool { return s == files || s == reads }
+
 // order is which entries of a section are kept if there is no room for all.
 type order int
 
@@ -47,12 +50,12 @@ var layout = [sectionCount]struct {
 	failures: {"## Errors, not solved", 6, newestFirst, false, 0},
 	next:     {"## Next", 6, oldestFirst, false, 0},
 	demands:  {"## The user's demands", 24, worthFirst, true, 0},
-	findings: {"## Decisions and findings", 36, worthFirst, true, 0},
-	before:   {"## Tasks before", 10, newestFirst, false, 0},
-	said:     {"## The user's messages", 8, newestFirst, false, 0},
+	findings: {"## Decisions and findings", 44, worthFirst, true, 0},
+	before:   {"## Tasks before", 8, newestFirst, true, 0},
+	said:     {"## The user's messages", 6, newestFirst, true, 0},
 	calls:    {"## Calls", 4, newestFirst, false, 24},
-	reads:    {"## Files read", 4, newestFirst, false, 0},
+	reads:    {"## Files read", 5, newestFirst, false, 0},
 	solved:   {"## Errors, past", 2, newestFirst, false, 8},
-	earlier:  {"## Earlier summary", 4, oldestFirst, false, 0},
+	earlier:  {"## Earlier summary", 4, oldestFirst, true, 0},
 	state:    {"## Last state", 6, newestFirst, false, 0},
 }

@@ -43,6 +43,7 @@ var (
 	lexicons   = readLexicons(lexiconText)
 	narration  = lexicons["narration"]
 	announcing = lexicons["announcing"]
+	intending  = lexicons["intending"]
 	nods       = lexicons["nods"]
 )
 
@@ -114,10 +115,13 @@ func separatesWords(r rune) bool {
 	return r != '\'' && r != '-' && !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
 }
 
-// narrating reports whether a sentence only says what the agent looks at or does. It is also true for check boxes, for
-// which there is a section of their own.
+// narrating reports whether a sentence only says what the agent looks at or does, and not why. It is also true for
+// check boxes, for which there is a section of their own.
 func narrating(sentence string) bool {
-	return strings.HasPrefix(sentence, "[ ] ") || ticked(sentence) || narration.begins(sentence)
+	if strings.HasPrefix(sentence, "[ ] ") || ticked(sentence) {
+		return true
+	}
+	return narration.begins(sentence) && !(intending.begins(sentence) && signsOf(sentence)&causes != 0)
 }
 
 // begins reports whether a sentence begins with a word, two words or a mark of the lexicon.
@@ -155,6 +159,3 @@ func nodding(text string) bool {
 	}
 	return true
 }
-
-// exact reports whether a sentence has values that must be kept as they are: numbers, paths, code, addresses.
-func exact(sentence string) bool { return strings.ContainsAny(sentence, "0123456789`/_@$€£¥") }

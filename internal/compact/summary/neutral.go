@@ -6,7 +6,12 @@ import (
 )
 
 // tags are those that would end the section or the wrapper around a text, and the control tokens of chat templates.
-var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summary)\b|\|)`)
+var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summary|(?:start|end)_of_turn)\b|[|｜])`)
+
+// own are lines that the product writes: before a summary, in place of results and messages, the headings of the
+// sections beside it, and who said what.
+var own = regexp.MustCompile(`(?im)^([ \t]*(?:\[(?:m\d+\]|summary of messages|messages? \d+|tool result)|` +
+	`#+[ \t]*(?:the user['’]s words|names)[ \t]*$))`)
 
 // neutral returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
 func neutral(text string) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // notes are the entries of a section, each on one line, oldest first. A key has one entry.
@@ -117,7 +118,7 @@ func (n *notes) all() []note {
 // lines are the lines of each section that a summary keeps.
 type lines struct {
 	of   [sectionCount][]string
-	base string // the directory of all files in flight, which stands once, in their heading
+	base [sectionCount]string // the directory of all files of a section, which stands once, in the heading
 }
 
 // fit returns the lines of each section that fit into limit tokens together, headings included. Newest is the seq of
@@ -127,8 +128,8 @@ func fit(sections *[sectionCount]notes, limit int, newest int64) (kept lines) {
 	var entries [sectionCount][]note
 	for s := range sections {
 		entries[s] = sections[s].newestOf(layout[s].limit)
-		if section(s) == files {
-			kept.base = trimBase(entries[s])
+		if section(s).ofFiles() {
+			kept.base[s] = trimBase(entries[s])
 		}
 		for _, e := range entries[s] {
 			needs[s] += e.cost()
@@ -139,7 +140,12 @@ func fit(sections *[sectionCount]notes, limit int, newest int64) (kept lines) {
 	}
 	for s, room := range divide(needs, limit) {
 		if room < needs[s] {
-			entries[s] = within(entries[s], room-cost(kept.heading(section(s)))-2, layout[s].order, newest)
+			room -= cost(kept.heading(section(s))) + 2
+			all := entries[s]
+			entries[s] = within(all, room, layout[s].order, newest)
+			if e, ok := vital(section(s), all); ok && !slices.Contains(entries[s], e) {
+				entries[s] = beginning(e, room)
+			}
 		}
 		for _, e := range entries[s] {
 			kept.of[s] = append(kept.of[s], e.line())
@@ -150,13 +156,13 @@ func fit(sections *[sectionCount]notes, limit int, newest int64) (kept lines) {
 
 // heading returns the heading of a section.
 func (l *lines) heading(s section) string {
-	if s == files && l.base != "" {
-		return layout[s].heading + inDirectory + l.base
+	if l.base[s] != "" {
+		return layout[s].heading + inDirectory + l.base[s]
 	}
 	return layout[s].heading
 }
 
-// inDirectory stands between the heading of the files in flight and their directory.
+// inDirectory stands between the heading of a section of files and their directory.
 const inDirectory = ", in "
 
 // divide returns the room of each section: what it needs, or its share of what the others do not need.
@@ -205,6 +211,7 @@ func within(entries []note, room int, by order, newest int64) []note {
 		slices.SortFunc(chosen, func(i, j int) int {
 			return cmp.Or(cmp.Compare(entries[j].rank(newest), entries[i].rank(newest)), cmp.Compare(j, i))
 		})
+		chosen = newsFirst(entries, chosen)
 	}
 	chosen = slices.DeleteFunc(chosen, func(i int) bool {
 		need := entries[i].cost()
@@ -220,6 +227,54 @@ func within(entries []note, room int, by order, newest int64) []note {
 		kept[i] = entries[at]
 	}
 	return kept
+}
+
+// vital returns the entry of a section that is cut rather than left out: the first goal, or the newest task.
+func vital(s section, entries []note) (e note, ok bool) {
+	switch s {
+	case goal:
+		return entries[0], true
+	case task:
+		for _, t := range entries {
+			if t.key != then {
+				e, ok = t, true
+			}
+		}
+	}
+	return e, ok
+}
+
+// beginning returns an entry that is cut until it fits into the room, none if no more than a few words would be left.
+func beginning(e note, room int) []note {
+	const fewest = 40
+	for n := utf8.RuneCountInString(e.text) * 3 / 4; n >= fewest; n = n * 3 / 4 {
+		if e.text = clip(e.text, n); e.cost() <= room {
+			return []note{e}
+		}
+	}
+	return nil
+}
+
+// newsFirst moves the entries to the end that name only what entries before them name: an agent often says the same
+// several times. What a user wants stays where it is.
+func newsFirst(entries []note, order []int) []int {
+	named := map[string]bool{}
+	var news, again []int
+	for _, i := range order {
+		names, new := 0, 0
+		for name := range namesOf(entries[i].text) {
+			if names++; !named[name] {
+				named[name] = true
+				new++
+			}
+		}
+		if names > 0 && new == 0 && entries[i].worth < wished {
+			again = append(again, i)
+		} else {
+			news = append(news, i)
+		}
+	}
+	return append(news, again...)
 }
 
 // write returns the text of the sections that want is true for.

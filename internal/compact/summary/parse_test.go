@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		a, ok := summary.Parse(text, true)
 		if ok != (a.Retain+a.Summary != "") {
-			t.Errorf("%q: %t", a, ok)
+			t.Errorf("%+v: %t", a, ok)
 		}
 		for _, part := range []string{a.Retain, a.Summary} {
 			if len(part) > len(text) || part != strings.TrimSpace(part) {

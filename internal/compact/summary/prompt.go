@@ -14,9 +14,10 @@ var promptsText string
 
 // prompts has a template for each style.
 var prompts = template.Must(template.New("").Funcs(template.FuncMap{
-	"after": func(i int) int { return i + 1 },
-	"texts": texts,
-	"trim":  trim,
+	"after":        func(i int) int { return i + 1 },
+	"content":      content,
+	"conversation": told,
+	"trim":         trim,
 }).Parse(promptsText))
 
 // Prompt returns the text that asks for the summary. In the styles Falai and Cortex it contains the conversation; in
@@ -44,6 +45,22 @@ func texts(m Message) string {
 		}
 	}
 	return b.String()
+}
+
+// content returns the texts and results of a message, with what else it has described, and none for a message that has
+// only calls and reasoning.
+func content(m Message, none string) string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		switch p.Kind {
+		case Text, Result:
+			none = ""
+			b.WriteString(p.Text)
+		case Other:
+			b.WriteString("[" + described(p) + "]")
+		}
+	}
+	return cmp.Or(b.String(), none)
 }
 
 // trim returns a text without JavaScript's white space at its ends.

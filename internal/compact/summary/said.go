@@ -10,6 +10,9 @@ import (
 // that a harness or an earlier summary wrote as a whole. Of a command of the harness its name and arguments remain, or
 // the arguments alone if the command only concerns the harness's own screen. Said takes linear time, and very little
 // for a plain text. harness.txt has what it recognises.
+//
+// What nobody sees is left out, and tags that could end a summary are escaped; a line that looks like one of those that
+// the product writes around a summary is marked as quoted.
 func Said(text string) string {
 	t := strings.TrimSpace(text)
 	if words, ok := quoted(t); ok {
@@ -25,7 +28,7 @@ func Said(text string) string {
 	if machine(t) {
 		return ""
 	}
-	return t
+	return own.ReplaceAllString(neutral(t), "> $1")
 }
 
 // MayBeSaid reports whether SaidInResult may find something in a text. It spares nearly all results a copy.

@@ -9,7 +9,7 @@ import (
 
 // sentences yields the sentences of a text, each on one line and without the marks of lists and headings. A sentence
 // ends at a line's end, at an ideographic stop, and at a full stop before white space and no small letter, so that
-// 3.14, main.go and e.g. stay whole. Text between code fences is skipped.
+// 3.14, main.go and e.g. stay whole. Text between code fences is skipped, and lines of data.
 func sentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		fenced := false
@@ -17,11 +17,17 @@ func sentences(text string) iter.Seq[string] {
 			line = strings.TrimSpace(line)
 			if strings.HasPrefix(line, "```") {
 				fenced = !fenced
-			} else if !fenced && !each(bare(line), yield) {
+			} else if !fenced && !isData(line) && !each(bare(line), yield) {
 				return
 			}
 		}
 	}
+}
+
+// isData reports whether a line is JSON, or a text as JSON writes it, rather than words.
+func isData(line string) bool {
+	const members = 2
+	return strings.Count(line, `":`)+strings.Count(line, `\n`) >= members
 }
 
 // each yields the sentences of one line that have a letter or a digit, and reports whether to continue.
@@ -77,7 +83,7 @@ func stops(rest string) bool {
 // bare returns a line without the marks of headings, quotes, tables and lists before it, but with a check box.
 func bare(line string) string {
 	line = strings.TrimLeft(line, "#>| \t")
-	if marked(line) {
+	if listed(line) {
 		_, line, _ = strings.Cut(line, " ")
 	}
 	return strings.TrimLeft(line, " \t")

@@ -107,13 +107,28 @@ func TestTheDirectoryOfTheFilesInFlightStandsOnce(t *testing.T) {
 	messages := []summary.Message{said("user", "write them")}
 	for i, name := range []string{"a.go", "b/c.go", "b/d -- e.go"} {
 		id := fmt.Sprint("c", i)
-		messages = append(messages, calls("Write", id, fmt.Sprintf(`{"file_path":"/home/me/work/%s","content":"x"}`, name)), answers(id, "ok"))
+		call := calls("Write", id, fmt.Sprintf(`{"file_path":"/home/me/src/work/%s","content":"x"}`, name))
+		messages = append(messages, call, answers(id, "ok"))
 	}
 	text := state(t, messages...)
-	want := "## Files in flight, in /home/me/work/\n- [3] a.go -- written\n- [5] b/c.go -- written\n- [7] b/d -- e.go -- written\n"
-	has(t, text, want)
-	again := summary.Request{Previous: text, Messages: numbered(20, calls("Write", "d", `{"file_path":"/home/me/x.go","content":"x"}`), answers("d", "ok"), filler)}
-	has(t, summary.Extract(again).Summary, "## Files in flight, in /home/me/\n- [3] work/a.go -- written\n", "- [21] x.go -- written")
+	has(t, text, "## Files in flight, in /home/me/src/\n- [3] work/a.go -- written\n- [5] work/b/c.go -- written\n"+
+		"- [7] work/b/d -- e.go -- written\n")
+	again := summary.Request{Previous: text, Messages: numbered(
+		20, calls("Write", "d", `{"file_path":"/home/me/src/x.go","content":"x"}`), answers("d", "ok"), filler,
+	)}
+	has(t, summary.Extract(again).Summary, "## Files in flight, in /home/me/\n- [3] src/work/a.go -- written\n", "- [21] src/x.go -- written")
+}
+
+func TestTheDirectoryOfTheFilesReadStandsOnce(t *testing.T) {
+	t.Parallel()
+	r := summary.Request{Messages: numbered(
+		1, said("user", "read them"), calls("Read", "c1", `{"file_path":"/home/me/src/work/a.go"}`), answers("c1", "package a"),
+		calls("Read", "c2", `{"file_path":"/home/me/src/work/b/c.go"}`), answers("c2", "package c"), filler,
+	)}
+	text := summary.Extract(r).Summary
+	has(t, text, "## Files read, in /home/me/src/\n- [3] work/a.go -- read\n- [5] work/b/c.go -- read")
+	again := summary.Request{Previous: text, Messages: numbered(7, filler)}
+	has(t, summary.Extract(again).Summary, "## Files read, in /home/me/src/\n- [3] work/a.go -- read\n- [5] work/b/c.go -- read")
 }
 
 func TestTheRulesOfAProjectAreDemands(t *testing.T) {

@@ -12,8 +12,10 @@ package summary
 type Request struct {
 	First, Last      int64     // seqs of the messages that the summary replaces, those of Previous included
 	Messages         []Message // the messages that are not in Previous, oldest first
-	Previous         string    // the summary before them, "" for none
+	Previous         string    // the summary before them, "" for none: the answer replaces it
+	Earlier          []string  // the summaries of ranges before that stay in the view, oldest first: not to be repeated
 	Retained         string    // the facts that it retained, unless they are in Previous
+	Merge            bool      // Previous and Messages are summaries, oldest first, of which one is to be made
 	Style            Style
 	Prompt           string // what to write; "" for the text of the style
 	Directives       []string
@@ -22,6 +24,12 @@ type Request struct {
 	RetainDirectives []string
 	MaxTokens        int  // of the answer, 0 for no limit
 	MayGrow          bool // the answer may be longer than what it replaces
+
+	// Lead and Tail are the messages before and after those, which stay in the view. Only style Codelia sends them.
+	Lead, Tail []Message
+
+	// Chunk of Chunks is which part of the conversation the messages are, counted from 1; both are 0 for all of it.
+	Chunk, Chunks int
 
 	// WordsKept says that the user's words and the names of what was read and written stand elsewhere in the view, so
 	// that Extract does not repeat them.
@@ -56,13 +64,26 @@ type Part struct {
 	Text   string // a call's arguments are JSON
 	Ref    string // Result: retrieves the whole result, "" if nothing does
 	Failed bool   // Result: the tool reported a failure
+	Media  string // Other: what it is, such as image, with its media type if that is known
+	Bytes  int    // Other: its size, 0 if it is not known
 }
 
-// Answer is what a writer wrote: the next request has it as Previous and Retained.
+// Answer is what a writer wrote: the next request has it as Previous and Retained. If the summary of each range stays
+// in the view, Extract's Retain is what lasts of its range, and its Summary is about the present: the next request has
+// the former in Earlier and the latter as Previous, because the next answer replaces it.
 type Answer struct {
 	Retain  string // facts to retain, word for word
 	Summary string
 	Flags   []string // suspicious features, see Flags
+	Writer  string   // the operator's name of the model that wrote it, "" for Extract
+	Claims  Claims   // what the check of a model's answer found
+}
+
+// Claims are the figures of the check of what an answer states, see Accept.
+type Claims struct {
+	Stated      int `json:"stated"`      // numbers, paths, ids, links and pieces of code
+	Unsupported int `json:"unsupported"` // those that are not in what the answer covers
+	Cut         int `json:"cut"`         // sentences that were left out because of them
 }
 
 // Style is a way to ask for a summary.

@@ -60,11 +60,14 @@ func (d *draft) user(seq int64, text string) {
 	}
 }
 
-// quote records a message of the user: the first one is the goal.
+// quote records a message of the user unless it asks for nothing new: the first one is the goal.
 func (d *draft) quote(seq int64, line string) {
-	if len(d.sections[goal].at)+len(d.sections[earlier].at) == 0 {
+	if len(d.sections[goal].at)+len(d.sections[earlier].at)+len(d.known[goal].at)+len(d.known[earlier].at) == 0 {
 		d.goal = clip(line, goalChars)
-		d.sections[goal].put(note{seq: seq, text: d.goal})
+		d.sections[goal].put(note{key: d.goal, seq: seq, text: d.goal})
+		return
+	}
+	if nodding(line) {
 		return
 	}
 	line = clip(line, saidChars)

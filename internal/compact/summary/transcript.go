@@ -12,16 +12,15 @@ const fence = "=== transcript "
 // Transcript returns the conversation as one text for a model that summarises it. Each line of the conversation begins
 // with a bar, and the whole is between two lines with the delimiter. The caller makes up a delimiter for each request,
 // so that no message can forge the end of the transcript, another message, or the tags of an answer. Reasoning is
-// omitted; of parts that are not text only the kind is written.
+// omitted; parts that are not text are described.
 func Transcript(r Request, delimiter string) string {
 	t := transcript{delimiter: delimiter}
 	fmt.Fprintf(&t, "%s%s begins: messages %d to %d ===\n", fence, delimiter, r.First, r.Last)
-	for _, before := range []string{r.Retained, r.Previous} {
-		if before != "" {
-			t.WriteString("--- summary of what came before\n")
-			t.quote(before)
-		}
+	for _, text := range r.Earlier {
+		t.before("recorded already, and kept beside the answer", text)
 	}
+	t.before("facts retained before", r.Retained)
+	t.before("summary of what came before", r.Previous)
 	for _, m := range r.Messages {
 		for _, p := range m.Parts {
 			t.part(m, p)
@@ -36,11 +35,22 @@ type transcript struct {
 	delimiter string
 }
 
+func (t *transcript) before(heading, text string) {
+	if text != "" {
+		t.WriteString("--- " + heading + "\n")
+		t.quote(text)
+	}
+}
+
 func (t *transcript) part(m Message, p Part) {
 	if p.Kind == Reasoning {
 		return
 	}
-	t.WriteString("--- " + strconv.FormatInt(m.Seq, 10) + " " + label(m.Role))
+	t.WriteString("--- " + strconv.FormatInt(m.Seq, 10) + " ")
+	if m.Summary {
+		t.WriteString("summary by ")
+	}
+	t.WriteString(label(m.Role))
 	switch p.Kind {
 	case Call:
 		t.WriteString(" calls " + label(p.Tool) + " (" + label(p.CallID) + ")")
@@ -53,7 +63,7 @@ func (t *transcript) part(m Message, p Part) {
 			t.WriteString(", failed")
 		}
 	case Other:
-		t.WriteString(" sends what is no text")
+		t.WriteString(" sends " + described(p))
 	}
 	t.WriteString("\n")
 	if p.Kind != Other {

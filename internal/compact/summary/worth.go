@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"iter"
 	"math/bits"
 	"strings"
 	"unicode"
@@ -28,12 +29,19 @@ func weigh(sentence string, found signs) int {
 		return 0
 	}
 	points := 0
-	if named(sentence) {
+	prose := stating(sentence)
+	if named, path := naming(sentence); named {
 		points += 2
+		if prose {
+			points++
+		}
+		if path {
+			points++
+		}
 	}
 	if hasDigit(sentence) {
 		points++
-		if stating(sentence) {
+		if prose {
 			points += 2
 		}
 		if len(sentence) <= plainBytes && found&(settings|states) != 0 {
@@ -61,6 +69,7 @@ func weigh(sentence string, found signs) int {
 const (
 	commanded = 9
 	wished    = 8
+	itsWords  = 2 // what a user states is worth more than what an agent does
 )
 
 // demanded returns how much the reader of a summary loses without a sentence of the user.
@@ -71,8 +80,9 @@ func demanded(sentence string) int {
 		return commanded
 	case found&wishes != 0:
 		return wished
-	case exact(sentence):
-		return min(worth(sentence), wished-1)
+	}
+	if points := worth(sentence); points >= worthKeeping {
+		return min(points+itsWords, wished-1)
 	}
 	return 0
 }
@@ -98,7 +108,7 @@ func stating(sentence string) bool {
 	first, _ := utf8.DecodeRuneInString(sentence)
 	last, _ := utf8.DecodeLastRuneInString(sentence)
 	return len(sentence) <= plainBytes && !unicode.IsLower(first) && strings.ContainsRune(".。!！।", last) &&
-		!strings.ContainsAny(sentence, "`→—#")
+		!strings.ContainsAny(sentence, "→—#") && sentence[0] != '`'
 }
 
 // isWhole reports whether a text is a whole sentence rather than a heading, a question, or a fragment: it has enough
@@ -122,20 +132,39 @@ func isWhole(sentence string) bool {
 	return words >= fewWords
 }
 
-// named reports whether a sentence names something: a path, a symbol, an id, code, or a quoted text.
-func named(sentence string) bool {
-	for range names.Scan([]byte(sentence), false) {
-		return true
+// naming reports whether a sentence names something (a path, a symbol, an id, code, or a quoted text), and whether that
+// is a path.
+func naming(sentence string) (named, path bool) {
+	for name := range names.Scan([]byte(sentence), false) {
+		named = true
+		if path = name.Kind == names.Path; path {
+			return named, path
+		}
 	}
-	return strings.ContainsAny(sentence, "`\"“「$€£¥@")
+	return named || strings.ContainsAny(sentence, "`\"“「$€£¥@"), false
+}
+
+// namesOf yields the names in a sentence: paths, symbols, ids, and numbers of several digits.
+func namesOf(sentence string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range names.Scan([]byte(sentence), false) {
+			if !yield(string(name.Text)) {
+				return
+			}
+		}
+	}
 }
 
 func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
 
 // rank orders the entries of a section whose room is used: by worth, and less for each doubling of their age in
-// messages.
+// messages, and for the room that they take unless the user wants it.
 func (n note) rank(newest int64) int {
-	const young = 32
+	const young, shortBytes = 32, 16
 	age := max(newest-n.seq, 0) / young
-	return 8*n.worth - 3*bits.Len64(uint64(age))
+	points := 8*n.worth - 3*bits.Len64(uint64(age))
+	if n.worth < wished {
+		points -= len(n.text) / shortBytes
+	}
+	return points
 }
