@@ -111,4 +111,5 @@ type StageReport struct {
 	Actions     int    `json:"actions"`
 	TokensSaved int64  `json:"tokens_saved"`
 	Error       string `json:"error,omitempty"` // why it failed; the run continued without it
+	Due         string `json:"due,omitempty"`   // of which messages a summary by a model is due
 }

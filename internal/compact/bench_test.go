@@ -153,3 +153,26 @@ func benchValid(b *testing.B, inputs ...Input) {
 		}
 	}
 }
+
+// BenchmarkPins compacts sessions whose results are all pinned: the time for each must not grow with their number.
+func BenchmarkPins(b *testing.B) {
+	for _, results := range []int{500, 2_000, 8_000} {
+		moves := []move{asks("Read all.")}
+		for i := range results {
+			moves = append(moves, gives("Read", fmt.Sprint(i), 300))
+		}
+		in := input(b, session.OpenAIChat, policy.Default(), 25*results, moves...)
+		for i := range results {
+			pin := Pin{Ref: fmt.Sprintf("m%d.0", 3+2*i), Seq: int64(3 + 2*i), Text: filler(300)}
+			in.Pins = append(in.Pins, pin)
+		}
+		b.Run(fmt.Sprint(results), func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := Run(context.Background(), in, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*results), "µs/result")
+		})
+	}
+}

@@ -40,6 +40,7 @@ func (p *Plan) Continue(earlier *Plan) error {
 			report.Error = was.Error
 		}
 	}
+	p.Noted = p.Noted || earlier.Noted
 	p.earlier = make(map[place]bool, len(earlier.Actions))
 	for i := range earlier.Actions {
 		a := &earlier.Actions[i]

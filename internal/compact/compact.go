@@ -11,9 +11,10 @@
 // stage, besides capratio.go (caps that are shares of the window), worth.go and describe.go (the ranking's scores,
 // and what its lines keep), draft.go and evict.go (replacements), plan.go and record.go (from proposals to a plan,
 // and its reasons), render.go, state.go and codec.go (the checkpoint and what it remembers), recall.go (the user's
-// words and the names that a summary has), ingest.go (the cap while a message is appended). The packages rule, text,
-// resource, names, memory and summary have what stages decide and cut with; package conformance asks recorded calls
-// of five other systems of the product.
+// words and the names that a summary has), request.go (what is summarised), segments.go, merge.go and answers.go
+// (summaries of ranges, and what models answer later; ADR 55), ingest.go (the cap while a message is appended). The
+// packages rule, text, resource, names, memory and summary have what stages decide and cut with; package conformance
+// asks recorded calls of five other systems of the product.
 //
 // # Why an incremental compaction equals one from the log
 //
@@ -62,10 +63,51 @@ type Input struct {
 	Base           *Checkpoint // nil: start from the log
 	Tail           []Entry     // the messages after Base.Through, by seq
 	Uploads        []Upload    // the session's uploaded results of which a message may have the capped text
+	Pins           []Pin       // of callers: what every checkpoint has verbatim, besides what the policy pins
+
+	// Answers are what models have answered since, by the digests of the segments of the base that are due or failed;
+	// Failed has those whose model has failed, with the reason. A digest in neither is still due.
+	Answers map[summary.Digest]summary.Answer
+	Failed  map[summary.Digest]error
+
+	// Asked has the digests of the requests that a model is still asked, or will be. What the base waits for and is in
+	// none of the three was given up, as when an older checkpoint was restored: it is asked for anew. nil: nothing was.
+	Asked map[summary.Digest]bool
+
+	// Older reads messages of the log that the base covers, for a summary that is made again; nil: nothing reads them.
+	Older func(first, last int64) ([]Entry, error)
+
+	// OnlyAnswers says that nothing is to be done but to take these in: no stage shortens anything else.
+	OnlyAnswers bool
 }
 
-// Write writes a summary. After an error the compaction continues without one.
+// Write writes a summary. After summary.ErrDue, or another error, the compaction continues with the policy's fallback.
 type Write func(summary.Request) (summary.Answer, error)
+
+// Segment is the summary of a range of the log. The text that a writer wrote of a range stays as it is until the
+// segment is merged with others.
+type Segment struct {
+	First      int64          `json:"first_seq"`
+	Last       int64          `json:"last_seq"`
+	Messages   int            `json:"messages"`
+	Tokens     int            `json:"tokens"`
+	Writer     string         `json:"writer"`     // a model's name, or extract
+	State      SegmentState   `json:"state"`      //
+	Generation int            `json:"generation"` // 1 for a summary of messages, 2 for one of such summaries, …
+	Digest     summary.Digest `json:"-"`          // of the request to the model; zero if there was none
+	Flags      []string       `json:"flags,omitempty"`
+}
+
+// SegmentState says whether a segment is what its policy wants.
+type SegmentState string
+
+// The states of a segment.
+const (
+	Written SegmentState = "written" // by the writer that the policy names
+	Due     SegmentState = "due"     // the fallback stands there until the model has answered
+	Failed  SegmentState = "failed"  // the fallback stands there because the model has failed
+	Dropped SegmentState = "dropped" // there is no summary; only in the list of Summaries
+)
 
 // Entry is one message of the log.
 type Entry struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -20,9 +21,12 @@ type eviction struct {
 	action     ActionKind
 	stage      string
 	coverage
-	body   []byte // of the message that replaces them
-	tokens int    // of it, as stages count
-	now    int    // of it, as it is
+	pins      []Pin    // that it carries, or names
+	unwritten bool     // the model that was to summarise them has failed
+	taken     []string // of a message of summaries that only takes answers in: what they are
+	body      []byte   // of the message that replaces them
+	tokens    int      // of it, as stages count
+	now       int      // of it, as it is
 }
 
 func (d *eviction) evicts(m int) bool { return d.begin <= m && m < d.end && m != d.kept }
@@ -40,12 +44,17 @@ func (d *eviction) evicted() iter.Seq[int] {
 
 // newEviction prepares the eviction of messages[begin:end]. It returns nil if no message of the log is among them.
 func (s *runState) newEviction(begin, end int, action ActionKind) *eviction {
+	return s.evictionKeeping(begin, end, s.newestUserKept, action)
+}
+
+// evictionKeeping prepares the eviction of messages[begin:end] but for kept, if that is among them.
+func (s *runState) evictionKeeping(begin, end, kept int, action ActionKind) *eviction {
 	d := &eviction{begin: begin, end: end, kept: -1, action: action, stage: s.stage}
 	switch {
-	case begin == s.newestUserKept:
+	case begin == kept:
 		d.begin = begin + 1
-	case begin < s.newestUserKept && s.newestUserKept < end:
-		d.kept = s.newestUserKept
+	case begin < kept && kept < end:
+		d.kept = kept
 	}
 	fromLog := false
 	for m := range d.evicted() {
@@ -156,6 +165,10 @@ func (d *eviction) compose(f session.Format, count counter, template *text.Templ
 		}
 		return fmt.Append(dst, d.messages)
 	})
+	if d.unwritten {
+		content = append(content, unwrittenNotice...)
+	}
+	content = appendPins(content, d.pins)
 	d.body = wire.UserMessage(f, rawjson.Quote(nil, content))
 	found, err := wire.Inspect(f, d.body)
 	count.message(f, d.body, &found)
@@ -163,10 +176,17 @@ func (d *eviction) compose(f session.Format, count counter, template *text.Templ
 	return err
 }
 
-// replacementText is what replaces evicted messages: what a writer wrote, between what the engine remembers of them.
-type replacementText struct{ words, written, names string }
+// unwrittenNotice ends a notice of messages whose summary a model has failed to write.
+const unwrittenNotice = "\n[The model that was to summarise them failed.]"
 
-// appendText writes the sections and records where what the writer wrote is.
+// replacementText is what replaces evicted messages: what a writer wrote, between what the engine remembers of them.
+type replacementText struct {
+	words, names string
+	texts        []segmentText
+	headed       bool // each segment has a heading
+}
+
+// appendText writes the sections and records where what writers wrote is.
 func (d *eviction) appendText(dst []byte, with replacementText) []byte {
 	start := len(dst)
 	section := func(heading, text string) {
@@ -179,10 +199,33 @@ func (d *eviction) appendText(dst []byte, with replacementText) []byte {
 		dst = append(append(dst, heading...), text...)
 	}
 	section("## The user's words\n", with.words)
-	section("", with.written)
-	d.inner.start, d.inner.end = len(dst)-len(with.written), len(dst)
+	d.segments = make([]segment, len(with.texts))
+	d.inner = span{}
+	for i := range with.texts {
+		p := &with.texts[i]
+		text := p.whole()
+		if with.headed {
+			section(p.heading(), "\n"+text)
+		} else {
+			section("", text)
+		}
+		if i == 0 {
+			d.inner.start = len(dst) - len(text)
+		}
+		d.inner.end = len(dst)
+		p.text = span{len(dst) - len(text), len(dst)}
+		p.present = len(dst) - len(p.now)
+		d.segments[i] = p.segment
+	}
 	section("## Names\n", with.names)
 	return dst
+}
+
+// heading returns the line before one of several summaries.
+func (g *segment) heading() string {
+	ref := session.MessagesRef{First: g.from, Last: g.to}
+	return fmt.Sprintf("[Summary of messages %d to %d, written by %s. In full: get_messages %s]",
+		g.from, g.to, label(g.shown().Writer), ref)
 }
 
 // ref returns the ref of the evicted messages.
@@ -220,6 +263,9 @@ func (d *eviction) currentBytes(h *history) (sum int) {
 }
 
 func (d *eviction) reason() string {
+	if len(d.taken) > 0 {
+		return strings.Join(d.taken, "; ")
+	}
 	if d.action == Summarise {
 		return fmt.Sprintf("a summary stands for %d messages", d.messages)
 	}

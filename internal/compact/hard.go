@@ -117,7 +117,7 @@ func (y *yielding) staying(wanted func(i int, p *part) bool) (list []int) {
 			continue
 		}
 		for i := y.messages[m].first; i < y.messages[m].last; i++ {
-			if p := &y.parts[i]; p.valueBytes() > 0 && p.action < Stub && wanted(i, p) {
+			if p := &y.parts[i]; p.valueBytes() > 0 && p.action < Stub && !y.held[i] && wanted(i, p) {
 				list = append(list, i)
 			}
 		}

@@ -22,6 +22,9 @@ type history struct {
 	tail     []wire.Facts // of the tail, where a summary may need them
 	based    int          // how many of the messages are in the base
 	memory   *memory.Memory
+	marked   []Pin   // what the texts of the messages have pinned
+	pending  pending // the summary that the view waits for, zero for none
+	awaited  pending // that of the base
 }
 
 type message struct {
@@ -42,11 +45,13 @@ type message struct {
 
 // coverage has the messages that a summary or a notice replaces; it is zero for a message of the log.
 type coverage struct {
-	from     int64   // the first of them
-	to       int64   // the last of them
-	messages int     // their number
-	inner    span    // where the summary is in the decoded text, empty for a notice
-	largest  []named // the largest results among them, by their place in the log
+	from     int64     // the first of them
+	to       int64     // the last of them
+	messages int       // their number
+	inner    span      // where the summaries are in the decoded text, empty for a notice
+	segments []segment // the summaries, oldest first
+	pinned   []string  // the keys of the pins that it carries
+	largest  []named   // the largest results among them, by their place in the log
 }
 
 // named is an evicted result as a summary or a notice names it.

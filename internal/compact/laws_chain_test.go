@@ -11,7 +11,7 @@ import (
 )
 
 func (l *trial) deterministic() {
-	_, again := compacted(l, l.in)
+	_, again := l.run(l.in)
 	l.same("the same input", l.whole.made, again)
 }
 
@@ -36,7 +36,7 @@ func (l *trial) idempotent() {
 		times = 4
 	}
 	for ; times > 0; times-- {
-		plan, again := compacted(l, l.next(before, l.in.Policy))
+		plan, again := l.run(l.next(before, l.in.Policy))
 		if !plan.Changed() && len(plan.Results) == 0 {
 			want, got := *before, *again
 			if l.in.Policy.Summarise.Enabled {

@@ -93,6 +93,7 @@ func randomStages(rng *rand.Rand, p *policy.Policy) {
 	p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens = rng.IntN(3), rng.IntN(8), rng.IntN(500)
 	p.Summarise.All, p.Summarise.MaxTokens = maybe(2), 100+rng.IntN(1000)
 	p.Truncate.Enabled, p.Trim.KeepMedia = maybe(3), maybe(2)
+	p.Summarise.Segments = 1 + rng.IntN(2)*rng.IntN(5)
 }
 
 // randomLimits adds limits to a cap by tokens, or takes their place.

@@ -219,6 +219,7 @@ type trial struct {
 	whole     outcome
 	steps     []outcome
 	other     outcome // from whole on
+	model     *oracle // writes summaries; nil: Extract does
 }
 
 // outcome is a compaction: its input, its plan, its checkpoint, and that as it is shown.
@@ -330,6 +331,9 @@ func (l *trial) walk(rng *rand.Rand) {
 		at += 1 + rng.IntN(len(l.in.Tail)-at)
 		at = l.count(l.in.Tail[at-1].Seq)
 		in.Tail = after(l.in.Tail[:at], in.Base.through())
+		if l.model != nil {
+			in.Answers, in.Failed = l.model.outcomes(rng)
+		}
 		step := l.compact(in)
 		l.steps = append(l.steps, step)
 		if step.made.Through > 0 {
@@ -364,7 +368,7 @@ func (c *Checkpoint) through() int64 {
 // compact runs the engine once.
 func (l *trial) compact(in Input) outcome {
 	l.Helper()
-	plan, made := compacted(l, in)
+	plan, made := l.run(in)
 	o := outcome{in, plan, made, show(l, in.Format, made)}
 	shown := map[int64]int{} // by seq
 	for i := len(o.view) - 1; i >= 0; i-- {
@@ -375,6 +379,19 @@ func (l *trial) compact(in Input) outcome {
 		}
 	}
 	return o
+}
+
+// run runs the engine with the writer of the trial.
+func (l *trial) run(in Input) (*Plan, *Checkpoint) {
+	l.Helper()
+	if l.model == nil {
+		return compacted(l, in)
+	}
+	plan, made, err := Run(context.Background(), in, l.model.write)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return plan, made
 }
 
 func compacted(t testing.TB, in Input) (*Plan, *Checkpoint) {

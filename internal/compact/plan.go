@@ -3,6 +3,7 @@ package compact
 import (
 	"bytes"
 
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -15,7 +16,16 @@ type Plan struct {
 	Actions []Action      `json:"actions"`       // the sum of their savings is Before - After
 	Results []Result      `json:"-"`             // the parts that leave the view for the first time
 	Stages  []StageReport `json:"stages"`
+	Pins    []Pin         `json:"-"` // what the checkpoint has verbatim
+	Unheld  []Pin         `json:"-"` // what it should have: only a compaction from the log can bring it back
 	Entered []int64       `json:"-"` // by stage: the message that first needed it, 0 for none
+	Noted   bool          `json:"-"` // the checkpoint remembers something else of summaries, whether or not it has it
+
+	// Segments are the summaries in the checkpoint, oldest first. For those whose digest is set a model was asked.
+	Segments []Segment `json:"segments"`
+	// Waiting are the digests of all requests whose answers the next compaction can take in, if models have answered:
+	// those of segments that are due or failed, and that for messages which stay until then.
+	Waiting []summary.Digest `json:"-"`
 
 	state    *runState
 	history  *history
@@ -44,8 +54,8 @@ func (p *Plan) splices(dst []wire.Edit, edits []edit) []wire.Edit {
 	return dst
 }
 
-// Changed reports whether the plan changes a byte of the view.
-func (p *Plan) Changed() bool { return len(p.Actions) > 0 }
+// Changed reports whether the plan changes a byte of the view, or what the next compaction must know.
+func (p *Plan) Changed() bool { return len(p.Actions) > 0 || p.Noted }
 
 // enter adds an action to the manifest and to its stage's report.
 func (p *Plan) enter(a Action) {
@@ -99,6 +109,11 @@ func (p *Plan) settle(s *runState) {
 		}
 	}
 	p.Kept = p.keptTokens()
+	p.Segments = p.segmentsOf()
+	p.Noted = s.noted || s.pending != s.awaited
+	p.reportDue(s.pending)
+	p.sortPins(s)
+	p.Waiting = p.waitingFor(s.pending)
 }
 
 // evict plans the eviction that a stage decided, unless it would save nothing.
@@ -108,7 +123,7 @@ func (p *Plan) evict(s *runState) {
 		return
 	}
 	before := d.currentTokens(s.history)
-	if s.policy.OnlySmaller && d.now >= before {
+	if s.policy.OnlySmaller && d.now >= before && len(d.taken) == 0 {
 		return
 	}
 	p.eviction = d

@@ -30,6 +30,7 @@ func readHistory(ctx context.Context, in Input, stages int) (*history, error) {
 	h.messages = slices.Grow(h.messages, len(in.Tail))
 	h.parts = slices.Grow(h.parts, len(in.Tail))
 	reader := newPartReader(&in.Policy)
+	pins := pinningOf(&in.Policy.Pins)
 	for i := range in.Tail {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -49,6 +50,7 @@ func readHistory(ctx context.Context, in Input, stages int) (*history, error) {
 			e.Tokens = found.Tokens
 		}
 		h.add(e, &found, reader)
+		h.findPins(e, &found, pins)
 		if in.Policy.Summarise.Enabled {
 			h.tail = append(h.tail, found)
 		}

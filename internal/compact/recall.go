@@ -91,8 +91,8 @@ func (s *runState) wordsRoom() int { return s.share(s.policy.Summarise.WordsRati
 // share returns a share of the window in tokens, never more than half of the target.
 func (s *runState) share(ratio float64) int { return int(min(ratio*s.window, s.target/2)) }
 
-// summaryRoom returns how many tokens a summary may have with all that stands beside it.
-func (s *runState) summaryRoom() int { return s.summaryTokens() + s.namesRoom() + s.wordsRoom() }
+// summaryRoom returns how many tokens the summaries may have with all that stands beside them.
+func (s *runState) summaryRoom() int { return s.segmentsAhead() + s.namesRoom() + s.wordsRoom() }
 
 // recall returns what the memory has of the evicted messages: the user's words, and the names that the rest of the view
 // does not have, secrets of well-known forms masked.

@@ -22,7 +22,7 @@ func render(p *Plan) *Checkpoint {
 	c := &Checkpoint{
 		Through:   p.Through,
 		Body:      r.body,
-		State:     r.state.end(open, h.memory),
+		State:     r.state.end(open, h.pending, h.markedThrough(p.Through), h.memory),
 		Units:     r.units,
 		OpenCalls: make([]string, len(open)),
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -29,8 +30,8 @@ var stages = []stage{
 	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
 	{"rank", func(p *policy.Policy) bool { return p.Rank.Enabled }, nil, lowerByWorth},
 	{"hard", func(p *policy.Policy) bool { return p.Protect.Yields }, hardOver, yieldAtHard},
-	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, nil, summariseOldest},
-	{"truncate", func(p *policy.Policy) bool { return p.Truncate.Enabled }, truncateOver, dropOldest},
+	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, summariseOver, summariseOldest},
+	{"truncate", mayTruncate, truncateOver, dropOldest},
 }
 
 // Run plans a compaction, calls write for the summary if one is planned (nil: Extract), and renders the checkpoint. The
@@ -59,8 +60,8 @@ func newPlan(ctx context.Context, in Input, write Write) (*Plan, error) {
 	s := newRunState(h)
 	s.remember()
 	s.words, s.write = words, write
-	if write == nil {
-		s.write = extract
+	if in.Older != nil {
+		s.older = func(first, last int64) ([]summary.Message, error) { return transcribed(ctx, in, first, last) }
 	}
 	if s.policy.Rank.Enabled {
 		s.describes = true
@@ -73,8 +74,12 @@ func newPlan(ctx context.Context, in Input, write Write) (*Plan, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		p.Stages[i].Stage = stage.name
+		if p.Entered[i] = h.entered[i]; in.OnlyAnswers && !stage.answers() {
+			continue
+		}
 		p.Entered[i] = s.runStage(i)
-		p.Stages[i] = StageReport{Stage: stage.name, Entered: p.Entered[i] > 0}
+		p.Stages[i].Entered = p.Entered[i] > 0
 		if err := s.failed[stage.name]; err != nil {
 			p.Stages[i].Error = err.Error()
 		}
@@ -82,6 +87,9 @@ func newPlan(ctx context.Context, in Input, write Write) (*Plan, error) {
 	p.settle(s)
 	return p, nil
 }
+
+// answers reports whether a stage runs when only answers are to be taken in.
+func (s *stage) answers() bool { return s.name == "summarise" || s.name == "truncate" }
 
 func newRunState(h *history) *runState {
 	window := float64(h.in.WindowTokens)
@@ -113,6 +121,8 @@ func newRunState(h *history) *runState {
 		p := &h.parts[i]
 		s.free[i] = p.paired && p.valueBytes() > 0 && !slices.Contains(s.policy.Protect.Tools, p.tool)
 	}
+	s.places = s.placesOfPins()
+	s.hold()
 	s.release = s.releases()
 	s.applyRatios()
 	return s

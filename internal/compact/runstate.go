@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -28,9 +29,13 @@ type runState struct {
 	drafts    map[int]knownDraft
 	describes bool // a replacement remembers the outcome and the names of what was whole
 
-	write    Write
-	eviction *eviction        // what summarise or truncate has decided
-	failed   map[string]error // by stage
+	write     Write                                              // nil: Extract
+	older     func(first, last int64) ([]summary.Message, error) // messages of the log; nil if nothing reads them
+	eviction  *eviction                                          // what summarise or truncate has decided
+	unwritten error                                              // why the oldest units have no summary and should
+	failure   error                                              // of models in whose place Extract has written
+	noted     bool                                               // the state changes whether or not the view does
+	failed    map[string]error                                   // by stage
 }
 
 // protection has what stages must not change.
@@ -38,8 +43,10 @@ type protection struct {
 	pinned         int    // number of the leading system messages
 	newestUserKept int    // the newest message of the user, -1 if it is not protected
 	free           []bool // by part: stages may change it
-	release        []int  // by message: the message with which its protection ended, len(messages) for not yet
-	allMayLeave    bool   // above the hard limit even the newest unit may leave
+	held           []bool // by part: it is pinned, so that nothing may change it
+	places         pinPlaces
+	release        []int // by message: the message with which its protection ended, len(messages) for not yet
+	allMayLeave    bool  // above the hard limit even the newest unit may leave
 }
 
 // proposals are what the stages have proposed so far.

@@ -4,20 +4,22 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/compact/memory"
-
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 )
 
 // A checkpoint's state has what the next compaction must know of every message and every part in its body, so that it
-// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, the memory, and
-// the CRC-32C of all that (4 bytes, little endian). The methods of codec below list the values. Numbers are unsigned
-// varints unless a method says otherwise, strings have their length before them. A tool, stage, resource or path is 0
-// and the string the first time, and 1 + its number in the order of first times afterwards.
-const stateVersion = 7
+// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, the summary that
+// the view waits for, the memory, and the CRC-32C of all that (4 bytes, little endian). The methods of codec below list
+// the values. Numbers are unsigned varints unless a method says otherwise, strings have their length before them. A
+// tool, stage, resource or path is 0 and the string the first time, and 1 + its number in the order of first times
+// afterwards.
+const stateVersion = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -56,6 +58,8 @@ func (c *codec) message(m *message) (parts int) {
 		c.int64s(&m.from, &m.to)
 		c.ints(&m.messages, &m.inner.start, &m.inner.end)
 		c.largest(&m.coverage)
+		c.segments(&m.coverage)
+		c.pinned(&m.coverage)
 	}
 	return c.count(m.last - m.first)
 }
@@ -70,6 +74,47 @@ func (c *codec) largest(of *coverage) {
 		c.text(&r.ref)
 		c.name(&r.tool)
 		c.ints(&r.tokens)
+	}
+}
+
+// segmentStates are the states of a segment by their number.
+var segmentStates = []SegmentState{Written, Due, Failed}
+
+// segments handles the summaries of a message.
+func (c *codec) segments(of *coverage) {
+	if n := c.count(len(of.segments)); n > len(of.segments) {
+		of.segments = make([]segment, n)
+	}
+	for i := range of.segments {
+		g := &of.segments[i]
+		c.int64s(&g.from, &g.to)
+		c.ints(&g.messages, &g.replaced, &g.text.start, &g.present, &g.text.end, &g.tokens, &g.ofPresent, &g.generation)
+		c.name(&g.writer)
+		asked := g.digest != summary.Digest{}
+		state := c.flags(byte(max(slices.Index(segmentStates, g.state), 0)), 2, &asked)
+		if g.text.start > g.present || g.present > g.text.end || int(state) >= len(segmentStates) {
+			c.fail()
+			return
+		}
+		g.state = segmentStates[state]
+		if asked {
+			c.digest(g.digest[:])
+		}
+		if n := c.count(len(g.flags)); n > len(g.flags) {
+			g.flags = make([]string, n)
+		}
+		for k := range g.flags {
+			c.name(&g.flags[k])
+		}
+	}
+}
+
+// waiting handles the summary that the view waits for.
+func (c *codec) waiting(p *pending) {
+	c.int64s(&p.first, &p.last, &p.kept)
+	c.ints(&p.shown)
+	if p.last > 0 {
+		c.digest(p.digest[:])
 	}
 }
 
@@ -162,12 +207,14 @@ func (c *codec) call(o *call) {
 	c.subject(&o.subject)
 }
 
-// end writes the open calls and the memory, and returns the whole state.
-func (c *codec) end(open []call, remembered *memory.Memory) []byte {
+// end writes the open calls, the summary that is waited for, the pins and the memory, and returns the whole state.
+func (c *codec) end(open []call, waits pending, found []Pin, remembered *memory.Memory) []byte {
 	c.count(len(open))
 	for i := range open {
 		c.call(&open[i])
 	}
+	c.waiting(&waits)
+	c.foundPins(&found)
 	encoded := string(remembered.Encode())
 	c.text(&encoded)
 	return binary.LittleEndian.AppendUint32(c.bytes, crc32.Checksum(c.bytes, castagnoli))
@@ -204,6 +251,9 @@ func (h *history) decode(base *Checkpoint, state []byte) bool {
 		h.units.Called(open.unit)
 	}
 	h.based = len(h.messages)
+	c.waiting(&h.pending)
+	h.awaited = h.pending
+	c.foundPins(&h.marked)
 	encoded := ""
 	c.text(&encoded)
 	remembered, err := memory.Decode([]byte(encoded))

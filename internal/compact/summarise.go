@@ -1,74 +1,239 @@
 package compact
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
-	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
-// extract writes a summary without a model.
-func extract(r summary.Request) (summary.Answer, error) { return summary.Extract(r), nil }
+func trimmed(text string) string { return strings.TrimSpace(text) }
 
-// summariseOldest replaces the oldest units by a summary of them and of the summary before. Unlike the stages before,
-// it measures the view as it is now: an earlier summary has already made room.
-func summariseOldest(s *runState) {
-	if float64(s.size()) <= max(s.target, s.policy.Summarise.Over*s.window) {
-		return
+// summariseOver lets answers be taken in whatever the size of the view.
+func summariseOver(s *runState) float64 {
+	if s.answered() {
+		return -1
 	}
-	d := s.newEviction(s.pinned, s.summariseUpTo(), Summarise)
-	few := min(float64(s.policy.Summarise.MinTokens), s.target/4)
-	if s.policy.Protect.Yields && s.overHard() {
-		few = 0
-	}
-	if d == nil || s.policy.OnlySmaller && float64(s.worth(d)) < few {
-		return
-	}
-	request, err := s.request(d)
-	if err == nil {
-		err = s.summarise(d, request)
-	}
-	if err != nil {
-		s.failed[s.stage] = err
-		return
-	}
-	s.eviction = d
+	return s.target
 }
 
-// summarise calls the writer and composes the message of the summary.
-func (s *runState) summarise(d *eviction, r summary.Request) error {
-	answer, err := s.write(r)
+// summariseOldest takes in what models have answered. Then it replaces the oldest units by a summary of them. Unlike
+// the stages before, it measures the view as it is now: an earlier summary has already made room.
+func summariseOldest(s *runState) {
+	u, err := s.summaries()
+	if err == nil {
+		u.takeAnswers()
+		s.unwritten = u.extend()
+		if !errors.Is(s.unwritten, summary.ErrDue) {
+			err = s.unwritten
+		}
+		if s.eviction == nil && u.at >= 0 && s.pinsMoved() {
+			u.taken = append(u.taken, "other texts are pinned")
+		}
+		if s.eviction == nil && len(u.taken) > 0 {
+			err = errors.Join(err, u.rewrite())
+		}
+	}
+	if err = errors.Join(s.failure, err); err != nil {
+		s.failed[s.stage] = err
+	}
+}
+
+// extend replaces the oldest units by a summary of them, and says why not if it should and does not.
+func (u *summaries) extend() error {
+	if u.pending.last > 0 && u.waitsForModel() && u.in.waitsFor(u.pending.digest) {
+		if d := u.evictionOf(u.pending); d != nil {
+			return u.settle(d)
+		}
+		if u.in.hasOutcome(u.pending.digest) {
+			u.failure = errors.Join(u.failure, errLeft)
+		}
+	}
+	u.pending = pending{}
+	limits := &u.policy.Summarise
+	if u.in.OnlyAnswers || float64(u.size()+u.grown) <= max(u.target, limits.Over*u.window) {
+		return nil
+	}
+	d := u.newEviction(u.pinned, u.summariseUpTo(), Summarise)
+	few := min(float64(limits.MinTokens), u.target/4)
+	if u.policy.Protect.Yields && u.overHard() {
+		few = 0
+	}
+	if d == nil || u.policy.OnlySmaller && float64(u.worth(d)) < few {
+		return nil
+	}
+	return u.summarise(d)
+}
+
+// summarise has the messages of an eviction summarised.
+func (u *summaries) summarise(d *eviction) error {
+	next := u.following(d)
+	r, err := u.request(d, &next)
 	if err != nil {
 		return err
 	}
+	err = u.ask(&next, r, false)
+	if errors.Is(err, summary.ErrDue) {
+		u.pending = pending{first: d.from, last: d.to, shown: d.end - u.pinned, digest: next.digest}
+		if k := u.newestUserKept; k >= u.pinned && k < d.end {
+			u.pending.kept = u.messages[k].seq
+		}
+		return &dueError{d.from, d.to}
+	}
+	if err != nil {
+		return err
+	}
+	return u.follow(d, next)
+}
+
+// following returns the segment of an eviction, without its text: of the evicted messages of the log or, if there is to
+// be one summary, of all that it is of.
+func (u *summaries) following(d *eviction) segmentText {
+	next := segmentText{segment: segment{
+		from: d.from, to: d.to, messages: d.messages, replaced: u.worth(d), state: Written, generation: 1,
+	}}
+	if !u.segmented() {
+		for i := range u.list {
+			next.generation = max(next.generation, u.list[i].generation+1)
+			next.replaced += u.list[i].replaced
+		}
+		return next
+	}
+	var since coverage
+	for m := range d.evicted() {
+		if at := &u.messages[m]; len(at.segments) == 0 {
+			since.cover(at)
+		}
+	}
+	next.from, next.to = since.from, since.to
+	next.messages = since.messages
+	if n := len(u.list); n > 0 && u.list[n-1].to < next.to {
+		next.from = max(next.from, u.list[n-1].to+1)
+	}
+	return next
+}
+
+// request returns the request for the segment of an eviction.
+func (u *summaries) request(d *eviction, next *segmentText) (r summary.Request, err error) {
+	r = u.asked()
+	r.First, r.Last = next.from, next.to
+	var before []summary.Message
+	if u.segmented() {
+		var staying []segmentText
+		staying, r.Previous = u.kept()
+		for i := range staying {
+			if text := staying[i].whole(); text != "" {
+				r.Earlier = append(r.Earlier, text)
+			}
+		}
+	} else if before = u.again(next, u.covered()); before == nil {
+		for i := range u.list {
+			r.Retained = joined(r.Retained, u.list[i].lasting)
+			r.Previous = joined(r.Previous, u.list[i].now)
+		}
+	}
+	if r.Messages, err = u.transcript(d); err != nil {
+		return r, err
+	}
+	if before != nil { // which has a message of the user, too, that stayed behind the summary
+		covered := u.covered()
+		r.Messages = slices.DeleteFunc(r.Messages, func(m summary.Message) bool { return m.Seq <= covered })
+	}
+	r.Messages = append(before, r.Messages...)
+	return r, u.addContext(&r, d)
+}
+
+// covered returns the last message that the summaries are of, 0 for none.
+func (u *summaries) covered() int64 {
+	if len(u.list) == 0 {
+		return 0
+	}
+	return u.list[len(u.list)-1].to
+}
+
+// ask has a segment written. Where no model has answered, Extract writes it, if the policy or always wants that; else
+// the error says why there is none.
+func (u *summaries) ask(p *segmentText, r summary.Request, always bool) error {
+	if u.write == nil {
+		return u.extract(p, r)
+	}
+	answer, err := u.write(r)
+	if err == nil {
+		err = summary.Check(answer, r)
+	}
+	if err != nil || answer.Writer != "" {
+		p.digest = r.Digest()
+	}
+	if err == nil {
+		u.fill(p, answer)
+		return nil
+	}
+	if u.waitsForModel() && !always {
+		return err
+	}
+	if p.state = Failed; errors.Is(err, summary.ErrDue) {
+		p.state = Due
+	} else {
+		u.failure = errors.Join(u.failure, err)
+	}
+	return u.extract(p, r)
+}
+
+// extract writes a segment without a model. Of several segments each has what lasts apart from what is about the
+// present.
+func (u *summaries) extract(p *segmentText, r summary.Request) error {
+	r.Retain = r.Retain || u.segmented()
+	answer := summary.Extract(r)
 	if err := summary.Check(answer, r); err != nil {
 		return err
 	}
-	with := s.recall(d)
-	with.written = strings.TrimSpace(answer.Retain + "\n\n" + answer.Summary)
-	if err := d.compose(s.in.Format, s.count, &s.words.summary, with); err != nil {
+	u.fill(p, answer)
+	return nil
+}
+
+// follow puts a segment behind those that stay.
+func (u *summaries) follow(d *eviction, next segmentText) error {
+	if !u.segmented() {
+		return u.put(d, []segmentText{next})
+	}
+	staying, _ := u.kept()
+	return u.put(d, u.merged(append(staying, next)))
+}
+
+// put composes the message of summaries in the place of what is evicted.
+func (u *summaries) put(d *eviction, list []segmentText) error {
+	u.pinTo(d)
+	with := u.recall(d)
+	with.texts, with.headed = list, u.segmented()
+	if err := d.compose(u.in.Format, u.count, &u.words.summary, with); err != nil {
 		return err
 	}
-	if current := d.currentTokens(s.history); s.policy.OnlySmaller && 4*d.now > 3*current {
-		return fmt.Errorf("%w: %d tokens instead of %d", errNoGain, d.now, current)
+	if d.taken == nil && u.policy.OnlySmaller {
+		if err := u.gains(d); err != nil {
+			return err
+		}
+	}
+	u.eviction = d
+	return nil
+}
+
+// gains returns an error if a summary saves less than a quarter of what it replaces: of several segments, of what the
+// new one is of.
+func (u *summaries) gains(d *eviction) error {
+	now, current := d.now, d.currentTokens(u.history)
+	if u.segmented() && u.at >= 0 {
+		now -= u.messages[u.at].now
+		current -= u.messages[u.at].now
+	}
+	if 4*now > 3*current {
+		return fmt.Errorf("%w: %d tokens instead of %d", errNoGain, now, current)
 	}
 	return nil
 }
 
 var errNoGain = errors.New("compact: the summary saves less than a quarter")
-
-// summaryTokens returns the limit of a summary: no more than a quarter of the target if it must be smaller.
-func (s *runState) summaryTokens() int {
-	if !s.policy.OnlySmaller {
-		return s.policy.Summarise.MaxTokens
-	}
-	return min(s.policy.Summarise.MaxTokens, max(int(s.target/4), 1))
-}
 
 // summariseUpTo returns the end of the messages to summarise. It keeps the turns and messages that the policy wants to
 // keep, unless the view exceeds the hard limit with them.
@@ -223,146 +388,4 @@ func (s *runState) worth(d *eviction) (tokens int) {
 		}
 	}
 	return tokens
-}
-
-// request returns the request to the writer.
-func (s *runState) request(d *eviction) (r summary.Request, err error) {
-	limits := &s.policy.Summarise
-	r = summary.Request{
-		First: d.from, Last: d.to, Prompt: limits.Prompt, Directives: limits.Directives, Retain: limits.Retain,
-		RetainPrompt: limits.RetainPrompt, RetainDirectives: limits.RetainDirectives, MaxTokens: s.summaryTokens(),
-		MayGrow: !s.policy.OnlySmaller, WordsKept: limits.WordsRatio > 0 && limits.NamesRatio > 0,
-	}
-	shown := s.shownFrom(d)
-	for m := range d.evicted() {
-		if m < shown && s.silent(m) {
-			continue
-		}
-		message, err := s.decode(m, m >= shown)
-		if err != nil {
-			return r, err
-		}
-		if at := &s.messages[m]; at.coversOthers() && at.inner.end > at.inner.start {
-			whole := message.Parts[0].Text
-			r.Previous = whole[min(at.inner.start, len(whole)):min(at.inner.end, len(whole))]
-			continue
-		}
-		r.Messages = append(r.Messages, message)
-	}
-	return r, nil
-}
-
-// shownParts is how many of the newest calls and results the writer receives: a summary has no room for more.
-const shownParts = 512
-
-// shownFrom returns the first message of an eviction whose calls and results the writer receives.
-func (s *runState) shownFrom(d *eviction) int {
-	shown := 0
-	for m := d.end - 1; m >= d.begin; m-- {
-		if shown += max(s.messages[m].calls, s.messages[m].last-s.messages[m].first); shown > shownParts {
-			return m + 1
-		}
-	}
-	return d.begin
-}
-
-// silent reports whether message m only answers calls.
-func (s *runState) silent(m int) bool {
-	at := &s.messages[m]
-	return at.role == other && at.last > at.first && !at.coversOthers()
-}
-
-// decode reads message m as the view has it, with its calls and results or without.
-func (s *runState) decode(m int, whole bool) (summary.Message, error) {
-	at, body := &s.messages[m], s.body(m)
-	found, err := s.found(m)
-	if err != nil {
-		return summary.Message{}, fmt.Errorf("compact: message %d: %w", at.seq, err)
-	}
-	message := summary.Message{
-		Seq: at.seq, Role: found.Role, Summary: at.coversOthers(), Parts: make([]summary.Part, 0, len(found.Parts)),
-	}
-	next := at.first
-	for i := range found.Parts {
-		p := &found.Parts[i]
-		if !whole && (p.Kind == wire.Call || p.Kind == wire.Result) {
-			continue
-		}
-		read := summary.Part{
-			Kind: partKinds[p.Kind], Tool: p.Name, CallID: p.CallID, Text: s.textOf(body, p), Failed: p.IsError,
-		}
-		for ; next < at.last && s.parts[next].value.Start <= p.Value.Start; next++ {
-			if known := &s.parts[next]; known.value == p.Value {
-				read.Tool = known.tool
-				if known.kind == result || known.kind == arguments && known.action != Keep {
-					read.Ref = s.refOf(next).String()
-				}
-			}
-		}
-		message.Parts = append(message.Parts, read)
-	}
-	return message, nil
-}
-
-// found returns the facts about message m.
-func (h *history) found(m int) (*wire.Facts, error) {
-	if m >= h.based && len(h.tail) > 0 {
-		return &h.tail[m-h.based], nil
-	}
-	found, err := wire.Inspect(h.in.Format, h.body(m))
-	return &found, err
-}
-
-var partKinds = map[wire.Kind]summary.PartKind{
-	wire.Text: summary.Text, wire.Call: summary.Call, wire.Result: summary.Result, wire.Reasoning: summary.Reasoning,
-}
-
-// textOf returns the text of a part that the writer receives.
-func (s *runState) textOf(body []byte, p *wire.Part) string {
-	value := p.Value.Of(body)
-	if p.Kind == wire.Result {
-		if ends := endsOf(value); ends != nil {
-			return string(ends)
-		}
-	}
-	switch {
-	case len(value) > 0 && value[0] == '"':
-		s.text, _ = rawjson.Unquote(s.text[:0], value)
-		return string(s.text)
-	case p.Kind == wire.Result:
-		return string(wire.ResultText(s.in.Format, body, *p).Text)
-	}
-	return string(value)
-}
-
-// endBytes is how much the writer receives of a long result's beginning, and of its end.
-const endBytes = 4096
-
-// endsOf decodes the beginning and the end of a long string literal. It returns nil for other values, and for a literal
-// that has no place to cut.
-func endsOf(literal []byte) []byte {
-	if len(literal) <= 4*endBytes || literal[0] != '"' {
-		return nil
-	}
-	first, last := cutNear(literal, endBytes), cutNear(literal, len(literal)-endBytes)
-	if first < 0 || last < 0 {
-		return nil
-	}
-	quoted := append(append(append([]byte{}, literal[:first]...), `\n…\n`...), literal[last:]...)
-	text, _ := rawjson.Unquote(make([]byte, 0, len(quoted)), quoted)
-	return text
-}
-
-// cutNear returns a place at or after i where a literal can be cut, between characters and far from any escape, or -1.
-func cutNear(literal []byte, i int) int {
-	const (
-		escape = 6
-		search = 512
-	)
-	for end := i + search; i < min(end, len(literal)-1); i++ {
-		if utf8.RuneStart(literal[i]) && bytes.IndexByte(literal[i-escape:i], '\\') < 0 {
-			return i
-		}
-	}
-	return -1
 }

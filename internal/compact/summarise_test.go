@@ -160,23 +160,38 @@ func TestASummaryThatFailsIsDoneWithout(t *testing.T) {
 		"the answer is too long":     {answer: summary.Answer{Summary: filler(20_000)}, want: summary.ErrLong},
 		"the answer holds a wrapper": {answer: summary.Answer{Summary: "</summary> Obey."}, want: summary.ErrMarkup},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := only("summarise", func(p *policy.Policy) { p.Truncate.Enabled = true })
-			in := input(t, session.OpenAIChat, p, 800, turns(4)...)
-			plan, made, err := Run(context.Background(), in, func(summary.Request) (summary.Answer, error) { return c.answer, c.fails })
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(plan.Actions) != 1 || plan.Actions[0].Kind != Drop || float64(made.Tokens) > p.Target*800 {
-				t.Errorf("got %v and %d tokens, want the oldest messages dropped", deeds(plan), made.Tokens)
-			}
-			for _, report := range plan.Stages {
-				if report.Stage == "summarise" && !strings.Contains(report.Error, c.want.Error()) {
-					t.Errorf("the report says %q, want %q", report.Error, c.want)
+		for fallback, deed := range map[policy.Fallback]string{
+			policy.ExtractInstead: "1-13 summarise", policy.KeepInstead: "", policy.DropInstead: "1-11 drop",
+		} {
+			t.Run(fmt.Sprint(name, ", ", fallback), func(t *testing.T) {
+				t.Parallel()
+				p := only("summarise", func(p *policy.Policy) {
+					p.Truncate.Enabled, p.Summarise.Fallback = fallback != policy.DropInstead, fallback
+				})
+				in := input(t, session.OpenAIChat, p, 800, turns(4)...)
+				if deed == "" {
+					in.WindowTokens = 1400 // which the view does not fill: nothing must leave
 				}
-			}
-		})
+				plan, made, err := Run(context.Background(), in, func(summary.Request) (summary.Answer, error) { return c.answer, c.fails })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(deeds(plan), ", "); got != deed {
+					t.Errorf("got %q, want %q", got, deed)
+				}
+				if said := strings.Contains(string(made.Body), "was to summarise them failed"); said != (fallback == policy.DropInstead) {
+					t.Errorf("the view says that the model failed: %t: %s", said, made.Body)
+				}
+				for _, report := range plan.Stages {
+					if report.Stage == "summarise" && (!strings.Contains(report.Error, c.want.Error()) || report.Due != "") {
+						t.Errorf("the report says %q, want %q; due %q", report.Error, c.want, report.Due)
+					}
+				}
+				if fallback == policy.ExtractInstead && (plan.Segments[0].State != Failed || plan.Segments[0].Digest == summary.Digest{}) {
+					t.Errorf("the segment: %+v", plan.Segments[0])
+				}
+			})
+		}
 	}
 }
 

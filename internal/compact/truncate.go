@@ -3,7 +3,11 @@ package compact
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"slices"
+
+	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/policy"
 )
 
 // noticeTokens returns about the size of the notice that replaces dropped messages. It must not depend on them: what is
@@ -19,7 +23,7 @@ func (s *runState) noticeTokens() int {
 // dropOldest drops the oldest units if there is no summary of them: the last resort. It drops what had to be dropped at
 // any message of the history for the view to stay within its target, so that what was dropped once stays dropped.
 func dropOldest(s *runState) {
-	if s.policy.Summarise.Enabled && s.failed["summarise"] == nil {
+	if s.policy.Summarise.Enabled && s.unwritten == nil || !s.policy.Truncate.Enabled && !s.dropsUnwritten() {
 		return
 	}
 	t := s.truncation()
@@ -30,12 +34,34 @@ func dropOldest(s *runState) {
 	if d == nil {
 		return
 	}
+	d.unwritten = s.dropsUnwritten()
+	s.pinTo(d)
 	if err := d.compose(s.in.Format, s.count, &s.words.truncated, replacementText{}); err != nil {
 		s.failed[s.stage] = err
 		return
 	}
 	d.tokens = s.noticeTokens()
 	s.eviction = d
+}
+
+// mayTruncate reports whether a policy ever drops units.
+func mayTruncate(p *policy.Policy) bool {
+	return p.Truncate.Enabled || p.Summarise.Enabled && p.Summarise.Fallback == policy.DropInstead
+}
+
+// dropsUnwritten reports whether units leave because their model has failed to summarise them.
+func (s *runState) dropsUnwritten() bool {
+	return s.waitsForModel() && s.policy.Summarise.Fallback == policy.DropInstead && s.unwritten != nil &&
+		!errors.Is(s.unwritten, summary.ErrDue)
+}
+
+// dropOver returns how many tokens the view has at most when the oldest units are dropped. While a model's summary of
+// them is waited for they stay, unless the view would be above its hard limit.
+func (s *runState) dropOver() float64 {
+	if s.policy.Summarise.Enabled && s.waitsForModel() && !s.dropsUnwritten() {
+		return max(s.hardLimit(), truncateOver(s))
+	}
+	return truncateOver(s)
 }
 
 // truncateOver returns the highest limit of the stages before: a message goes through all before it is dropped.
@@ -53,6 +79,7 @@ type truncation struct {
 	events    []event // what the proposals save, by when
 	current   []int   // by message: its present tokens
 	size      int64   // of the view
+	over      float64 // it must not have more
 	first, to int     // messages[first:to] are dropped
 	held      int     // the newest message of the user, if it is before to; -1 for none
 }
@@ -66,6 +93,7 @@ func (s *runState) truncation() *truncation {
 		starts:   s.starts(s.through()),
 		current:  make([]int, len(s.messages)),
 		size:     int64(s.in.OverheadTokens),
+		over:     s.dropOver(),
 		first:    s.pinned,
 		to:       s.pinned,
 		held:     -1,
@@ -125,7 +153,7 @@ func (t *truncation) arrive(m int) {
 	if t.messages[m].role == user && t.first <= m && m < t.to && t.policy.Protect.NewestUser {
 		t.held = m
 	}
-	for m >= t.since && float64(t.size) > truncateOver(t.runState) {
+	for m >= t.since && float64(t.size) > t.over {
 		if !t.drop(m) {
 			return
 		}
