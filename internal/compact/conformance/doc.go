@@ -6,5 +6,7 @@
 // letter. There is one file a system, which translates shapes of messages and decides nothing. What Varve does
 // differently on purpose is in docs/compatibility.md, which the test reads.
 //
+// What reaches a model is compared where it arrives: product_test.go runs the API, a worker and a provider over HTTP.
+//
 // Start at harness_test.go. VARVE_VECTORS=DIR runs the vectors of another folder: every DIR/<system>/*.json.
 package conformance

@@ -21,6 +21,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/llmtest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/policy/foreign"
@@ -49,12 +50,8 @@ var systems = map[string]func(v vector) object{
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	dir := cmp.Or(os.Getenv("VARVE_VECTORS"), "testdata/vectors")
-	if _, err := os.Stat(dir); err != nil {
-		dir = filepath.Join("../../..", dir)
-	}
 	listed, passed, different, others := documented(t), 0, 0, 0
-	for _, v := range vectors(t, dir) {
+	for _, v := range vectors(t) {
 		switch diff := run(v); {
 		case diff == "" && !listed[v.ID]:
 			passed++
@@ -69,17 +66,26 @@ func TestConformance(t *testing.T) {
 		passed+different+others, passed, different, others)
 }
 
-// vectors reads the vectors in the folders of dir that Varve owes: those of scope seed.
-func vectors(t *testing.T, dir string) (list []vector) {
+// vectorFiles returns the paths of all vectors.
+func vectorFiles() []string {
+	dir := cmp.Or(os.Getenv("VARVE_VECTORS"), "testdata/vectors")
+	if _, err := os.Stat(dir); err != nil {
+		dir = filepath.Join("../../..", dir)
+	}
+	return must(filepath.Glob(filepath.Join(dir, "*", "*.json")))
+}
+
+// vectors reads the vectors that Varve owes: those of scope seed.
+func vectors(t *testing.T) (list []vector) {
 	t.Helper()
-	for _, path := range must(filepath.Glob(filepath.Join(dir, "*", "*.json"))) {
+	for _, path := range vectorFiles() {
 		var v vector
 		if json.Unmarshal(must(os.ReadFile(path)), &v) == nil && v.Scope == "seed" {
 			list = append(list, v)
 		}
 	}
 	if list == nil {
-		t.Fatalf("no vectors in %s", dir)
+		t.Fatal("there are no vectors")
 	}
 	return list
 }
@@ -166,6 +172,7 @@ type question struct {
 	seqs    []int64 // of the vector's messages; the others were added
 	open    map[string]bool
 	replies []llmtest.Reply // of the model
+	writer  llm.Writer      // nil: a model that gives the replies
 }
 
 // always is a count of tokens with which a compaction is due.
@@ -260,8 +267,11 @@ func (q *question) compact() *outcome {
 	} else {
 		snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)
 	}
-	request := compactor.Request{Cause: compactor.CausePreview, Policy: &resolved}
-	p := must(compactor.Propose(context.Background(), nil, snap, request, llmtest.New(q.replies...)))
+	request := compactor.Request{Cause: compactor.CausePreview, Policy: &resolved, Writer: q.writer}
+	if q.writer == nil {
+		request.Writer = llmtest.New(q.replies...)
+	}
+	p := must(compactor.Propose(context.Background(), nil, snap, request))
 	o := &outcome{Proposal: p, changed: p.Changed && p.Decision.Verdict == compactor.Now, bodies: map[int64][]byte{}}
 	view, first, last := must(stateless.Messages(p)), int64(0), int64(-1)
 	for _, a := range p.Plan.Actions {
