@@ -154,16 +154,19 @@ func copyCheckpoint(
 // refuseUnkept returns ErrPruned for a checkpoint without a body, and a *session.DamagedError for one that is not what
 // was written.
 func refuseUnkept(ctx context.Context, tx pgx.Tx, key session.Key, n int) error {
-	var kept, whole bool
+	var kept, forgotten, whole bool
 	err := tx.QueryRow(ctx, `
-		SELECT c.body IS NOT NULL, coalesce(`+wholeSQL(`c`)+`, true)
+		SELECT c.body IS NOT NULL, c.forgotten, coalesce(`+wholeSQL(`c`)+`, true)
 		  FROM checkpoints c
-		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3`, key.Tenant, key.Key, n).Scan(&kept, &whole)
+		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3`, key.Tenant, key.Key, n).
+		Scan(&kept, &forgotten, &whole)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return missingCheckpoint(ctx, tx, key, n)
 	case err != nil:
 		return err
+	case forgotten:
+		return fmt.Errorf("its summaries are made anew: %w", pruned(n))
 	case !kept:
 		return pruned(n)
 	case !whole:

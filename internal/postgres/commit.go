@@ -30,6 +30,7 @@ type Checkpoint struct {
 	Policy         json.RawMessage
 	EngineVersion  int
 	Refs           []string // of results that it names and its base does not
+	Forgotten      bool     // nothing may begin with it: see Rebuild
 	FromLog        bool     // it has no base: its manifest lists everything that it does not show whole
 
 	Damage error // of one that was read: nil if it is what was written
@@ -47,6 +48,9 @@ type Outcome struct {
 	FreedAfter int        // messages after which the policy protects much less; 0 if that is not known
 
 	Recompaction *RecompactionJob // nil unless the run is part of a recompaction
+
+	Summaries *SummaryWork // nil if the session waits for no model
+	Forgotten bool         // whether the base was, when the compaction was planned: see Rebuild
 }
 
 // Conditions are what a compaction is planned under. What one could not remove says nothing under others.
@@ -62,14 +66,18 @@ var ErrRunRequested = errors.New("the run was requested to start now while it wa
 
 // CommitCheckpoint ends a compaction in one transaction, in the order that keeps locks and promises: lock the session;
 // return ErrStale unless its newest checkpoint is still the base and nothing that it covers was removed; write the
-// checkpoint and the links to its results; complete the job; end the run; and insert the next job if appends made the
-// session due meanwhile. The next job must come after the completion, or it would be dropped as a duplicate.
+// checkpoint and the links to its results; write down the summaries that models are to write, with their jobs; complete
+// the job; end the run; and insert the next job if appends made the session due meanwhile, or a model has answered. The
+// next job must come after the completion, or it would be dropped as a duplicate.
 //
 // Errors: ErrNotFound, ErrStale, ErrRunRequested.
 func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome, job int64) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		if row.checkpoint != o.Base {
 			return session.ErrStale
+		}
+		if err := refuseForgotten(ctx, tx, key, o); err != nil {
+			return err
 		}
 		if o.Run.State == session.RunPostponed {
 			if err := refuseRequested(ctx, tx, key, o.Run); err != nil {
@@ -83,6 +91,9 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			if err := s.insertOffload(ctx, tx, key); err != nil {
 				return err
 			}
+		}
+		if err := s.noteSummaries(ctx, tx, key, o.newest(), o.Summaries); err != nil {
+			return err
 		}
 		if err := rearmAfter(ctx, tx, row, o); err != nil {
 			return err
@@ -101,8 +112,16 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := finishRun(ctx, tx, key, o.Run); err != nil { // after the recompaction, whose lock covers its runs
 			return err
 		}
-		return s.compactIfDue(ctx, tx, key, "follow_up")
+		return s.followUp(ctx, tx, key)
 	})
+}
+
+// newest returns the number of the session's newest checkpoint once the outcome is committed.
+func (o *Outcome) newest() int {
+	if o.Checkpoint != nil {
+		return o.Base + 1
+	}
+	return o.Base
 }
 
 // refuseRequested returns ErrRunRequested if a run has another cause by now than it was started with.
@@ -147,8 +166,9 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	batch.Queue(`
 		UPDATE checkpoints
 		   SET `+prunedCheckpoint+`
-		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND restored_from IS NULL`,
-		tenant, key, o.Base+1-KeptCheckpoints)
+		 WHERE tenant_id = $1 AND session_key = $2
+		   AND (n = $3 AND restored_from IS NULL OR n = $4 AND forgotten)`,
+		tenant, key, o.Base+1-KeptCheckpoints, o.Base)
 	batch.Queue(newestSQL, tenant, key, o.Base+1, c.Through, c.Size, c.Tokens, o.Under.Policy.Tenant)
 	batch.Queue(shrunkSQL, tenant, key, row.contextTokens)
 	return tx.SendBatch(ctx, batch).Close()
@@ -208,7 +228,7 @@ func rearm(ctx context.Context, tx pgx.Tx, row lockedSession, floor due.Floor) e
 // MarkSuperseded ends a run that another one overtook, completes its job, and asks for the next compaction if the
 // session is due.
 func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session.Run, job int64) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		if err := finishRun(ctx, tx, key, run); err != nil {
 			return err
 		}
@@ -221,6 +241,9 @@ func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session
 		if err := armTrigger(ctx, tx, key); err != nil {
 			return err
 		}
-		return s.compactIfDue(ctx, tx, key, "follow_up")
+		if err := s.compactForgotten(ctx, tx, row); err != nil {
+			return err
+		}
+		return s.followUp(ctx, tx, key)
 	})
 }

@@ -45,7 +45,8 @@ func (s *Store) standIn(ctx context.Context, at session.Address, damaged error, 
 var wholeCheckpointsSQL = `
 	SELECT c.n
 	  FROM checkpoints c
-	 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n < $3 AND c.body IS NOT NULL AND ` + wholeSQL(`c`) + `
+	 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n < $3
+	   AND c.body IS NOT NULL AND NOT c.forgotten AND ` + wholeSQL(`c`) + `
 	 ORDER BY c.n DESC`
 
 // causeDamage is the cause of a run that makes a new checkpoint because the newest is damaged.
@@ -128,7 +129,7 @@ func (s *Store) GoBack(
 		if err := rearm(ctx, tx, row, due.Floor{}); err != nil {
 			return err
 		}
-		return s.compactIfDue(ctx, tx, key, "follow_up")
+		return s.followUp(ctx, tx, key)
 	})
 	return back, err
 }

@@ -78,11 +78,11 @@ func TestAnImportLocksItsSessionsInOrder(t *testing.T) {
 	}
 }
 
-// untilOneWaitsFor returns when a statement waits for a transaction of a connection, and an error if none does for 10 s.
+// untilOneWaitsFor returns when a statement waits for a transaction of a connection, and an error if none does for long.
 // The transaction itself cannot tell: it sees the activity of its first look.
 func untilOneWaitsFor(t *testing.T, store *postgres.Store, pid uint32) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for waits := false; !waits; {
 		err := store.Pool().QueryRow(ctx, `

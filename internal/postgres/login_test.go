@@ -79,7 +79,7 @@ func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 		{"lock_timeout", "0", "3s", "lock_timeout is 0 ms"},
 		{"lock_timeout", "'1min'", "3s", "lock_timeout is 60000 ms"},
 		{"statement_timeout", "'60s'", "1min", ""},
-		{"statement_timeout", "'50ms'", "5min", "statement_timeout is 50 ms, which must be from 10000 to 3600000"},
+		{"statement_timeout", "'9s'", "5min", "statement_timeout is 9000 ms, which must be from 10000 to 3600000"},
 		{"idle_in_transaction_session_timeout", "'10s'", "10s", ""},
 		{"idle_in_transaction_session_timeout", "'1h'", "5s", "idle_in_transaction_session_timeout is 3600000 ms"},
 		{"search_path", `"$user", public, extensions`, `"$user", public, extensions`, ""},

@@ -119,6 +119,10 @@ const (
 func refuseContradicting(
 	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, below json.RawMessage, rebase session.PolicyEdit,
 ) error {
+	// Between two statements many layers are merged, which takes a busy process longer than other transactions may.
+	if err := exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = '1min'`); err != nil {
+		return err
+	}
 	patches, err := rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 		SELECT DISTINCT ON (md5(patch::text)) patch
 		  FROM policies

@@ -67,14 +67,19 @@ func TestANewDefaultReachesEverySession(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	const sessions = 1203 // more than are made anew at a time
-	var batch pgx.Batch
-	for i := range sessions {
-		batch.Queue(`INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document, patch, session_version) VALUES ($1, $2, 0.8, 0.9, '{}', $3, 1)`,
-			[16]byte(tenant), [16]byte{15: byte(i + 1), 14: byte((i + 1) >> 8)}, string(ownLayer(i)))
-		batch.Queue(`INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id) VALUES ($1, $2, $3, 1000, $2)`,
-			[16]byte(tenant), [16]byte{15: byte(i + 1), 14: byte((i + 1) >> 8)}, fmt.Sprint(i))
-	}
-	err := postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error { return tx.SendBatch(t.Context(), &batch).Close() })
+	err := postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `
+			WITH made AS (
+			     INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document, patch, session_version)
+			     SELECT $1, lpad(to_hex(i + 1), 32, '0')::uuid, 0.8, 0.9, '{}',
+			            format('{"trim":{"hot_zone_min_tokens":%s}}', i)::json, 1
+			       FROM generate_series(0, $2 - 1) AS i
+			  RETURNING tenant_id, id)
+			INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id)
+			SELECT tenant_id, id, (('x' || right(id::text, 4))::bit(16)::int - 1)::text, 1000, id
+			  FROM made`, tenant, sessions)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,13 +25,16 @@ const (
 	recompactionRetention = 30 * 24 * time.Hour // after its end
 	replayRetention       = 30 * 24 * time.Hour // after its end
 	importRetention       = 30 * 24 * time.Hour // after its last line
+	answerRetention       = 7 * 24 * time.Hour  // of a model's answer that belongs to no session
+	spendingRetention     = 400 * 24 * time.Hour
 
-	// keptPolicyVersions is how many versions of a layer of policies are kept: older ones go when a new one is written.
+	// keptPolicyVersions is how many versions of a layer of policies are kept: older ones go when a new one is
+	// written.
 	keptPolicyVersions = 1000
 )
 
-// The bounds of one call of Prune: transactions, and what each deletes of a table. A recompaction, replay or import has
-// its parts, which are deleted before it.
+// The bounds of one call of Prune: transactions, and what each deletes of a table. A recompaction, replay or import
+// has its parts, which are deleted before it.
 const (
 	pruneRounds = 10
 	pruneBatch  = 1000
@@ -42,8 +45,9 @@ const (
 func (s *Store) KeepFor(r Retention) { s.retention = r }
 
 // Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote. It deletes a bounded number in a transaction, in a bounded number of them: what is
-// left goes next time. What it looks for is at the beginning of an index.
+// sessions that the imports wrote; and of models the answers that belong to no session, and what was spent. It deletes
+// a bounded number in a transaction, in a bounded number of them: what is left goes next time. What it looks for is at
+// the beginning of an index.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 	for range pruneRounds {
 		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
@@ -65,8 +69,8 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 			return nil
 		})
 	}
-	// A foreign key looks for what still names a row that is deleted. Where one recompaction has nearly all rows of its
-	// table, it would read the whole table for each row of another.
+	// A foreign key looks for what still names a row that is deleted. Where one recompaction has nearly all rows of
+	// its table, it would read the whole table for each row of another.
 	batch.Queue(`SELECT set_config('enable_seqscan', 'off', true)`)
 	queue(pruneIdempotency, IdempotencyRetention)
 	if kept := s.retention.Runs; kept > 0 {
@@ -81,6 +85,8 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 	for _, p := range pruneImports {
 		queue(p, importRetention)
 	}
+	queue(pruneAnswers, answerRetention)
+	queue(pruneSpending, spendingRetention)
 	err = tx.SendBatch(ctx, batch).Close()
 	return more, err
 }
@@ -120,6 +126,18 @@ var pruneRuns = pruneRows("runs", `
 	        WHERE tenant_id = $1 AND id < $3 AND finished_at < now() - $2::interval
 	        ORDER BY id`, pruneBatch)
 
+var pruneAnswers = pruneRows("model_answers", `
+	       SELECT ctid
+	         FROM model_answers
+	        WHERE tenant_id = $1 AND session_key IS NULL AND created_at < now() - $2::interval
+	        ORDER BY created_at`, pruneBatch)
+
+var pruneSpending = pruneRows("model_spending", `
+	       SELECT ctid
+	         FROM model_spending
+	        WHERE tenant_id = $1 AND day < (now() - $2::interval)::date
+	        ORDER BY day`, pruneBatch)
+
 var (
 	pruneRecompactions = pruneWholesOf("recompactions", "finished_at", "recompaction_id", "recompaction_sessions")
 	pruneReplays       = pruneWholesOf("replays", "finished_at", "replay_id", "replay_outcomes", "replay_sessions")
@@ -127,9 +145,9 @@ var (
 )
 
 // pruneWholesOf returns the statements that delete the rows of a table which have not changed since their time ended,
-// and before them the rows of other tables that name them. What was changed long ago was created long ago: the index on
-// the time of creation finds it. The parts of each are looked for in order, and not joined: a join would read all parts
-// that there are.
+// and before them the rows of other tables that name them. What was changed long ago was created long ago: the index
+// on the time of creation finds it. The parts of each are looked for in order, and not joined: a join would read all
+// parts that there are.
 func pruneWholesOf(table, changed, id string, parts ...string) (list []pruning) {
 	oldest := `
 	         FROM (SELECT r.ctid, r.id

@@ -60,12 +60,12 @@ func (s *Store) CreateRecompaction(
 	return once(ctx, s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
 		made := session.Recompaction{
 			ID: uuid.Must(uuid.NewV7()), State: session.RecompactionQueued, Filter: r.Filter, Policy: r.Policy,
-			MaxRunning: r.MaxRunning,
+			MaxRunning: r.MaxRunning, Ask: r.Ask,
 		}
 		err := tx.QueryRow(ctx, `
-			INSERT INTO recompactions (tenant_id, id, filter, policy, max_running)
-			VALUES ($1, $2, $3, $4, $5)
-			RETURNING created_at`, tenant, made.ID, r.Filter, r.Policy, r.MaxRunning).Scan(&made.CreatedAt)
+			INSERT INTO recompactions (tenant_id, id, filter, policy, max_running, ask)
+			VALUES ($1, $2, $3, $4, $5, $6)
+			RETURNING created_at`, tenant, made.ID, r.Filter, r.Policy, r.MaxRunning, r.Ask).Scan(&made.CreatedAt)
 		if err != nil {
 			return made, uuid.Nil, err
 		}
@@ -77,7 +77,7 @@ func (s *Store) CreateRecompaction(
 }
 
 const recompactionColumns = `
-	r.id, r.state, r.filter, r.policy, r.max_running, r.total, r.changed, r.unchanged, r.failed, r.skipped,
+	r.id, r.state, r.filter, r.policy, r.max_running, r.ask, r.total, r.changed, r.unchanged, r.failed, r.skipped,
 	r.tokens_before, r.tokens_after, r.error, r.created_at, r.started_at, r.finished_at,
 	(SELECT count(*)
 	   FROM recompaction_sessions l

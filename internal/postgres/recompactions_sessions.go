@@ -67,13 +67,14 @@ type lockedRecompaction struct {
 	Filter       session.SessionFilter
 	Policy       json.RawMessage
 	MaxRunning   int
+	Ask          bool
 	Cursor       uuid.UUID
 	CreatedAt    time.Time
 }
 
 func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lockedRecompaction, error) {
 	return rowIn(ctx, tx, pgx.RowToStructByName[lockedRecompaction], `
-		SELECT tenant_id, id, state, filter, policy, max_running, cursor, created_at
+		SELECT tenant_id, id, state, filter, policy, max_running, ask, cursor, created_at
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND id = $2
 		   FOR NO KEY UPDATE`, tenant, id)
@@ -127,6 +128,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 type RecompactionWork struct {
 	Run    uuid.UUID
 	Policy json.RawMessage // changes to the session's policy, nil for none
+	Ask    bool            // models are asked for the summaries that are not kept
 }
 
 // errJobLost is recorded of a session whose job disappeared.
@@ -149,7 +151,7 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (Rec
 		if c.State != session.RecompactionRunning {
 			return work, session.ErrEnded
 		}
-		work.Policy = c.Policy
+		work.Policy, work.Ask = c.Policy, c.Ask
 		work.Run, err = beginAttempt(ctx, tx, job)
 		return work, err
 	})

@@ -49,6 +49,9 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 
 // uncover takes the session back to the time before a compaction that covers seq, after which it may be due.
 func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) error {
+	if err := forgetCovering(ctx, tx, row.Key, seq); err != nil {
+		return err
+	}
 	made, err := goBack(ctx, tx, row, seq)
 	if err != nil {
 		return err

@@ -38,16 +38,21 @@ var scanRun = pgx.RowToStructByName[session.Run]
 // Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Run, error) {
-		if _, _, err := s.enqueue(ctx, tx, row.Key, causeManual, time.Time{}, true); err != nil {
-			return session.Run{}, err
-		}
-		return rowIn(ctx, tx, scanRun, `
-			SELECT `+runColumns+`
-			  FROM runs r
-			 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.cause <> 'recompaction'
-			 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
-			 LIMIT 1`, row.Tenant, row.Key.Key)
+		return s.compactNow(ctx, tx, row.Key)
 	})
+}
+
+// compactNow asks for a compaction now and returns its run.
+func (s *Store) compactNow(ctx context.Context, tx pgx.Tx, key session.Key) (session.Run, error) {
+	if _, _, err := s.enqueue(ctx, tx, key, causeManual, time.Time{}, true); err != nil {
+		return session.Run{}, err
+	}
+	return rowIn(ctx, tx, scanRun, `
+		SELECT `+runColumns+`
+		  FROM runs r
+		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.cause <> 'recompaction'
+		 ORDER BY (r.state IN ('queued', 'running')) DESC, r.triggered_at DESC, r.id DESC
+		 LIMIT 1`, key.Tenant, key.Key)
 }
 
 // Run reads a run of a session; ErrNotFound.
@@ -73,7 +78,8 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page)
 }
 
 // StartRun marks a run as running and returns its cause. A run that a threshold asked for ends here if its session is
-// not due any more, because it was restored or has a larger window now.
+// not due any more, because it was restored or has a larger window now; if a model has answered meanwhile, it takes the
+// answer in instead.
 //
 // Errors: ErrNotFound if the session is gone; ErrEnded if the run has ended, because another worker of its job did the
 // work or because it ends here.
@@ -91,6 +97,10 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 		if due = err != nil || row.asksFor(cause); due {
 			return err
 		}
+		if due, err = pendingSummary(ctx, tx, key); err != nil || due {
+			cause = causeSummary
+			return errors.Join(err, setCause(ctx, tx, key, run, cause))
+		}
 		return exec(ctx, tx, `
 			UPDATE runs
 			   SET state = 'postponed', reason = 'the session is not due any more', finished_at = now()
@@ -100,6 +110,13 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 		err = session.ErrEnded
 	}
 	return cause, err
+}
+
+func setCause(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, cause string) error {
+	return exec(ctx, tx, `
+		UPDATE runs
+		   SET cause = $3
+		 WHERE tenant_id = $1 AND id = $2`, key.Tenant, run, cause)
 }
 
 // asksFor reports whether a run with this cause must be done: the session is due, or the cause does not depend on

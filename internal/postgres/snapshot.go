@@ -27,6 +27,7 @@ type Snapshot struct {
 	SeparateTokens int64       // its tokens
 	Base           *Checkpoint // the newest one, nil before the first
 	Uploads        []UploadedText
+	Pins           []session.Pin // of callers
 
 	Tail []LogMessage // of messages that are in no store, and of what a checkpoint was made of: all of them
 }
@@ -47,7 +48,10 @@ func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, e
 		if snap, err = readSnapshot(ctx, tx, key); err != nil {
 			return err
 		}
-		snap.Uploads, err = uploadedTexts(ctx, tx, key)
+		if snap.Uploads, err = uploadedTexts(ctx, tx, key); err != nil {
+			return err
+		}
+		snap.Pins, err = pinsOf(ctx, tx, key)
 		return err
 	})
 	return snap, err
@@ -116,7 +120,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session, &outdated,
 			&snap.SeparateSeq, &snap.SeparateTokens,
 			&base.N, &base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
-			&base.Policy, &base.EngineVersion, &whole, &stateWhole)
+			&base.Policy, &base.EngineVersion, &base.Forgotten, &whole, &stateWhole)
 	if base.N > 0 {
 		snap.Base = &base
 		base.Damage = damageOf(base.N, whole, stateWhole)

@@ -105,7 +105,7 @@ var newestCheckpoint = joinCheckpoint(`s.checkpoint_n`)
 func joinCheckpoint(n string) string {
 	return `LEFT JOIN LATERAL (
 	      SELECT n, through_seq, tokens, body, body_size, state, units, open_calls, policy, engine_version,
-	             body_digest IS NOT NULL AS sealed, ` + wholeSQL(`k`) + ` AS whole,
+	             forgotten, body_digest IS NOT NULL AS sealed, ` + wholeSQL(`k`) + ` AS whole,
 	             state_digest IS NULL OR state_digest = sha256(state) AS state_whole
 	        FROM checkpoints k
 	       WHERE tenant_id = $1 AND session_key = s.key AND n = ` + n + `

@@ -9,10 +9,11 @@ import (
 )
 
 // The queues. Recompactions and replays have their own, so that a compaction that an append waits for never waits
-// behind a campaign.
+// behind a campaign, and so have the calls of language models, which take their time.
 const (
 	Compaction   = "compaction"
 	Recompaction = "recompaction"
+	Summary      = "summary"
 	Replay       = "replay"
 	Offload      = "offload"
 	Maintenance  = "maintenance"
@@ -26,6 +27,9 @@ const (
 
 	// campaignAttempts bounds how often a job of a campaign is tried whose worker dies.
 	campaignAttempts = 8
+
+	// SummariseAttempts bounds how often a model is asked for a summary before the summary counts as failed.
+	SummariseAttempts = 6
 
 	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
 	fillAttempts = 5
@@ -93,6 +97,22 @@ func (RecompactArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{
 		Queue: Recompaction, Priority: lowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: oneLive,
 	}
+}
+
+// SummariseArgs name a summary that a language model writes.
+type SummariseArgs struct {
+	Tenant  uuid.UUID `json:"tenant" river:"unique"`
+	Session uuid.UUID `json:"session" river:"unique"`
+	Model   string    `json:"model" river:"unique"`  // the operator's name
+	Digest  string    `json:"digest" river:"unique"` // of the request, in hexadecimal digits
+}
+
+// Kind returns the job's name in River's tables.
+func (SummariseArgs) Kind() string { return "summarise" }
+
+// InsertOpts allows one live job for each summary. Its worker counts the attempts.
+func (SummariseArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Summary, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
 }
 
 // FillArgs name a recompaction whose sessions are looked for.

@@ -8,7 +8,7 @@ SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens,
        {layers},
        {pinned}, {separate_tokens},
        s.checkpoint_n, s.through_seq, coalesce(c.tokens, 0), c.body, coalesce(c.body_size, 0), c.state, c.units,
-       c.policy, coalesce(c.engine_version, 0),
+       c.policy, coalesce(c.engine_version, 0), coalesce(c.forgotten, false),
        coalesce(c.whole AND c.through_seq = s.through_seq AND c.body_size = s.checkpoint_size, false),
        coalesce(c.state_whole, false)
   FROM sessions s
