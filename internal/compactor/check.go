@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/view"
@@ -23,6 +24,20 @@ func check(
 		return nil, fmt.Errorf("base: %w", err)
 	}
 	return r, r.Check(ctx, originals, evicts)
+}
+
+// checkPins returns an error unless a rendition has every pin of its plan, byte for byte.
+func checkPins(r *view.Rendition, plan *compact.Plan) error {
+	if len(plan.Pins) == 0 {
+		return nil
+	}
+	text := r.Text()
+	for i := range plan.Pins {
+		if p := &plan.Pins[i]; !strings.Contains(text, p.Text) {
+			return fmt.Errorf("the rendition lacks the pinned text of %s", p.Ref)
+		}
+	}
+	return nil
 }
 
 // evicts reports whether a plan evicts whole messages.

@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/pin"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 func TestARenditionThatDoesNotStandForItsMessagesIsRefused(t *testing.T) {
@@ -98,5 +101,43 @@ func TestThePrefixThatIsKeptEndsWithTheLastUnitThatIsTheSame(t *testing.T) {
 		if got := keptOf(c.common, made); got != want {
 			t.Errorf("%s: %d tokens are kept, want %d", served, got, want)
 		}
+	}
+}
+
+func TestARenditionWithoutAPinIsRefused(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"role":"user","content":"never \"push\"\nto main"},{"role":"assistant","content":"ok"}`)
+	r, err := view.NewRendition(t.Context(), session.OpenAIChat, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, ok := range map[string]bool{"never \"push\"\nto main": true, "\"push\"": true, "never push": false} {
+		plan := &compact.Plan{Pins: []compact.Pin{{Ref: "m1", Seq: 1, Part: session.WholeMessage, Text: text}}}
+		if err := checkPins(r, plan); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestAPinnedMessageMayHaveBecomeSeveral(t *testing.T) {
+	t.Parallel()
+	whole := compact.Entry{Seq: 1, Body: []byte(`{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"text","text":"one"},` +
+		`{"type":"tool-Read","toolCallId":"c","state":"output-available","input":{},"output":"two"},{"type":"step-start"},{"type":"text","text":"three"}]}`)}
+	found, err := wire.Inspect(session.AISDK, whole.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := pin.TextOf(session.AISDK, whole.Body, &found, session.WholeMessage)
+	var steps []string
+	for _, e := range compact.Divide(session.AISDK, whole) {
+		steps = append(steps, string(e.Body))
+	}
+	r, err := view.NewRendition(t.Context(), session.AISDK, []byte(strings.Join(steps, ",")))
+	if err != nil || len(steps) != 2 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	plan := &compact.Plan{Pins: []compact.Pin{{Ref: "m1", Seq: 1, Part: session.WholeMessage, Text: text}}}
+	if err := checkPins(r, plan); err != nil {
+		t.Error(err)
 	}
 }

@@ -15,12 +15,18 @@ func (p *Proposal) finish(ctx context.Context, w *windows) (err error) {
 	if err := p.compare(ctx, w); err != nil {
 		return err
 	}
-	p.Changed = p.Changed && p.Input.Policy.Enabled
+	p.Changed = p.Changed && p.Input.Policy.Enabled || p.forgets()
 	if p.Changed {
 		p.rendition, err = check(ctx, &p.Input, p.evicts, p.Made)
 	}
+	if p.Changed && err == nil {
+		err = checkPins(p.rendition, p.Plan)
+	}
 	return err
 }
+
+// forgets reports whether the served view must go, whatever takes its place: see postgres.Store.Rebuild.
+func (p *Proposal) forgets() bool { return p.Snapshot.Base != nil && p.Snapshot.Base.Forgotten }
 
 // compare sets Changed, whether what was made must replace what is served, and Kept, how much of the view's beginning
 // keeps its bytes. From the log that shows only when the two are compared. A checkpoint of another policy is replaced
@@ -38,7 +44,7 @@ func (p *Proposal) compare(ctx context.Context, w *windows) error {
 	}
 	p.Kept = keptOf(served.common, p.Made)
 	same := served.same() && sameEngine(base) && bytes.Equal(base.Policy, p.Input.Policy.Document())
-	p.Changed = !same
+	p.Changed = !same || p.Plan.Noted
 	return nil
 }
 

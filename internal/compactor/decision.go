@@ -58,8 +58,11 @@ func (d *Decision) Reason() string { return d.reason }
 // automatic reports whether nobody asked for the compaction and the view is below its hard limit: only then does it
 // wait for anything.
 func (d *Decision) automatic() bool {
-	return d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeHard && d.Cause != causeDamage &&
-		d.reached != due.Hard
+	switch d.Cause {
+	case causeManual, causeRecompaction, causeHard, causeDamage, causeSummary:
+		return false
+	}
+	return d.reached != due.Hard
 }
 
 // CausePreview is the cause of a proposal that is not carried out. It is weighed like one that a trigger asks for.
@@ -74,7 +77,8 @@ const (
 	causeManual       = "manual"
 	causeRecompaction = "recompaction"
 	causeHard         = "hard"
-	causeDamage       = "damage" // of the newest checkpoint
+	causeDamage       = "damage"  // of the newest checkpoint
+	causeSummary      = "summary" // a model has answered, or has failed
 )
 
 // ruleOf returns the rule by which the snapshot's session is due under a policy, whatever it grew from.
@@ -154,7 +158,11 @@ func (d *Decision) postpone(format string, args ...any) {
 
 // onRequest reports whether the policy leaves it to the caller when a session is compacted, who has not asked.
 func (d *Decision) onRequest(p *policy.Policy) bool {
-	return !p.Auto && d.Cause != causeManual && d.Cause != causeRecompaction && d.Cause != causeDamage
+	switch d.Cause {
+	case causeManual, causeRecompaction, causeDamage, causeSummary:
+		return false
+	}
+	return !p.Auto
 }
 
 func (d *Decision) postponeNotDue(p *policy.Policy) {
@@ -175,9 +183,14 @@ func (d *Decision) weigh(p *Proposal) {
 	policy := &p.Input.Policy
 	pays := d.price(p)
 	switch {
+	case p.forgets():
+		d.reason = d.size() + "; the summaries are made anew, from the log"
 	case !policy.Enabled:
 		d.Verdict = Unchanged
 		d.reason = "the policy switches compaction off (enabled is false)"
+	case !p.Changed && d.Cause == causeSummary:
+		d.Verdict = Unchanged
+		d.reason = p.newest() + ": it changes nothing, for it does not fit or nothing waits for it any more"
 	case !p.Changed:
 		d.Verdict = Unchanged
 		d.reason = fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
@@ -186,14 +199,18 @@ func (d *Decision) weigh(p *Proposal) {
 	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy):
 	case d.automatic() && d.weighs(policy) && !pays:
 		d.postponeUnpaid(p)
+	case p.Saved() == 0 && p.model() != "":
+		d.reason = fmt.Sprintf("%s; the messages stay until %s has written their summary", d.occasion(p), p.model())
 	default:
-		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away%s", d.occasion(), p.Saved(), d.priced())
+		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away%s", d.occasion(p), p.Saved(), d.priced())
 	}
 }
 
 // occasion returns what made the compaction due.
-func (d *Decision) occasion() string {
+func (d *Decision) occasion(p *Proposal) string {
 	switch {
+	case d.Cause == causeSummary:
+		return p.newest() + ": " + d.size()
 	case d.Cause == causeManual:
 		return "asked for: " + d.size()
 	case d.Cause == causeRecompaction:

@@ -21,29 +21,53 @@ func inputOf(
 	overhead := max(s.OverheadTokens+int(rule.EstimatedUnseen()), 0)
 	in := compact.Input{
 		Format: s.Format, Policy: *p, WindowTokens: max(int(rule.EstimatedWindow()), 1),
-		OverheadTokens: overhead + int(s.SeparateTokens), Base: base, Tail: make([]compact.Entry, 0, len(tail)),
+		OverheadTokens: overhead + int(s.SeparateTokens), Base: base,
 	}
 	for _, u := range s.Uploads {
 		in.Uploads = append(in.Uploads, compact.Upload(u))
 	}
-	for len(tail) > 0 {
-		e := &tail[0]
-		if e.Format != s.Format {
-			n := foreign(s.Format, tail)
-			entries, err := translated(ctx, s.Format, tail[:n])
+	in.Pins = pinsOf(s.Pins)
+	var err error
+	in.Tail, err = entriesOf(ctx, s.Format, tail)
+	return in, err
+}
+
+// pinsOf returns what callers have pinned as the engine takes it.
+func pinsOf(stored []session.Pin) []compact.Pin {
+	pins := make([]compact.Pin, len(stored))
+	for i := range stored {
+		p := &stored[i]
+		pins[i] = compact.Pin{Ref: p.Ref, Seq: p.Seq, Part: session.WholeMessage, Text: p.Text}
+		if p.Part != nil {
+			pins[i].Part = *p.Part
+		}
+	}
+	return pins
+}
+
+// entriesOf returns messages of the log as the engine takes them, in the format of their session.
+func entriesOf(
+	ctx context.Context, f session.Format, messages []postgres.LogMessage,
+) (entries []compact.Entry, err error) {
+	entries = make([]compact.Entry, 0, len(messages))
+	for len(messages) > 0 {
+		e := &messages[0]
+		if e.Format != f {
+			n := foreign(f, messages)
+			others, err := translated(ctx, f, messages[:n])
 			if err != nil {
-				return in, err
+				return entries, err
 			}
-			in.Tail = append(in.Tail, entries...)
-			tail = tail[n:]
+			entries = append(entries, others...)
+			messages = messages[n:]
 			continue
 		}
-		in.Tail = append(in.Tail, compact.Divide(s.Format, compact.Entry{
+		entries = append(entries, compact.Divide(f, compact.Entry{
 			Seq: e.Seq, Tokens: int(e.Tokens), Body: e.Body, ViewTokens: int(e.ViewTokens),
 		})...)
-		tail = tail[1:]
+		messages = messages[1:]
 	}
-	return in, nil
+	return entries, nil
 }
 
 // foreign returns how many messages of other formats a tail begins with.

@@ -40,7 +40,10 @@ func (r *run) outcome(p *Proposal) (o postgres.Outcome, err error) {
 		FreedAfter: p.FreedAfter(),
 	}
 	if p.Snapshot.Base != nil {
-		o.Base = p.Snapshot.Base.N
+		o.Base, o.Forgotten = p.Snapshot.Base.N, p.Snapshot.Base.Forgotten
+	}
+	if o.Summaries, err = p.work(r.recompaction == nil || r.asks); err != nil {
+		return o, err
 	}
 	if o.Run, err = r.record(p); err != nil {
 		return o, err

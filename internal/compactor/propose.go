@@ -9,8 +9,8 @@ import (
 	"math"
 	"runtime/debug"
 
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -35,6 +35,10 @@ type Request struct {
 	Window  int64          // bytes of the log that are taken in at a time; 0: DefaultWindow
 	Room    int64          // bytes that a window and the view before it may have; 0 is without a bound
 	Persist Persist        // nil: what leaves the view is forgotten, as in a preview
+
+	Asker  *asker.Asker // nil: no model is configured
+	Ask    bool         // ask models for the summaries that are not kept, and wait for their answers
+	Writer llm.Writer   // nil: what the policy names writes summaries
 }
 
 // Persist stores what left the view with a window of messages: it is called for each but the last one, whose results
@@ -52,6 +56,9 @@ type Proposal struct {
 	Kept       int64    // tokens of the beginning of the view that keeps its bytes
 	Decision   Decision // whether it is done now
 	FailedOpen error    // nil, or what failed and was done without
+	Wanted     []Wanted // from models
+
+	offered []session.Summary // that models have answered or failed to since the base
 
 	rendition *view.Rendition       // Made, message by message, if it is another view
 	alone     bool                  // it is of no session: nothing is known of a cache
@@ -68,9 +75,7 @@ type Proposal struct {
 //
 // Errors: ErrNotFound; ErrLogTooLarge if what the policy keeps is larger than any view, ErrTooHeavy if there is no room
 // for it.
-func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request, writer llm.Writer) (
-	*Proposal, error,
-) {
+func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot, request Request) (*Proposal, error) {
 	if request.Policy == nil {
 		own, err := policyOf(snap)
 		if err != nil {
@@ -78,31 +83,60 @@ func Propose(ctx context.Context, store *postgres.Store, snap postgres.Snapshot,
 		}
 		request.Policy = &own
 	}
-	pl := planner{
-		store: store, writer: writer, persist: request.Persist, window: cmp.Or(request.Window, DefaultWindow),
-		room: request.Room,
+	pl := request.planner(store)
+	decision := newDecision(snap, request.Policy, request.Cause)
+	if store != nil && (request.Policy.Summarise.Model != "" || request.Cause == causeSummary) {
+		if err := pl.know(ctx, snap.Key); err != nil {
+			return nil, err
+		}
+		pl.only = request.Cause == causeSummary && !decision.Due()
 	}
 	from := start(snap, request)
 	p, err := pl.plan(ctx, snap, request.Policy, from)
-	if request.From == "" && from == FromLog && sameEngine(snap.Base) &&
+	if request.From == "" && from == FromLog && sameEngine(snap.Base) && !snap.Base.Forgotten &&
 		(isUnreadable(err) || err == nil && p.Saved() < 0) {
 		postgres.CountDamage(err)
 		p, err = pl.plan(ctx, snap, request.Policy, FromCheckpoint)
+	}
+	if err == nil && request.From == "" && from == FromCheckpoint && len(p.Plan.Unheld) > 0 {
+		p, err = pl.plan(ctx, snap, request.Policy, FromLog)
 	}
 	if err != nil {
 		if p, err = pl.planWithout(ctx, snap, request.Policy, err); err != nil {
 			return nil, err
 		}
 	}
+	p.offered = pl.ended
 	p.Decision = newDecision(p.Snapshot, &p.Input.Policy, request.Cause)
 	p.Decision.weigh(p)
 	return p, nil
 }
 
-// ProposeAlone does what Propose does for messages that are in no session: snap has all that is known of them. With
-// force they are compacted whether or not they are due. A compaction that is due never waits: no later run would do it.
-func ProposeAlone(ctx context.Context, snap postgres.Snapshot, policy policy.Policy, force bool) (*Proposal, error) {
-	pl := planner{window: math.MaxInt64}
+// know reads what models are asked for and what they have answered.
+func (pl *planner) know(ctx context.Context, key session.Key) error {
+	list, err := pl.store.LiveSummaries(ctx, key)
+	for i := range list {
+		if list[i].FinishedAt != nil {
+			pl.ended = append(pl.ended, list[i])
+		}
+	}
+	pl.known = append([]session.Summary{}, list...) // not nil
+	return err
+}
+
+func (r *Request) planner(store *postgres.Store) planner {
+	return planner{
+		store: store, asker: r.Asker, writer: r.Writer, ask: r.Ask, persist: r.Persist,
+		window: cmp.Or(r.Window, DefaultWindow), room: r.Room,
+	}
+}
+
+// ProposeAlone does what Propose does for messages that are in no session: snap has all that is known of them, and of
+// request only its policy and what is said of models count. With force they are compacted whether or not they are due.
+// A compaction that is due never waits: no later run would do it.
+func ProposeAlone(ctx context.Context, snap postgres.Snapshot, request Request, force bool) (*Proposal, error) {
+	pl, policy := request.planner(nil), *request.Policy
+	pl.window = math.MaxInt64
 	p, failed := pl.plan(ctx, snap, &policy, FromLog)
 	if failed != nil {
 		var err error
@@ -136,7 +170,7 @@ func policyOf(snap postgres.Snapshot) (policy.Policy, error) {
 // start returns where a compaction starts. An explicit From is obeyed.
 func start(snap postgres.Snapshot, request Request) From {
 	switch {
-	case snap.Base == nil, request.From == FromLog, !sameEngine(snap.Base):
+	case snap.Base == nil, request.From == FromLog, !sameEngine(snap.Base), snap.Base.Forgotten:
 		return FromLog
 	case request.From == FromCheckpoint, bytes.Equal(snap.Base.Policy, request.Policy.Document()):
 		return FromCheckpoint
@@ -197,17 +231,4 @@ func essential(p policy.Policy) *policy.Policy {
 	p.Trim.Enabled = true
 	p.Truncate.Enabled = true
 	return &p
-}
-
-// writing has summaries written by writer or, if that is nil, by the one that the policy names.
-func writing(ctx context.Context, policy *policy.Policy, writer llm.Writer) compact.Write {
-	return func(r summary.Request) (summary.Answer, error) {
-		if writer == nil {
-			var err error
-			if writer, err = llm.New(string(policy.Summarise.Writer)); err != nil {
-				return summary.Answer{}, err
-			}
-		}
-		return writer.Write(ctx, r)
-	}
 }

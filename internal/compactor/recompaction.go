@@ -5,22 +5,25 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// ProposeRecompaction proposes what a recompaction with these changes to the policy would do to a session.
+// ProposeRecompaction proposes what a recompaction with these changes to the policy would do to a session. With ask,
+// models are asked for the summaries that are not kept.
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
-func ProposeRecompaction(ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage) (
-	*Proposal, error,
-) {
+func ProposeRecompaction(
+	ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage, asker *asker.Asker, ask bool,
+) (*Proposal, error) {
 	snap, request, err := recompaction(ctx, store, key, patch)
 	if err != nil {
 		return nil, err
 	}
-	return Propose(ctx, store, snap, request, nil)
+	request.Asker, request.Ask = asker, ask
+	return Propose(ctx, store, snap, request)
 }
 
 // recompaction returns a request that starts from the log, under the session's own policy with the changes of patch

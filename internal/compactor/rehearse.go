@@ -16,12 +16,12 @@ type Rehearsal struct {
 	Context int64         // tokens of the view, overhead included
 	Reached due.Threshold // what asked for it
 	Age     time.Duration // since the last append
+	Write   compact.Write // writes summaries; nil: Extract, whatever model the policy names
 }
 
 // Rehearse decides a compaction as a worker does: it waits until nobody has used the session for a while, is planned,
 // checked and weighed, and is done without a stage that fails. wait is how long a job would be snoozed, and then the
-// proposal is not carried out; it is nil if nothing was planned. The summary is the one that needs no model, whatever
-// the policy names, for nothing is asked outside.
+// proposal is not carried out; it is nil if nothing was planned. No model is asked but by the rehearsal's Write.
 func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration, err error) {
 	in := &r.Input
 	snap := postgres.Snapshot{
@@ -42,10 +42,10 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 	if !in.Policy.Enabled {
 		in.Policy = *in.Policy.Off()
 	}
-	p, failed := rehearsed(ctx, snap, *in)
+	p, failed := rehearsed(ctx, snap, &r)
 	if failed != nil {
 		in.Policy = *essential(in.Policy)
-		if p, err = rehearsed(ctx, snap, *in); err != nil {
+		if p, err = rehearsed(ctx, snap, &r); err != nil {
 			return nil, 0, errors.Join(failed, err)
 		}
 		p.FailedOpen = failed
@@ -56,8 +56,9 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 }
 
 // rehearsed plans and checks an input.
-func rehearsed(ctx context.Context, snap postgres.Snapshot, in compact.Input) (*Proposal, error) {
-	p := &Proposal{Snapshot: snap, From: FromCheckpoint, Input: in}
+func rehearsed(ctx context.Context, snap postgres.Snapshot, r *Rehearsal) (*Proposal, error) {
+	in := &r.Input
+	p := &Proposal{Snapshot: snap, From: FromCheckpoint, Input: *in}
 	if in.Base != nil {
 		p.taken.base = len(in.Base.Body)
 	}
@@ -66,7 +67,7 @@ func rehearsed(ctx context.Context, snap postgres.Snapshot, in compact.Input) (*
 		p.taken.tokens += int64(in.Tail[i].Tokens)
 		p.taken.bytes += int64(len(in.Tail[i].Body)) + 1
 	}
-	if err := p.run(ctx, nil); err != nil {
+	if err := p.run(ctx, r.Write); err != nil {
 		return nil, err
 	}
 	return p, p.finish(ctx, nil)

@@ -39,15 +39,21 @@ func Remake(ctx context.Context, store *postgres.Store, key session.Key, n int) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotRemade, err)
 	}
+	answers, err := store.LiveSummaries(ctx, key)
 	tail := source.Tail
 	for last := source.LastSeqs[1]; last >= source.LastSeqs[0] && err == nil; last-- {
 		for len(tail) > 0 && tail[len(tail)-1].Seq > last {
 			tail = tail[:len(tail)-1]
 		}
 		source.Tail = tail
-		var made *postgres.Checkpoint
-		if made, err = remake(ctx, &source, &own); err == nil && isSame(made, &source.Stored) {
-			return made, nil
+		for _, ended := range [][]session.Summary{answers, nil} {
+			var made *postgres.Checkpoint
+			if made, err = remake(ctx, &source, &own, ended); err == nil && isSame(made, &source.Stored) {
+				return made, nil
+			}
+			if answers == nil {
+				break
+			}
 		}
 	}
 	return nil, errors.Join(ErrNotRemade, err)
@@ -55,14 +61,20 @@ func Remake(ctx context.Context, store *postgres.Store, key session.Key, n int) 
 
 // remake runs the engine as the run did that made the checkpoint, if its windows were of the default size or its policy
 // makes the same of windows of any size.
-func remake(ctx context.Context, source *postgres.Remake, own *policy.Policy) (made *postgres.Checkpoint, err error) {
+//
+// With answers of models, they are taken in wherever they are wanted; without any, each is as if it were still due.
+func remake(
+	ctx context.Context, source *postgres.Remake, own *policy.Policy, answers []session.Summary,
+) (made *postgres.Checkpoint, err error) {
 	defer failOpen(&err)
 	from := FromCheckpoint
 	if source.Base == nil {
 		from = FromLog
 	}
-	pl := planner{window: DefaultWindow}
-	p, _, err := pl.chain(ctx, source.Snapshot, own, from, nil)
+	pl := planner{window: DefaultWindow, ended: answers}
+	w := pl.writerOf(ctx, &source.Snapshot, own)
+	w.recorded = true
+	p, _, err := pl.chain(ctx, source.Snapshot, own, from, w)
 	if err != nil {
 		return nil, err
 	}

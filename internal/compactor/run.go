@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/policy"
@@ -21,7 +22,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Compactor compacts sessions of a store. All fields but Window, Room and Writer must be set.
+// Compactor compacts sessions of a store. All fields but Window, Room, Asker and Writer must be set.
 type Compactor struct {
 	Store *postgres.Store
 	Log   *slog.Logger
@@ -32,6 +33,9 @@ type Compactor struct {
 
 	// Room is how many bytes a window and the view before it may have together; 0 is without a bound.
 	Room int64
+
+	// Asker knows what models have answered; nil if the operator has configured none.
+	Asker *asker.Asker
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
@@ -49,6 +53,7 @@ type run struct {
 	job          int64                     // completed when the run ends
 	recompaction *postgres.RecompactionJob // nil unless the run is part of one
 	lent         bool                      // the policy is not the session's own
+	asks         bool                      // a recompaction that has models asked for the summaries that it wants
 	stored       int64                     // bytes that were persisted, compressed
 	timings      map[string]float64        // milliseconds by step
 	last         time.Time
@@ -128,6 +133,7 @@ func (c *Compactor) Recompact(
 ) error {
 	r := c.start(of.Key, work.Run, job)
 	r.recompaction, r.lent = &of, work.Policy != nil
+	r.asks = work.Ask
 	snap, request, err := recompaction(ctx, c.Store, of.Key, work.Policy)
 	if err != nil {
 		return err
@@ -144,7 +150,8 @@ func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Reque
 	request.Persist = func(ctx context.Context, window []postgres.LogMessage, results []compact.Result) error {
 		return r.persist(ctx, window, results)
 	}
-	p, err := Propose(ctx, r.Store, snap, request, r.Writer)
+	request.Asker, request.Writer = r.Asker, r.Writer
+	p, err := Propose(ctx, r.Store, snap, request)
 	if err != nil {
 		return 0, err
 	}

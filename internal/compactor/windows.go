@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
@@ -23,7 +24,12 @@ const DefaultWindow = 32 << 20
 // all messages makes, as far as package compact says so of compactions step by step.
 type planner struct {
 	store   *postgres.Store // nil: the snapshot has all messages
+	asker   *asker.Asker
 	writer  llm.Writer
+	ask     bool              // a model, and wait for its answer
+	known   []session.Summary // that models are asked for, have answered or failed to
+	ended   []session.Summary // those that are not asked for any more
+	only    bool              // take these in, and nothing else
 	persist Persist
 	window  int64 // bytes
 	room    int64 // bytes of a window and of the rendition before it; 0 is without a bound
@@ -40,17 +46,29 @@ func (e storeError) Unwrap() error { return e.error }
 func (pl *planner) plan(
 	ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From,
 ) (*Proposal, error) {
-	p, read, err := pl.chain(ctx, snap, policy, from, writing(ctx, policy, pl.writer))
+	w := pl.writerOf(ctx, &snap, policy)
+	w.only = pl.only && from == FromCheckpoint
+	p, read, err := pl.chain(ctx, snap, policy, from, w)
+	if err == nil && w.lost != nil {
+		err = storeError{w.lost}
+	}
 	if err != nil {
 		return nil, err
 	}
-	p.window = read.held
+	p.window, p.Wanted = read.held, w.wanted
 	return p, p.finish(ctx, read)
+}
+
+func (pl *planner) writerOf(ctx context.Context, snap *postgres.Snapshot, policy *policy.Policy) *writer {
+	return &writer{
+		ctx: ctx, key: snap.Key, policy: policy, store: pl.store, asker: pl.asker, own: pl.writer, ask: pl.ask,
+		known: pl.known, ended: pl.ended,
+	}
 }
 
 // chain plans window by window. read has the last window.
 func (pl *planner) chain(
-	ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From, write compact.Write,
+	ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From, w *writer,
 ) (p *Proposal, read *windows, err error) {
 	if !policy.Enabled {
 		policy = policy.Off()
@@ -73,7 +91,7 @@ func (pl *planner) chain(
 			messages, err = read.next(ctx, read.after(base))
 		}
 		if err == nil {
-			err = p.take(ctx, base, messages, policy, write)
+			err = p.take(ctx, base, messages, policy, w)
 		}
 		if err != nil || len(read.ends) == 0 {
 			return p, read, err
@@ -164,14 +182,15 @@ func (t *taken) add(in *compact.Input, messages []postgres.LogMessage) {
 
 // take compacts a window of messages on top of a base.
 func (p *Proposal) take(
-	ctx context.Context, base *compact.Checkpoint, messages []postgres.LogMessage, policy *policy.Policy,
-	write compact.Write,
+	ctx context.Context, base *compact.Checkpoint, messages []postgres.LogMessage, policy *policy.Policy, w *writer,
 ) (err error) {
 	if p.Input, err = inputOf(ctx, &p.Snapshot, policy, base, messages); err != nil {
 		return err
 	}
 	p.taken.add(&p.Input, messages)
-	if err := p.run(ctx, write); err != nil {
+	w.offer(&p.Input)
+	p.Input.Older = w.older(&p.Snapshot)
+	if err := p.run(ctx, w.hook()); err != nil {
 		return err
 	}
 	if len(p.Made.Body) > session.MaxTailBytes {

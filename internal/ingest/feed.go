@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -41,6 +42,7 @@ type Feed struct {
 	session.Import
 	Store     *postgres.Store
 	Models    *models.Registry
+	Writers   *policy.Writers // the models that write summaries
 	Tenant    uuid.UUID
 	ChangedBy [32]byte    // the digest of the caller's key
 	First     int64       // the number of the body's first line
@@ -85,7 +87,7 @@ func (f *Feed) read(ctx context.Context, body io.Reader) error {
 		return session.Invalid("from_line", request.InvalidRequest,
 			"the import has %d lines: line %d would be missing, send the lines from there on", f.Done, f.Done+1)
 	}
-	defaults, err := f.settings(ctx, f.Settings, defaultFields)
+	defaults, err := f.settings(ctx, f.Settings, defaultFields, f.Writers)
 	if err != nil {
 		return err
 	}

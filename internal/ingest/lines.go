@@ -22,8 +22,9 @@ import (
 func (f *Feed) readLine(ctx context.Context, n int64, line archive.Line) (session.ImportLine, error) {
 	read := session.ImportLine{Line: n, Outcome: session.LineChecked}
 	kind, value := archive.KindOf(line.Text)
-	if kind == archive.TenantLine {
-		if err := f.flush(ctx); err != nil { // the policy holds for the sessions after it, not for those of the batch
+	// A policy holds for the sessions after it, not for those of the batch; pins are of messages that are stored.
+	if kind == archive.TenantLine || kind == archive.EndLine && hasPins(value.Of(line.Text)) {
+		if err := f.flush(ctx); err != nil {
 			return read, err
 		}
 	}
@@ -56,6 +57,7 @@ func (f *Feed) readValue(ctx context.Context, kind archive.Kind, value []byte, r
 		read.Message = readMessage(d, read.Line)
 	case archive.EndLine:
 		read.End = readEnd(d)
+		err = f.restorePins(ctx, d, read)
 	}
 	if err != nil {
 		return err
@@ -121,7 +123,7 @@ func Rebase(tenant, own json.RawMessage) (session.Policy, error) {
 var sessionFields = append([]string{"window_source", "usage", "created_at"}, NewSession...)
 
 func (f *Feed) readSession(ctx context.Context, data []byte) (*session.ImportedSession, error) {
-	s, err := f.settings(ctx, data, sessionFields)
+	s, err := f.settings(ctx, data, sessionFields, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +148,11 @@ func (f *Feed) readSession(ctx context.Context, data []byte) (*session.ImportedS
 // defaultFields are the members of the settings that a request has for new sessions.
 var defaultFields = []string{"model", "window_tokens", "metadata", "policy"}
 
-// settings reads the settings of new sessions.
-func (f *Feed) settings(ctx context.Context, data []byte, known []string) (*Settings, error) {
+// settings reads the settings of new sessions, whose model is one of writers. Those of an archive's sessions are nil:
+// a policy that was in force elsewhere comes back as it is.
+func (f *Feed) settings(
+	ctx context.Context, data []byte, known []string, writers *policy.Writers,
+) (*Settings, error) {
 	s, err := DecodeSettings(data, known)
 	if err != nil {
 		return nil, err
@@ -156,7 +161,7 @@ func (f *Feed) settings(ctx context.Context, data []byte, known []string) (*Sett
 		if err := f.readTenantLayer(ctx); err != nil {
 			return nil, err
 		}
-		s.ResolvePolicy(*f.below)
+		s.ResolvePolicy(*f.below, writers)
 	}
 	s.ChangedBy = f.ChangedBy
 	return s, s.Finish(f.Models)

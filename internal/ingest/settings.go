@@ -83,10 +83,10 @@ func (s *Settings) set(name string, value rawjson.Span) {
 func (s *Settings) HasPolicy() bool { return !isNone(s.policy) }
 
 // ResolvePolicy reads the member policy: null restores the tenant's default, an object is merged into the session's own
-// layer. It is tried on below, so that its problems are reported with those of other members; the store does it again
-// on the layers that it finds then.
-func (s *Settings) ResolvePolicy(below session.PolicyLayers) {
-	if PolicyOver(&s.Document, s.policy, below) == nil {
+// layer. It is tried on below and held to writers, so that its problems are reported with those of other members; the
+// store does it again on the layers that it finds then.
+func (s *Settings) ResolvePolicy(below session.PolicyLayers, writers *policy.Writers) {
+	if PolicyOver(&s.Document, s.policy, below, writers) == nil {
 		return
 	}
 	if s.DefaultPolicy = s.IsNull(s.policy); s.DefaultPolicy {
@@ -94,7 +94,7 @@ func (s *Settings) ResolvePolicy(below session.PolicyLayers) {
 	}
 	document := bytes.Clone(s.policy.Of(s.Data))
 	s.EditPolicy = func(tenant, own json.RawMessage) (session.Policy, error) {
-		return policy.ResolveStored(tenant, policy.Merge(own, document), "/policy")
+		return writers.ResolveStored(tenant, policy.Merge(own, document), "/policy")
 	}
 }
 
@@ -190,12 +190,15 @@ func ReadMetadata(d *request.Document, value rawjson.Span) []byte {
 }
 
 // PolicyOver reads the member policy as the whole policy that a session would have with it: an object is merged into
-// the session's own layer, null is the tenant's default. It returns nil if the policy has problems, which it adds to
-// the document's.
-func PolicyOver(d *request.Document, value rawjson.Span, below session.PolicyLayers) *policy.Policy {
+// the session's own layer, which is held to writers, null is the tenant's default. It returns nil if the policy has
+// problems, which it adds to the document's.
+func PolicyOver(
+	d *request.Document, value rawjson.Span, below session.PolicyLayers, writers *policy.Writers,
+) *policy.Policy {
 	switch d.Data[value.Start] {
 	case '{':
-		return resolved(d, below.Tenant, policy.Merge(below.Own, value.Of(d.Data)), "/policy")
+		p, _, err := writers.Resolve(below.Tenant, policy.Merge(below.Own, value.Of(d.Data)), "/policy")
+		return orProblems(d, p, err)
 	case 'n':
 		return TenantPolicy(d, below)
 	}
@@ -205,11 +208,12 @@ func PolicyOver(d *request.Document, value rawjson.Span, below session.PolicyLay
 
 // TenantPolicy returns the policy of a session that has none of its own.
 func TenantPolicy(d *request.Document, below session.PolicyLayers) *policy.Policy {
-	return resolved(d, below.Tenant, nil, "")
+	p, _, err := policy.Resolve(below.Tenant, nil, "")
+	return orProblems(d, p, err)
 }
 
-func resolved(d *request.Document, tenant, own []byte, pointer string) *policy.Policy {
-	p, _, err := policy.Resolve(tenant, own, pointer)
+// orProblems returns the policy, nil if there is an error, which it adds to the document's problems.
+func orProblems(d *request.Document, p policy.Policy, err error) *policy.Policy {
 	if err != nil {
 		d.Add("", err)
 		return nil

@@ -1,6 +1,7 @@
 // Package jobs has what runs behind the API, on River.
 //
 //   - compact.go: one session's compaction, inserted by the append that reaches the session's trigger
+//   - summarise.go: one summary that a language model writes, and that a compaction then takes in
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
@@ -25,6 +26,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
@@ -54,10 +56,16 @@ type Config struct {
 	Memory *budget.Budget // bytes, from which jobs draw before they read a session; nil is without a bound
 	CPU    *budget.Budget // processors; nil is without a bound
 
+	Asker          *asker.Asker  // asks language models; nil if none is configured
+	Summaries      int           // that models are asked for at once by this process; 8
+	SummaryTimeout time.Duration // of one attempt; 10 minutes
+
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
-	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, and of a replay: sampled,
+	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, of a summary: summary, asking,
+	// answered;
+	// and of a replay: sampled,
 	// log, outcome, session, ended; and of a collection: rows deleted, objects deleted, orphan deleted, object erased.
 	Trace func(step string)
 }
@@ -67,6 +75,8 @@ func (c Config) withDefaults() Config {
 	c.Compactions = cmp.Or(c.Compactions, 4)
 	c.Window = cmp.Or(c.Window, compactor.WindowWithin(c.Memory.Total()/int64(c.Compactions)))
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
+	c.Summaries = cmp.Or(c.Summaries, 8)
+	c.SummaryTimeout = cmp.Or(c.SummaryTimeout, 10*time.Minute)
 	c.Beat = cmp.Or(c.Beat, time.Second)
 	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
@@ -83,7 +93,7 @@ func (c Config) withDefaults() Config {
 func (c *Config) compactor() *compactor.Compactor {
 	return &compactor.Compactor{
 		Store: c.Store, Log: c.Log, Window: c.Window, Room: compactor.RoomWithin(c.Memory.Total()),
-		Writer: c.Writer, Trace: c.Trace,
+		Asker: c.Asker, Writer: c.Writer, Trace: c.Trace,
 	}
 }
 
@@ -116,6 +126,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 		Queues: map[string]river.QueueConfig{
 			queue.Compaction:   {MaxWorkers: config.Compactions},
 			queue.Recompaction: {MaxWorkers: recompactions},
+			queue.Summary:      {MaxWorkers: config.Summaries},
 			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
 			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
 			queue.Maintenance:  {MaxWorkers: 1},
@@ -133,6 +144,9 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	compactor := config.compactor()
 	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, room: room})
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor, lease: lease, room: room})
+	river.AddWorker(workers, &summariseWorker{
+		Store: config.Store, Asker: config.Asker, Log: config.Log, Limit: config.SummaryTimeout, Trace: config.Trace,
+	})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{

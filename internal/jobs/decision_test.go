@@ -143,7 +143,7 @@ func TestACompactionOfAColdPrefixPays(t *testing.T) {
 	for age, want := range map[float64]compactor.Verdict{59: compactor.Postponed, 61: compactor.Now} {
 		snap := w.snapshot(at)
 		snap.LastAppendAge = age
-		p, err := compactor.Propose(t.Context(), w.store, snap, compactor.Request{Cause: "threshold", Policy: &policy}, nil)
+		p, err := compactor.Propose(t.Context(), w.store, snap, compactor.Request{Cause: "threshold", Policy: &policy})
 		if err != nil || p.Decision.Verdict != want {
 			t.Errorf("after %v s it is %s, %v", age, p.Decision.Verdict, err)
 		}
@@ -184,7 +184,7 @@ func TestTheTriggersGoByTheCallersOwnCount(t *testing.T) {
 	snap := w.snapshot(at)
 	for calibration, due := range map[float64]bool{0.5: false, 1: true, 2: true} {
 		snap.Calibration = calibration
-		p, err := compactor.Propose(t.Context(), w.store, snap, compactor.Request{Cause: compactor.CausePreview}, nil)
+		p, err := compactor.Propose(t.Context(), w.store, snap, compactor.Request{Cause: compactor.CausePreview})
 		if err != nil || p.Decision.Due() != due {
 			t.Errorf("calibrated by %v: due %t, %v: %s", calibration, p.Decision.Due(), err, p.Decision.Reason())
 		}

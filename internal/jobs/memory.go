@@ -46,8 +46,8 @@ func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(con
 	if err == nil {
 		ctx = budget.With(ctx, a.cpu, of.Tenant)
 	}
-	if err != nil || of.Session == uuid.Nil {
-		return do(ctx) // of no session: it works in small steps
+	if err != nil || of.Session == uuid.Nil || job.Kind == (queue.SummariseArgs{}).Kind() {
+		return do(ctx) // it works in small steps, or waits for a model and must keep no other job from memory
 	}
 	weight, err := a.weigh(ctx, job.Kind, session.Key{Tenant: of.Tenant, Key: of.Session})
 	if err != nil {

@@ -76,7 +76,7 @@ func TestTheGaugesShowWhatWaitsAndWhatFails(t *testing.T) {
 		"varve_jobs{compaction scheduled}": 3, "varve_jobs{compaction retryable}": 1,
 	}
 	var got map[string]float64
-	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		got = gauges(t)
 		wrong := got["varve_jobs_oldest_seconds{compaction retryable}"] < 100
 		for name, value := range want {

@@ -50,7 +50,7 @@ func (w *world) snapshot(at session.Address) postgres.Snapshot {
 // propose returns what a compaction of the session would do now.
 func (w *world) propose(at session.Address, o compactor.Request) *compactor.Proposal {
 	w.Helper()
-	p, err := compactor.Propose(w.Context(), w.store, w.snapshot(at), o, nil)
+	p, err := compactor.Propose(w.Context(), w.store, w.snapshot(at), o)
 	if err != nil {
 		w.Fatal(err)
 	}

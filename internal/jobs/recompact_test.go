@@ -393,7 +393,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	}
 	var changed, after int64
 	for _, s := range counted.Sample {
-		p, err := compactor.ProposeRecompaction(t.Context(), w.store, s.Key, json.RawMessage(lean))
+		p, err := compactor.ProposeRecompaction(t.Context(), w.store, s.Key, json.RawMessage(lean), nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,13 +14,16 @@ type Contender struct {
 	Policy policy.Policy
 
 	yardstick yardstick
+	price     Price
 }
 
 // Default is the name of the contender that the others are compared with.
 const Default = "default"
 
 // Under returns the contender of a policy.
-func Under(name string, p policy.Policy) Contender { return Contender{Name: name, Policy: p} }
+func Under(name string, p policy.Policy) Contender {
+	return Contender{Name: name, Policy: p, price: ownPrice}
+}
 
 // Profiles returns the contenders of these profiles, of all without names.
 func Profiles(names ...string) (list []Contender, err error) {
@@ -82,7 +85,7 @@ func (y yardstick) policy() policy.Policy {
 	case summarise95:
 		p.Trigger, p.Hard = 0.95, 1
 		p.Summarise = policy.Summarise{
-			Enabled: true, Writer: policy.Extract, All: true, MinTokens: 2000, MaxTokens: 2000, Retain: true,
+			Enabled: true, All: true, MinTokens: 2000, MaxTokens: 2000, Retain: true,
 		}
 	}
 	return p

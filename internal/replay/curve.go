@@ -65,6 +65,7 @@ func (s *Sums) add(o *Sums) {
 	s.Tokens += o.Tokens
 	s.Over += o.Over
 	s.ReadBacks += o.ReadBacks
+	s.Summaries += o.Summaries
 	s.Calls.add(o.Calls)
 	s.Far.add(o.Far)
 	s.FarEdits.add(o.FarEdits)

@@ -20,7 +20,8 @@ type life struct {
 	by      Contender
 	window  int
 	view    view
-	after   func() // is called after each compaction that changed the view
+	after   func()        // is called after each compaction that changed the view
+	write   compact.Write // writes summaries; nil: Extract
 
 	rule    due.Session
 	context int64 // tokens of the view as the worker counts them
@@ -143,7 +144,7 @@ func (l *life) compact(ctx context.Context, reached due.Threshold, age time.Dura
 		return nil
 	}
 	p, wait, err := compactor.Rehearse(ctx, compactor.Rehearsal{
-		Input: l.input(), Context: l.context, Reached: reached, Age: age,
+		Input: l.input(), Context: l.context, Reached: reached, Age: age, Write: l.write,
 	})
 	if err != nil {
 		return fmt.Errorf("%s, window %d, %s: %w", l.by.Name, l.window, l.session.Name, err)

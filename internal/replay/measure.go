@@ -5,10 +5,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/compact/summary"
 )
 
-// Measure replays a session under a contender in a window of this many tokens. It is safe to be called by several
+// Measure replays a session under a contender in a window of this many tokens. No model is asked: that of a policy that
+// names one writes what Extract would, and its calls are part of the cost. It is safe to be called by several
 // goroutines, also with the same session.
 //
 // Errors: that of a message that cannot be read, or of a compaction that failed.
@@ -17,8 +18,11 @@ func Measure(ctx context.Context, s *Session, by Contender, window int) (Outcome
 	if err := s.prepare(); err != nil {
 		return o, err
 	}
-	by.Policy.Summarise.Writer = policy.Extract
 	m := &meter{life: newLife(s, by, window), out: &o}
+	if name := by.Policy.Summarise.Model; name != "" {
+		asked := &model{name: name, price: by.price, kept: map[summary.Digest]summary.Answer{}, paid: m.summaryPaid}
+		m.life.write = asked.write
+	}
 	m.all = meterFor(&o.All)
 	m.share = meterFor(&o.Share)
 	m.late = meterFor(&o.Late)
@@ -79,19 +83,37 @@ func (m *meter) request(r *request) {
 	m.out.Peak = max(m.out.Peak, m.view.tokens)
 	cached := min(m.view.kept, m.seen)
 	idle := at.Sub(m.answered)
-	for _, part := range []struct {
-		from float64
-		to   *sums
-	}{{0, &m.all}, {lateShare * float64(m.window), &m.share}, {lateTokens, &m.late}} {
-		if float64(before) >= part.from {
-			m.count(part.to, cached, idle)
-			for i := range r.calls {
-				m.call(part.to, &r.calls[i])
-			}
+	for _, to := range m.at(before) {
+		m.count(to, cached, idle)
+		for i := range r.calls {
+			m.call(to, &r.calls[i])
 		}
 	}
 	m.seen, m.answered = m.view.tokens, at
 	m.view.kept = math.MaxInt64
+}
+
+// at returns the sums that count what happens after that number of tokens of the log.
+func (m *meter) at(before int64) []*sums {
+	list := []*sums{&m.all}
+	if float64(before) >= lateShare*float64(m.window) {
+		list = append(list, &m.share)
+	}
+	if before >= lateTokens {
+		list = append(list, &m.late)
+	}
+	return list
+}
+
+// summaryPaid counts the cost of a call of the model for summaries.
+func (m *meter) summaryPaid(cost float64) {
+	newest := &m.messages[min(m.view.tail+len(m.tail), len(m.messages))-1]
+	for _, to := range m.at(newest.before) {
+		to.Summaries++
+		for _, c := range Cards() {
+			to.Cost[c.Name] += cost
+		}
+	}
 }
 
 // count counts a request and its cost.

@@ -50,9 +50,10 @@ type Sums struct {
 	FarEdits  Ratio              `json:"far_edits"`
 	CallsBy   map[string]Ratio   `json:"calls_by,omitempty"` // by kind of string: path, id, quoted, number
 	FarBy     map[string]Ratio   `json:"far_by,omitempty"`
-	ReadBacks int                `json:"read_backs"` // distinct pairs of a missing source and a compaction
-	Cost      map[string]float64 `json:"cost"`       // by price card
-	BackCost  map[string]float64 `json:"back_cost"`  // of the read-backs, by price card
+	ReadBacks int                `json:"read_backs"`          // distinct pairs of a missing source and a compaction
+	Summaries int                `json:"summaries,omitempty"` // calls of the model that the policy names
+	Cost      map[string]float64 `json:"cost"`                // by price card, those of that model included
+	BackCost  map[string]float64 `json:"back_cost"`           // of the read-backs, by price card
 }
 
 // Fate is what became of a planted fact.

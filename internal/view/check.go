@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/varve-dev/varve/internal/compact/pin"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire"
@@ -110,6 +112,18 @@ func (r *Rendition) checkView(ctx context.Context) error {
 		return fmt.Errorf("the view of the rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 	}
 	return err
+}
+
+// Text returns the texts of all messages as pin.TextOf joins those of one: a message of several steps may have become
+// several.
+func (r *Rendition) Text() string {
+	var texts []string
+	for i := range r.bodies {
+		if text, ok := pin.TextOf(r.format, r.bodies[i], &r.facts[i], session.WholeMessage); ok {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
 }
 
 // ValidatorState returns what a reader must know of the rendition to tell whether it is valid as it is.
