@@ -21,9 +21,11 @@ import (
 	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/recall"
@@ -35,6 +37,7 @@ import (
 type Config struct {
 	Store  *postgres.Store
 	Models *models.Registry // nil: those that are built in
+	Asker  *asker.Asker     // asks the language models that policies may name; nil: there are none
 	Log    *slog.Logger     // nil logs nothing
 	Quotas session.Quotas   // of tenants that have none of their own
 	Pause  time.Duration    // before the answer to a request that is refused because there are too many; 0: none
@@ -56,6 +59,7 @@ type Server struct {
 	echo     *echo.Echo
 	keys     keyCache
 	counter  ingest.Counter
+	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
 	recall   *recall.Counter
 	ready    readiness
@@ -80,6 +84,10 @@ func New(config Config) *Server {
 		config.Gate = share.New(share.Config{Connections: int(config.Store.Pool().Config().MaxConns)})
 	}
 	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
+	s.writers = &policy.Writers{}
+	if config.Asker != nil {
+		*s.writers = config.Asker.Models.Names()
+	}
 	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
 	s.strangers = newStrangers()
 	s.quotas = quota.NewBook(config.Store, config.Quotas)
@@ -123,19 +131,34 @@ func (s *Server) Close(ctx context.Context) {
 	s.ready.database.Close(ctx)
 }
 
-// routes lists every route, with who may use it and the parameters of its query.
+// routes lists every route, room by room, with who may use it and the parameters of its query.
 func (s *Server) routes() {
+	keys := door{s, keyOnly}                 // for a key of the tenant, and no session token
+	read := door{s, session.ScopeRead}       // for the session's tokens, too
+	compact := door{s, session.ScopeCompact} // for those of them that may compact
+	s.routeProcess()
+	s.routePolicies(keys, read)
+	s.routeSessions(keys, read)
+	s.routeCompaction(keys, read, compact)
+	s.routeSummaries(keys, read)
+	s.routeOpenAI()
+	s.routeResults(keys, read)
+	s.routeTransfer(keys)
+	s.routeRecompactions(keys)
+	s.routeReplays(keys)
+}
+
+// routeProcess has what is open to everybody: the state of the process, and the description of the API.
+func (s *Server) routeProcess() {
 	s.open("/livez", s.livez)
 	s.open("/readyz", s.readyz)
 	s.handle("GET", "/metrics", echo.WrapHandler(promhttp.Handler()))
 	s.open("/openapi.yaml", describe(yamlType, func(d *openapi.Document) []byte { return d.YAML }))
 	s.open("/openapi.json", describe(request.JSONType, func(d *openapi.Document) []byte { return d.JSON }))
 	s.open("/docs", s.readDocs)
+}
 
-	keys := door{s, keyOnly}                 // for a key of the tenant, and no session token
-	read := door{s, session.ScopeRead}       // for the session's tokens, too
-	compact := door{s, session.ScopeCompact} // for those of them that may compact
-
+func (s *Server) routePolicies(keys, read door) {
 	keys.get("/v1/policies/profiles", s.listProfiles)
 	keys.get("/v1/policies/schema", s.readPolicySchema)
 	keys.get("/v1/policy", s.readTenantPolicy)
@@ -149,7 +172,10 @@ func (s *Server) routes() {
 	keys.patch("/v1/sessions/:id/policy", s.changeSessionPolicy(mergeLayer))
 	keys.delete("/v1/sessions/:id/policy", s.changeSessionPolicy(removeLayer))
 	keys.list("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
+}
 
+// routeSessions has sessions with their messages and views, their tokens, and what is known of models and limits.
+func (s *Server) routeSessions(keys, read door) {
 	keys.post("/v1/sessions", s.createSession)
 	keys.list("/v1/sessions", s.listSessions)
 	keys.put("/v1/sessions/:id", s.putSession)
@@ -162,25 +188,50 @@ func (s *Server) routes() {
 	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "pending", "fit",
 		"wait")
 
+	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
+	keys.list("/v1/sessions/:id/tokens", s.listTokens)
+	keys.delete("/v1/sessions/:id/tokens/:token", s.revokeToken)
+
+	keys.ask("/v1/tokens", s.countTokens)
+	keys.get("/v1/models", s.listModels, "model")
+	keys.get("/v1/models/summaries", s.listSummaryModels)
+	keys.get("/v1/limits", s.readLimits)
+}
+
+// routeCompaction has compactions, their runs and checkpoints.
+func (s *Server) routeCompaction(keys, read, compact door) {
 	compact.do("/v1/sessions/:id/compact", s.compactSession, "wait")
 	compact.ask("/v1/sessions/:id/preview", s.previewSession, "actions")
 	keys.ask("/v1/compact", s.compactMessages)
-	keys.ask("/v1/tokens", s.countTokens)
 	read.list("/v1/sessions/:id/runs", s.listRuns)
 	read.get("/v1/sessions/:id/runs/:run", s.readRun)
-	keys.get("/v1/models", s.listModels, "model")
-	keys.get("/v1/limits", s.readLimits)
 	read.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
 	read.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint, "manifest")
 	read.get("/v1/sessions/:id/checkpoints/:n/context", s.readContext)
 	read.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints, "to")
 	keys.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
+}
 
+// routeSummaries has what summaries say, and what stays beside them word for word.
+func (s *Server) routeSummaries(keys, read door) {
+	read.get("/v1/sessions/:id/summaries", s.listSummaries, "checkpoint")
+	keys.do("/v1/sessions/:id/summaries/rebuild", s.rebuildSummaries, "wait")
+
+	read.get("/v1/sessions/:id/pins", s.listPins)
+	read.get("/v1/sessions/:id/pins/candidates", s.listPinCandidates, "from_seq")
+	keys.put("/v1/sessions/:id/pins/:ref", s.putPin)
+	keys.delete("/v1/sessions/:id/pins/:ref", s.deletePin)
+}
+
+func (s *Server) routeOpenAI() {
 	dialect := openai.Server{
-		Store: s.Store, Models: s.Models, Counter: &s.counter, Waiter: &s.waiter,
+		Store: s.Store, Models: s.Models, Writers: s.writers, Counter: &s.counter, Waiter: &s.waiter,
 	}
 	dialect.Register(s.openAI)
+}
 
+// routeResults has results, uploads of them, and the tools with which an agent reads them back.
+func (s *Server) routeResults(keys, read door) {
 	read.get("/v1/sessions/:id/results", s.listResults, resultsQuery...)
 	read.get("/v1/sessions/:id/results/grep", s.grepResults, append([]string{"refs"}, grepQuery...)...)
 	keys.feed("/v1/sessions/:id/results", s.createUpload, "tool", "call_id", "media_type", "sha256", "more")
@@ -195,11 +246,9 @@ func (s *Server) routes() {
 	read.get("/v1/tools", s.listTools, "format")
 	read.ask("/v1/sessions/:id/tools/:tool", s.callTool)
 	s.handle("POST", "/mcp", s.sameOrigin(s.authorized("/mcp", read.access, nothing, s.serveMCP, []string{"session"})))
+}
 
-	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
-	keys.list("/v1/sessions/:id/tokens", s.listTokens)
-	keys.delete("/v1/sessions/:id/tokens/:token", s.revokeToken)
-
+func (s *Server) routeTransfer(keys door) {
 	keys.feed("/v1/imports", s.createImport, "from", "session", "settings", "more")
 	keys.list("/v1/imports", s.listImports)
 	keys.get("/v1/imports/:import", s.readImport, "wait")
@@ -207,7 +256,10 @@ func (s *Server) routes() {
 	keys.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
 	keys.get("/v1/export", s.exportTenant)
 	keys.get("/v1/sessions/:id/export", s.exportSession)
+}
 
+// routeRecompactions has what an operator does about many sessions.
+func (s *Server) routeRecompactions(keys door) {
 	keys.list("/v1/admin/failures", s.listFailures)
 	keys.do("/v1/admin/failures/:id/retry", s.retryFailure)
 	keys.post("/v1/admin/recompactions", s.createRecompaction)
@@ -215,7 +267,9 @@ func (s *Server) routes() {
 	keys.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
 	keys.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
 	keys.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
+}
 
+func (s *Server) routeReplays(keys door) {
 	keys.post("/v1/admin/replays", s.createReplay)
 	keys.list("/v1/admin/replays", s.listReplays)
 	keys.get("/v1/admin/replays/:replay", s.readReplay)

@@ -44,10 +44,26 @@ func newWorld(t testing.TB) *world {
 
 func newWorldLogging(t testing.TB, log io.Writer) *world {
 	t.Helper()
-	return newWorldSharing(t, log, nil)
+	return newWorldSharing(t, log, share.New(share.Config{Connections: connections, Patience: patience}))
 }
 
-// newWorldSharing returns what newWorldLogging does, with a gate, nil for that of a process.
+// patience is how long tests wait for what must come: a machine may have much else to do.
+const patience = 10 * time.Minute
+
+// until waits until something is so.
+func (w *world) until(what string, isSo func() bool) {
+	w.Helper()
+	for end := time.Now().Add(patience); !isSo(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("not after %v: %s", patience, what)
+		}
+	}
+}
+
+// connections is how many a world's store has to the database.
+const connections = 10
+
+// newWorldSharing returns what newWorldLogging does, with another gate than one that turns nobody away for being slow.
 func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
 	t.Helper()
 	w := &world{TB: t, dsn: pgtest.New(t)}
@@ -61,7 +77,7 @@ func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
 
 func openStore(t testing.TB, dsn string) *postgres.Store {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), dsn, 10)
+	pool, err := postgres.Open(t.Context(), dsn, connections)
 	if err != nil {
 		t.Fatal(err)
 	}

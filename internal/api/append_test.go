@@ -5,10 +5,8 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -218,47 +216,6 @@ func compressed(t testing.TB, coding, body string) string {
 		z.Close()
 	}
 	return b.String()
-}
-
-func TestCompressedBodies(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
-	body := batch("openai-chat", user("x"))
-	bomb := batch("openai-chat", user(strings.Repeat("x", session.MaxBodyBytes)))
-	for _, coding := range []string{"gzip", "zstd"} {
-		for range 3 { // readers are used again
-			w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", compressed(t, coding, body), "Content-Encoding", coding)
-		}
-		w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/sessions/s/messages", compressed(t, coding, bomb), "Content-Encoding", coding)
-		w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/messages", body, "Content-Encoding", coding)
-		whole := compressed(t, coding, batch("openai-chat", user(strings.Repeat("0123456789", 100))))
-		w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/messages", whole[:len(whole)-9], "Content-Encoding", coding)
-	}
-	nested := compressed(t, "gzip", compressed(t, "gzip", body))
-	w.must(http.StatusUnsupportedMediaType, "POST", "/v1/sessions/s/messages", nested, "Content-Encoding", "gzip, gzip")
-	w.must(http.StatusBadRequest, "POST", "/v1/sessions/s/messages", nested, "Content-Encoding", "gzip")
-	refused := w.must(http.StatusUnsupportedMediaType, "POST", "/v1/sessions/s/messages", body, "Content-Encoding", "br")
-	if refused.Header().Get("Accept-Encoding") != "gzip, zstd" {
-		t.Errorf("headers %v do not say what is possible", refused.Header())
-	}
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body, "Content-Type", "")
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body, "Content-Type", "application/json; charset=utf-8")
-	w.must(http.StatusUnsupportedMediaType, "POST", "/v1/sessions/s/messages", body, "Content-Type", "text/plain")
-}
-
-func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
-	for size, status := range map[int64]int{session.MaxBodyBytes: http.StatusBadRequest, session.MaxBodyBytes + 1: http.StatusRequestEntityTooLarge} {
-		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/sessions/s/messages", io.LimitReader(spaces{}, size))
-		r.Header.Set("Authorization", "Bearer "+w.key)
-		got := httptest.NewRecorder()
-		if w.server.ServeHTTP(got, r); got.Code != status || r.ContentLength >= 0 {
-			t.Errorf("%d bytes: %d %s", size, got.Code, got.Body)
-		}
-	}
 }
 
 // spaces reads as white space without end.

@@ -81,9 +81,15 @@ func (w *world) fillNastily() {
 	} {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/mixed/messages", batch(format, body))
 	}
+	for session, refs := range map[string][]string{"a%2Fb%0A%22": {"m3", "m3.0"}, "claude": {"m3.0", "m1", "m2.0", "m4"}} {
+		for _, ref := range refs {
+			w.must(http.StatusOK, "PUT", "/v1/sessions/"+session+"/pins/"+ref, `{"note":"why <"}`)
+		}
+	}
 	if _, _, err := w.store.Remove(w.Context(), session.Address{Tenant: w.tenant, ID: "claude"}, 4, nil); err != nil {
 		w.Fatal(err)
 	}
+	w.exec(`UPDATE session_pins SET created_at = '2025-12-31T22:59:59.5Z' WHERE ref = 'm1'`)
 	w.exec(`UPDATE messages SET created_at = '2025-12-31T23:59:59.123456Z' WHERE seq = 2`)
 	w.exec(`UPDATE sessions SET created_at = '2025-12-30T23:59:59.5Z' WHERE id = 'claude'`)
 }
@@ -107,7 +113,7 @@ func TestAnExportThatIsImportedIsExportedAgainAsItWas(t *testing.T) {
 		if one != two {
 			t.Errorf("%s\n%s\nis not\n%s", id, two, one)
 		}
-		for _, path := range []string{"/context", "/context?format=gemini", "/messages"} {
+		for _, path := range []string{"/context", "/context?format=gemini", "/messages", "/pins"} {
 			one := from.must(http.StatusOK, "GET", "/v1/sessions/"+id+path, "").Body.String()
 			two := to.must(http.StatusOK, "GET", "/v1/sessions/"+id+path, "").Body.String()
 			if one != two {

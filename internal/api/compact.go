@@ -2,11 +2,13 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/stateless"
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -61,13 +63,13 @@ func (s *Server) listRuns(req *request.Request) error {
 	return request.AnswerList(req, "runs of "+at.ID, find, request.AsIs, place)
 }
 
-func previewOf(p *compactor.Proposal, all bool) protocol.Preview {
+func (s *Server) previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 	before, after := p.Tokens()
 	answer := protocol.Preview{
 		From: string(p.From), Through: p.Plan.Through, TokensBefore: before, TokensAfter: after,
 		WouldChange: p.Changed, Due: p.Decision.Due(),
 		Reason: p.Decision.Reason(), Why: p.Decision, Stages: p.Plan.Stages, Actions: p.Plan.Actions,
-		Report: p.Report(),
+		Report: p.Report(), Summaries: p.Wants(s.Asker),
 	}
 	if all {
 		answer.Actions = p.Parts()
@@ -102,14 +104,14 @@ func (s *Server) previewSession(req *request.Request) error {
 		return err
 	}
 	var proposal *compactor.Proposal
-	err = req.Heavy(weight.Checkpoint+weight.Tail, func() (err error) {
-		proposal, err = compactor.Propose(req.Ctx, s.Store, snap, order, nil)
+	err = heavy(req, weight.Checkpoint+weight.Tail, order.Ask, func(ctx context.Context) (err error) {
+		proposal, err = compactor.Propose(ctx, s.Store, snap, order)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return req.JSON(http.StatusOK, previewOf(proposal, all))
+	return req.JSON(http.StatusOK, s.previewOf(proposal, all))
 }
 
 // proposalsAtOnce is how many previews of large sessions the process has the memory for, at least.
@@ -129,11 +131,11 @@ func (s *Server) admitProposal(
 	return weight, req.Admit(compactor.Memory(weight, order.Window))
 }
 
-var previewFields = []string{"policy", "from"}
+var previewFields = []string{"policy", "from", "ask"}
 
 // previewOrder reads the body of a preview. No body is the compaction that an ordinary run would do.
 func (s *Server) previewOrder(req *request.Request, at session.Address, body []byte) (o compactor.Request, err error) {
-	o.Cause = compactor.CausePreview
+	o.Cause, o.Asker = compactor.CausePreview, s.Asker
 	if len(body) == 0 {
 		return o, nil
 	}
@@ -148,6 +150,8 @@ func (s *Server) previewOrder(req *request.Request, at session.Address, body []b
 			changed = value
 		case "from":
 			o.From = readFrom(d, value)
+		case "ask":
+			o.Ask = d.Boolean("/ask", value)
 		}
 	}
 	if changed != (rawjson.Span{}) {
@@ -155,7 +159,7 @@ func (s *Server) previewOrder(req *request.Request, at session.Address, body []b
 		if err != nil {
 			return o, err
 		}
-		o.Policy = ingest.PolicyOver(d, changed, below)
+		o.Policy = ingest.PolicyOver(d, changed, below, s.writers)
 	}
 	return o, d.Err()
 }
@@ -191,8 +195,8 @@ func (s *Server) compactMessages(req *request.Request) error {
 		return err
 	}
 	var answer []byte
-	err = req.Heavy(size, func() (err error) {
-		answer, err = s.compacted(req, b, below)
+	err = heavy(req, size, b.Ask, func(ctx context.Context) (err error) {
+		answer, err = s.compacted(ctx, req, b, below)
 		return err
 	})
 	if err != nil {
@@ -202,18 +206,20 @@ func (s *Server) compactMessages(req *request.Request) error {
 }
 
 // compacted returns the answer to a request with messages, which it compacts.
-func (s *Server) compacted(req *request.Request, b *stateless.Body, below session.PolicyLayers) ([]byte, error) {
-	b.Resolve(below)
+func (s *Server) compacted(
+	ctx context.Context, req *request.Request, b *stateless.Body, below session.PolicyLayers,
+) ([]byte, error) {
+	b.Resolve(below, s.writers)
 	b.Check(s.Models)
 	snap, system, err := b.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	proposal, err := b.Propose(req.Ctx, snap)
+	proposal, err := b.Propose(ctx, req.Tenant, s.Asker, snap)
 	if err != nil {
 		return nil, err
 	}
-	return answerCompacted(req, b, proposal, system)
+	return answerCompacted(req, b, proposal, system, s.Asker)
 }
 
 func decodeCompact(body []byte) (*stateless.Body, error) {
@@ -230,9 +236,9 @@ func decodeCompact(body []byte) (*stateless.Body, error) {
 // answerCompacted returns the answer with the messages that a proposal makes, byte for byte, and with what was done to
 // them.
 func answerCompacted(
-	req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte,
+	req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte, asks *asker.Asker,
 ) ([]byte, error) {
-	figures, err := json.Marshal(stateless.FiguresOf(p, b.IncludeResults))
+	figures, err := json.Marshal(stateless.FiguresOf(p, b.IncludeResults, asks))
 	if err != nil {
 		return nil, err
 	}

@@ -373,30 +373,6 @@ func TestAViewOnlyGrowsAtItsEnd(t *testing.T) {
 	}
 }
 
-func TestAFullViewOfALongLogIsWhole(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for _, format := range []string{"openai-chat", "anthropic"} {
-		path := "/v1/sessions/" + format
-		w.must(http.StatusCreated, "PUT", path, `{"window_tokens":10000000}`)
-		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, `{"role":"system","content":"one"}`, `{"role":"system","content":"two"}`))
-		messages := make([]string, 1000)
-		for i := range messages {
-			messages[i] = user(strconv.Itoa(i) + strings.Repeat(".", i%7*1000))
-		}
-		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, messages...))
-		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, messages...))
-		full := w.must(http.StatusOK, "GET", path+"/context?view=full", "")
-		if want := strings.Join(messages, ",") + "," + strings.Join(messages, ",") + "]}"; !strings.HasSuffix(full.Body.String(), want) {
-			t.Errorf("the full view of %s has %d bytes and ends otherwise", format, full.Body.Len())
-		}
-		v, plain := decoded[view](full), decoded[view](w.must(http.StatusOK, "GET", path+"/context", ""))
-		if string(v.System) != string(plain.System) || len(v.Messages) != len(plain.Messages) || v.Tokens != plain.Tokens || v.LastSeq != 2002 {
-			t.Errorf("%s: full view with system %s, %d messages, %d tokens; view with %s, %d, %d", format, v.System, len(v.Messages), v.Tokens, plain.System, len(plain.Messages), plain.Tokens)
-		}
-	}
-}
-
 // TestTheETagNamesTheAuthor has a view of thoughts, which go back only to the model that had them: the same request has
 // another view once the session's model is another.
 func TestTheETagNamesTheAuthor(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -124,12 +123,7 @@ func (w *world) restart() {
 func (w *world) workUntil(done func() bool) {
 	w.Helper()
 	w.whileWorking(func() {
-		for patience := 600; !done(); patience-- {
-			if patience == 0 {
-				w.Fatal("the worker did not come to it")
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		w.until("the worker has come to it", done)
 	})
 }
 

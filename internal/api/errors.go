@@ -41,7 +41,7 @@ func embeddedStatuses() (codes map[string]int) {
 
 // problemCodes are the codes that a member of errors may have beside those above: what a policy does wrong.
 var problemCodes = []string{policy.WrongType, policy.OutOfRange, policy.InvalidText, policy.UnknownValue,
-	policy.InvalidTemplate, policy.Contradiction}
+	policy.InvalidTemplate, policy.InvalidPattern, policy.Contradiction}
 
 // sentinels map domain errors to codes and to what the caller can do. A detail of "" is the error's own text.
 var sentinels = []struct {
@@ -71,6 +71,8 @@ var sentinels = []struct {
 		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
 		"them expire", session.MaxLiveTokens)},
+	{session.ErrTooManyPins, "too_many_pins", fmt.Sprintf("the session has %d pins, or they have more tokens than the "+
+		"policy's pins.max_tokens: DELETE some, or raise the limit", session.MaxPins)},
 	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: " +
 		"try again after Retry-After. The database answers, and all else can be read"},
 	{session.ErrBusy, "busy", "two greps or searches of the tenant run, and one waited a second for its turn: try " +

@@ -81,6 +81,7 @@ var wrongRequests = map[string]struct {
 		        SELECT tenant_id, session_key, gen_random_uuid(), sha256(n::text::bytea), last4, scopes, made_by, expires_at FROM session_tokens, generate_series(2, 1000) n`)
 		return w.ask("POST", "/v1/sessions/s/tokens", "")
 	}, "revoke some"},
+	"too_many_pins": {(*world).pinOneTooMany, "DELETE some"},
 	"not_found": {func(w *world) answer {
 		return w.ask("GET", "/v1/sessions/none", "")
 	}, "PUT /v1/sessions/{id}"},
@@ -248,10 +249,14 @@ var wrongRequests = map[string]struct {
 		return limited.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("y")))
 	}, "stored_bytes is 1"},
 	"rate_limited": {func(w *world) answer {
-		for range 50 {
-			w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+session.NewAPIKey(w.tenant))
+		var got answer
+		for range 1000 { // it is ten a second, and a busy machine asks slowly
+			got = w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+session.NewAPIKey(w.tenant))
+			if got.Code == http.StatusTooManyRequests {
+				break
+			}
 		}
-		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+session.NewAPIKey(w.tenant))
+		return got
 	}, "check the key"},
 	"timed_out": {func(w *world) answer {
 		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
@@ -313,8 +318,8 @@ func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 			continue
 		}
 		w := shared
-		if status >= http.StatusInternalServerError {
-			w = hurried() // these break it
+		if status >= http.StatusInternalServerError || code == "rate_limited" {
+			w = hurried() // these leave a server that does not answer all that follow
 		}
 		w.ask("DELETE", "/v1/sessions/s", "")
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
@@ -476,23 +481,6 @@ func TestTheFirstProblemDecides(t *testing.T) {
 		checkProblem(t, got, p)
 		if p.Code != test.code || !strings.HasPrefix(p.Detail, test.detail) || strings.Contains(p.Detail, "PUT") {
 			t.Errorf("%s %s %.60s: %s, %q; want %s, %q", test.method, test.path, test.body, p.Code, p.Detail, test.code, test.detail)
-		}
-	}
-}
-
-func TestAParameterThatARouteDoesNotKnowIsRefused(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
-	names := strings.NewReplacer(":id", "s", ":recompaction", uuid.NewString(), ":replay", uuid.NewString(), ":run", uuid.NewString(), ":ref", "r1.0-abcd", ":n", "1")
-	for _, route := range w.server.Routes() {
-		method, path, _ := strings.Cut(route, " ")
-		if !strings.HasPrefix(path, "/v1/") {
-			continue
-		}
-		got := w.ask(method, names.Replace(path)+"?zz=1", "")
-		if got.Code != http.StatusBadRequest || method != "HEAD" && decoded[problem](got).Error.Code != "unknown_field" {
-			t.Errorf("%s: %d %s", route, got.Code, got.Body)
 		}
 	}
 }

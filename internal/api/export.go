@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"net/http"
@@ -115,6 +116,11 @@ func (e *exporter) session(found session.Exported) error {
 	if err != nil {
 		return err
 	}
+	pins, err := e.s.Store.ExportPins(e.req.Ctx, found)
+	if err != nil {
+		return err
+	}
+	var archived archivedPins
 	if err := e.Session(found); err != nil {
 		return err
 	}
@@ -124,20 +130,44 @@ func (e *exporter) session(found session.Exported) error {
 			if err := e.Message(&messages[i]); err != nil {
 				return err
 			}
+			pins = archived.take(pins, &messages[i])
 		}
 		if messages, err = e.s.Store.ExportMessages(e.req.Ctx, found, messages[len(messages)-1].Seq+1); err != nil {
 			return err
 		}
 	}
-	uploaded, err := e.s.Store.UploadedResults(e.req.Ctx, found.Key)
+	uploads, err := e.uploads(found.Key)
 	if err != nil {
 		return err
 	}
+	return e.End(found.LastSeq, uploads, archived)
+}
+
+// archivedPins are pins as an archive has them, by the seqs of their messages.
+type archivedPins []session.ArchivedPin
+
+// take moves the pins of a message from the beginning of a list, which it returns.
+func (a *archivedPins) take(from []session.Pin, m *session.Message) []session.Pin {
+	for len(from) > 0 && from[0].Seq <= m.Seq {
+		if p := &from[0]; p.Seq == m.Seq && m.RemovedAt == nil {
+			sum := sha256.Sum256(m.Body)
+			made := session.ArchivedPin{
+				Ref: p.Ref, Note: p.Note, CreatedAt: p.CreatedAt.UTC(), SHA256: hex.EncodeToString(sum[:]),
+			}
+			*a = append(*a, made)
+		}
+		from = from[1:]
+	}
+	return from
+}
+
+func (e *exporter) uploads(key session.Key) ([]archive.Upload, error) {
+	uploaded, err := e.s.Store.UploadedResults(e.req.Ctx, key)
 	list := make([]archive.Upload, len(uploaded))
 	for i, r := range uploaded {
 		list[i] = archive.Upload{
 			Ref: r.Ref, MediaType: r.MediaType, Bytes: r.Bytes, SHA256: hex.EncodeToString(r.SHA256),
 		}
 	}
-	return e.End(found.LastSeq, list...)
+	return list, err
 }

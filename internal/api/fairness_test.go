@@ -37,7 +37,7 @@ func metric(t testing.TB, name string, label ...string) (n float64) {
 
 func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
 	t.Parallel()
-	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: time.Minute}))
+	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: connections, Patience: patience}))
 	victim := *w
 	victim.tenant, victim.key = w.newTenant("victim")
 	for _, caller := range []*world{w, &victim} {
@@ -51,9 +51,8 @@ func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
 			statuses <- w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("x"))).Code
 		})
 	}
-	for waitingFor(t, "session") < float64(cap(statuses)-10) { // two wait at the session's lock
-		time.Sleep(time.Millisecond)
-	}
+	// Two wait at the session's lock.
+	w.until("the writers wait", func() bool { return waitingFor(t, "session") >= float64(cap(statuses)-10) })
 	held := w.store.Pool().Stat().AcquiredConns()
 	for range 50 { // two write; whoever looks a key up holds one for a moment
 		time.Sleep(time.Millisecond)
@@ -87,16 +86,14 @@ func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
 
 func TestBulkWorkHoldsNoAppendUp(t *testing.T) {
 	t.Parallel()
-	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: time.Minute}))
+	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: connections, Patience: patience}))
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
 	unlock := w.lock(`LOCK TABLE recompactions`) // lists of them are slow
 	var attack sync.WaitGroup
 	for range 50 {
 		attack.Go(func() { w.ask("GET", "/v1/admin/recompactions", "") })
 	}
-	for waitingFor(t, "bulk") < 1 {
-		time.Sleep(time.Millisecond)
-	}
+	w.until("bulk waits", func() bool { return waitingFor(t, "bulk") >= 1 })
 	for range 5 {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
 	}

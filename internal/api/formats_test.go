@@ -51,24 +51,6 @@ func strs(bodies [][]byte) (list []string) {
 	return list
 }
 
-func TestASessionOfAnyFormatIsReadInEveryFormat(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for _, own := range session.Formats() {
-		path := "/v1/sessions/" + string(own)
-		w.must(http.StatusCreated, "PUT", path, fmt.Sprintf(`{"format":%q,"window_tokens":10000000,"model":"gemini-2.5-pro"}`, own))
-		said := strs(compacttest.Session(rand.New(rand.NewPCG(1, 1)), own, compacttest.Options{Messages: 12}))
-		w.must(http.StatusCreated, "POST", path+"/messages", batch(string(own), append(said, last(own))...))
-		for _, f := range session.Formats() {
-			v := w.read(path, f, "format="+string(f))
-			if diff := cmp.Diff(append(said, last(own)), strs(v.bodies())); f == own && diff != "" {
-				t.Errorf("%s as it was appended (-want +got):\n%s", own, diff)
-			}
-		}
-		w.read(path, own, "")
-	}
-}
-
 // last returns a message of the user.
 func last(f session.Format) string { return string(wire.UserMessage(f, []byte(`"go on"`))) }
 

@@ -69,6 +69,7 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 	f.Import = i
 	f.Store = s.Store
 	f.Models = s.Models
+	f.Writers = s.writers
 	f.Tenant = req.Tenant
 	f.ChangedBy = req.KeyDigest
 	f.Stopping = s.draining.Load

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/varve-dev/varve/internal/budget"
 )
@@ -57,9 +56,9 @@ func TestALargeImportSharesTheProcessors(t *testing.T) {
 		}
 		done := make(chan int, 1)
 		go func() { done <- w.feed("/v1/imports", []byte(body), false, "").Code }()
-		for metric(t, "varve_budget_waiting", "cpu of an import") < 1 && len(done) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		w.until("it waits or is done", func() bool {
+			return metric(t, "varve_budget_waiting", "cpu of an import") >= 1 || len(done) > 0
+		})
 		select {
 		case status := <-done:
 			t.Errorf("%s did not wait: %d", name, status)

@@ -46,7 +46,7 @@ func archiveOf(t testing.TB, messages int) []byte {
 				t.Fatal(err)
 			}
 		}
-		if err := w.End(int64(size)); err != nil {
+		if err := w.End(int64(size), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		n += size
@@ -154,7 +154,7 @@ func TestAnImportCanBeSentInPiecesByItsID(t *testing.T) {
 			w.must(http.StatusUnprocessableEntity, "POST", fmt.Sprintf("%s?from_line=%d", path, to+2), body)
 		}
 	}
-	got := decoded[imported](w.must(http.StatusOK, "GET", path+"?wait=5", ""))
+	got := decoded[imported](w.must(http.StatusOK, "GET", path+"?wait=60", ""))
 	if got.State != "succeeded" || got.Messages != 2500 || *got.Progress.Total != int64(len(lines)) {
 		t.Errorf("%+v", got)
 	}

@@ -89,9 +89,15 @@ var limits = map[string]int64{
 // readLimits handles GET /v1/limits: what bounds the tenant's requests, and what of it is used.
 func (s *Server) readLimits(req *request.Request) error {
 	u := s.quotas.Account(req.Ctx, req.Tenant).Usage(time.Now())
+	spent, err := s.Store.Spending(req.Ctx, req.Tenant, time.Now())
+	if err != nil {
+		return err
+	}
 	a := protocol.Limits{
 		Object: "limits", Limits: limits, Connections: map[string]protocol.Share{}, Quotas: u.Quotas,
-		Used: protocol.Used{RequestsLeft: u.RequestsLeft, BytesLeft: u.BytesLeft, Imports: u.Imports, Stored: u.Stored},
+		Used: protocol.Used{
+			RequestsLeft: u.RequestsLeft, BytesLeft: u.BytesLeft, Imports: u.Imports, Stored: u.Stored, Models: spent,
+		},
 	}
 	for _, class := range []share.Class{share.Interactive, share.Bulk} {
 		all, tenant := s.Gate.Size(class)

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // quotas gives the tenant quotas of its own, as the operator does.
@@ -59,6 +61,25 @@ func TestBytesAreHeldToTheirQuota(t *testing.T) {
 	got := decoded[protocol.Limits](w.must(http.StatusOK, "GET", "/v1/limits", ""))
 	if got.Quotas.Sessions != 1 || got.Used.Sessions != 1 || got.Used.BytesLeft < 1999 || got.Limits["page"] != 100 {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestATenantSeesItsBudgetOfModelsAndWhatOfItIsUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server = api.New(api.Config{Store: w.store, Quotas: session.Quotas{ModelCalls: 9, ModelCost: 2.5}})
+	limits := func() protocol.Limits {
+		return decoded[protocol.Limits](w.must(http.StatusOK, "GET", "/v1/limits", ""))
+	}
+	if got := limits(); got.Quotas.ModelCalls != 9 || got.Quotas.ModelCost != 2.5 || got.Used.Models == nil || len(got.Used.Models) != 0 {
+		t.Errorf("before any call: %+v, %+v", got.Quotas, got.Used)
+	}
+	w.exec(`
+		INSERT INTO model_spending
+		VALUES ('` + w.tenant.String() + `', (now() AT TIME ZONE 'UTC')::date, 'haiku', 1, 20, 3, 40)`)
+	want := session.ModelSpent{Model: "haiku", ModelSpending: session.ModelSpending{Calls: 1, Input: 20, Output: 3, CostMicros: 40}}
+	if got := limits().Used.Models; len(got) != 1 || got[0] != want {
+		t.Errorf("used %+v", got)
 	}
 }
 

@@ -12,8 +12,8 @@ func TestTheMetricsCountWhatCompactionsDid(t *testing.T) {
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/canary-1d2e", `{"window_tokens":20000}`)
 	w.must(http.StatusCreated, "POST", "/v1/sessions/canary-1d2e/messages", batch("openai-chat", conversation(20, 500)...))
 	w.work()
-	w.must(http.StatusOK, "POST", "/v1/sessions/canary-1d2e/compact?wait=30", "")
-	got := w.must(http.StatusOK, "GET", "/metrics", "", "Authorization", "").Body.String()
+	w.must(http.StatusOK, "POST", "/v1/sessions/canary-1d2e/compact?wait=60", "")
+	got := w.counted("varve_compaction_parts_total{action=") // the last that a run counts, after it has ended
 	for _, line := range []string{
 		`varve_compaction_runs_total{cause="manual",state="done"} `, "varve_compaction_tokens_saved_total ", "varve_compaction_messages_total ",
 		`varve_compaction_step_duration_seconds_count{step="planned"} `, "varve_compaction_parts_total{action=", "varve_compaction_failed_open_total ",
@@ -27,4 +27,14 @@ func TestTheMetricsCountWhatCompactionsDid(t *testing.T) {
 			t.Errorf("%s is in the metrics", secret)
 		}
 	}
+}
+
+// counted returns the metrics once they have a line that begins like this.
+func (w *world) counted(line string) (metrics string) {
+	w.Helper()
+	w.until("the metrics have "+line, func() bool {
+		metrics = w.must(http.StatusOK, "GET", "/metrics", "", "Authorization", "").Body.String()
+		return strings.Contains(metrics, "\n"+line)
+	})
+	return metrics
 }

@@ -176,7 +176,9 @@ func (e *examples) of(tag string) (ops []operation) {
 		}
 	}
 	slices.SortStableFunc(ops, func(a, b operation) int {
-		last := func(op operation) int { return strings.Count(op.method, http.MethodDelete) }
+		last := func(op operation) int { // what takes away what others need
+			return strings.Count(op.method, http.MethodDelete) + strings.Count(op.path, "rebuild")
+		}
 		return last(a) - last(b)
 	})
 	return ops

@@ -123,7 +123,7 @@ func (s *Server) changeTenantPolicy(change layerChange) handler {
 				if edit == nil {
 					return policy.StoredDefault(), nil
 				}
-				return policy.ResolveStored(edit(tenant), nil, "")
+				return s.writers.ResolveStored(edit(tenant), nil, "")
 			},
 		})
 		if err != nil {
@@ -144,7 +144,7 @@ func (s *Server) changeSessionPolicy(change layerChange) handler {
 		settings := session.Change{ChangedBy: req.KeyDigest, DefaultPolicy: edit == nil}
 		if edit != nil {
 			settings.EditPolicy = func(tenant, own json.RawMessage) (session.Policy, error) {
-				return policy.ResolveStored(tenant, edit(own), "")
+				return s.writers.ResolveStored(tenant, edit(own), "")
 			}
 		}
 		changed, replayed, err := s.Store.Update(req.Ctx, req.Address(), settings, req.Idempotency())
@@ -185,7 +185,7 @@ func (s *Server) checkPolicy(req *request.Request) error {
 	if as == policy.SessionLayer {
 		tenant, own = below.Patch, document
 	}
-	p, err := policy.ResolveStored(tenant, own, "")
+	p, err := s.writers.ResolveStored(tenant, own, "")
 	if err != nil {
 		return err
 	}

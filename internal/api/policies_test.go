@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/asker"
+	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -287,5 +291,73 @@ func TestOneTenantsDefaultIsNotAnothers(t *testing.T) {
 	versions := w.must(http.StatusOK, "GET", "/v1/policy/versions", "", "Authorization", "Bearer "+stranger)
 	if strings.Contains(versions.Body.String(), "0.3}") {
 		t.Errorf("the stranger sees %s", versions.Body)
+	}
+}
+
+// twoModels returns an asker with the models haiku and mini, which nobody asks.
+func twoModels(t *testing.T) *asker.Asker {
+	t.Helper()
+	models, err := llm.Open(llm.Config{
+		Providers: map[string]llm.Provider{"a": {Kind: llm.Anthropic, BaseURL: "https://hush.example", Key: llm.NewKey("sk-hush")}},
+		Models: map[string]llm.Definition{
+			"haiku": {Provider: "a", Model: "claude-haiku-4-5", Window: 200_000, Price: llm.Price{Input: 1, Cached: 0.1, Output: 5}},
+			"mini":  {Provider: "a", Model: "m", Window: 16_000, MaxOutput: 500},
+		},
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &asker.Asker{Models: models}
+}
+
+func TestTheModelsForSummariesAreListedWithoutAddressesAndKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const path = "/v1/models/summaries"
+	if got := w.must(http.StatusOK, "GET", path, "").Body.String(); !strings.Contains(got, `"data":[]`) {
+		t.Errorf("without models: %s", got)
+	}
+	w.server = api.New(api.Config{Store: w.store, Asker: twoModels(t)})
+	const want = `{"object":"list","data":[` +
+		`{"id":"haiku","provider":"anthropic","model":"claude-haiku-4-5","window_tokens":200000,"max_output_tokens":4096,"price":{"input":1,"cached_input":0.1,"output":5}},` +
+		`{"id":"mini","provider":"anthropic","model":"m","window_tokens":16000,"max_output_tokens":500,"price":{"input":0,"cached_input":0,"output":0}}],` +
+		`"has_more":false,"next_cursor":null}`
+	if got := w.must(http.StatusOK, "GET", path, "").Body.String(); strings.TrimSpace(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestAModelThatIsNotThereIsRefusedWhereverAPolicyIsSent asks each route that takes a policy.
+func TestAModelThatIsNotThereIsRefusedWhereverAPolicyIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server = api.New(api.Config{Store: w.store, Asker: twoModels(t)})
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	const bad, good = `{"summarise":{"model":"hiaku"}}`, `{"summarise":{"model":"haiku","prompt":"Be short."}}`
+	messages := `{"format":"openai-chat","messages":[` + user("hi") + `],"policy":`
+	for _, r := range []struct{ method, path, before, after, pointer string }{
+		{"PUT", "/v1/policy", "", "", ""},
+		{"PATCH", "/v1/policy", "", "", ""},
+		{"POST", "/v1/policy/check", "", "", ""},
+		{"POST", "/v1/policy/check?as=session", "", "", ""},
+		{"PUT", "/v1/sessions/s/policy", "", "", ""},
+		{"PATCH", "/v1/sessions/s/policy", "", "", ""},
+		{"PATCH", "/v1/sessions/s", `{"policy":`, "}", "/policy"},
+		{"PUT", "/v1/sessions/new", `{"policy":`, "}", "/policy"},
+		{"POST", "/v1/sessions", `{"policy":`, "}", "/policy"},
+		{"POST", "/v1/sessions/s/preview", `{"policy":`, "}", "/policy"},
+		{"POST", "/v1/compact", messages, "}", "/policy"},
+		{"POST", "/v1/admin/recompactions", `{"policy":`, "}", "/policy"},
+		{"POST", "/v1/admin/replays", `{"policies":[{"name":"a","policy":`, "}]}", "/policies/0/policy"},
+	} {
+		got := w.must(http.StatusUnprocessableEntity, r.method, r.path, r.before+bad+r.after)
+		p := decoded[problem](got)
+		const want = `there is no model "hiaku": did you mean "haiku"?; GET /v1/models/summaries lists them`
+		if len(p.Errors) != 1 || p.Errors[0].Pointer != r.pointer+"/summarise/model" || p.Errors[0].Detail != want {
+			t.Errorf("%s %s: %+v", r.method, r.path, p.Errors)
+		}
+		if got := w.ask(r.method, r.path, r.before+good+r.after); got.Code >= 300 {
+			t.Errorf("%s %s: %d %s", r.method, r.path, got.Code, got.Body)
+		}
 	}
 }

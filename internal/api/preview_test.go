@@ -71,7 +71,7 @@ func (w *world) manifest(id string) (actions []map[string]any) {
 // policy that was just set may have asked for one already.
 func (w *world) compact(id string, last int) *session.Run {
 	w.Helper()
-	w.must(http.StatusOK, "POST", "/v1/sessions/"+id+"/compact?wait=30", "")
+	w.must(http.StatusOK, "POST", "/v1/sessions/"+id+"/compact?wait=60", "")
 	runs := decoded[struct{ Data []session.Run }](w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"/runs", ""))
 	for i := range runs.Data {
 		if run := &runs.Data[i]; run.State == session.RunDone && *run.Checkpoint > last {

@@ -1,17 +1,11 @@
 package api_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/budget"
 )
@@ -76,64 +70,5 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		t.Error("a request kept its processor:", err)
 	} else {
 		again()
-	}
-}
-
-// TestALargePackedBodyIsUnpackedByAProcessor sends what is large only once it is unpacked, while somebody else has the
-// only processor of heavy work.
-func TestALargePackedBodyIsUnpackedByAProcessor(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.server.CPU = budget.New("cpu", 1, time.Millisecond)
-	other, _ := w.newTenant("other")
-	release, err := w.server.CPU.Acquire(t.Context(), other, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pack := map[string]func(io.Writer) io.WriteCloser{
-		"gzip": func(to io.Writer) io.WriteCloser { return gzip.NewWriter(to) },
-		"zstd": func(to io.Writer) io.WriteCloser {
-			z, _ := zstd.NewWriter(to) // without options
-			return z
-		},
-	}
-	packed := func(coding, text string) string {
-		var out bytes.Buffer
-		z := pack[coding](&out)
-		_, err := z.Write([]byte(`{"text":"` + text + `"}`))
-		if err := errors.Join(err, z.Close()); err != nil {
-			t.Fatal(err)
-		}
-		return out.String()
-	}
-	for coding := range pack {
-		tooMuch := packed(coding, strings.Repeat("a", 20<<20))
-		w.must(http.StatusOK, "POST", "/v1/tokens", packed(coding, strings.Repeat("word ", 10_000)), "Content-Encoding", coding)
-		got := w.must(http.StatusServiceUnavailable, "POST", "/v1/tokens", tooMuch, "Content-Encoding", coding)
-		if !strings.Contains(got.Body.String(), `"over_capacity"`) {
-			t.Errorf("%s: %s", coding, got.Body)
-		}
-	}
-	release()
-	for coding := range pack {
-		tooMuch := packed(coding, strings.Repeat("a", 20<<20))
-		w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/tokens", tooMuch, "Content-Encoding", coding)
-	}
-}
-
-func TestAnExactCountIsBounded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	long := strings.Repeat("a", 8<<20+1)
-	w.must(http.StatusOK, "POST", "/v1/tokens", `{"text":"`+long+`"}`)
-	w.must(http.StatusOK, "POST", "/v1/tokens", `{"text":"`+long[1:]+`","tokenizer":"o200k"}`)
-	for _, body := range []string{
-		`{"text":"` + long + `","tokenizer":"o200k"}`,
-		`{"format":"openai-chat","tokenizer":"cl100k","messages":[{"role":"user","content":"` + long[:5<<20] + `"},{"role":"user","content":"` + long[:5<<20] + `"}]}`,
-	} {
-		got := w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/tokens", body)
-		if p := decoded[problem](got); p.Code != "body_too_large" || !strings.Contains(p.Detail, "8 MiB") {
-			t.Errorf("%s", got.Body)
-		}
 	}
 }

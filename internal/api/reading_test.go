@@ -2,8 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // askBusy searches while two other searches of the tenant wait for the database.
@@ -70,46 +67,6 @@ func manyLines(lines int) []byte {
 		fmt.Fprintf(&text, "%06d some words of a log <&> é, and their number %d\n", i+1, i*7919%10007)
 	}
 	return text.Bytes()
-}
-
-// TestALargeResultIsReadByPagesRangesAndAsAStream has a result of many chunks.
-func TestALargeResultIsReadByPagesRangesAndAsAStream(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
-	body := manyLines(60_000)
-	sum := sha256.Sum256(body)
-	path := "/v1/sessions/s/results/" + w.putResult("s", body)
-	raw := w.must(http.StatusOK, "GET", path+"?raw=true", "")
-	if !bytes.Equal(raw.Body.Bytes(), body) || raw.Header().Get("Content-Length") != fmt.Sprint(len(body)) {
-		t.Errorf("%d bytes of %d, %v", raw.Body.Len(), len(body), raw.Header())
-	}
-	for _, at := range []int{0, 1, 131_071, 131_072, 1_500_000, len(body) - 1} {
-		part := w.must(http.StatusPartialContent, "GET", path+"?raw=true", "", "Range", fmt.Sprintf("bytes=%d-%d", at, at+300_000))
-		if !bytes.Equal(part.Body.Bytes(), body[at:min(at+300_001, len(body))]) {
-			t.Errorf("the range at %d is another", at)
-		}
-	}
-	several := w.must(http.StatusPartialContent, "GET", path+"?raw=true", "", "Range", "bytes=0-9,1000000-1000009,-5")
-	for _, want := range [][]byte{body[:10], body[1_000_000:1_000_010], body[len(body)-5:]} {
-		if !bytes.Contains(several.Body.Bytes(), want) {
-			t.Errorf("%q is not in %s", want, several.Body)
-		}
-	}
-	if head := w.must(http.StatusOK, "HEAD", path+"?raw=true", ""); head.Header().Get("X-Content-Sha256") != hex.EncodeToString(sum[:]) || head.Body.Len() > 0 {
-		t.Errorf("HEAD: %v", head.Header())
-	}
-	if read := w.readAll(path + "?plain=true&max_bytes=1048576&limit=2000"); read != string(body) {
-		t.Errorf("the pages have %d bytes of %d", len(read), len(body))
-	}
-	page := decoded[protocol.ResultPage](w.must(http.StatusOK, "GET", path+"?offset=30000&limit=2", ""))
-	if want := " 30000\t030000 some words"; !strings.HasPrefix(page.Content, want) || *page.NextOffset != 30_002 || page.TotalLines != 60_000 {
-		t.Errorf("%+v", page)
-	}
-	if page = decoded[protocol.ResultPage](w.must(http.StatusOK, "GET", path+"?offset=60001", "")); page.Content != "" || !strings.Contains(page.Note, "there are 60000 lines") {
-		t.Errorf("%+v", page)
-	}
 }
 
 // readAll follows the pages from a path to the end.
@@ -332,48 +289,6 @@ func TestHostileReadsAreRefusedOrBounded(t *testing.T) {
 	deep := w.putResults("s", 1, nil, []byte(strings.Repeat("[", 9000)+strings.Repeat("]", 9000)), []byte(strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000)))
 	w.must(http.StatusOK, "GET", path+deep[1]+"?pointer="+strings.Repeat("/0", 500), "")
 	w.must(http.StatusUnprocessableEntity, "GET", path+deep[2]+"?pointer=/0", "")
-}
-
-// TestNoCharacterOfARefMayBeWrong changes each character of 1,000 refs into others: none is another result.
-func TestNoCharacterOfARefMayBeWrong(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
-	at := session.Address{Tenant: w.tenant, ID: "s"}
-	var refs []string
-	for seq := range int64(100) {
-		bodies := make([][]byte, 10)
-		for i := range bodies {
-			bodies[i] = fmt.Appendf(nil, "result %d of message %d", i, seq+1)
-		}
-		refs = append(refs, w.putResults("s", seq+1, bodies...)...)
-	}
-	tried, asked := 0, 0
-	for _, ref := range refs {
-		for i := range len(ref) {
-			for _, b := range "0123456789abcdefrum.-" {
-				wrong := ref[:i] + string(b) + ref[i+1:]
-				parsed, err := session.ParseResultRef(wrong)
-				if err != nil || wrong == ref {
-					continue
-				}
-				if tried++; slices.Contains(refs, wrong) {
-					t.Errorf("%s is one character from %s", wrong, ref)
-				}
-				if tried%71 != 0 {
-					continue
-				}
-				asked++
-				if got, _, err := w.store.OpenResult(t.Context(), at, parsed); err == nil {
-					t.Errorf("%s instead of %s is %s", wrong, ref, got.Ref)
-				}
-			}
-		}
-	}
-	if tried < 50_000 || asked < 1000 {
-		t.Errorf("only %d refs were tried, and %d asked for", tried, asked)
-	}
 }
 
 // fetch sends a GET that must be answered with this status. Unlike must it does not check the shape of the answer, which

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -34,7 +35,7 @@ func (s *Server) createRecompaction(req *request.Request) error {
 				"send its confirm_token")
 	}
 	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, session.Recompaction{Filter: r.filter,
-		Policy: r.policy, MaxRunning: r.maxRunning}, req.Idempotency())
+		Policy: r.policy, MaxRunning: r.maxRunning, Ask: r.ask}, req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,11 @@ func (s *Server) readRecompactionRequest(req *request.Request, body []byte) (*re
 		if err != nil {
 			return nil, err
 		}
-		ingest.PolicyOver(&r.Document, r.member, below)
+		ingest.PolicyOver(&r.Document, r.member, below, s.writers)
+	}
+	if r.ask && r.policy != nil && !r.dryRun {
+		r.Wrong("/ask", request.InvalidRequest, "models are asked under the sessions' own policies only, and policy "+
+			"changes them for this recompaction: leave policy out, or ask out")
 	}
 	return r, r.Err()
 }
@@ -64,7 +69,7 @@ func answerRecompaction(req *request.Request, r session.Recompaction) error {
 func recompactionOf(r session.Recompaction) protocol.Recompaction {
 	return protocol.Recompaction{
 		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy,
-		From: string(compactor.FromLog), MaxRunning: r.MaxRunning,
+		From: string(compactor.FromLog), MaxRunning: r.MaxRunning, Ask: r.Ask,
 		Progress: protocol.RecompactionProgress{
 			Total: r.Total, Done: r.Done(), Running: r.Running,
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,
@@ -137,7 +142,7 @@ func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
 	policy json.RawMessage) (a protocol.RecompactionSample, err error) {
 	a.Errors = []session.RecompactionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
-		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy)
+		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy, s.Asker, false)
 		switch {
 		case errors.Is(err, session.ErrNotFound):
 			continue // it was erased just now
@@ -149,10 +154,27 @@ func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
 				At: time.Now().UTC()})
 		default:
 			addProposal(&a, p)
+			addModels(&a.Models, p.Wants(s.Asker))
 		}
 		a.Sessions++
 	}
 	return a, nil
+}
+
+// addModels adds what models are wanted for in one session.
+func addModels(m *protocol.RecompactionModels, wanted []protocol.WantedSummary) {
+	for i := range wanted {
+		w := &wanted[i]
+		m.Summaries++
+		if w.State == string(compactor.AnswerKept) {
+			m.Kept++
+			continue
+		}
+		m.Calls += w.Calls
+		m.InputTokens += w.Input
+		m.OutputTokensMax += w.OutputMax
+		m.CostMax += w.CostMax
+	}
 }
 
 func addProposal(a *protocol.RecompactionSample, p *compactor.Proposal) {
@@ -171,6 +193,11 @@ func estimateOf(a *protocol.RecompactionSample, found session.RecompactionCount)
 	e.TokensBefore, e.TokensAfter = found.ContextTokens, found.ContextTokens
 	if a.Sessions > 0 {
 		e.Changed = (int64(a.Changed)*found.Sessions + int64(a.Sessions)/2) / int64(a.Sessions)
+	}
+	if a.Sessions > 0 {
+		scale := float64(found.Sessions) / float64(a.Sessions)
+		e.Calls = int64(math.Ceil(scale * float64(a.Models.Calls)))
+		e.CostMax = scale * a.Models.CostMax
 	}
 	if a.TokensBefore > 0 {
 		e.TokensAfter = int64(float64(found.ContextTokens) * float64(a.TokensAfter) / float64(a.TokensBefore))

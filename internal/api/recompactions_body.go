@@ -34,13 +34,15 @@ type recompactionRequest struct {
 	policy     json.RawMessage
 	maxRunning int
 	dryRun     bool
+	ask        bool
 	tenant     string
 	confirm    string
 }
 
 var (
-	recompactionMembers = []string{"tenant", "filter", "policy", "from", "dry_run", "max_running", "confirm_token"}
-	filterMembers       = []string{"sessions", "metadata", "created_before", "created_after", "min_tokens",
+	recompactionMembers = []string{"tenant", "filter", "policy", "from", "dry_run", "max_running", "ask",
+		"confirm_token"}
+	filterMembers = []string{"sessions", "metadata", "created_before", "created_after", "min_tokens",
 		"policy_version_below", "engine_version_below"}
 )
 
@@ -78,6 +80,8 @@ func (r *recompactionRequest) set(name string, value rawjson.Span) {
 		}
 	case "dry_run":
 		r.dryRun = r.Boolean("/dry_run", value)
+	case "ask":
+		r.ask = r.Boolean("/ask", value)
 	case "max_running":
 		r.maxRunning = int(r.Integer("/max_running", value, 1, maxRunning))
 	case "confirm_token":

@@ -2,12 +2,16 @@ package api_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 const recompactions = "/v1/admin/recompactions"
@@ -33,11 +37,14 @@ type dryRun struct {
 		Sessions, Changed, Unchanged, Failed int
 		Before                               int64 `json:"tokens_before"`
 		After                                int64 `json:"tokens_after"`
+		Models                               protocol.RecompactionModels
 		Errors                               []struct{ Session, Error string }
 	}
 	Estimate struct {
 		Changed int
 		After   int64 `json:"tokens_after"`
+		Calls   int64
+		CostMax float64 `json:"cost_max"`
 	}
 	Token string `json:"confirm_token"`
 }
@@ -104,6 +111,37 @@ func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 	runs := decoded[listPage](w.must(http.StatusOK, "GET", "/v1/sessions/a/runs", ""))
 	if len(runs.Data) == 0 || runs.Data[0]["trigger"] != "recompaction" || len(runs.Data) > 1 && runs.Data[1]["trigger"] != "idle" {
 		t.Errorf("runs %v", runs)
+	}
+}
+
+func TestADryRunSaysWhatModelsWouldCost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	models := twoModels(t)
+	models.Store = w.store
+	w.server = api.New(api.Config{Store: w.store, Asker: models})
+	ids := make([]string, 24) // more than a sample has
+	for i := range ids {
+		ids[i] = fmt.Sprint("s", i)
+	}
+	w.fill(ids...)
+	with := func(model string) dryRun {
+		const body = `{"dry_run":true,"policy":{"trigger":0.4,"target":0.1,"trim":{"enabled":false},"summarise":{"model":%q,"min_tokens":0}}}`
+		return decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, fmt.Sprintf(body, model)))
+	}
+	if dry := with(""); dry.Sample.Models != (protocol.RecompactionModels{}) || dry.Estimate.Calls != 0 || dry.Estimate.CostMax != 0 {
+		t.Errorf("without a model: %+v", dry)
+	}
+	dry := with("haiku")
+	n, e := dry.Sample.Models, dry.Estimate
+	if n.Summaries < 20 || n.Kept != 0 || n.Calls != int64(n.Summaries) || n.InputTokens < 20*1000 || n.OutputTokensMax < 20*100 {
+		t.Errorf("20 sessions want %+v", n)
+	}
+	if want := (float64(n.InputTokens) + 5*float64(n.OutputTokensMax)) / 1e6; math.Abs(n.CostMax-want) > 1e-4 {
+		t.Errorf("they cost %v at most, want %v", n.CostMax, want)
+	}
+	if scale := 24.0 / 20; e.Calls != int64(math.Ceil(scale*float64(n.Calls))) || math.Abs(e.CostMax-scale*n.CostMax) > 1e-4 {
+		t.Errorf("24 sessions want %+v, the sample %+v", e, n)
 	}
 }
 

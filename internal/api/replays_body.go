@@ -207,7 +207,7 @@ func (s *Server) contender(req *request.Request, r *replayRequest, asked askedPo
 	c.Name = asked.name
 	switch {
 	case asked.inline:
-		return r.inline(asked)
+		return r.inline(asked, s.writers)
 	case slices.Contains(policy.Profiles(), asked.name):
 		c.Source = session.FromProfile
 		p, err := policy.Profile(asked.name)
@@ -237,7 +237,7 @@ func contenderNames() []string {
 }
 
 // inline resolves a document that stands in the request, as PUT /v1/policy would.
-func (r *replayRequest) inline(asked askedPolicy) (c session.ReplayContender, err error) {
+func (r *replayRequest) inline(asked askedPolicy, writers *policy.Writers) (c session.ReplayContender, err error) {
 	pointer := asked.pointer + "/policy"
 	if _, ok := tenantVersion(asked.name); ok || slices.Contains(contenderNames(), asked.name) {
 		return c, session.Invalid(asked.pointer+"/name", request.InvalidRequest,
@@ -247,7 +247,7 @@ func (r *replayRequest) inline(asked askedPolicy) (c session.ReplayContender, er
 		return c, session.Invalid(pointer, request.InvalidRequest, "must be an object, not %s", r.Kind(asked.document))
 	}
 	document := bytes.Clone(asked.document.Of(r.Data))
-	p, err := policy.ResolveStored(document, nil, pointer)
+	p, err := writers.ResolveStored(document, nil, pointer)
 	return session.ReplayContender{
 		Name: asked.name, Source: session.FromDocument, Patch: document, Policy: p.Document,
 	}, err

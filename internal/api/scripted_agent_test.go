@@ -61,7 +61,7 @@ func (s *story) tell(id, format, policy string, facts, after int) {
 		s.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch(format, s.turn(format, n, said)...))
 	}
 	for range 3 {
-		s.must(http.StatusOK, "POST", "/v1/sessions/"+id+"/compact?wait=30", "")
+		s.must(http.StatusOK, "POST", "/v1/sessions/"+id+"/compact?wait=60", "")
 	}
 }
 

@@ -129,7 +129,7 @@ func (s *Server) readSettings(req *request.Request, known []string, layers layer
 		if err != nil {
 			return nil, err
 		}
-		set.ResolvePolicy(below)
+		set.ResolvePolicy(below, s.writers)
 	}
 	set.ChangedBy = req.KeyDigest
 	if err := set.Finish(s.Models); err != nil {

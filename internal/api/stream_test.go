@@ -62,30 +62,6 @@ func TestALargeViewIsTheSameAsASmallOne(t *testing.T) {
 	}
 }
 
-// TestALargeCheckpointOfFewMessagesNeedsNoMemoryForMany renders 6 MB of pictures that a compaction has left, in a
-// process that has ten times as much memory.
-func TestALargeCheckpointOfFewMessagesNeedsNoMemoryForMany(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.work()
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":200000,"policy":{"auto":false,"target":0.01,"summarise":{"enabled":false},"truncate":{"enabled":false}}}`)
-	messages := talk(exchange("c1", "cat", `{"path":"a"}`, body("old", 50_000)), exchange("c2", "cat", `{"path":"a"}`, body("new", 50_000)))
-	for range 5 {
-		messages = append(messages, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+strings.Repeat("iVBORw0K", 150_000)+`"}}]}`)
-	}
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
-	w.must(http.StatusOK, "POST", "/v1/sessions/s/compact?wait=30", "")
-	if n := decoded[struct{ Checkpoint int }](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")).Checkpoint; n != 1 {
-		t.Fatalf("the session has checkpoint %d", n)
-	}
-	w.limit(64<<20, time.Millisecond)
-	for _, path := range []string{"/context?format=anthropic", "/checkpoints/1/context"} {
-		if got := w.must(http.StatusOK, "GET", "/v1/sessions/s"+path, ""); got.Body.Len() < 5_000_000 {
-			t.Errorf("%s has %d bytes", path, got.Body.Len())
-		}
-	}
-}
-
 // plainOf returns the body of an answer without its coding and without what is of one request alone.
 func plainOf(a answer) string {
 	text := a.Body.String()
@@ -141,25 +117,5 @@ func TestALargeViewThatChangesIsCutOff(t *testing.T) {
 				t.Errorf("whole: %v, panic: %v", whole, cut)
 			}
 		})
-	}
-}
-
-// What is read of a large view at a time is a page, and what is held of the budget is that of a page.
-func TestALargeViewTakesTheMemoryOfAPage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
-	for n := range 8 {
-		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(strings.Repeat(fmt.Sprint(n), 1<<20))))
-	}
-	w.limit(6<<20, time.Millisecond) // less than the view
-	if got := w.ask("GET", "/v1/sessions/s/context", ""); got.Code != http.StatusOK || got.Body.Len() < 8<<20 {
-		t.Errorf("%d, %d bytes", got.Code, got.Body.Len())
-	}
-	if got := decoded[problem](w.ask("GET", "/v1/sessions/s/context?format=gemini", "")); got.Code != "too_heavy" {
-		t.Errorf("a view that has to be made whole: %s", got.Code)
-	}
-	if got := decoded[problem](w.ask("GET", "/v1/sessions/s/context?view=full&format=gemini", "")); got.Code != "too_heavy" {
-		t.Errorf("a log that has to be made whole: %s", got.Code)
 	}
 }

@@ -364,7 +364,7 @@ func TestProfilesHaveTheSystemsNumbers(t *testing.T) {
 			[]any{50_000, .25, 16_000, .05, 2000, 256, .4, 1.}},
 		"cortex 11":        {len(cortex.Trim.Categories), 7},
 		"cortex 15 and 17": {[]any{cortex.Trim.HotZoneMaxRatio, cortex.Trim.BookendSizes}, []any{0., 0}},
-		"cortex 46":        {[]any{cortex.Summarise.Over, cortex.Summarise.KeepMessages, string(cortex.Summarise.Writer), cortex.Truncate.Enabled}, []any{.7, 6, "extract", true}},
+		"cortex 46":        {[]any{cortex.Summarise.Over, cortex.Summarise.KeepMessages, cortex.Summarise.Model, cortex.Truncate.Enabled}, []any{.7, 6, "", true}},
 		"falai 5, 29":      {[]any{falai.Cap.MaxChars, falai.Protect.LastMessages}, []any{5000, 4}},
 		"llm-proxy 24, 38": {[]any{proxy.Dedupe.Redact, proxy.Dedupe.MinTokens}, []any{false, 250}},
 		"codelia 2":        {[]any{codelia.Budget.Tokens, codelia.Budget.Ratio, codelia.Budget.Min, codelia.Budget.Max}, []any{0, .25, 20_000, 60_000}},
@@ -416,7 +416,7 @@ func TestReportsHaveWhatLLMProxyDocuments(t *testing.T) {
 	w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", messages...))
 	preview := decoded[struct{ Actions []compact.Action }](w.must(http.StatusOK, "POST", path+"/preview?actions=all", ""))
 	w.workLogging(slog.New(slog.NewJSONHandler(lineWriter(lines), nil)))
-	run := decoded[struct{ Report protocol.Report }](w.must(http.StatusOK, "POST", path+"/compact?wait=30", ""))
+	run := decoded[struct{ Report protocol.Report }](w.must(http.StatusOK, "POST", path+"/compact?wait=60", ""))
 
 	want := protocol.Stale{Count: 3, ResourcesTotal: 3, Resources: []string{"cat:/a.py", "cat:/s/***", "view_file:/b:offset:7"}}
 	if diff := cmp.Diff(want, run.Report.Stale); diff != "" {

@@ -33,12 +33,9 @@ func TestWhoWaitsHoldsNoConnection(t *testing.T) {
 	for range cap(answers) {
 		waiters.Go(func() { answers <- w.ask("POST", "/v1/sessions/s/compact?wait=60", "") })
 	}
-	for metric(t, "varve_waiting_requests") < float64(cap(answers)) {
-		time.Sleep(time.Millisecond)
-	}
-	for held := w.store.Pool().Stat().AcquiredConns(); held > 0; held = w.store.Pool().Stat().AcquiredConns() {
-		time.Sleep(time.Millisecond) // those that have just begun to wait have looked once
-	}
+	w.until("all wait", func() bool { return metric(t, "varve_waiting_requests") >= float64(cap(answers)) })
+	// Those that have just begun to wait have looked once.
+	w.until("no connection is held", func() bool { return w.store.Pool().Stat().AcquiredConns() == 0 })
 	reads := w.store.Pool().Stat().AcquireCount()
 	found, err := w.store.Session(t.Context(), session.Address{Tenant: w.tenant, ID: "s"})
 	if err != nil {
@@ -78,9 +75,7 @@ func TestTooManyDoNotWait(t *testing.T) {
 	for range cap(answers) {
 		waiters.Go(func() { answers <- w.ask("GET", "/v1/imports/"+id.String()+"?wait=60", "") })
 	}
-	for len(answers) < cap(answers)-128 {
-		time.Sleep(time.Millisecond)
-	}
+	w.until("those that may not wait are answered", func() bool { return len(answers) >= cap(answers)-128 })
 	for range cap(answers) - 128 {
 		if a := <-answers; a.Code != http.StatusTooManyRequests {
 			t.Errorf("one of more than 128 who wait for one import: %d %s", a.Code, a.Body)

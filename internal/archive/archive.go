@@ -74,7 +74,8 @@ type End struct {
 	Session string `json:"session"`
 	LastSeq int64  `json:"last_seq"` // of the session: a removal takes a seq without a message
 	Total
-	Uploads []Upload `json:"uploads,omitempty"` // which the archive does not have
+	Uploads []Upload              `json:"uploads,omitempty"` // which the archive does not have
+	Pins    []session.ArchivedPin `json:"pins,omitempty"`    // of callers
 }
 
 // Upload is an uploaded result of an exported session. An archive has its text, in a message, and not its bytes: they

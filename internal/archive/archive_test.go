@@ -37,9 +37,9 @@ func written(t testing.TB) string {
 		}
 		check(w.Message(&m))
 	}
-	check(w.End(3))
+	check(w.End(3, nil, nil))
 	check(w.Session(session.Exported{ID: "empty", WindowTokens: 1000, Metadata: []byte(`{}`), Policy: []byte("{}"), Tokens: &session.TokenHistory{Calibration: 1.27}, CreatedAt: at}))
-	check(w.End(0))
+	check(w.End(0, nil, nil))
 	_, err = w.Close()
 	check(err)
 	return out.String()

@@ -77,10 +77,11 @@ func appendTime(b []byte, before string, t time.Time) []byte {
 	return append(t.UTC().AppendFormat(append(b, before...), time.RFC3339Nano), '"')
 }
 
-// End ends the session, whose last seq is lastSeq. It lists the session's uploaded results.
-func (w *Writer) End(lastSeq int64, uploads ...Upload) error {
+// End ends the session, whose last seq is lastSeq. It lists the session's uploaded results and its pins.
+func (w *Writer) End(lastSeq int64, uploads []Upload, pins []session.ArchivedPin) error {
 	w.end.LastSeq = lastSeq
 	w.end.Uploads = uploads
+	w.end.Pins = pins
 	w.end.SHA256 = hex.EncodeToString(w.one.Sum(nil))
 	w.manifest.Sessions++
 	w.manifest.Messages += w.end.Messages

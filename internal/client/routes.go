@@ -32,9 +32,15 @@ const (
 	GetCheckpoint     Route[protocol.CheckpointDetail] = "GET sessions/{session}/checkpoints/{n}"
 	CheckpointContext Route[protocol.View]             = "GET sessions/{session}/checkpoints/{n}/context"
 	DiffCheckpoints   Route[protocol.CheckpointDiff]   = "GET sessions/{session}/checkpoints/{n}/diff"
+	Summaries         Route[protocol.Summaries]        = "GET sessions/{session}/summaries"
+	RebuildSummaries  Route[session.Run]               = "POST sessions/{session}/summaries/rebuild"
 	RestoreCheckpoint Route[session.CheckpointRecord]  = "POST sessions/{session}/checkpoints/{n}/restore"
 	GetResult         Route[protocol.ResultPage]       = "GET sessions/{session}/results/{ref}"
 	CreateToken       Route[protocol.NewToken]         = "POST sessions/{session}/tokens" // TokenRequest
+
+	Pins          Route[protocol.Pins]          = "GET sessions/{session}/pins"
+	PutPin        Route[session.Pin]            = "PUT sessions/{session}/pins/{ref}" // PinRequest
+	PinCandidates Route[protocol.PinCandidates] = "GET sessions/{session}/pins/candidates"
 
 	CheckPolicy Route[protocol.Policy]                 = "POST policy/check"
 	Profiles    Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
@@ -187,6 +193,15 @@ func (c *Client) RawResult(ctx context.Context, id, ref string) (body io.ReadClo
 // RevokeToken revokes a session's token.
 func (c *Client) RevokeToken(ctx context.Context, id string, token any) error {
 	res, err := c.do(ctx, "DELETE sessions/{session}/tokens/{token}", Options{}, []any{id, token})
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// Unpin removes a session's pin.
+func (c *Client) Unpin(ctx context.Context, id, ref string) error {
+	res, err := c.do(ctx, "DELETE sessions/{session}/pins/{ref}", Options{}, []any{id, ref})
 	if err != nil {
 		return err
 	}

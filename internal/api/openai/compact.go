@@ -43,7 +43,7 @@ func (s *Server) compactResponses(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	b.Resolve(session.PolicyLayers{Tenant: tenant.Patch})
+	b.Resolve(session.PolicyLayers{Tenant: tenant.Patch}, s.Writers)
 	if err := b.Err(); err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byt
 	if snap, err = withTools(snap); err != nil {
 		return nil, err
 	}
-	p, err := b.Propose(req.Ctx, snap)
+	p, err := b.Propose(req.Ctx, req.Tenant, nil, snap) // which asks no model
 	if err != nil {
 		return nil, err
 	}
-	figures := stateless.FiguresOf(p, b.IncludeResults)
+	figures := stateless.FiguresOf(p, b.IncludeResults, nil)
 	answer.Compaction = &figures
 	return stateless.Messages(p)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 )
@@ -21,6 +22,7 @@ import (
 type Server struct {
 	Store   *postgres.Store
 	Models  *models.Registry
+	Writers *policy.Writers
 	Counter *ingest.Counter
 	Waiter  *request.Waiter
 }

@@ -8,7 +8,10 @@ import (
 	"context"
 	"encoding/hex"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
@@ -34,13 +37,14 @@ type Body struct {
 	Overhead       int
 	Force          bool // compact what is below its trigger, too
 	IncludeResults bool
+	Ask            bool           // models for the summaries that are not kept
 	member         rawjson.Span   // the policy as it was sent
 	policy         *policy.Policy // nil until Resolve
 }
 
 // Fields are the members of POST /v1/compact.
 var Fields = []string{
-	"format", "messages", "policy", "model", "window_tokens", "overhead_tokens", "force", "include_results",
+	"format", "messages", "policy", "model", "window_tokens", "overhead_tokens", "force", "include_results", "ask",
 }
 
 // Set reads a member.
@@ -62,16 +66,18 @@ func (b *Body) Set(name string, value rawjson.Span) {
 		b.Force = b.Boolean("/force", value)
 	case "include_results":
 		b.IncludeResults = b.Boolean("/include_results", value)
+	case "ask":
+		b.Ask = b.Boolean("/ask", value)
 	}
 }
 
 // ReadMessages reads the array of messages.
 func (b *Body) ReadMessages(pointer string, value rawjson.Span) { b.List(pointer, value, MaxMessages) }
 
-// Resolve puts the policy on top of the layers below.
-func (b *Body) Resolve(below session.PolicyLayers) {
+// Resolve puts the policy, whose model is one of writers, on top of the layers below.
+func (b *Body) Resolve(below session.PolicyLayers, writers *policy.Writers) {
 	if b.member != (rawjson.Span{}) {
-		b.policy = ingest.PolicyOver(&b.Document, b.member, below)
+		b.policy = ingest.PolicyOver(&b.Document, b.member, below, writers)
 	} else {
 		b.policy = ingest.TenantPolicy(&b.Document, below)
 	}
@@ -135,9 +141,12 @@ func (b *Body) Admit(req *request.Request) error {
 	return req.Admit(compactor.Memory(weight, max(weight.Tail, 1)))
 }
 
-// Propose compacts a snapshot of the body.
-func (b *Body) Propose(ctx context.Context, snap postgres.Snapshot) (*compactor.Proposal, error) {
-	return compactor.ProposeAlone(ctx, snap, *b.policy, b.Force)
+// Propose compacts a snapshot of the body for a tenant. asks is nil if no model is configured.
+func (b *Body) Propose(
+	ctx context.Context, tenant uuid.UUID, asks *asker.Asker, snap postgres.Snapshot,
+) (*compactor.Proposal, error) {
+	snap.Tenant = tenant
+	return compactor.ProposeAlone(ctx, snap, compactor.Request{Policy: b.policy, Asker: asks, Ask: b.Ask}, b.Force)
 }
 
 // Render returns messages in a form that their provider accepts.
@@ -175,6 +184,8 @@ type Figures struct {
 	Actions      []compact.Action      `json:"actions"`
 	Results      []Result              `json:"results,omitzero"` // only if the request asks for them
 	Report       *protocol.Report      `json:"report"`           // null if nothing was changed
+
+	Summaries []protocol.WantedSummary `json:"summaries"` // that models write
 }
 
 // Result is a tool result that is no longer among the messages. Nothing is stored, so its ref names it in this answer
@@ -193,10 +204,10 @@ type Result struct {
 }
 
 // FiguresOf returns the figures of a proposal.
-func FiguresOf(p *compactor.Proposal, includeResults bool) Figures {
+func FiguresOf(p *compactor.Proposal, includeResults bool, asks *asker.Asker) Figures {
 	f := Figures{
 		TokensBefore: p.View(), TokensAfter: p.View(), Due: p.Decision.Due(), Reason: p.Decision.Reason(),
-		Stages: p.Plan.Stages, Actions: []compact.Action{},
+		Stages: p.Plan.Stages, Actions: []compact.Action{}, Summaries: p.Wants(asks),
 	}
 	if includeResults {
 		f.Results = []Result{}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/compact/pin"
+	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+var errNothingToPin = request.Fail(request.NotFound, "there is no such session, or nothing to pin under this ref: "+
+	"pin a message (m17), a part of one (m17.2) or a result (r17.2-9f3a) that has a text")
+
+// listPins handles GET /v1/sessions/{id}/pins. There are few enough for one page.
+func (s *Server) listPins(req *request.Request) error {
+	found, err := s.Store.Pins(req.Ctx, req.Address())
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, protocol.Pins{Data: append([]session.Pin{}, found...)})
+}
+
+// putPin handles PUT /v1/sessions/{id}/pins/{ref}.
+func (s *Server) putPin(req *request.Request) error {
+	note, err := pinNote(req)
+	if err != nil {
+		return err
+	}
+	ref, err := session.ParsePinRef(req.Param("ref"))
+	if err != nil {
+		return err
+	}
+	at := req.Address()
+	wanted, _, err := ingest.Pinned(req.Ctx, s.Store, at, ref)
+	if errors.Is(err, ingest.ErrNothingToPin) {
+		return errNothingToPin
+	}
+	if err != nil {
+		return err
+	}
+	of, err := s.Store.SessionPolicy(req.Ctx, at)
+	if err != nil {
+		return err
+	}
+	rules, err := policy.Parse(of.Document)
+	if err != nil {
+		return err
+	}
+	wanted.Note = note
+	if limit := rules.Pins.MaxTokens; wanted.Tokens > limit {
+		return session.Invalid("ref", request.InvalidRequest, "%s has %d tokens, and the policy's pins.max_tokens is "+
+			"%d: pin a part of it (m%d.0), or raise the limit", ref.Text, wanted.Tokens, limit, ref.Seq)
+	}
+	made, err := s.Store.PutPin(req.Ctx, at, wanted, rules.Pins.MaxTokens)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, made)
+}
+
+// pinNote reads the body of a pin, which may be empty.
+func pinNote(req *request.Request) (note string, err error) {
+	body := req.Body()
+	if len(body) == 0 {
+		return "", req.Err()
+	}
+	d, err := request.Open(body)
+	if err != nil {
+		return "", err
+	}
+	for _, value := range d.Fields([]string{"note"}) {
+		note, _ = d.Text("/note", value, session.MaxIDBytes)
+	}
+	return note, d.Err()
+}
+
+// deletePin handles DELETE /v1/sessions/{id}/pins/{ref}.
+func (s *Server) deletePin(req *request.Request) error {
+	if err := req.Err(); err != nil {
+		return err
+	}
+	ref, err := session.ParsePinRef(req.Param("ref"))
+	if err != nil {
+		return err
+	}
+	if err := s.Store.Unpin(req.Ctx, req.Address(), ref.Text); err != nil {
+		return err
+	}
+	req.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// candidatePage is how many messages of the log a page of candidates looks at.
+const candidatePage = 1_000
+
+// listPinCandidates handles GET /v1/sessions/{id}/pins/candidates.
+func (s *Server) listPinCandidates(req *request.Request) error {
+	from := req.Query().Integer("from_seq", 1, session.MaxSessionMessages+1, 1)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	r := postgres.Range{After: from - 1, Limit: candidatePage + 1, Bytes: maxMessagePageBytes}
+	_, found, err := s.Store.Messages(req.Ctx, req.Address(), r)
+	if err != nil {
+		return err
+	}
+	page := protocol.PinCandidates{Data: []protocol.PinCandidate{}}
+	for i := range found {
+		if i == candidatePage {
+			page.HasMore, page.NextSeq = true, &found[i].Seq
+			break
+		}
+		page.Data = append(page.Data, candidatesOf(&found[i])...)
+	}
+	return req.JSON(http.StatusOK, page)
+}
+
+// candidatesOf returns the standing instructions in a message of the user.
+func candidatesOf(m *session.Message) (list []protocol.PinCandidate) {
+	facts, err := wire.Inspect(m.Format, m.Body)
+	if err != nil || facts.Role != "user" && facts.Role != "human" {
+		return nil
+	}
+	for i := range facts.Parts {
+		p := &facts.Parts[i]
+		if p.Kind != wire.Text {
+			continue
+		}
+		text, _ := pin.TextOf(m.Format, m.Body, &facts, p.Index)
+		for _, sentence := range summary.Standing(text) {
+			list = append(list, protocol.PinCandidate{
+				Ref: fmt.Sprintf("m%d.%d", m.Seq, p.Index), Seq: m.Seq, Part: p.Index, Text: sentence,
+				Tokens: tokens.Estimate([]byte(text)),
+			})
+		}
+	}
+	return list
+}
