@@ -15,6 +15,7 @@ import (
 type settings struct {
 	config.Database `embed:""`
 	config.API      `embed:""`
+	config.LLM      `embed:""`
 	config.Memory   `embed:""`
 	config.Log      `embed:""`
 }
@@ -23,12 +24,15 @@ func main() { os.Exit(config.Main("api", "Varve's REST process.", os.Args[1:], &
 
 // Validate returns everything that is wrong at once.
 func (s *settings) Validate() error {
-	return errors.Join(s.Required(), s.Database.Validate(), s.API.Validate(), s.Memory.Validate(), s.Log.Validate())
+	return errors.Join(s.Required(), s.Database.Validate(), s.API.Validate(), s.LLM.Validate(), s.Memory.Validate(),
+		s.Log.Validate())
 }
 
 // Run serves until the process is told to stop.
 func (s *settings) Run(ctx context.Context) error {
 	log := s.Logger()
 	process.LimitMemory(s.Memory, false)
-	return process.API(ctx, s.API, s.Database, log, func(addr net.Addr) { log.Info("ready", "addr", addr.String()) })
+	return process.API(ctx, s.API, s.LLM, s.Database, log, func(addr net.Addr) {
+		log.Info("ready", "addr", addr.String())
+	})
 }

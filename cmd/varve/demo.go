@@ -18,14 +18,18 @@ import (
 )
 
 type demoCommand struct {
+	config.LLM `embed:""`
+
 	Files []string `arg:"" optional:"" name:"file" help:"Conversations of your own; three samples if not given."`
 }
 
 // Help returns what is shown below the flags.
 func (c *demoCommand) Help() string { return helpText("demo") }
 
-// Validate returns an error for files that would end up in one session.
-func (c *demoCommand) Validate() error { return (&importCommand{Files: c.Files}).Validate() }
+// Validate returns an error for files that would end up in one session, and for models that cannot be.
+func (c *demoCommand) Validate() error {
+	return errors.Join((&importCommand{Files: c.Files}).Validate(), c.LLM.Validate())
+}
 
 // Run demonstrates; the report goes to standard output, progress to standard error.
 func (c *demoCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
@@ -55,6 +59,7 @@ func (c *demoCommand) serve(ctx context.Context, dir string, out io.Writer) (err
 	all := everything{
 		Database: config.Database{Connections: 8},
 		API:      config.API{Addr: "127.0.0.1:0"},
+		LLM:      c.LLM,
 		Worker: config.Worker{
 			Compactions: 2, JobTimeout: time.Minute, SweepInterval: 5 * time.Second, StopTimeout: 10 * time.Second,
 		},
@@ -82,14 +87,19 @@ func (c *demoCommand) show(ctx context.Context, to *console, dir string) error {
 	}
 	fmt.Fprintf(os.Stderr, "importing %s\n", terminal.Count(len(files), "file"))
 	command := importCommand{Files: files, Rejected: filepath.Join(dir, "import"), WindowTokens: demo.Window}
-	run := newImportRun(&command, to.api, []byte(demo.Policy))
+	model, err := c.LLM.Asked()
+	if err != nil {
+		return err
+	}
+	run := newImportRun(&command, to.api, demo.Policy(model))
 	problems := run.all(ctx)
 	run.progress.finish()
 	if err := run.print(to.out, os.Stderr, false); err != nil {
 		return err
 	}
 	d := demo.Demo{
-		Dir: dir, API: to.api, Out: to.out, Notes: os.Stderr, Width: min(max(terminal.Width(os.Stdout, 120), 60), 160),
+		Dir: dir, API: to.api, Out: to.out, Notes: os.Stderr, Model: model,
+		Width: min(max(terminal.Width(os.Stdout, 120), 60), 160),
 	}
 	for i := range run.files {
 		if file := &run.files[i]; file.Error == "" {

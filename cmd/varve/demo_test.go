@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/llm/fake"
 	"github.com/varve-dev/varve/samples"
 )
 
@@ -17,8 +18,27 @@ var row = regexp.MustCompile(`(?m)^ *(\S+) +([0-9,]+) +([0-9,]+) +([0-9,]+) +([0
 func TestDemoSavesHalfOfItsSamplesAndVerifiesAllOfIt(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	for range 2 { // the second removes what the first left
-		out, err := program(t.Context(), "demo", "--data", data).CombinedOutput()
+	provider := fake.New(fake.Options{Key: "sk-hush"})
+	if err := provider.Start("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	defer provider.Close()
+	model := []string{"OPENAI_BASE_URL=" + provider.URL() + "/v1", "VARVE_LLM_ALLOW_PRIVATE=true"}
+	for _, with := range []struct {
+		writer string
+		env    []string
+	}{ // each removes what the one before left
+		{"without a model. ", nil},
+		{"by gpt-5-mini (3 calls, ", append(model[:2:2], "OPENAI_API_KEY=sk-hush")},
+		{"without gpt-5-mini: the model has failed: gpt-5-mini: the provider does not take the request: status 401", model},
+	} {
+		writer, env := with.writer, with.env
+		command := program(t.Context(), "demo", "--data", data)
+		command.Env = append(command.Environ(), env...)
+		out, err := command.CombinedOutput()
+		if want := "have become summaries, written " + writer; !strings.Contains(string(out), want) || strings.Contains(string(out), "hush") {
+			t.Errorf("want %q:\n%s", want, out)
+		}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -67,7 +67,8 @@ var readyLine = regexp.MustCompile(`varve is ready on (http://\S+)`)
 // program runs this test as varve. It collects garbage early, so that what a test sees of its memory is what it needs.
 func program(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asVarve+"=1", "DATABASE_URL=", "GOGC=50")
+	cmd.Env = append(os.Environ(), asVarve+"=1", "DATABASE_URL=", "GOGC=50",
+		"OPENAI_BASE_URL=", "OPENAI_API_KEY=", "ANTHROPIC_BASE_URL=", "ANTHROPIC_API_KEY=", "VARVE_SUMMARY_MODEL=", "VARVE_LLM=")
 	return cmd
 }
 

@@ -30,7 +30,7 @@ func bigExport(t *testing.T, path string, sessions int) {
 			err = w.Message(&m)
 		}
 		if err == nil {
-			err = w.End(100)
+			err = w.End(100, nil, nil)
 		}
 	}
 	if err == nil {

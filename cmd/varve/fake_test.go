@@ -58,7 +58,7 @@ func startAPI(t *testing.T) *client.Client {
 	listening := make(chan net.Addr, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, db, slog.New(slog.DiscardHandler), func(addr net.Addr) { listening <- addr })
+		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, config.LLM{}, db, slog.New(slog.DiscardHandler), func(addr net.Addr) { listening <- addr })
 	}()
 	t.Cleanup(func() {
 		stop()

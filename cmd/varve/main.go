@@ -38,11 +38,14 @@ type commands struct {
 	Recompact   recompactCommand   `cmd:"" help:"Compact many sessions again, from their logs."`
 	Runs        runsCommand        `cmd:"" help:"List a session's compactions."`
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
+	Summaries   summariesCommand   `cmd:"" help:"Show a session's summaries and who wrote them, or make them anew."`
+	Pins        pinsCommand        `cmd:"" help:"Pin what every checkpoint of a session has word for word."`
 	Replay      replayCommand      `cmd:"" help:"Measure what policies keep of conversations or stored sessions."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
 	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
 	Verify      verifyCommand      `cmd:"" help:"Prove that everything is still there, and repair what can be."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
+	Config      configCommand      `cmd:"" help:"Print the settings and language models in force."`
 	Backup      backupCommand      `cmd:"" help:"Write the whole database to a file."`
 	Restore     restoreCommand     `cmd:"" help:"Read a backup into an empty database."`
 	Results     resultsCommands    `cmd:"" help:"List a session's persisted tool results, print one, or move them."`

@@ -50,6 +50,7 @@ type recompactStartCommand struct {
 	recompactFilter `embed:""`
 	policyChoice    `embed:""`
 	MaxRunning      int  `default:"2" help:"How many sessions are compacted at once, 1 to 32."`
+	Ask             bool `help:"Have language models asked for summaries that are not kept."`
 	DryRun          bool `help:"Only count, and estimate what would be saved."`
 	Detach          bool `help:"Do not wait for the end."`
 }
@@ -87,7 +88,7 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 // request returns what the flags ask for.
 func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err error) {
 	r.MaxRunning = c.MaxRunning
-	r.DryRun = c.DryRun
+	r.Ask, r.DryRun = c.Ask, c.DryRun
 	if r.Filter, err = c.filter(); err != nil {
 		return r, err
 	}

@@ -23,15 +23,16 @@ import (
 )
 
 type replayRunCommand struct {
-	Dir        string   `arg:"" optional:"" help:"Folder of conversations, in any format that varve import reads."`
-	Policy     []string `sep:"none" placeholder:"FILE" help:"A policy: a file, tenant or tenant@3. Repeatable."`
-	Profiles   string   `help:"Profiles to measure: names with commas, all, or none. Default: all of a folder."`
-	Yardsticks string   `help:"Yardsticks to measure, in the same way."`
-	Windows    []int    `help:"Windows in tokens. Default: nine from 20,000 for a folder, else the sessions' own."`
-	Only       string   `help:"Measure only sessions of the folder whose name contains this."`
-	Half       string   `enum:",odd,even" default:"" help:"Measure only one half of the folder, odd or even."`
-	Seeds      int      `default:"3" help:"How often facts are planted in each session of a folder; 0: not at all."`
-	FactsIn    []int    `default:"32000,64000" help:"Windows in which planted facts are followed."`
+	Dir        string    `arg:"" optional:"" help:"Folder of conversations, in any format that varve import reads."`
+	Policy     []string  `sep:"none" placeholder:"FILE" help:"A policy: a file, tenant or tenant@3. Repeatable."`
+	Profiles   string    `help:"Profiles to measure: names with commas, all, or none. Default: all of a folder."`
+	Yardsticks string    `help:"Yardsticks to measure, in the same way."`
+	Windows    []int     `help:"Windows in tokens. Default: nine from 20,000 for a folder, else the sessions' own."`
+	Only       string    `help:"Measure only sessions of the folder whose name contains this."`
+	Half       string    `enum:",odd,even" default:"" help:"Measure only one half of the folder, odd or even."`
+	ModelPrice []float64 `placeholder:"1,5" help:"Price of a model's input and output, in the session's input tokens."`
+	Seeds      int       `default:"3" help:"How often facts are planted in each session of a folder; 0: not at all."`
+	FactsIn    []int     `default:"32000,64000" help:"Windows in which planted facts are followed."`
 
 	reportFiles    `embed:""`
 	storedSessions `embed:""`
@@ -169,6 +170,9 @@ func (c *replayRunCommand) contenders() (list []replay.Contender, err error) {
 		own, err := contenderOf(file)
 		if err != nil {
 			return nil, err
+		}
+		if len(c.ModelPrice) > 0 {
+			own = own.Priced(replay.Price{Input: c.ModelPrice[0], Output: c.ModelPrice[1]})
 		}
 		list = append(list, own)
 	}

@@ -44,6 +44,10 @@ func (c *replayRunCommand) check() error {
 	switch {
 	case c.Dir == "" && c.Tenant == "":
 		return usageError("name a folder of conversations, or a tenant with --tenant")
+	case len(c.ModelPrice) != 0 && len(c.ModelPrice) != 2:
+		return usageError("--model-price takes two numbers: of a token that is read, and of one that is written")
+	case c.Dir == "" && len(c.ModelPrice) > 0:
+		return usageError("--model-price is for a folder")
 	case c.Dir != "" && ofTenant:
 		return usageError("--tenant and the flags that select stored sessions do not go with a folder")
 	case c.Dir == "" && (c.Only != "" || c.Half != ""):

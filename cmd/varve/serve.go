@@ -55,11 +55,13 @@ type everything struct {
 	config.Owner    `embed:""`
 	config.API      `embed:""`
 	config.Worker   `embed:""`
+	config.LLM      `embed:""`
 }
 
 // Validate reports everything that is wrong at once.
 func (e everything) Validate() error {
-	return errors.Join(e.Database.Validate(), e.Owner.Validate(), e.API.Validate(), e.Worker.Validate())
+	return errors.Join(e.Database.Validate(), e.Owner.Validate(), e.API.Validate(), e.Worker.Validate(),
+		e.LLM.Validate())
 }
 
 // serve runs until ctx ends or a part of it fails. The API starts once the worker has. Then serve calls started with
@@ -86,8 +88,10 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 		return err
 	}
 	ready := func(addr net.Addr) { group.Go(func() error { return started(running, addr, keyFile) }) }
-	serve := func() { group.Go(func() error { return process.API(running, e.API, databases.api, log, ready) }) }
-	group.Go(func() error { return process.Worker(running, e.Worker, databases.worker, log, serve) })
+	serve := func() {
+		group.Go(func() error { return process.API(running, e.API, e.LLM, databases.api, log, ready) })
+	}
+	group.Go(func() error { return process.Worker(running, e.Worker, e.LLM, databases.worker, log, serve) })
 	return group.Wait()
 }
 

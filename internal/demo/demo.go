@@ -27,15 +27,20 @@ import (
 	"github.com/varve-dev/varve/samples"
 )
 
-// Window and Policy are the settings of the sessions: they are compacted at 60,000 tokens, down to 30,000, and no run
-// waits until a session is idle.
+// Window is that of the sessions.
 const (
 	Window = 75_000
-	Policy = `{"trigger": 0.8, "target": 0.4, "idle": {"enabled": false}}`
 
 	threshold = 60_000
 	target    = 30_000
 )
+
+// Policy returns the policy of the sessions: they are compacted at 60,000 tokens, down to 30,000, no run waits until a
+// session is idle, and the model of that name, "" for none, writes the summaries.
+func Policy(model string) []byte {
+	return fmt.Appendf(nil, `{"trigger": 0.8, "target": 0.4, "idle": {"enabled": false}, "summarise": {"model": %q}}`,
+		model)
+}
 
 // patience is how long the workers may take after the last append.
 const patience = 2 * time.Minute
@@ -47,6 +52,7 @@ type Demo struct {
 	Out   io.Writer // the report
 	Notes io.Writer // what happens meanwhile
 	Width int       // of the terminal, in characters
+	Model string    // that writes summaries, "" for none
 
 	sessions []*shownSession
 }
@@ -98,13 +104,14 @@ func (d *Demo) Run(ctx context.Context) error {
 	if len(d.sessions) == 0 {
 		return errors.New("there is nothing to show")
 	}
-	if err := d.wait(ctx); err != nil {
+	if err := errors.Join(d.wait(ctx), d.waitForModel(ctx)); err != nil {
 		return err
 	}
 	if err := d.table(); err != nil {
 		return err
 	}
-	if err := errors.Join(d.readBack(ctx), d.checkHandles(ctx), d.firstTrimmed(ctx), d.compareLogs(ctx)); err != nil {
+	if err := errors.Join(d.readBack(ctx), d.checkHandles(ctx), d.firstTrimmed(ctx), d.summaries(ctx),
+		d.compareLogs(ctx)); err != nil {
 		return err
 	}
 	return d.next()

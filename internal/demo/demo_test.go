@@ -47,3 +47,14 @@ func TestTheBeginningOfAMessageIsCutToTheTerminal(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestTheTextOfASummaryBeginsAfterTheUsersWords(t *testing.T) {
+	t.Parallel()
+	const text = "## user\n\n[Summary of messages 2 to 9]\n## The user's words\n[m2] Add it.\n\nThe work is half done.\n[m4] is next.\n"
+	if got := written(text); got != "The work is half done.\n[m4] is next.\n" {
+		t.Errorf("%q", got)
+	}
+	if got := written("[Summary of messages 2 to 9]"); got != "[Summary of messages 2 to 9]" {
+		t.Errorf("%q", got)
+	}
+}
