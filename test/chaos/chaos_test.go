@@ -1,12 +1,13 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/varve-dev/varve/test/harness"
 )
 
 var (
@@ -37,14 +38,8 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 // TestMutantsFitTheSources reports a mutant whose place in the sources has changed, without building it.
 func TestMutantsFitTheSources(t *testing.T) {
 	t.Parallel()
-	root, err := moduleRoot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range mutants {
-		if _, err := m.applied(root); err != nil {
-			t.Error(err)
-		}
+	if err := harness.Fit(t.Context(), mutants); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -54,9 +49,9 @@ func TestEveryMutantIsFound(t *testing.T) {
 		t.Skip("takes a minute a mutant: -args -mutants")
 	}
 	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
+		t.Run(m.Name, func(t *testing.T) {
 			found, err := run(t.Context(), options{
-				seed: 7, lasts: time.Minute, only: m.only, mutant: m.name, writers: 8, dir: t.TempDir(),
+				seed: 7, lasts: time.Minute, only: m.Only, mutant: m.Name, writers: 8, dir: t.TempDir(),
 				patience: 10 * time.Second, out: t.Output(),
 			})
 			if err != nil {
@@ -141,8 +136,5 @@ func TestFaultsHaveNamesOfTheirOwn(t *testing.T) {
 	slices.Sort(names)
 	if n := len(names); len(slices.Compact(names)) != n || n < 30 {
 		t.Errorf("%d faults, of which some share a name: %v", n, names)
-	}
-	if _, err := build(context.Background(), t.TempDir(), "none"); err == nil {
-		t.Error("a mutant that does not exist was built")
 	}
 }

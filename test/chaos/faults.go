@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/varve-dev/varve/test/harness"
 )
 
 // end ends a fault.
@@ -30,8 +32,8 @@ func faults() []fault {
 }
 
 func ofProcesses() []fault {
-	api := func(r *rig, random *rand.Rand) *process { return r.apis[random.IntN(copies)] }
-	worker := func(r *rig, random *rand.Rand) *process { return r.workers[random.IntN(copies)] }
+	api := func(r *rig, random *rand.Rand) *harness.Process { return r.apis[random.IntN(copies)] }
+	worker := func(r *rig, random *rand.Rand) *harness.Process { return r.workers[random.IntN(copies)] }
 	return []fault{
 		signalled("kill -9 api", api, syscall.SIGKILL),
 		signalled("kill -9 worker", worker, syscall.SIGKILL),
@@ -42,30 +44,30 @@ func ofProcesses() []fault {
 		pause("SIGSTOP worker while its job is taken over", 12*time.Second, worker),
 		{name: "kill -9 all workers", begin: func(_ context.Context, r *rig, _ *rand.Rand) (end, error) {
 			for _, p := range r.workers {
-				p.signal(syscall.SIGKILL)
+				p.Signal(syscall.SIGKILL)
 			}
 			return nil, nil
 		}},
 	}
 }
 
-func signalled(name string, which func(*rig, *rand.Rand) *process, s syscall.Signal) fault {
+func signalled(name string, which func(*rig, *rand.Rand) *harness.Process, s syscall.Signal) fault {
 	return fault{name: name, begin: func(ctx context.Context, r *rig, random *rand.Rand) (end, error) {
 		p := which(r, random)
 		r.whileCompacting(ctx)
-		p.signal(s)
+		p.Signal(s)
 		return nil, nil
 	}}
 }
 
 // pause stops a process, and lets it go on as if nothing had happened.
-func pause(name string, lasts time.Duration, which func(*rig, *rand.Rand) *process) fault {
+func pause(name string, lasts time.Duration, which func(*rig, *rand.Rand) *harness.Process) fault {
 	return fault{name: name, lasts: lasts,
 		begin: func(ctx context.Context, r *rig, random *rand.Rand) (end, error) {
 			p := which(r, random)
 			r.whileCompacting(ctx)
-			p.signal(syscall.SIGSTOP)
-			return func(context.Context) error { p.signal(syscall.SIGCONT); return nil }, nil
+			p.Signal(syscall.SIGSTOP)
+			return func(context.Context) error { p.Signal(syscall.SIGCONT); return nil }, nil
 		}}
 }
 
@@ -212,8 +214,8 @@ func loseJobs(ctx context.Context, r *rig, random *rand.Rand) (end, error) {
 	r.losing.Lock()
 	defer r.losing.Unlock()
 	for _, p := range r.workers {
-		p.signal(syscall.SIGSTOP)
-		defer p.signal(syscall.SIGCONT)
+		p.Signal(syscall.SIGSTOP)
+		defer p.Signal(syscall.SIGCONT)
 	}
 	c := r.conversations[r.busy]
 	for n := range 100 {

@@ -28,6 +28,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/varve-dev/varve/test/harness"
 )
 
 // options are what a run does.
@@ -77,15 +79,14 @@ func main() {
 
 // run starts everything, brings the faults, stops them, and checks. An error is one of the harness.
 func run(ctx context.Context, o options) (*findings, error) {
-	if o.dir == "" {
-		dir, err := os.MkdirTemp("", "varve-chaos-")
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
-		o.dir = dir
+	dir, remove, err := harness.MakeDir(o.dir, "chaos")
+	if err != nil {
+		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(o.dir, "logs"), 0o755); err != nil {
+	defer remove()
+	o.dir = dir
+	defect, err := harness.Named(mutants, o.mutant)
+	if err != nil {
 		return nil, err
 	}
 	if o.disk {
@@ -96,11 +97,11 @@ func run(ctx context.Context, o options) (*findings, error) {
 		}
 		defer unmount()
 	}
-	programs, err := build(ctx, o.dir, o.mutant)
+	built, err := harness.Build(ctx, o.dir, defect)
 	if err != nil {
 		return nil, err
 	}
-	r, err := startRig(ctx, o, programs)
+	r, err := startRig(ctx, o, built)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +123,12 @@ func (r *rig) examine(ctx context.Context) (*findings, error) {
 		load.stop()
 		return nil, failed
 	}
-	r.progress("the faults are over: settling")
+	r.progress.Tell("the faults are over: settling")
 	settled := r.awaitCompaction(ctx, time.Now())
 	load.stop()
 	if err := settled.err; err != nil {
 		r.found.add("late", "after the last fault: %v", err)
 	}
-	r.progress("checking")
+	r.progress.Tell("checking")
 	return r.found, errors.Join(r.checkLogs(ctx), r.checkInvariants(ctx), r.checkResults(ctx), r.awaitIdle(ctx))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/varve-dev/varve/test/harness"
 )
 
 // The formats of sessions.
@@ -76,16 +78,13 @@ func encoded(messages []any) []json.RawMessage {
 	return out
 }
 
-var vocabulary = strings.Fields(`alpha beacon cargo delta ember falcon garnet harbor island jigsaw kernel lantern meadow
-	nickel orchid pillar quartz ribbon saddle timber umbrella velvet willow yonder zephyr return error value index`)
-
 func words(random *rand.Rand, n int) string {
 	var text strings.Builder
 	for i := range n {
 		if i > 0 {
 			text.WriteByte(" \n"[i%12/11])
 		}
-		text.WriteString(vocabulary[random.IntN(len(vocabulary))])
+		text.WriteString(harness.Word(random))
 	}
 	return text.String()
 }

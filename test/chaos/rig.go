@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/test/harness"
 )
 
 // How much runs.
@@ -32,24 +32,23 @@ const (
 // rig is Varve with everything around it.
 type rig struct {
 	options  options
-	began    time.Time
+	progress *harness.Progress
 	found    *findings
 	database *database
 	client   *client
 
-	apis, workers   []*process
+	apis, workers   []*harness.Process
 	apiDB, workerDB []*proxy // between a process and PostgreSQL
 	front           []*proxy // between clients and an API
 	conversations   []*conversation
 	restarting      sync.Mutex // one fault at a time restarts PostgreSQL
 	busy            int        // how many of them writers use: all but the last
 	losing          sync.Mutex // one fault at a time loses jobs
-	outputs         sync.Mutex
 }
 
 // startRig starts PostgreSQL and all processes, and creates the sessions.
-func startRig(ctx context.Context, o options, programs programs) (_ *rig, err error) {
-	r := &rig{options: o, began: time.Now(), found: newFindings()}
+func startRig(ctx context.Context, o options, built harness.Programs) (_ *rig, err error) {
+	r := &rig{options: o, progress: harness.NewProgress(o.out), found: newFindings()}
 	defer func() {
 		if err != nil {
 			r.stop()
@@ -72,7 +71,7 @@ func startRig(ctx context.Context, o options, programs programs) (_ *rig, err er
 	if err != nil {
 		return nil, err
 	}
-	if err := r.startProcesses(programs); err != nil {
+	if err := r.startProcesses(built); err != nil {
 		return nil, err
 	}
 	r.client = newClient(r.found, r.front[0].addr(), r.front[1].addr())
@@ -110,11 +109,11 @@ func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
 	return keys, nil
 }
 
-func (r *rig) startProcesses(programs programs) error {
+func (r *rig) startProcesses(built harness.Programs) error {
 	for i := range copies {
 		env := append(databaseThrough(r.apiDB[i], apiLogin), "VARVE_ADDR=127.0.0.1:0", "VARVE_LOG_FORMAT=text")
 		front := r.front[i]
-		p, err := startProcess(r.options.dir, fmt.Sprintf("api-%d", i), programs.api, env,
+		p, err := harness.StartProcess(r.options.dir, fmt.Sprintf("api-%d", i), built.API, env,
 			func(addr string) { front.aim("tcp", addr) })
 		if err != nil {
 			return err
@@ -123,7 +122,7 @@ func (r *rig) startProcesses(programs programs) error {
 	}
 	for i := range copies {
 		env := append(databaseThrough(r.workerDB[i], workerLogin), "VARVE_SWEEP_INTERVAL=2s")
-		p, err := startProcess(r.options.dir, fmt.Sprintf("worker-%d", i), programs.worker, env, nil)
+		p, err := harness.StartProcess(r.options.dir, fmt.Sprintf("worker-%d", i), built.Worker, env, nil)
 		if err != nil {
 			return err
 		}
@@ -163,7 +162,7 @@ func (r *rig) createSessions(ctx context.Context, keys []string) error {
 // stop ends everything.
 func (r *rig) stop() {
 	for _, p := range slices.Concat(r.apis, r.workers) {
-		p.stop()
+		p.Stop()
 	}
 	for _, p := range append(slices.Concat(r.apiDB, r.workerDB), r.front...) {
 		p.close()
@@ -171,11 +170,4 @@ func (r *rig) stop() {
 	if r.database != nil {
 		_ = r.database.stop() // nothing of it is needed
 	}
-}
-
-// progress tells what the run is at.
-func (r *rig) progress(format string, args ...any) {
-	r.outputs.Lock()
-	defer r.outputs.Unlock()
-	fmt.Fprintf(r.options.out, "%6.1f s  %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -59,13 +59,13 @@ func (r *rig) storm(ctx context.Context) error {
 
 // bring brings one fault, waits as long as it lasts, and ends it.
 func (r *rig) bring(ctx context.Context, f fault, random *rand.Rand) error {
-	r.progress("%s", f.name)
+	r.progress.Tell("%s", f.name)
 	r.found.mu.Lock()
 	r.found.faults++
 	r.found.mu.Unlock()
 	end, err := f.begin(ctx, r, random)
 	if err != nil {
-		r.progress("%s: %v", f.name, err) // another fault may be in its way
+		r.progress.Tell("%s: %v", f.name, err) // another fault may be in its way
 	}
 	if end == nil {
 		return nil
@@ -108,7 +108,7 @@ func (r *rig) eachAlone(ctx context.Context) error {
 		back.gap = r.found.resetGap()
 		r.found.table = append(r.found.table, back)
 		if back.err != nil {
-			r.progress("late: %v", back.err)
+			r.progress.Tell("late: %v", back.err)
 			r.found.add("late", "after %s: %v", f.name, back.err)
 		}
 	}

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/varve-dev/varve/test/harness"
 )
 
 // options are what a run does.
@@ -67,14 +69,12 @@ func main() {
 // run fills the sessions, reads and compacts all of them at once, checks, and does what is done afterwards. An error is
 // one of the harness.
 func run(ctx context.Context, o options) (found *findings, err error) {
-	if o.dir == "" {
-		dir, err := os.MkdirTemp("", "varve-memory-")
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
-		o.dir = dir
+	dir, remove, err := harness.MakeDir(o.dir, "memory")
+	if err != nil {
+		return nil, err
 	}
+	defer remove()
+	o.dir = dir
 	r, err := startRig(ctx, o)
 	if err != nil {
 		return nil, err

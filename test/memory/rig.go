@@ -25,6 +25,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/test/harness"
 )
 
 // rig is an API and a worker within their limits, and the PostgreSQL that they use, without one.
@@ -51,7 +52,7 @@ func startRig(ctx context.Context, o options) (_ *rig, err error) {
 			err = errors.Join(err, r.stop())
 		}
 	}()
-	if err := build(ctx, o.dir); err != nil {
+	if _, err := harness.Build(ctx, o.dir, nil); err != nil {
 		return nil, err
 	}
 	if r.database, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(o.dir, "database")}); err != nil {
@@ -66,20 +67,6 @@ func startRig(ctx context.Context, o options) (_ *rig, err error) {
 	r.worker, err = r.start(ctx, "worker", "VARVE_METRICS_ADDR", workerLogin, "VARVE_SWEEP_INTERVAL=2s",
 		"VARVE_JOB_TIMEOUT=10m", "VARVE_COMPACTIONS="+strconv.Itoa(o.sessions))
 	return r, err
-}
-
-// build builds the processes into a directory.
-func build(ctx context.Context, dir string) error {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cmd/api", "./cmd/worker")
-	cmd.Dir = strings.TrimSpace(string(root))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
 }
 
 // setUp makes the schema, the logins, and a tenant with a key.
