@@ -175,3 +175,23 @@ func TestSeqsAnsweredMustBeDense(t *testing.T) {
 		})
 	}
 }
+
+func TestTheRateOfLongSessionsStandsBesideThatOfShorterOnes(t *testing.T) {
+	t.Parallel()
+	found := []measured{
+		{"ExtractOfRecorded/98", map[string]float64{"MB/s": 5, "MB/cpu-s": 19}}, {"Extract/100", map[string]float64{"MB/cpu-s": 80}},
+		{"Extract/1000", map[string]float64{"MB/cpu-s": 60}}, {"Extract/10000", map[string]float64{"MB/cpu-s": 30}},
+	}
+	var judged []string
+	for _, r := range extractRows(found) {
+		r = r.judged()
+		judged = append(judged, r.Name+" "+number(r.Value)+" "+r.Met)
+	}
+	want := []string{
+		"summaries without a model, 98 recorded conversations 19.0 NO", "summaries without a model, 100 turns 80.0 ",
+		"summaries without a model, 1000 turns 60.0 yes", "summaries without a model, 10000 turns 30.0 NO",
+	}
+	if diff := cmp.Diff(want, judged); diff != "" {
+		t.Error(diff)
+	}
+}

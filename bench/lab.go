@@ -16,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/replay"
+	"github.com/varve-dev/varve/internal/replay/planted"
 )
 
 // bench is what a measurement may use. Groups without a lab may use the options and the results alone.
@@ -30,6 +31,8 @@ type bench struct {
 	notes    []string
 	rows     []row
 	replayed *replay.Report // of the recorded conversations, nil if they were not replayed
+
+	summaries [][]planted.Row // what writers of summaries keep, held out and not; nil if that was not measured
 }
 
 // open starts the cluster and the processes of this checkout, on tables that are filled as they are in use, or of both

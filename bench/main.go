@@ -38,6 +38,7 @@ var scenarios = []scenario{
 	{"incremental", false, false, goBenchmarks("Incremental", figure{"", "ns/op", "<= 1.2"})},
 	{"formats", false, false, goBenchmarks("Formats", figure{"", "MB/s", ">= 1.2"})},
 	{"replay", false, false, measureReplay},
+	{"summaries", false, false, measureSummaries},
 	{"storage", true, false, measureStorage},
 	{"memory", true, false, measureMemory},
 	{"append", true, true, measureLoads(appendLoads)},

@@ -98,8 +98,8 @@ func (b *bench) report(w io.Writer) error {
 		return errors.New("-against measures append, view and engine: none was chosen, or -run matches nothing")
 	}
 	rows := b.rowsTable()
-	fmt.Fprintf(w, "%s\n%s", rows, b.replayTables())
-	if err := b.publishReplay(); err != nil {
+	fmt.Fprintf(w, "%s\n%s\n%s", rows, b.replayTables(), b.summaryTables())
+	if err := errors.Join(b.publishReplay(), b.publishSummaries()); err != nil {
 		return err
 	}
 	if b.publish {
