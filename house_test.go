@@ -23,7 +23,7 @@ const module = "github.com/varve-dev/varve/"
 var mayImport = map[string][]string{
 	"internal/session":          {"internal/rawjson"},
 	"internal/rawjson":          {},
-	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
+	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/pin", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
 	"internal/zframe":           {},
 	"internal/backup":           {"internal/postgres"},
 	"internal/budget":           {"internal/session"},
@@ -36,15 +36,19 @@ var mayImport = map[string][]string{
 	"internal/wire/provider":    {"internal/session"},
 	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text", "internal/due"},
 	"internal/policy/foreign":   {"internal/policy", "internal/session"},
-	"internal/compact":          {"internal/compact/manifest", "internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/wire/provider"},
+	"internal/compact":          {"internal/compact/manifest", "internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/pin", "internal/wire/provider"},
+	"internal/compact/pin":      {"internal/rawjson", "internal/session", "internal/wire"},
 	"internal/compact/text":     {},
 	"internal/compact/names":    {},
 	"internal/compact/memory":   {"internal/compact/names", "internal/compact/text", "internal/tokens"},
 	"internal/compact/failure":  {},
 	"internal/compact/rule":     {},
 	"internal/compact/resource": {"internal/rawjson"},
-	"internal/compact/summary":  {"internal/compact/failure", "internal/compact/names", "internal/compact/resource", "internal/compact/text", "internal/tokens"},
-	"internal/llm":              {"internal/compact/summary"},
+	"internal/compact/summary":  {"internal/compact/failure", "internal/compact/names", "internal/compact/resource", "internal/compact/text", "internal/rawjson", "internal/tokens"},
+	"internal/llm":              {"internal/compact/summary", "internal/egress", "internal/tokens"},
+	"internal/egress":           {},
+	"internal/llm/fake":         {},
+	"internal/asker":            {"internal/compact/summary", "internal/llm", "internal/postgres", "internal/session"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
@@ -56,7 +60,7 @@ var mayImport = map[string][]string{
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
 	"internal/persist/object":   {"internal/session"},
-	"internal/config":           {"internal/models", "internal/session"},
+	"internal/config":           {"internal/llm", "internal/models", "internal/rawjson", "internal/session", "internal/spelling"},
 	"internal/client":           {"internal/protocol", "internal/session", "internal/archive"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
@@ -68,47 +72,48 @@ var mayImport = map[string][]string{
 	},
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
-		"internal/budget", "internal/view", "internal/due",
+		"internal/asker", "internal/budget", "internal/view", "internal/due",
 		"internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
-		"internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
+		"internal/compact/pin", "internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
 	"internal/offload":          {"internal/budget", "internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/budget", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
+	"internal/jobs":             {"internal/asker", "internal/budget", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
 		"internal/due", "internal/wire",
 	},
-	"internal/replay/folder": {"internal/importer", "internal/replay", "internal/wire"},
-	"internal/models":        {"internal/spelling"},
+	"internal/replay/folder":  {"internal/importer", "internal/replay", "internal/wire"},
+	"internal/replay/planted": {"internal/compact", "internal/compact/summary", "internal/compactor", "internal/due", "internal/policy", "internal/rawjson", "internal/replay", "internal/replay/folder", "internal/session", "internal/tokens", "internal/wire"},
+	"internal/models":         {"internal/spelling"},
 	"internal/api": {
-		"internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/share", "internal/quota",
+		"internal/asker", "internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/share", "internal/quota",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
-		"internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
+		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
 	"internal/upload":      {"internal/compact", "internal/persist", "internal/policy", "internal/postgres", "internal/session", "internal/tokens"},
 	"internal/api/request": {"internal/budget", "internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
 	"internal/api/stateless": {
-		"internal/api/request", "internal/compact", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
+		"internal/api/request", "internal/compact", "internal/asker", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
 		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/wire/provider",
 	},
 	"internal/api/openai": {
-		"internal/api/request", "internal/api/stateless", "internal/ingest", "internal/models",
+		"internal/api/request", "internal/api/stateless", "internal/ingest", "internal/models", "internal/policy",
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
-		"internal/budget", "internal/compact", "internal/protocol",
+		"internal/budget", "internal/compact", "internal/compact/pin", "internal/protocol",
 		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},
 }
 
 // pure packages decide and render; they must not be able to ask the world anything. A context only stops them.
-var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 
@@ -193,7 +198,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 // configSource returns the files that declare settings.
 func configSource(t *testing.T) (source []byte) {
 	t.Helper()
-	for _, file := range []string{"internal/config/config.go", "internal/config/results.go"} {
+	for _, file := range []string{"internal/config/config.go", "internal/config/results.go", "internal/config/llm.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

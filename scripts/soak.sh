@@ -51,6 +51,10 @@ part "faults: a disk that is full" go run ./test/chaos -seed "${SEED:-7}" -small
 part "faults: a clock that jumps" go run ./test/chaos -seed "${SEED:-7}" -clocks
 part "faults: every defect that they must find" \
 	go test ./test/chaos -count=1 -timeout 60m -v -run TestEveryMutant -args -mutants
+part "models: 1,000 compactions, 30 % faults, workers killed" \
+	go run ./test/models -compactions 1000 -faults 0.3 -seed "${SEED:-7}"
+part "models: every defect that they must find" \
+	go test ./test/models -count=1 -timeout 60m -v -run TestEveryMutantIsFound -args -mutants
 part "attacks: what one tenant's do to another's appends" fair
 part "memory: sessions of 495 MB in processes of 1 GiB" program test/memory -sessions 4 -bytes 495000000 -limit 1GiB
 part "memory: a compaction of a session of 500 MB of screenshots" \
