@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -79,6 +80,8 @@ func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 		{"lock_timeout", "0", "3s", "lock_timeout is 0 ms"},
 		{"lock_timeout", "'1min'", "3s", "lock_timeout is 60000 ms"},
 		{"statement_timeout", "'60s'", "1min", ""},
+		{"statement_timeout", "'1.5 min'", "90s", ""},
+		{"statement_timeout", "30000", "30s", ""},
 		{"statement_timeout", "'9s'", "5min", "statement_timeout is 9000 ms, which must be from 10000 to 3600000"},
 		{"idle_in_transaction_session_timeout", "'10s'", "10s", ""},
 		{"idle_in_transaction_session_timeout", "'1h'", "5s", "idle_in_transaction_session_timeout is 3600000 ms"},
@@ -104,6 +107,44 @@ func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 			t.Errorf("%s = %s is %s when it is granted again, want %s, %v", c.name, c.value, got, c.want, err)
 		}
 		pool.Close()
+	}
+}
+
+// TestTimeoutsOfALoginDoNotEndTheGrant holds the grant up, which then waits for longer than the login may.
+func TestTimeoutsOfALoginDoNotEndTheGrant(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	login := newLogin(t, dsn, "")
+	for _, timeout := range []string{"statement_timeout", "lock_timeout"} {
+		mustExec(t, dsn, `ALTER ROLE `+login+` SET `+timeout+` = 1`)
+		conn := openPool(t, dsn)
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), `ALTER ROLE `+login+` SET work_mem = '8MB'`); err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan error, 1)
+		go func() {
+			granted <- postgres.GrantTo(t.Context(), dsn, postgres.Grant{Login: login, Role: postgres.AppRole})
+		}()
+		for waits := false; !waits && len(granted) == 0; {
+			if err := conn.QueryRow(t.Context(), `
+				SELECT EXISTS (
+				       SELECT
+				         FROM pg_stat_activity
+				        WHERE query LIKE 'ALTER ROLE "`+login+`" SET %' AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(50 * time.Millisecond) // longer than the timeout
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-granted; err != nil {
+			t.Errorf("%s: %v", timeout, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -54,8 +55,8 @@ func (g Grant) statements(kept map[string]bool) []string {
 	return list
 }
 
-// keptSettings returns the settings that an operator has given a login and that do no harm. The transaction has them
-// then.
+// keptSettings returns the settings that an operator has given a login and that do no harm. Timeouts are not tried out
+// here: they could end this transaction. The transaction has the others then.
 func (g Grant) keptSettings(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
 	type given struct{ Name, Value string }
 	own, err := rowsIn(ctx, tx, pgx.RowToStructByPos[given], `
@@ -75,16 +76,38 @@ func (g Grant) keptSettings(ctx context.Context, tx pgx.Tx) (map[string]bool, er
 		if at < 0 {
 			continue
 		}
-		if err := exec(ctx, tx, `SELECT set_config($1, $2, true)`, o.Name, o.Value); err != nil {
+		if kept[o.Name], err = loginSettings[at].keeps(ctx, tx, o.Value); err != nil {
 			return nil, err
 		}
-		wrong, err := wrongSettings(ctx, tx, loginSettings[at])
-		if err != nil {
-			return nil, err
-		}
-		kept[o.Name] = len(wrong) == 0
 	}
 	return kept, nil
+}
+
+// keeps reports whether a login may have the value, as ALTER ROLE was given it.
+func (s loginSetting) keeps(ctx context.Context, tx pgx.Tx, value string) (bool, error) {
+	if s.max > 0 {
+		ms, ok := milliseconds(value)
+		return ok && ms >= float64(s.min) && ms <= float64(s.max), nil
+	}
+	if err := exec(ctx, tx, `SELECT set_config($1, $2, true)`, s.name, value); err != nil {
+		return false, err
+	}
+	wrong, err := wrongSettings(ctx, tx, s)
+	return len(wrong) == 0, err
+}
+
+// timeUnits are PostgreSQL's for times, in milliseconds.
+var timeUnits = map[string]float64{
+	"us": 0.001, "ms": 1, "": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000,
+}
+
+// milliseconds reads a timeout as PostgreSQL does, but for hexadecimal numbers and exponents: "5s", "300000", "1.5 min".
+func milliseconds(value string) (ms float64, ok bool) {
+	value = strings.TrimSpace(value)
+	end := strings.LastIndexAny(value, "0123456789.") + 1
+	number, err := strconv.ParseFloat(value[:end], 64)
+	unit, known := timeUnits[strings.TrimSpace(value[end:])]
+	return number * unit, known && err == nil
 }
 
 func (g Grant) apply(ctx context.Context, tx pgx.Tx) error {

@@ -147,18 +147,21 @@ func (d *database) set(ctx context.Context, name, value string) (end, error) {
 		}
 	}
 	reset := func(ctx context.Context) error {
-		return errors.Join(d.execute(ctx, alter(`RESET `+name)...), d.grant(ctx),
+		return errors.Join(d.execute(ctx, alter(`RESET `+name)...), again(ctx, d.grant),
 			d.execute(ctx, alter(`LOGIN`)...)) // which changes nothing, but ends the sessions
 	}
 	return reset, d.execute(ctx, alter(fmt.Sprintf(`SET %s = '%s'`, name, value))...)
 }
 
-// execute runs statements as the superuser, whatever defaults the faults have set. It tries again for a while: other
-// faults may be at it.
+// execute runs statements as the superuser, whatever defaults the faults have set.
 func (d *database) execute(ctx context.Context, statements ...string) error {
-	var err error
-	for range 40 {
-		if err = d.executeOnce(ctx, statements); err == nil {
+	return again(ctx, func(ctx context.Context) error { return d.executeOnce(ctx, statements) })
+}
+
+// again tries for a minute: another fault may be in the way, one that keeps the database away and slows its start.
+func again(ctx context.Context, do func(context.Context) error) (err error) {
+	for range 240 {
+		if err = do(ctx); err == nil {
 			return nil
 		}
 		sleep(ctx, 250*time.Millisecond)
