@@ -10,22 +10,24 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// divided returns the messages of a session in steps of about equal tokens. A step begins with a message that answers
-// no call.
+// divided returns the messages of a session in steps of about equal tokens: a step ends when it has its share of those
+// that were left at its beginning. It begins with a message that answers no call.
 func divided(s *replay.Session) ([][]summary.Message, error) {
 	parts := make([][]summary.Message, steps)
-	all, step := s.Tokens(), 0
-	before := int64(0)
+	left, step := s.Tokens(), 0
+	share, has := left/steps, int64(0)
 	for i := range s.Messages {
 		m, err := read(s, i)
 		if err != nil {
 			return nil, err
 		}
-		if at := int(before * steps / max(1, all)); at > step && !answers(m) {
-			step = at
+		if has >= share && step < steps-1 && !answers(m) {
+			step++
+			left, has = left-has, 0
+			share = left / int64(steps-step)
 		}
 		parts[step] = append(parts[step], m)
-		before += int64(s.Messages[i].Tokens)
+		has += int64(s.Messages[i].Tokens)
 	}
 	return parts, nil
 }

@@ -37,8 +37,15 @@ type life struct {
 // measure lets the engine compact a session after each step with a writer, and counts what the view has of the facts.
 func (r *Row) measure(ctx context.Context, l *life, by *Writer) error {
 	write := by.begin(l.facts)
+	due := map[int][]fact{} // by the number of the compaction after which they are looked for
 	for i := range l.steps {
-		if l.tail = append(l.tail, l.steps[i]...); len(l.steps[i]) > 0 {
+		for _, f := range l.facts {
+			if f.step == i {
+				due[l.compactions+1+later] = append(due[l.compactions+1+later], f)
+			}
+		}
+		l.tail = append(l.tail, l.steps[i]...)
+		if len(l.steps[i]) > 0 {
 			if err := l.compact(ctx, l.pins(by, i), write); err != nil {
 				return err
 			}
@@ -47,11 +54,10 @@ func (r *Row) measure(ctx context.Context, l *life, by *Writer) error {
 		if err != nil {
 			return err
 		}
-		for _, f := range l.facts {
-			if f.step+later == i {
-				r.count(f.kind, strings.Contains(view, f.says))
-			}
+		for _, f := range due[l.compactions] {
+			r.count(f.kind, strings.Contains(view, f.says))
 		}
+		delete(due, l.compactions)
 		if i == len(l.steps)-1 {
 			r.Tokens += cost(view)
 			r.Compactions += l.compactions

@@ -16,10 +16,11 @@ import (
 	"github.com/varve-dev/varve/internal/replay"
 )
 
-// How a session is summarised: in steps of equal tokens, of which the first ones have facts, each of which is looked
-// for after that many more.
+// How a session is summarised: in steps of about equal tokens, of which the first ones have facts. A fact is looked for
+// after that many compactions more than the first that it was in. A step that leaves the view within its target has no
+// compaction, so there are more steps than that.
 const (
-	steps     = 24
+	steps     = 30
 	withFacts = 4
 	later     = 20
 )
@@ -41,7 +42,7 @@ type Row struct {
 	Kept   map[string]Share // by kind; "" for all
 	Tokens int              // of the last view, on average
 
-	Compactions int // of a session, on average: a step that leaves the view within its target has none
+	Compactions int // of a session, on average
 }
 
 // Share is how many facts were kept of how many.
