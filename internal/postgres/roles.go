@@ -101,7 +101,8 @@ var timeUnits = map[string]float64{
 	"us": 0.001, "ms": 1, "": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000,
 }
 
-// milliseconds reads a timeout as PostgreSQL does, but for hexadecimal numbers and exponents: "5s", "300000", "1.5 min".
+// milliseconds reads a timeout as PostgreSQL does, but for hexadecimal numbers and exponents: "5s", "300000",
+// "1.5 min".
 func milliseconds(value string) (ms float64, ok bool) {
 	value = strings.TrimSpace(value)
 	end := strings.LastIndexAny(value, "0123456789.") + 1
