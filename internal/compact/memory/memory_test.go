@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -159,5 +160,21 @@ func TestAVeryLongLogTakesNoMoreMemory(t *testing.T) {
 	}
 	if index := m.Index(200, nil); !strings.Contains(index, "src/often.go") {
 		t.Errorf("the name that every message has is not in the index: %s", index)
+	}
+}
+
+// BenchmarkWords has room for few of the texts. Its time a text must not grow with their number.
+func BenchmarkWords(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				var m Memory
+				for i := range n {
+					m.Say(int64(i+1), "Take the next of the open tasks, please, and go through all of its steps.")
+				}
+				m.Words(1000, func(int64) bool { return true })
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/text")
+		})
 	}
 }

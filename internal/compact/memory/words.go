@@ -33,6 +33,10 @@ const shortest = 48
 // first are dropped. What was cut or dropped is forgotten.
 func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 	limit := m.limit(room, evicted)
+	rest := 0 // tokens of this text and those after it, each cut to the shortest
+	if limit < shortest {
+		rest = m.tokensOf(evicted)
+	}
 	var said strings.Builder
 	kept := m.words[:0]
 	for i, w := range m.words {
@@ -40,8 +44,11 @@ func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 			kept = append(kept, w)
 			continue
 		}
-		if limit < shortest && i > 0 && m.tokensFrom(i, evicted) > room {
-			continue
+		if limit < shortest {
+			from := rest
+			if rest -= min(w.tokens(), shortest); i > 0 && from > room {
+				continue
+			}
 		}
 		w.text = within(w, max(limit, shortest))
 		kept = append(kept, w)
@@ -70,9 +77,9 @@ func (m *Memory) limit(room int, evicted func(seq int64) bool) int {
 	return longest
 }
 
-// tokensFrom returns the tokens of the words from number i on, each cut to the shortest.
-func (m *Memory) tokensFrom(i int, evicted func(seq int64) bool) (sum int) {
-	for _, w := range m.words[i:] {
+// tokensOf returns the tokens of the words in the evicted messages, each cut to the shortest.
+func (m *Memory) tokensOf(evicted func(seq int64) bool) (sum int) {
+	for _, w := range m.words {
 		if evicted(w.seq) {
 			sum += min(w.tokens(), shortest)
 		}
