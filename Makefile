@@ -14,10 +14,10 @@ up: build ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
 # Under the race detector, what reads many bytes takes five to twenty times as long. The engine and the formats start no
-# goroutines and are tested without it. So are the commands and the programs in test and bench, which are run as
+# goroutines and are tested without it, and so is what measures summaries. So are the commands and the programs in test and bench, which are run as
 # processes, and the tests in files with "//go:build !race", which put recorded or large conversations through the
 # product one at a time. Everything else has it. What vet finds, lint tells.
-PLAIN = internal/compact|internal/wire|cmd/varve|test|bench
+PLAIN = internal/compact|internal/wire|internal/replay/planted|cmd/varve|test|bench
 TEST = $(GO) test -vet=off -shuffle=on -timeout 30m
 
 test: postgres ## Run all tests, with the race detector where there are goroutines, on a private database
