@@ -28,8 +28,13 @@ type importCommand struct {
 	WindowTokens int             `help:"Context window of new sessions, in tokens."`
 }
 
-// Help returns what is shown below the flags.
-func (c *importCommand) Help() string { return helpText("import") }
+// Help returns what is shown below the flags, with every source.
+func (c *importCommand) Help() string { return helpText("import") + "\n\n" + sourcesHelp() }
+
+func sourcesHelp() string {
+	return fmt.Sprintf("What can be imported, each by its name for --from:\n\n%s  %-18s%s\n", importer.Kinds(),
+		archive.Source, "exports of Varve")
+}
 
 // Validate returns an error for files that would end up in one session.
 func (c *importCommand) Validate() error {
@@ -38,7 +43,7 @@ func (c *importCommand) Validate() error {
 	}
 	known := append(importer.Sources(), archive.Source)
 	if c.From != importer.Auto && !slices.Contains(known, c.From) {
-		return fmt.Errorf("--from must be one of %q, not %s", known, c.From)
+		return fmt.Errorf("--from cannot be %s: varve import --help lists the sources", c.From)
 	}
 	if len(c.Session) > session.MaxIDBytes {
 		return fmt.Errorf("--session has %d bytes: the limit is %d", len(c.Session), session.MaxIDBytes)

@@ -111,7 +111,7 @@ var wrongRequests = map[string]struct {
 	}, "cancel it"},
 	"unsupported_source": {func(w *world) answer {
 		return w.ask("POST", "/v1/imports", `{"x":1}`)
-	}, "what can be imported is"},
+	}, "varve import --help lists what can be imported"},
 	"checkpoint_pruned": {func(w *world) answer {
 		w.exec(`INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body_size, units, manifest, policy, engine_version, run_id)
 		        SELECT tenant_id, key, 1, 0, 1, 1, 1, '[]', '[]', '{}', 1, gen_random_uuid() FROM sessions WHERE id = 's'`)

@@ -2,71 +2,90 @@ package importer
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	"github.com/varve-dev/varve/internal/rawjson"
 )
-
-// UnsupportedError is the error for a file that cannot be imported, with what it seems to be.
-type UnsupportedError struct{ Found string }
-
-func (e *UnsupportedError) Error() string {
-	titles := make([]string, len(sources))
-	for i, s := range sources {
-		titles[i] = s.title
-	}
-	last := len(titles) - 1
-	return fmt.Sprintf(
-		"this is %s; what can be imported is %s, and %s (a provider's as a JSON array, a request, a response, or both)",
-		e.Found, strings.Join(titles[:last], ", "), titles[last],
-	)
-}
 
 // Detect returns the kind of a file by its content, or an *UnsupportedError.
 func Detect(data []byte) (Source, error) {
+	data, _, _ = page(data)
+	return detect(data)
+}
+
+func detect(data []byte) (Source, error) {
 	if !json.Valid(data) {
 		return detectLines(data)
 	}
-	if found := recognise(newSample(data, false)); found != Auto {
+	s := newSample(data, false)
+	if found := recognise(s); found != Auto {
 		return found, nil
 	}
-	return "", &UnsupportedError{Found: describe(data)}
+	if isMessage(s.object) {
+		if format, _ := tellList([][]byte{data}); format != "" {
+			return Source(format), nil
+		}
+	}
+	return "", &UnsupportedError{Found: describe(data), Missing: missing(s)}
 }
 
-// detectLines decides by the first line of which a source is sure, without such a line by the first that is likely.
+// lineKinds is what the lines of a file are, as far as no source is sure of one.
+type lineKinds struct {
+	first    *sample  // the first value
+	messages [][]byte // the values that are messages, if no broken line is before them
+	likely   Source   // the first that finds a line likely, or Auto
+	others   int      // lines that are no messages
+	broken   int      // lines that are not JSON
+}
+
+// detectLines decides by the first line of which a source is sure, without such a line by the first that is likely,
+// unless all lines are messages.
 func detectLines(data []byte) (Source, error) {
-	var first object
-	likely, broken := Auto, 0
+	var all lineKinds
 	for _, line := range lines(data) {
-		found, err := values(line)
-		if err != nil {
-			broken++
-			continue
-		}
-		s := newSample(found[0], true)
-		if found := recognise(s); found != Auto {
+		if found := all.add(line); found != Auto {
 			return found, nil
 		}
-		if likely == Auto {
-			likely = firstSource(func(source source) bool { return source.likely != nil && source.likely(s) }).name
-		}
-		if first == nil {
-			first = s.object
-		}
 	}
+	format, _ := tellList(all.messages)
 	switch {
-	case likely != Auto:
-		return likely, nil
-	case first != nil:
-		return "", &UnsupportedError{Found: "a file of JSON lines with " + memberList(first)}
-	case broken > 0:
-		err := rawjson.Check(data, rawjson.Limits{})
-		return "", &UnsupportedError{Found: fmt.Sprintf("not JSON (%v), nor lines of JSON", err)}
+	case format != "" && (all.others == 0 || all.likely == Auto):
+		return Source(format), nil
+	case all.likely != Auto:
+		return all.likely, nil
+	case all.first != nil && all.first.object != nil:
+		found := "a file of JSON lines with " + memberList(all.first.object)
+		return "", &UnsupportedError{Found: found, Missing: missing(*all.first)}
+	case all.first != nil:
+		return "", &UnsupportedError{Found: "a file of JSON lines that are no objects"}
+	case all.broken > 0:
+		return "", notJSON(data)
 	}
 	return "", &UnsupportedError{Found: "an empty file"}
+}
+
+// add returns the source that is sure of a line, Auto if none is.
+func (k *lineKinds) add(line []byte) Source {
+	found, err := values(line)
+	if err != nil {
+		k.broken++
+		return Auto
+	}
+	s := newSample(found[0], true)
+	if sure := recognise(s); sure != Auto {
+		return sure
+	}
+	if k.likely == Auto {
+		k.likely = firstSource(func(source source) bool { return source.likely != nil && source.likely(s) }).name
+	}
+	if isMessage(s.object) && k.broken == 0 {
+		k.messages = append(k.messages, found...)
+	} else {
+		k.others++
+	}
+	if k.first == nil {
+		k.first = &s
+	}
+	return Auto
 }
 
 func newSample(value []byte, line bool) sample {
@@ -119,30 +138,4 @@ func (o object) meets(condition string) bool {
 		return parseArray(o.at(name)) != nil
 	}
 	return o.first(strings.Split(condition, "|")...) != nil
-}
-
-func describe(data []byte) string {
-	if o := parseObject(data); o != nil {
-		return "a JSON object with " + memberList(o)
-	}
-	if list := parseArray(data); len(list) > 0 {
-		if o := parseObject(list[0]); o != nil {
-			return "a JSON array of objects with " + memberList(o)
-		}
-		return "a JSON array whose elements are no messages"
-	}
-	return "a JSON value without messages"
-}
-
-func memberList(o object) string {
-	names := slices.Sorted(maps.Keys(o))
-	more := ""
-	if len(names) > 6 {
-		more = fmt.Sprintf(" and %d more", len(names)-6)
-		names = names[:6]
-	}
-	if len(names) == 0 {
-		return "no members"
-	}
-	return "the members " + strings.Join(names, ", ") + more
 }

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -20,30 +21,54 @@ func document(name Source, title string) source {
 	}
 }
 
-// readDocument reads one JSON value as messages of the source. Each message is an element of its array, byte for byte.
+// readDocument reads one JSON value, or lines that are a message each, as messages of the source, byte for byte.
 func readDocument(f *File, id string, data []byte) error {
-	format := session.Format(f.kind.into)
+	d := f.newDraft(nil)
 	if !json.Valid(data) {
-		return &UnsupportedError{Found: "not JSON"}
+		d.records(f.linesOf(data))
+		if f.Report.Imported == 0 {
+			return noMessageOnLines(data)
+		}
+	} else if err := d.document(data); err != nil {
+		return err
 	}
+	d.finish(id)
+	if len(f.Conversations) == 0 { // a list without messages is a conversation all the same
+		f.Conversations = []Conversation{{ID: id, Format: session.Format(f.kind.into)}}
+	}
+	return nil
+}
+
+// document reads the records of one value.
+func (d *draft) document(data []byte) error {
+	format := session.Format(d.file.kind.into)
 	t, ok := parseTranscript(format, data)
+	if !ok && isMessage(parseObject(data)) {
+		t.messages, ok = [][]byte{bytes.TrimSpace(data)}, true
+	}
 	if !ok {
 		return fmt.Errorf(
-			"the file is no list of messages: a JSON array, or an object with an array %q, is needed",
-			shapes[format].messages,
+			"the file is no list of messages: it must be a JSON array, an object with an array %q, or a message on "+
+				"each line", shapes[format].messages,
 		)
 	}
-	d := f.newDraft(nil)
 	if t.system != nil {
 		d.line = 1
 		d.add(t.system)
 	}
-	d.records(f.elements(append(t.messages, t.reply...)))
-	d.finish(id)
-	if len(f.Conversations) == 0 { // a list without messages is a conversation all the same
-		f.Conversations = []Conversation{{ID: id, Format: format}}
-	}
+	d.records(d.file.elements(append(t.messages, t.reply...)))
 	return nil
+}
+
+// noMessageOnLines returns the error of lines of which none is a message.
+func noMessageOnLines(data []byte) error {
+	for _, line := range lines(data) {
+		if found, err := values(line); err == nil {
+			s := newSample(found[0], true)
+			return &UnsupportedError{Found: "a file of JSON lines without a message", Missing: missing(s)}
+		}
+	}
+	return notJSON(data)
 }
 
 // documentMessage adds an element. Responses items and Gemini contents may have no role.

@@ -78,9 +78,9 @@ type Note struct {
 // with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind, or
 // that of a context that has ended.
 func Read(ctx context.Context, id string, data []byte, from Source) (*File, error) {
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	data, reversed, more := page(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	if from == Auto {
-		found, err := Detect(data)
+		found, err := detect(data)
 		if err != nil {
 			return nil, err
 		}
@@ -91,6 +91,12 @@ func Read(ctx context.Context, id string, data []byte, from Source) (*File, erro
 		return nil, fmt.Errorf("%q is no kind of file that can be imported", from)
 	}
 	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}, kind: kind, names: map[string]int{}}
+	if reversed {
+		f.note(1, "the list has the newest first: it was read from its end")
+	}
+	if more {
+		f.note(1, "the list is one page: it says that there are more (has_more)")
+	}
 	if kind.read == nil {
 		f.readRuns(id, data)
 	} else if err := kind.read(f, id, data); err != nil {
