@@ -13,10 +13,10 @@ demo: build ## Show the main job on a private database; FILES="a.jsonl b.json" u
 up: build ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
-# Under the race detector, what reads many bytes takes five to twenty times as long. The engine and the formats start no
-# goroutines and are tested without it, and so is what measures summaries. So are the commands and the programs in test and bench, which are run as
-# processes, and the tests in files with "//go:build !race", which put recorded or large conversations through the
-# product one at a time. Everything else has it. What vet finds, lint tells.
+# Under the race detector, what reads many bytes takes five to twenty times as long. The engine, the formats and what
+# measures summaries start no goroutines and are tested without it. So are the commands and the programs in test and
+# bench, which are run as processes, and the tests in files with "//go:build !race", which put recorded or large
+# conversations through the product one at a time. Everything else has it. What vet finds, lint tells.
 PLAIN = internal/compact|internal/wire|internal/replay/planted|cmd/varve|test|bench
 TEST = $(GO) test -vet=off -shuffle=on -timeout 30m
 
