@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // ErrNotRemade reports that a checkpoint could not be made again byte for byte: its base is gone, it is of another
@@ -81,7 +82,11 @@ func remake(
 	if p.rendition, err = view.NewRendition(ctx, p.Input.Format, p.Made.Body); err != nil {
 		return nil, err
 	}
-	return storedCheckpoint(p)
+	made, err = storedCheckpoint(p)
+	if err == nil && !wire.IsAssessed(source.Stored.ValidatorState) {
+		made.ValidatorState = source.Stored.ValidatorState // of an earlier version: the digest is of that one
+	}
+	return made, err
 }
 
 // isSame reports whether a checkpoint that was made again is the stored one. Of what is stored, one thing may be

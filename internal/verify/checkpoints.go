@@ -13,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -144,7 +145,7 @@ func (i *inspection) rendition(ctx context.Context, c *postgres.AuditedCheckpoin
 
 // walked compares what a reader relies on with what the body says.
 func (i *inspection) walked(c *postgres.AuditedCheckpoint, made *view.Rendition) {
-	if len(c.ValidatorState) > 0 && !bytes.Equal(c.ValidatorState, made.ValidatorState()) {
+	if wire.IsAssessed(c.ValidatorState) && !bytes.Equal(c.ValidatorState, made.ValidatorState()) {
 		i.add(Finding{Kind: Validator, Checkpoint: c.N, Name: "validator_state"},
 			"the state of the validator is not that of the body")
 	}

@@ -147,3 +147,23 @@ func TestTheSeqOfARemovalIsNoGapAndALostMessageBeforeItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWasAssessedByFewerRulesIsNoFinding gives messages and checkpoints the flags and the state that versions wrote
+// which did not look at all rules.
+func TestWhatWasAssessedByFewerRulesIsNoFinding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.save("s", conversation(t, "claude-code", "entire-17"), 20_000, 40, true)
+	for _, sql := range []string{
+		`UPDATE messages SET flags = flags & x'7FFFFFFF'::int | 256`,
+		`UPDATE messages SET shape = regexp_replace(shape, E'^(\\d+)\x1f-?\\d+', E'\\1\x1f' || flags)`,
+		`UPDATE checkpoints SET body_digest = NULL, validator_state = set_byte(validator_state, 0, get_byte(validator_state, 0) & 127)`,
+	} {
+		if _, err := w.admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report := w.clean(); report.Messages == 0 || report.Checkpoints == 0 {
+		t.Errorf("looked at %d messages and %d checkpoints", report.Messages, report.Checkpoints)
+	}
+}

@@ -189,11 +189,17 @@ func (v *FastValidator) Valid(model string) bool {
 	return !s.idle
 }
 
-// The first byte of a State: a bit for each of the bits, and the side in the upper four.
+// The first byte of a State: a bit for each of the bits, two for the side, and one that says that all rules were looked
+// at, as FlagAssessed says it of a message.
 const (
-	stateInvalid = 1
-	stateSide    = 4 // how far the side is shifted
+	stateInvalid  = 1
+	stateSide     = 4 // how far the side is shifted
+	stateAssessed = 1 << 7
 )
+
+// IsAssessed reports whether a State was made by this version of the rules. ResumeFastValidator takes any other state
+// for that of an invalid view.
+func IsAssessed(state []byte) bool { return len(state)%8 == 1 && state[0]&stateAssessed != 0 }
 
 func (s *validatorState) bits() [4]*bool {
 	return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.idle}
@@ -204,9 +210,9 @@ func (s *validatorState) bits() [4]*bool {
 func (v *FastValidator) State() []byte {
 	s := v.state
 	if s.invalid || v.waitsForAForm() || v.messages > v.provider.MaxMessages/2 && v.provider.MaxMessages > 0 {
-		return []byte{stateInvalid} // of a call that is open, only its id is kept
+		return []byte{stateAssessed | stateInvalid} // of a call that is open, only its id is kept
 	}
-	flags := byte(s.last) << stateSide
+	flags := stateAssessed | byte(s.last)<<stateSide
 	for i, bit := range s.bits() {
 		if *bit {
 			flags |= 1 << i
@@ -247,11 +253,11 @@ func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 		v.open.Call(id, "", id)
 		v.state.names = unknownNames
 	}
-	if len(state)%8 != 1 {
+	if !IsAssessed(state) {
 		v.state.invalid = true
 		return v
 	}
-	v.state.last = side(state[0] >> stateSide)
+	v.state.last = side(state[0] >> stateSide & 3)
 	for i, bit := range v.state.bits() {
 		*bit = state[0]>>i&1 == 1
 	}

@@ -107,3 +107,34 @@ func TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWasAssessedByFewerRulesIsNotCalledValid reads shapes and a state as versions stored them that did not look at
+// all rules: they had another bit for that.
+func TestWhatWasAssessedByFewerRulesIsNotCalledValid(t *testing.T) {
+	t.Parallel()
+	const before = 1 << 8
+	now := wire.ShapeOfBody(session.OpenAIChat, []byte(`{"role":"user","content":"go"}`))
+	old := now
+	old.Flags = now.Flags&^wire.FlagAssessed | before
+	for _, test := range []struct {
+		name  string
+		shape wire.MessageShape
+		state func([]byte) []byte
+		want  bool
+	}{
+		{"now", now, func(state []byte) []byte { return state }, true},
+		{"a message", old, func(state []byte) []byte { return state }, false},
+		{"a checkpoint", now, func(state []byte) []byte { return append([]byte{state[0] & 0x7F}, state[1:]...) }, false},
+	} {
+		validator := wire.NewFastValidator(session.OpenAIChat)
+		validator.Add(&now)
+		validator = wire.ResumeFastValidator(session.OpenAIChat, test.state(validator.State()), nil)
+		validator.AddShapes([]byte(shapeText(&test.shape)))
+		if got := validator.Valid(""); got != test.want {
+			t.Errorf("%s: Valid = %t", test.name, got)
+		}
+	}
+	if !old.Flags.Agree(now.Flags|wire.FlagMayNeedRepair) || (old.Flags ^ wire.FlagImage).Agree(now.Flags) || now.Flags.Agree(old.Flags) {
+		t.Error("flags from before do not agree with those of now where both are known, or do where they differ")
+	}
+}

@@ -70,16 +70,31 @@ const (
 	FlagPinned                          // role system or developer
 	FlagEmptyArray                      // its content, or that of a result, is an array without elements
 	FlagResultNotText                   // holds a result that is neither a string nor an array of text blocks
-	FlagAssessed                        // this flag and those after it are known of the message
+	_                                   // meant FlagAssessed when fewer rules were looked at
 	FlagMayNeedRepair                   // it may need a repair in its own format, whatever is around it
 	FlagUnsigned                        // Gemini: the first of its calls has no signature
 	FlagMixed                           // holds results and something else
 	FlagCustom                          // Responses: a call of a custom tool, or its output
 )
 
-// Above the flags, Flags have two numbers that a FastValidator compares: the form of a Responses call or output that is
-// neither a function's nor a custom tool's, and for Gemini a sum of the ids and names of calls or of responses. They
-// are 0 for messages from before there were any.
+// FlagAssessed is set if all flags are known of the message, and FlagMayNeedRepair for all rules that there are. In a
+// message without it the flags before FlagMayNeedRepair are known. A rule that FlagMayNeedRepair is about, and was not
+// about in a release, needs another bit for this flag.
+const FlagAssessed Flags = -1 << 31
+
+// Agree reports whether the stored flags of a message are those that Inspect found, as far as they were known when it
+// was stored.
+func (f Flags) Agree(found Flags) bool {
+	if f&FlagAssessed != 0 {
+		return f == found
+	}
+	const always = FlagResultNotText<<1 - 1
+	return f&always == found&always
+}
+
+// Above the other flags, Flags have two numbers that a FastValidator compares: the form of a Responses call or output
+// that is neither a function's nor a custom tool's, and for Gemini a sum of the ids and names of calls or of responses.
+// They are 0 for messages from before there were any.
 const (
 	formShift, formBits = 13, 3
 	nameShift, nameBits = 16, 15
