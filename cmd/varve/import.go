@@ -19,7 +19,7 @@ import (
 )
 
 type importCommand struct {
-	Files        []string        `arg:"" name:"file" help:"Files of conversations, or exports of Varve."`
+	Files        []string        `arg:"" name:"file" help:"Conversations, or exports of Varve, also in gzip or zstd; - reads standard input."`
 	From         importer.Source `help:"What the files are, e.g. openai-chat or codex; by their content if not given."`
 	Session      string          `help:"Session id, for one file; the file's name without its extension if not given."`
 	Rejected     string          `help:"Folder for what could not be imported; DATA/import if not given."`
@@ -69,6 +69,9 @@ func (c *importCommand) Run(ctx context.Context, to *console) error {
 	if err != nil {
 		return err
 	}
+	if err := c.mustExist(); err != nil {
+		return err
+	}
 	run := newImportRun(c, to.api, policy)
 	problems := run.all(ctx)
 	run.progress.finish()
@@ -91,7 +94,7 @@ type importRun struct {
 func newImportRun(c *importCommand, api *client.Client, policy json.RawMessage) *importRun {
 	var total int64
 	for _, file := range c.Files {
-		if info, err := os.Stat(file); err == nil {
+		if info, err := fileInfo(file); err == nil && info.Mode().IsRegular() {
 			total += info.Size()
 		}
 	}
@@ -127,44 +130,43 @@ func (r *importRun) all(ctx context.Context) []error {
 
 // file imports one file, and reads what became of it.
 func (r *importRun) file(ctx context.Context, done *imported) error {
-	in, err := os.Open(done.File)
+	in, err := openImport(done.File)
 	if err != nil {
-		return errors.Unwrap(err)
+		return err
 	}
 	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return errors.New("it is a directory")
-	}
 	upload := client.Upload{
-		File: in, From: string(r.From), Session: r.Session,
-		Progress: func(i protocol.Import) { r.progress.set(bytesDone(&i, info.Size()), &i) },
+		File: in.File, Body: in.body, From: string(r.From), Session: r.Session,
+		Progress: func(i protocol.Import, sent int64) {
+			r.progress.read = sent
+			r.progress.set(in.bytesDone(&i, sent), &i)
+		},
 	}
-	if err := r.prepare(done.File, &upload); err != nil {
+	if err := r.prepare(in, done.File, &upload); err != nil {
 		return err
 	}
-	defer r.progress.next(info.Size())
+	defer r.progress.next(in.size)
 	i, err := r.api.Upload(ctx, upload)
 	if err != nil {
 		return err
 	}
-	upload.Progress(i)
-	return r.collect(ctx, done, in, &i)
+	upload.Progress(i, in.size)
+	return r.collect(ctx, done, in.File, &i)
 }
 
 // prepare names the session of a file of another source, and sets the settings that the flags have for new sessions. An
 // export names its sessions and their settings itself.
-func (r *importRun) prepare(name string, upload *client.Upload) error {
+func (r *importRun) prepare(in *importFile, name string, upload *client.Upload) error {
 	hasSettings := r.policy != nil || r.Model != "" || r.WindowTokens != 0
-	if r.isArchive(upload.File) {
-		if r.Session != "" || hasSettings {
-			return usageError("an export names its sessions and their settings itself: " +
-				"leave --session, --policy, --model and --window-tokens out")
-		}
+	isArchive := r.From == archive.Source || r.From == importer.Auto && archive.Begins(in.head)
+	switch {
+	case isArchive && (r.Session != "" || hasSettings):
+		return usageError("an export names its sessions and their settings itself: " +
+			"leave --session, --policy, --model and --window-tokens out")
+	case isArchive:
 		return nil
+	case name == stdin && r.Session == "":
+		return usageError("standard input has no file name: name the session of what comes from it with --session")
 	}
 	upload.Session = cmp.Or(r.Session, importer.SessionID(name))
 	if !hasSettings {
@@ -175,23 +177,4 @@ func (r *importRun) prepare(name string, upload *client.Upload) error {
 	})
 	upload.Settings = string(settings)
 	return err
-}
-
-// isArchive reports whether a file is an export of Varve. It reports false for one that cannot be read twice.
-func (r *importRun) isArchive(file *os.File) bool {
-	if r.From != importer.Auto {
-		return r.From == archive.Source
-	}
-	head := make([]byte, archive.HeadBytes)
-	n, _ := file.ReadAt(head, 0)
-	return archive.Begins(head[:n])
-}
-
-// bytesDone returns how many bytes of a file are imported.
-func bytesDone(i *protocol.Import, size int64) int64 {
-	total := i.Progress.Total
-	if total == nil || *total == 0 || i.From != nil && *i.From == archive.Source {
-		return i.Bytes
-	}
-	return int64(float64(size) * float64(i.Progress.Done) / float64(*total))
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"unicode/utf8"
+
+	"github.com/varve-dev/varve/internal/packed"
 )
 
 // rejection is a line of a file that could not be imported.
@@ -64,7 +66,12 @@ func linesOf(in *os.File, list []rejection) (map[int64][]byte, error) {
 	for _, bad := range list {
 		texts[bad.Line] = nil
 	}
-	lines := bufio.NewReader(in)
+	content, err := packed.Open(in)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	lines := bufio.NewReader(content)
 	for n := int64(1); ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {

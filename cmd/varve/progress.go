@@ -39,11 +39,12 @@ func (m *meter) update(done, total int64, text, line string) {
 	now := m.now()
 	switch {
 	case m.bar != nil:
-		m.bar.Describe(text)
 		if total > 0 {
 			m.bar.ChangeMax64(total)
-			_ = m.bar.Set64(done)
+			done = min(done, total-1) // a bar at its end disappears
 		}
+		_ = m.bar.Set64(done)
+		m.bar.Describe(text)
 	case now.Sub(m.printed) >= printEvery:
 		m.printed = now
 		fmt.Fprintln(m.out, line)
@@ -63,6 +64,7 @@ type progress struct {
 	total    int64 // bytes of all files
 	before   int64 // bytes of the files that are done
 	earlier  int64 // messages of the files that are done
+	read     int64 // bytes of the file that is being imported, as far as they are sent
 	messages int64
 	failures int // files
 	started  time.Time
@@ -70,12 +72,19 @@ type progress struct {
 
 // newProgress returns the progress of files with a total of bytes.
 func newProgress(out *os.File, total int64) *progress {
-	return &progress{meter: newMeter(out, total, progressbar.OptionShowBytes(true)), total: total, started: time.Now()}
+	limit := total
+	if total == 0 {
+		limit = -1
+	}
+	return &progress{meter: newMeter(out, limit, progressbar.OptionShowBytes(true)), total: total, started: time.Now()}
 }
 
 // set shows the state of a file's import and how many of its bytes are done.
 func (p *progress) set(bytes int64, i *protocol.Import) {
-	done := min(p.before+bytes, p.total)
+	done := p.before + bytes
+	if p.total > 0 {
+		done = min(done, p.total)
+	}
 	p.messages = p.earlier + i.Messages + i.Duplicates
 	failed := ""
 	if p.failures > 0 {
@@ -86,11 +95,12 @@ func (p *progress) set(bytes int64, i *protocol.Import) {
 	}
 	elapsed := p.now().Sub(p.started)
 	remaining := time.Duration(0)
-	if done > 0 {
+	if done > 0 && p.total > 0 {
 		remaining = time.Duration(float64(elapsed) * float64(p.total-done) / float64(done)).Round(time.Second)
 	}
 	rate := float64(p.messages) / max(elapsed.Seconds(), 0.001)
-	p.update(done, p.total, fmt.Sprintf("%d messages (%.0f/s)%s", p.messages, rate, failed),
+	p.update(done, p.total, fmt.Sprintf("%.1f MB read, %d messages (%.0f/s)%s", float64(p.read)/1e6, p.messages, rate,
+		failed),
 		fmt.Sprintf("%.1f of %.1f MB, %d messages, %.0f/s, %s left%s",
 			float64(done)/1e6, float64(p.total)/1e6, p.messages, rate, remaining, failed))
 }

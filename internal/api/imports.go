@@ -74,7 +74,7 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 	f.ChangedBy = req.KeyDigest
 	f.Stopping = s.draining.Load
 	f.BodyBytes, f.BodyLines = s.ImportBytes, s.ImportLines
-	body, err := req.Stream()
+	body, err := req.File()
 	if err == nil {
 		defer body.Close()
 		err = f.Run(req.Ctx, body)

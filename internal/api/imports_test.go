@@ -288,6 +288,11 @@ func TestImportsReadPackedBodies(t *testing.T) {
 			t.Errorf("%s: %+v", coding, got)
 		}
 		w.must(http.StatusBadRequest, "POST", "/v1/imports", body.String()[:body.Len()/2], "Content-Encoding", coding)
+		asFile := decoded[imported](newWorld(t).must(http.StatusCreated, "POST", "/v1/imports", body.String()))
+		if asFile.Messages != 100 || asFile.Rejected != 0 {
+			t.Errorf("a file in %s: %+v", coding, asFile)
+		}
+		w.must(http.StatusBadRequest, "POST", "/v1/imports", body.String()[:body.Len()/2])
 	}
 }
 

@@ -167,3 +167,13 @@ func TestALargePackedBodyIsUnpackedByAProcessor(t *testing.T) {
 		w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/tokens", tooMuch, "Content-Encoding", coding)
 	}
 }
+
+// TestAPackedFileIsBounded sends a file of another source that unpacks to more than such a file may have.
+func TestAPackedFileIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bomb := "[" + strings.Repeat(" ", 65<<20) + "]"
+	for _, coding := range []string{"gzip", "zstd"} {
+		w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/imports?session=s", compressed(t, coding, bomb))
+	}
+}

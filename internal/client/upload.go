@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/packed"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
@@ -19,14 +21,19 @@ import (
 // stopped; after its end it is another import, which finds what is stored already.
 type Upload struct {
 	File     *os.File
-	From     string // what the lines are; "" looks at the content
-	Session  string // the session's id, for a file of another source
-	Settings string // JSON of new sessions, for a file of another source; "" for none
-	Progress func(protocol.Import)
+	Body     io.Reader // what there is to read of a File that can be read only once; nil for one that can be read again
+	From     string    // what the lines are; "" looks at the content
+	Session  string    // the session's id, for a file of another source
+	Settings string    // JSON of new sessions, for a file of another source; "" for none
+	// Progress is called several times a second, with how many bytes of the file have been sent.
+	Progress func(i protocol.Import, sent int64)
 }
 
-// progressEvery is how often the import is read while its lines are sent.
-const progressEvery = time.Second
+// The import is read again after a second while its lines are sent; between, what has been sent is reported.
+const (
+	progressEvery  = 200 * time.Millisecond
+	progressUnread = 5
+)
 
 // Upload streams a file, and returns the import at its end. Where the connection or the server fails, it continues from
 // the lines that are stored, as long as some are in each try.
@@ -43,7 +50,7 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 	}
 	i = begun.Value
 	for err == nil && !i.State.Ended() {
-		u.Progress(i)
+		u.Progress(i, 0)
 		fed, cause := c.feed(ctx, u, i, info)
 		if cause == nil {
 			return fed, nil
@@ -74,27 +81,32 @@ func (u *Upload) key(info os.FileInfo) string {
 
 // feed sends the lines that the import does not have, once, and reports its progress meanwhile.
 func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.FileInfo) (protocol.Import, error) {
-	lines := io.Reader(io.NopCloser(u.File))
 	query := Query{"from_line": 1, "more": false, "settings": u.Settings}
-	if info.Mode().IsRegular() {
+	sent := &counting{Reader: io.NopCloser(u.File)}
+	switch {
+	case u.Body != nil:
+		sent.Reader = u.Body
+	case info.Mode().IsRegular():
 		offset := int64(0)
-		if i.From != nil && *i.From == archive.Source { // files of other sources are sent whole
+		// Files of other sources are sent whole, and so is a packed file: the import counts what was in it.
+		if i.From != nil && *i.From == archive.Source && !u.isPacked() {
 			offset = i.Bytes
 			query["from_line"] = i.Progress.Done + 1
 		}
-		lines = io.NewSectionReader(u.File, offset, info.Size()-offset)
+		sent.Reader = io.NewSectionReader(u.File, offset, info.Size()-offset)
+		sent.n.Store(offset)
 	}
 	watched, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.watch(watched, i.ID, u.Progress)
+		c.watch(watched, i, func(i protocol.Import) { u.Progress(i, sent.n.Load()) })
 	}()
 	defer func() {
 		stop()
 		<-done
 	}()
-	req, err := c.request(ctx, "POST imports/{import}", Options{Query: query, Body: lines}, []any{i.ID})
+	req, err := c.request(ctx, "POST imports/{import}", Options{Query: query, Body: sent}, []any{i.ID})
 	if err != nil {
 		return i, err
 	}
@@ -106,13 +118,36 @@ func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.
 	return fed.Value, err
 }
 
+// counting counts what is read.
+type counting struct {
+	io.Reader
+	n atomic.Int64
+}
+
+// Read reads the next bytes.
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// isPacked reports whether the file is in gzip or zstd.
+func (u *Upload) isPacked() bool {
+	head := make([]byte, 4)
+	n, _ := u.File.ReadAt(head, 0)
+	return packed.Coding(head[:n]) != ""
+}
+
 // watch reports an import's progress until ctx ends. It does not wait for a server that is not ready.
-func (c *Client) watch(ctx context.Context, id uuid.UUID, report func(protocol.Import)) {
+func (c *Client) watch(ctx context.Context, i protocol.Import, report func(protocol.Import)) {
 	impatient := *c
 	impatient.Patience = 0
-	for c.Sleep(ctx, progressEvery) == nil {
-		if now, err := GetImport.Call(ctx, &impatient, id); err == nil {
-			report(now.Value)
+	for n := 1; c.Sleep(ctx, progressEvery) == nil; n++ {
+		if n%progressUnread == 0 {
+			if now, err := GetImport.Call(ctx, &impatient, i.ID); err == nil {
+				i = now.Value
+			}
 		}
+		report(i)
 	}
 }

@@ -239,7 +239,7 @@ func TestFromOverridesDetection(t *testing.T) {
 func TestSessionIDs(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"/a/b/chat 1.jsonl": "chat-1", "x.traj.json": "x.traj", "ünï.json": "-n-", "..json": "import", "...": "import",
+		"/a/b/chat 1.jsonl": "chat-1", "x.traj.json": "x.traj", "chat.json.gz": "chat", "chat.zst": "chat", "ünï.json": "-n-", "..json": "import", "...": "import",
 		strings.Repeat("a", 300) + ".json": strings.Repeat("a", 255),
 	} {
 		if got := SessionID(name); got != want {

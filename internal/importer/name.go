@@ -7,10 +7,16 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// packing are the extensions of packed files, which have another before them.
+var packing = set(".gz", ".zst", ".zstd")
+
 // SessionID makes a session id from a file's name: its base without the extension, with everything but letters, digits,
 // '.', '_' and '-' replaced by '-'.
 func SessionID(name string) string {
 	base := filepath.Base(name)
+	if ext := filepath.Ext(base); packing[ext] {
+		base = strings.TrimSuffix(base, ext)
+	}
 	id := plain(strings.TrimSuffix(base, filepath.Ext(base)))
 	if strings.Trim(id, ".-") == "" {
 		return "import"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-dev/varve/internal/packed"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -275,14 +276,6 @@ func contentCoding(header []string) (string, error) {
 		"neither", coding)
 }
 
-// maxWindow is the largest window that a sender of the zstd content coding may ask for (RFC 9659).
-const maxWindow = 8 << 20
-
-func newZstd(source io.Reader, more ...zstd.DOption) (*zstd.Decoder, error) {
-	return zstd.NewReader(source, append(more, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow))...)
-}
-
 // unpacker is a gzip.Reader or a zstd.Decoder.
 type unpacker interface {
 	io.Reader
@@ -292,7 +285,8 @@ type unpacker interface {
 var (
 	gzipReaders  = sync.Pool{New: func() any { return new(gzip.Reader) }}
 	zstdDecoders = sync.Pool{New: func() any {
-		d, err := newZstd(nil, zstd.WithDecoderMaxMemory(session.MaxBodyBytes))
+		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(session.MaxBodyBytes), zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(packed.MaxWindow))
 		if err != nil {
 			panic(err) // an option is wrong
 		}
@@ -327,24 +321,41 @@ func (req *Request) Stream() (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := &patientBody{req.R.Body, http.NewResponseController(req.Raw)}
-	switch coding {
-	case "gzip":
-		packed := &counted{source: body}
-		unpacked, err := gzip.NewReader(packed)
-		if err != nil {
-			return nil, streamError(err)
-		}
-		return &stream{&weighed{packed: packed, unpacked: unpacked}, unpacked}, nil
-	case "zstd":
-		packed := &counted{source: body}
-		unpacked, err := newZstd(packed)
-		if err != nil {
-			return nil, err
-		}
-		return &stream{&weighed{packed: packed, unpacked: unpacked}, unpacked.IOReadCloser()}, nil
+	return unpacked(coding, &patientBody{req.R.Body, http.NewResponseController(req.Raw)})
+}
+
+// File returns the request's body as Stream does, unpacked once more if it is a file in gzip or zstd.
+func (req *Request) File() (io.ReadCloser, error) {
+	body, err := req.Stream()
+	if err != nil {
+		return nil, err
 	}
-	return &stream{body, io.NopCloser(body)}, nil
+	coding, all := packed.Peek(body)
+	file, err := unpacked(coding, all)
+	if err != nil {
+		_ = body.Close()
+		return nil, err
+	}
+	return &stream{file, both{file, body}}, nil
+}
+
+// both closes two readers.
+type both [2]io.Closer
+
+// Close closes both, even if the first returns an error.
+func (b both) Close() error { return errors.Join(b[0].Close(), b[1].Close()) }
+
+// unpacked returns what a coding packed, "" for none.
+func unpacked(coding string, source io.Reader) (io.ReadCloser, error) {
+	if coding == "" {
+		return &stream{source, io.NopCloser(source)}, nil
+	}
+	from := &counted{source: source}
+	content, err := packed.Unpack(coding, from)
+	if err != nil {
+		return nil, streamError(err)
+	}
+	return &stream{&weighed{packed: from, unpacked: content}, content}, nil
 }
 
 // stream reports errors as the caller should see them. What was read before an error is valid.
@@ -379,7 +390,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 func streamError(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		return Fail(InvalidJSON, "the body cannot be unpacked: its zstd window is larger than the limit of %d MiB",
-			maxWindow>>20)
+			packed.MaxWindow>>20)
 	}
 	return readError(err)
 }
