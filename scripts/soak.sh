@@ -80,6 +80,10 @@ part "100,000 random histories put through the engine" \
 	go test ./internal/compact -count=1 -timeout 60m -run 'TestLaws$' -args -histories=100000
 part "every recorded conversation under every profile" \
 	go test ./internal/compact -count=1 -timeout 60m -run 'TestEveryCompacted|TestCorpusViews' -args -views=50000 -points=10
+part "formats: 100,000 messages made from the providers' schemas" \
+	env VARVE_PEERS=required go test ./test/peers -count=1 -timeout 60m -v -run TestMessagesMadeFromSchemas -args -generated=100000
+part "formats: all views of every recorded conversation, for models of eight providers" \
+	env VARVE_PEERS=required go test ./test/peers -count=1 -timeout 600m -v -run TestViewsOfRecorded -args -recorded=1
 part "fuzzing" fuzz
 part "the tests, ten times" go test -race -shuffle=on -count=10 -timeout 60m ./...
 

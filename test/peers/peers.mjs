@@ -1,0 +1,87 @@
+// Reads views, one JSON object in a line, and answers each with a line: {"id", "violations": [{"by", "at", "what"}]}.
+// A view has format, model ("" if it is not known), messages, system, open (calls may wait for their results), and
+// pipe, which gives it to the packages, too.
+import { createInterface } from "node:readline";
+import { pipe } from "./packages.mjs";
+import { published } from "./published.mjs";
+import * as requests from "./requests.mjs";
+
+console.log = console.warn = console.error = () => {}; // the packages warn of what the checks find
+
+const endpoints = {
+  "openai-chat": requests.openAIChat, "openai-responses": requests.openAIResponses, anthropic: requests.anthropic,
+  gemini: requests.gemini, mistral: requests.mistral, groq: requests.openAIChat,
+};
+const schemas = {
+  "openai-chat": ["openai-chat", "openapi-chat"], "openai-responses": ["openai-responses", "openapi-responses"],
+  anthropic: ["anthropic"], gemini: ["gemini"], mistral: ["mistral"], groq: ["groq"],
+};
+
+// dialect returns as what a view is checked: some models that are asked in OpenAI's format have a schema of their own.
+function dialect({ format, model }) {
+  if (format === "openai-chat" && /mistral/.test(model)) return "mistral";
+  if (format === "openai-chat" && /^groq\//.test(model)) return "groq";
+  return format;
+}
+
+// camel returns a content of Gemini with the names of its members as the package has them: the API takes both spellings.
+function camel(node) {
+  if (Array.isArray(node)) return node.map(camel);
+  if (node === null || typeof node !== "object") return node;
+  return Object.fromEntries(Object.entries(node).map(([key, value]) =>
+    [key.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase()), ["args", "response"].includes(key) ? value : camel(value)]));
+}
+
+// filled returns an item with the members that OpenAI's schemas require and its endpoint does not: the guide to images
+// sends them without detail, and openai/codex sends reasoning and what the assistant said without ids.
+function filled(item) {
+  const content = Array.isArray(item.content) ? item.content.map((part) => filledPart(part)) : item.content;
+  if (item.type === "reasoning") return { id: "rs_1", summary: [], ...item };
+  if (item.role === "assistant" && Array.isArray(content)) return { id: "msg_1", status: "completed", type: "message", ...item, content };
+  if (Array.isArray(item.output)) return { ...item, output: item.output.map(filledPart) };
+  return content === undefined ? item : { ...item, content };
+}
+
+function filledPart(part) {
+  if (part?.type === "input_image") return { detail: "auto", ...part };
+  return part?.type === "output_text" ? { annotations: [], logprobs: [], ...part } : part;
+}
+
+// prepared returns a message without what the schema does not have, but the endpoint takes: OpenAI's ignores
+// reasoning_content (microsoft/agent-framework#2344), those of DeepSeek, Qwen and vLLM show it to the model.
+function prepared(as, message) {
+  if (as === "gemini") return camel(message);
+  if (as === "openai-responses") return filled(message);
+  if (as !== "openai-chat" || typeof message.reasoning_content !== "string") return message;
+  const { reasoning_content: _, ...rest } = message;
+  return rest;
+}
+
+async function check(view) {
+  const violations = [];
+  const tell = (by, at, what) => violations.push({ by, at: String(at), what });
+  const hold = (by, as, messages) => {
+    const list = messages.map((message) => prepared(as, message));
+    for (const name of schemas[as]) {
+      for (const [i, message] of list.entries()) {
+        const wrong = published(name, message);
+        if (wrong) tell(`${by}, schema ${name}`, i + wrong.at, wrong.what);
+      }
+    }
+    endpoints[as](list, view, (at, what) => tell(`${by}, endpoint ${as}`, at, what));
+  };
+  if (view.format !== "ai-sdk") hold("the view", dialect(view), view.messages);
+  if (view.pipe || view.format === "ai-sdk") await pipe(view, tell, hold);
+  return violations;
+}
+
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  const view = JSON.parse(line);
+  let violations;
+  try {
+    violations = await check(view);
+  } catch (error) {
+    violations = [{ by: "peers", at: "", what: `${error.stack}`.slice(0, 600) }];
+  }
+  process.stdout.write(`${JSON.stringify({ id: view.id, violations })}\n`);
+}
