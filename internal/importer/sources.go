@@ -17,8 +17,13 @@ const (
 	AISDK           = Source(session.AISDK)
 
 	AgentFramework Source = "agent-framework"
+	ADK            Source = "adk"
 	AISDKStream    Source = "ai-sdk-stream"
+	AIStudio       Source = "ai-studio"
 	Antigravity    Source = "antigravity"
+	ATIF           Source = "atif"
+	Bedrock        Source = "bedrock"
+	ChatGPT        Source = "chatgpt"
 	ClaudeCode     Source = "claude-code"
 	Cline          Source = "cline"
 	Codex          Source = "codex"
@@ -31,10 +36,13 @@ const (
 	InspectLog     Source = "inspect"
 	Kimi           Source = "kimi"
 	LangChain      Source = "langchain"
+	Langfuse       Source = "langfuse"
+	LangSmith      Source = "langsmith"
 	OpenHands      Source = "openhands"
 	Pi             Source = "pi"
 	Qwen           Source = "qwen"
 	RequestLog     Source = "request-log"
+	ShareGPT       Source = "sharegpt"
 	SWEAgent       Source = "swe-agent"
 	Tau2           Source = "tau2"
 	TauBench       Source = "tau-bench"
@@ -85,6 +93,14 @@ var sources = []source{
 	openHands,
 	cline,
 	inspectLog,
+	chatGPT,
+	aiStudio,
+	atif,
+	adk,
+	langfuse,
+	langSmith,
+	bedrock,
+	shareGPT,
 	langChain,
 	aiSDKStream,
 	kimi,

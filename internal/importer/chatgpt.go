@@ -1,0 +1,312 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A conversation of a ChatGPT export is a tree of messages (mapping): an answer that was generated again, or a message
+// that was edited, begins another branch. The branch that ends in current_node is read, as OpenAI Chat's messages.
+//
+//   - A message to a tool (recipient) is a call. What the tool writes next is its result: several messages of a tool
+//     are one result.
+//   - Thoughts belong to the message that they precede.
+//   - Images and files are not in the export's JSON: a text in brackets names each, and a note says so.
+//   - Messages of other branches are counted, and a note says where they branch off.
+var chatGPT = source{
+	name:   ChatGPT,
+	title:  "ChatGPT exports",
+	detect: marked("mapping current_node|create_time|title", "0.mapping 0.current_node|0.create_time|0.title"),
+	into:   OpenAIChat,
+	read:   readChatGPT,
+}
+
+func readChatGPT(f *File, id string, data []byte) error {
+	for e := range f.records(data) {
+		tree := parseObject(e.object["mapping"])
+		if tree == nil {
+			f.count(e, errors.New(`no object "mapping"`))
+			continue
+		}
+		d := f.newDraft(e.object)
+		c := &chatGPTConversation{tree: map[string]object{}}
+		for name, raw := range tree {
+			c.tree[name] = parseObject(raw)
+		}
+		d.read = c.message
+		for i, name := range c.branch(e.text("current_node")) {
+			d.record(c.node(name, i+1))
+		}
+		c.think(d)
+		c.others(f)
+		d.finish(id)
+	}
+	return nil
+}
+
+// chatGPTConversation is a conversation being read.
+type chatGPTConversation struct {
+	tree     map[string]object
+	path     []string
+	thoughts [][]byte
+	calls    []chatGPTCall // without a result
+	results  map[string]*chatMessage
+	last     string // tool that wrote the last message, "" if it was no tool
+	result   *chatMessage
+}
+
+// chatGPTCall is a call, by the name of its tool.
+type chatGPTCall struct {
+	tool string
+	id   []byte
+}
+
+// branch returns the nodes from the root to the current one: without it, to the end of each last child.
+func (c *chatGPTConversation) branch(current string) []string {
+	if c.tree[current] == nil {
+		current = c.lastLeaf()
+	}
+	seen := map[string]bool{}
+	for name := current; c.tree[name] != nil && !seen[name]; name = c.tree[name].text("parent") {
+		seen[name] = true
+		c.path = append(c.path, name)
+	}
+	slices.Reverse(c.path)
+	return c.path
+}
+
+// lastLeaf returns the newest message that no other follows.
+func (c *chatGPTConversation) lastLeaf() string {
+	last := ""
+	for name, node := range c.tree {
+		if len(parseArray(node["children"])) > 0 {
+			continue
+		}
+		at, newest := moment(node.at("message.create_time")), moment(c.tree[last].at("message.create_time"))
+		if last == "" || at.After(newest) || at.Equal(newest) && name < last {
+			last = name
+		}
+	}
+	return last
+}
+
+// node returns a node as the entry of its place.
+func (c *chatGPTConversation) node(name string, line int) entry {
+	o := parseObject(c.tree[name]["message"])
+	raw := c.tree[name]["message"]
+	if o == nil {
+		o, raw = object{}, []byte("null")
+	}
+	o["node"] = quote(name)
+	return entry{object: o, raw: raw, line: line}
+}
+
+// others counts the messages that are not on the branch, and notes where they branch off.
+func (c *chatGPTConversation) others(f *File) {
+	on := set(c.path...)
+	apart := map[string]int{}
+	for name, node := range c.tree {
+		if on[name] || !node.has("message") {
+			continue
+		}
+		f.count(entry{}, skipped("message of another branch"))
+		seen := map[string]bool{}
+		for !on[name] && c.tree[name] != nil && !seen[name] {
+			seen[name] = true
+			name = c.tree[name].text("parent")
+		}
+		apart[name]++
+	}
+	for i, name := range c.path {
+		if apart[name] > 0 {
+			f.note(i+1, "%d messages of other branches (edited or generated again) follow here", apart[name])
+			delete(apart, name)
+		}
+	}
+	for _, n := range apart {
+		f.note(1, "%d messages are not connected with the current one", n)
+	}
+}
+
+// message adds a message of the branch.
+func (c *chatGPTConversation) message(d *draft, e entry) error {
+	d.at = moment(e.object["create_time"])
+	role, kind := e.text("author.role"), e.text("content.content_type")
+	switch {
+	case e.raw == nil, !e.has("content") && role == "":
+		return skipped("node without a message")
+	case role == "":
+		return errNoRole
+	case kind == "reasoning_recap":
+		return skipped(kind)
+	case kind == "thoughts":
+		for o := range objects(e.at("content.thoughts")) {
+			c.thoughts = append(c.thoughts, o.first("content", "summary"))
+		}
+		c.thoughts = append(c.thoughts, parseArray(e.at("content.parts"))...)
+		return nil
+	}
+	m := &chatMessage{role: role, blocks: c.content(d, e)}
+	for o := range objects(e.at("metadata.attachments")) {
+		if !strings.HasPrefix(o.text("mimeType")+o.text("mime_type"), "image/") {
+			m.addText(quote("[file " + o.text("name") + "]"))
+			d.note("the file %q is not in the export: a text stands in its place", o.text("name"))
+		}
+	}
+	tool := e.text("recipient")
+	if role != "tool" {
+		c.last = ""
+	}
+	switch {
+	case role == "tool":
+		return c.answer(d, e, m)
+	case role == "assistant" && tool != "" && tool != "all":
+		return c.call(d, e, tool, m)
+	case role == "assistant":
+		m.think(c.thoughts...)
+		c.thoughts = nil
+	}
+	return d.addChat(m)
+}
+
+// think adds thoughts that no message followed.
+func (c *chatGPTConversation) think(d *draft) {
+	m := &chatMessage{role: "assistant"}
+	m.think(c.thoughts...)
+	if m.reasoning != nil {
+		d.add(m.body())
+	}
+}
+
+// call adds a message to a tool. Its text is the arguments if it is a JSON object, else their input.
+func (c *chatGPTConversation) call(d *draft, e entry, tool string, said *chatMessage) error {
+	input := concat(texts(said.blocks)...)
+	if parseObject(unquoted(input)) == nil || !validText(unquoted(input)) {
+		input = fill(`{"input":%}`, input)
+	}
+	m := &chatMessage{role: "assistant"}
+	m.think(c.thoughts...)
+	c.thoughts = nil
+	id := quote("call-" + strconv.Itoa(e.line))
+	m.addCall(id, quote(tool), input)
+	c.calls = append(c.calls, chatGPTCall{tool: tool, id: id})
+	return d.addChat(m)
+}
+
+// answer adds what a tool wrote: to the call of the tool that is open, else to the result that it just wrote, else as a
+// result without a call.
+func (c *chatGPTConversation) answer(d *draft, e entry, m *chatMessage) error {
+	tool := e.text("author.name")
+	if c.result != nil && c.last == tool && !c.isOpen(tool) {
+		c.result.blocks = append(c.result.blocks, m.blocks...)
+		return nil
+	}
+	id := quote("result-" + strconv.Itoa(e.line))
+	for i, call := range slices.Backward(c.calls) {
+		if sameTool(call.tool, tool) {
+			id = call.id
+			c.calls = slices.Delete(c.calls, i, i+1)
+			break
+		}
+	}
+	r := &chatMessage{role: "tool", answers: id, blocks: m.blocks}
+	c.result, c.last = r, tool
+	d.place(func() []byte {
+		r.content = blocksOrText(textBlocks(r.blocks))
+		return r.body()
+	})
+	return nil
+}
+
+func (c *chatGPTConversation) isOpen(tool string) bool {
+	return slices.ContainsFunc(c.calls, func(call chatGPTCall) bool { return sameTool(call.tool, tool) })
+}
+
+// sameTool reports whether a recipient and an author are one tool: either may leave out the function's name.
+func sameTool(recipient, author string) bool {
+	a, _, _ := strings.Cut(recipient, ".")
+	b, _, _ := strings.Cut(author, ".")
+	return author == "" || a == b
+}
+
+// content returns the content of a message as blocks.
+func (c *chatGPTConversation) content(d *draft, e entry) [][]byte {
+	m := chatMessage{}
+	o := parseObject(e.object["content"])
+	switch kind := o.text("content_type"); kind {
+	case "text", "multimodal_text":
+		for _, part := range parseArray(o["parts"]) {
+			chatGPTPart(d, &m, part)
+		}
+	case "user_editable_context":
+		m.addTexts(o["user_profile"], o["user_instructions"])
+	case "model_editable_context":
+		m.addTexts(o["model_set_context"])
+	case "tether_browsing_display":
+		m.addTexts(o["summary"], o["result"])
+	case "tether_quote":
+		m.addTexts(o["title"], o["url"], o["text"])
+	case "system_error":
+		m.addTexts(o["name"], o["text"])
+	default:
+		text := o.first("text", "content", "result", "output_str")
+		m.addTexts(text)
+		for _, part := range parseArray(o["parts"]) {
+			chatGPTPart(d, &m, part)
+		}
+		if m.blocks == nil && kind != "code" && kind != "execution_output" {
+			d.note("content of type %q was left out", kind)
+		}
+	}
+	return m.blocks
+}
+
+// addTexts adds the strings that are not empty.
+func (m *chatMessage) addTexts(all ...[]byte) {
+	for _, text := range all {
+		if nonEmpty(text) != nil {
+			m.addText(text)
+		}
+	}
+}
+
+// chatGPTPart adds a part of a message. Of a spoken part only the words are in the export.
+func chatGPTPart(d *draft, m *chatMessage, part []byte) {
+	o := parseObject(part)
+	if o == nil {
+		m.addTexts(part)
+		return
+	}
+	kind := o.text("content_type")
+	switch asset := o.first("asset_pointer", "audio_asset_pointer.asset_pointer"); {
+	case kind == "audio_transcription", asset == nil && isString(o["text"]):
+		m.addTexts(o["text"])
+	case asset != nil:
+		kind = strings.TrimSuffix(kind, "_asset_pointer")
+		m.addText(quote(fmt.Sprintf("[%s %s]", kind, stringValue(asset))))
+		d.note("the %s %s is not in the export: a text stands in its place", kind, asset)
+	default:
+		d.note("a part of type %q was left out", kind)
+	}
+}
+
+// textBlocks returns those of the blocks that are texts.
+func textBlocks(blocks [][]byte) (found [][]byte) {
+	for _, block := range blocks {
+		if parseObject(block).text("type") == "text" {
+			found = append(found, block)
+		}
+	}
+	return found
+}
+
+// texts returns the texts of blocks as string literals.
+func texts(blocks [][]byte) (found [][]byte) {
+	for _, block := range textBlocks(blocks) {
+		found = append(found, parseObject(block)["text"])
+	}
+	return found
+}
