@@ -118,8 +118,8 @@ func studioTexts(e entry) (parts [][]byte) {
 		if nonEmpty(o["text"]) == nil {
 			continue
 		}
-		part := fill(`{"text":%%%}`, o["text"], studioThought(e), member("thoughtSignature", nonEmpty(o["thoughtSignature"])))
-		parts = append(parts, part)
+		signature := member("thoughtSignature", nonEmpty(o["thoughtSignature"]))
+		parts = append(parts, fill(`{"text":%%%}`, o["text"], studioThought(e), signature))
 	}
 	if text := nonEmpty(e.object["text"]); text != nil && parts == nil {
 		parts = append(parts, fill(`{"text":%%}`, text, studioThought(e)))

@@ -130,8 +130,8 @@ func atifContent(d *draft, raw []byte) [][]byte {
 		m.addText(raw)
 	}
 	for o := range objects(raw) {
-		path := o.at("source.path")
-		switch kind := o.text("type"); {
+		path, kind := o.at("source.path"), o.text("type")
+		switch {
 		case kind == "text":
 			m.addText(o["text"])
 		case kind == "image" && linked(path):

@@ -9,10 +9,10 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// A file of AWS Bedrock is a conversation in the form of its Converse API (messages, a request, a response, or both), or
-// has records of model invocations as Bedrock logs them, one or many: of Converse, or of InvokeModel, whose bodies are
-// those of the model's provider. Converse's messages become Anthropic's, which have a place for all but video and sound.
-// Records are put together as a log of requests is.
+// A file of AWS Bedrock is a conversation in the form of its Converse API (messages, a request, a response, or both),
+// or has records of model invocations as Bedrock logs them, one or many: of Converse, or of InvokeModel, whose bodies
+// are those of the model's provider. Converse's messages become Anthropic's, which have a place for all but video and
+// sound. Records are put together as a log of requests is.
 var bedrock = source{
 	name:   Bedrock,
 	title:  "AWS Bedrock's Converse messages and invocation logs",
@@ -32,7 +32,7 @@ func recogniseBedrock(s sample) bool {
 			return true
 		}
 	}
-	return converseList(s.messages)
+	return converseList(s.messages) || converseMessage(s.object)
 }
 
 // converseList recognises a list of Converse's messages by the first of them that has a content.

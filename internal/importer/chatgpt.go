@@ -107,7 +107,7 @@ func (c *chatGPTConversation) node(name string, line int) entry {
 // others counts the messages that are not on the branch, and notes where they branch off.
 func (c *chatGPTConversation) others(f *File) {
 	on := set(c.path...)
-	apart := map[string]int{}
+	beside := map[string]int{}
 	for name, node := range c.tree {
 		if on[name] || !node.has("message") {
 			continue
@@ -118,15 +118,15 @@ func (c *chatGPTConversation) others(f *File) {
 			seen[name] = true
 			name = c.tree[name].text("parent")
 		}
-		apart[name]++
+		beside[name]++
 	}
 	for i, name := range c.path {
-		if apart[name] > 0 {
-			f.note(i+1, "%d messages of other branches (edited or generated again) follow here", apart[name])
-			delete(apart, name)
+		if beside[name] > 0 {
+			f.note(i+1, "%d messages of other branches (edited or generated again) follow here", beside[name])
+			delete(beside, name)
 		}
 	}
-	for _, n := range apart {
+	for _, n := range beside {
 		f.note(1, "%d messages are not connected with the current one", n)
 	}
 }
@@ -281,7 +281,8 @@ func chatGPTPart(d *draft, m *chatMessage, part []byte) {
 		return
 	}
 	kind := o.text("content_type")
-	switch asset := o.first("asset_pointer", "audio_asset_pointer.asset_pointer"); {
+	asset := o.first("asset_pointer", "audio_asset_pointer.asset_pointer")
+	switch {
 	case kind == "audio_transcription", asset == nil && isString(o["text"]):
 		m.addTexts(o["text"])
 	case asset != nil:

@@ -1,9 +1,9 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -62,7 +62,8 @@ func converseBlock(d *draft, o object) [][]byte {
 	case o.has("reasoningContent"):
 		const thinking = `{"type":"thinking","thinking":%%}`
 		text := inString(o.at("reasoningContent.reasoningText.text"))
-		return [][]byte{fill(thinking, text, member("signature", nonEmpty(o.at("reasoningContent.reasoningText.signature"))))}
+		signature := nonEmpty(o.at("reasoningContent.reasoningText.signature"))
+		return [][]byte{fill(thinking, text, member("signature", signature))}
 	case o.has("guardContent.text.text"):
 		return [][]byte{textBlock(o.at("guardContent.text.text"))}
 	case o.has("guardContent.image"):
@@ -145,9 +146,9 @@ func converseDocument(d *draft, o object) []byte {
 			return fill(document, fill(plain, quote(string(text))), title)
 		}
 	}
-	if mediaType == "" {
-		mediaType = "application/octet-stream"
-		d.note("the format of a document is %s, which is none of Converse's", fmt.Sprintf("%q", o.text("format")))
+	mediaType = cmp.Or(mediaType, "application/octet-stream")
+	if mediaType != documentTypes["pdf"] {
+		d.note("a document in the format %q is kept, but Anthropic takes only PDF and texts", o.text("format"))
 	}
 	return fill(document, converseBytes(o, mediaType), title)
 }

@@ -179,7 +179,7 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 		},
 		{
 			"blocks without a type",
-			`{"system":[{"text":"s"}],"messages":[{"role":"user","content":[{"text":"a"}]}]}`,
+			`{"system":[{"words":"s"}],"messages":[{"role":"user","content":[{"words":"a"}]}]}`,
 			"the members messages, system",
 		},
 		{

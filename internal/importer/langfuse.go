@@ -4,16 +4,17 @@ import (
 	"strings"
 )
 
-// An export of Langfuse has traces, each with its observations, in any of the shapes that its interface, its API and its
-// export to a bucket write: a trace alone or beside its observations, lists of either, JSON lines. An observation of type
-// GENERATION is a call of a model: its input has the messages so far. The others are counted by type.
+// An export of Langfuse has traces, each with its observations, in any of the shapes that its interface, its API and
+// its export to a bucket write: a trace alone or beside its observations, lists of either, JSON lines. An observation
+// of type GENERATION is a call of a model: its input has the messages so far. The others are counted by type.
 var langfuse = source{
 	name:  Langfuse,
 	title: "Langfuse's traces and observations",
 	detect: marked(
 		"trace observations[]", "observations[] projectId|htmlPath|timestamp", langfuseObservation, langfuseTrace,
 		under("0", langfuseObservation), under("0", langfuseTrace), under("data.0", langfuseObservation),
-		under("data.0", langfuseTrace), "0.trace 0.observations[]", "0.observations[] 0.projectId|0.htmlPath|0.timestamp",
+		under("data.0", langfuseTrace), "0.trace 0.observations[]",
+		under("0", "observations[] projectId|htmlPath|timestamp"),
 		"traces.0.projectId traces.0.timestamp",
 	),
 	read: readLangfuse,
@@ -70,8 +71,8 @@ func (l *traceLog) langfuse(e entry) {
 		trace.object, trace.raw = o, e.object["trace"]
 	}
 	l.roots = append(l.roots, exchange{
-		entry: trace, trace: trace.text("id"), kind: "trace", input: trace.object["input"], output: trace.object["output"],
-		at: moment(trace.first("timestamp")),
+		entry: trace, trace: trace.text("id"), kind: "trace", at: moment(trace.first("timestamp")),
+		input: trace.object["input"], output: trace.object["output"],
 	})
 	for inner := range l.file.elements(parseArray(e.object["observations"])) {
 		if !isLangfuseObservation(inner) {

@@ -144,7 +144,7 @@ func TestListsOfOpenAIsAPI(t *testing.T) {
 func TestRefusalsSayWhatIsMissingWhere(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ file, want string }{
-		{`{"request":{"messages":[{"role":"user","content":[{"text":"a"}]}]},"response":{}}`, "`request.messages[0].content[0]` has no `type`"},
+		{`{"request":{"messages":[{"role":"user","content":[{"words":"a"}]}]},"response":{}}`, "`request.messages[0].content[0]` has no `type`"},
 		{`{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"tool":"n"}]}]}`, "`messages[1].tool_calls[0]` has no `function`"},
 		{`[{"role":"user","content":[{"type":"tool-call"}]}]`, "`[0].content[0]` has the type tool-call"},
 		{`{"messages":{}}`, "`messages` is no array"},
@@ -153,7 +153,7 @@ func TestRefusalsSayWhatIsMissingWhere(t *testing.T) {
 		{`{"messages":[{"text":"a"}]}`, "`messages[0]` has no `role`"},
 		{`{"messages":["a"]}`, "`messages[0]` is no object"},
 		{`[{"role":{"value":"user"}}]`, "`[0].role` is no string"},
-		{`{"role":"user","content":[{"text":"a"}]}` + "\n" + `{"role":"user","content":[{"text":"b"}]}`, "`content[0]` has no `type`"},
+		{`{"role":"user","content":[{"words":"a"}]}` + "\n" + `{"role":"user","content":[{"words":"b"}]}`, "`content[0]` has no `type`"},
 		{`{"verse":1}`, "nothing in it looks like a message"},
 	}
 	for _, tt := range tests {

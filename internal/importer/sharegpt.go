@@ -16,8 +16,8 @@ import (
 //     as JSON with a name and arguments. Its id is made of its place. What cannot be read so stays text.
 //   - A result (observation, tool) answers the oldest open call; without one it is a message of the user. Several
 //     results may stand in one turn, each between <tool_response> and </tool_response>.
-//   - Images are paths beside the file, and are counted as skipped, like the answers of a preference (chosen, rejected);
-//     definitions of tools are no messages.
+//   - Images are paths beside the file. They are counted as skipped, like the answers of a preference (chosen,
+//     rejected); definitions of tools are no messages.
 var shareGPT = source{
 	name:  ShareGPT,
 	title: "ShareGPT data sets",

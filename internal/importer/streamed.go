@@ -21,13 +21,19 @@ func streamed(events [][]byte) object {
 }
 
 // streamedMessage is a message of Anthropic whose blocks grow by events.
-type streamedMessage struct{ blocks []object }
+type streamedMessage struct{ blocks []streamedBlock }
+
+// streamedBlock is a block as it began, and its members so far.
+type streamedBlock struct {
+	object
+	begun []byte
+}
 
 func (m *streamedMessage) event(o object) {
 	switch o.text("type") {
 	case "content_block_start":
 		if block := parseObject(o["content_block"]); block != nil {
-			m.blocks = append(m.blocks, block)
+			m.blocks = append(m.blocks, streamedBlock{block, o["content_block"]})
 		}
 	case "content_block_delta":
 		delta := parseObject(o["delta"])
@@ -37,7 +43,7 @@ func (m *streamedMessage) event(o object) {
 		last := m.blocks[len(m.blocks)-1]
 		for _, name := range []string{"text", "thinking", "signature", "partial_json"} {
 			if isString(delta[name]) {
-				last[name] = concat(last[name], delta[name])
+				last.object[name] = concat(last.object[name], delta[name])
 			}
 		}
 	}
@@ -46,7 +52,8 @@ func (m *streamedMessage) event(o object) {
 // content returns the blocks. The input of a call came in pieces of its JSON.
 func (m *streamedMessage) content() [][]byte {
 	var blocks [][]byte
-	for _, o := range m.blocks {
+	for _, block := range m.blocks {
+		o := block.object
 		if input := unquoted(o["partial_json"]); json.Valid(input) {
 			o["input"] = input
 		}
@@ -57,9 +64,15 @@ func (m *streamedMessage) content() [][]byte {
 			blocks = append(blocks, textBlock(inString(o["text"])))
 		case "thinking":
 			const thinking = `{"type":"thinking","thinking":%%}`
-			blocks = append(blocks, fill(thinking, inString(o["thinking"]), member("signature", nonEmpty(o["signature"]))))
+			signature := member("signature", nonEmpty(o["signature"]))
+			blocks = append(blocks, fill(thinking, inString(o["thinking"]), signature))
 		case "redacted_thinking":
 			blocks = append(blocks, fill(`{"type":"redacted_thinking","data":%}`, inString(o["data"])))
+		case "server_tool_use":
+			begun := without(block.begun, set("input"))
+			blocks = append(blocks, fill(`%,"input":%}`, begun[:len(begun)-1], or(o["input"], "{}")))
+		default:
+			blocks = append(blocks, block.begun)
 		}
 	}
 	return blocks

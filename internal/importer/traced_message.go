@@ -21,7 +21,7 @@ func (s *side) message(raw []byte, o object, role string) error {
 		return s.message(o["message"], parseObject(o["message"]), role)
 	case o.has("parts"):
 		return s.parts(o)
-	case responsesItems[o.text("type")], o.text("type") == "message" && o.text("role") != "" && signal(o) != session.Anthropic:
+	case responsesItems[o.text("type")], o.fits("type=message role") && signal(o) != session.Anthropic:
 		s.said = append(s.said, said{body: responsesItem(raw, o), format: session.OpenAIResponses})
 		return nil
 	case o.text("type") == "message":
@@ -176,6 +176,12 @@ func (s *side) chat(raw []byte, o object, role string) error {
 		s.said = append(s.said, said{body: raw, format: format})
 		return nil
 	}
+	s.rewritten(o, role)
+	return nil
+}
+
+// rewritten adds a message that no provider takes as it stands, and the results in it as messages of their own.
+func (s *side) rewritten(o object, role string) {
 	m := &chatMessage{role: role, answers: o.first("tool_call_id", "toolCallId")}
 	m.think(o["reasoning_content"], o["reasoning"])
 	results := s.chatContent(m, o.first("content", "text"))
@@ -196,7 +202,6 @@ func (s *side) chat(raw []byte, o object, role string) error {
 	for _, r := range results {
 		s.add(r)
 	}
-	return nil
 }
 
 // asItIs reports whether a message needs no change: the calls have their arguments in strings, the content is a text or
@@ -259,7 +264,8 @@ func (s *side) chatContent(m *chatMessage, content []byte) (results []*chatMessa
 	}
 	for _, raw := range blocks {
 		o := parseObject(raw)
-		switch kind := o.text("type"); {
+		kind := o.text("type")
+		switch {
 		case isString(raw):
 			m.addTexts(raw)
 		case kind == "text":
