@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
@@ -11,7 +12,9 @@ import (
 // stamps go backwards, and parentUuid is a tree).
 //
 //   - A file is one conversation even when its sessionId changes: a resume continues the same conversation.
-//   - Records of a subagent (isSidechain) are another conversation for each agent.
+//   - Records of a subagent (isSidechain) are another conversation for each agent. Versions that write a subagent's
+//     records into another file repeat them here as progress (agent_progress), each with the agent's record in it: they
+//     are read unless the file has the agent's own records.
 //   - A compaction does not cut the log: its summary is a user message like any other (isCompactSummary), and so are
 //     commands and their output and what Claude Code writes in the user's name (isMeta): the model saw them.
 //   - Assistant records that no model wrote (model "<synthetic>", isApiErrorMessage) are skipped.
@@ -24,25 +27,54 @@ var claudeCode = source{
 	into:   Anthropic,
 	infix:  "-agent-",
 	open: func(*draft) record {
-		return (&claudeLog{agents: map[string]string{}}).record
+		return (&claudeLog{agents: map[string]string{}, own: map[string]bool{}}).record
 	},
 }
 
 // claudeLog is a file being read.
 type claudeLog struct {
 	agents  map[string]string // uuid of a subagent's record to the agent
+	own     map[string]bool   // agents that have records of their own
 	unnamed int               // agents without an id
 }
 
 // record adds the message of a record to the conversation of its agent.
 func (c *claudeLog) record(d *draft, e entry) error {
 	d.branch = c.agent(e.object)
-	kind, m := e.text("type"), parseObject(e.object["message"])
-	switch {
-	case kind == "":
+	switch kind := e.text("type"); kind {
+	case "":
 		return errNoType
-	case kind != "user" && kind != "assistant":
+	case "user", "assistant":
+		return c.message(d, e, kind)
+	case "progress":
+		return c.progress(d, e)
+	default:
 		return skipped(kind)
+	}
+}
+
+// progress adds what a subagent said, if only its progress has it.
+func (c *claudeLog) progress(d *draft, e entry) error {
+	data := parseObject(e.object["data"])
+	said := parseObject(data["message"])
+	kind, agent := said.text("type"), data.text("agentId")
+	named := strings.TrimSpace("progress " + data.text("type"))
+	switch {
+	case data.text("type") != "agent_progress" || agent == "" || kind != "user" && kind != "assistant":
+		return skipped(named)
+	case !d.atEnd:
+		return d.postpone(e)
+	case c.own[agent]:
+		return skipped(named + " (copy)")
+	}
+	d.branch = agent
+	return c.message(d, entry{object: said, raw: e.raw, line: e.line}, kind)
+}
+
+// message adds the message of a record.
+func (c *claudeLog) message(d *draft, e entry, kind string) error {
+	m := parseObject(e.object["message"])
+	switch {
 	case m == nil:
 		return fmt.Errorf("a record of type %s without a message", kind)
 	case m.text("role") != kind:
@@ -88,5 +120,6 @@ func (c *claudeLog) agent(o object) string {
 	if id := o.text("uuid"); id != "" {
 		c.agents[id] = name
 	}
+	c.own[name] = true
 	return name
 }

@@ -32,7 +32,16 @@ var rules = []rule{
 	},
 	{
 		"claude_code_jsonl", "what no model wrote is skipped",
-		func(r recorded) counts { return counts{Messages: r.file.Report.Skipped["assistant (synthetic)"]} },
+		func(r recorded) counts {
+			return counts{Messages: r.count(func(o map[string]any) bool {
+				m, _ := o["message"].(map[string]any)
+				return o["type"] == "assistant" && (m["model"] == "<synthetic>" || o["isApiErrorMessage"] == true)
+			})}
+		},
+	},
+	{
+		"claude_code_jsonl", "what only the progress of a subagent has is a conversation",
+		func(r recorded) counts { return counts{}.minus(r.progressed()) },
 	},
 	{
 		"pi_jsonl", "a command that a person ran is a message, for the index a call and a result",
@@ -43,7 +52,18 @@ var rules = []rule{
 	},
 	{
 		"pi_jsonl", "an empty turn that ended in an error is skipped",
-		func(r recorded) counts { return counts{Messages: r.file.Report.Skipped["assistant error (empty)"]} },
+		func(r recorded) counts {
+			return counts{Messages: r.count(func(o map[string]any) bool {
+				content, isList := o["content"].([]any)
+				return o["role"] == "assistant" && o["stopReason"] == "error" && isList && len(content) == 0
+			})}
+		},
+	},
+	{
+		"pi_jsonl", "what an extension tells the model is a message",
+		func(r recorded) counts {
+			return counts{Messages: -r.count(func(o map[string]any) bool { return o["type"] == "custom_message" })}
+		},
 	},
 	{
 		"gemini_cli_session", "what the interface says is skipped",
@@ -130,9 +150,7 @@ var rules = []rule{
 	},
 	{
 		"aisdk_ui_stream", "a UIMessage has all its steps and the results of its calls in it",
-		func(r recorded) counts {
-			return counts{Messages: r.steps() + r.got.Results - r.got.Messages}
-		},
+		func(r recorded) counts { return counts{Messages: r.want.Messages - r.streamed()} },
 	},
 }
 
@@ -227,20 +245,49 @@ func (r recorded) lastRequest() counts {
 	return measure(r.t, f).counts
 }
 
-// steps counts the steps of the file's UIMessages that have a text or a call.
-func (r recorded) steps() int {
-	n := 0
-	for _, c := range r.file.Conversations {
-		for _, m := range c.Messages {
-			fresh := true
-			for _, raw := range parseArray(parseObject(m.Body)["parts"]) {
-				starts := parseObject(raw).text("type") == "step-start"
-				if fresh && !starts {
-					n++
-				}
-				fresh = starts
+// streamed counts the UIMessages of a stream: one for each chunk that starts one which gets a part. An interrupt ends a
+// message, and what comes after it is another.
+func (r recorded) streamed() int {
+	n, open := 0, false
+	all := r.values()
+	if list, ok := all[0].([]any); ok {
+		all = list
+	}
+	for _, value := range all {
+		chunk, _ := value.(map[string]any)
+		switch kind, _ := chunk["type"].(string); kind {
+		case "start":
+			open = false
+		case "finish", "finish-step", "abort", "error", "message-metadata":
+		default:
+			if transient := chunk["transient"] == true; !open && !transient {
+				n, open = n+1, true
 			}
 		}
+	}
+	return n
+}
+
+// progressed counts what the progress of subagents has that have no records of their own: an assistant message for each
+// API id, a user message for each record.
+func (r recorded) progressed() (n counts) {
+	ids, own := map[any]bool{}, map[any]bool{}
+	for _, o := range matching(r.values(), func(o map[string]any) bool { return o["isSidechain"] == true }) {
+		own[o["agentId"]] = true
+	}
+	for _, o := range matching(r.values(), func(o map[string]any) bool { return o["type"] == "agent_progress" }) {
+		said, _ := o["message"].(map[string]any)
+		m, _ := said["message"].(map[string]any)
+		if own[o["agentId"]] || m == nil {
+			continue
+		}
+		if id := m["id"]; id == nil || !ids[id] {
+			ids[id] = true
+			n.Messages++
+		}
+		blocks, _ := m["content"].([]any)
+		n.Calls += len(matching(blocks, func(o map[string]any) bool { return o["type"] == "tool_use" }))
+		n.Results += len(matching(blocks, func(o map[string]any) bool { return o["type"] == "tool_result" }))
 	}
 	return n
 }

@@ -303,6 +303,17 @@ func TestCorpusBytes(t *testing.T) {
 		checkBytes(t, want.File, data, f)
 	}
 }
+
+// claudeRecord is a record of Claude Code, as far as checkBytes reads it.
+type claudeRecord struct {
+	Type    string `json:"type"`
+	Failed  bool   `json:"isApiErrorMessage"`
+	Message struct {
+		Model   string          `json:"model"`
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+}
+
 func checkBytes(t *testing.T, name string, data []byte, f *File) {
 	t.Helper()
 	var all bytes.Buffer
@@ -319,16 +330,19 @@ func checkBytes(t *testing.T, name string, data []byte, f *File) {
 	for n, line := range bytes.Split(data, []byte("\n")) {
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		for {
-			var r struct {
-				Type    string `json:"type"`
-				Failed  bool   `json:"isApiErrorMessage"`
-				Message struct {
-					Model   string          `json:"model"`
-					Content json.RawMessage `json:"content"`
-				} `json:"message"`
+			var read struct {
+				claudeRecord
+				Data struct {
+					Type    string       `json:"type"`
+					Message claudeRecord `json:"message"`
+				} `json:"data"`
 			}
-			if decoder.Decode(&r) != nil {
+			if decoder.Decode(&read) != nil {
 				break
+			}
+			r := read.claudeRecord
+			if r.Type == "progress" && read.Data.Type == "agent_progress" {
+				r = read.Data.Message
 			}
 			if r.Type != "user" && r.Type != "assistant" || r.Failed || r.Message.Model == "<synthetic>" {
 				continue

@@ -24,6 +24,8 @@ type draft struct {
 	chats   map[string]*chatMessage // messages in pieces, by branch and id
 	dialogs map[string]*dialog      // Anthropic's messages, by branch
 	seen    map[[32]byte]bool       // digests of what first was asked for
+	later   []entry                 // records that can be read only when all others are
+	atEnd   bool                    // whether those of later are being read
 }
 
 // slot is the place of a message: where its first piece was.
@@ -94,7 +96,18 @@ func (d *draft) records(all iter.Seq[entry]) {
 func (d *draft) record(e entry) {
 	d.line, d.branch = e.line, ""
 	d.at = e.time()
-	d.file.count(e, d.read(d, e))
+	if err := d.read(d, e); !errors.Is(err, errLater) {
+		d.file.count(e, err)
+	}
+}
+
+// errLater is returned for a record that was put among those of later: it is counted when it is read again.
+var errLater = errors.New("the record is read later")
+
+// postpone has a record read again after all others, once.
+func (d *draft) postpone(e entry) error {
+	d.later = append(d.later, e)
+	return errLater
 }
 
 // note notes something odd about the record that is being read.
@@ -148,6 +161,10 @@ func (d *draft) first(key ...[]byte) bool {
 // finish appends the conversations to the file. The main one has the id, those of agents have their names behind it. If
 // there is only one, it is the main one.
 func (d *draft) finish(id string) {
+	d.atEnd = true
+	for _, e := range d.later {
+		d.record(e)
+	}
 	var names []string
 	messages := map[string][]Message{}
 	for _, s := range d.slots {
