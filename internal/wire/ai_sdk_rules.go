@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"slices"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // toolStates checks V-U1. The library looks at no tool parts but the assistant's.
@@ -27,4 +30,76 @@ func (c *checker) toolState(i int, part []byte) {
 	if state := stringMember(part, "state"); !c.knows(state) {
 		c.report(i, "tool call %q is in the state %q, which is not final", stringMember(part, "toolCallId"), state)
 	}
+}
+
+// uiTexts checks V-U3.
+func (c *checker) uiTexts() {
+	if !c.server.NoEmptyText {
+		return
+	}
+	for i := range c.messages {
+		m := &c.messages[i]
+		switch {
+		case hasBlank(m, c.bodies[i]):
+			c.report(i, "a text is empty, or nothing but white space")
+		case m.Role != "assistant" && !slices.ContainsFunc(m.Parts, isSaid):
+			c.report(i, "the message has nothing that the provider gets")
+		}
+	}
+}
+
+// isSaid reports whether a part of a UIMessage of the user or the system is sent to the provider.
+func isSaid(p Part) bool { return p.Kind == Text || p.Kind == Image || p.Kind == File }
+
+// uiFirst checks V-U4.
+func (c *checker) uiFirst() {
+	if c.server.FirstUser && c.last() >= 0 && c.messages[c.head].Role != "user" {
+		c.report(c.head, "the first message is not the user's")
+	}
+}
+
+// uiIDs checks V-U5.
+func (c *checker) uiIDs() {
+	if c.server.Dialect == "" {
+		return
+	}
+	for i, p := range c.parts(Call) {
+		fits := c.server.FitsID(p.CallID)
+		if n := c.server.IDLength; n > 0 {
+			fits = isAlphanumeric(p.CallID, n)
+		}
+		if !fits {
+			c.report(i, "the provider does not take the id %q", p.CallID)
+		}
+	}
+}
+
+// uiInputs checks V-U6.
+func (c *checker) uiInputs() {
+	if !c.server.ObjectInputs {
+		return
+	}
+	for i, p := range c.parts(Call) {
+		if p.Value == (Span{}) || c.bodies[i][p.Value.Start] != '{' {
+			c.report(i, "the input of call %q is not an object", p.CallID)
+		}
+	}
+}
+
+// uiLast checks V-U8. The results of a message of the assistant are sent after it.
+func (c *checker) uiLast() {
+	last := c.last()
+	if last < 0 || !c.server.EndsWithUser(c.Model) || c.messages[last].Role != "assistant" || c.inFlight() {
+		return
+	}
+	if c.bodies == nil || endsWithResults(c.bodies[last]) {
+		return
+	}
+	c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
+}
+
+// endsWithResults reports whether the last thing that the AI SDK makes of a message is results.
+func endsWithResults(body []byte) bool {
+	steps := Decode(session.AISDK, body)
+	return steps[len(steps)-1].Role == Tool
 }

@@ -15,7 +15,7 @@ func (r *repairer) dropUnsigned(n *Message) {
 	if n.Format != session.Anthropic {
 		return // the encoder writes it as a text
 	}
-	stale := r.Author != "" && r.Model != "" && provider.BaseModel(r.Author) != provider.BaseModel(r.Model)
+	stale := r.isStale()
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
 		if p.Kind != Reasoning || isSigned(p.Signature) && !stale {
@@ -28,6 +28,11 @@ func (r *repairer) dropUnsigned(n *Message) {
 		r.repaired(rule, "reasoning_as_text", n, "reasoning that the model does not take back is a text")
 		n.makeText(p, substitute(p))
 	}
+}
+
+// isStale reports whether the reasoning of a view is another model's than the one asked.
+func (r *repairer) isStale() bool {
+	return r.Author != "" && r.Model != "" && provider.BaseModel(r.Author) != provider.BaseModel(r.Model)
 }
 
 // moveLateReasoning turns reasoning after a call of its turn into texts: Anthropic requires it before the call.

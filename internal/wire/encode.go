@@ -2,11 +2,13 @@ package wire
 
 import (
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // encoder collects messages.
 type encoder struct {
 	target session.Format
+	server *provider.Facts // what the server takes; nil for what the format can express
 	bodies [][]byte
 
 	traced  bool       // sources is wanted
@@ -46,7 +48,7 @@ func (e *encoder) roleOf(n *Message) string {
 	case n.Role == Assistant:
 		return assistantRole
 	case n.Role == System && fromOpenAI(e.target) && fromOpenAI(n.Format):
-		if stringMember(n.Raw, "role") == "developer" {
+		if stringMember(n.Raw, "role") == "developer" && (e.server == nil || e.server.KnowsRole("developer")) {
 			return `"developer"`
 		}
 		return `"system"`

@@ -36,6 +36,7 @@ type validatorState struct {
 	names    Flags // Gemini: the names of the calls that wait, unknownNames if they are in the checkpoint
 	unsigned bool  // the first call of a step since the last message of the user has no signature
 	last     side
+	plain    plainness
 }
 
 // unknownNames are no sum of names.
@@ -53,13 +54,16 @@ const (
 
 // NewFastValidator returns a FastValidator at the first message of a view.
 func NewFastValidator(f session.Format) *FastValidator {
-	return &FastValidator{format: f, provider: provider.Of(f)}
+	v := &FastValidator{format: f, provider: provider.Of(f)}
+	v.state.plain.common = true
+	return v
 }
 
 // Add adds the next message.
 func (v *FastValidator) Add(m *MessageShape) {
 	s := &v.state
 	pinned := m.Flags&FlagPinned != 0
+	v.addPlain(m, pinned)
 	switch {
 	case s.invalid:
 	case s.idle && m.Role != "assistant":
@@ -173,7 +177,14 @@ func (v *FastValidator) answer(id string) bool {
 }
 
 // Valid reports whether a model ("" for not known) takes the view as it is stored.
-func (v *FastValidator) Valid(model string) bool {
+func (v *FastValidator) Valid(model string) bool { return v.ValidFor(Options{Model: model}) }
+
+// ValidFor reports whether the view is one that Render would not change for these options, which keep what is pending.
+func (v *FastValidator) ValidFor(o Options) bool {
+	return v.valid(o.Model) && v.suits(o.server(v.format), o.Model)
+}
+
+func (v *FastValidator) valid(model string) bool {
 	s := &v.state
 	atRest := s.begun && s.last == assistantSide && v.open.Waiting() == 0
 	switch {
@@ -183,17 +194,16 @@ func (v *FastValidator) Valid(model string) bool {
 		return !atRest && (!s.unsigned || provider.IsOlderGemini(model))
 	case v.format == session.Anthropic:
 		return !atRest || !provider.RefusesPrefill(model)
-	case v.format == session.OpenAIChat:
-		return !provider.IsMistral(model)
 	}
 	return !s.idle
 }
 
-// The first byte of a State: a bit for each of the bits, two for the side, and one that says that all rules were looked
-// at, as FlagAssessed says it of a message.
+// The first byte of a State: a bit for each of the bits, two for the side, one for a view that is common, and one that
+// says that all rules were looked at, as FlagAssessed says it of a message.
 const (
 	stateInvalid  = 1
 	stateSide     = 4 // how far the side is shifted
+	stateCommon   = 1 << 6
 	stateAssessed = 1 << 7
 )
 
@@ -201,7 +211,10 @@ const (
 // for that of an invalid view.
 func IsAssessed(state []byte) bool { return len(state)%8 == 1 && state[0]&stateAssessed != 0 }
 
-func (s *validatorState) bits() [4]*bool {
+func (s *validatorState) bits(f session.Format) [4]*bool {
+	if f == session.OpenAIChat { // which has neither of the others
+		return [...]*bool{&s.invalid, &s.begun, &s.plain.thought, &s.plain.unthought}
+	}
 	return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.idle}
 }
 
@@ -213,7 +226,10 @@ func (v *FastValidator) State() []byte {
 		return []byte{stateAssessed | stateInvalid} // of a call that is open, only its id is kept
 	}
 	flags := stateAssessed | byte(s.last)<<stateSide
-	for i, bit := range s.bits() {
+	if s.plain.common {
+		flags |= stateCommon
+	}
+	for i, bit := range s.bits(v.format) {
 		if *bit {
 			flags |= 1 << i
 		}
@@ -258,7 +274,8 @@ func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 		return v
 	}
 	v.state.last = side(state[0] >> stateSide & 3)
-	for i, bit := range v.state.bits() {
+	v.state.plain = plainness{common: state[0]&stateCommon != 0, headed: true}
+	for i, bit := range v.state.bits(f) {
 		*bit = state[0]>>i&1 == 1
 	}
 	v.used = state[1:]

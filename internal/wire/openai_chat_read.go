@@ -47,6 +47,7 @@ func (s *scanner) openAIChat(top Span) {
 			s.ir.message().Name = s.literal(v.at("name"))
 		}
 	}
+	s.common = s.ir == nil && s.reader == nil && s.isCommonChat(&v)
 }
 
 // chatResult reads a message that is one result.

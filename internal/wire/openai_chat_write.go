@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
@@ -51,6 +52,9 @@ func (w *chatWriter) results(n *Message) (said []*Block) {
 func (w *chatWriter) flush() {
 	if len(w.shown) == 0 {
 		return
+	}
+	if w.server != nil && w.server.AnswersTools {
+		w.add([]byte(`{"role":"assistant","content":"` + bridgeText + `"}`))
 	}
 	dst := []byte(`{"role":"user","content":[`)
 	first := len(dst)
@@ -111,6 +115,13 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 }
 
 func (w *chatWriter) content(dst []byte, said []*Block, role Role) []byte {
+	if w.server != nil && len(said) > 0 && slices.Contains(w.server.Texts, role.plain()) {
+		texts := make([][]byte, len(said))
+		for i, p := range said {
+			texts[i] = substitute(p)
+		}
+		return with(dst, `,"content":`, joinLines(texts))
+	}
 	return w.openAIContent(append(dst, `,"content":`...), said, role, w.block)
 }
 

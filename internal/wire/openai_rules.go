@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // chatContent checks V-C3. "" is content, and so is an array of any parts.
@@ -59,7 +58,7 @@ func (c *checker) hasRole(message int) bool {
 
 // mistral checks V-M1. The last message may be one of the assistant that the model must continue.
 func (c *checker) mistral() {
-	if !provider.IsMistral(c.Model) {
+	if c.server.IDLength == 0 {
 		return
 	}
 	length := c.rule.limits["id"]

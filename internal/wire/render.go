@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "5"
+const RenditionVersion = "6"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -30,13 +30,13 @@ type Rendition struct {
 //
 // The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
 // (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
-// limitCacheMarks, ends (first and last role), limitMessages.
+// limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants of it).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
 func Render(ctx context.Context, target session.Format, view []Stored, o Options) (*Rendition, error) {
 	r := repairerOf(target, view)
-	r.Options = o
+	r.Options, r.provider = o, o.server(target)
 	list, err := r.prepare(ctx)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	r.sign(list)
 	r.rename(list)
 	r.limitCacheMarks(list)
-	list = r.limitMessages(r.ends(list))
-	e := &encoder{target: target}
+	list = r.fitOrder(r.limitMessages(r.ends(list)))
+	e := &encoder{target: target, server: r.provider}
 	if err := e.encode(ctx, list); err != nil {
 		return nil, err
 	}

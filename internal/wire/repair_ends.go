@@ -130,7 +130,9 @@ func (r *repairer) refusesLastAssistant() string {
 		return "V-G4"
 	case r.target == session.Anthropic && provider.RefusesPrefill(r.Model):
 		return "V-A6"
-	case r.target == session.OpenAIChat && provider.IsMistral(r.Model):
+	case r.target == session.AISDK && r.provider.EndsWithUser(r.Model):
+		return "V-U8"
+	case r.provider.LastUser:
 		return "V-M1"
 	}
 	return ""

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
@@ -21,7 +20,7 @@ func (r *repairer) rename(list []Message) {
 	each(list, Call, func(n *Message, p *Block) {
 		if id := r.idOf(n, p, taken, tried); id != p.CallID {
 			renamed[p.pair] = id
-			r.repaired(r.idRuleName(), "call_renamed", n, "call %q is renamed to %q", p.CallID, id)
+			r.repaired(r.provider.Codes.CallID, "call_renamed", n, "call %q is renamed to %q", p.CallID, id)
 			n.rename(p, id)
 		}
 		taken[p.CallID] = true
@@ -33,22 +32,15 @@ func (r *repairer) rename(list []Message) {
 	})
 }
 
-func (r *repairer) idRuleName() string {
-	if r.target == session.OpenAIChat && provider.IsMistral(r.Model) {
-		return "V-M1"
-	}
-	return r.provider.Codes.CallID
-}
-
 // idOf returns the id that a call has in the view. A legacy call of Chat Completions keeps its id, which is not sent;
 // Mistral's models have no such calls. tried counts, for each id,
 // how many of its replacements are taken: a long conversation may repeat an id thousands of times.
 func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[string]int) string {
 	own := n.Format == r.target
 	fits := r.provider.FitsID
-	mistral := r.target == session.OpenAIChat && provider.IsMistral(r.Model)
+	mistral := r.provider.IDLength > 0
 	if mistral {
-		fits = func(id string) bool { return isAlphanumeric(id, provider.MistralIDLength) }
+		fits = func(id string) bool { return isAlphanumeric(id, r.provider.IDLength) }
 		own = false
 	}
 	accepted := fits(p.CallID) || own && (r.provider.IDAny || r.formOf(n, p) == legacyForm)

@@ -36,8 +36,8 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 // role gives a message a role that the target knows, with only the blocks that this role may have.
 func (r *repairer) role(n *Message, head bool) []Message {
 	switch {
-	case n.Role == System && !head && r.provider.SeparateSystem:
-		r.repaired("V-A12", "system_as_user", n, "a system message in the middle is a note of the user")
+	case n.Role == System && !head && (r.provider.SeparateSystem || r.provider.SystemFirst):
+		r.repaired(r.systemRule(), "system_as_user", n, "a system message in the middle is a note of the user")
 		n.makeUser("[System] ")
 	case n.Role == Other:
 		name := string(unquoted(n.Name))
@@ -102,6 +102,7 @@ func (n *Message) splitResults() []Message {
 // clean removes from a message what its provider would refuse, and reports whether the message stays in the view. last
 // reports whether it is the view's last message.
 func (r *repairer) clean(n *Message, last bool) bool {
+	r.adoptThinking(n)
 	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
 	}
@@ -115,6 +116,9 @@ func (r *repairer) clean(n *Message, last bool) bool {
 		r.mendResults(n)
 	case session.OpenAIChat:
 		r.textResult(n)
+		r.fitChat(n)
+	case session.AISDK:
+		r.fitUI(n)
 	}
 	hasContent := len(n.Blocks) > 0
 	if r.target == session.OpenAIChat && r.keeps(n) && n.Role != Tool {
@@ -140,8 +144,7 @@ func (r *repairer) dropsEmptyTexts(n *Message) bool {
 func (r *repairer) dropEmptyTexts(n *Message) {
 	empty := func(p Block) bool {
 		said := p.Kind == Text || p.Kind == Reasoning && p.Text != nil
-		sealed := isSigned(p.Signature) && n.Format == r.target && (p.Kind == Reasoning || r.target == session.Gemini)
-		return said && !sealed && blank(p.Text)
+		return said && !r.isSealed(&p) && blank(p.Text)
 	}
 	if !slices.ContainsFunc(n.Blocks, empty) {
 		return
@@ -150,6 +153,17 @@ func (r *repairer) dropEmptyTexts(n *Message) {
 	if n.Edited = true; len(n.Blocks) > 0 && n.Format == r.target {
 		r.repaired(r.provider.Codes.Empty, "empty_text", n, "an empty text is left out")
 	}
+}
+
+// isSealed reports whether a thought or a text has what its provider wants back, so that it stays even if it is empty.
+func (r *repairer) isSealed(p *Block) bool {
+	switch {
+	case p.Format != r.target:
+		return false
+	case r.target == session.AISDK:
+		return p.Signature != nil
+	}
+	return isSigned(p.Signature) && (p.Kind == Reasoning || r.target == session.Gemini)
 }
 
 // refusesEmpty reports whether a message without blocks, as it came in, is refused.
@@ -161,6 +175,8 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 		return n.Role != System && !(last && n.Role == Assistant && !provider.RefusesPrefill(r.Model))
 	case session.Gemini:
 		return n.Role != System
+	case session.AISDK:
+		return r.provider.NoEmptyText && n.Role != Assistant
 	}
 	return false
 }

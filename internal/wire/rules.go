@@ -85,9 +85,33 @@ var rules = []Rule{
 		words: map[session.Format][]string{session.Gemini: partData}},
 	// nearai/ironclaw#1241, BerriAI/litellm#4931
 	{Code: "V-M1", Formats: forChat, check: (*checker).mistral, limits: map[string]int{"id": provider.MistralIDLength}},
+	// BerriAI/litellm#30835, janhq/jan#8136, BerriAI/litellm#28057
+	{Code: "V-D1", Formats: forChat, check: (*checker).reasoningFits},
+	// earendil-works/pi#1048, ogx-ai/ogx#6069
+	{Code: "V-D2", Formats: forChat, check: (*checker).rolesFit},
+	// vllm-project/vllm#41114; mistralai/mistral-common, validator.py
+	{Code: "V-D3", Formats: forChat, check: (*checker).systemLeads, shape: true},
+	// vllm-project/vllm#12864, ServiceStack/llms#17
+	{Code: "V-D4", Formats: forChat, check: (*checker).membersFit},
+	// BerriAI/litellm#6642, OpenHands/OpenHands#4643
+	{Code: "V-D5", Formats: forChat, check: (*checker).contentFits},
+	// anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71
+	{Code: "V-D6", Formats: forAnthropic, check: (*checker).rolesAlternate, shape: true},
+	// avante-corp/avante.nvim#2562, NousResearch/hermes-agent#20154
+	{Code: "V-D7", Formats: forChat, check: (*checker).toolsAnswered, shape: true},
 	// vercel/ai, convert-to-model-messages.ts
 	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates,
 		words: map[session.Format][]string{session.AISDK: finalStates}},
+	// V-U3 to V-U8: vercel/ai, convert-to-anthropic-messages-prompt.ts; what Anthropic answers: V-A5, V-A10, V-A4, V-A12
+	// and V-A6
+	{Code: "V-U3", Formats: forAISDK, check: (*checker).uiTexts},
+	{Code: "V-U4", Formats: forAISDK, check: (*checker).uiFirst, shape: true},
+	// vercel/ai#5171
+	{Code: "V-U5", Formats: forAISDK, check: (*checker).uiIDs, shape: true},
+	// anthropics/anthropic-sdk-typescript#648
+	{Code: "V-U6", Formats: forAISDK, check: (*checker).uiInputs},
+	{Code: "V-U7", Formats: forAISDK, check: (*checker).systemLeads, shape: true},
+	{Code: "V-U8", Formats: forAISDK, check: (*checker).uiLast},
 }
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system

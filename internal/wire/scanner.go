@@ -16,6 +16,7 @@ type scanner struct {
 	body   []byte
 	facts  Facts
 	filled bool                           // a part has content
+	common bool                           // Chat Completions: what FlagCommon says
 	loose  bool                           // the content is neither a text nor an array
 	inside bool                           // the content of a result is being read
 	err    error                          // the first problem of the message

@@ -25,6 +25,9 @@ func (s *scanner) assess(f session.Format) {
 	if orderOf(m.Parts).mixed {
 		m.Flags |= FlagMixed
 	}
+	if m.Flags&FlagMayNeedRepair == 0 && (s.common || f == session.AISDK && s.isCommonUI()) {
+		m.Flags |= FlagCommon
+	}
 }
 
 // namesIn returns a number that two messages of Gemini have in common if the one answers the calls of the other: a sum

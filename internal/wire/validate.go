@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Violation is one way in which a list of messages breaks its provider's rules.
@@ -39,6 +40,7 @@ func judged(ctx context.Context, rules []Rule, c *conversation) ([]Violation, er
 type conversation struct {
 	Options
 	format   session.Format
+	server   *provider.Facts // of the dialect
 	messages []Facts
 	bodies   [][]byte // nil if only what Inspect found is known
 	head     int      // how many messages are the pinned head
@@ -48,7 +50,8 @@ type conversation struct {
 }
 
 func converse(f session.Format, messages []Facts, bodies [][]byte, o Options) *conversation {
-	c := &conversation{Options: o, format: f, messages: messages, bodies: bodies, head: PinnedHead(messages)}
+	c := &conversation{Options: o, format: f, server: o.server(f), messages: messages, bodies: bodies}
+	c.head = PinnedHead(messages)
 	c.read()
 	return c
 }

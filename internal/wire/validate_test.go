@@ -20,11 +20,11 @@ type fixture struct {
 }
 
 var fixtures = map[session.Format][]fixture{
-	session.OpenAIChat:      chatFixtures,
+	session.OpenAIChat:      slices.Concat(chatFixtures, chatDialectFixtures),
 	session.OpenAIResponses: responsesFixtures,
-	session.Anthropic:       slices.Concat(anthropicFixtures, anthropicBlockFixtures),
+	session.Anthropic:       slices.Concat(anthropicFixtures, anthropicBlockFixtures, bedrockFixtures),
 	session.Gemini:          geminiFixtures,
-	session.AISDK:           aiSDKFixtures,
+	session.AISDK:           slices.Concat(aiSDKFixtures, behindFixtures),
 }
 
 func TestValidateFixtures(t *testing.T) {
@@ -157,7 +157,7 @@ func TestNoListThatBreaksARuleIsCalledSound(t *testing.T) {
 				shape := ShapeOfBody(f, []byte(body))
 				w.Add(&shape)
 			}
-			if x.want != nil && w.Valid(x.o.Model) && x.o.Pending == "" && x.o.Author == "" && !callersDuty[x.rule+": "+x.name] {
+			if x.want != nil && w.ValidFor(x.o) && x.o.Pending == "" && x.o.Author == "" && !callersDuty[x.rule+": "+x.name] {
 				t.Errorf("%s/%s: %s: is called valid", f, x.rule, x.name)
 			}
 		}

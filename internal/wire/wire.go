@@ -19,6 +19,7 @@ package wire
 import (
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Kind is the kind of a part.
@@ -100,6 +101,10 @@ const (
 	nameShift, nameBits = 16, 15
 )
 
+// FlagCommon says of a message of Chat Completions or of the AI SDK that every server takes it, as far as the message
+// alone decides, besides its reasoning. In these formats, a sum of names is not needed.
+const FlagCommon Flags = 1 << nameShift
+
 // form returns all of the flags that a call and its output have alike.
 func (f Flags) form() Flags { return f & (FlagCustom | (1<<formBits-1)<<formShift) }
 
@@ -144,10 +149,20 @@ const (
 
 // Options describe the request that a view is rendered or checked for.
 type Options struct {
-	Model   string   // the model that the view will be sent to; "" for not known
-	Tools   []string // names of the tools that the request defines; nil for not known
-	Pending Pending  // "" is KeepPending
-	Author  string   // the model that wrote what is in the view; "" for not known
+	Model   string           // the model that the view will be sent to; "" for not known
+	Dialect provider.Dialect // of the server that it will be sent to; "" for what the model's name tells
+	Tools   []string         // names of the tools that the request defines; nil for not known
+	Pending Pending          // "" is KeepPending
+	Author  string           // the model that wrote what is in the view; "" for not known
+}
+
+// server returns what the server that a view is for takes of a format.
+func (o *Options) server(f session.Format) *provider.Facts {
+	dialect := o.Dialect
+	if dialect == "" {
+		dialect = provider.DialectOf(f, o.Model)
+	}
+	return provider.In(f, dialect)
 }
 
 // Repair is a difference between a view and the log, made because the provider would refuse what is in the log.

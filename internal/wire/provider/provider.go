@@ -30,6 +30,7 @@ type Facts struct {
 	MaxMessages    int      // how many messages a list has at most besides the system prompt; 0 for any number
 	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
 	Codes          Codes
+	Variant        // what a dialect has of its own
 }
 
 // Codes are the rules (of package wire) that a repair names in this format.

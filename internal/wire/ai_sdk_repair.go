@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// fitUI changes what the provider behind the AI SDK would refuse of the request that its package makes of a message.
+func (r *repairer) fitUI(n *Message) {
+	if r.provider.ObjectInputs {
+		r.fitInputs(n)
+	}
+	said := n.has(Text) || n.has(Image) || n.has(File)
+	if r.provider.NoEmptyText && n.Role == User && !said {
+		n.Blocks = nil // the package sends nothing of what is left
+	}
+}
+
+// fitInputs makes the inputs of calls objects.
+func (r *repairer) fitInputs(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Call {
+			continue
+		}
+		missing := r.own(p) && member(p.Raw, "input") == (Span{})
+		if !missing && len(p.Value) > 0 && p.Value[0] == '{' {
+			continue
+		}
+		if r.own(p) {
+			r.repaired("V-U6", "input_as_object", n, "the input of call %q is an object", p.CallID)
+		}
+		p.Value = appendObject(nil, "input", p.Value)
+		p.Custom, p.Edited, n.Edited = false, true, true
+	}
+}
+
+func (r *repairer) own(p *Block) bool { return p.Format == r.target && p.Raw != nil && !p.Edited }
+
+// adoptThinking makes Anthropic's thinking of what the AI SDK keeps of it, for the model that thought it.
+func (r *repairer) adoptThinking(n *Message) {
+	if r.target != session.Anthropic || n.Format != session.AISDK || r.isStale() {
+		return
+	}
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Reasoning || len(p.Signature) == 0 {
+			continue
+		}
+		kept := valueOf(p.Signature, "anthropic")
+		switch signature, data := stringLiteral(kept, "signature"), stringLiteral(kept, "redactedData"); {
+		case signature != nil && p.Text != nil:
+			p.Raw = with(nil, `{"type":"thinking","thinking":`, p.Text)
+			p.Raw = wrap(p.Raw, `,"signature":`, signature, "}")
+			p.Signature, p.Format = signature, r.target
+		case data != nil:
+			p.Raw = wrap(nil, `{"type":"redacted_thinking","data":`, data, "}")
+			p.Text, p.Signature, p.Format = nil, data, r.target
+		}
+	}
+}
+
+// stringLiteral returns a member that is a text of at least one character, else nil.
+func stringLiteral(object []byte, name string) []byte {
+	if object == nil {
+		return nil
+	}
+	if value := valueOf(object, name); isSigned(value) {
+		return value
+	}
+	return nil
+}

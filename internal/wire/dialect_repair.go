@@ -1,0 +1,267 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// fitChat changes what the server of a dialect of Chat Completions refuses in a message by itself.
+func (r *repairer) fitChat(n *Message) {
+	r.fitReasoning(n)
+	if r.provider.Dialect == "" || r.provider.Dialect == provider.OpenAI {
+		return
+	}
+	r.fitRole(n)
+	r.fitMembers(n)
+	r.fitContent(n)
+}
+
+// fitReasoning turns reasoning into texts unless the server shows reasoning_content to its model. Reasoning that came
+// as reasoning_content stays where the server ignores it.
+func (r *repairer) fitReasoning(n *Message) {
+	own := n.Format == r.target && n.Raw != nil
+	way := r.provider.Reasoning
+	if n.Role != Assistant || way == provider.TakesReasoning || way == provider.RequiresReasoning {
+		return
+	}
+	if own && way == provider.IgnoresReasoning {
+		return
+	}
+	n.Blocks = slices.DeleteFunc(n.Blocks, func(p Block) bool {
+		return p.Kind == Reasoning && p.Text != nil && blank(p.Text)
+	})
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; p.Kind == Reasoning {
+			n.makeText(p, substitute(p))
+		}
+	}
+	if own && hasMember(n.Raw, reasoningMember) {
+		n.Edited = true
+		r.repaired("V-D1", "reasoning_as_text", n, "reasoning_content, which the server refuses, is a text")
+	}
+}
+
+// reasoningMember is the member that servers of Chat Completions other than OpenAI's have for reasoning.
+const reasoningMember = "reasoning_content"
+
+// hasMember reports whether an object has a member, be it null.
+func hasMember(object []byte, name string) bool {
+	for key := range rawjson.Members(object, rawjson.Start(object)) {
+		if rawjson.KeyIs(object, key, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// fitRole gives a message a role that the server knows: a developer is the system, and a legacy call one of today.
+func (r *repairer) fitRole(n *Message) {
+	if !r.keepsFormat(n) {
+		return
+	}
+	if n.Role == System && !r.provider.KnowsRole(stringMember(n.Raw, "role")) {
+		n.Edited = true
+		r.repaired("V-D2", "role_renamed", n, "the role developer is system")
+	}
+	if r.provider.KnowsRole("function") {
+		return
+	}
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; (p.Kind == Call || p.Kind == Result) && n.isLegacy(p) {
+			n.reform(p)
+			r.repaired("V-D2", "legacy_call", n, "a call or a result has the form of today: %s", p.CallID)
+		}
+	}
+}
+
+// keepsFormat reports whether a message came in the target's format.
+func (r *repairer) keepsFormat(n *Message) bool { return n.Format == r.target && n.Raw != nil }
+
+// fitMembers leaves out the members that a strict server does not know. A speaker's name becomes a note, and a refusal
+// a text.
+func (r *repairer) fitMembers(n *Message) {
+	known := r.provider.Members
+	if known == nil {
+		return
+	}
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; p.Refusal {
+			p.Refusal, p.Edited, n.Edited = false, true, true
+		}
+	}
+	if r.keepsFormat(n) {
+		r.dropStrangers(n)
+	}
+	if n.Name != nil && n.Role != Tool && n.Role != Other && !slices.Contains(known, "name") {
+		speaker := Block{Kind: Text, Text: note("From %s", unquoted(n.Name)), Edited: true}
+		n.Name, n.Edited = nil, true
+		n.Blocks = append([]Block{speaker}, n.Blocks...)
+	}
+}
+
+func (r *repairer) dropStrangers(n *Message) {
+	known := r.provider.Members
+	strange := strangers(n.Raw, known, n.Role == Tool)
+	if len(strange) == 0 {
+		return
+	}
+	n.Edited = true
+	n.Extra = appendMembers(nil, wrap(nil, "{", n.Extra, "}"), true, known)
+	r.repaired("V-D4", "members_dropped", n, "the server does not know %q", strange)
+}
+
+// strangers returns the names of members that are not among the known ones. A result may have the name of its tool.
+func strangers(message []byte, known []string, result bool) (names []string) {
+	for key := range rawjson.Members(message, rawjson.Start(message)) {
+		is := func(name string) bool { return rawjson.KeyIs(message, key, name) }
+		if !slices.ContainsFunc(known, is) && !(result && is("name")) {
+			names = append(names, string(unquoted(key.Of(message))))
+		}
+	}
+	return names
+}
+
+// fitContent marks a message as edited whose content must be a string, and turns what the server's models cannot see
+// into texts.
+func (r *repairer) fitContent(n *Message) {
+	if r.provider.NoImages {
+		n.hideMedia(n.Blocks)
+	}
+	content := member(n.Raw, "content")
+	if r.keepsFormat(n) && slices.Contains(r.provider.Texts, n.Role.plain()) && isArray(n.Raw, content) {
+		n.Edited = true
+		r.repaired("V-D5", "content_as_text", n, "the content is a string instead of an array")
+	}
+}
+
+// hideMedia turns images and files into texts that name them.
+func (n *Message) hideMedia(blocks []Block) {
+	for i := range blocks {
+		p := &blocks[i]
+		switch p.Kind {
+		case Image, File:
+			n.makeText(p, substitute(p))
+		case Result:
+			n.hideMedia(p.Content)
+		}
+	}
+}
+
+// plain returns the name that Chat Completions has for a role.
+func (r Role) plain() string {
+	return [...]string{User: "user", Assistant: "assistant", Tool: "tool", System: "system", Other: ""}[r]
+}
+
+func isArray(body []byte, at Span) bool { return at != (Span{}) && body[at.Start] == '[' }
+
+// systemRule returns the rule against a system message that is not at the beginning.
+func (r *repairer) systemRule() string {
+	switch r.target {
+	case session.OpenAIChat:
+		return "V-D3"
+	case session.AISDK:
+		return "V-U7"
+	}
+	return "V-A12"
+}
+
+// fitOrder changes what the server of a dialect refuses of the order of messages.
+func (r *repairer) fitOrder(list []Message) []Message {
+	r.addReasoning(list)
+	list = r.joinNeighbours(list)
+	if r.provider.AnswersTools {
+		list = r.answerTools(list)
+	}
+	return list
+}
+
+// noThought stands for the reasoning_content of a message that came without it: it has the one character that a server
+// which requires the member needs.
+const noThought = `" "`
+
+// addReasoning gives every message of the assistant reasoning_content if the server requires it.
+func (r *repairer) addReasoning(list []Message) {
+	if !r.provider.MustReason(r.Model) {
+		return
+	}
+	for i := range list {
+		n := &list[i]
+		if n.Role != Assistant || n.has(Reasoning) {
+			continue
+		}
+		n.Blocks = append([]Block{{Kind: Reasoning, Text: []byte(noThought), Edited: true}}, n.Blocks...)
+		if r.keeps(n) {
+			r.repaired("V-D1", "reasoning_added", n, "a message of the assistant needs reasoning_content: it gets an empty one")
+		}
+		n.Edited = true
+	}
+}
+
+// joinNeighbours joins messages in a row that a dialect takes one of only: those of one role, or of the system.
+func (r *repairer) joinNeighbours(list []Message) []Message {
+	if !r.provider.Alternates && !r.provider.OneSystem {
+		return list
+	}
+	out := list[:0]
+	for i := range list {
+		n := &list[i]
+		if len(out) == 0 || !r.joins(&out[len(out)-1], n) {
+			out = append(out, *n)
+			continue
+		}
+		rule := "V-D6"
+		if n.Role == System {
+			rule = "V-D3"
+		}
+		r.repaired(rule, "messages_joined", n, "it is joined with the message before it, which has the same role")
+		out[len(out)-1].join(n)
+	}
+	return out
+}
+
+func (r *repairer) joins(a, b *Message) bool {
+	if a.Role == System || b.Role == System {
+		return r.provider.OneSystem && a.Role == b.Role
+	}
+	return r.provider.Alternates && (a.Role == Assistant) == (b.Role == Assistant)
+}
+
+// join appends the blocks of the next message. Texts of the system become one text.
+func (n *Message) join(next *Message) {
+	n.Blocks = append(slices.Clip(n.Blocks), next.Blocks...)
+	n.Edited, n.Extra, n.Name = true, nil, nil
+	if n.Role == Tool && next.Role != Tool {
+		n.Role = User
+	}
+	if n.Role == System {
+		texts := make([][]byte, len(n.Blocks))
+		for i := range n.Blocks {
+			texts[i] = substitute(&n.Blocks[i])
+		}
+		n.Blocks = []Block{{Kind: Text, Text: joinLines(texts), Edited: true}}
+	}
+}
+
+// bridgeText is what the assistant says between results and the user where a server wants to hear it.
+const bridgeText = "Understood."
+
+// answerTools inserts a message of the assistant between results and what the user says.
+func (r *repairer) answerTools(list []Message) []Message {
+	for i := 1; i < len(list); i++ {
+		if list[i-1].Role != Tool || list[i].Role == Tool || list[i].Role == Assistant {
+			continue
+		}
+		r.repaired("V-D7", "assistant_added", &list[i],
+			"a message of the assistant, %q, is inserted between results and this message", bridgeText)
+		list = slices.Insert(list, i, assistantText(bridgeText))
+	}
+	return list
+}
+
+func assistantText(text string) Message {
+	block := Block{Kind: Text, Text: rawjson.Quote(nil, []byte(text))}
+	return Message{Role: Assistant, Blocks: []Block{block}, Edited: true}
+}

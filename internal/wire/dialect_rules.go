@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// reasoningFits checks V-D1.
+func (c *checker) reasoningFits() {
+	for i := range c.messages {
+		if c.messages[i].Role != "assistant" {
+			continue
+		}
+		switch has := hasMember(c.bodies[i], reasoningMember); {
+		case has && c.server.Reasoning == provider.RefusesReasoning:
+			c.report(i, "the server refuses reasoning_content")
+		case c.server.MustReason(c.Model) && c.messages[i].Flags&FlagReasoning == 0:
+			c.report(i, "the message has no reasoning_content, which the server requires")
+		}
+	}
+}
+
+// rolesFit checks V-D2.
+func (c *checker) rolesFit() {
+	for i := range c.messages {
+		m := &c.messages[i]
+		if chat.KnowsRole(m.Role) && !c.server.KnowsRole(m.Role) {
+			c.report(i, "the server does not know the role %q", m.Role)
+		}
+		if !c.server.KnowsRole("function") && m.Role == "assistant" && member(c.bodies[i], "function_call") != (Span{}) {
+			c.report(i, "the server does not know function_call")
+		}
+	}
+}
+
+// systemLeads checks V-D3 and V-U7.
+func (c *checker) systemLeads() {
+	if c.server.OneSystem && c.head > 1 {
+		c.report(1, "there are %d system messages, and not one", c.head)
+	}
+	for i := c.head; i < len(c.messages) && c.server.SystemFirst; i++ {
+		if c.messages[i].Flags&FlagPinned != 0 {
+			c.report(i, "a message of role %q is after others", c.messages[i].Role)
+		}
+	}
+}
+
+// membersFit checks V-D4.
+func (c *checker) membersFit() {
+	if c.server.Members == nil {
+		return
+	}
+	for i, body := range c.bodies {
+		if strange := strangers(body, c.server.Members, forResult(c.messages[i].Role)); len(strange) > 0 {
+			c.report(i, "the server does not know the members %q", strange)
+		}
+	}
+}
+
+// contentFits checks V-D5.
+func (c *checker) contentFits() {
+	for i, body := range c.bodies {
+		array := isArray(body, member(body, "content"))
+		if array && slices.Contains(c.server.Texts, c.messages[i].Role) {
+			c.report(i, "content is an array, and not a string")
+		}
+	}
+}
+
+// rolesAlternate checks V-D6.
+func (c *checker) rolesAlternate() {
+	for i := c.head + 1; i < len(c.messages) && c.server.Alternates; i++ {
+		if c.messages[i].Role == c.messages[i-1].Role {
+			c.report(i, "two messages in a row have the role %q", c.messages[i].Role)
+		}
+	}
+}
+
+// toolsAnswered checks V-D7.
+func (c *checker) toolsAnswered() {
+	for i := c.head + 1; i < len(c.messages) && c.server.AnswersTools; i++ {
+		role := c.messages[i].Role
+		if forResult(c.messages[i-1].Role) && !forResult(role) && role != "assistant" {
+			c.report(i, "a message of role %q is directly after a result", role)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// plainness is what a FastValidator knows of a view for servers that take less than most.
+type plainness struct {
+	common    bool // every server takes the messages and their order, as far as that was looked at
+	headed    bool // there is a system message
+	thought   bool // a message of the assistant has reasoning
+	unthought bool // one has none
+}
+
+// addPlain adds the next message, before anything else is known of it.
+func (v *FastValidator) addPlain(m *MessageShape, pinned bool) {
+	p := &v.state.plain
+	begun, last := v.state.begun, v.state.last
+	byAssistant := m.Role == "assistant"
+	switch {
+	case !p.common:
+	case v.format == session.Anthropic:
+		p.common = !begun || pinned || byAssistant == (last != assistantSide)
+	case v.format == session.OpenAIChat, v.format == session.AISDK:
+		first := !begun && !pinned && m.Role != "user" && v.format == session.AISDK
+		p.common = m.Flags&FlagCommon != 0 && !(pinned && (begun || p.headed)) && !first
+		p.headed = p.headed || pinned
+	}
+	p.thought = p.thought || byAssistant && m.Flags&FlagReasoning != 0
+	p.unthought = p.unthought || byAssistant && m.Flags&FlagReasoning == 0
+}
+
+// suits reports whether a server takes a view, as it is, that its format's own provider takes.
+func (v *FastValidator) suits(server *provider.Facts, model string) bool {
+	p := &v.state.plain
+	if server.Dialect == "" || server.Dialect == provider.OpenAI && v.format == session.OpenAIChat ||
+		server.Dialect == provider.Anthropic && v.format == session.Anthropic {
+		return true
+	}
+	switch {
+	case !p.common || server.IDLength > 0:
+		return false
+	case v.format == session.AISDK:
+		return v.state.last != assistantSide || !server.EndsWithUser(model)
+	case v.format != session.OpenAIChat:
+		return true
+	case server.Reasoning == provider.RefusesReasoning:
+		return !p.thought
+	}
+	return !p.unthought || !server.MustReason(model)
+}
+
+// commonMembers are the members that every server of Chat Completions takes.
+var commonMembers = []string{"role", "content", "tool_calls", "tool_call_id", reasoningMember}
+
+// isCommonChat reports whether every server of Chat Completions takes the message, but for its reasoning.
+func (s *scanner) isCommonChat(v *object) bool {
+	m := &s.facts
+	if !v.onlyHas(commonMembers) || s.is(v.at("content"), '[') {
+		return false
+	}
+	if reasoning := v.at(reasoningMember); reasoning != (Span{}) && m.Flags&FlagReasoning == 0 {
+		return false
+	}
+	return m.Role == "system" || m.Role == "user" || m.Role == "assistant" || m.Role == "tool"
+}
+
+// isCommonUI reports whether every provider behind the AI SDK takes what its package makes of the message.
+func (s *scanner) isCommonUI() bool {
+	m := &s.facts
+	said := m.Role == "assistant"
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		said = said || isSaid(*p)
+		switch {
+		case p.Kind == Text && blank(p.Value.Of(s.body)):
+			return false
+		case p.Kind == Call && !s.isCommonCall(p):
+			return false
+		}
+	}
+	return said
+}
+
+func (s *scanner) isCommonCall(p *Part) bool {
+	return len(p.CallID) <= chat.IDMax && provider.PlainID(p.CallID) && s.is(p.Value, '{')
+}

@@ -1,0 +1,266 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Dialect names a server that takes a format with differences of its own. "" is the provider that the format is named
+// after, or a server that is not known.
+type Dialect string
+
+// The dialects. Those of Chat Completions and of Anthropic are variants of these formats. In an AI SDK view each of
+// them is the provider behind the library, and so is Google.
+const (
+	OpenAI    Dialect = "openai"
+	Mistral   Dialect = "mistral"
+	Groq      Dialect = "groq"
+	Cerebras  Dialect = "cerebras"
+	DeepSeek  Dialect = "deepseek"
+	Qwen      Dialect = "qwen"
+	VLLM      Dialect = "vllm"
+	Anthropic Dialect = "anthropic"
+	Bedrock   Dialect = "bedrock"
+	Vertex    Dialect = "vertex"
+	Google    Dialect = "google"
+)
+
+// Reasoning is what a server of Chat Completions does with reasoning_content that it is sent.
+type Reasoning uint8
+
+// The ways: OpenAI ignores it, others show it to the model, refuse it, or refuse a message of the assistant without it.
+const (
+	IgnoresReasoning Reasoning = iota
+	TakesReasoning
+	RefusesReasoning
+	RequiresReasoning
+)
+
+// Variant is what differs between the dialects of a format. The zero Variant is the format's own provider.
+type Variant struct {
+	Dialect      Dialect
+	Reasoning    Reasoning
+	Members      []string // the members that a message may have; nil for any
+	Texts        []string // the roles whose content must be a string, not an array
+	NoImages     bool     // nobody may show images and files
+	SystemFirst  bool     // messages of the system come before all others
+	OneSystem    bool     // there is at most one of them
+	AnswersTools bool     // the assistant speaks between results and the user
+	Alternates   bool     // two messages in a row have different roles
+	IDLength     int      // ids of calls are this many letters and digits; 0 for ids as the format has them
+	LastUser     bool     // the last message is not the assistant's
+	ObjectInputs bool     // the arguments of a call are an object
+}
+
+// The members of a message that strict servers take, besides those that a rule of its own is about.
+var (
+	fewMembers     = []string{"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
+	groqMembers    = append([]string{"name", "function_call"}, fewMembers...)
+	mistralMembers = append([]string{"prefix", "function_call"}, fewMembers...)
+)
+
+// variants have, for each format, how its dialects differ from it:
+//
+//   - Mistral: reasoning_content BerriAI/litellm#30835, charmbracelet/crush#1590; name and other members
+//     Gage-Technologies/mistral-go#2, vllm-project/vllm#12864; the order of roles, roles and ids
+//     mistralai/mistral-common validator.py, avante-corp/avante.nvim#2562
+//   - Groq: reasoning_content janhq/jan#8136; other members ServiceStack/llms#17; strings OpenHands/OpenHands#4643 and
+//     CherryHQ/cherry-studio#3307
+//   - Cerebras: reasoning_content Kilo-Org/kilocode#10375
+//   - DeepSeek: reasoning_content is required in thinking mode: abhigyanpatwari/GitNexus#43 (version 3.2),
+//     BerriAI/litellm#28057 and MoonshotAI/kimi-cli#2141 (version 4, in every message of the assistant). The reasoner of
+//     version 3.1 and before refused it, and is not served any more. Roles earendil-works/pi#1048; strings
+//     BerriAI/litellm#6642, QwenLM/qwen-code#2320
+//   - Qwen and vLLM: the templates of Qwen allow one system message, at the beginning, and no developer:
+//     vllm-project/vllm#41114, can1357/oh-my-pi#958, ogx-ai/ogx#6069
+//   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
+//   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids and inputs as they are, and throw at a system message
+//     in the middle; @ai-sdk/openai sends ids as they are: vercel/ai, convert-to-anthropic-messages-prompt.ts,
+//     convert-to-google-generative-ai-messages.ts, vercel/ai#5171
+var variants = map[session.Format]map[Dialect]func(*Facts){
+	session.OpenAIChat: {
+		OpenAI:  func(*Facts) {},
+		Mistral: mistral,
+		Groq: func(p *Facts) {
+			p.Reasoning, p.Members = RefusesReasoning, groqMembers
+			p.Texts = []string{"system", "developer", "assistant", "tool"}
+		},
+		Cerebras: func(p *Facts) { p.Reasoning = RefusesReasoning },
+		DeepSeek: func(p *Facts) {
+			p.Reasoning, p.Roles = RequiresReasoning, fewRoles
+			p.Texts, p.NoImages = []string{"system", "user", "assistant", "tool"}, true
+		},
+		Qwen: templated,
+		VLLM: func(p *Facts) {
+			templated(p)
+			p.Members = fewMembers
+		},
+	},
+	session.Anthropic: {
+		Anthropic: func(*Facts) {},
+		Bedrock:   func(p *Facts) { p.Alternates = true },
+		Vertex:    func(p *Facts) { p.Alternates = true },
+	},
+	session.AISDK: {
+		OpenAI: behind, Groq: behind, Cerebras: behind, DeepSeek: behind, Qwen: behind, VLLM: behind,
+		Mistral: func(p *Facts) {
+			behind(p)
+			p.IDLength, p.LastUser = MistralIDLength, true
+		},
+		Anthropic: behindAnthropic, Bedrock: behindAnthropic, Vertex: behindAnthropic,
+		Google: func(p *Facts) {
+			behind(p)
+			p.IDMax = 64
+			p.FirstUser, p.SystemFirst, p.LastUser, p.ObjectInputs = true, true, true, true
+		},
+	},
+}
+
+// fewRoles are the roles of servers without developer and function.
+var fewRoles = []string{"system", "user", "assistant", "tool"}
+
+func mistral(p *Facts) {
+	p.Reasoning, p.Members, p.Roles = RefusesReasoning, mistralMembers, fewRoles
+	p.SystemFirst, p.AnswersTools, p.LastUser = true, true, true
+	p.IDLength = MistralIDLength
+	p.Codes.CallID = "V-M1"
+}
+
+// templated is a server that shows messages to its model by the template that came with it.
+func templated(p *Facts) {
+	p.Reasoning = TakesReasoning
+	p.Roles = fewRoles
+	p.SystemFirst, p.OneSystem = true, true
+}
+
+// behind is a provider of Chat Completions that the AI SDK sends a view to.
+func behind(p *Facts) {
+	p.IDMax = table[session.OpenAIChat].IDMax
+	p.Codes.Empty, p.Codes.First, p.Codes.CallID = "V-U3", "V-U4", "V-U5"
+}
+
+func behindAnthropic(p *Facts) {
+	behind(p)
+	p.IDMax, p.IDPlain, p.NoEmptyText = table[session.Anthropic].IDMax, true, true
+	p.FirstUser, p.SystemFirst, p.ObjectInputs = true, true, true
+}
+
+// made has the facts of each format's dialects.
+var made = func() map[session.Format]map[Dialect]*Facts {
+	all := map[session.Format]map[Dialect]*Facts{}
+	for f, list := range variants {
+		all[f] = map[Dialect]*Facts{}
+		for d, change := range list {
+			facts := *table[f]
+			change(&facts)
+			facts.Dialect = d
+			all[f][d] = &facts
+		}
+	}
+	return all
+}()
+
+// In returns what a server takes of a format: the facts of the format itself if it has no such dialect.
+func In(f session.Format, d Dialect) *Facts {
+	if facts, ok := made[f][d]; ok {
+		return facts
+	}
+	return Of(f)
+}
+
+// DialectsOf returns the names of a format's dialects in alphabetical order, none for a format without.
+func DialectsOf(f session.Format) []Dialect {
+	var names []Dialect
+	for d := range variants[f] {
+		names = append(names, d)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Dialects returns the names of all dialects in alphabetical order.
+func Dialects() []Dialect {
+	var names []Dialect
+	for f := range variants {
+		names = append(names, DialectsOf(f)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// servers are the names that gateways put before the names of models, for the servers that these models are at.
+var servers = map[string]Dialect{
+	"openai": OpenAI, "azure": OpenAI, "mistral": Mistral, "mistralai": Mistral, "groq": Groq, "cerebras": Cerebras,
+	"deepseek": DeepSeek, "qwen": Qwen, "dashscope": Qwen, "alibaba": Qwen, "vllm": VLLM, "hosted_vllm": VLLM,
+	"anthropic": Anthropic, "bedrock": Bedrock, "vertex": Vertex, "vertex_ai": Vertex, "google": Google,
+	"gemini": Google,
+}
+
+// families begin the names of models, for the servers that serve them unless a name says otherwise.
+var families = []struct {
+	prefix  string
+	dialect Dialect
+}{
+	{"deepseek", DeepSeek}, {"qwen", Qwen}, {"qwq", Qwen}, {"claude", Anthropic}, {"gemini", Google}, {"gpt-", OpenAI},
+	{"chatgpt", OpenAI}, {"o1", OpenAI}, {"o3", OpenAI}, {"o4", OpenAI},
+}
+
+// DialectOf returns the dialect that a model's name tells, "" for that of the format's own provider or an unknown one.
+// The name of a server before a slash, or the marks that Bedrock and Vertex put on the names of Anthropic's models,
+// count more than the model's own name. Servers that do not speak the format are skipped.
+func DialectOf(f session.Format, model string) Dialect {
+	if model == "" || variants[f] == nil {
+		return ""
+	}
+	name := strings.ToLower(model)
+	for rest := name; ; {
+		server, after, more := strings.Cut(rest, "/")
+		if !more {
+			break
+		}
+		if d := servers[server]; speaks(f, d) {
+			return d
+		}
+		rest = after
+	}
+	switch {
+	case strings.Contains(name, "anthropic.claude") && speaks(f, Bedrock):
+		return Bedrock
+	case strings.HasPrefix(name, "claude") && strings.Contains(name, "@") && speaks(f, Vertex):
+		return Vertex
+	case IsMistral(name) && speaks(f, Mistral):
+		return Mistral
+	}
+	base := BaseModel(name)
+	for _, family := range families {
+		if strings.HasPrefix(base, family.prefix) && speaks(f, family.dialect) {
+			return family.dialect
+		}
+	}
+	return ""
+}
+
+// speaks reports whether a server takes a format in a dialect that differs from its own provider's.
+func speaks(f session.Format, d Dialect) bool {
+	_, ok := variants[f][d]
+	return ok
+}
+
+// MustReason reports whether a server refuses a message of the assistant without reasoning_content: DeepSeek's does
+// unless the model is one that does not think.
+func (p *Facts) MustReason(model string) bool {
+	if p.Reasoning != RequiresReasoning {
+		return false
+	}
+	base := BaseModel(model)
+	return !slices.ContainsFunc([]string{"deepseek-chat", "deepseek-coder", "deepseek-v2", "deepseek-v3"},
+		func(family string) bool { return strings.HasPrefix(base, family) })
+}
+
+// EndsWithUser reports whether a dialect's last message must not be the assistant's. Of those that want objects as
+// inputs, Anthropic's decides by the model.
+func (p *Facts) EndsWithUser(model string) bool {
+	return p.LastUser || p.ObjectInputs && RefusesPrefill(model)
+}
