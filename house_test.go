@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/replay/folder":  {"internal/importer", "internal/replay", "internal/wire"},
 	"internal/replay/planted": {"internal/compact", "internal/compact/summary", "internal/compactor", "internal/due", "internal/policy", "internal/rawjson", "internal/replay", "internal/replay/folder", "internal/session", "internal/tokens", "internal/wire"},
-	"internal/models":         {"internal/spelling"},
+	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
 		"internal/asker", "internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/share", "internal/quota",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",

@@ -185,8 +185,8 @@ func (s *Server) routeSessions(keys, read door) {
 
 	keys.post("/v1/sessions/:id/messages", s.appendMessages)
 	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
-	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "pending", "fit",
-		"wait")
+	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "dialect", "pending",
+		"fit", "wait")
 
 	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
 	keys.list("/v1/sessions/:id/tokens", s.listTokens)

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,11 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -28,12 +32,13 @@ var degradedViews = promauto.NewCounter(prometheus.CounterOpts{
 type viewRequest struct {
 	view.Request
 	at         session.Address
-	wait       time.Duration // for a compaction, if the view must fit the window and does not
-	full       bool          // the raw log
-	checkpoint int           // whose view is wanted, 0 for the newest
-	zstd       bool          // the reader takes zstd
-	tags       []entityTag   // versions that the reader has
-	any        bool          // If-None-Match: *
+	wait       time.Duration    // for a compaction, if the view must fit the window and does not
+	dialect    provider.Dialect // that the reader names; the request's may be that of its model
+	full       bool             // the raw log
+	checkpoint int              // whose view is wanted, 0 for the newest
+	zstd       bool             // the reader takes zstd
+	tags       []entityTag      // versions that the reader has
+	any        bool             // If-None-Match: *
 }
 
 // newest reports whether the session's view is wanted, not its log or an older view.
@@ -54,6 +59,9 @@ func (s *Server) readContext(req *request.Request) error {
 	defer freeView(stored)
 	known := want.known()
 	if err := s.openView(req, want, known, stored); err != nil {
+		return err
+	}
+	if err := want.settleDialect(s.Models, stored); err != nil {
 		return err
 	}
 	tag := want.tagOf(stored)
@@ -156,6 +164,7 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 		q.Wrong("model", request.InvalidRequest,
 			"model has %d bytes, the limit is %d", len(r.Model), session.MaxIDBytes)
 	}
+	r.dialect = dialectOf(q)
 	pending := q.Choice("pending", string(wire.KeepPending), string(wire.SynthesizePending), string(wire.DropPending))
 	r.Pending = wire.Pending(pending)
 	r.full = q.Choice("view", "compacted", "full") == "full"
@@ -177,6 +186,35 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 		r.checkpoint = checkpointOf(req)
 	}
 	return r, nil
+}
+
+// dialectOf returns the dialect that a reader names, "" for none.
+func dialectOf(q *request.Query) provider.Dialect {
+	words := []string{""}
+	for _, d := range provider.Dialects() {
+		words = append(words, string(d))
+	}
+	return provider.Dialect(q.Choice("dialect", words...))
+}
+
+// settleDialect decides which dialect a view is rendered for: the one that the reader names, or else the one that the
+// registry has for the model. A dialect that the view's format does not have is refused.
+func (r *viewRequest) settleDialect(registry *models.Registry, v *postgres.View) error {
+	target := r.Target(v.Format)
+	r.Dialect = r.dialect
+	if r.Dialect == "" {
+		r.Dialect = registry.Dialect(cmp.Or(r.Model, v.Model))
+		return nil
+	}
+	known := provider.DialectsOf(target)
+	if slices.Contains(known, r.Dialect) {
+		return nil
+	}
+	if len(known) == 0 {
+		return request.Fail("format_not_available", "%s has no dialects: leave dialect out", target)
+	}
+	return request.Fail("format_not_available", "%s has no dialect %s: ask for one of %s, or leave dialect out",
+		target, r.Dialect, provider.Join(known))
 }
 
 // answerView answers with a view, in one write.

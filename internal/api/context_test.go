@@ -389,3 +389,30 @@ func TestTheETagNamesTheAuthor(t *testing.T) {
 		t.Errorf("ETag %s of\n%s\nETag %s of\n%s", before.Header().Get("Etag"), before.Body, after.Header().Get("Etag"), after.Body)
 	}
 }
+
+// TestTheETagNamesTheDialect reads a session for every server and model: answers that differ have tags that differ.
+func TestTheETagNamesTheDialect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat","window_tokens":100000}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"developer","content":"d"}`, `{"role":"user","name":"eve","content":[{"type":"text","text":"go"}]}`,
+		`{"role":"assistant","content":"done","reasoning_content":"hm"}`, `{"role":"assistant","content":"more"}`))
+	bodies := map[string]string{}
+	for _, model := range []string{"", "deepseek-chat", "deepseek-reasoner", "groq/llama", "mistral-large", "gpt-4o", "qwen3-max"} {
+		w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"model":"`+model+`","window_tokens":100000}`)
+		for _, query := range []string{"", "?dialect=groq", "?dialect=deepseek", "?dialect=mistral", "?dialect=openai", "?model=groq/llama", "?model=deepseek-chat", "?model=gpt-4o&dialect=groq"} {
+			answer := w.must(http.StatusOK, "GET", "/v1/sessions/s/context"+query, "")
+			tag, body := answer.Header().Get("Etag"), answer.Body.String()
+			if before, known := bodies[tag]; known && before != body {
+				t.Errorf("session of %q, %s: the tag %s is that of two answers:\n%s\n%s", model, query, tag, before, body)
+			}
+			bodies[tag] = body
+			again := w.must(http.StatusNotModified, "GET", "/v1/sessions/s/context"+query, "", "If-None-Match", tag)
+			if again.Body.Len() > 0 {
+				t.Errorf("session of %q, %s: 304 with a body", model, query)
+			}
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions/s/context?dialect=gropq", "")
+	w.must(http.StatusNotAcceptable, "GET", "/v1/sessions/s/context?dialect=bedrock", "")
+}

@@ -43,7 +43,8 @@ func (r *viewRequest) tagOf(v *postgres.View) string {
 	b = append(b, r.rendering()...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(v.Format.Number()), 10)
-	if rules := provider.ModelRules(r.Target(v.Format), v.Model); rules != "" {
+	model := cmp.Or(r.Model, v.Model)
+	if rules := provider.ModelRules(r.Target(v.Format), r.Dialect, model); rules != "" {
 		b = append(append(b, '-'), rules...)
 	}
 	if r.Model != "" { // which takes the reasoning of its own kind only: the session's model wrote it
@@ -80,9 +81,9 @@ func (r *viewRequest) rendering() string {
 	if r.Fit != nil {
 		rendering += "w"
 	}
-	if r.Format != "" || r.Model != "" || r.Pending != wire.KeepPending {
+	if r.Format != "" || r.Model != "" || r.dialect != "" || r.Pending != wire.KeepPending {
 		rendering += "-" + strconv.Itoa(int(r.Format.Number())) + string(r.Pending[:1])
-		rendering += strconv.FormatUint(uint64(digestOf(r.Model)), 36)
+		rendering += strconv.FormatUint(uint64(digestOf(r.Model)), 36) + string(r.dialect)
 	}
 	return rendering
 }

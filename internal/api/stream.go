@@ -87,7 +87,7 @@ func (w *viewStream) validate(want *view.Request) (valid bool, err error) {
 	case err != nil || w.stored.Damage != nil:
 		return false, err
 	}
-	if begin() && validator.Valid(w.stored.Model) {
+	if begin() && validator.ValidFor(want.Options(w.stored)) {
 		return true, nil
 	}
 	w.stored.LeftOut = true

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/varve-dev/varve/internal/spelling"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Model describes a model.
@@ -26,7 +27,9 @@ type Model struct {
 	MaxInputTokens  int      `json:"max_input_tokens"`  // if the provider bounds the input alone, else 0
 	MaxOutputTokens int      `json:"max_output_tokens"` // 0: not documented
 	Cache           *Cache   `json:"cache"`             // nil: nothing is documented
-	Sources         []Source `json:"sources"`
+	// Dialect names what the model's server takes (provider.Dialects), where its name does not tell.
+	Dialect string   `json:"dialect,omitempty"`
+	Sources []Source `json:"sources"`
 }
 
 // Window returns the largest number of tokens of a session of the model: its input, if that has its own bound.
@@ -59,7 +62,16 @@ type Source struct {
 type Registry struct {
 	models    []Model // by provider and id
 	names     map[string]int
-	providers map[string][]string // a provider's other names, as prefixes of its models' ids
+	providers map[string][]string         // a provider's other names, as prefixes of its models' ids
+	dialects  map[string]provider.Dialect // by names in lower case
+}
+
+// Dialect returns the dialect that the entry of a model with this very name has, in any case; "" for none.
+func (r *Registry) Dialect(name string) provider.Dialect {
+	if len(r.dialects) == 0 {
+		return ""
+	}
+	return r.dialects[strings.ToLower(name)]
 }
 
 //go:embed models.json

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // The ranges of a model's figures. The window of a session has the same range.
@@ -48,7 +50,10 @@ func (r *Registry) Extend(document []byte) (*Registry, error) {
 
 // build returns a registry of models, in which own replace others with the same ids.
 func build(providers map[string][]string, others, own []Model) (*Registry, error) {
-	built := &Registry{names: map[string]int{}, providers: providers, models: slices.Clone(own)}
+	built := &Registry{
+		names: map[string]int{}, providers: providers, models: slices.Clone(own),
+		dialects: map[string]provider.Dialect{},
+	}
 	for _, m := range others {
 		if !slices.ContainsFunc(own, func(o Model) bool { return strings.EqualFold(o.ID, m.ID) }) {
 			built.models = append(built.models, m)
@@ -65,6 +70,9 @@ func build(providers map[string][]string, others, own []Model) (*Registry, error
 				problems = append(problems, fmt.Errorf("%q names both %s and %s", name, built.models[other].ID, m.ID))
 			}
 			built.names[name] = i
+			if m.Dialect != "" {
+				built.dialects[name] = provider.Dialect(m.Dialect)
+			}
 		}
 	}
 	return built, errors.Join(problems...)
@@ -112,7 +120,7 @@ func (p *parser) model(at string, document []byte) (m Model) {
 	p.object(at, document, map[string]any{
 		"id": &m.ID, "provider": &m.Provider, "aliases": &m.Aliases, "context_tokens": &m.ContextTokens,
 		"max_input_tokens": &m.MaxInputTokens, "max_output_tokens": &m.MaxOutputTokens,
-		"cache": &cache, "sources": &sources,
+		"cache": &cache, "sources": &sources, "dialect": &m.Dialect,
 	})
 	if len(cache) > 0 && string(cache) != "null" {
 		m.Cache = p.cache(at+"/cache", cache)
@@ -135,6 +143,9 @@ func (p *parser) rules(at string, m *Model) {
 	}
 	if m.Provider == "" {
 		p.wrong(at+"/provider", "it is missing")
+	}
+	if known := provider.Dialects(); m.Dialect != "" && !slices.Contains(known, provider.Dialect(m.Dialect)) {
+		p.wrong(at+"/dialect", "it must be one of %s, not %q", provider.Join(known), m.Dialect)
 	}
 	p.within(at+"/context_tokens", float64(m.ContextTokens), minContext, maxContext)
 	if m.MaxInputTokens != 0 {

@@ -25,11 +25,12 @@ import (
 
 // Request is how a reader wants a view.
 type Request struct {
-	MaxTokens int64          // 0 for no bound
-	Format    session.Format // "" for the session's own
-	Model     string         // that the view is for; "" for the session's
-	Pending   wire.Pending   // what becomes of calls that have no result yet
-	Fit       *Fit           // nil unless the view must fit the session's window
+	MaxTokens int64            // 0 for no bound
+	Format    session.Format   // "" for the session's own
+	Model     string           // that the view is for; "" for the session's
+	Dialect   provider.Dialect // of the server that the view is for; "" for what the model's name tells
+	Pending   wire.Pending     // what becomes of calls that have no result yet
+	Fit       *Fit             // nil unless the view must fit the session's window
 
 	Largest int64                    // bytes of a view that is read without asking Admit; 0 for any
 	Admit   func(weight int64) error // waits for this number of bytes of memory; must be set if Largest is
@@ -70,7 +71,7 @@ func (r *Request) AsStored(v *postgres.View) bool {
 		return false
 	}
 	validator.AddShapes(v.TailShapes)
-	return validator.Valid(v.Model)
+	return validator.ValidFor(r.Options(v))
 }
 
 // Validator returns a validator that has gone over the system prompt and the checkpoint of a stored view. If the
@@ -82,7 +83,7 @@ func (r *Request) Validator(v *postgres.View) (validator *wire.FastValidator, ok
 	validator = wire.NewFastValidator(v.Format)
 	validator.AddShapes(v.SystemShapes)
 	if v.Checkpoint > 0 {
-		if !validator.Valid("") {
+		if !validator.ValidFor(r.Options(v)) {
 			return nil, false
 		}
 		validator = wire.ResumeFastValidator(v.Format, v.Validator, v.OpenCalls)
@@ -187,14 +188,20 @@ func viewOf(stored *postgres.View, target session.Format, made *wire.Rendition) 
 	return &v
 }
 
+// Options returns what a stored view is rendered for.
+func (r *Request) Options(stored *postgres.View) wire.Options {
+	o := wire.Options{Model: stored.Model, Dialect: r.Dialect, Pending: r.Pending}
+	if r.Model != "" {
+		o.Model, o.Author = r.Model, stored.Model
+	}
+	return o
+}
+
 // render renders messages for the reader, and refuses a rendition that its provider would refuse.
 func (r *Request) render(
 	ctx context.Context, stored *postgres.View, messages []wire.Stored,
 ) (*wire.Rendition, error) {
-	options := wire.Options{Model: stored.Model, Pending: r.Pending}
-	if r.Model != "" {
-		options.Model, options.Author = r.Model, stored.Model
-	}
+	options := r.Options(stored)
 	target := r.Target(stored.Format)
 	rendition, err := wire.Render(ctx, target, messages, options)
 	if err != nil {

@@ -30,7 +30,8 @@ func (r *repairer) fitInputs(n *Message) {
 			r.repaired("V-U6", "input_as_object", n, "the input of call %q is an object", p.CallID)
 		}
 		p.Value = appendObject(nil, "input", p.Value)
-		p.Custom, p.Edited, n.Edited = false, true, true
+		p.Custom = false
+		p.Edited, n.Edited = true, true
 	}
 }
 
@@ -47,14 +48,16 @@ func (r *repairer) adoptThinking(n *Message) {
 			continue
 		}
 		kept := valueOf(p.Signature, "anthropic")
-		switch signature, data := stringLiteral(kept, "signature"), stringLiteral(kept, "redactedData"); {
+		signature, data := stringLiteral(kept, "signature"), stringLiteral(kept, "redactedData")
+		switch {
 		case signature != nil && p.Text != nil:
 			p.Raw = with(nil, `{"type":"thinking","thinking":`, p.Text)
 			p.Raw = wrap(p.Raw, `,"signature":`, signature, "}")
 			p.Signature, p.Format = signature, r.target
 		case data != nil:
 			p.Raw = wrap(nil, `{"type":"redacted_thinking","data":`, data, "}")
-			p.Text, p.Signature, p.Format = nil, data, r.target
+			p.Text, p.Signature = nil, data
+			p.Format = r.target
 		}
 	}
 }

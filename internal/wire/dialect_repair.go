@@ -89,11 +89,12 @@ func (r *repairer) fitMembers(n *Message) {
 	}
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Refusal {
-			p.Refusal, p.Edited, n.Edited = false, true, true
+			p.Refusal = false
+			p.Edited, n.Edited = true, true
 		}
 	}
 	if r.keepsFormat(n) {
-		r.dropStrangers(n)
+		r.dropMembers(n)
 	}
 	if n.Name != nil && n.Role != Tool && n.Role != Other && !slices.Contains(known, "name") {
 		speaker := Block{Kind: Text, Text: note("From %s", unquoted(n.Name)), Edited: true}
@@ -102,19 +103,20 @@ func (r *repairer) fitMembers(n *Message) {
 	}
 }
 
-func (r *repairer) dropStrangers(n *Message) {
+func (r *repairer) dropMembers(n *Message) {
 	known := r.provider.Members
-	strange := strangers(n.Raw, known, n.Role == Tool)
-	if len(strange) == 0 {
+	unknown := unknownMembers(n.Raw, known, n.Role == Tool)
+	if len(unknown) == 0 {
 		return
 	}
 	n.Edited = true
 	n.Extra = appendMembers(nil, wrap(nil, "{", n.Extra, "}"), true, known)
-	r.repaired("V-D4", "members_dropped", n, "the server does not know %q", strange)
+	r.repaired("V-D4", "members_dropped", n, "the server does not know %q", unknown)
 }
 
-// strangers returns the names of members that are not among the known ones. A result may have the name of its tool.
-func strangers(message []byte, known []string, result bool) (names []string) {
+// unknownMembers returns the names of members that are not among the known ones. A result may have the name of its
+// tool.
+func unknownMembers(message []byte, known []string, result bool) (names []string) {
 	for key := range rawjson.Members(message, rawjson.Start(message)) {
 		is := func(name string) bool { return rawjson.KeyIs(message, key, name) }
 		if !slices.ContainsFunc(known, is) && !(result && is("name")) {
@@ -194,7 +196,8 @@ func (r *repairer) addReasoning(list []Message) {
 		}
 		n.Blocks = append([]Block{{Kind: Reasoning, Text: []byte(noThought), Edited: true}}, n.Blocks...)
 		if r.keeps(n) {
-			r.repaired("V-D1", "reasoning_added", n, "a message of the assistant needs reasoning_content: it gets an empty one")
+			r.repaired("V-D1", "reasoning_added", n,
+				"a message of the assistant needs reasoning_content: it gets an empty one")
 		}
 		n.Edited = true
 	}
@@ -232,7 +235,8 @@ func (r *repairer) joins(a, b *Message) bool {
 // join appends the blocks of the next message. Texts of the system become one text.
 func (n *Message) join(next *Message) {
 	n.Blocks = append(slices.Clip(n.Blocks), next.Blocks...)
-	n.Edited, n.Extra, n.Name = true, nil, nil
+	n.Edited = true
+	n.Extra, n.Name = nil, nil
 	if n.Role == Tool && next.Role != Tool {
 		n.Role = User
 	}

@@ -12,7 +12,8 @@ func (c *checker) reasoningFits() {
 		if c.messages[i].Role != "assistant" {
 			continue
 		}
-		switch has := hasMember(c.bodies[i], reasoningMember); {
+		has := hasMember(c.bodies[i], reasoningMember)
+		switch {
 		case has && c.server.Reasoning == provider.RefusesReasoning:
 			c.report(i, "the server refuses reasoning_content")
 		case c.server.MustReason(c.Model) && c.messages[i].Flags&FlagReasoning == 0:
@@ -28,7 +29,8 @@ func (c *checker) rolesFit() {
 		if chat.KnowsRole(m.Role) && !c.server.KnowsRole(m.Role) {
 			c.report(i, "the server does not know the role %q", m.Role)
 		}
-		if !c.server.KnowsRole("function") && m.Role == "assistant" && member(c.bodies[i], "function_call") != (Span{}) {
+		calls := m.Role == "assistant" && member(c.bodies[i], "function_call") != (Span{})
+		if calls && !c.server.KnowsRole("function") {
 			c.report(i, "the server does not know function_call")
 		}
 	}
@@ -52,8 +54,8 @@ func (c *checker) membersFit() {
 		return
 	}
 	for i, body := range c.bodies {
-		if strange := strangers(body, c.server.Members, forResult(c.messages[i].Role)); len(strange) > 0 {
-			c.report(i, "the server does not know the members %q", strange)
+		if names := unknownMembers(body, c.server.Members, forResult(c.messages[i].Role)); len(names) > 0 {
+			c.report(i, "the server does not know the members %q", names)
 		}
 	}
 }

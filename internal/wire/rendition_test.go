@@ -24,7 +24,7 @@ func TestOtherRenditionsHaveAnotherVersion(t *testing.T) {
 	digest := sha256.New()
 	add := func(f session.Format, view []Stored) {
 		for _, target := range session.Formats() {
-			for _, o := range []Options{{}, {Pending: SynthesizePending}, {Pending: DropPending, Model: "claude-opus-4-1", Author: "claude-3-7-sonnet"}} {
+			for _, o := range []Options{{}, {Pending: SynthesizePending}, {Pending: DropPending, Model: "claude-opus-4-1", Author: "claude-3-7-sonnet"}, {Model: "mistral-large"}, {Model: "deepseek-reasoner"}, {Model: "us.anthropic.claude-opus-4-6"}} {
 				made := rendered(target, view, o)
 				fmt.Fprintf(digest, "%s %s %v\n%s\n%v\n", f, target, o, made.Bodies, made.Repairs)
 			}

@@ -102,8 +102,8 @@ var rules = []Rule{
 	// vercel/ai, convert-to-model-messages.ts
 	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates,
 		words: map[session.Format][]string{session.AISDK: finalStates}},
-	// V-U3 to V-U8: vercel/ai, convert-to-anthropic-messages-prompt.ts; what Anthropic answers: V-A5, V-A10, V-A4, V-A12
-	// and V-A6
+	// V-U3 to V-U8: vercel/ai, convert-to-anthropic-messages-prompt.ts; what Anthropic answers: V-A5, V-A10, V-A4,
+	// V-A12 and V-A6
 	{Code: "V-U3", Formats: forAISDK, check: (*checker).uiTexts},
 	{Code: "V-U4", Formats: forAISDK, check: (*checker).uiFirst, shape: true},
 	// vercel/ai#5171

@@ -70,14 +70,14 @@ var (
 //     CherryHQ/cherry-studio#3307
 //   - Cerebras: reasoning_content Kilo-Org/kilocode#10375
 //   - DeepSeek: reasoning_content is required in thinking mode: abhigyanpatwari/GitNexus#43 (version 3.2),
-//     BerriAI/litellm#28057 and MoonshotAI/kimi-cli#2141 (version 4, in every message of the assistant). The reasoner of
-//     version 3.1 and before refused it, and is not served any more. Roles earendil-works/pi#1048; strings
+//     BerriAI/litellm#28057 and MoonshotAI/kimi-cli#2141 (version 4, in every message of the assistant). The reasoner
+//     of version 3.1 and before refused it, and is not served any more. Roles earendil-works/pi#1048; strings
 //     BerriAI/litellm#6642, QwenLM/qwen-code#2320
 //   - Qwen and vLLM: the templates of Qwen allow one system message, at the beginning, and no developer:
 //     vllm-project/vllm#41114, can1357/oh-my-pi#958, ogx-ai/ogx#6069
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
-//   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids and inputs as they are, and throw at a system message
-//     in the middle; @ai-sdk/openai sends ids as they are: vercel/ai, convert-to-anthropic-messages-prompt.ts,
+//   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids and inputs as they are, and throw at a system
+//     message in the middle; @ai-sdk/openai sends ids as they are: vercel/ai, convert-to-anthropic-messages-prompt.ts,
 //     convert-to-google-generative-ai-messages.ts, vercel/ai#5171
 var variants = map[session.Format]map[Dialect]func(*Facts){
 	session.OpenAIChat: {
@@ -113,7 +113,8 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		Google: func(p *Facts) {
 			behind(p)
 			p.IDMax = 64
-			p.FirstUser, p.SystemFirst, p.LastUser, p.ObjectInputs = true, true, true, true
+			p.FirstUser, p.LastUser = true, true
+			p.SystemFirst, p.ObjectInputs = true, true
 		},
 	},
 }
@@ -122,29 +123,33 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 var fewRoles = []string{"system", "user", "assistant", "tool"}
 
 func mistral(p *Facts) {
-	p.Reasoning, p.Members, p.Roles = RefusesReasoning, mistralMembers, fewRoles
-	p.SystemFirst, p.AnswersTools, p.LastUser = true, true, true
+	p.Reasoning, p.Roles = RefusesReasoning, fewRoles
+	p.Members = mistralMembers
+	p.SystemFirst, p.LastUser = true, true
+	p.AnswersTools = true
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"
 }
 
-// templated is a server that shows messages to its model by the template that came with it.
+// templated sets the facts of a server that shows messages to its model by the template that came with it.
 func templated(p *Facts) {
 	p.Reasoning = TakesReasoning
 	p.Roles = fewRoles
 	p.SystemFirst, p.OneSystem = true, true
 }
 
-// behind is a provider of Chat Completions that the AI SDK sends a view to.
+// behind sets the facts of a provider of Chat Completions that the AI SDK sends a view to.
 func behind(p *Facts) {
 	p.IDMax = table[session.OpenAIChat].IDMax
-	p.Codes.Empty, p.Codes.First, p.Codes.CallID = "V-U3", "V-U4", "V-U5"
+	p.Codes.Empty, p.Codes.First = "V-U3", "V-U4"
+	p.Codes.CallID = "V-U5"
 }
 
 func behindAnthropic(p *Facts) {
 	behind(p)
-	p.IDMax, p.IDPlain, p.NoEmptyText = table[session.Anthropic].IDMax, true, true
-	p.FirstUser, p.SystemFirst, p.ObjectInputs = true, true, true
+	p.IDMax, p.IDPlain = table[session.Anthropic].IDMax, true
+	p.FirstUser, p.NoEmptyText = true, true
+	p.SystemFirst, p.ObjectInputs = true, true
 }
 
 // made has the facts of each format's dialects.
@@ -188,6 +193,15 @@ func Dialects() []Dialect {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// Join returns the names of dialects, separated by commas.
+func Join(list []Dialect) string {
+	names := make([]string, len(list))
+	for i, d := range list {
+		names[i] = string(d)
+	}
+	return strings.Join(names, ", ")
 }
 
 // servers are the names that gateways put before the names of models, for the servers that these models are at.

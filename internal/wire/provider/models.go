@@ -62,15 +62,21 @@ func IsOlderGemini(model string) bool {
 	return ok && version != "" && (version[0] == '1' || version[0] == '2')
 }
 
-// ModelRules names the requirements that this model has and most others of its format do not, "" for none.
-func ModelRules(f session.Format, model string) string {
-	switch {
-	case f == session.Anthropic && RefusesPrefill(model):
-		return "prefill"
-	case f == session.OpenAIChat && IsMistral(model):
-		return "mistral"
-	case f == session.Gemini && IsOlderGemini(model):
-		return "unsigned"
+// ModelRules names the requirements that this model, or its server, has and most others of its format do not, "" for
+// none. d is the server's dialect, "" for that of the model's name.
+func ModelRules(f session.Format, d Dialect, model string) string {
+	if d == "" {
+		d = DialectOf(f, model)
 	}
-	return ""
+	server := In(f, d)
+	rules := string(server.Dialect)
+	switch {
+	case f == session.Anthropic && RefusesPrefill(model), f == session.AISDK && server.EndsWithUser(model):
+		rules += "-prefill"
+	case f == session.Gemini && IsOlderGemini(model):
+		rules += "-unsigned"
+	case server.MustReason(model):
+		rules += "-thinks"
+	}
+	return rules
 }
