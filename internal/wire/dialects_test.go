@@ -45,15 +45,15 @@ func dialectView(rng *rand.Rand, f session.Format) []wire.Stored {
 	view := stored(f, compacttest.Session(rng, f, options))
 	view = view[:1+rng.IntN(len(view))]
 	for range rng.IntN(3) {
-		if odd := oddForServers[f]; len(odd) > 0 {
-			view = slices.Insert(view, rng.IntN(len(view)+1), wire.Stored{Format: f, Body: []byte(odd[rng.IntN(len(odd))])})
+		if few := forFewServers[f]; len(few) > 0 {
+			view = slices.Insert(view, rng.IntN(len(view)+1), wire.Stored{Format: f, Body: []byte(few[rng.IntN(len(few))])})
 		}
 	}
 	return view
 }
 
-// oddForServers are messages that only some servers take.
-var oddForServers = map[session.Format][]string{
+// forFewServers are messages that only some servers take.
+var forFewServers = map[session.Format][]string{
 	session.OpenAIChat: {
 		`{"role":"developer","content":"d"}`, `{"role":"system","content":[{"type":"text","text":"s"}]}`, `{"role":"user","name":"eve","content":"u"}`,
 		`{"role":"user","content":[{"type":"text","text":"u"},{"type":"image_url","image_url":{"url":"https://a.b/c.png"}}]}`,
