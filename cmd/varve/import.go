@@ -19,7 +19,7 @@ import (
 )
 
 type importCommand struct {
-	Files        []string        `arg:"" name:"file" help:"Conversations or exports, also packed; - for standard input."`
+	Files        []string        `arg:"" name:"file" help:"Conversations or exports, also packed; - for stdin."`
 	From         importer.Source `help:"What the files are, e.g. openai-chat or codex; by their content if not given."`
 	Session      string          `help:"Session id, for one file; the file's name without its extension if not given."`
 	Rejected     string          `help:"Folder for what could not be imported; DATA/import if not given."`

@@ -8,7 +8,7 @@ import (
 
 // Detect returns the kind of a file by its content, or an *UnsupportedError.
 func Detect(data []byte) (Source, error) {
-	data, _, _ = page(data)
+	data, _, _ = page(inUTF8(data))
 	return detect(data)
 }
 

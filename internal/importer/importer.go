@@ -15,7 +15,6 @@
 package importer
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -78,7 +77,7 @@ type Note struct {
 // with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind, or
 // that of a context that has ended.
 func Read(ctx context.Context, id string, data []byte, from Source) (*File, error) {
-	data, reversed, more := page(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	data, reversed, more := page(inUTF8(data))
 	if from == Auto {
 		found, err := detect(data)
 		if err != nil {

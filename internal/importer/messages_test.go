@@ -2,10 +2,12 @@ package importer
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -170,6 +172,26 @@ func TestKindsNamesEverySource(t *testing.T) {
 	for i, s := range sources {
 		if len(lines) != len(sources) || !strings.Contains(lines[i], string(s.name)+" ") || !strings.Contains(lines[i], s.title) {
 			t.Fatalf("%s is not in its line of\n%s", s.name, Kinds())
+		}
+	}
+}
+
+func TestFilesInUTF16(t *testing.T) {
+	t.Parallel()
+	text := utf16.Encode([]rune("\ufeff{\"role\":\"user\",\"content\":\"é 😀\"}\n{\"role\":\"user\",\"content\":\"?\"}\n"))
+	text[slices.Index(text, '?')] = 0xd800
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		var file []byte
+		for _, unit := range text {
+			file = order.AppendUint16(file, unit)
+		}
+		f, err := Read(context.Background(), "s", file, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{`1 {"role":"user","content":"é 😀"}`, `2 {"role":"user","content":"\ud800"}`}
+		if diff := cmp.Diff(want, show(f)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", order, diff)
 		}
 	}
 }

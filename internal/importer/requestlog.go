@@ -7,7 +7,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
 var requestLog = source{
@@ -26,7 +25,7 @@ var requestLog = source{
 //
 //   - A line is a request, a response, or both. A response answers the last request before it that has none.
 //   - The model's messages are taken from the next request, because that is what the model saw. A response is kept only
-//     where no request repeats it.
+//     where no request repeats it, and where the request repeats all of it but its signatures.
 //   - A message that a later request of the same conversation no longer has (a retry) is kept.
 //   - cache_control marks move from request to request and make no difference.
 type requests struct {
@@ -105,6 +104,7 @@ func (r *requests) request(line int, x transcript) {
 		r.file.note(line, "the request was sent again: only the last response to it counts")
 	}
 	if len(rest) == 0 || t.repeated(rest) {
+		rest = r.settle(line, t, rest)
 		t.messages = t.messages[:len(t.messages)-t.reply]
 	}
 	t.add(line, rest, 0)
@@ -149,42 +149,6 @@ func (t *thread) add(line int, bodies [][]byte, reply int) {
 	for _, body := range bodies {
 		t.messages = append(t.messages, Message{Line: line, Body: body})
 	}
-}
-
-// repeated reports whether the messages begin with a part of the conversation's last response: a client may leave out
-// the rest.
-func (t *thread) repeated(rest [][]byte) bool {
-	reply := map[string]bool{}
-	for _, m := range t.messages[len(t.messages)-t.reply:] {
-		_, all := statements(t.format, m.Body)
-		for _, s := range all {
-			reply[s] = true
-		}
-	}
-	for _, body := range rest {
-		role, all := statements(t.format, body)
-		if role != "assistant" && role != "model" {
-			break
-		}
-		if slices.ContainsFunc(all, func(s string) bool { return reply[s] }) {
-			return true
-		}
-	}
-	return false
-}
-
-// statements returns the role, texts and calls of a message, without regard to how a client writes them.
-func statements(format session.Format, body []byte) (role string, all []string) {
-	m, _ := wire.Inspect(format, body)
-	for _, p := range m.Parts {
-		switch p.Kind {
-		case wire.Text:
-			all = append(all, string(p.Value.Of(body)))
-		case wire.Call:
-			all = append(all, "call "+p.Name+" "+p.CallID)
-		}
-	}
-	return m.Role, all
 }
 
 // digests returns, for each message, the digest of the messages from the first to it.

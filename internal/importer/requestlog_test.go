@@ -165,3 +165,57 @@ func TestALogOfOneValueIsRead(t *testing.T) {
 		t.Errorf("a chunk on two lines (-want +got):\n%s", diff)
 	}
 }
+
+func TestRequestLogsKeepWhatARequestLeavesOutOrNoteIt(t *testing.T) {
+	t.Parallel()
+	const (
+		asked   = `{"role":"user","parts":[{"text":"a"}]}`
+		signed  = `{"role":"model","parts":[{"functionCall":{"name":"n","args":{}},"thoughtSignature":"c2ln"}]}`
+		bare    = `{"role":"model","parts":[{"functionCall":{"name":"n","args":{}}}]}`
+		result  = `{"role":"user","parts":[{"functionResponse":{"name":"n","response":{}}}]}`
+		thought = `{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"c2ln"},{"type":"text","text":"\u00e9"},{"type":"tool_use","id":"c","name":"n","input":{}}]}`
+		called  = `{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"n","input":{}}]}`
+		same    = `{"role":"assistant","content":[{"type":"text","text":"é"},{"type":"tool_use","id":"c","name":"n","input":{}}]}`
+		found   = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]}`
+	)
+	gemini := func(reply string) []string {
+		return []string{`{"request":{"contents":[` + asked + `]},"response":{"candidates":[{"content":` + signed + `}]}}`,
+			`{"request":{"contents":[` + asked + `,` + reply + `,` + result + `]}}`}
+	}
+	anthropic := func(reply string) []string {
+		return []string{`{"request":{"messages":[{"role":"user","content":"a"}]},"response":{"type":"message",` + thought[1:] + `}`,
+			`{"request":{"messages":[{"role":"user","content":"a"},` + reply + `,` + found + `]}}`}
+	}
+	tests := []struct {
+		name  string
+		lines []string
+		want  string // the model's message
+		note  string
+	}{
+		{"Gemini's thoughtSignature is kept", gemini(bare), signed, "without its signatures (4 bytes): they are kept"},
+		{"what is repeated as it was needs no note", gemini(signed), signed, ""},
+		{"a signature of thinking is kept with its thinking", anthropic(same), thought, "without its signatures (4 bytes)"},
+		{"a text that is left out is counted", anthropic(called), called, "leaves out 1 of 2 texts and calls of the response before it (2 bytes), and 4 bytes of signatures"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f, err := Read(context.Background(), "s", []byte(strings.Join(tt.lines, "\n")), RequestLog)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(f.Conversations) != 1 || len(f.Conversations[0].Messages) != 3 || string(f.Conversations[0].Messages[1].Body) != tt.want {
+				t.Errorf("the messages are %q, want %s as the second of three", show(f), tt.want)
+			}
+			notes := ""
+			for _, n := range f.Report.Notes {
+				if !strings.HasPrefix(n.Text, "views ") {
+					notes += n.Text
+				}
+			}
+			if !strings.Contains(notes, tt.note) || (notes == "") != (tt.note == "") {
+				t.Errorf("notes are %q, want %q", notes, tt.note)
+			}
+		})
+	}
+}
