@@ -1,13 +1,15 @@
 -- All that the roles may do: varve_worker has the rights of varve_app, and varve_admin those of varve_worker. There is
 -- no TRUNCATE, which row-level security does not bind, and messages and versions of policies are written once: of a
--- message, only that it was removed is noted later, and its bytes may move into a pack (a trigger refuses to put any in).
+-- message, only that it was removed or superseded is noted later, and its bytes may move into a pack (a trigger refuses
+-- to put any in).
 GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO varve_app;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_app;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO varve_app;
 REVOKE INSERT, UPDATE, DELETE ON schema_migrations, schema_fingerprints, river_migration, tenants, api_keys FROM varve_app;
 REVOKE UPDATE ON messages, policy_versions FROM varve_app;
-GRANT UPDATE (removed_at, removed_seq, body, view_body, digest, calls, answers, shape, bytes) ON messages TO varve_app;
+GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, calls, answers, shape, bytes)
+    ON messages TO varve_app;
 
 -- The API inserts its tenant's jobs and lets them start at once. Row-level security hides those of others.
 REVOKE ALL ON river_leader, river_queue, river_notification, workers FROM varve_app;

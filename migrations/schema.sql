@@ -290,7 +290,8 @@ CREATE TABLE public.messages (
     shape text NOT NULL,
     digest bytea,
     bytes integer,
-    item_id text
+    item_id text,
+    superseded_by bigint
 )
 WITH (autovacuum_vacuum_insert_scale_factor='0.02', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 ALTER TABLE ONLY public.messages ALTER COLUMN body SET COMPRESSION lz4;
@@ -1060,9 +1061,11 @@ CREATE INDEX imports_newest ON public.imports USING btree (tenant_id, created_at
 
 CREATE INDEX job_places ON public.river_job USING btree (((args ->> 'tenant'::text)), queue, priority, scheduled_at) WHERE (queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text]));
 
-CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE (client_id IS NOT NULL);
+CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE ((client_id IS NOT NULL) AND ((superseded_by IS NULL) OR (superseded_by = removed_seq)));
 
 CREATE INDEX messages_item ON public.messages USING btree (tenant_id, session_key, item_id) WHERE (item_id IS NOT NULL);
+
+CREATE INDEX messages_superseded ON public.messages USING btree (tenant_id, session_key, client_id) WHERE ((client_id IS NOT NULL) AND (superseded_by > removed_seq));
 
 CREATE INDEX model_answers_session ON public.model_answers USING btree (tenant_id, session_key);
 
@@ -1163,6 +1166,8 @@ CREATE TRIGGER messages_packed_check BEFORE UPDATE OF body, shape, bytes ON publ
 CREATE TRIGGER messages_removed_check BEFORE UPDATE OF removed_at, removed_seq ON public.messages FOR EACH ROW WHEN (((new.removed_seq <= new.seq) OR ((new.removed_at IS NULL) <> (new.removed_seq IS NULL)))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER messages_seq_check BEFORE UPDATE OF seq ON public.messages FOR EACH ROW WHEN ((new.seq <= 0)) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER messages_superseded_check BEFORE UPDATE OF superseded_by, removed_seq ON public.messages FOR EACH ROW WHEN (((new.superseded_by IS NOT NULL) AND ((new.superseded_by >= new.removed_seq) IS NOT TRUE))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER messages_tokens_check BEFORE UPDATE OF tokens ON public.messages FOR EACH ROW WHEN ((new.tokens < 0)) EXECUTE FUNCTION public.refuse_row();
 
@@ -1280,7 +1285,7 @@ ALTER TABLE ONLY public.verifications
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND (shape <> ''::text) AND (body IS NOT NULL) AND (bytes IS NULL) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((view_body IS NULL) = (view_tokens IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
+CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND (shape <> ''::text) AND (body IS NOT NULL) AND (bytes IS NULL) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND ((view_body IS NULL) = (view_tokens IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
 CREATE POLICY backup ON public.api_keys FOR SELECT TO varve_backup USING (true);
 
@@ -1575,6 +1580,8 @@ GRANT UPDATE(shape) ON TABLE public.messages TO varve_app;
 GRANT UPDATE(digest) ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(bytes) ON TABLE public.messages TO varve_app;
+
+GRANT UPDATE(superseded_by) ON TABLE public.messages TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_answers TO varve_app;
 GRANT SELECT ON TABLE public.model_answers TO varve_backup;
