@@ -184,6 +184,8 @@ func (s *Server) routeSessions(keys, read door) {
 	keys.delete("/v1/sessions/:id", s.deleteSession)
 
 	keys.post("/v1/sessions/:id/messages", s.appendMessages)
+	keys.put("/v1/sessions/:id/messages", s.putMessages)
+	keys.patch("/v1/sessions/:id/messages/:message", s.patchMessage)
 	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
 	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "dialect", "pending",
 		"fit", "wait")

@@ -33,7 +33,7 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 	var b *appendBody
 	size := int64(len(req.Body()))
 	err = req.Heavy(size, func() (err error) {
-		b, err = decodeAppend(req.Body())
+		b, err = decodeAppend(req.Body(), oneBatch)
 		return err
 	})
 	if err != nil {
@@ -76,37 +76,54 @@ type appendBody struct {
 
 var appendFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}
 
+// batchRule is how many messages a body may have, and what to do instead of sending more.
+type batchRule struct {
+	limit   int
+	instead string // "" for several batches
+}
+
+var oneBatch = batchRule{limit: session.MaxBatchMessages}
+
 // decodeAppend reads the body's members. Their problems come before those of the messages, whose format may not be
 // known yet.
-func decodeAppend(body []byte) (*appendBody, error) {
+func decodeAppend(body []byte, rule batchRule) (*appendBody, error) {
 	b := &appendBody{}
+	b.Instead = rule.instead
 	if err := b.Open(body); err != nil {
 		return nil, err
 	}
 	var messages rawjson.Span
 	for name, value := range b.Fields(appendFields) {
 		switch name {
-		case "format":
-			b.Format = b.ReadFormat(value)
 		case "messages":
 			messages = value
 		case "client_ids":
 			b.clientIDs = value
-		case "expected_seq":
-			b.expected = new(b.Integer("/expected_seq", value, 0, session.MaxSessionMessages))
-		case "usage":
-			b.usage = readUsage(&b.Document, value)
+		default:
+			b.read(name, value)
 		}
 	}
 	switch {
 	case len(b.Problems) > 0:
 	case messages == (rawjson.Span{}):
 		b.Wrong("/messages", request.InvalidRequest, "messages is missing: it must be an array of 1 to %d messages",
-			session.MaxBatchMessages)
+			rule.limit)
 	default:
-		b.List("/messages", messages, session.MaxBatchMessages)
+		b.List("/messages", messages, rule.limit)
 	}
 	return b, b.Err()
+}
+
+// read reads a member that is not about the messages one by one.
+func (b *appendBody) read(name string, value rawjson.Span) {
+	switch name {
+	case "format":
+		b.Format = b.ReadFormat(value)
+	case "expected_seq":
+		b.expected = new(b.Integer("/expected_seq", value, 0, session.MaxSessionMessages))
+	case "usage":
+		b.usage = readUsage(&b.Document, value)
+	}
 }
 
 // named reads the messages and gives them their client ids.

@@ -18,6 +18,7 @@ import (
 var (
 	making  = []storingRoute{{"POST", "/v1/sessions"}, {"PUT", "/v1/sessions/:id"}, {"POST", "/v1/conversations"}}
 	storing = append(slices.Clone(making), storingRoute{"POST", "/v1/sessions/:id/messages"},
+		storingRoute{"PUT", "/v1/sessions/:id/messages"}, storingRoute{"PATCH", "/v1/sessions/:id/messages/:message"},
 		storingRoute{"POST", "/v1/imports"}, storingRoute{"POST", "/v1/imports/:import"},
 		storingRoute{"POST", "/v1/sessions/:id/results"}, storingRoute{"POST", "/v1/conversations/:id/items"})
 )
@@ -39,7 +40,7 @@ func (s *Server) charge(req *request.Request, path string) error {
 		return nil
 	}
 	err := account.Store(slices.Contains(making, route))
-	if err != nil && req.R.Method == http.MethodPut {
+	if err != nil && path == "/v1/sessions/:id" {
 		if _, missing := s.Store.Session(req.Ctx, req.Address()); missing == nil {
 			return nil // it changes one that is there
 		}
@@ -76,10 +77,12 @@ func quotaFailure(err error) *request.Failure {
 // limits are those that are the same everywhere.
 var limits = map[string]int64{
 	"body_bytes": session.MaxBodyBytes, "message_bytes": session.MaxMessageBytes,
-	"messages_per_append": session.MaxBatchMessages, "messages_per_session": session.MaxSessionMessages,
-	"tail_bytes": session.MaxTailBytes, "json_depth": session.MaxJSONDepth, "json_values": session.MaxJSONNodes,
-	"number_bytes": session.MaxNumberBytes, "id_bytes": session.MaxIDBytes, "client_id_bytes": session.MaxClientIDBytes,
-	"call_id_bytes": session.MaxCallIDBytes, "metadata_keys": session.MaxMetadataKeys,
+	"messages_per_append": session.MaxBatchMessages, "messages_per_put": session.MaxWholeMessages,
+	"messages_per_session": session.MaxSessionMessages,
+	"tail_bytes":           session.MaxTailBytes, "json_depth": session.MaxJSONDepth, "json_values": session.MaxJSONNodes,
+	"number_bytes": session.MaxNumberBytes, "id_bytes": session.MaxIDBytes,
+	"client_id_bytes": session.MaxClientIDBytes,
+	"call_id_bytes":   session.MaxCallIDBytes, "metadata_keys": session.MaxMetadataKeys,
 	"metadata_key_bytes": session.MaxMetadataKey, "metadata_value_bytes": session.MaxMetadataValue,
 	"page": session.MaxPage, "message_page": session.MaxMessagePage,
 	"idempotency_key_bytes": session.MaxIdempotencyKey, "tokens_per_session": session.MaxLiveTokens,

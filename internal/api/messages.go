@@ -85,6 +85,9 @@ func appendMessage(dst []byte, m *session.Message) ([]byte, error) {
 	if m.ClientID != "" {
 		a.ClientID = &m.ClientID
 	}
+	if m.SupersededBy > 0 {
+		a.SupersededBy = &m.SupersededBy
+	}
 	members, err := json.Marshal(a)
 	dst = append(dst, bytes.TrimSuffix(members, []byte("null}"))...)
 	return append(append(dst, m.Body...), '}'), err

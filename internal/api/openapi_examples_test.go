@@ -177,7 +177,8 @@ func (e *examples) of(tag string) (ops []operation) {
 	}
 	slices.SortStableFunc(ops, func(a, b operation) int {
 		last := func(op operation) int { // what takes away what others need
-			return strings.Count(op.method, http.MethodDelete) + strings.Count(op.path, "rebuild")
+			return slices.Index([]string{"patchMessage", "putMessages"}, fmt.Sprint(op.value["operationId"])) +
+				strings.Count(op.method, http.MethodDelete) + strings.Count(op.path, "rebuild")
 		}
 		return last(a) - last(b)
 	})

@@ -169,6 +169,7 @@ var parts = map[string]part{
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
+	":message":      {func(req *request.Request) { clientIDOf(req) }, errNoMessage},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
 }
 

@@ -8,11 +8,11 @@
 //	{"manifest":{"sessions":1,"messages":1,"bytes":31,"sha256":"…"}}
 //
 // The body of a message is written as it was appended, byte for byte; if it has line breaks, body is a string that
-// contains it. A message that was removed from the views also has removed_at and removed_seq. bytes counts bodies. The
-// sha256 of an end covers the lines of its session, from {"session" to the line before the end; that of the manifest
-// covers all lines before it from {"export" on; each line with its line feed. An archive does not depend on when or
-// from which database it was made, so equal manifests mean equal sessions. A file may contain several archives one
-// after the other.
+// contains it. A message that was removed from the views also has removed_at and removed_seq, and one that was
+// superseded also superseded_by. bytes counts bodies. The sha256 of an end covers the lines of its session, from
+// {"session" to the line before the end; that of the manifest covers all lines before it from {"export" on; each line
+// with its line feed. An archive does not depend on when or from which database it was made, so equal manifests mean
+// equal sessions. A file may contain several archives one after the other.
 //
 // Start at Begin, which writes an archive, and at Scanner and Checker, which read one. It does no I/O except through
 // its reader or writer.

@@ -63,6 +63,10 @@ func (w *Writer) Message(m *session.Message) error {
 		b = append(b, `,"removed_seq":`...)
 		b = strconv.AppendInt(b, m.RemovedSeq, 10)
 	}
+	if m.SupersededBy > 0 {
+		b = append(b, `,"superseded_by":`...)
+		b = strconv.AppendInt(b, m.SupersededBy, 10)
+	}
 	b = append(b, `,"body":`...)
 	if bytes.ContainsAny(m.Body, "\r\n") {
 		b = rawjson.Quote(b, m.Body)

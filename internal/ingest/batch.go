@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/varve-dev/varve/internal/api/request"
@@ -23,6 +24,7 @@ type Batch struct {
 	request.Document
 	Format  session.Format
 	Spans   []rawjson.Span // the messages
+	Instead string         // what to do instead of sending too many, "" for several batches
 	pointer string         // of the array
 	large   bool           // the body has more values than one message may have: each message's must be counted
 }
@@ -53,8 +55,8 @@ func (b *Batch) List(pointer string, array rawjson.Span, limit int) {
 	case ok && len(spans) == 0:
 		b.Wrong(pointer, request.InvalidRequest, "must contain 1 to %d messages, not none", limit)
 	case len(spans) > limit:
-		b.Wrong(pointer, request.TooMany, "must contain 1 to %d messages, not %d: send several batches", limit,
-			len(spans))
+		b.Wrong(pointer, request.TooMany, "must contain 1 to %d messages, not %d: %s", limit, len(spans),
+			cmp.Or(b.Instead, "send several batches"))
 	}
 }
 

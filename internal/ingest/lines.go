@@ -204,7 +204,9 @@ func readTokenHistory(d *request.Document, value rawjson.Span) *session.TokenHis
 	return history
 }
 
-var messageFields = []string{"session", "seq", "format", "client_id", "created_at", "removed_at", "removed_seq", "body"}
+var messageFields = []string{
+	"session", "seq", "format", "client_id", "created_at", "removed_at", "removed_seq", "superseded_by", "body",
+}
 
 // readMessage reads a message of line n.
 func readMessage(d *request.Document, n int64) *session.ImportedMessage {
@@ -226,6 +228,8 @@ func readMessage(d *request.Document, n int64) *session.ImportedMessage {
 			m.RemovedAt = d.Time("/removed_at", value)
 		case "removed_seq":
 			m.RemovedSeq = d.Integer("/removed_seq", value, 1, session.MaxSessionMessages)
+		case "superseded_by":
+			m.SupersededBy = d.Integer("/superseded_by", value, 1, session.MaxSessionMessages)
 		case "body":
 			body = value
 		}
@@ -251,6 +255,10 @@ func checkMessage(d *request.Document, m *session.ImportedMessage, body rawjson.
 	if (m.RemovedAt == nil) != (m.RemovedSeq == 0) || m.RemovedSeq > 0 && m.RemovedSeq <= m.Seq {
 		d.Wrong("/removed_seq", request.InvalidRequest,
 			"removed_at and removed_seq must come together, and removed_seq must be larger than seq")
+	}
+	if m.SupersededBy > 0 && (m.RemovedSeq == 0 || m.SupersededBy < m.RemovedSeq) {
+		d.Wrong("/superseded_by", request.InvalidRequest,
+			"must come with removed_seq, and not be smaller than it")
 	}
 }
 

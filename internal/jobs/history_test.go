@@ -59,7 +59,7 @@ type history struct {
 	turns    int
 	refused  int // steps
 	floors   int // that kept a session above its trigger
-	steps    [7]int
+	steps    [8]int
 }
 
 func (h *history) step() {
@@ -99,6 +99,8 @@ func (h *history) step() {
 		h.restore(at)
 	case 6:
 		h.loseJobs()
+	case 7:
+		h.rewrite(at)
 	}
 }
 
@@ -135,7 +137,7 @@ func (h *history) may(err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &invalid), errors.As(err, &stale), errors.Is(err, session.ErrPruned),
-		errors.Is(err, session.ErrNotFound):
+		errors.Is(err, session.ErrNotFound), errors.Is(err, postgres.ErrMoved):
 		h.refused++
 	default:
 		h.Fatal(err)
@@ -150,6 +152,20 @@ func (h *history) pop(at session.Address) {
 		return
 	}
 	_, _, err = h.store.Remove(h.Context(), at, found[0].Seq, nil)
+	h.may(err)
+}
+
+// rewrite supersedes some of the newest messages, and appends another turn.
+func (h *history) rewrite(at session.Address) {
+	found, newest, err := h.store.Messages(h.Context(), at, postgres.Range{Descending: true, Limit: 30})
+	if err != nil || len(newest) == 0 {
+		h.may(err)
+		return
+	}
+	h.turns++
+	r := session.Replacement{Session: at, Seen: found.LastSeq, From: newest[h.IntN(len(newest))].Seq}
+	r.Appends = []session.Append{h.batch(at, turn(h.turns, 200+h.IntN(1200))...)}
+	_, _, err = h.store.Replace(h.Context(), r)
 	h.may(err)
 }
 

@@ -108,6 +108,15 @@ func turn(n, tokens int) [][]byte {
 
 func (w *world) append(at session.Address, bodies ...[]byte) session.Appended {
 	w.Helper()
+	done, _, err := w.store.Append(context.WithoutCancel(w.Context()), w.batch(at, bodies...))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return done
+}
+
+func (w *world) batch(at session.Address, bodies ...[]byte) session.Append {
+	w.Helper()
 	a := session.Append{Session: at, Format: session.OpenAIChat}
 	for _, body := range bodies {
 		m, err := wire.Inspect(a.Format, body)
@@ -116,11 +125,7 @@ func (w *world) append(at session.Address, bodies ...[]byte) session.Appended {
 		}
 		a.Messages = append(a.Messages, session.NewMessage{Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit})
 	}
-	done, _, err := w.store.Append(context.WithoutCancel(w.Context()), a)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return done
+	return a
 }
 
 // fill appends turns until the session has crossed its trigger of 8,000 tokens.

@@ -243,7 +243,7 @@ func sourcePageSQL(descending bool) string {
 	return `
 		SELECT seq, role, format, tokens, coalesce(client_id, ''),
 		       CASE WHEN seq >= $8 THEN body ELSE coalesce(view_body, body) END,
-		       created_at, removed_at, 0, CASE WHEN seq >= $8 OR view_body IS NULL THEN digest END
+		       created_at, removed_at, 0, CASE WHEN seq >= $8 OR view_body IS NULL THEN digest END, 0
 		  FROM (SELECT *, row_number() OVER before AS place,
 		               sum(` + messageBytes + `) OVER before - ` + messageBytes + ` AS bytes_before
 		          FROM messages

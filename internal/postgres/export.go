@@ -78,9 +78,13 @@ func (s *Store) ExportMessages(
 		found, err = log.complete(ctx, s)
 	}
 	for i := range found {
-		if m := &found[i]; m.RemovedSeq > e.LastSeq {
+		m := &found[i]
+		switch {
+		case m.RemovedSeq > e.LastSeq:
 			m.RemovedAt = nil
-			m.RemovedSeq = 0
+			m.RemovedSeq, m.SupersededBy = 0, 0
+		case m.SupersededBy > e.LastSeq: // the id went to another since
+			m.SupersededBy = m.RemovedSeq
 		}
 	}
 	return found, err

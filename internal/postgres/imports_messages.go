@@ -69,21 +69,29 @@ func (l *importedLog) readHeld(ctx context.Context, lines []importLine) error {
 	if seqs == nil && clients == nil {
 		return nil
 	}
-	stored, err := readStored(ctx, l.tx, l.row.Key, `
+	bySeq, err := readStored(ctx, l.tx, l.row.Key, `
 		SELECT seq, coalesce(client_id, ''), body, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq = ANY ($3)
-		UNION ALL
+		 ORDER BY seq`, l.tenant, l.row.Key.Key, seqs)
+	if err != nil {
+		return err
+	}
+	for _, m := range bySeq {
+		l.bySeq[m.Seq] = m
+	}
+	named, err := readStored(ctx, l.tx, l.row.Key, `
 		SELECT seq, coalesce(client_id, ''), body, digest
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($4)
-		 ORDER BY seq`, l.tenant, l.row.Key.Key, seqs, clients)
-	for _, m := range stored {
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3) AND `+namedSQL+`
+		 ORDER BY seq`, l.tenant, l.row.Key.Key, clients)
+	for _, m := range named {
 		l.hold(m)
 	}
 	return err
 }
 
+// hold remembers a message that has its client id, if any: it was not superseded by another that has it now.
 func (l *importedLog) hold(m storedMessage) {
 	l.bySeq[m.Seq] = m
 	if m.ClientID != "" {
@@ -118,7 +126,12 @@ func (l *importedLog) isNew(line *importLine) bool {
 	if m.RemovedAt == nil {
 		l.tail += int64(len(m.Body))
 	}
-	l.hold(storedMessage{Seq: seq, ClientID: m.ClientID, Body: m.Body})
+	held := storedMessage{Seq: seq, ClientID: m.ClientID, Body: m.Body}
+	if m.SupersededBy > m.RemovedSeq {
+		l.bySeq[seq] = held
+	} else {
+		l.hold(held)
+	}
 	line.Set(session.LineStored, "")
 	return true
 }
@@ -126,7 +139,7 @@ func (l *importedLog) isNew(line *importLine) bool {
 // find returns the message of the log that has the seq of m, else the one that has its client id.
 func (l *importedLog) find(m *session.ImportedMessage) (held storedMessage, ok bool) {
 	held, ok = l.bySeq[m.Seq]
-	if !ok && m.ClientID != "" {
+	if !ok && m.ClientID != "" && m.SupersededBy <= m.RemovedSeq {
 		held, ok = l.byClient[m.ClientID]
 	}
 	return held, ok
@@ -184,18 +197,26 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 		views, viewTokens = capped.bodies, capped.tokens
 	}
 	created, removed := make([]*time.Time, n), make([]*time.Time, n)
-	removedSeqs := make([]*int64, n)
+	removedSeqs, superseded := make([]*int64, n), make([]*int64, n)
+	p := newAppendParams(a)
+	p.pinned = 0
 	for i, line := range fresh {
-		created[i] = line.Message.CreatedAt
-		if line.Message.RemovedAt != nil {
-			removed[i], removedSeqs[i] = line.Message.RemovedAt, &line.Message.RemovedSeq
+		m := line.Message
+		created[i] = m.CreatedAt
+		if m.RemovedAt != nil {
+			removed[i], removedSeqs[i] = m.RemovedAt, &m.RemovedSeq
+		}
+		if m.SupersededBy > 0 {
+			superseded[i] = &m.SupersededBy
+		}
+		if int64(i) == p.pinned && (m.Pinned || m.SupersededBy > 0) {
+			p.pinned++
 		}
 	}
-	p := newAppendParams(a)
 	args := []any{key.Tenant, key.Key, fresh[0].seq, p.format, p.pinned}
 	args = append(args, p.messages...)
 	return append(args, shapesOf(p.format, a.Messages, capped), views, viewTokens, created, removed, removedSeqs,
-		p.items)
+		p.items, superseded)
 }
 
 // compactIfDue asks for a compaction if the session is due. It does not wait for a cold cache: no provider has the

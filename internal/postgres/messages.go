@@ -95,7 +95,7 @@ func (s *Store) MessagesAt(ctx context.Context, key session.Key, seqs []int64) (
 
 // messageColumns are those of a session.Message, in their order.
 const messageColumns = `seq, role, format, tokens, coalesce(client_id, ''), body, created_at, removed_at,
-	coalesce(removed_seq, 0), digest`
+	coalesce(removed_seq, 0), digest, coalesce(superseded_by, 0)`
 
 var scanMessage = pgx.RowToStructByPos[session.Message]
 

@@ -42,27 +42,30 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 		return err
 	}
 	if covered {
-		return s.uncover(ctx, tx, row, seq)
+		reason := fmt.Sprintf("message %d was removed", seq)
+		if err := s.takeBack(ctx, tx, row, seq, seq, reason); err != nil {
+			return err
+		}
 	}
 	return s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger])
 }
 
-// uncover takes the session back to the time before a compaction that covers seq, after which it may be due.
-func (s *Store) uncover(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) error {
-	if err := forgetCovering(ctx, tx, row.Key, seq); err != nil {
+// takeBack takes the session back to the time before a compaction that covers a message from seq first through last,
+// which are removed. It may be due afterwards.
+func (s *Store) takeBack(
+	ctx context.Context, tx pgx.Tx, row lockedSession, first, last int64, reason string,
+) error {
+	if err := forgetCovering(ctx, tx, row.Key, first, last); err != nil {
 		return err
 	}
-	made, err := goBack(ctx, tx, row, seq)
+	made, err := goBack(ctx, tx, row, first)
 	if err != nil {
 		return err
 	}
-	if _, err := rollBack(ctx, tx, row, made, fmt.Sprintf("message %d was removed", seq)); err != nil {
+	if _, err := rollBack(ctx, tx, row, made, reason); err != nil {
 		return err
 	}
-	if err := rearm(ctx, tx, row, due.Floor{}); err != nil {
-		return err
-	}
-	return s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger])
+	return rearm(ctx, tx, row, due.Floor{})
 }
 
 // goBack deletes the bodies of the checkpoints that cover seq, so that none of them can be restored, and copies the

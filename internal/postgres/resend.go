@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,13 +13,30 @@ import (
 )
 
 // resend recognises a batch that was appended before: some of its client ids are known, and the log has the batch
-// there, in this order, with these ids and bytes. It returns ErrClientIDReused if only part of that is true, and a
-// zero answer if no client id is known.
+// there, in this order, with these ids and bytes, maybe superseded by now. It returns ErrClientIDReused if only part of
+// that is true, and a zero answer if no client id is known.
 func resend(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append) (session.Appended, error) {
-	first, err := firstSeqOf(ctx, tx, row, a.Messages)
-	if err != nil || first == 0 {
+	starts, err := startsOf(ctx, tx, row, a.Messages)
+	if err != nil || len(starts) == 0 {
 		return session.Appended{}, err
 	}
+	var differs error // how it is not the newest one that has its ids
+	for _, first := range starts {
+		done, err := resentAt(ctx, tx, row, a, first)
+		if !errors.Is(err, session.ErrClientIDReused) {
+			return done, err
+		}
+		if differs == nil {
+			differs = err
+		}
+	}
+	return session.Appended{}, differs
+}
+
+// resentAt returns the answer to a batch that was appended before at seq first; ErrClientIDReused if it was not.
+func resentAt(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append, first int64) (
+	session.Appended, error,
+) {
 	stored, err := readStored(ctx, tx, row.Key, `
 		SELECT seq, coalesce(client_id, ''), body, digest
 		  FROM messages
@@ -85,10 +103,13 @@ func readStored(ctx context.Context, tx pgx.Tx, key session.Key, sql string, arg
 	return log.messages, nil
 }
 
-// firstSeqOf returns where a batch begins if it was appended before, judged by the first of its client ids that is
-// known; 0 if none is.
-func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.NewMessage) (
-	first int64, err error,
+// maxStarts is how many places of a batch are looked at, one for each time that its messages were superseded.
+const maxStarts = 20
+
+// startsOf returns where a batch begins if it was appended before, newest first, judged by the first of its client ids
+// that is known. A client id that messages have had one after the other names several places.
+func startsOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []session.NewMessage) (
+	starts []int64, err error,
 ) {
 	var ids []string
 	at := map[string]int{}
@@ -99,17 +120,24 @@ func firstSeqOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []se
 		}
 	}
 	if len(ids) == 0 {
-		return 0, nil
+		return nil, nil
 	}
-	var known string
-	err = tx.QueryRow(ctx, `
-		SELECT client_id, seq
+	known, err := rowsIn(ctx, tx, pgx.RowToStructByPos[storedMessage], `
+		SELECT seq, client_id, NULL::bytea, digest
 		  FROM messages
-		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3)
-		 ORDER BY seq
-		 LIMIT 1`, row.Tenant, row.Key.Key, ids).Scan(&known, &first)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3) AND `+namedSQL+`
+		UNION ALL
+		SELECT seq, client_id, NULL::bytea, digest
+		  FROM messages
+		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3) AND superseded_by > removed_seq
+		 ORDER BY seq`, row.Tenant, row.Key.Key, ids)
+	for _, m := range known {
+		first := max(1, m.Seq-int64(at[m.ClientID]))
+		if !slices.Contains(starts, first) {
+			starts = append(starts, first)
+		}
 	}
-	return max(1, first-int64(at[known])), err
+	starts = starts[max(0, len(starts)-maxStarts):]
+	slices.Reverse(starts)
+	return starts, err
 }

@@ -54,6 +54,8 @@ func TestNoRowBreaksTheRulesOfItsTable(t *testing.T) {
 		{"messages", "messages_tokens_check", []string{`tokens = 0`}, []string{`tokens = -1`}},
 		{"messages", "messages_removed_check", []string{`removed_at = now(), removed_seq = 2`},
 			[]string{`removed_at = now(), removed_seq = 1`, `removed_at = now()`, `removed_seq = 2`}},
+		{"messages", "messages_superseded_check", []string{`removed_at = now(), removed_seq = 2, superseded_by = 2`, `removed_at = now(), removed_seq = 2, superseded_by = 3`},
+			[]string{`removed_at = now(), removed_seq = 3, superseded_by = 2`, `superseded_by = 2`}},
 		{"messages", "messages_view_check", []string{`view_body = 'x', view_tokens = 0`, packed + `, view_tokens = 1`},
 			[]string{`view_body = 'x', view_tokens = -1`, `view_body = 'x'`, `view_tokens = 1`}},
 		{"messages", "messages_packed_check", []string{packed},
@@ -110,6 +112,7 @@ func TestNoRowThatBreaksARuleIsInserted(t *testing.T) {
 		{"messages", "bytes", `1`, "as_appended"},
 		{"messages", "removed_at", `now()`, "as_appended"},
 		{"messages", "removed_seq", `2e15::bigint`, "as_appended"},
+		{"messages", "superseded_by", `2e15::bigint`, "as_appended"},
 		{"messages", "view_body", `'x'`, "as_appended"},
 		{"messages", "view_tokens", `1`, "as_appended"},
 	} {
@@ -126,6 +129,7 @@ func TestNoRowThatBreaksARuleIsInserted(t *testing.T) {
 	for what, bad := range map[string]map[string]string{
 		"negative tokens of a view":         {"view_body": `'x'`, "view_tokens": `-1`},
 		"a removal before its message came": {"seq": `7`, "removed_at": `now()`, "removed_seq": `7`},
+		"superseded before it was removed":  {"seq": `7`, "removed_at": `now()`, "removed_seq": `9`, "superseded_by": `8`},
 	} {
 		values := maps.Clone(rows["messages"])
 		maps.Copy(values, bad)

@@ -259,11 +259,13 @@ func (s *Store) PolicyOf(ctx context.Context, key session.Key) (session.Policy, 
 	return p, err
 }
 
-// forgetCovering deletes the summaries of a session that cover a message, whatever their state is.
-func forgetCovering(ctx context.Context, tx pgx.Tx, key session.Key, seq int64) error {
+// forgetCovering deletes the summaries of a session that cover one of the messages from first through last, whatever
+// their state is.
+func forgetCovering(ctx context.Context, tx pgx.Tx, key session.Key, first, last int64) error {
 	return exec(ctx, tx, `
 		DELETE FROM summaries
-		 WHERE tenant_id = $1 AND session_key = $2 AND first_seq <= $3 AND last_seq >= $3`, key.Tenant, key.Key, seq)
+		 WHERE tenant_id = $1 AND session_key = $2 AND first_seq <= $4 AND last_seq >= $3`,
+		key.Tenant, key.Key, first, last)
 }
 
 // Rebuild has all summaries of a session made anew: it forgets what models have answered for it, marks its checkpoints

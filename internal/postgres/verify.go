@@ -56,6 +56,7 @@ type AuditedMessage struct {
 	ViewTokens int64  // tokens of what views show
 	Removed    bool
 	RemovedSeq int64 // the seq that its removal took, 0 for none
+	Superseded bool
 	Shape      string
 	Packed     bool  // its bytes are in a pack, as are its calls, answers and shape
 	Size       int64 // of Body, also of one that is in a pack

@@ -86,14 +86,19 @@ type MessagePage struct {
 
 // Message is a message of a log.
 type Message struct {
-	Seq       int64           `json:"seq"`
-	Role      string          `json:"role"`
-	Format    session.Format  `json:"format"`
-	Tokens    int             `json:"tokens"`
-	ClientID  *string         `json:"client_id"`
-	CreatedAt time.Time       `json:"created_at"`
-	RemovedAt *time.Time      `json:"removed_at,omitempty"` // of a message that was taken back
-	Message   json.RawMessage `json:"message"`
+	Seq       int64          `json:"seq"`
+	Role      string         `json:"role"`
+	Format    session.Format `json:"format"`
+	Tokens    int            `json:"tokens"`
+	ClientID  *string        `json:"client_id"`
+	CreatedAt time.Time      `json:"created_at"`
+	RemovedAt *time.Time     `json:"removed_at,omitempty"` // of a message that was taken back
+
+	// SupersededBy is, of a superseded message, the seq of the one that has its client id now, or else that of the
+	// removal.
+	SupersededBy *int64 `json:"superseded_by,omitempty"`
+
+	Message json.RawMessage `json:"message"`
 }
 
 // Result describes a persisted tool result without its content.

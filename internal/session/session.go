@@ -98,6 +98,10 @@ type Message struct {
 	RemovedAt  *time.Time // nil unless it was taken out of every view
 	RemovedSeq int64      // the seq that its removal took; read by exports only
 	Digest     []byte     // SHA-256 of Body; nil for a message from before there were digests
+
+	// SupersededBy is the seq of the message that has its client id now, RemovedSeq if none has, 0 unless it was
+	// superseded.
+	SupersededBy int64
 }
 
 // NewMessage is one message on its way into the log: its bytes and what was read from them, once, when it came in.

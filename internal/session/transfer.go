@@ -114,6 +114,9 @@ type ImportedMessage struct {
 	CreatedAt  *time.Time // nil takes the time of the import
 	RemovedAt  *time.Time // with RemovedSeq: the message is in no view
 	RemovedSeq int64
+	// SupersededBy is the seq of the message that has its client id now, RemovedSeq if none has; 0 if it was not
+	// superseded.
+	SupersededBy int64
 	// After is the client id of the message before it in its file, "" for the first; nil if it may be appended
 	// anywhere.
 	After *string

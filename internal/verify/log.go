@@ -22,7 +22,7 @@ type logWalk struct {
 	total     int64          // tokens
 	context   int64          // tokens that the view has of it
 	tailBytes int64
-	pinned    int64 // the last of the leading system messages
+	pinned    int64 // the last of the leading system messages, superseded ones aside
 	unpinned  int64 // the first message that is not one, 0 for none
 }
 
@@ -209,7 +209,7 @@ func (i *inspection) walk(m *postgres.AuditedMessage) {
 	}
 	w.last = m.Seq
 	switch {
-	case w.unpinned > 0:
+	case w.unpinned > 0, m.Superseded:
 	case m.Flags&int32(wire.FlagPinned) != 0:
 		w.pinned = m.Seq
 	default:

@@ -1,23 +1,24 @@
 -- Appends messages of another log, with their times and removals, and returns the tokens of the session's view.
 --
---   $1 tenant  $2 session key  $3 first seq  $4 format  $5 number of system messages at the beginning
+--   $1 tenant  $2 session key  $3 first seq  $4 format
+--   $5 number of messages at the beginning that are the system's or superseded
 --   $6... arrays with one entry a message: roles, tokens, client ids, calls, answers, starts_unit, flags, bodies,
 --   their digests, shapes, bodies in views, their tokens, created_at, removed_at, removed_seq,
---   item ids
+--   item ids, superseded_by
 WITH logged AS (
 	INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
 	                      flags, body, digest, view_body, view_tokens, created_at, removed_at,
-	                      removed_seq, shape, item_id)
+	                      removed_seq, shape, item_id, superseded_by)
 	SELECT $1, $2, $3 + m.n - 1, m.role, $4, m.tokens, m.client_id,
 	       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
 	       m.flags, m.body, m.digest, m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at,
-	       m.removed_seq, m.shape, m.item_id
+	       m.removed_seq, m.shape, m.item_id, m.superseded_by
 	  FROM unnest($6::text[], $7::int[], $8::text[], $9::text[], $10::text[], $11::bool[], $12::int[], $13::bytea[],
 	              $14::bytea[], $15::text[], $16::bytea[], $17::int[], $18::timestamptz[], $19::timestamptz[],
-	              $20::bigint[], $21::text[])
+	              $20::bigint[], $21::text[], $22::bigint[])
 	       WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body,
 	                             digest, shape, view_body, view_tokens, created_at, removed_at, removed_seq, item_id,
-	                             n)
+	                             superseded_by, n)
 	RETURNING seq, tokens, view_tokens, octet_length(body) AS bytes, created_at, removed_at,
 	          removed_seq
 ), grown AS (

@@ -10,7 +10,8 @@ WITH newest AS (
 	 LIMIT 1
 ), counted AS (
 	SELECT coalesce(sum(m.tokens) FILTER (WHERE m.removed_at IS NULL), 0) AS total,
-	       max(m.removed_seq) AS removed, min(m.seq) FILTER (WHERE m.flags & $3 = 0) AS unpinned
+	       max(m.removed_seq) AS removed,
+	       min(m.seq) FILTER (WHERE m.flags & $3 = 0 AND m.superseded_by IS NULL) AS unpinned
 	  FROM messages m
 	 WHERE m.tenant_id = $1 AND m.session_key = $2
 ), headed AS (
