@@ -32,7 +32,7 @@ func readChatGPT(f *File, id string, data []byte) error {
 			continue
 		}
 		d := f.newDraft(e.object)
-		c := &chatGPTConversation{tree: map[string]object{}}
+		c := &chatGPTConversation{tree: map[string]object{}, calls: map[string][][]byte{}}
 		for name, raw := range tree {
 			c.tree[name] = parseObject(raw)
 		}
@@ -52,16 +52,10 @@ type chatGPTConversation struct {
 	tree     map[string]object
 	path     []string
 	thoughts [][]byte
-	calls    []chatGPTCall // without a result
-	results  map[string]*chatMessage
-	last     string // tool that wrote the last message, "" if it was no tool
-	result   *chatMessage
-}
-
-// chatGPTCall is a call, by the name of its tool.
-type chatGPTCall struct {
-	tool string
-	id   []byte
+	calls    map[string][][]byte // ids of calls without a result, by their tool
+	called   string              // the tool of the last call
+	last     string              // tool that wrote the last message, "" if it was no tool
+	result   *chatMessage        // what that tool wrote
 }
 
 // branch returns the nodes from the root to the current one: without it, to the end of each last child.
@@ -106,29 +100,42 @@ func (c *chatGPTConversation) node(name string, line int) entry {
 
 // others counts the messages that are not on the branch, and notes where they branch off.
 func (c *chatGPTConversation) others(f *File) {
-	on := set(c.path...)
-	beside := map[string]int{}
+	joins, beside := map[string]string{}, map[string]int{} // where a node joins the branch, how many join there
+	for _, name := range c.path {
+		joins[name] = name
+	}
 	for name, node := range c.tree {
-		if on[name] || !node.has("message") {
-			continue
+		at := c.join(name, joins)
+		if at != name && node.has("message") {
+			f.count(entry{}, skipped("message of another branch"))
+			beside[at]++
 		}
-		f.count(entry{}, skipped("message of another branch"))
-		seen := map[string]bool{}
-		for !on[name] && c.tree[name] != nil && !seen[name] {
-			seen[name] = true
-			name = c.tree[name].text("parent")
-		}
-		beside[name]++
 	}
 	for i, name := range c.path {
 		if beside[name] > 0 {
 			f.note(i+1, "%d messages of other branches (edited or generated again) follow here", beside[name])
-			delete(beside, name)
 		}
 	}
-	for _, n := range beside {
-		f.note(1, "%d messages are not connected with the current one", n)
+	if beside[""] > 0 {
+		f.note(1, "%d messages are not connected with the current one", beside[""])
 	}
+}
+
+// join returns the first node above a node that is known to join the branch, and remembers it for those between them.
+// It returns "" if there is none.
+func (c *chatGPTConversation) join(name string, joins map[string]string) string {
+	var passed []string
+	at, known := joins[name]
+	for !known && c.tree[name] != nil {
+		joins[name] = "" // should the parents be a circle
+		passed = append(passed, name)
+		name = c.tree[name].text("parent")
+		at, known = joins[name]
+	}
+	for _, below := range passed {
+		joins[below] = at
+	}
+	return at
 }
 
 // message adds a message of the branch.
@@ -192,25 +199,26 @@ func (c *chatGPTConversation) call(d *draft, e entry, tool string, said *chatMes
 	c.thoughts = nil
 	id := quote("call-" + strconv.Itoa(e.line))
 	m.addCall(id, quote(tool), input)
-	c.calls = append(c.calls, chatGPTCall{tool: tool, id: id})
+	c.called = toolOf(tool)
+	c.calls[c.called] = append(c.calls[c.called], id)
 	return d.addChat(m)
 }
 
 // answer adds what a tool wrote: to the call of the tool that is open, else to the result that it just wrote, else as a
 // result without a call.
 func (c *chatGPTConversation) answer(d *draft, e entry, m *chatMessage) error {
-	tool := e.text("author.name")
-	if c.result != nil && c.last == tool && !c.isOpen(tool) {
+	tool := toolOf(e.text("author.name"))
+	if tool == "" {
+		tool = c.called
+	}
+	open := c.calls[tool]
+	if c.result != nil && c.last == tool && len(open) == 0 {
 		c.result.blocks = append(c.result.blocks, m.blocks...)
 		return nil
 	}
 	id := quote("result-" + strconv.Itoa(e.line))
-	for i, call := range slices.Backward(c.calls) {
-		if sameTool(call.tool, tool) {
-			id = call.id
-			c.calls = slices.Delete(c.calls, i, i+1)
-			break
-		}
+	if last := len(open) - 1; last >= 0 {
+		id, c.calls[tool] = open[last], open[:last]
 	}
 	r := &chatMessage{role: "tool", answers: id, blocks: m.blocks}
 	c.result, c.last = r, tool
@@ -221,15 +229,10 @@ func (c *chatGPTConversation) answer(d *draft, e entry, m *chatMessage) error {
 	return nil
 }
 
-func (c *chatGPTConversation) isOpen(tool string) bool {
-	return slices.ContainsFunc(c.calls, func(call chatGPTCall) bool { return sameTool(call.tool, tool) })
-}
-
-// sameTool reports whether a recipient and an author are one tool: either may leave out the function's name.
-func sameTool(recipient, author string) bool {
-	a, _, _ := strings.Cut(recipient, ".")
-	b, _, _ := strings.Cut(author, ".")
-	return author == "" || a == b
+// toolOf returns a tool's name without that of its function: a recipient or an author may leave it out.
+func toolOf(name string) string {
+	tool, _, _ := strings.Cut(name, ".")
+	return tool
 }
 
 // content returns the content of a message as blocks.

@@ -27,15 +27,17 @@ func converse(d *draft, o object) ([]byte, error) {
 // converseContent returns the blocks of a content. A cache point is a mark on the block before it.
 func converseContent(d *draft, content []byte) [][]byte {
 	var blocks [][]byte
+	marked := 0 // blocks before the last cache point
 	for o := range objects(content) {
 		if !o.has("cachePoint") {
 			blocks = append(blocks, converseBlock(d, o)...)
 			continue
 		}
-		if len(blocks) == 0 {
+		if len(blocks) == marked {
 			d.note("a cache point with nothing before it was left out")
 			continue
 		}
+		marked = len(blocks)
 		last := blocks[len(blocks)-1]
 		mark := fill(`{"type":"ephemeral"%}`, member("ttl", nonEmpty(o.at("cachePoint.ttl"))))
 		blocks[len(blocks)-1] = fill(`%%}`, last[:len(last)-1], member("cache_control", mark))

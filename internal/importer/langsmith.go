@@ -23,8 +23,15 @@ func readLangSmith(f *File, id string, data []byte) error {
 			l.run(e, true)
 			continue
 		}
+		patches := langSmithPatches(e.object["patch"])
 		for inner := range f.elements(list) {
-			l.patched(&inner, parseArray(e.object["patch"]))
+			patch := patches[inner.text("id")]
+			if patch == nil && len(list) == 1 {
+				patch = patches[""]
+			}
+			if len(parseObject(inner.object["outputs"])) == 0 && patch.has("outputs") {
+				inner.object["outputs"] = patch["outputs"]
+			}
 			l.run(inner, true)
 		}
 	}
@@ -38,17 +45,13 @@ type langSmithLog struct {
 	runs int // read so far: the place of a run, as runs are in each other
 }
 
-// patched adds what a patch of the run has to it: its id is in the patch, or is where the patch was sent.
-func (l *langSmithLog) patched(e *entry, patches [][]byte) {
-	for _, raw := range patches {
-		patch := parseObject(raw)
-		if patch.has("id") && patch.text("id") != e.text("id") || len(parseObject(e.object["outputs"])) > 0 {
-			continue
-		}
-		if !patch.has("trace_id") || patch.text("trace_id") == e.text("trace_id") {
-			e.object["outputs"] = patch["outputs"]
-		}
+// langSmithPatches returns the patches of runs by their ids. One alone may have none.
+func langSmithPatches(raw []byte) map[string]object {
+	patches := map[string]object{}
+	for patch := range objects(raw) {
+		patches[patch.text("id")] = patch
 	}
+	return patches
 }
 
 // run adds a run and the runs in it. The outermost is the root of its trace, unless it names another as its parent.

@@ -17,8 +17,11 @@ type side struct {
 	draft *draft
 	name  string
 	said  []said
-	open  [][]byte // ids of calls without a result
+	calls [][]byte       // ids of calls, without those that a result without an id answered
+	open  map[string]int // how many calls of an id have no result
 }
+
+func newSide(d *draft, name string) *side { return &side{draft: d, name: name, open: map[string]int{}} }
 
 // said is one message. A text without a message around it fits every format.
 type said struct {

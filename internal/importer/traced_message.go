@@ -63,7 +63,7 @@ func (s *side) add(m *chatMessage) {
 		}
 	}
 	for _, raw := range m.calls {
-		s.open = append(s.open, parseObject(raw)["id"])
+		s.called(parseObject(raw)["id"])
 	}
 	body := m.body()
 	if body == nil {
@@ -77,21 +77,25 @@ func (s *side) add(m *chatMessage) {
 	s.said = append(s.said, said{body: body, format: format})
 }
 
+// called remembers a call.
+func (s *side) called(id []byte) {
+	s.calls = append(s.calls, id)
+	s.open[string(id)]++
+}
+
 // answered returns the id of the call that a result answers: the oldest open one if the result names none.
 func (s *side) answered(id []byte) []byte {
+	for nonEmpty(id) == nil && len(s.calls) > 0 {
+		if s.open[string(s.calls[0])] > 0 {
+			id = s.calls[0]
+		}
+		s.calls = s.calls[1:]
+	}
 	if nonEmpty(id) == nil {
-		if len(s.open) == 0 {
-			s.draft.note("a result without a call in the %s is a message of the user", s.name)
-			return nil
-		}
-		id = s.open[0]
+		s.draft.note("a result without a call in the %s is a message of the user", s.name)
+		return nil
 	}
-	for i, open := range s.open {
-		if string(open) == string(id) {
-			s.open = append(s.open[:i:i], s.open[i+1:]...)
-			break
-		}
-	}
+	s.open[string(id)]--
 	return id
 }
 
@@ -171,7 +175,7 @@ func (s *side) chat(raw []byte, o object, role string) error {
 			s.answered(o["tool_call_id"])
 		}
 		for call := range objects(o["tool_calls"]) {
-			s.open = append(s.open, call["id"])
+			s.called(call["id"])
 		}
 		s.said = append(s.said, said{body: raw, format: format})
 		return nil

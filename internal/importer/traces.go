@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -81,9 +80,15 @@ func (r *requests) finish(id string, at map[int]time.Time) {
 func (f *File) transcript(x exchange) (transcript, error) {
 	d := f.newDraft(nil)
 	d.line = x.line
-	in, out := &side{draft: d, name: "input"}, &side{draft: d, name: "output"}
-	if err := cmp.Or(in.read(x.input, "user"), out.read(x.output, "assistant")); err != nil {
+	in, out := newSide(d, "input"), newSide(d, "output")
+	if err := in.read(x.input, "user"); err != nil {
 		return transcript{}, err
+	}
+	if err := out.read(x.output, "assistant"); err != nil {
+		if len(in.said) == 0 {
+			return transcript{}, err
+		}
+		d.note("the answer was left out: %v", err)
 	}
 	if len(in.said)+len(out.said) == 0 {
 		return transcript{}, skipped(x.kind + " without messages")
