@@ -64,8 +64,8 @@ func bedrockSides(o object) (request, response object) {
 
 func readBedrock(f *File, id string, data []byte) error {
 	l := &bedrockLog{file: f, requests: newRequests(f), at: map[int]time.Time{}}
-	if all := parseArray(data); json.Valid(data) && converseList(all) {
-		l.lines(f.elements(all), id)
+	if json.Valid(data) && converseList(parseArray(data)) {
+		l.lines(f.elements(parseArray(data)), id)
 		return nil
 	}
 	var messages []entry // on lines of their own

@@ -191,7 +191,7 @@ func (c *chatGPTConversation) think(d *draft) {
 // call adds a message to a tool. Its text is the arguments if it is a JSON object, else their input.
 func (c *chatGPTConversation) call(d *draft, e entry, tool string, said *chatMessage) error {
 	input := concat(texts(said.blocks)...)
-	if parseObject(unquoted(input)) == nil || !validText(unquoted(input)) {
+	if parseObject(unfolded(input)) == nil {
 		input = fill(`{"input":%}`, input)
 	}
 	m := &chatMessage{role: "assistant"}

@@ -279,6 +279,7 @@ func FuzzRead(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	f.Add([]byte("["))
 	f.Add([]byte(user(`"a"`) + `{"type":"summary"}` + "\n{\"type\""))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, from := range append(Sources(), Auto) {
