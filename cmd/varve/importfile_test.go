@@ -138,3 +138,23 @@ func TestBytesDoneCountsSendingAndStoringForHalfEach(t *testing.T) {
 		}
 	}
 }
+
+func TestARefusedFileHasNoRowInTheTable(t *testing.T) {
+	t.Parallel()
+	api := startAPI(t)
+	data, _ := conversation(1)
+	for name, files := range map[string][]string{
+		"":          {write(t, "verse.json", []byte(`{"verse":1}`))},
+		"chat.json": {write(t, "verse.json", []byte(`{"verse":1}`)), write(t, "chat.json", data)},
+	} {
+		run := newRun(t, api, files...)
+		problems := run.all(t.Context())
+		var out, notes bytes.Buffer
+		if err := run.print(&out, &notes, false); err != nil || len(problems) != 1 {
+			t.Fatal(err, problems)
+		}
+		if strings.Contains(out.String(), "verse") || !strings.Contains(out.String(), name) || (name == "") != (out.Len() == 0) {
+			t.Errorf("the table is\n%s", &out)
+		}
+	}
+}

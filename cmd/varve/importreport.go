@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/client"
@@ -130,12 +131,17 @@ func (r *importRun) readLines(ctx context.Context, done *imported, i *protocol.I
 	return nil
 }
 
-// print writes the table to out, and what needs a person's attention to notes.
+// print writes the table to out, and what needs a person's attention to notes. A file that was refused has its error
+// only.
 func (r *importRun) print(out, notes io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, map[string]any{"files": r.files})
 	}
-	if err := writeView(out, "import", r.files); err != nil {
+	read := slices.DeleteFunc(slices.Clone(r.files), func(f imported) bool { return f.Error != "" && f.Import == nil })
+	if len(read) == 0 {
+		return nil
+	}
+	if err := writeView(out, "import", read); err != nil {
 		return err
 	}
 	return views.ExecuteTemplate(notes, "remarks", r.files)
