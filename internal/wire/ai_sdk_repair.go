@@ -9,8 +9,8 @@ func (r *repairer) fitUI(n *Message) {
 	if r.provider.ObjectInputs {
 		r.fitInputs(n)
 	}
-	said := n.has(Text) || n.has(Image) || n.has(File)
-	if r.provider.NoEmptyText && n.Role == User && !said {
+	said := n.has(Text) || n.Role == User && (n.has(Image) || n.has(File))
+	if r.provider.Dialect != "" && (n.Role == User || n.Role == System) && !said {
 		n.Blocks = nil // the package sends nothing of what is left
 	}
 }

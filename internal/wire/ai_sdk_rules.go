@@ -34,22 +34,24 @@ func (c *checker) toolState(i int, part []byte) {
 
 // uiTexts checks V-U3.
 func (c *checker) uiTexts() {
-	if !c.server.NoEmptyText {
+	if c.server.Dialect == "" {
 		return
 	}
 	for i := range c.messages {
 		m := &c.messages[i]
 		switch {
-		case hasBlank(m, c.bodies[i]):
+		case c.server.NoEmptyText && hasBlank(m, c.bodies[i]):
 			c.report(i, "a text is empty, or nothing but white space")
-		case m.Role != "assistant" && !slices.ContainsFunc(m.Parts, isSaid):
+		case m.Role != "assistant" && !slices.ContainsFunc(m.Parts, m.isSaid):
 			c.report(i, "the message has nothing that the provider gets")
 		}
 	}
 }
 
 // isSaid reports whether a part of a UIMessage of the user or the system is sent to the provider.
-func isSaid(p Part) bool { return p.Kind == Text || p.Kind == Image || p.Kind == File }
+func (m *Facts) isSaid(p Part) bool {
+	return p.Kind == Text || m.Role == "user" && (p.Kind == Image || p.Kind == File)
+}
 
 // uiFirst checks V-U4.
 func (c *checker) uiFirst() {

@@ -69,6 +69,11 @@ func (r *repairer) fitRole(n *Message) {
 	if r.provider.KnowsRole("function") {
 		return
 	}
+	twice := member(n.Raw, "function_call") != (Span{}) && member(n.Raw, "tool_calls") != (Span{})
+	if n.Role == Assistant && !n.Edited && twice {
+		n.Edited = true
+		r.repaired("V-D2", "legacy_call", n, "function_call, which repeats a call of tool_calls, is left out")
+	}
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; (p.Kind == Call || p.Kind == Result) && n.isLegacy(p) {
 			n.reform(p)
@@ -219,8 +224,12 @@ func (r *repairer) joinNeighbours(list []Message) []Message {
 		if n.Role == System {
 			rule = "V-D3"
 		}
+		first := &out[len(out)-1]
+		if r.keeps(first) {
+			r.repaired(rule, "messages_joined", first, "the message after it, which has the same role, is joined with it")
+		}
 		r.repaired(rule, "messages_joined", n, "it is joined with the message before it, which has the same role")
-		out[len(out)-1].join(n)
+		first.join(n)
 	}
 	return out
 }

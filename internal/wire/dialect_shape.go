@@ -72,7 +72,7 @@ func (s *scanner) isCommonUI() bool {
 	said := m.Role == "assistant"
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		said = said || isSaid(*p)
+		said = said || m.isSaid(*p)
 		switch {
 		case p.Kind == Text && blank(p.Value.Of(s.body)):
 			return false

@@ -61,6 +61,7 @@ var forFewServers = map[session.Format][]string{
 		`{"role":"assistant","content":"a","reasoning_content":" "}`, `{"role":"assistant","content":null,"refusal":"no"}`, `{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`,
 		`{"role":"assistant","content":"a","annotations":[],"audio":null}`, `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`,
 		`{"role":"function","name":"f","content":"r"}`,
+		`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"},"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 	},
 	session.Anthropic: {`{"role":"user","content":"u"}`, `{"role":"assistant","content":"a"}`},
 	session.AISDK: {
@@ -68,6 +69,7 @@ var forFewServers = map[session.Format][]string{
 		`{"id":"x","role":"user","parts":[{"type":"data-x","data":1}]}`,
 		`{"id":"x","role":"assistant","parts":[{"type":"tool-f","toolCallId":"a.b","state":"output-available","input":"ls","output":"x"}]}`,
 		`{"id":"x","role":"assistant","parts":[{"type":"tool-f","toolCallId":"c","state":"output-error","rawInput":"{","errorText":"x"}]}`,
+		`{"id":"x","role":"system","parts":[]}`, `{"id":"x","role":"system","parts":[{"type":"source-url","sourceId":"s","url":"u"}]}`,
 		`{"id":"x","role":"assistant","parts":[{"type":"text","text":"\n"}]}`, `{"id":"x","role":"assistant","parts":[]}`,
 	},
 }

@@ -176,7 +176,7 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	case session.Gemini:
 		return n.Role != System
 	case session.AISDK:
-		return r.provider.NoEmptyText && n.Role != Assistant
+		return r.provider.Dialect != "" && n.Role != Assistant
 	}
 	return false
 }

@@ -55,7 +55,7 @@ var chatFixtures = []fixture{
 	{"V-M1", "calls in flight are last", mistralAsks, []string{someUser, chatCalls("aB3456789")}, nil},
 	{"V-M1", "the model is to go on with the last message", mistralAsks, []string{someUser, `{"role":"assistant","content":"It ","prefix":true}`}, nil},
 	{"V-M1", "nothing but the head", mistralAsks, []string{someSystem}, nil},
-	{"V-M1", "a message without ids of its own", mistralAsks, []string{`{"role":"assistant","content":null,"function_call":{"name":"f"}}`, `{"role":"function","name":"f","content":"r"}`}, []string{"V-D2 0", "V-D2 1"}},
+	{"V-M1", "a message without ids of its own", mistralAsks, []string{`{"role":"assistant","content":null,"function_call":{"name":"f"}}`, `{"role":"function","name":"f","content":"r"}`}, []string{"V-D2 0", "V-D4 0", "V-D2 1"}},
 	{"V-M1", "another provider's model", Options{Model: "gpt-4o"}, []string{someUser, chatCalls("call_1"), chatTool("call_1"), someDone}, nil},
 	{"V-M1", "eight letters", mistralAsks, []string{chatCalls("abcdefgh"), chatTool("abcdefgh")}, []string{"V-M1 0", "V-M1 1"}},
 	{"V-M1", "nine characters with another one", mistralAsks, []string{chatCalls("call_5678"), chatTool("call_5678")}, []string{"V-M1 0", "V-M1 1"}},

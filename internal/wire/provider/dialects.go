@@ -58,7 +58,7 @@ type Variant struct {
 var (
 	fewMembers     = []string{"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
 	groqMembers    = append([]string{"name", "function_call"}, fewMembers...)
-	mistralMembers = append([]string{"prefix", "function_call"}, fewMembers...)
+	mistralMembers = append([]string{"prefix"}, fewMembers...)
 )
 
 // variants have, for each format, how its dialects differ from it:
@@ -114,6 +114,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			behind(p)
 			p.IDMax = 64
 			p.FirstUser, p.LastUser = true, true
+			p.NoEmptyText = true
 			p.SystemFirst, p.ObjectInputs = true, true
 		},
 	},
