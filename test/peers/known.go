@@ -44,6 +44,10 @@ var known = []exception{
 	{"ai-sdk", "", "at least one part", "not mended yet: UIMessages without parts, where the provider is not known"},
 	{"ai-sdk", "openai-responses", "has no request_id", "not mended yet: approvals"},
 	{"ai-sdk", "gemini", "directly after the user", "not mended yet: calls of two messages of the assistant in a row"},
+	{
+		"ai-sdk", "", `messages must not be empty|content is \[\], not string`,
+		"not mended yet: messages that the packages send nothing of",
+	},
 	{"ai-sdk", "gemini", "no parts", "not mended yet: messages of the assistant that Google's package sends nothing of"},
 	{"openai-chat", "groq", "tool_calls/type", "not mended yet: custom tools at Groq"},
 	{
