@@ -226,7 +226,8 @@ func (r *repairer) joinNeighbours(list []Message) []Message {
 		}
 		first := &out[len(out)-1]
 		if r.keeps(first) {
-			r.repaired(rule, "messages_joined", first, "the message after it, which has the same role, is joined with it")
+			r.repaired(rule, "messages_joined", first,
+				"the message after it, which has the same role, is joined with it")
 		}
 		r.repaired(rule, "messages_joined", n, "it is joined with the message before it, which has the same role")
 		first.join(n)

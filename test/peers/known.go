@@ -48,7 +48,7 @@ var known = []exception{
 		"ai-sdk", "", `messages must not be empty|content is \[\], not string`,
 		"not mended yet: messages that the packages send nothing of",
 	},
-	{"ai-sdk", "gemini", "no parts", "not mended yet: messages of the assistant that Google's package sends nothing of"},
+	{"ai-sdk", "gemini", "no parts", "not mended yet: messages that the package sends nothing of"},
 	{"openai-chat", "groq", "tool_calls/type", "not mended yet: custom tools at Groq"},
 	{
 		"openai-chat", "repairs", "role assistant",
