@@ -104,6 +104,15 @@ func TestExportsAreReadInEveryShape(t *testing.T) {
 			Langfuse,
 			[]string{hi, ho},
 		},
+		{
+			"a result without an id, in a message with the tool's name as its role",
+			`[{"id":"o","traceId":"t","type":"GENERATION","input":[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"n","content":"ho"}]}]`,
+			Langfuse,
+			[]string{
+				`1 {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]}`,
+				`1 {"role":"tool","tool_call_id":"c","content":"ho"}`,
+			},
+		},
 		{"a LangSmith run alone", run, LangSmith, []string{hi, ho}},
 		{"LangSmith runs in a page", `{"runs":[` + run + `],"cursors":{}}`, LangSmith, []string{hi, ho}},
 		{
