@@ -7,7 +7,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// toolStates checks V-U1. The library looks at no tool parts but the assistant's.
+// toolStates checks V-U1. The library looks at no tool parts but the assistant's, and wants no result of a call that
+// the provider itself executes: vercel/ai, convertToLanguageModelPrompt.
 func (c *checker) toolStates() {
 	for i := c.head; i < len(c.messages); i++ {
 		if i == c.last() && !c.settled() {
@@ -25,6 +26,9 @@ func (c *checker) toolStates() {
 func (c *checker) toolState(i int, part []byte) {
 	kind := stringMember(part, "type")
 	if !strings.HasPrefix(kind, "tool-") && kind != "dynamic-tool" {
+		return
+	}
+	if string(member(part, "providerExecuted").Of(part)) == "true" {
 		return
 	}
 	if state := stringMember(part, "state"); !c.knows(state) {

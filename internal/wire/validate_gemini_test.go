@@ -92,6 +92,7 @@ var aiSDKFixtures = []fixture{
 	{"V-U1", "output-denied is final", Options{}, []string{aiSDKUser, aiSDKTool("output-denied"), aiSDKUser}, nil},
 	{"V-U1", "calls of the last message are in flight", Options{}, []string{aiSDKUser, aiSDKTool("input-available")}, nil},
 	{"V-U1", "a tool part that is not the assistant's", Options{}, []string{`{"id":"m0","role":"user","parts":[{"type":"tool-f","state":"input-available"}]}`, aiSDKUser}, nil},
+	{"V-U1", "a call that the provider executes has no result yet", Options{}, []string{aiSDKUser, `{"id":"m2","role":"assistant","parts":[{"type":"tool-f","toolCallId":"a","state":"input-available","input":{},"providerExecuted":true},{"type":"text","text":"x"}]}`, aiSDKUser}, nil},
 	{"V-U1", "a message without parts", Options{}, []string{aiSDKUser, `{"id":"m2","role":"assistant"}`, aiSDKUser}, nil},
 	{"V-U1", "calls of the last message where they are to be settled", Options{Pending: SynthesizePending}, []string{aiSDKUser, aiSDKTool("input-available")}, []string{"V-U1 1"}},
 	{"V-U1", "a call that waits for approval", Options{}, []string{aiSDKUser, aiSDKTool("approval-requested"), aiSDKUser}, []string{"V-U1 1"}},
