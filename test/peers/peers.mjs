@@ -68,7 +68,7 @@ async function check(view) {
         if (wrong) tell(`${by}, schema ${name}`, i + wrong.at, wrong.what);
       }
     }
-    endpoints[as](list, view, (at, what) => tell(`${by}, endpoint ${as}`, at, what));
+    endpoints[as](as === "openai-responses" ? messages : list, view, (at, what) => tell(`${by}, endpoint ${as}`, at, what));
   };
   if (view.format !== "ai-sdk") hold("the view", dialect(view), view.messages);
   if (view.pipe || view.format === "ai-sdk") await pipe(view, tell, hold);
