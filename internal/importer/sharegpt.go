@@ -46,7 +46,6 @@ func openShareGPT(d *draft) record {
 type shareGPTRecord struct {
 	calls int
 	open  [][]byte // ids of calls without a result
-	last  *chatMessage
 }
 
 var shareGPTRoles = map[string]string{
