@@ -158,9 +158,9 @@ func TestAnAppendThatIsSentAgainBringsNothingBack(t *testing.T) {
 	mustAppend(t, store, batch(at, identified("a")...))
 	first := mustAppend(t, store, batch(at, identified("b:1", "c")...))
 	mustReplace(t, store, replacement(t, store, at, 2, identified("b:2")...))
-	for _, again := range []session.Append{batch(at, identified("b:1", "c")...), batch(at, identified("c")...)} {
+	for _, again := range []session.Append{batch(at, identified("b:1", "c")...), batch(at, identified("c")...), batch(at, identified("b:1")...)} {
 		done := mustAppend(t, store, again)
-		if !done.Replayed || done.LastSeq != first.LastSeq {
+		if !done.Replayed || done.LastSeq > first.LastSeq {
 			t.Errorf("%+v", done)
 		}
 	}
