@@ -90,6 +90,19 @@ func Elements(data []byte, start int) iter.Seq[Span] {
 	}
 }
 
+// Inside returns the start of the first member or element of the object or array that starts at start, or its closing
+// bracket. With MemberAt and Next it goes over an object like Members, but the caller finds where each value ends.
+func Inside(data []byte, start int) int { return space(data, start+1) }
+
+// MemberAt returns the key of the member that starts at i, and where its value starts.
+func MemberAt(data []byte, i int) (key Span, value int) {
+	key = Span{i, skipString(data, i)}
+	return key, space(data, space(data, key.End)+1)
+}
+
+// Next returns the start of the member or element that follows the one that ended at i, or the closing bracket.
+func Next(data []byte, i int) int { return next(data, i) }
+
 // next returns the start of what follows the member or element that ended at i: the next one or the closing bracket.
 func next(data []byte, i int) int {
 	if i = space(data, i); data[i] == ',' {

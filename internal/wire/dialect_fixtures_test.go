@@ -36,7 +36,7 @@ var chatDialectFixtures = []fixture{
 	{"V-D4", "only the tool has a name", asks(provider.VLLM), []string{someUser, chatCalls("a"), `{"role":"tool","tool_call_id":"a","name":"f","content":"r"}`}, nil},
 	{"V-D4", "Groq knows names", asks(provider.Groq), []string{namedUser}, nil},
 	{"V-D4", "Mistral knows no names", mistralAsks, []string{namedUser}, []string{"V-D4 0"}},
-	{"V-D4", "what an SDK returned", asks(provider.Groq), []string{someUser, `{"role":"assistant","content":"done","refusal":null,"annotations":[],"audio":null}`, someUser}, []string{"V-D4 1"}},
+	{"V-D4", "what an SDK returned", asks(provider.Groq), []string{someUser, `{"role":"assistant","content":"done","refusal":null,"annotations":[],"audio":null}`, someUser}, []string{"V-C6 1", "V-D4 1"}},
 	{"V-D4", "a refusal", asks(provider.Groq), []string{someUser, `{"role":"assistant","content":null,"refusal":"no"}`, someUser}, []string{"V-D4 1"}},
 	{"V-D5", "an array of the user's", asks(provider.Groq), []string{listUser}, nil},
 	{"V-D5", "arrays where Groq wants strings", asks(provider.Groq), []string{listSystem, someUser, chatCalls("a"), listTool}, []string{"V-D5 0", "V-D5 3"}},

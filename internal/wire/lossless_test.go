@@ -54,11 +54,24 @@ func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 		for _, target := range session.Formats() {
 			view := wiretest.Render(target, stored(c.Format, c.Messages), wire.Options{})
 			missing, made := unmatched(told(c.Format, c.Messages), told(target, view.Bodies))
+			if target == c.Format { // what is unknown is shown without the members that its provider does not take
+				missing, made = unmatched(typesOf(missing), typesOf(made))
+			}
 			if len(missing)+len(made) > 0 {
 				t.Errorf("%s of %s as %s, repairs %v\nmissing: %.300q\nmade:    %.300q", c.ID, c.Format, target, kindsOf(view.Repairs), missing, made)
 			}
 		}
 	}
+}
+
+// typesOf cuts lines that show what no format knows before the first of their members.
+func typesOf(lines []string) []string {
+	for i := range lines {
+		if before, _, is := strings.Cut(lines[i], "[opaque"); is {
+			lines[i] = before
+		}
+	}
+	return lines
 }
 
 func kindsOf(repairs []wire.Repair) map[string]int {

@@ -33,10 +33,11 @@ func (r *repairer) repaired(rule, kind string, n *Message, format string, args .
 // keeps reports whether the message is in the view as the bytes that came in, unless something else changes it.
 func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
 
-// decode reads message i. A message that cannot be read, which no append accepts, is shown as a text.
-func (r *repairer) decode(i int) []Message {
+// decode reads message i, of which only body is to be seen. A message that cannot be read, which no append accepts, is
+// shown as a text.
+func (r *repairer) decode(i int, body []byte) []Message {
 	m := r.view[i]
-	list, flags, err := decode(m.Format, m.Body)
+	list, flags, err := decode(m.Format, body)
 	if err != nil {
 		broken := Block{Kind: Opaque, Raw: m.Body}
 		r.repairs = append(r.repairs, Repair{Rule: "inspect", Kind: "unreadable", Seq: m.Seq, Detail: err.Error()})

@@ -37,6 +37,8 @@ var rules = []Rule{
 		session.OpenAIChat: chat.Roles, session.OpenAIResponses: responses.Roles,
 		session.Anthropic: anthropic.Roles, session.AISDK: aiSDK.Roles,
 	}},
+	// internal/wire/provider/members_openai.go, where each list names its source; so for the other formats
+	{Code: "V-C6", Formats: forChat, check: (*checker).knownMembers},
 	// agno-agi/agno#9372
 	{Code: "V-R1", Formats: forResponses, check: (*checker).resultsAnswer, shape: true},
 	// bytedance/trae-agent#358
@@ -47,6 +49,8 @@ var rules = []Rule{
 	// can have.
 	{Code: "V-R4", Formats: forResponses, check: (*checker).callLengths, shape: true,
 		limits: map[string]int{"id": responses.IDMax, "name": responses.NameMax}},
+	// microsoft/agent-framework#2203; members_openai.go
+	{Code: "V-R5", Formats: forResponses, check: (*checker).knownMembers},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true},
 	// tghamm/Anthropic.SDK#184
@@ -74,6 +78,8 @@ var rules = []Rule{
 	{Code: "V-A11", Formats: forAnthropic, check: (*checker).toolsDefined, shape: true},
 	// The API reference of Messages
 	{Code: "V-A12", Formats: forAnthropic, check: (*checker).systemFirst, shape: true},
+	// microsoft/autogen#3034, anthropics/claude-code#4378; members_anthropic.go
+	{Code: "V-A13", Formats: forAnthropic, check: (*checker).knownMembers},
 	// google-gemini/gemini-cli#26486, google/generative-ai#368
 	{Code: "V-G1", Formats: forGemini, check: (*checker).callTurns, shape: true},
 	// google-gemini/gemini-cli#3814, anomalyco/opencode#43479
@@ -83,6 +89,8 @@ var rules = []Rule{
 	// google-gemini/gemini-cli, historyHardening.ts; googleapis/python-genai, types.py
 	{Code: "V-G4", Formats: forGemini, check: (*checker).contents,
 		words: map[session.Format][]string{session.Gemini: partData}},
+	// members_google.go
+	{Code: "V-G5", Formats: forGemini, check: (*checker).knownMembers},
 	// nearai/ironclaw#1241, BerriAI/litellm#4931
 	{Code: "V-M1", Formats: forChat, check: (*checker).mistral, limits: map[string]int{"id": provider.MistralIDLength}},
 	// BerriAI/litellm#30835, janhq/jan#8136, BerriAI/litellm#28057
@@ -102,6 +110,8 @@ var rules = []Rule{
 	// vercel/ai, convert-to-model-messages.ts
 	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates,
 		words: map[session.Format][]string{session.AISDK: finalStates}},
+	// vercel/ai, validate-ui-messages.ts; members_vercel.go
+	{Code: "V-U2", Formats: forAISDK, check: (*checker).knownMembers},
 	// V-U3 to V-U8: vercel/ai, convert-to-anthropic-messages-prompt.ts; what Anthropic answers: V-A5, V-A10, V-A4,
 	// V-A12 and V-A6
 	{Code: "V-U3", Formats: forAISDK, check: (*checker).uiTexts},

@@ -56,14 +56,20 @@ func (s *scanner) mayNeedRepair(f session.Format) bool {
 	}
 	switch f {
 	case session.OpenAIChat:
-		return m.Flags&FlagResultNotText != 0
+		if m.Flags&FlagResultNotText != 0 {
+			return true
+		}
 	case session.Gemini:
-		return !s.isList()
+		if !s.isList() {
+			return true
+		}
 	case session.Anthropic:
 		order := orderOf(m.Parts)
-		return s.hasCacheMark() || order.lateResult || order.lateReasoning
+		if s.hasCacheMark() || order.lateResult || order.lateReasoning {
+			return true
+		}
 	}
-	return false
+	return s.hasIntruders(f)
 }
 
 // knownRole reports whether the provider takes the message's role, be it in the system prompt that is separate from the

@@ -30,7 +30,7 @@ func Translate(ctx context.Context, target session.Format, run []Stored) ([]Tran
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		list = append(list, r.decode(i)...)
+		list = append(list, r.decode(i, run[i].Body)...)
 	}
 	for i := range list {
 		for j := range list[i].Blocks {

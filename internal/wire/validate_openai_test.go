@@ -112,6 +112,6 @@ var responsesFixtures = []fixture{
 	{"V-R4", "an empty id", Options{}, []string{userItem, callItem(""), outputItem("")}, []string{"V-R4 1", "V-R4 2"}},
 	{"V-R4", "a name of 129 characters", Options{}, []string{userItem, namedItem(longName + "n")}, []string{"V-R4 1"}},
 	{"V-C5", "all roles", Options{}, []string{`{"role":"user","content":"u"}`, someSystem, `{"role":"developer","content":"d"}`, someDone, callItem("a"), outputItem("a"), `{"type":"compaction","encrypted_content":"e"}`}, nil},
-	{"V-C5", "an item that is no message", Options{}, []string{userItem, `{"type":"hologram","role":"x"}`, userItem}, nil},
+	{"V-C5", "an item that is no message", Options{}, []string{userItem, `{"type":"additional_tools","role":"x","tools":[]}`, userItem}, nil},
 	{"V-C5", "a role of another format", Options{}, []string{userItem, `{"type":"message","role":"tool","content":"x"}`}, []string{"V-C5 1"}},
 }

@@ -41,6 +41,7 @@ type Codes struct {
 	Empty      string // a message or a text is empty
 	Content    string // the provider does not take a part
 	CallID     string // an id is too long, made of other characters, or used twice
+	Members    string // the provider knows no such member, or no such type of block
 	First      string // the first message is not the user's; "" where that is allowed
 }
 
@@ -50,7 +51,8 @@ var table = map[session.Format]*Facts{
 	session.OpenAIChat: {
 		Roles: []string{"system", "developer", "user", "assistant", "tool", "function"},
 		IDMax: 40,
-		Codes: Codes{Unanswered: "V-C1", Orphan: "V-C2", Empty: "V-C3", Content: "V-C3", CallID: "V-C4"},
+		Codes: Codes{Unanswered: "V-C1", Orphan: "V-C2", Empty: "V-C3", Content: "V-C3", CallID: "V-C4",
+			Members: "V-C6"},
 	},
 	session.OpenAIResponses: {
 		Roles:       []string{"system", "developer", "user", "assistant"},
@@ -59,7 +61,8 @@ var table = map[session.Format]*Facts{
 		IDUnique:    true,
 		NameMax:     128,
 		Items:       true,
-		Codes:       Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-C3", Content: "V-C3", CallID: "V-R4"},
+		Codes: Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-C3", Content: "V-C3", CallID: "V-R4",
+			Members: "V-R5"},
 	},
 	session.Anthropic: {
 		Roles:          []string{"user", "assistant"},
@@ -74,7 +77,7 @@ var table = map[session.Format]*Facts{
 		CacheMarks:     4,
 		Codes: Codes{
 			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4",
-			First: "V-A10",
+			Members: "V-A13", First: "V-A10",
 		},
 	},
 	session.Gemini: {
@@ -87,7 +90,7 @@ var table = map[session.Format]*Facts{
 		ResultObjects:  true,
 		Codes: Codes{
 			Unanswered: "V-G2", Orphan: "V-G2", Mixed: "V-G2", Empty: "V-G4", Content: "V-G4", CallID: "V-R4",
-			First: "V-G4",
+			Members: "V-G5", First: "V-G4",
 		},
 	},
 	session.AISDK: {
@@ -96,7 +99,8 @@ var table = map[session.Format]*Facts{
 		IDUnique:    true,
 		OwnResults:  true,
 		FlagsErrors: true,
-		Codes:       Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4"},
+		Codes: Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4",
+			Members: "V-U2"},
 	},
 }
 

@@ -15,6 +15,7 @@ func TestEveryFormatHasItsRow(t *testing.T) {
 		facts, codes := provider.Of(f), provider.Of(f).Codes
 		for name, code := range map[string]string{
 			"Unanswered": codes.Unanswered, "Orphan": codes.Orphan, "Empty": codes.Empty, "Content": codes.Content, "CallID": codes.CallID,
+			"Members": codes.Members,
 		} {
 			if code == "" {
 				t.Errorf("%s: the rule %s has no code", f, name)

@@ -1,0 +1,100 @@
+package provider
+
+// What Chat Completions takes, as ChatCompletionMessageParam of openai/openai-node has it. OpenAI's own API ignores
+// most members that it does not know (microsoft/agent-framework#2344); Groq, Mistral and others refuse them (property
+// 'x' is unsupported: BerriAI/litellm#30835, janhq/jan#8136). They are neither counted nor compacted, so they do not go
+// out.
+//
+// Beyond OpenAI's types, the lists have what compatible servers need to have back: reasoning_content (DeepSeek, vLLM),
+// reasoning_details (OpenRouter), thinking_blocks (LiteLLM), extra_content with Google's signatures, cache_control,
+// prefix (Mistral, DeepSeek), partial (Qwen, Kimi), and blocks of videos, sounds and thinking.
+//
+// An empty array or null in the place of calls is refused: "Invalid 'messages[1].tool_calls': empty array. Expected an
+// array with minimum length 1" (openai/openai-node#1341).
+var (
+	chatMessage = object("role content tool_call_id? tool_calls! name? reasoning_content refusal function_call audio "+
+		"reasoning_details! thinking_blocks! cache_control? prefix? partial?").
+		holds("content", chatBlock).holds("tool_calls", chatCall).
+		holds("function_call", object("name arguments")).holds("audio", object("id"))
+
+	chatBlock = blocks("text", map[string]*Object{
+		"text":        object("type text cache_control? prompt_cache_breakpoint?"),
+		"refusal":     object("type refusal"),
+		"image_url":   withBreakpoint("image_url").holds("image_url", object("url detail? format?")),
+		"input_audio": withBreakpoint("input_audio").holds("input_audio", object("data format")),
+		"file":        withBreakpoint("file").holds("file", object("file_id? file_data? filename? format?")),
+		"video_url":   withBreakpoint("video_url"),
+		"audio_url":   withBreakpoint("audio_url"),
+		"thinking":    object("type thinking closed? signature?"),
+	})
+
+	chatCall = object("id type function? custom? extra_content?").
+			holds("function", object("name arguments")).holds("custom", object("name input"))
+)
+
+func withBreakpoint(name string) *Object {
+	return object("type " + name + " cache_control? prompt_cache_breakpoint?")
+}
+
+// What Responses takes, as ResponseInputItem of openai/openai-node has it. It refuses every other member: "Unknown
+// parameter: 'input[1].metadata'" (microsoft/agent-framework#2203), and every other type: "Invalid value: 'x'.
+// Supported values are: …". Items of answers have null where the types of a request have none. A custom tool's call has
+// a status in openai/codex, which sends it.
+var (
+	responsesItem = &Object{By: "type", Kinds: map[string]*Object{
+		"message":                 responsesMessage,
+		"function_call":           object("type call_id name arguments id? status? namespace? caller async?"),
+		"function_call_output":    responsesOutput("output id status caller name namespace"),
+		"reasoning":               object("type id? summary encrypted_content content? status?"),
+		"custom_tool_call":        object("type call_id name input id? status? namespace? caller async?"),
+		"custom_tool_call_output": responsesOutput("output id? status? caller name? namespace?"),
+		"shell_call":              object("type call_id action id status environment caller"),
+		"shell_call_output":       object("type call_id output id status max_output_length caller"),
+		"local_shell_call":        object("type id call_id action status?"),
+		"local_shell_call_output": object("type id call_id? output status"),
+		"apply_patch_call":        object("type call_id operation status id caller"),
+		"apply_patch_call_output": object("type call_id status output id caller"),
+		"computer_call":           object("type id call_id action? actions? pending_safety_checks status"),
+		"computer_call_output":    object("type call_id output id acknowledged_safety_checks status"),
+		"file_search_call":        object("type id queries status results"),
+		"web_search_call":         object("type id status action?"),
+		"image_generation_call":   object("type id result status"),
+		"code_interpreter_call":   object("type id code container_id outputs status"),
+		"mcp_list_tools":          object("type id server_label tools error"),
+		"mcp_approval_request":    object("type id name arguments server_label"),
+		"mcp_approval_response":   object("type approval_request_id approve id reason"),
+		"mcp_call":                responsesMCPCall,
+		"item_reference":          object("type id"),
+		"compaction":              object("type encrypted_content id"),
+		"compaction_trigger":      object("type id"),
+		"tool_search_call":        object("type arguments call_id execution? id status"),
+		"tool_search_output":      object("type tools call_id execution? id status"),
+		"additional_tools":        object("type role tools id"),
+		"configuration_update":    object("type id reasoning? text?"),
+		"program":                 object("type id call_id code fingerprint"),
+		"program_output":          object("type id call_id result status"),
+	}, Other: responsesMessage, Note: `{"type":"message","role":"assistant","content":`, NoteEnd: "}"}
+
+	responsesMCPCall = object("type id name arguments server_label approval_request_id error output status?")
+
+	responsesMessage = &Object{By: "role", Kinds: map[string]*Object{
+		"assistant": object("type role content id? status? phase").
+			holds("content", blocks("output_text", map[string]*Object{
+				"output_text": object("type text annotations? logprobs?"),
+				"refusal":     object("type refusal"),
+			})),
+	}, Prefix: map[string]*Object{
+		"": object("type role content id? status?").holds("content", responsesBlock),
+	}}
+
+	responsesBlock = blocks("input_text", map[string]*Object{
+		"input_text":  object("type text prompt_cache_breakpoint"),
+		"input_image": object("type image_url detail file_id prompt_cache_breakpoint"),
+		"input_file":  object("type file_data? file_id filename? file_url? detail? prompt_cache_breakpoint"),
+		"input_audio": object("type input_audio"),
+	})
+)
+
+func responsesOutput(names string) *Object {
+	return object("type call_id "+names).holds("output", responsesBlock)
+}
