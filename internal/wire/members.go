@@ -127,7 +127,7 @@ func (w *memberWalk) kind(at int, of *provider.Object) (kind *provider.Object, n
 }
 
 // members finds the members that an object must not have, and where they are to be cut: with the comma before them, or
-// behind them if nothing before them stays.
+// behind them if the object keeps nothing before them.
 func (w *memberWalk) members(at int, of *provider.Object) (end int) {
 	before, kept := len(w.found), false
 	last := at // the end of the member before
@@ -135,12 +135,12 @@ func (w *memberWalk) members(at int, of *provider.Object) (end int) {
 	for w.body[i] != '}' {
 		key, value := rawjson.MemberAt(w.body, i)
 		member := w.member(key, of)
-		stays := w.takes(member, value)
-		w.has = w.has || !stays
+		taken := w.takes(member, value)
+		w.has = w.has || !taken
 		switch {
 		case w.ended():
 			return value
-		case stays && member.In != nil:
+		case taken && member.In != nil:
 			end = w.value(value, member.In)
 		default:
 			end = w.skip(value)
@@ -150,7 +150,7 @@ func (w *memberWalk) members(at int, of *provider.Object) (end int) {
 		}
 		i = rawjson.Next(w.body, end)
 		switch {
-		case stays:
+		case taken:
 			kept = true
 		case kept:
 			w.cut(key, Span{Start: last, End: end})
