@@ -6,12 +6,7 @@ import (
 	"strings"
 )
 
-// Detect returns the kind of a file by its content, or an *UnsupportedError.
-func Detect(data []byte) (Source, error) {
-	data, _, _ = page(inUTF8(data))
-	return detect(data)
-}
-
+// detect returns the kind of a file by its content, or an *UnsupportedError.
 func detect(data []byte) (Source, error) {
 	if !json.Valid(data) {
 		return detectLines(data)

@@ -179,7 +179,7 @@ func TestLongExportsAreReadInLinearTime(t *testing.T) {
 		`[{"id":"o","traceId":"t","type":"GENERATION","input":[` + messages.String()[1:] + `]}]`,
 	} {
 		f := &File{Report: Report{Skipped: map[string]int{}}, names: map[string]int{}}
-		from, err := Detect([]byte(file))
+		from, err := detect([]byte(file))
 		if err != nil {
 			t.Fatal(err)
 		}
