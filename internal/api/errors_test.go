@@ -436,12 +436,12 @@ func TestUnknownRoutesAreProblemsToo(t *testing.T) {
 			t.Errorf("GET %.50s: %q, want %q", path, p.Detail, want)
 		}
 	}
-	got := w.ask("PUT", "/v1/sessions/s/messages", "{}")
+	got := w.ask("PATCH", "/v1/sessions/s/messages", "{}")
 	p := decoded[problem](got)
-	if checkProblem(t, got, p); !strings.HasPrefix(p.Detail, "this route has no PUT: it has ") || !strings.Contains(p.Detail, "POST") {
+	if checkProblem(t, got, p); !strings.HasPrefix(p.Detail, "this route has no PATCH: it has ") || !strings.Contains(p.Detail, "POST") {
 		t.Error(p.Detail)
 	}
-	for _, method := range []string{"GET", "HEAD", "POST"} {
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT"} {
 		if !strings.Contains(got.Header().Get("Allow"), method) {
 			t.Errorf("Allow: %q has no %s", got.Header().Get("Allow"), method)
 		}

@@ -28,7 +28,8 @@ func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 	token := w.newToken("theirs", "").ID.String()
 	tag := w.must(http.StatusOK, "GET", "/v1/sessions/theirs/context", "").Header().Get("Etag")
 	bodies := map[string]string{"POST /v1/sessions/:id/messages": batch("openai-chat", user("x")), "PATCH /v1/sessions/:id": `{"model":"gpt-4o"}`, "PATCH /v1/sessions/:id/policy": `{"target":0.3}`,
-		"POST /v1/conversations/:id": `{"metadata":{}}`, "POST /v1/conversations/:id/items": `{"items":[` + user("x") + `]}`}
+		"PATCH /v1/sessions/:id/messages/:message": `{"message":` + user("x") + `}`,
+		"POST /v1/conversations/:id":               `{"metadata":{}}`, "POST /v1/conversations/:id/items": `{"items":[` + user("x") + `]}`}
 	queries := map[string]string{"/v1/sessions/:id/results/grep": "?pattern=x", "/v1/sessions/:id/results/:ref/grep": "?pattern=x", "/v1/sessions/:id/search": "?q=x"}
 	checked := 0
 	for _, route := range w.server.Routes() {
