@@ -32,7 +32,7 @@ func TestNoRequestIsCutWhenAProcessStops(t *testing.T) {
 	for range *drainRounds {
 		ctx, cancel := context.WithCancel(t.Context())
 		addr, ended := make(chan net.Addr, 1), make(chan error, 1)
-		settings := config.API{Addr: "127.0.0.1:0", DrainDelay: 200 * time.Millisecond}
+		settings := config.API{Addr: "127.0.0.1:0", DrainDelay: 2 * time.Second}
 		go func() {
 			ended <- process.API(ctx, settings, config.LLM{}, db, slog.New(slog.DiscardHandler), func(a net.Addr) { addr <- a })
 		}()
