@@ -86,7 +86,7 @@ var damages = map[string]damage{
 		[]string{"coverage: checkpoint NEWEST"}, false, false, false,
 	},
 	"a checkpoint's validator state": {
-		`UPDATE checkpoints SET validator_state = '\x80'
+		`UPDATE checkpoints SET validator_state = '\x0003'
 		  WHERE session_key = $1 AND n = (SELECT checkpoint_n FROM sessions WHERE key = $1)`,
 		[]string{"validator_state: checkpoint NEWEST, validator_state"}, false, false, false,
 	},

@@ -198,18 +198,24 @@ func (v *FastValidator) valid(model string) bool {
 	return !s.idle
 }
 
-// The first byte of a State: a bit for each of the bits, two for the side, one for a view that is common, and one that
-// says that all rules were looked at, as FlagAssessed says it of a message.
+// The first byte of a State: a bit for each of the bits, two for the side, and one for a view that is common. Programs
+// whose States had no second byte set the last bit.
 const (
-	stateInvalid  = 1
-	stateSide     = 4 // how far the side is shifted
-	stateCommon   = 1 << 6
-	stateAssessed = 1 << 7
+	stateInvalid = 1
+	stateSide    = 4 // how far the side is shifted
+	stateCommon  = 1 << 6
+)
+
+// The second byte of a State is the generation of the rules that were looked at. A rule that FlagMayNeedRepair is about,
+// and was not about in a release, needs the next one.
+const (
+	stateRules = 3
+	stateHead  = 2 // how many bytes are before the hashes
 )
 
 // IsAssessed reports whether a State was made by this version of the rules. ResumeFastValidator takes any other state
 // for that of an invalid view.
-func IsAssessed(state []byte) bool { return len(state)%8 == 1 && state[0]&stateAssessed != 0 }
+func IsAssessed(state []byte) bool { return len(state)%8 == stateHead && state[1] == stateRules }
 
 func (s *validatorState) bits(f session.Format) [4]*bool {
 	if f == session.OpenAIChat { // which has neither of the others
@@ -218,14 +224,14 @@ func (s *validatorState) bits(f session.Format) [4]*bool {
 	return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.idle}
 }
 
-// State returns what ResumeFastValidator needs to continue from here: a byte of flags, then the sorted hashes of the
-// ids of calls. It is stored with checkpoints, so what was written once must stay readable.
+// State returns what ResumeFastValidator needs to continue from here: a byte of flags, the generation of the rules, then
+// the sorted hashes of the ids of calls. It is stored with checkpoints, so what was written once must stay readable.
 func (v *FastValidator) State() []byte {
 	s := v.state
 	if s.invalid || v.waitsForAForm() || v.messages > v.provider.MaxMessages/2 && v.provider.MaxMessages > 0 {
-		return []byte{stateAssessed | stateInvalid} // of a call that is open, only its id is kept
+		return []byte{stateInvalid, stateRules} // of a call that is open, only its id is kept
 	}
-	flags := stateAssessed | byte(s.last)<<stateSide
+	flags := byte(s.last) << stateSide
 	if s.plain.common {
 		flags |= stateCommon
 	}
@@ -242,7 +248,7 @@ func (v *FastValidator) State() []byte {
 		hashes = append(hashes, binary.BigEndian.Uint64(used))
 	}
 	slices.Sort(hashes)
-	out := []byte{flags}
+	out := []byte{flags, stateRules}
 	for _, h := range hashes {
 		out = binary.BigEndian.AppendUint64(out, h)
 	}
@@ -278,7 +284,7 @@ func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 	for i, bit := range v.state.bits(f) {
 		*bit = state[0]>>i&1 == 1
 	}
-	v.used = state[1:]
+	v.used = state[stateHead:]
 	return v
 }
 
@@ -299,7 +305,7 @@ func hashOf(id string) uint64 {
 func (v *FastValidator) AddShapes(joined []byte) {
 	for len(joined) > 0 && !v.state.invalid {
 		shape, rest, err := nextShape(joined)
-		v.state.invalid = err != nil || shape.Flags&FlagAssessed == 0
+		v.state.invalid = err != nil || !shape.Flags.isAssessed()
 		v.Add(&shape)
 		joined = rest
 	}

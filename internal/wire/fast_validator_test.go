@@ -108,14 +108,18 @@ func TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot(t *testing.T) {
 	}
 }
 
-// TestWhatWasAssessedByFewerRulesIsNotCalledValid reads shapes and a state as versions stored them that did not look at
-// all rules: they had another bit for that.
+// TestWhatWasAssessedByFewerRulesIsNotCalledValid reads shapes and states as versions stored them that did not look at all
+// rules: they had one bit for that, first the one and then the other, and the last bit of a state of one byte.
 func TestWhatWasAssessedByFewerRulesIsNotCalledValid(t *testing.T) {
 	t.Parallel()
-	const before = 1 << 8
+	const first, second = 1 << 8, -1 << 31
 	now := wire.ShapeOfBody(session.OpenAIChat, []byte(`{"role":"user","content":"go"}`))
-	old := now
-	old.Flags = now.Flags&^wire.FlagAssessed | before
+	assessedBy := func(flag wire.Flags) wire.MessageShape {
+		old := now
+		old.Flags = now.Flags&^wire.FlagAssessed | flag
+		return old
+	}
+	old := assessedBy(first)
 	for _, test := range []struct {
 		name  string
 		shape wire.MessageShape
@@ -123,8 +127,10 @@ func TestWhatWasAssessedByFewerRulesIsNotCalledValid(t *testing.T) {
 		want  bool
 	}{
 		{"now", now, func(state []byte) []byte { return state }, true},
-		{"a message", old, func(state []byte) []byte { return state }, false},
-		{"a checkpoint", now, func(state []byte) []byte { return append([]byte{state[0] & 0x7F}, state[1:]...) }, false},
+		{"a message of the first rules", old, func(state []byte) []byte { return state }, false},
+		{"a message of the second rules", assessedBy(second), func(state []byte) []byte { return state }, false},
+		{"a checkpoint of the second rules", now, func(state []byte) []byte { return append([]byte{state[0] | 0x80}, state[2:]...) }, false},
+		{"a checkpoint of the next rules", now, func(state []byte) []byte { return append([]byte{state[0], state[1] + 1}, state[2:]...) }, false},
 	} {
 		validator := wire.NewFastValidator(session.OpenAIChat)
 		validator.Add(&now)

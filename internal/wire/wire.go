@@ -71,22 +71,29 @@ const (
 	FlagPinned                          // role system or developer
 	FlagEmptyArray                      // its content, or that of a result, is an array without elements
 	FlagResultNotText                   // holds a result that is neither a string nor an array of text blocks
-	_                                   // meant FlagAssessed when fewer rules were looked at
+	flagAssessed1                       // with flagAssessed2: see FlagAssessed
 	FlagMayNeedRepair                   // it may need a repair in its own format, whatever is around it
 	FlagUnsigned                        // Gemini: the first of its calls has no signature
 	FlagMixed                           // holds results and something else
 	FlagCustom                          // Responses: a call of a custom tool, or its output
 )
 
-// FlagAssessed is set if all flags are known of the message, and FlagMayNeedRepair for all rules that there are. In a
-// message without it the flags before FlagMayNeedRepair are known. A rule that FlagMayNeedRepair is about, and was not
-// about in a release, needs another bit for this flag.
-const FlagAssessed Flags = -1 << 31
+// FlagAssessed is two bits. Both are set if all flags are known of the message, and FlagMayNeedRepair for all rules that
+// there are. One alone was set by programs that had fewer rules: of such a message the flags before FlagMayNeedRepair are
+// known. There is no third combination: a rule that FlagMayNeedRepair is about, and was not about in a release, needs
+// more bits.
+const (
+	flagAssessed2 Flags = -1 << 31
+	FlagAssessed        = flagAssessed1 | flagAssessed2
+)
+
+// isAssessed reports whether all flags are known.
+func (f Flags) isAssessed() bool { return f&FlagAssessed == FlagAssessed }
 
 // Agree reports whether the stored flags of a message are those that Inspect found, as far as they were known when it
 // was stored.
 func (f Flags) Agree(found Flags) bool {
-	if f&FlagAssessed != 0 {
+	if f.isAssessed() {
 		return f == found
 	}
 	const always = FlagResultNotText<<1 - 1
