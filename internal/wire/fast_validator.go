@@ -206,8 +206,8 @@ const (
 	stateCommon  = 1 << 6
 )
 
-// The second byte of a State is the generation of the rules that were looked at. A rule that FlagMayNeedRepair is about,
-// and was not about in a release, needs the next one.
+// The second byte of a State is the generation of the rules that were looked at. A rule that FlagMayNeedRepair is
+// about, and was not about in a release, needs the next one.
 const (
 	stateRules = 3
 	stateHead  = 2 // how many bytes are before the hashes
@@ -224,8 +224,9 @@ func (s *validatorState) bits(f session.Format) [4]*bool {
 	return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.idle}
 }
 
-// State returns what ResumeFastValidator needs to continue from here: a byte of flags, the generation of the rules, then
-// the sorted hashes of the ids of calls. It is stored with checkpoints, so what was written once must stay readable.
+// State returns what ResumeFastValidator needs to continue from here: a byte of flags, the generation of the rules,
+// then the sorted hashes of the ids of calls. It is stored with checkpoints, so what was written once must stay
+// readable.
 func (v *FastValidator) State() []byte {
 	s := v.state
 	if s.invalid || v.waitsForAForm() || v.messages > v.provider.MaxMessages/2 && v.provider.MaxMessages > 0 {

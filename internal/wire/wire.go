@@ -78,10 +78,10 @@ const (
 	FlagCustom                          // Responses: a call of a custom tool, or its output
 )
 
-// FlagAssessed is two bits. Both are set if all flags are known of the message, and FlagMayNeedRepair for all rules that
-// there are. One alone was set by programs that had fewer rules: of such a message the flags before FlagMayNeedRepair are
-// known. There is no third combination: a rule that FlagMayNeedRepair is about, and was not about in a release, needs
-// more bits.
+// FlagAssessed is two bits. Both are set if all flags are known of the message, and FlagMayNeedRepair for all rules
+// that there are. One alone was set by programs that had fewer rules: of such a message the flags before
+// FlagMayNeedRepair are known. There is no third combination: a rule that FlagMayNeedRepair is about, and was not about
+// in a release, needs more bits.
 const (
 	flagAssessed2 Flags = -1 << 31
 	FlagAssessed        = flagAssessed1 | flagAssessed2
