@@ -1,6 +1,6 @@
-// Package units has the two rules that group the messages of a conversation: which call a tool result answers (Pairer),
-// and where a unit begins (Tracker). Start with Pairer. Both read a conversation one message after another, know
-// nothing about formats or JSON, and import no other package of Varve.
+// Package units has the two rules that group the messages of a conversation: which call a tool result answers (Pairer,
+// and Early where the call comes after its result), and where a unit begins (Tracker). Start with Pairer. All read a
+// conversation one message after another, know nothing about formats or JSON, and import no other package of Varve.
 package units
 
 import (

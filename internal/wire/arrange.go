@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/units"
 )
 
 // turn holds what one side says: a message of the user or the system, or consecutive messages of the assistant together
@@ -28,14 +27,14 @@ type call struct {
 type arrangement struct {
 	*repairer
 	turns []*turn
-	open  units.Pairer[*call]
-	calls int
+	calls []*call         // those so far, by their numbers, which begin at 1
+	early map[int]Message // results whose calls are to come, by the numbers of these
 }
 
-// arrange pairs every result with the nearest call before it that has no result, and moves what is not where the
-// target requires it. A result without a call becomes a note of the user.
+// arrange pairs calls and results, and moves what is not where the target requires it. A result without a call becomes
+// a note of the user.
 func (r *repairer) arrange(list []Message) []Message {
-	a := &arrangement{repairer: r}
+	a := &arrangement{repairer: r, calls: make([]*call, pair(list)+1), early: map[int]Message{}}
 	for i := range list {
 		if n := &list[i]; n.Role == Assistant && !n.has(Result) {
 			a.assistant(n)
@@ -57,12 +56,13 @@ func (a *arrangement) assistant(n *Message) {
 	x.said = append(x.said, *n)
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Call {
-			a.calls++
-			p.pair = a.calls
 			c := &call{turn: len(a.turns) - 1, at: p}
 			x.calls = append(x.calls, c)
-			a.open.Call(p.CallID, p.toolName(), c)
+			a.calls[p.pair] = c
 		}
+	}
+	if len(a.early) > 0 {
+		a.placeEarly(x, n)
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *arrangement) others(n *Message) {
 		a.last().answers = append(a.last().answers, *n)
 	case s.inPlace() && s.first && a.keeps(n) && a.target == session.Anthropic:
 		a.last().mixed = n
-	case a.target == session.OpenAIResponses && a.keeps(n) && len(s.orphans) == 0:
+	case a.target == session.OpenAIResponses && a.keeps(n) && len(s.orphans)+len(s.early) == 0:
 		a.say(n) // this provider requires a result, but not where it is
 	default:
 		a.split(n, &s)
@@ -115,6 +115,7 @@ type sorted struct {
 	results int
 	mine    []Block // results of the turn directly before the message
 	moved   []moved // results of an earlier turn
+	early   []Block // results of a turn to come
 	orphans []Block // results without a call
 	rest    []Block // everything else
 	first   bool    // the results come before everything else
@@ -125,7 +126,7 @@ type moved struct {
 	block Block
 }
 
-func (s *sorted) inPlace() bool { return len(s.moved)+len(s.orphans) == 0 }
+func (s *sorted) inPlace() bool { return len(s.moved)+len(s.early)+len(s.orphans) == 0 }
 
 func (a *arrangement) sort(n *Message) sorted {
 	s := sorted{first: true}
@@ -137,19 +138,15 @@ func (a *arrangement) sort(n *Message) sorted {
 		}
 		s.results++
 		s.first = s.first && len(s.rest) == 0
-		c := a.answer(p) // from here on, p has the name of its call
-		if c != nil && a.target == session.Gemini && !bytes.Equal(c.at.Name, p.Name) {
-			if a.keeps(n) {
-				a.repaired(a.provider.Codes.Unanswered, "response_renamed", n,
-					"the response of call %q has the call's name", p.CallID)
-			}
-			p.Name = c.at.Name
-			p.Edited = true
-			n.Edited = true
+		c := a.calls[p.pair]
+		if c != nil {
+			a.answer(n, p, c)
 		}
 		switch {
-		case c == nil:
+		case p.pair == 0:
 			s.orphans = append(s.orphans, *p)
+		case c == nil:
+			s.early = append(s.early, *p)
 		case c.turn == len(a.turns)-1 && a.last().mixed == nil:
 			s.mine = append(s.mine, *p)
 		default:
@@ -159,18 +156,33 @@ func (a *arrangement) sort(n *Message) sorted {
 	return s
 }
 
-// answer returns the call that a result answers, nil if it answers none.
-func (a *arrangement) answer(p *Block) *call {
-	c, ok := a.open.Answer(p.CallID, p.toolName())
-	if !ok {
-		return nil
-	}
+// answer marks a call as answered by a result of a message, which gets the call's name.
+func (a *arrangement) answer(n *Message, p *Block, c *call) {
 	c.answered = true
-	p.pair = c.at.pair
 	if p.Name == nil && a.target != session.OpenAIChat {
 		p.Name = c.at.Name // some providers require it, others do not send it
 	}
-	return c
+	if a.target != session.Gemini || bytes.Equal(c.at.Name, p.Name) {
+		return
+	}
+	if a.keeps(n) {
+		a.repaired(a.provider.Codes.Unanswered, "response_renamed", n,
+			"the response of call %q has the call's name", p.CallID)
+	}
+	p.Name = c.at.Name
+	p.Edited = true
+	n.Edited = true
+}
+
+// placeEarly puts the results that came before the newest message of the assistant behind their calls there.
+func (a *arrangement) placeEarly(x *turn, n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if result, ok := a.early[p.pair]; ok && p.Kind == Call {
+			a.answer(&result, &result.Blocks[0], a.calls[p.pair])
+			x.answers = append(x.answers, result)
+		}
+	}
 }
 
 // split moves the results of a message to the turns that they belong to. The rest stays where it was.
@@ -186,6 +198,11 @@ func (a *arrangement) split(n *Message, s *sorted) {
 		x.answers = append(x.answers, resultsOf(n, []Block{m.block}))
 		a.repaired(a.provider.Codes.Unanswered, "result_moved", n,
 			"the result of call %q is directly after its call", m.block.CallID)
+	}
+	for _, p := range s.early {
+		a.early[p.pair] = resultsOf(n, []Block{p})
+		a.repaired(a.provider.Codes.Orphan, "result_moved", n,
+			"the result of call %q, which came before its call, is directly after it", p.CallID)
 	}
 	rest := s.rest
 	for i := range s.orphans {
