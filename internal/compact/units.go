@@ -25,13 +25,18 @@ func (h *history) through() int {
 	return max(m, h.based)
 }
 
-// starts returns the messages among the first n with which units begin. A late answer joins the units from its call on.
+// starts returns the messages among the first n with which units begin. A late answer joins the units from its call on,
+// an early one those up to its call.
 func (h *history) starts(n int) []int {
 	starts := make([]int, 0, h.units.Unit())
+	early := h.early(n)
 	for m := range h.messages[:n] {
 		at := &h.messages[m]
 		if m < h.based && at.whole || m >= h.based && at.begins {
 			starts = append(starts, m)
+		}
+		if result, ok := early[m]; ok {
+			starts = units.Join(starts, result)
 		}
 		if m < h.based {
 			continue
@@ -43,6 +48,41 @@ func (h *history) starts(n int) []int {
 		}
 	}
 	return starts
+}
+
+// early returns, of the calls among the first n messages that no result answers, the messages that may have their
+// results before them, by the messages of the calls. Which ids had calls before, no checkpoint keeps: a second result of
+// another call is among them, and only makes a unit longer.
+func (h *history) early(n int) map[int]int {
+	if h.open.Waiting() == 0 {
+		return nil
+	}
+	calls := map[int][]string{}
+	for c := range h.open.All() {
+		calls[c.message] = append(calls[c.message], c.id)
+	}
+	var waiting units.Early[int]
+	found := map[int]int{}
+	for m := range h.messages[:n] {
+		at := &h.messages[m]
+		if at.role == user {
+			waiting.Said()
+		}
+		for _, id := range calls[m] {
+			if results := waiting.Call(id, m); len(results) > 0 {
+				farthest := results[len(results)-1]
+				if known, ok := found[m]; !ok || farthest < known {
+					found[m] = farthest
+				}
+			}
+		}
+		for i := at.first; i < at.last; i++ {
+			if p := &h.parts[i]; p.kind == result && p.asked < 0 && !p.paired {
+				waiting.Result(p.callID, m, m)
+			}
+		}
+	}
+	return found
 }
 
 // unanswered returns the calls of the first n messages that none of these answers, in their order.

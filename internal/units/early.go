@@ -2,43 +2,56 @@ package units
 
 import "slices"
 
+// earlyReach is how many messages a result waits for its call. Who appends at once is not further apart.
+const earlyReach = 64
+
 // Early finds results that stand before their calls: of two programs that append at once, or of parallel tools, one may
 // be faster. Feed it a conversation in its order, beside a Pairer.
 //
-// A result that answers no call before it waits for a call behind it, until the user says something. It does not wait
-// if a call of its id came before it, for ids repeat: it is a second result of that call. A call takes a result that
-// waits only if no result behind it answers it, the nearest one first; that decision is the caller's, once it knows.
+// A result that answers no call before it waits for a call behind it, until the user says something or 64 messages have
+// come. It does not wait if a call of its id came before it, for ids repeat: it is a second result of that call. A call
+// takes a result that waits only if no result behind it answers it, the nearest one first; that decision is the
+// caller's, once it knows.
 //
-// The zero Early is ready to use.
-type Early struct {
+// Places are the numbers of messages. R is what the caller needs about a result. The zero Early is ready to use.
+type Early[R any] struct {
 	called  map[string]bool
-	waiting map[string][]int
+	waiting map[string][]early[R]
 }
 
-// Result adds a result that answers no call before it. at is its place in the conversation.
-func (e *Early) Result(id string, at int) {
+type early[R any] struct {
+	place  int
+	result R
+}
+
+// Result adds a result that answers no call before it.
+func (e *Early[R]) Result(id string, place int, result R) {
 	if e.called[id] {
 		return
 	}
 	if e.waiting == nil {
-		e.waiting = map[string][]int{}
+		e.waiting = map[string][]early[R]{}
 	}
-	e.waiting[id] = append(e.waiting[id], at)
+	e.waiting[id] = append(e.waiting[id], early[R]{place, result})
 }
 
-// Call adds a call and returns the places of the results that wait for one of its id, the nearest one first.
-func (e *Early) Call(id string) []int {
+// Call returns the results that wait for a call of an id, the nearest one first.
+func (e *Early[R]) Call(id string, place int) (results []R) {
+	for _, w := range slices.Backward(e.waiting[id]) {
+		if place-w.place <= earlyReach {
+			results = append(results, w.result)
+		}
+	}
+	return results
+}
+
+// Called records that an id has a call, whose further results wait for no other.
+func (e *Early[R]) Called(id string) {
 	if e.called == nil {
 		e.called = map[string]bool{}
 	}
 	e.called[id] = true
-	if len(e.waiting) == 0 {
-		return nil
-	}
-	found := slices.Clone(e.waiting[id])
-	slices.Reverse(found)
-	return found
 }
 
 // Said records that the user says something: what waits so far is of no call to come.
-func (e *Early) Said() { clear(e.waiting) }
+func (e *Early[R]) Said() { clear(e.waiting) }

@@ -23,22 +23,25 @@ func TestWhichResultsWaitForACall(t *testing.T) {
 		"what the user says ends the waiting":                  {"-a U +a", [][]int{nil}},
 		"a result waits again after the user":                  {"-a U -a +a", [][]int{{2}}},
 		"a second result of a call waits for no other":         {"+a -a -a +a", [][]int{nil, nil}},
+		"a result waits for 64 messages":                       {"-a" + strings.Repeat(" +b -b", 31) + " +b +a", append(slices.Repeat([][]int{nil}, 32), []int{0})},
+		"a result waits for no more":                           {"-a" + strings.Repeat(" +b -b", 32) + " +a", slices.Repeat([][]int{nil}, 33)},
 		"nor does one of an id that was called long ago":       {"+a -a U -a +a", [][]int{nil, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var p units.Pairer[int]
-			var e units.Early
+			var e units.Early[int]
 			var got [][]int
 			for at, word := range strings.Fields(test.conversation) {
 				id := word[1:]
 				switch word[0] {
 				case '+':
 					p.Call(id, "", at)
-					got = append(got, e.Call(id))
+					got = append(got, e.Call(id, at))
+					e.Called(id)
 				case '-':
 					if _, ok := p.Answer(id, ""); !ok {
-						e.Result(id, at)
+						e.Result(id, at, at)
 					}
 				default:
 					e.Said()

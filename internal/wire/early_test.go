@@ -138,6 +138,12 @@ func TestAFastValidatorAcceptsNoResultBeforeItsCall(t *testing.T) {
 			if len(call.Calls) == 0 || !slices.Contains(call.Calls, strings.Join(result.Answers, "")) {
 				continue
 			}
+			if slices.ContainsFunc(view[:i-1], func(m wire.Stored) bool {
+				before := wire.ShapeOfBody(f, m.Body)
+				return slices.Contains(before.Calls, result.Answers[0])
+			}) {
+				continue // a result of a name that was called before waits for no other call
+			}
 			moved++
 			early := slices.Clone(view)
 			early[i-1], early[i] = view[i], view[i-1]

@@ -8,17 +8,16 @@ import (
 
 // pairer gives the calls of a conversation numbers, and each result the number of the call that it answers.
 type pairer struct {
-	open    units.Pairer[*pairedCall]
-	early   units.Early
-	calls   []*pairedCall
-	results []*Block // that answer no call before them
+	open  units.Pairer[*pairedCall]
+	early units.Early[*Block]
+	calls []*pairedCall
 }
 
-// pairedCall is a call, with the results that may stand before it as indexes of pairer.results, the nearest one first.
+// pairedCall is a call, with the results before it that may be its own, the nearest one first.
 type pairedCall struct {
 	at       *Block
 	answered bool
-	before   []int
+	before   []*Block
 }
 
 // pair pairs the calls and results of a list and returns how many calls there are. A result answers the nearest call
@@ -33,41 +32,41 @@ func pair(list []Message) int {
 		for j := range n.Blocks {
 			switch b := &n.Blocks[j]; b.Kind {
 			case Call:
-				p.call(b)
+				p.call(n, b)
 			case Result:
-				p.result(b)
+				p.result(n, b)
 			}
 		}
 	}
 	for _, c := range p.calls {
 		if !c.answered {
-			p.answerEarly(c)
+			c.answerEarly()
 		}
 	}
 	return len(p.calls)
 }
 
-func (p *pairer) call(b *Block) {
-	c := &pairedCall{at: b, before: p.early.Call(b.CallID)}
+func (p *pairer) call(n *Message, b *Block) {
+	c := &pairedCall{at: b, before: p.early.Call(b.CallID, n.Origin)}
+	p.early.Called(b.CallID)
 	p.calls = append(p.calls, c)
 	b.pair = len(p.calls)
 	p.open.Call(b.CallID, b.toolName(), c)
 }
 
-func (p *pairer) result(b *Block) {
+func (p *pairer) result(n *Message, b *Block) {
 	if c, ok := p.open.Answer(b.CallID, b.toolName()); ok {
 		c.answered = true
 		b.pair = c.at.pair
 		return
 	}
-	p.early.Result(b.CallID, len(p.results))
-	p.results = append(p.results, b)
+	p.early.Result(b.CallID, n.Origin, b)
 }
 
 // answerEarly gives a call that no result behind it answers the nearest one before it that no other call took.
-func (p *pairer) answerEarly(c *pairedCall) {
-	isFree := func(i int) bool { return p.results[i].pair == 0 }
+func (c *pairedCall) answerEarly() {
+	isFree := func(b *Block) bool { return b.pair == 0 }
 	if at := slices.IndexFunc(c.before, isFree); at >= 0 {
-		p.results[c.before[at]].pair = c.at.pair
+		c.before[at].pair = c.at.pair
 	}
 }
