@@ -59,8 +59,8 @@ func (m *Facts) isSaid(p Part) bool {
 
 // uiFirst checks V-U4.
 func (c *checker) uiFirst() {
-	if c.server.FirstUser && c.last() >= 0 && c.messages[c.head].Role != "user" {
-		c.report(c.head, "the first message is not the user's")
+	if c.server.FirstUser {
+		c.beginsWithUser()
 	}
 }
 

@@ -88,13 +88,21 @@ func (c *checker) bounds() {
 	if n := len(c.messages) - c.head; n > c.rule.limits["messages"] {
 		c.report(c.last(), "there are %d messages, the limit is %d", n, c.rule.limits["messages"])
 	}
-	if c.last() >= 0 && c.messages[c.head].Role != "user" {
-		c.report(c.head, "the first message is not the user's")
-	}
+	c.beginsWithUser()
 	for i, p := range c.parts(Opaque) {
 		if emptyCompaction(c.raw(i, p)) {
 			c.report(i, "the content of a compaction is empty")
 		}
+	}
+}
+
+// beginsWithUser reports a list whose first message is not the user's, or that has nothing but the head.
+func (c *checker) beginsWithUser() {
+	switch {
+	case c.last() >= 0 && c.messages[c.head].Role != "user":
+		c.report(c.head, "the first message is not the user's")
+	case c.last() < 0 && c.head > 0:
+		c.report(c.head-1, "nothing follows the messages of the system")
 	}
 }
 

@@ -262,22 +262,59 @@ func (a *arrangement) settlePending() {
 		inFlight := i == len(a.turns)-1 && x.mixed == nil
 		switch {
 		case !inFlight:
-			a.synthesize(x, "lost: the call was interrupted, or its result was never stored")
+			a.synthesize(x, x.calls, lostResult)
 		case a.Pending == KeepPending || a.Pending == "":
+			a.synthesize(x, a.passed(x), lostResult)
 			a.inFlight = slices.ContainsFunc(x.calls, func(c *call) bool { return !c.answered })
 		case a.Pending == SynthesizePending:
-			a.synthesize(x, "not there yet")
+			a.synthesize(x, x.calls, "not there yet")
 		case a.Pending == DropPending:
 			a.dropPending(x)
 		}
 	}
 }
 
-func (a *arrangement) synthesize(x *turn, why string) {
-	for _, c := range x.calls {
+// passed returns the calls that the assistant's words are behind, in a format where these are an item of their own.
+func (a *arrangement) passed(x *turn) []*call {
+	if a.target != session.OpenAIResponses {
+		return nil
+	}
+	n := 0
+	called := 0
+	for i := range x.said {
+		for j := range x.said[i].Blocks {
+			switch p := &x.said[i].Blocks[j]; {
+			case p.Kind == Call:
+				called++
+			case a.isWords(x, i, p):
+				n = called
+			}
+		}
+	}
+	return x.calls[:n]
+}
+
+// isWords reports whether a block of message i of a turn will be in an item of the assistant's words.
+func (a *arrangement) isWords(x *turn, i int, p *Block) bool {
+	own := p.Format == a.target && p.Raw != nil && !p.Edited
+	switch {
+	case own && p.Kind == Reasoning:
+		return byID(p.Raw) || !a.isFollowed(x.said, i)
+	case own && p.Kind == Opaque:
+		return isMessageItem(x.said[i].Raw)
+	}
+	return true
+}
+
+const lostResult = "lost: the call was interrupted, or its result was never stored"
+
+// synthesize adds the missing results of some calls of a turn.
+func (a *arrangement) synthesize(x *turn, calls []*call, why string) {
+	for _, c := range calls {
 		if c.answered {
 			continue
 		}
+		c.answered = true
 		text := Block{Kind: Text, Text: note("The result of this tool call is %s.", why)}
 		result := Block{
 			Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair,

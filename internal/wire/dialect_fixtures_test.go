@@ -77,6 +77,8 @@ var behindFixtures = []fixture{
 	{"V-U3", "nothing but what the provider does not get", claudeAsks, []string{uiSaid("user", "u"), `{"id":"m","role":"user","parts":[{"type":"data-x","data":1}]}`}, []string{"V-U3 1"}},
 	{"V-U4", "the user is first", claudeAsks, []string{uiSaid("system", "s"), uiSaid("user", "u")}, nil},
 	{"V-U4", "OpenAI does not mind who is first", gptAsks, []string{uiSaid("assistant", "a")}, nil},
+	{"V-U4", "nothing but the head", claudeAsks, []string{uiSaid("system", "s")}, []string{"V-U4 0"}},
+	{"V-U4", "nothing but the head, for OpenAI", gptAsks, []string{uiSaid("system", "s")}, nil},
 	{"V-U4", "the assistant is first", claudeAsks, []string{uiSaid("assistant", "a"), uiSaid("user", "u")}, []string{"V-U4 0"}},
 	{"V-U4", "the assistant is first, for Google", Options{Model: "gemini-2.5-pro"}, []string{uiSaid("assistant", "a"), uiSaid("user", "u")}, []string{"V-U4 0"}},
 	{"V-U5", "forty characters", gptAsks, []string{uiSaid("user", "u"), uiDone(forty, `"input":{},`)}, nil},

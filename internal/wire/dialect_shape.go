@@ -25,8 +25,8 @@ func (v *FastValidator) addPlain(m *MessageShape, pinned bool) {
 	case v.format == session.OpenAIChat, v.format == session.AISDK:
 		first := !begun && !pinned && m.Role != "user" && v.format == session.AISDK
 		p.common = m.Flags&FlagCommon != 0 && !(pinned && (begun || p.headed)) && !first
-		p.headed = p.headed || pinned
 	}
+	p.headed = p.headed || pinned
 	p.thought = p.thought || byAssistant && m.Flags&FlagReasoning != 0
 	p.unthought = p.unthought || byAssistant && m.Flags&FlagReasoning == 0
 }

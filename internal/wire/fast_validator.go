@@ -33,6 +33,7 @@ type validatorState struct {
 	invalid  bool
 	begun    bool  // the pinned head is over
 	idle     bool  // the last item is reasoning, which its provider only takes back together with the next one
+	passed   bool  // Responses: an item of the assistant that is no call is behind calls that may be open
 	names    Flags // Gemini: the names of the calls that wait, unknownNames if they are in the checkpoint
 	unsigned bool  // the first call of a step since the last message of the user has no signature
 	last     side
@@ -97,7 +98,10 @@ func (v *FastValidator) assistant(m *MessageShape) {
 		return
 	}
 	s.last = assistantSide
-	s.idle = v.format == session.OpenAIResponses && m.Flags&FlagReasoning != 0
+	if v.format == session.OpenAIResponses {
+		s.idle = m.Flags&FlagReasoning != 0
+		s.passed = v.open.Waiting() > 0 && (s.passed || len(m.Calls) == 0)
+	}
 	s.unsigned = s.unsigned || m.Flags&FlagUnsigned != 0
 	for _, id := range m.Calls {
 		v.call(id, m.Flags.form())
@@ -181,7 +185,9 @@ func (v *FastValidator) Valid(model string) bool { return v.ValidFor(Options{Mod
 
 // ValidFor reports whether the view is one that Render would not change for these options, which keep what is pending.
 func (v *FastValidator) ValidFor(o Options) bool {
-	return v.valid(o.Model) && v.suits(o.server(v.format), o.Model)
+	server := o.server(v.format)
+	headAlone := v.state.plain.headed && !v.state.begun && server.NeedsMore()
+	return !headAlone && v.valid(o.Model) && v.suits(server, o.Model)
 }
 
 func (v *FastValidator) valid(model string) bool {
@@ -195,8 +201,11 @@ func (v *FastValidator) valid(model string) bool {
 	case v.format == session.Anthropic:
 		return !atRest || !provider.RefusesPrefill(model)
 	}
-	return !s.idle
+	return !s.idle && !v.isPassed()
 }
+
+// isPassed reports whether the assistant may have gone on from calls that are open.
+func (v *FastValidator) isPassed() bool { return v.state.passed && v.open.Waiting() > 0 }
 
 // The first byte of a State: a bit for each of the bits, two for the side, and one for a view that is common. Programs
 // whose States had no second byte set the last bit.
@@ -229,8 +238,9 @@ func (s *validatorState) bits(f session.Format) [4]*bool {
 // readable.
 func (v *FastValidator) State() []byte {
 	s := v.state
-	if s.invalid || v.waitsForAForm() || v.messages > v.provider.MaxMessages/2 && v.provider.MaxMessages > 0 {
-		return []byte{stateInvalid, stateRules} // of a call that is open, only its id is kept
+	tooMany := v.provider.MaxMessages > 0 && v.messages > v.provider.MaxMessages/2
+	if s.invalid || tooMany || v.isPassed() || v.waitsForAForm() { // of a call that is open, only its id is kept
+		return []byte{stateInvalid, stateRules}
 	}
 	flags := byte(s.last) << stateSide
 	if s.plain.common {

@@ -116,14 +116,8 @@ func (c *checker) contents() {
 			c.report(i, "the content has no parts")
 		}
 	}
-	last := c.last()
-	if last < 0 {
-		return
-	}
-	if c.messages[c.head].Role != "user" {
-		c.report(c.head, "the first content is not the user's")
-	}
-	if c.messages[last].Role != "user" && !c.inFlight() {
+	c.beginsWithUser()
+	if last := c.last(); last >= 0 && c.messages[last].Role != "user" && !c.inFlight() {
 		c.report(last, "the last content is not the user's")
 	}
 }

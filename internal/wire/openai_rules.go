@@ -68,6 +68,9 @@ func (c *checker) mistral() {
 		}
 	}
 	last := c.last()
+	if last < 0 && c.head > 0 {
+		c.report(c.head-1, "nothing follows the messages of the system")
+	}
 	if last < 0 || c.messages[last].Role == "user" || forResult(c.messages[last].Role) {
 		return
 	}

@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "6"
+const RenditionVersion = "7"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -29,8 +29,9 @@ type Rendition struct {
 // it lists.
 //
 // The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
-// (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
-// limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants of it).
+// (the forms of OpenAI's calls), settleServerTools (Anthropic's own), moveLateReasoning and dropIdleReasoning, sign
+// (Gemini's calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect
+// wants of it).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
@@ -46,6 +47,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 		return nil, err
 	}
 	r.match(list)
+	r.settleServerTools(list)
 	r.moveLateReasoning(list)
 	r.dropIdleReasoning(list)
 	r.sign(list)

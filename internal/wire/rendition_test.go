@@ -67,14 +67,20 @@ func TestAListThatIsTooLongLosesItsOldestMessages(t *testing.T) {
 	s := speeches[session.Anthropic]
 	few := *repairerOf(session.Anthropic, nil).provider
 	few.MaxMessages = 7
+	oneTurn := append(slices.Repeat([]string{`{"role":"assistant","content":"so"}`}, 9),
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"f","input":{}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"ra"}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"rb"}]}`)
 	for name, c := range map[string]struct {
 		bodies  []string
 		want    int
 		repairs int
 	}{
-		"short":              {growing["turns"](s, 1), 4, 0},
-		"long":               {append([]string{`{"role":"system","content":"be good"}`}, growing["turns"](s, 5)...), 1 + 4, 1},
-		"the user is silent": {append([]string{s.user(0)}, growing["call and result in turn"](s, 5)...), 11, 0},
+		"short":                  {growing["turns"](s, 1), 4, 0},
+		"long":                   {append([]string{`{"role":"system","content":"be good"}`}, growing["turns"](s, 5)...), 1 + 4, 1},
+		"the user is silent":     {append([]string{s.user(0)}, growing["call and result in turn"](s, 5)...), 7, 1},
+		"one turn alone":         {append([]string{s.user(0)}, oneTurn...), 3, 1},
+		"a long turn at the end": {append(growing["turns"](s, 5), oneTurn...), 5, 2},
 	} {
 		r := repairerOf(session.Anthropic, storedAs(session.Anthropic, c.bodies))
 		r.provider = &few
@@ -86,6 +92,9 @@ func TestAListThatIsTooLongLosesItsOldestMessages(t *testing.T) {
 		bodies := Encode(session.Anthropic, list)
 		if len(list) != c.want || len(r.repairs) != c.repairs {
 			t.Errorf("%s: %d messages, repairs %v", name, len(list), r.repairs)
+		}
+		if len(list)-pinnedHead(list) > few.MaxMessages {
+			t.Errorf("%s: %d messages, the API takes %d", name, len(list), few.MaxMessages)
 		}
 		for _, v := range validated(session.Anthropic, bodies, Options{}) {
 			t.Errorf("%s: %+v", name, v)

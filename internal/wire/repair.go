@@ -16,6 +16,7 @@ type repairer struct {
 	view     []Stored
 	repairs  []Repair
 	inFlight bool // calls of the last unit wait for their results
+	paused   bool // the last message ends in what the provider's own tools go on with
 }
 
 func repairerOf(target session.Format, view []Stored) *repairer {

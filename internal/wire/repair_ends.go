@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -81,14 +82,14 @@ func (r *repairer) ends(list []Message) []Message {
 	head := pinnedHead(list)
 	rest := list[head:]
 	if len(rest) == 0 {
-		return list
+		return r.neverEmpty(list)
 	}
 	if r.provider.FirstUser && rest[0].Role != User {
 		r.repaired(r.provider.Codes.First, "first_user", nil, "a message of the user is inserted before the first one")
 		list = slices.Insert(list, head, userText(beginText))
 	}
 	last := &list[len(list)-1]
-	if last.Role != Assistant && last.Role != System || last.has(Call) || r.inFlight {
+	if last.Role != Assistant && last.Role != System || last.has(Call) || r.inFlight || r.paused {
 		return list
 	}
 	if rule := r.refusesLastAssistant(); rule != "" {
@@ -101,22 +102,54 @@ func (r *repairer) ends(list []Message) []Message {
 	return list
 }
 
+// neverEmpty adds a message of the user to a list of which only the pinned head is left, unless the provider takes that
+// head alone. Only a view without messages stays empty.
+func (r *repairer) neverEmpty(list []Message) []Message {
+	if len(r.view) == 0 || len(list) > 0 && !r.provider.NeedsMore() {
+		return list
+	}
+	r.repaired(cmp.Or(r.provider.Codes.First, r.provider.Codes.Empty), "first_user", nil,
+		"a message of the user is inserted: nothing else is left")
+	return append(list, userText(beginText))
+}
+
 // limitMessages leaves the oldest messages after the pinned head out of a list that is longer than the provider takes.
-// What remains begins with what the user says: no result loses its call. If the user said nothing late enough, the list
-// stays as it is.
+// What remains begins with what the user says, or with a turn of the assistant behind an inserted message of the user:
+// no result loses its call.
 func (r *repairer) limitMessages(list []Message) []Message {
 	head, limit := pinnedHead(list), r.provider.MaxMessages
 	if limit == 0 || len(list)-head <= limit {
 		return list
 	}
+	const detail = "the oldest %d messages are left out: the API takes %d"
 	for i := len(list) - limit; i < len(list); i++ {
 		if n := &list[i]; n.Role == User && !n.has(Result) {
-			r.repaired(r.provider.Codes.First, "oldest_omitted", nil,
-				"the oldest %d messages are left out: the API takes %d", i-head, limit)
+			r.repaired(r.provider.Codes.First, "oldest_omitted", nil, detail, i-head, limit)
 			return slices.Delete(list, head, i)
 		}
 	}
-	return list
+	for i := len(list) - limit + 1; i < len(list); i++ {
+		if list[i].Role == Assistant && list[i-1].Role != Assistant {
+			r.repaired(r.provider.Codes.First, "oldest_omitted", nil, detail, i-head, limit)
+			return slices.Replace(list, head, i, userText(beginText))
+		}
+	}
+	r.repaired(r.provider.Codes.First, "messages_joined", nil,
+		"messages in a row of one role are one: the API takes %d", limit)
+	return r.limitMessages(append(list[:head:head], joinRuns(list[head:])...))
+}
+
+// joinRuns joins all messages in a row that are the assistant's, and all that are not.
+func joinRuns(list []Message) []Message {
+	var out []Message
+	for i := range list {
+		if last := len(out) - 1; last >= 0 && (out[last].Role == Assistant) == (list[i].Role == Assistant) {
+			out[last].join(&list[i])
+		} else {
+			out = append(out, list[i])
+		}
+	}
+	return out
 }
 
 func userText(text string) Message {

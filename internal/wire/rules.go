@@ -80,6 +80,8 @@ var rules = []Rule{
 	{Code: "V-A12", Formats: forAnthropic, check: (*checker).systemFirst, shape: true},
 	// microsoft/autogen#3034, anthropics/claude-code#4378; members_anthropic.go
 	{Code: "V-A13", Formats: forAnthropic, check: (*checker).knownMembers},
+	// anthropics/claude-code#62577, #64383
+	{Code: "V-A14", Formats: forAnthropic, check: (*checker).serverToolsAnswered},
 	// google-gemini/gemini-cli#26486, google/generative-ai#368
 	{Code: "V-G1", Formats: forGemini, check: (*checker).callTurns, shape: true},
 	// google-gemini/gemini-cli#3814, anomalyco/opencode#43479

@@ -65,7 +65,7 @@ func (s *scanner) mayNeedRepair(f session.Format) bool {
 		}
 	case session.Anthropic:
 		order := orderOf(m.Parts)
-		if s.hasCacheMark() || order.lateResult || order.lateReasoning {
+		if s.hasCacheMark() || order.lateResult || order.lateReasoning || s.serverToolsAlone() {
 			return true
 		}
 	}

@@ -195,9 +195,12 @@ func (c *conversation) hold() {
 			h.pass()
 		}
 		for message, p := range c.partsOf(t) {
-			if p.Kind == Call {
+			switch {
+			case p.Kind == Call:
 				h.open.Call(p.CallID, p.Name, len(h.calls))
 				h.calls = append(h.calls, heldCall{message: message, id: p.CallID})
+			case p.Kind == Text && c.format == session.OpenAIResponses:
+				h.pass() // words behind calls are an item of their own
 			}
 		}
 	}

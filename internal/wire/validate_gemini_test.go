@@ -54,7 +54,7 @@ var geminiFixtures = []fixture{
 	{"V-G3", "an unsigned call of a later step", Options{}, []string{geminiUser, geminiCalls("f"), geminiResponses("f"), geminiOf("model", unsignedCall), geminiResponses("f")}, []string{"V-G3 3"}},
 	{"V-G3", "the stand-in on a parallel call", Options{}, []string{geminiUser, geminiOf("model", `{"functionCall":{"name":"f"},"thoughtSignature":"s"}`, `{"functionCall":{"name":"f"},"thoughtSignature":"skip_thought_signature_validator"}`)}, []string{"V-G3 1"}},
 	{"V-G4", "the user is first and last", Options{}, []string{`{"role":"system","parts":[{"text":"s"}]}`, geminiUser, geminiDone, geminiUser}, nil},
-	{"V-G4", "nothing but the head", Options{}, []string{`{"role":"system","parts":[{"text":"s"}]}`}, nil},
+	{"V-G4", "nothing but the head", Options{}, []string{`{"role":"system","parts":[{"text":"s"}]}`}, []string{"V-G4 0"}},
 	{"V-G4", "every kind of data", Options{}, []string{geminiOf("user", `{"inlineData":{}}`, `{"fileData":{},"videoMetadata":{}}`, `{"inline_data":{}}`, `{"file_data":{}}`), geminiOf("model", `{"text":"x","thought":true}`, `{"text":"","thoughtSignature":"s"}`,
 		`{"executableCode":{}}`, `{"codeExecutionResult":{}}`, `{"toolCall":{}}`, `{"toolResponse":{}}`, `{"executable_code":{}}`, `{"code_execution_result":{}}`, `{"tool_call":{}}`, `{"tool_response":{}}`), geminiUser}, nil},
 	{"V-G4", "data that is not known yet", Options{}, []string{geminiOf("user", `{"hologram":{}}`)}, []string{"V-G5 0"}},

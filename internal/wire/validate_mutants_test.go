@@ -110,6 +110,12 @@ var misreadings = []mutant{
 			c.calls[i].passed = false
 		}
 	}},
+	{name: "words behind a call of Responses are not seen", rules: rules, misread: func(c *conversation) {
+		for i := range c.calls {
+			inNewest := c.calls[i].message >= c.runs[len(c.runs)-1].start
+			c.calls[i].passed = c.calls[i].passed && !(inNewest && c.format == session.OpenAIResponses)
+		}
+	}},
 	{name: "every result is taken for an answer", rules: rules, misread: func(c *conversation) {
 		for i := range c.results {
 			c.results[i].answers = true

@@ -127,6 +127,9 @@ func SeparatingSystem() (numbers []int16) {
 	return numbers
 }
 
+// NeedsMore reports whether the provider refuses a list of nothing but system messages.
+func (p *Facts) NeedsMore() bool { return p.SeparateSystem || p.FirstUser || p.LastUser }
+
 // KnowsRole reports whether a message may have the role.
 func (p *Facts) KnowsRole(role string) bool { return slices.Contains(p.Roles, role) }
 

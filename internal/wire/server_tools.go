@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// serverTools pairs the calls of tools that Anthropic itself runs with their results. B is what the caller needs of a
+// block.
+type serverTools[B any] struct {
+	open  []serverCall[B]
+	alone []B // calls that got no result, and results of no call
+}
+
+type serverCall[B any] struct {
+	id    string
+	block B
+}
+
+// add adds the next block, whatever it is.
+func (s *serverTools[B]) add(raw []byte, block B) {
+	kind := stringMember(raw, "type")
+	switch {
+	case kind == "server_tool_use" || kind == "mcp_tool_use":
+		s.open = append(s.open, serverCall[B]{stringMember(raw, "id"), block})
+	case strings.HasSuffix(kind, "_tool_result"):
+		s.answer(stringMember(raw, "tool_use_id"), block)
+	}
+}
+
+func (s *serverTools[B]) answer(id string, block B) {
+	at := slices.IndexFunc(s.open, func(c serverCall[B]) bool { return c.id == id })
+	if at < 0 {
+		s.alone = append(s.alone, block)
+		return
+	}
+	s.open = slices.Delete(s.open, at, at+1)
+}
+
+// said ends the turn of the assistant: what is open gets no result.
+func (s *serverTools[B]) said() {
+	for _, c := range s.open {
+		s.alone = append(s.alone, c.block)
+	}
+	s.open = nil
+}
+
+// serverToolsAnswered checks V-A14. Where Anthropic paused, the last turn has calls without results.
+func (c *checker) serverToolsAnswered() {
+	var tools serverTools[int]
+	for i := c.head; i < len(c.messages); i++ {
+		m := &c.messages[i]
+		if m.Role != "assistant" && m.count(Result) < len(m.Parts) {
+			tools.said()
+		}
+		for _, p := range c.partsOf(run{start: i, end: i + 1}) {
+			if p.Kind == Opaque && m.Role == "assistant" {
+				tools.add(c.raw(i, p), i)
+			}
+		}
+	}
+	for _, i := range tools.alone {
+		c.report(i, "a call of a tool that the API runs, and its result, are not both there")
+	}
+}
+
+// settleServerTools turns calls of tools that Anthropic runs into texts if they got no result, and results without a
+// call.
+func (r *repairer) settleServerTools(list []Message) {
+	if r.target != session.Anthropic {
+		return
+	}
+	type place struct {
+		n *Message
+		p *Block
+	}
+	var tools serverTools[place]
+	for i := range list {
+		n := &list[i]
+		if (n.Role == User || n.Role == System) && n.count(Result) < len(n.Blocks) {
+			tools.said()
+		}
+		for j := range n.Blocks {
+			if p := &n.Blocks[j]; p.Kind == Opaque && p.Format == r.target && n.Role == Assistant {
+				tools.add(p.Raw, place{n, p})
+			}
+		}
+	}
+	if !r.isPaused(list, len(tools.open)) {
+		tools.said()
+	}
+	for _, at := range tools.alone {
+		at.n.makeText(at.p, substitute(at.p))
+		r.repaired("V-A14", "server_tool_as_note", at.n,
+			"a call of a tool that the API runs, or its result, is a text: the other of the two is not there")
+	}
+}
+
+// isPaused reports whether the provider goes on with the last message, in which calls of its own tools are open. It does
+// not if ends will add a message of the user.
+func (r *repairer) isPaused(list []Message, open int) bool {
+	if open == 0 || len(list) == 0 {
+		return false
+	}
+	last := &list[len(list)-1]
+	r.paused = last.Role == Assistant && last.Blocks[len(last.Blocks)-1].Kind == Opaque
+	return r.paused || r.inFlight || last.Role != Assistant || r.refusesLastAssistant() == ""
+}
+
+// serverToolsAlone reports whether a message has a call of a tool that Anthropic runs without its result, or the other
+// way round.
+func (s *scanner) serverToolsAlone() bool {
+	var tools serverTools[struct{}]
+	for i := range s.facts.Parts {
+		if p := &s.facts.Parts[i]; p.Kind == Opaque {
+			tools.add(p.Raw.Of(s.body), struct{}{})
+		}
+	}
+	return len(tools.open)+len(tools.alone) > 0
+}
