@@ -89,6 +89,36 @@ func TestClaudeCodeMessages(t *testing.T) {
 			[]string{wrote(1, call("a"), call("b")), heard(2, result("a", "1"), result("b", "2"))},
 		},
 		{
+			"a result before its call follows it (finding C-03)",
+			[]string{
+				user(`"go"`),
+				assistant("m1", call("a")),
+				user("[" + result("b", "2") + "]"),
+				assistant("m1", call("b")),
+				user("[" + result("a", "1") + "]"),
+			},
+			[]string{said(1, `"go"`), wrote(2, call("a"), call("b")), heard(5, result("a", "1"), result("b", "2"))},
+		},
+		{
+			"what stands beside a result before its call stays where it is",
+			[]string{
+				user("[" + note + "," + result("a", "1") + "]"),
+				assistant("m1", call("a")),
+			},
+			[]string{heard(1, note), wrote(2, call("a")), heard(1, result("a", "1"))},
+		},
+		{
+			"a result before a call that has its own, or that the user spoke before, stays where it is",
+			[]string{
+				user("[" + result("a", "0") + "," + result("b", "0") + "]"),
+				assistant("m1", call("a")),
+				user("[" + result("a", "1") + "]"),
+				user(`"next"`),
+				assistant("m2", call("b")),
+			},
+			[]string{heard(1, result("a", "0"), result("b", "0")), wrote(2, call("a")), heard(3, result("a", "1")), said(4, `"next"`), wrote(5, call("b"))},
+		},
+		{
 			"results of parallel calls become one message, in the order in which they came",
 			[]string{
 				assistant("m1", call("a")),
@@ -258,6 +288,19 @@ func TestClaudeCodeMessages(t *testing.T) {
 				t.Errorf("rejected: %+v", f.Report.Rejected)
 			}
 		})
+	}
+}
+
+func TestAResultThatWasMovedIsNoted(t *testing.T) {
+	t.Parallel()
+	lines := []string{user(`"go"`), user("[" + result("a", "1") + "]"), assistant("m1", call("a")), user(`"on"`)}
+	f, err := Read(context.Background(), "s", []byte(strings.Join(lines, "\n")), ClaudeCode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Note{{Line: 2, Text: `the result of call "a" stands before its call: it is stored behind it`}}
+	if diff := cmp.Diff(want, f.Report.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }
 

@@ -165,6 +165,7 @@ func (d *draft) finish(id string) {
 	for _, e := range d.later {
 		d.record(e)
 	}
+	d.settle()
 	var names []string
 	messages := map[string][]Message{}
 	for _, s := range d.slots {

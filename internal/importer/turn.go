@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/units"
@@ -14,13 +16,30 @@ type turn struct {
 	content [][]byte
 	answer  *slot
 	results [][]byte
-	beside  [][]byte // what came in the same records as the results
+	beside  []*piece // what came in the same records as the results
+}
+
+// piece is a block of a user message that answers no call before it. If it is a result, its call may come.
+type piece struct {
+	raw   []byte
+	line  int
+	taken bool // it is among the results of its call
+}
+
+// asked is a call, with the results before it that may be its own, the nearest one first.
+type asked struct {
+	turn     *turn
+	id       string
+	answered bool
+	before   []*piece
 }
 
 // dialog is what pairs the messages of one conversation.
 type dialog struct {
 	newest *turn
-	calls  units.Pairer[*turn]
+	calls  units.Pairer[*asked]
+	early  units.Early[*piece]
+	asked  []*asked // calls that results may stand before
 }
 
 // parseContent reads a content of Anthropic.
@@ -95,8 +114,18 @@ func (d *draft) assistant(id string, content [][]byte) {
 	}
 	for _, raw := range content {
 		if call := parseObject(raw); call.text("type") == "tool_use" && call.text("id") != "" {
-			dialog.calls.Call(call.text("id"), "", t)
+			dialog.call(call.text("id"), t, len(d.slots))
 		}
+	}
+}
+
+// call adds a call of a turn. place is how many messages have begun.
+func (g *dialog) call(id string, t *turn, place int) {
+	c := &asked{turn: t, id: id, before: g.early.Call(id, place)}
+	g.early.Called(id)
+	g.calls.Call(id, "", c)
+	if len(c.before) > 0 {
+		g.asked = append(g.asked, c)
 	}
 }
 
@@ -105,34 +134,80 @@ func (t *turn) answered() []byte {
 	if t.results == nil {
 		return nil
 	}
-	return message("user", list(append(t.results, t.beside...)))
+	return message("user", list(append(t.results, left(t.beside)...)))
+}
+
+// left returns the blocks of pieces that are not taken.
+func left(pieces []*piece) (blocks [][]byte) {
+	for _, p := range pieces {
+		if !p.taken {
+			blocks = append(blocks, p.raw)
+		}
+	}
+	return blocks
 }
 
 // user adds results to the turns that made their calls; everything else, and a result without a call, becomes another
 // message.
 func (d *draft) user(content [][]byte) {
-	var asked *turn
-	var own [][]byte
+	dialog := d.dialog()
+	var answered *turn
+	var own []*piece
+	results := 0
 	for _, raw := range content {
-		var t *turn
-		if result := parseObject(raw); result.text("type") == "tool_result" {
-			t, _ = d.dialog().calls.Answer(result.text("tool_use_id"), "")
-		}
-		if t == nil {
-			own = append(own, raw)
+		result := parseObject(raw)
+		if result.text("type") != "tool_result" {
+			own = append(own, &piece{raw: raw, line: d.line})
 			continue
 		}
-		if asked == nil {
-			asked = t
+		results++
+		id := result.text("tool_use_id")
+		if c, ok := dialog.calls.Answer(id, ""); ok {
+			c.answered = true
+			d.answer(c.turn, raw, d.line)
+			answered = cmp.Or(answered, c.turn)
+			continue
 		}
-		if t.results == nil {
-			t.answer.line = d.line
-		}
-		t.results = append(t.results, raw)
+		p := &piece{raw: raw, line: d.line}
+		own = append(own, p)
+		dialog.early.Result(id, len(d.slots), p)
 	}
-	if asked == nil {
-		d.add(message("user", contentValue(content)))
-	} else {
-		asked.beside = append(asked.beside, own...)
+	if results == 0 {
+		dialog.early.Said()
+	}
+	if answered != nil {
+		answered.beside = append(answered.beside, own...)
+		return
+	}
+	d.place(func() []byte {
+		if blocks := left(own); len(blocks) > 0 || len(own) == 0 {
+			return message("user", contentValue(blocks))
+		}
+		return nil
+	})
+}
+
+// answer adds a result to the turn that made its call.
+func (d *draft) answer(t *turn, result []byte, line int) {
+	if t.results == nil {
+		t.answer.line = line
+	}
+	t.results = append(t.results, result)
+}
+
+// settle puts results that stand before their calls behind them, where no other result is.
+func (d *draft) settle() {
+	for _, branch := range slices.Sorted(maps.Keys(d.dialogs)) {
+		for _, c := range d.dialogs[branch].asked {
+			free := func(p *piece) bool { return !p.taken }
+			at := slices.IndexFunc(c.before, free)
+			if c.answered || at < 0 {
+				continue
+			}
+			p := c.before[at]
+			p.taken = true
+			d.answer(c.turn, p.raw, p.line)
+			d.file.note(p.line, "the result of call %q stands before its call: it is stored behind it", c.id)
+		}
 	}
 }
