@@ -100,7 +100,7 @@ var responsesFixtures = []fixture{
 	{"V-R2", "the last call, and the model's words behind it", Options{}, []string{userItem, callItem("a"), doneItem}, []string{"V-R2 1"}},
 	{"V-R2", "the last calls, and the model's words between them", Options{}, []string{userItem, callItem("a"), doneItem, callItem("b")}, []string{"V-R2 1"}},
 	{"V-R2", "the last call, and a call that the API executes behind it", Options{},
-		[]string{userItem, callItem("a"), `{"type":"web_search_call","id":"ws_1","status":"completed"}`}, nil},
+		[]string{userItem, callItem("a"), `{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`}, nil},
 	{"V-R2", "a call that the model goes on from", Options{}, []string{userItem, callItem("a"), callItem("b"), outputItem("a"), doneItem}, []string{"V-R2 2"}},
 	{"V-R3", "reasoning before a call and before a message", Options{}, []string{userItem, reasonedItem, callItem("a"), outputItem("a"), reasonedItem, doneItem}, nil},
 	{"V-R3", "reasoning that is in its item needs no ids", Options{}, []string{userItem, reasonedItem, `{"role":"assistant","content":"done"}`}, nil},

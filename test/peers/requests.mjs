@@ -29,7 +29,8 @@ export function anthropic(messages, { model, open }, tell) {
   checkAnthropicTurns(turns, open, tell);
   const last = turns.at(-1);
   if (open && last.blocks.some((block) => block.type === "tool_use")) return; // it cannot be sent yet
-  if (last.role === "assistant" && refusesPrefill(model)) tell(last.at, "does not end with the user"); // "does not support assistant message prefill"
+  const paused = isServerCall(last.blocks.at(-1)); // docs: pause_turn
+  if (last.role === "assistant" && refusesPrefill(model) && !paused) tell(last.at, "does not end with the user"); // "does not support assistant message prefill"
   if (last.role === "assistant" && /\s$/.test(last.blocks.at(-1)?.text ?? "")) tell(last.at, "ends in white space"); // zed#29870
   const marks = messages.flatMap(blocksOf).filter((block) => block?.cache_control);
   if (marks.length > 4) tell("", `${marks.length} blocks have cache_control`); // cline#2393
@@ -72,12 +73,29 @@ function checkAnthropicTurns(turns, open, tell) {
     if (turn.blocks.findLastIndex((b) => b.type === "tool_result") >= results.length) tell(turn.at, "a result behind other content");
     const calls = turn.blocks.filter((block) => block.type === "tool_use").map((block) => block.id);
     for (const id of calls) if (seen.has(id)) tell(turn.at, `the id ${text(id)} twice`); else seen.add(id);
-    const servers = turn.blocks.filter((block) => block.type === "server_tool_use" || block.type === "mcp_tool_use");
-    const answers = new Set(turn.blocks.filter((block) => /_tool_result$/.test(block.type)).map((block) => block.tool_use_id));
-    for (const call of servers) if (!answers.has(call.id) && n < turns.length - 1) tell(turn.at, `no result of the server's tool ${text(call.id)}`);
     asked = turn.role === "assistant" ? calls : [];
   }
   if (asked.length && !open) tell(turns.at(-1).at, `no result of ${text(asked.join())}`);
+  checkServerTools(turns, tell);
+}
+
+const isServerCall = (block) => /^(server|mcp)_tool_use$/.test(block?.type);
+
+// checkServerTools: "Each `advisor_tool_result` block must have a corresponding `server_tool_use` block before it"
+// (claude-code#62577). Code that runs at the server may call tools of the client before it ends.
+function checkServerTools(turns, tell) {
+  let waiting = new Map();
+  for (const turn of turns) {
+    if (turn.role === "user" && turn.blocks.some((block) => block.type !== "tool_result")) {
+      for (const [id, at] of waiting) tell(at, `no result of the server's tool ${text(id)}`);
+      waiting = new Map();
+    }
+    for (const block of turn.role === "assistant" ? turn.blocks : []) {
+      if (isServerCall(block)) waiting.set(block.id, turn.at);
+      if (!/_tool_result$/.test(block.type)) continue;
+      if (!waiting.delete(block.tool_use_id)) tell(turn.at, `the result of the server's tool ${text(block.tool_use_id)} answers no call`);
+    }
+  }
 }
 
 export function openAIChat(messages, { open, limit = 40, name = plain(64) }, tell) {
