@@ -184,6 +184,7 @@ func (o *opened) tailUnits() []unit {
 type tailReader struct {
 	tracker units.Tracker
 	calls   units.Pairer[place]
+	early   units.Early[int]
 	starts  []int        // the messages with which units begin
 	tied    map[int]bool // messages that answer a call of the checkpoint
 }
@@ -195,21 +196,36 @@ func (t *tailReader) read(i int, m *wire.Stored) {
 	if t.tracker.Add(units.Message{Assistant: assistant, StartsUnit: found.StartsUnit || err != nil}) {
 		t.starts = append(t.starts, i)
 	}
+	results := 0
 	for p := range found.Parts {
 		switch part := &found.Parts[p]; part.Kind {
 		case wire.Call:
-			t.calls.Call(part.CallID, part.Name, place{i, t.tracker.Unit()})
-			t.tracker.Called(t.tracker.Unit())
+			t.call(i, part)
 		case wire.Result:
 			t.answer(i, part)
+			results++
 		}
 	}
+	if found.Role == "user" && results == 0 {
+		t.early.Said()
+	}
+}
+
+// call adds a call. Results before it that may be its own stay in its unit.
+func (t *tailReader) call(i int, call *wire.Part) {
+	for _, result := range t.early.Call(call.CallID, i) {
+		t.starts = units.Join(t.starts, result)
+	}
+	t.early.Called(call.CallID)
+	t.calls.Call(call.CallID, call.Name, place{i, t.tracker.Unit()})
+	t.tracker.Called(t.tracker.Unit())
 }
 
 func (t *tailReader) answer(i int, result *wire.Part) {
 	call, ok := t.calls.Answer(result.CallID, result.Name)
 	switch {
 	case !ok:
+		t.early.Result(result.CallID, i, i)
 	case call.message == checkpoint:
 		t.tied[i] = true
 	default:
