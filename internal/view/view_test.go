@@ -94,6 +94,8 @@ func TestWhatABoundedViewKeeps(t *testing.T) {
 		"neither a call nor its result if they do not fit":   {log: "u1 a2+x -x u4", limit: 2, want: "u4"},
 		"a user's word with the call that waited then":       {log: "u1 a2+x u3 u4 a5", limit: 3, want: "a5"},
 		"a late result and all since its call":               {log: "u1 a2+x a3 u4 -x u6", limit: 5, want: "a2 r a3 u4 u6"},
+		"an early result and all up to its call":             {log: "u1 -x a3 a4+x a5", limit: 4, want: "r a3 a4 a5"},
+		"neither an early result nor its call by itself":     {log: "u1 -x a3 a4+x a5", limit: 3, want: "a5"},
 		"nothing between a call and a late result by itself": {log: "u1 a2+x a3 u4 -x u6", limit: 4, want: "u6"},
 		"an id that repeats is answered by the nearest":      {log: "u1 a2+x a3+x -x u5", limit: 3, want: "a3 r u5"},
 		"the newest unit, or it cannot fit":                  {log: "u1 a2+x -x", limit: 1, want: ""},

@@ -81,7 +81,7 @@ var rules = []Rule{
 	// microsoft/autogen#3034, anthropics/claude-code#4378; members_anthropic.go
 	{Code: "V-A13", Formats: forAnthropic, check: (*checker).knownMembers},
 	// anthropics/claude-code#62577, #64383
-	{Code: "V-A14", Formats: forAnthropic, check: (*checker).serverToolsAnswered},
+	{Code: "V-A15", Formats: forAnthropic, check: (*checker).serverToolsAnswered},
 	// google-gemini/gemini-cli#26486, google/generative-ai#368
 	{Code: "V-G1", Formats: forGemini, check: (*checker).callTurns, shape: true},
 	// google-gemini/gemini-cli#3814, anomalyco/opencode#43479
@@ -124,6 +124,8 @@ var rules = []Rule{
 	{Code: "V-U6", Formats: forAISDK, check: (*checker).uiInputs},
 	{Code: "V-U7", Formats: forAISDK, check: (*checker).systemLeads, shape: true},
 	{Code: "V-U8", Formats: forAISDK, check: (*checker).uiLast},
+	// vercel/ai, convert-to-google-messages.ts; what Google answers: V-G1
+	{Code: "V-U11", Formats: forAISDK, check: (*checker).uiCallTurns},
 }
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system

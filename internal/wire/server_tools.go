@@ -47,7 +47,7 @@ func (s *serverTools[B]) said() {
 	s.open = nil
 }
 
-// serverToolsAnswered checks V-A14. Where Anthropic paused, the last turn has calls without results.
+// serverToolsAnswered checks V-A15. Where Anthropic paused, the last turn has calls without results.
 func (c *checker) serverToolsAnswered() {
 	var tools serverTools[int]
 	for i := c.head; i < len(c.messages); i++ {
@@ -93,7 +93,7 @@ func (r *repairer) settleServerTools(list []Message) {
 	}
 	for _, at := range tools.alone {
 		at.n.makeText(at.p, substitute(at.p))
-		r.repaired("V-A14", "server_tool_as_note", at.n,
+		r.repaired("V-A15", "server_tool_as_note", at.n,
 			"a call of a tool that the API runs, or its result, is a text: the other of the two is not there")
 	}
 }

@@ -48,6 +48,14 @@ var known = []exception{
 		"not mended yet: messages that the packages send nothing of",
 	},
 	{"ai-sdk", "gemini", "no parts", "not mended yet: messages that the package sends nothing of"},
+	{
+		"ai-sdk", "", "content is empty|empty list of items",
+		"not mended yet: messages that the packages send nothing of",
+	},
+	{
+		"ai-sdk", "endpoint (openai-chat|gemini|mistral)", "no result|calls|the call's id",
+		"not mended yet: calls that another provider executes, without results",
+	},
 	{"openai-chat", "groq", "tool_calls/type", "not mended yet: custom tools at Groq"},
 	{
 		"openai-chat", "repairs", "role assistant",

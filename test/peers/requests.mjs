@@ -168,7 +168,7 @@ export function openAIResponses(items, { open }, tell) {
       for (const part of item.content) if (!["output_text", "refusal"].includes(part.type)) tell(i, `the assistant's content has ${part.type}`);
     }
   }
-  const lastWord = items.findLastIndex((item) => !/_call(_output)?$|reasoning/.test(item.type ?? "message"));
+  const lastWord = items.findLastIndex((item) => (item.type ?? "message") === "message");
   for (const [id, i] of waiting) if (!open || i < lastWord) tell(i, `no output of ${text(id)}`);
 }
 
