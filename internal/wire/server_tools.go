@@ -88,7 +88,8 @@ func (r *repairer) settleServerTools(list []Message) {
 			}
 		}
 	}
-	if !r.isPaused(list, len(tools.open)) {
+	r.paused = len(tools.open) > 0 && endsInServerTool(list)
+	if !r.paused && r.willAddUser(list) {
 		tools.said()
 	}
 	for _, at := range tools.alone {
@@ -98,15 +99,20 @@ func (r *repairer) settleServerTools(list []Message) {
 	}
 }
 
-// isPaused reports whether the provider goes on with the last message, in which calls of its own tools are open. It does
-// not if ends will add a message of the user.
-func (r *repairer) isPaused(list []Message, open int) bool {
-	if open == 0 || len(list) == 0 {
+// endsInServerTool reports whether the last thing in a list is what a tool of the API has to do with: the provider goes
+// on with it.
+func endsInServerTool(list []Message) bool {
+	if len(list) == 0 {
 		return false
 	}
 	last := &list[len(list)-1]
-	r.paused = last.Role == Assistant && last.Blocks[len(last.Blocks)-1].Kind == Opaque
-	return r.paused || r.inFlight || last.Role != Assistant || r.refusesLastAssistant() == ""
+	return last.Role == Assistant && len(last.Blocks) > 0 && last.Blocks[len(last.Blocks)-1].Kind == Opaque
+}
+
+// willAddUser reports whether ends will add a message of the user to a list.
+func (r *repairer) willAddUser(list []Message) bool {
+	spoke := len(list) > 0 && list[len(list)-1].Role == Assistant && !r.inFlight
+	return spoke && r.refusesLastAssistant() != ""
 }
 
 // serverToolsAlone reports whether a message has a call of a tool that Anthropic runs without its result, or the other
