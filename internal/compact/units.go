@@ -51,8 +51,8 @@ func (h *history) starts(n int) []int {
 }
 
 // early returns, of the calls among the first n messages that no result answers, the messages that may have their
-// results before them, by the messages of the calls. Which ids had calls before, no checkpoint keeps: a second result of
-// another call is among them, and only makes a unit longer.
+// results before them, by the messages of the calls. No checkpoint keeps which ids had calls before: a second result
+// of another call is among them, and only makes a unit longer.
 func (h *history) early(n int) map[int]int {
 	if h.open.Waiting() == 0 {
 		return nil

@@ -37,8 +37,8 @@ func (r *repairer) fitInputs(n *Message) {
 	}
 }
 
-// joinCalls makes one message of all that the assistant says in a row if there are calls behind the first message of it,
-// where the provider wants calls directly after the user or after results.
+// joinCalls makes one message of all that the assistant says in a row if there are calls behind its first message, where
+// the provider wants calls directly after the user or after results.
 func (r *repairer) joinCalls(list []Message) []Message {
 	if !r.provider.CallsAfterUser {
 		return list
@@ -65,7 +65,8 @@ func (r *repairer) joinAll(list []Message) Message {
 	one := list[0]
 	for i := range list {
 		if r.keepsFormat(&list[i]) {
-			r.repaired("V-U11", "messages_joined", &list[i], "calls and what the assistant says before them are one message")
+			r.repaired("V-U11", "messages_joined", &list[i],
+				"calls and what the assistant says before them are one message")
 		}
 		if i > 0 {
 			one.Blocks = append(slices.Clip(one.Blocks), list[i].Blocks...)

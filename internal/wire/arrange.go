@@ -283,7 +283,8 @@ func (a *arrangement) passed(x *turn) []*call {
 	called := 0
 	for i := range x.said {
 		for j := range x.said[i].Blocks {
-			switch p := &x.said[i].Blocks[j]; {
+			p := &x.said[i].Blocks[j]
+			switch {
 			case p.Kind == Call:
 				called++
 			case a.isWords(x, i, p):

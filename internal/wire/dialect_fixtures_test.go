@@ -63,10 +63,10 @@ func uiDone(id, input string) string {
 	return `{"id":"m","role":"assistant","parts":[{"type":"tool-f","toolCallId":"` + id + `","state":"output-available",` + input + `"output":"x"}]}`
 }
 
-// uiSteps is a message of the assistant with a text and a call, in one step or in two.
-func uiSteps(tool string, apart bool) string {
+// uiSteps returns a message of the assistant with a text and a call, in one step or in two.
+func uiSteps(tool string, isTwo bool) string {
 	between := ""
-	if apart {
+	if isTwo {
 		between = `{"type":"step-start"},`
 	}
 	return `{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"text","text":"I look."},` + between +

@@ -71,7 +71,7 @@ func (x *toolTalk) view(talk string) []wire.Stored {
 	return stored(x.f, bodies)
 }
 
-// TestAResultThatStandsBeforeItsCallIsMovedBehindIt is finding C-03: the view is that of the messages in their order.
+// TestAResultThatStandsBeforeItsCallIsMovedBehindIt renders what finding C-03 had, and the same in its order.
 func TestAResultThatStandsBeforeItsCallIsMovedBehindIt(t *testing.T) {
 	t.Parallel()
 	for name, x := range toolTalks {

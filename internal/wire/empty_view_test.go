@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
-// TestAViewOfAnyMessageIsNotEmpty is of finding C-13: no provider takes an empty list.
+// TestAViewOfAnyMessageIsNotEmpty renders what leaves nothing (finding C-13): no provider takes an empty list.
 func TestAViewOfAnyMessageIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	empty := map[session.Format]string{

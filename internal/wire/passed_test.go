@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
-// TestAnOpenCallWithWordsBehindItGetsAResultInResponses is finding C-16: the last turn is a call and the assistant's
-// words, in one message or in two.
+// TestAnOpenCallWithWordsBehindItGetsAResultInResponses renders what finding C-16 had: the last turn is a call and the
+// assistant's words, in one message or in two.
 func TestAnOpenCallWithWordsBehindItGetsAResultInResponses(t *testing.T) {
 	t.Parallel()
 	const text = `{"type":"text","text":"I look."}`

@@ -99,8 +99,8 @@ func (r *repairer) settleServerTools(list []Message) {
 	}
 }
 
-// endsInServerTool reports whether the last thing in a list is what a tool of the API has to do with: the provider goes
-// on with it.
+// endsInServerTool reports whether the last block of a list may be that of a tool of the API, with which the provider
+// continues.
 func endsInServerTool(list []Message) bool {
 	if len(list) == 0 {
 		return false

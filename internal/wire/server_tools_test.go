@@ -37,7 +37,7 @@ var serverToolFixtures = []fixture{
 	{"V-A15", "a call and words at the end, for a model that goes on from neither", refuses, []string{someUser, says("assistant", hostedCall("s"), block)}, []string{"V-A6 1"}},
 }
 
-// TestACallOfTheAPIsToolWithoutAResultIsANote is of finding C-13.
+// TestACallOfTheAPIsToolWithoutAResultIsANote renders what finding C-13 had.
 func TestACallOfTheAPIsToolWithoutAResultIsANote(t *testing.T) {
 	t.Parallel()
 	view := storedAs(session.Anthropic, []string{someUser, says("assistant", block, hostedCall("srv_1")), someUser})
