@@ -37,8 +37,8 @@ func (r *repairer) fitInputs(n *Message) {
 	}
 }
 
-// joinCalls makes one message of all that the assistant says in a row if there are calls behind its first message, where
-// the provider wants calls directly after the user or after results.
+// joinCalls makes one message of all that the assistant says in a row if there are calls behind its first message: the
+// provider may want calls directly after the user or after results.
 func (r *repairer) joinCalls(list []Message) []Message {
 	if !r.provider.CallsAfterUser {
 		return list
