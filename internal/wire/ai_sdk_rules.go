@@ -92,22 +92,6 @@ func (c *checker) uiInputs() {
 	}
 }
 
-// uiCallTurns checks V-U11.
-func (c *checker) uiCallTurns() {
-	if !c.server.CallsAfterUser {
-		return
-	}
-	spoke := false // the assistant, without a call
-	for i := c.head; i < len(c.messages); i++ {
-		for _, step := range Decode(session.AISDK, c.bodies[i]) {
-			if spoke && step.Role == Assistant && step.has(Call) {
-				c.report(i, "calls are neither after the user nor after results")
-			}
-			spoke = step.Role == Assistant && !step.has(Call)
-		}
-	}
-}
-
 // uiLast checks V-U8. The results of a message of the assistant are sent after it.
 func (c *checker) uiLast() {
 	last := c.last()

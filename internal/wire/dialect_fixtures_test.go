@@ -63,18 +63,7 @@ func uiDone(id, input string) string {
 	return `{"id":"m","role":"assistant","parts":[{"type":"tool-f","toolCallId":"` + id + `","state":"output-available",` + input + `"output":"x"}]}`
 }
 
-// uiSteps returns a message of the assistant with a text and a call, in one step or in two.
-func uiSteps(tool string, isTwo bool) string {
-	between := ""
-	if isTwo {
-		between = `{"type":"step-start"},`
-	}
-	return `{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"text","text":"I look."},` + between +
-		`{"type":"tool-` + tool + `","toolCallId":"a","state":"output-available","input":{},"output":"x"}]}`
-}
-
 var (
-	geminiAsks = Options{Model: "gemini-2.5-pro"}
 	claudeAsks = Options{Model: "claude-sonnet-4-5"}
 	gptAsks    = Options{Model: "gpt-5"}
 )
@@ -103,10 +92,6 @@ var behindFixtures = []fixture{
 	{"V-U6", "nothing", claudeAsks, []string{uiSaid("user", "u"), uiDone("a", "")}, []string{"V-U6 1"}},
 	{"V-U7", "OpenAI takes a system in the middle", gptAsks, []string{uiSaid("user", "u"), uiSaid("system", "s"), uiSaid("user", "u")}, nil},
 	{"V-U7", "a system in the middle", claudeAsks, []string{uiSaid("user", "u"), uiSaid("system", "s"), uiSaid("user", "u")}, []string{"V-U7 1"}},
-	{"V-U11", "a call in the step of the words before it", geminiAsks, []string{uiSaid("user", "u"), uiSteps("f", false), uiSaid("user", "u")}, nil},
-	{"V-U11", "OpenAI takes a call in a step of its own", gptAsks, []string{uiSaid("user", "u"), uiSteps("f", true), uiSaid("user", "u")}, nil},
-	{"V-U11", "a call in a step of its own", geminiAsks, []string{uiSaid("user", "u"), uiSteps("f", true), uiSaid("user", "u")}, []string{"V-U11 1"}},
-	{"V-U11", "a call in a message of its own", geminiAsks, []string{uiSaid("user", "u"), uiSaid("assistant", "a"), uiDone("a", `"input":{},`), uiSaid("user", "u")}, []string{"V-U11 2"}},
 	{"V-U8", "a model that continues", claudeAsks, []string{uiSaid("user", "u"), uiSaid("assistant", "a")}, nil},
 	{"V-U8", "results are last", Options{Model: "claude-opus-4-6"}, []string{uiSaid("user", "u"), uiDone("a", `"input":{},`)}, nil},
 	{"V-U8", "a call in flight is last", Options{Model: "claude-opus-4-6"}, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-f","toolCallId":"a","state":"input-available","input":{}}]}`}, nil},

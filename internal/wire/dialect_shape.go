@@ -41,8 +41,6 @@ func (v *FastValidator) suits(server *provider.Facts, model string) bool {
 	switch {
 	case !p.common || server.IDLength > 0:
 		return false
-	case server.CallsAfterUser && len(v.newer)+len(v.used) > 0:
-		return false // the shapes do not tell the steps
 	case v.format == session.AISDK:
 		return v.state.last != assistantSide || !server.EndsWithUser(model)
 	case v.format != session.OpenAIChat:

@@ -13,9 +13,7 @@ import (
 // and consecutive results.
 func (r *repairer) merge(list []Message) []Message {
 	switch r.target {
-	case session.AISDK:
-		return r.joinCalls(list)
-	case session.OpenAIResponses:
+	case session.OpenAIResponses, session.AISDK:
 		return list
 	case session.OpenAIChat, session.Gemini:
 		r.hold(list)

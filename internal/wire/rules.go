@@ -124,8 +124,6 @@ var rules = []Rule{
 	{Code: "V-U6", Formats: forAISDK, check: (*checker).uiInputs},
 	{Code: "V-U7", Formats: forAISDK, check: (*checker).systemLeads, shape: true},
 	{Code: "V-U8", Formats: forAISDK, check: (*checker).uiLast},
-	// vercel/ai, convert-to-google-messages.ts; what Google answers: V-G1
-	{Code: "V-U11", Formats: forAISDK, check: (*checker).uiCallTurns},
 }
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system

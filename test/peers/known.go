@@ -48,6 +48,7 @@ var known = []exception{
 		"not mended yet: messages that the packages send nothing of",
 	},
 	{"ai-sdk", "gemini", "no parts", "not mended yet: messages that the package sends nothing of"},
+	{"ai-sdk", "gemini", "directly after the user", "not mended yet: calls of two messages of the assistant in a row"},
 	{
 		"ai-sdk", "", "content is empty|empty list of items",
 		"not mended yet: messages that the packages send nothing of",

@@ -52,8 +52,6 @@ type Variant struct {
 	IDLength     int      // ids of calls are this many letters and digits; 0 for ids as the format has them
 	LastUser     bool     // the last message is not the assistant's
 	ObjectInputs bool     // the arguments of a call are an object
-
-	CallsAfterUser bool // calls are directly after what the user says, or after results
 }
 
 // The members of a message that strict servers take, besides those that a rule of its own is about.
@@ -118,7 +116,6 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.FirstUser, p.LastUser = true, true
 			p.NoEmptyText = true
 			p.SystemFirst, p.ObjectInputs = true, true
-			p.CallsAfterUser = true
 		},
 	},
 }
