@@ -15,6 +15,7 @@ func (r *repairer) fitChat(n *Message) {
 		return
 	}
 	r.fitRole(n)
+	r.fitTools(n)
 	r.fitMembers(n)
 	r.fitContent(n)
 }
@@ -82,6 +83,21 @@ func (r *repairer) fitRole(n *Message) {
 	}
 }
 
+// fitTools makes the calls of custom tools those of functions, with the free text as their input.
+func (r *repairer) fitTools(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if !r.provider.NoCustom || p.Kind != Call || !p.Custom {
+			continue
+		}
+		if r.own(p) {
+			r.repaired("V-D8", "custom_as_function", n, "the server has no custom tools: call %q is a function's", p.CallID)
+		}
+		p.Value, p.Custom = appendObject(nil, "input", p.Value), false
+		p.Edited, n.Edited = true, true
+	}
+}
+
 // keepsFormat reports whether a message came in the target's format.
 func (r *repairer) keepsFormat(n *Message) bool { return n.Format == r.target && n.Raw != nil }
 
@@ -111,6 +127,9 @@ func (r *repairer) fitMembers(n *Message) {
 func (r *repairer) dropMembers(n *Message) {
 	known := r.provider.Members
 	unknown := unknownMembers(n.Raw, known, n.Role == Tool)
+	for i := range n.Blocks {
+		unknown = append(unknown, r.strip(&n.Blocks[i])...)
+	}
 	if len(unknown) == 0 {
 		return
 	}
@@ -119,12 +138,39 @@ func (r *repairer) dropMembers(n *Message) {
 	r.repaired("V-D4", "members_dropped", n, "the server does not know %q", unknown)
 }
 
-// unknownMembers returns the names of members that are not among the known ones. A result may have the name of its
-// tool.
+// strip leaves out of a block or a call what a strict server does not know, and returns the names.
+func (r *repairer) strip(p *Block) (names []string) {
+	isCall := p.Kind == Call && member(p.Raw, "function") != (Span{})
+	if !r.own(p) || p.Raw[0] != '{' || !isCall && p.Kind != Text && p.Kind != Image {
+		return nil
+	}
+	var edits []Edit
+	for _, in := range strictIntruders(p.Raw, isCall) {
+		names = append(names, in.name)
+		edits = append(edits, Edit{Span: in.at})
+	}
+	p.Raw = Replace(nil, p.Raw, edits)
+	return names
+}
+
+// strictIntruders returns the members of a call or a block that a strict server does not know.
+func strictIntruders(raw []byte, call bool) []intruder {
+	of, tool := provider.Strict()
+	if call {
+		of = tool
+	}
+	w := memberWalk{body: raw}
+	w.object(rawjson.Start(raw), of)
+	return slices.DeleteFunc(w.found, func(in intruder) bool { return in.of != nil })
+}
+
+// unknownMembers returns the names of members that are not among the known ones, or are null. A result may have the
+// name of its tool, and content may be null.
 func unknownMembers(message []byte, known []string, result bool) (names []string) {
-	for key := range rawjson.Members(message, rawjson.Start(message)) {
+	for key, value := range rawjson.Members(message, rawjson.Start(message)) {
 		is := func(name string) bool { return rawjson.KeyIs(message, key, name) }
-		if !slices.ContainsFunc(known, is) && !(result && is("name")) {
+		null := message[value.Start] == 'n' && !is("content")
+		if null || !slices.ContainsFunc(known, is) && !(result && is("name")) {
 			names = append(names, string(unquoted(key.Of(message))))
 		}
 	}
@@ -134,8 +180,8 @@ func unknownMembers(message []byte, known []string, result bool) (names []string
 // fitContent marks a message as edited whose content must be a string, and turns what the server's models cannot see
 // into texts.
 func (r *repairer) fitContent(n *Message) {
-	if r.provider.NoImages {
-		n.hideMedia(n.Blocks)
+	if r.provider.NoImages || r.provider.OnlyImages {
+		r.hideMedia(n, n.Blocks)
 	}
 	content := member(n.Raw, "content")
 	if r.keepsFormat(n) && slices.Contains(r.provider.Texts, n.Role.plain()) && isArray(n.Raw, content) {
@@ -144,18 +190,30 @@ func (r *repairer) fitContent(n *Message) {
 	}
 }
 
-// hideMedia turns images and files into texts that name them.
-func (n *Message) hideMedia(blocks []Block) {
+// hideMedia turns what the server does not show into texts that name it.
+func (r *repairer) hideMedia(n *Message, blocks []Block) {
 	for i := range blocks {
 		p := &blocks[i]
-		switch p.Kind {
-		case Image, File:
+		switch {
+		case p.Kind == Result:
+			r.hideMedia(n, p.Content)
+		case p.Kind == Image && r.provider.NoImages, p.Kind == File, p.Kind == Opaque && r.own(p) && hiddenBlock(p.Raw):
+			if r.own(p) && r.provider.OnlyImages {
+				r.repaired("V-D9", "media_as_note", n, "the server shows images alone: this is a text")
+			}
 			n.makeText(p, substitute(p))
-		case Result:
-			n.hideMedia(p.Content)
 		}
 	}
 }
+
+// hiddenBlock reports whether a block is none that servers without files and sounds have.
+func hiddenBlock(raw []byte) bool {
+	kind := stringMember(raw, "type")
+	return raw[0] == '{' && kind != "" && !slices.Contains(shownBlocks, kind)
+}
+
+// shownBlocks are the types of blocks that a server without files and sounds takes, or that become texts for it.
+var shownBlocks = []string{"text", "image_url", "thinking", "refusal"}
 
 // plain returns the name that Chat Completions has for a role.
 func (r Role) plain() string {

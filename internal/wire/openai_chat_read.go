@@ -119,6 +119,7 @@ func (s *scanner) chatCall(i int, raw Span) {
 		return
 	}
 	v := s.object(raw)
+	s.strict = s.strict || !v.onlyHas(strictCall)
 	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
 	named := v.at("function")
 	if !s.is(named, '{') {

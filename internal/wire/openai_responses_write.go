@@ -83,7 +83,7 @@ func (w itemWriter) message(n *Message, said []*Block) {
 // and files, too.
 func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 	switch {
-	case w.own(p) && p.Raw[0] == '{' && (p.Kind == Text || p.Kind == Image || p.Kind == File || p.Kind == Opaque):
+	case w.own(p) && p.Raw[0] == '{' && !isType(p.Raw, "computer_screenshot") && (p.Kind == Text || p.Kind == Image || p.Kind == File || p.Kind == Opaque):
 		return append(dst, p.Raw...)
 	case role == Assistant && p.Kind == Text && p.Refusal:
 		return wrap(dst, `{"type":"refusal","refusal":`, p.Text, "}")

@@ -45,6 +45,8 @@ type Variant struct {
 	Members      []string // the members that a message may have; nil for any
 	Texts        []string // the roles whose content must be a string, not an array
 	NoImages     bool     // nobody may show images and files
+	OnlyImages   bool     // nobody may show files and sounds
+	NoCustom     bool     // every tool is a function: there are no custom tools
 	SystemFirst  bool     // messages of the system come before all others
 	OneSystem    bool     // there is at most one of them
 	AnswersTools bool     // the assistant speaks between results and the user
@@ -61,6 +63,21 @@ var (
 	mistralMembers = append([]string{"prefix"}, fewMembers...)
 )
 
+// strictBlock and strictCall are what a content and tool_calls may have where a server is strict about members: the
+// types of groq-sdk (ChatCompletionContentPart, ChatCompletionMessageToolCall) and of mistralai.
+var (
+	strictBlock = blocks("text", map[string]*Object{
+		"text":      object("type text"),
+		"image_url": object("type image_url").holds("image_url", object("url detail")),
+		"refusal":   anything, // which becomes a text
+		"thinking":  anything,
+	})
+	strictCall = object("id type function custom").holds("function", object("name arguments"))
+)
+
+// Strict returns what a block of a content, and a call, may have at a server whose Members are known.
+func Strict() (block, call *Object) { return strictBlock, strictCall }
+
 // variants have, for each format, how its dialects differ from it:
 //
 //   - Mistral: reasoning_content BerriAI/litellm#30835, charmbracelet/crush#1590; name and other members
@@ -75,6 +92,8 @@ var (
 //     BerriAI/litellm#6642, QwenLM/qwen-code#2320
 //   - Qwen and vLLM: the templates of Qwen allow one system message, at the beginning, and no developer:
 //     vllm-project/vllm#41114, can1357/oh-my-pi#958, ogx-ai/ogx#6069
+//   - Files, sounds and custom tools: the types of groq-sdk and mistralai; only OpenAI has custom tools. Mistral takes
+//     files by an id of its own, and sounds in another form.
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
 //   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids and inputs as they are, and throw at a system
 //     message in the middle; @ai-sdk/openai sends ids as they are: vercel/ai, convert-to-anthropic-messages-prompt.ts,
@@ -86,9 +105,11 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		Groq: func(p *Facts) {
 			p.Reasoning, p.Members = RefusesReasoning, groqMembers
 			p.Texts = []string{"system", "developer", "assistant", "tool"}
+			p.OnlyImages, p.NoCustom = true, true
 		},
-		Cerebras: func(p *Facts) { p.Reasoning = RefusesReasoning },
+		Cerebras: func(p *Facts) { p.Reasoning, p.NoCustom = RefusesReasoning, true },
 		DeepSeek: func(p *Facts) {
+			p.NoCustom = true
 			p.Reasoning, p.Roles = RequiresReasoning, fewRoles
 			p.Texts, p.NoImages = []string{"system", "user", "assistant", "tool"}, true
 		},
@@ -127,7 +148,7 @@ func mistral(p *Facts) {
 	p.Reasoning, p.Roles = RefusesReasoning, fewRoles
 	p.Members = mistralMembers
 	p.SystemFirst, p.LastUser = true, true
-	p.AnswersTools = true
+	p.AnswersTools, p.OnlyImages, p.NoCustom = true, true, true
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"
 }
@@ -137,6 +158,7 @@ func templated(p *Facts) {
 	p.Reasoning = TakesReasoning
 	p.Roles = fewRoles
 	p.SystemFirst, p.OneSystem = true, true
+	p.NoCustom = true
 }
 
 // behind sets the facts of a provider of Chat Completions that the AI SDK sends a view to.

@@ -69,11 +69,14 @@ var (
 		"compaction_trigger":      object("type id"),
 		"tool_search_call":        object("type arguments call_id execution? id status"),
 		"tool_search_output":      object("type tools call_id execution? id status"),
-		"additional_tools":        object("type role tools id"),
+		"additional_tools":        responsesTools,
 		"configuration_update":    object("type id reasoning? text?"),
 		"program":                 object("type id call_id code fingerprint"),
 		"program_output":          object("type id call_id result status"),
 	}, Other: responsesMessage, Note: `{"type":"message","role":"assistant","content":`, NoteEnd: "}"}
+
+	responsesTools = &Object{By: "role", Kinds: map[string]*Object{"developer": object("type role tools id")},
+		Note: `{"type":"message","role":"assistant","content":`, NoteEnd: "}"}
 
 	responsesMCPCall = object("type id name arguments server_label approval_request_id error output status?")
 
