@@ -14,10 +14,10 @@ func (r *repairer) fitBlocks(n *Message) {
 		switch p := &n.Blocks[i]; p.Kind {
 		case Call:
 			r.fitInput(n, p)
-		case Image, File:
-			r.fitMedia(n, p)
 		case Result:
 			r.fitResult(n, p)
+		default:
+			r.fitMedia(n, p)
 		}
 	}
 }
@@ -34,9 +34,12 @@ func (r *repairer) fitInput(n *Message, p *Block) {
 
 // fitMedia makes an image or a document a text where the API shows none.
 func (r *repairer) fitMedia(n *Message, p *Block) {
-	switch fit := r.mediaFit(p, n.Role == Assistant); {
-	case !r.own(p) || fit == shown:
-	case fit == misnamed:
+	if !r.own(p) || p.Raw[0] != '{' {
+		return
+	}
+	switch mediaFit(p.Raw, n.Role == Assistant) {
+	case shown:
+	case misnamed:
 		p.Raw, n.Edited = renamedMedia(p.Raw), true
 		r.repaired("V-A15", "part_mended", n, "the API knows image/jpg as image/jpeg")
 	default:
@@ -54,16 +57,20 @@ const (
 	hidden
 )
 
-// mediaFit returns how an image or a document is shown in a message of the user, or where hidden says that none is.
-func (r *repairer) mediaFit(p *Block, nowhere bool) fit {
-	media := string(unquotedName(p.Media.Type))
-	inside := p.Kind == Image && p.Media.Data != nil
+// mediaFit returns how a block is shown: an image or a document not at all where nowhere is true, an image in the
+// message if it is of a known type, and any other block always.
+func mediaFit(block []byte, nowhere bool) fit {
+	image := isType(block, "image")
+	source := valueOf(block, "source")
+	media := stringMember(source, "media_type")
 	switch {
-	case nowhere:
+	case nowhere && (image || isType(block, "document")):
 		return hidden
-	case inside && media == "image/jpg":
+	case !image || !isType(source, "base64"):
+		return shown
+	case media == "image/jpg":
 		return misnamed
-	case inside && !slices.Contains(anthropicImages, media):
+	case !slices.Contains(anthropicImages, media):
 		return hidden
 	}
 	return shown
@@ -91,7 +98,7 @@ func (r *repairer) fitResult(n *Message, p *Block) {
 		case rule == "V-A16":
 			r.told(own, rule, "empty_text", n, "an empty text in a result is left out")
 			continue
-		case rule != "" && r.mediaFit(&c, p.IsError) == misnamed:
+		case rule != "" && !p.IsError && mediaFit(c.Raw, false) == misnamed:
 			r.told(own, rule, "part_mended", n, "the API knows image/jpg as image/jpeg")
 			c.Raw = renamedMedia(c.Raw)
 		case rule != "":
@@ -133,7 +140,7 @@ func (r *repairer) resultRule(p, c *Block) string {
 	case c.Kind == Text:
 	case p.IsError && (own || c.Kind == Image || c.Kind == File):
 		return "V-A15"
-	case own && r.mediaFit(c, false) != shown:
+	case own && c.Raw[0] == '{' && mediaFit(c.Raw, false) != shown:
 		return "V-A15"
 	}
 	return ""

@@ -129,6 +129,9 @@ func (r *repairer) dropMembers(n *Message) {
 	unknown := unknownMembers(n.Raw, known, n.Role == Tool)
 	for i := range n.Blocks {
 		unknown = append(unknown, r.strip(&n.Blocks[i])...)
+		for j := range n.Blocks[i].Content {
+			unknown = append(unknown, r.strip(&n.Blocks[i].Content[j])...)
+		}
 	}
 	if len(unknown) == 0 {
 		return
