@@ -29,7 +29,7 @@ func (r *repairer) fitInput(n *Message, p *Block) {
 	p.Value = appendInput(nil, p.Value)
 	p.Raw = setMember(p.Raw, "input", p.Value)
 	n.Edited = true
-	r.repaired("V-A14", "input_as_object", n, "the input of call %q is an object", p.CallID)
+	r.repaired("V-A17", "input_as_object", n, "the input of call %q is an object", p.CallID)
 }
 
 // fitMedia makes an image or a document a text where the API shows none.
@@ -41,10 +41,10 @@ func (r *repairer) fitMedia(n *Message, p *Block) {
 	case shown:
 	case misnamed:
 		p.Raw, n.Edited = renamedMedia(p.Raw), true
-		r.repaired("V-A15", "part_mended", n, "the API knows image/jpg as image/jpeg")
+		r.repaired("V-A18", "part_mended", n, "the API knows image/jpg as image/jpeg")
 	default:
 		n.makeText(p, substitute(p))
-		r.repaired("V-A15", "media_as_note", n, "the API does not show this image or document: it is a text")
+		r.repaired("V-A18", "media_as_note", n, "the API does not show this image or document: it is a text")
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *repairer) fitResult(n *Message, p *Block) {
 		c := p.Content[i]
 		rule := r.resultRule(p, &c)
 		switch {
-		case rule == "V-A16":
+		case rule == "V-A19":
 			r.told(own, rule, "empty_text", n, "an empty text in a result is left out")
 			continue
 		case rule != "" && !p.IsError && mediaFit(c.Raw, false) == misnamed:
@@ -136,17 +136,17 @@ func (r *repairer) resultRule(p, c *Block) string {
 	own := r.own(c)
 	switch {
 	case own && c.Kind == Text && string(c.Text) == `""`:
-		return "V-A16"
+		return "V-A19"
 	case c.Kind == Text:
 	case p.IsError && (own || c.Kind == Image || c.Kind == File):
-		return "V-A15"
+		return "V-A18"
 	case own && c.Raw[0] == '{' && mediaFit(c.Raw, false) != shown:
-		return "V-A15"
+		return "V-A18"
 	}
 	return ""
 }
 
-// inputsAreObjects checks V-A14.
+// inputsAreObjects checks V-A17.
 func (c *checker) inputsAreObjects() {
 	for i, p := range c.parts(Call) {
 		if !bytes.HasPrefix(p.Value.Of(c.bodies[i]), []byte{'{'}) || p.Value == (Span{}) {
@@ -155,7 +155,7 @@ func (c *checker) inputsAreObjects() {
 	}
 }
 
-// mediaShown checks V-A15.
+// mediaShown checks V-A18.
 func (c *checker) mediaShown() {
 	for i, p := range c.parts(Image, File, Opaque) {
 		if kind := stringMember(c.raw(i, p), "type"); kind == "image" || kind == "document" {
@@ -182,7 +182,7 @@ func (c *checker) holdMedia(message int, block []byte, onlyTexts bool) {
 	}
 }
 
-// resultTexts checks V-A16.
+// resultTexts checks V-A19.
 func (c *checker) resultTexts() {
 	for i, p := range c.parts(Result) {
 		for inner := range elementsOf(c.raw(i, p), "content") {

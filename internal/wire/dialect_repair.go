@@ -11,7 +11,7 @@ import (
 // fitChat changes what the server of a dialect of Chat Completions refuses in a message by itself.
 func (r *repairer) fitChat(n *Message) {
 	r.fitReasoning(n)
-	if r.provider.Dialect == "" || r.provider.Dialect == provider.OpenAI {
+	if r.provider.Dialect == "" {
 		return
 	}
 	r.fitRole(n)
@@ -183,7 +183,7 @@ func unknownMembers(message []byte, known []string, result bool) (names []string
 // fitContent marks a message as edited whose content must be a string, and turns what the server's models cannot see
 // into texts.
 func (r *repairer) fitContent(n *Message) {
-	if r.provider.NoImages || r.provider.OnlyImages {
+	if r.provider.NoImages || r.provider.Blocks != nil {
 		r.hideMedia(n, n.Blocks)
 	}
 	content := member(n.Raw, "content")
@@ -200,23 +200,32 @@ func (r *repairer) hideMedia(n *Message, blocks []Block) {
 		switch {
 		case p.Kind == Result:
 			r.hideMedia(n, p.Content)
-		case p.Kind == Image && r.provider.NoImages, p.Kind == File, p.Kind == Opaque && r.own(p) && hiddenBlock(p.Raw):
-			if r.own(p) && r.provider.OnlyImages {
-				r.repaired("V-D9", "media_as_note", n, "the server shows images alone: this is a text")
+		case r.hides(p):
+			if r.own(p) && r.provider.Blocks != nil {
+				r.repaired("V-D9", "media_as_note", n, "the server shows no such block: it is a text")
 			}
 			n.makeText(p, substitute(p))
 		}
 	}
 }
 
-// hiddenBlock reports whether a block is none that servers without files and sounds have.
-func hiddenBlock(raw []byte) bool {
-	kind := stringMember(raw, "type")
-	return raw[0] == '{' && kind != "" && !slices.Contains(shownBlocks, kind)
+// hides reports whether the server shows no such block.
+func (r *repairer) hides(p *Block) bool {
+	switch p.Kind {
+	case Image, File:
+		files := r.provider.Blocks == nil || slices.Contains(r.provider.Blocks, "file")
+		return r.provider.NoImages || p.Kind == File && !files
+	case Opaque:
+		return r.own(p) && hiddenBlock(r.provider, p.Raw)
+	}
+	return false
 }
 
-// shownBlocks are the types of blocks that a server without files and sounds takes, or that become texts for it.
-var shownBlocks = []string{"text", "image_url", "thinking", "refusal"}
+// hiddenBlock reports whether a server takes no blocks of a type.
+func hiddenBlock(server *provider.Facts, raw []byte) bool {
+	kind := stringMember(raw, "type")
+	return server.Blocks != nil && kind != "" && !slices.Contains(server.Blocks, kind)
+}
 
 // plain returns the name that Chat Completions has for a role.
 func (r Role) plain() string {

@@ -82,7 +82,7 @@ func (c *checker) toolsFit() {
 func (c *checker) mediaFit() {
 	for i, body := range c.bodies {
 		for block := range elementsOf(body, "content") {
-			if c.server.OnlyImages && hiddenBlock(block) {
+			if hiddenBlock(c.server, block) {
 				c.report(i, "the server shows no %s", stringMember(block, "type"))
 			}
 		}

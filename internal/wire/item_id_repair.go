@@ -89,7 +89,7 @@ func (r *repairer) fitID(m Stored, item []byte) []byte {
 	made.Edited = true
 	told := func(repair, what string) {
 		r.repairs = append(r.repairs, Repair{
-			Rule: "V-R6", Kind: repair, Seq: m.Seq, Detail: fmt.Sprintf("the id %q %s: %s", id, fault, what),
+			Rule: "V-R8", Kind: repair, Seq: m.Seq, Detail: fmt.Sprintf("the id %q %s: %s", id, fault, what),
 		})
 	}
 	switch {
@@ -110,7 +110,7 @@ func (r *repairer) fitID(m Stored, item []byte) []byte {
 	return Encode(session.OpenAIResponses, []Message{made})[0]
 }
 
-// idsFit checks V-R6.
+// idsFit checks V-R8.
 func (c *checker) idsFit() {
 	ids := itemIDs{seen: map[string]bool{}, max: c.rule.limits["id"], knows: c.knows}
 	for i, item := range c.bodies {

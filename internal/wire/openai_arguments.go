@@ -16,13 +16,9 @@ func (r *repairer) fitArguments(n *Message) {
 		if value := valueOf(holder.Of(p.Raw), name); name == "" || value != nil && value[0] == '"' {
 			continue
 		}
-		text := appendArguments(nil, p.Value)
-		if name == "input" && p.Value == nil {
-			text = []byte(`""`)
-		}
-		edit := Edit{Span: holder, With: setMember(holder.Of(p.Raw), name, text)}
+		edit := Edit{Span: holder, With: setMember(holder.Of(p.Raw), name, appendArguments(nil, p.Value))}
 		p.Raw, n.Edited = Replace(nil, p.Raw, []Edit{edit}), true
-		r.repaired("V-C7", "arguments_as_text", n, "the arguments of call %q are a text", p.CallID)
+		r.repaired("V-C9", "arguments_as_text", n, "the arguments of call %q are a text", p.CallID)
 	}
 }
 
@@ -47,7 +43,7 @@ func argumentsOf(f session.Format, call []byte) (holder Span, name string) {
 	return whole, ""
 }
 
-// argumentsAreTexts checks V-C7.
+// argumentsAreTexts checks V-C9.
 func (c *checker) argumentsAreTexts() {
 	for i, p := range c.parts(Call) {
 		fixed := c.format == session.OpenAIResponses && p.Fixed

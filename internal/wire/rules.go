@@ -41,7 +41,7 @@ var rules = []Rule{
 	// internal/wire/provider/members_openai.go, where each list names its source; so for the other formats
 	{Code: "V-C6", Formats: forChat, check: (*checker).knownMembers},
 	// aaif-goose/goose-mobile#20
-	{Code: "V-C7", Formats: forOpenAI, check: (*checker).argumentsAreTexts},
+	{Code: "V-C9", Formats: forOpenAI, check: (*checker).argumentsAreTexts},
 	// agno-agi/agno#9372
 	{Code: "V-R1", Formats: forResponses, check: (*checker).resultsAnswer, shape: true},
 	// bytedance/trae-agent#358
@@ -54,11 +54,11 @@ var rules = []Rule{
 		limits: map[string]int{"id": responses.IDMax, "name": responses.NameMax}},
 	// microsoft/agent-framework#2203; members_openai.go
 	{Code: "V-R5", Formats: forResponses, check: (*checker).knownMembers},
-	// langchain-ai/langchain#39116, Wei-Shaw/sub2api#3981, NousResearch/hermes-agent#33306, earendil-works/pi#5149
-	{Code: "V-R6", Formats: forResponses, check: (*checker).idsFit, limits: map[string]int{"id": provider.MaxItemID},
-		words: map[session.Format][]string{session.OpenAIResponses: provider.ItemIDPrefixes()}},
 	// QuantumNous/new-api#4776
 	{Code: "V-R7", Formats: forResponses, check: (*checker).messagesHaveContent},
+	// langchain-ai/langchain#39116, Wei-Shaw/sub2api#3981, NousResearch/hermes-agent#33306, earendil-works/pi#5149
+	{Code: "V-R8", Formats: forResponses, check: (*checker).idsFit, limits: map[string]int{"id": provider.MaxItemID},
+		words: map[session.Format][]string{session.OpenAIResponses: provider.ItemIDPrefixes()}},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true},
 	// tghamm/Anthropic.SDK#184
@@ -89,13 +89,13 @@ var rules = []Rule{
 	// microsoft/autogen#3034, anthropics/claude-code#4378; members_anthropic.go
 	{Code: "V-A13", Formats: forAnthropic, check: (*checker).knownMembers},
 	// anthropics/anthropic-sdk-typescript#648
-	{Code: "V-A14", Formats: forAnthropic, check: (*checker).inputsAreObjects},
+	{Code: "V-A17", Formats: forAnthropic, check: (*checker).inputsAreObjects},
 	// anthropics/claude-code#245, #400, NousResearch/hermes-agent#55432; SEMOSS/Semoss#2323 (the assistant's);
 	// vellum-ai/vellum-assistant#18387, caozhiyuan/copilot-api#196 (results that are errors)
-	{Code: "V-A15", Formats: forAnthropic, check: (*checker).mediaShown,
+	{Code: "V-A18", Formats: forAnthropic, check: (*checker).mediaShown,
 		words: map[session.Format][]string{session.Anthropic: anthropicImages}},
 	// experientiallabs/experiential#799
-	{Code: "V-A16", Formats: forAnthropic, check: (*checker).resultTexts},
+	{Code: "V-A19", Formats: forAnthropic, check: (*checker).resultTexts},
 	// google-gemini/gemini-cli#26486, google/generative-ai#368
 	{Code: "V-G1", Formats: forGemini, check: (*checker).callTurns, shape: true},
 	// google-gemini/gemini-cli#3814, anomalyco/opencode#43479

@@ -49,13 +49,14 @@ function filledPart(part) {
 
 // foreign are members and blocks that OpenAI's endpoint ignores (microsoft/agent-framework#2344) and others need back:
 // DeepSeek, Qwen and vLLM, OpenRouter, LiteLLM, Mistral, Google. Only views for servers that are not strict have them.
-const foreign = ["reasoning_content", "reasoning_details", "thinking_blocks", "cache_control", "prefix", "partial", "extra_content"];
+const foreign = ["reasoning_content", "reasoning_details", "thinking_blocks", "cache_control", "prefix", "partial", "extra_content", "format"];
+const foreignBlocks = ["video_url", "audio_url", "thinking"];
 
 function withoutForeign(node) {
-  if (Array.isArray(node)) return node.map(withoutForeign);
+  if (Array.isArray(node)) return node.filter((each) => !foreignBlocks.includes(each?.type)).map(withoutForeign);
   if (node === null || typeof node !== "object") return node;
   return Object.fromEntries(Object.entries(node).filter(([key]) => !foreign.includes(key)).map(([key, value]) =>
-    [key, ["content", "tool_calls"].includes(key) ? withoutForeign(value) : value]));
+    [key, ["content", "tool_calls", "image_url", "file"].includes(key) ? withoutForeign(value) : value]));
 }
 
 // withoutNulls returns a content of Gemini without members that are null: in the JSON of protocol buffers, null is the

@@ -45,7 +45,7 @@ type Variant struct {
 	Members      []string // the members that a message may have; nil for any
 	Texts        []string // the roles whose content must be a string, not an array
 	NoImages     bool     // nobody may show images and files
-	OnlyImages   bool     // nobody may show files and sounds
+	Blocks       []string // the types of blocks that a content may have; nil for any
 	NoCustom     bool     // every tool is a function: there are no custom tools
 	SystemFirst  bool     // messages of the system come before all others
 	OneSystem    bool     // there is at most one of them
@@ -61,6 +61,12 @@ var (
 	fewMembers     = []string{"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
 	groqMembers    = append([]string{"name", "function_call"}, fewMembers...)
 	mistralMembers = append([]string{"prefix"}, fewMembers...)
+)
+
+// The types of blocks that OpenAI takes, and those that a server without files and sounds does. A refusal becomes a text.
+var (
+	openAIBlocks = []string{"text", "image_url", "input_audio", "file", "refusal"}
+	imageBlocks  = []string{"text", "image_url", "refusal"}
 )
 
 // strictBlock and strictCall are what a content and tool_calls may have where a server is strict about members: the
@@ -92,6 +98,7 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 //     BerriAI/litellm#6642, QwenLM/qwen-code#2320
 //   - Qwen and vLLM: the templates of Qwen allow one system message, at the beginning, and no developer:
 //     vllm-project/vllm#41114, can1357/oh-my-pi#958, ogx-ai/ogx#6069
+//   - OpenAI: other blocks than those of ChatCompletionContentPart (openai/openai-node)
 //   - Files, sounds and custom tools: the types of groq-sdk and mistralai; only OpenAI has custom tools. Mistral takes
 //     files by an id of its own, and sounds in another form.
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
@@ -100,12 +107,12 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 //     convert-to-google-generative-ai-messages.ts, vercel/ai#5171
 var variants = map[session.Format]map[Dialect]func(*Facts){
 	session.OpenAIChat: {
-		OpenAI:  func(*Facts) {},
+		OpenAI:  func(p *Facts) { p.Blocks = openAIBlocks },
 		Mistral: mistral,
 		Groq: func(p *Facts) {
 			p.Reasoning, p.Members = RefusesReasoning, groqMembers
 			p.Texts = []string{"system", "developer", "assistant", "tool"}
-			p.OnlyImages, p.NoCustom = true, true
+			p.Blocks, p.NoCustom = imageBlocks, true
 		},
 		Cerebras: func(p *Facts) { p.Reasoning, p.NoCustom = RefusesReasoning, true },
 		DeepSeek: func(p *Facts) {
@@ -148,7 +155,8 @@ func mistral(p *Facts) {
 	p.Reasoning, p.Roles = RefusesReasoning, fewRoles
 	p.Members = mistralMembers
 	p.SystemFirst, p.LastUser = true, true
-	p.AnswersTools, p.OnlyImages, p.NoCustom = true, true, true
+	p.AnswersTools, p.NoCustom = true, true
+	p.Blocks = append([]string{"thinking"}, imageBlocks...)
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"
 }
