@@ -93,6 +93,10 @@ var itemFixtures = map[session.Format][]fixture{
 		{"V-R7", "none, after reasoning", Options{}, []string{userItem, reasonedItem, `{"role":"assistant"}`, userItem}, []string{"V-R7 2"}},
 		{"V-R5", "tools of another role", Options{}, []string{userItem, `{"type":"additional_tools","role":"user","tools":[]}`}, []string{"V-R5 1"}},
 	},
+	session.Gemini: {
+		{"V-G4", "null is nothing", Options{}, []string{geminiOf("user", `{"text":"u","inline_data":null,"function_call":null}`)}, nil},
+		{"V-G4", "nothing but null", Options{}, []string{geminiOf("user", `{"text":"u"}`, `{"text":null,"function_response":null}`)}, []string{"V-G4 0"}},
+	},
 	session.Anthropic: {
 		{"V-A17", "an object", Options{}, []string{someUser, uses("a"), toolResults("a")}, nil},
 		{"V-A17", "the input of a tool that the provider runs", Options{}, []string{someUser, says("assistant", `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`, `{"type":"web_search_tool_result","tool_use_id":"s","content":[]}`, block)}, nil},

@@ -270,8 +270,9 @@ var exceptions = map[session.Format][]exception{
 	},
 	session.AISDK: {
 		{"members of messages of version 4", ".annotations .content .createdAt .data .experimental_attachments " +
-			".reasoning .toolInvocations"},
-		{"the type in types.ts leaves them out: their names are the program's", ".parts[tool-*] .parts[data-*]"},
+			".reasoning .toolInvocations .parts[reasoning].reasoning .parts[reasoning].details .parts[file].mimeType " +
+			".parts[file].data .parts[tool-invocation]"},
+		{"the type in types.ts leaves them out: their names are the program's", ".parts[tool-*]… .parts[data-*]"},
 		{"validateUIMessages takes them", ".parts[custom] .parts[reasoning-file] .parts[source] .parts[steering-message]"},
 	},
 }
