@@ -1,4 +1,4 @@
-package compact_test
+package compact
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -22,14 +21,14 @@ import (
 var beside = strings.Repeat("raw output that nobody counted ", 40)
 
 // TestWhatAViewSendsIsWhatItSays compares the tokens of all texts that a view sends, wherever they stand, with what it
-// says of itself: for conversations that programs recorded and for ones made here, each message of which has long
+// counts: for conversations that programs recorded and for ones made here, each message of which has long
 // texts beside its content. The views are of the log and of checkpoints, under every profile.
 func TestWhatAViewSendsIsWhatItSays(t *testing.T) {
 	t.Parallel()
 	read := recorded(t)
 	for _, f := range session.Formats() {
 		bodies := compacttest.Session(rand.New(rand.NewPCG(15, 6)), f, compacttest.Options{Messages: 40, ResultTokens: 300})
-		read = append(read, compacttest.Conversation{ID: "made of " + string(f), Format: f, Messages: bodies, Tokens: tokensOf(t, f, bodies)})
+		read = append(read, compacttest.Conversation{ID: "made of " + string(f), Format: f, Messages: bodies, Tokens: inspected(t, f, bodies)})
 	}
 	for _, c := range read {
 		t.Run(c.ID, func(t *testing.T) {
@@ -48,7 +47,7 @@ func TestWhatAViewSendsIsWhatItSays(t *testing.T) {
 	}
 }
 
-func tokensOf(t *testing.T, f session.Format, bodies [][]byte) (list []int) {
+func inspected(t *testing.T, f session.Format, bodies [][]byte) (list []int) {
 	t.Helper()
 	for _, body := range bodies {
 		m, err := wire.Inspect(f, body)
@@ -104,11 +103,11 @@ func compactedLog(t *testing.T, c *compacttest.Conversation, log []wire.Stored, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := compact.Input{Format: c.Format, Policy: chosen, WindowTokens: 1 + c.Total()/2}
+	in := Input{Format: c.Format, Policy: chosen, WindowTokens: 1 + c.Total()/2}
 	for i, m := range log {
-		in.Tail = append(in.Tail, compact.Divide(c.Format, compact.Entry{Seq: m.Seq, Tokens: c.Tokens[i], Body: m.Body})...)
+		in.Tail = append(in.Tail, Divide(c.Format, Entry{Seq: m.Seq, Tokens: c.Tokens[i], Body: m.Body})...)
 	}
-	_, made, err := compact.Run(context.Background(), in, nil)
+	_, made, err := Run(context.Background(), in, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +135,7 @@ func sendsWhatItSays(t *testing.T, f session.Format, view []wire.Stored) {
 		if bytes.Contains(body, []byte(beside[:len("raw output that")])) {
 			t.Errorf("%.200s has what stood beside the content", body)
 		}
-		sent += texts(t, body)
+		sent += sentTexts(t, body)
 	}
 	const names = 40 // of members, types and ids, in a message
 	if limit := said*5/4 + names*len(view); sent > limit {
@@ -144,25 +143,25 @@ func sendsWhatItSays(t *testing.T, f session.Format, view []wire.Stored) {
 	}
 }
 
-// texts returns the tokens of the texts in a message. What has no words is an image, a signature, or encrypted.
-func texts(t *testing.T, body []byte) int {
+// sentTexts returns the tokens of the texts in a message. What has no words is an image, a signature, or encrypted.
+func sentTexts(t *testing.T, body []byte) int {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
 		t.Fatal(err)
 	}
-	return textsIn(value)
+	return tokensIn(value)
 }
 
-func textsIn(value any) (found int) {
+func tokensIn(value any) (found int) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, member := range v {
-			found += textsIn(member)
+			found += tokensIn(member)
 		}
 	case []any:
 		for _, element := range v {
-			found += textsIn(element)
+			found += tokensIn(element)
 		}
 	case string:
 		if len(v) < 200 || strings.ContainsAny(v, " \n") {

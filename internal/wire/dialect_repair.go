@@ -91,7 +91,8 @@ func (r *repairer) fitTools(n *Message) {
 			continue
 		}
 		if r.own(p) {
-			r.repaired("V-D8", "custom_as_function", n, "the server has no custom tools: call %q is a function's", p.CallID)
+			r.repaired("V-D8", "custom_as_function", n,
+				"the server has no custom tools: call %q is a function's", p.CallID)
 		}
 		p.Value, p.Custom = appendObject(nil, "input", p.Value), false
 		p.Edited, n.Edited = true, true

@@ -145,8 +145,8 @@ func (v *FastValidator) call(id string, form Flags) {
 	v.use(id, form)
 }
 
-// isNewItem reports whether the id of an item is none of those before. Two ids may have one sum, which Render finds out:
-// that is rare as long as a view has a few hundred items.
+// isNewItem reports whether the id of an item is none of those before. Two ids may have one sum: then Render finds out,
+// which is rare as long as a view has a few hundred items.
 func (v *FastValidator) isNewItem(m *MessageShape) bool {
 	sum := m.Flags.names()
 	if sum == 0 {

@@ -56,7 +56,7 @@ func faultOf(part []byte) fault {
 }
 
 // partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a
-// kind that is not known yet. Null counts as nothing: Google's package for Python writes it for all that a part has not.
+// kind that is not known yet. Null counts as nothing: Google's package for Python writes it for all that a part lacks.
 func partCount(part []byte, known func(name string) bool) (data, unknown int) {
 	for key, value := range rawjson.Members(part, 0) {
 		name := string(unquoted(key.Of(part)))

@@ -58,7 +58,8 @@ type itemIDs struct {
 func (ids *itemIDs) fault(item []byte) (id, fault string) {
 	want, known := provider.ItemIDOf(kindOfItem(item))
 	id = stringMember(item, "id")
-	switch at := member(item, "id"); {
+	at := member(item, "id")
+	switch {
 	case !known, at == (Span{}) && !want.Required:
 		return "", ""
 	case at == (Span{}):

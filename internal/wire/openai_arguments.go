@@ -26,7 +26,8 @@ func (r *repairer) fitArguments(n *Message) {
 // call whose form has neither has no name of them.
 func argumentsOf(f session.Format, call []byte) (holder Span, name string) {
 	whole := Span{End: len(call)}
-	switch function, custom := member(call, "function"), member(call, "custom"); {
+	function, custom := member(call, "function"), member(call, "custom")
+	switch {
 	case isType(call, functionForm):
 		return whole, "arguments"
 	case isType(call, customForm):

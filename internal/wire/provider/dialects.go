@@ -63,7 +63,8 @@ var (
 	mistralMembers = append([]string{"prefix"}, fewMembers...)
 )
 
-// The types of blocks that OpenAI takes, and those that a server without files and sounds does. A refusal becomes a text.
+// The types of blocks that OpenAI takes, and those that a server without files and sounds does. There, a refusal becomes
+// a text.
 var (
 	openAIBlocks = []string{"text", "image_url", "input_audio", "file", "refusal"}
 	imageBlocks  = []string{"text", "image_url", "refusal"}

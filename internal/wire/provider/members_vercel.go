@@ -24,5 +24,6 @@ var (
 	}, Prefix: map[string]*Object{"tool-": uiTool, "data-": anything}, Note: `{"type":"text","text":`, NoteEnd: "}"}
 
 	uiTool = object("type toolCallId state input output errorText toolName callProviderMetadata " +
-		"resultProviderMetadata providerExecuted rawInput inputEncoding preliminary approval title dynamic toolMetadata")
+		"resultProviderMetadata providerExecuted rawInput inputEncoding preliminary approval title dynamic " +
+		"toolMetadata")
 )
