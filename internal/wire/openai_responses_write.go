@@ -95,7 +95,7 @@ func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 	return wrap(dst, `{"type":"input_text","text":`, substitute(p), "}")
 }
 
-// isContent reports whether a block of the API's own may be in a content or an output. A screenshot is an output itself.
+// isContent reports whether a block of the API's own may be in a content or output. A screenshot is itself an output.
 func isContent(p *Block) bool {
 	switch p.Kind {
 	case Text, Image, File, Opaque:

@@ -63,7 +63,7 @@ var (
 	mistralMembers = append([]string{"prefix"}, fewMembers...)
 )
 
-// The types of blocks that OpenAI takes, and those that a server without files and sounds does. There, a refusal becomes
+// The types of blocks that OpenAI takes, and those that a server without files and sounds does. There a refusal is made
 // a text.
 var (
 	openAIBlocks = []string{"text", "image_url", "input_audio", "file", "refusal"}
