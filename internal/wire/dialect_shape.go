@@ -54,9 +54,6 @@ func (v *FastValidator) suits(server *provider.Facts, model string) bool {
 // commonMembers are the members that every server of Chat Completions takes.
 var commonMembers = []string{"role", "content", "tool_calls", "tool_call_id", reasoningMember}
 
-// strictCall are the members of a call that every server takes: those of a custom tool only OpenAI knows.
-var strictCall = []string{"id", "type", "function"}
-
 // isCommonChat reports whether every server of Chat Completions takes the message, but for its reasoning.
 func (s *scanner) isCommonChat(v *object) bool {
 	m := &s.facts

@@ -120,7 +120,7 @@ func (s *scanner) chatCall(i int, raw Span) {
 		return
 	}
 	v := s.object(raw)
-	s.strict = s.strict || !v.onlyHas(strictCall)
+	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{})
 	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
 	named, custom := v.at("function"), false
 	if !s.is(named, '{') {

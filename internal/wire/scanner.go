@@ -18,7 +18,7 @@ type scanner struct {
 	filled bool                           // a part has content
 	common bool                           // Chat Completions: what FlagCommon says
 	loose  bool                           // something in it is as its provider does not take it
-	strict bool                           // Chat Completions: a call has what only some servers take
+	strict bool                           // Chat Completions: a call is one that not every server takes
 	inside bool                           // the content of a result is being read
 	idSum  Flags                          // Responses: a sum of the item's id, 0 for none
 	err    error                          // the first problem of the message
