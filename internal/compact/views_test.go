@@ -146,10 +146,9 @@ func randomLog(rng *rand.Rand, own session.Format) (log logged) {
 	return log
 }
 
-// TestCorpusViews compacts every recorded conversation under every profile at random points, and reads the views in
-// every format.
-func TestCorpusViews(t *testing.T) {
-	t.Parallel()
+// recorded returns the recorded conversations, none without their folder.
+func recorded(t *testing.T) []compacttest.Conversation {
+	t.Helper()
 	dir := os.Getenv("VARVE_DATA")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared", "data")
@@ -160,6 +159,16 @@ func TestCorpusViews(t *testing.T) {
 	}
 	if len(read) == 0 {
 		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
+	}
+	return read
+}
+
+// TestCorpusViews compacts every recorded conversation under every profile at random points, and reads the views in
+// every format.
+func TestCorpusViews(t *testing.T) {
+	t.Parallel()
+	read := recorded(t)
+	if len(read) == 0 {
 		return
 	}
 	var text bytes.Buffer

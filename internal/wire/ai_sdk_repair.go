@@ -29,7 +29,7 @@ func (r *repairer) fitInputs(n *Message) {
 		if r.own(p) {
 			r.repaired("V-U6", "input_as_object", n, "the input of call %q is an object", p.CallID)
 		}
-		p.Value = appendObject(nil, "input", p.Value)
+		p.Value = appendInput(nil, p.Value)
 		p.Custom = false
 		p.Edited, n.Edited = true, true
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/tokens"
 )
@@ -52,6 +53,7 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 	switch {
 	case s.equals(kind, "text") && s.is(v.at("text"), '"'):
 		s.text(raw, v.at("text"))
+		s.loose = s.loose || s.inside && s.empty(v.at("text"))
 	case s.equals(kind, "tool_use"):
 		s.toolUse(i, raw, &v)
 	case s.equals(kind, "tool_result"):
@@ -77,6 +79,7 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 func (s *scanner) toolUse(i int, raw Span, v *object) {
 	call := Part{Raw: raw, Value: v.at("input"), Name: s.toolName(v.at("name"))}
 	call.CallID = s.callID(v.at("id"), func() string { return fmt.Sprintf("/content/%d/id", i) })
+	s.loose = s.loose || !s.is(call.Value, '{')
 	b := s.call(call, v.at("name"))
 	if b != nil && b.Value == nil {
 		b.Value = []byte("{}")
@@ -88,6 +91,7 @@ func (s *scanner) toolResult(i int, raw Span, v *object) {
 	result.CallID = s.callID(v.at("tool_use_id"), func() string { return fmt.Sprintf("/content/%d/tool_use_id", i) })
 	s.facts.StartsUnit = s.facts.StartsUnit && s.facts.Role != "user"
 	s.result(result, result.Value, func(inner Span) { s.anthropicBlock(0, inner) })
+	s.loose = s.loose || result.IsError && s.facts.Flags&FlagResultNotText != 0
 }
 
 func (s *scanner) thinking(raw, text Span) {
@@ -105,6 +109,7 @@ func (s *scanner) thinking(raw, text Span) {
 // anthropicMedia adds an image or a document, whose block is Opaque if its source is of an unknown type.
 func (s *scanner) anthropicMedia(kind Kind, raw, source Span) {
 	v := s.object(source)
+	s.loose = s.loose || s.facts.Role == "assistant" || kind == Image && !s.isShown(&v)
 	b := s.add(Part{Kind: kind, Raw: raw, Tokens: s.sourceTokens(kind, &v)})
 	if b == nil {
 		return
@@ -128,6 +133,15 @@ func (s *scanner) anthropicMedia(kind Kind, raw, source Span) {
 		m.Name = title
 	}
 	b.Media = m
+}
+
+// isShown reports whether the API takes the media type of an image, if the image is in the message.
+func (s *scanner) isShown(source *object) bool {
+	if !s.equals(source.at("type"), "base64") {
+		return true
+	}
+	media := source.at("media_type")
+	return s.is(media, '"') && slices.Contains(anthropicImages, string(s.plain(media)))
 }
 
 // sourceTokens returns the cost of an image by its size, and of a document by its text, if they are in the message;

@@ -85,7 +85,7 @@ func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Block) []b
 func appendToolUse(dst []byte, p *Block) []byte {
 	dst = rawjson.Quote(append(dst, `{"type":"tool_use","id":`...), []byte(p.CallID))
 	dst = with(dst, `,"name":`, toolName(p))
-	return append(appendObject(append(dst, `,"input":`...), "input", p.Value), '}')
+	return append(appendInput(append(dst, `,"input":`...), p.Value), '}')
 }
 
 func (e *encoder) toolResult(dst []byte, p *Block) []byte {

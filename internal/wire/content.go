@@ -92,8 +92,9 @@ func (s *scanner) resultOf(p Part, read func()) *Block {
 	s.facts = Facts{Role: outer.facts.Role}
 	content := s.ir.swapContent(nil)
 	read()
-	inner := s.facts
+	inner, loose := s.facts, s.loose
 	*s = outer
+	s.loose = loose
 	content = s.ir.swapContent(content)
 	s.facts.Flags |= inner.Flags &^ FlagEmptyText
 	p.Tokens += inner.Tokens

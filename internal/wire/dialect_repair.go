@@ -11,10 +11,11 @@ import (
 // fitChat changes what the server of a dialect of Chat Completions refuses in a message by itself.
 func (r *repairer) fitChat(n *Message) {
 	r.fitReasoning(n)
-	if r.provider.Dialect == "" || r.provider.Dialect == provider.OpenAI {
+	if r.provider.Dialect == "" {
 		return
 	}
 	r.fitRole(n)
+	r.fitTools(n)
 	r.fitMembers(n)
 	r.fitContent(n)
 }
@@ -82,6 +83,22 @@ func (r *repairer) fitRole(n *Message) {
 	}
 }
 
+// fitTools makes the calls of custom tools those of functions, with the free text as their input.
+func (r *repairer) fitTools(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if !r.provider.NoCustom || p.Kind != Call || !p.Custom {
+			continue
+		}
+		if r.own(p) {
+			r.repaired("V-D8", "custom_as_function", n,
+				"the server has no custom tools: call %q is a function's", p.CallID)
+		}
+		p.Value, p.Custom = appendObject(nil, "input", p.Value), false
+		p.Edited, n.Edited = true, true
+	}
+}
+
 // keepsFormat reports whether a message came in the target's format.
 func (r *repairer) keepsFormat(n *Message) bool { return n.Format == r.target && n.Raw != nil }
 
@@ -111,6 +128,12 @@ func (r *repairer) fitMembers(n *Message) {
 func (r *repairer) dropMembers(n *Message) {
 	known := r.provider.Members
 	unknown := unknownMembers(n.Raw, known, n.Role == Tool)
+	for i := range n.Blocks {
+		unknown = append(unknown, r.strip(&n.Blocks[i])...)
+		for j := range n.Blocks[i].Content {
+			unknown = append(unknown, r.strip(&n.Blocks[i].Content[j])...)
+		}
+	}
 	if len(unknown) == 0 {
 		return
 	}
@@ -119,12 +142,39 @@ func (r *repairer) dropMembers(n *Message) {
 	r.repaired("V-D4", "members_dropped", n, "the server does not know %q", unknown)
 }
 
-// unknownMembers returns the names of members that are not among the known ones. A result may have the name of its
-// tool.
+// strip leaves out of a block or a call what a strict server does not know, and returns the names.
+func (r *repairer) strip(p *Block) (names []string) {
+	isCall := p.Kind == Call && member(p.Raw, "function") != (Span{})
+	if !r.own(p) || p.Raw[0] != '{' || !isCall && p.Kind != Text && p.Kind != Image {
+		return nil
+	}
+	var edits []Edit
+	for _, in := range strictIntruders(p.Raw, isCall) {
+		names = append(names, in.name)
+		edits = append(edits, Edit{Span: in.at})
+	}
+	p.Raw = Replace(nil, p.Raw, edits)
+	return names
+}
+
+// strictIntruders returns the members of a call or a block that a strict server does not know.
+func strictIntruders(raw []byte, call bool) []intruder {
+	of, tool := provider.Strict()
+	if call {
+		of = tool
+	}
+	w := memberWalk{body: raw}
+	w.object(rawjson.Start(raw), of)
+	return slices.DeleteFunc(w.found, func(in intruder) bool { return in.of != nil })
+}
+
+// unknownMembers returns the names of members that are not among the known ones, or are null. A result may have the
+// name of its tool, and content may be null.
 func unknownMembers(message []byte, known []string, result bool) (names []string) {
-	for key := range rawjson.Members(message, rawjson.Start(message)) {
+	for key, value := range rawjson.Members(message, rawjson.Start(message)) {
 		is := func(name string) bool { return rawjson.KeyIs(message, key, name) }
-		if !slices.ContainsFunc(known, is) && !(result && is("name")) {
+		null := message[value.Start] == 'n' && !is("content")
+		if null || !slices.ContainsFunc(known, is) && !(result && is("name")) {
 			names = append(names, string(unquoted(key.Of(message))))
 		}
 	}
@@ -134,8 +184,8 @@ func unknownMembers(message []byte, known []string, result bool) (names []string
 // fitContent marks a message as edited whose content must be a string, and turns what the server's models cannot see
 // into texts.
 func (r *repairer) fitContent(n *Message) {
-	if r.provider.NoImages {
-		n.hideMedia(n.Blocks)
+	if r.provider.NoImages || r.provider.Blocks != nil {
+		r.hideMedia(n, n.Blocks)
 	}
 	content := member(n.Raw, "content")
 	if r.keepsFormat(n) && slices.Contains(r.provider.Texts, n.Role.plain()) && isArray(n.Raw, content) {
@@ -144,17 +194,38 @@ func (r *repairer) fitContent(n *Message) {
 	}
 }
 
-// hideMedia turns images and files into texts that name them.
-func (n *Message) hideMedia(blocks []Block) {
+// hideMedia turns what the server does not show into texts that name it.
+func (r *repairer) hideMedia(n *Message, blocks []Block) {
 	for i := range blocks {
 		p := &blocks[i]
-		switch p.Kind {
-		case Image, File:
+		switch {
+		case p.Kind == Result:
+			r.hideMedia(n, p.Content)
+		case r.hides(p):
+			if r.own(p) && r.provider.Blocks != nil {
+				r.repaired("V-D9", "media_as_note", n, "the server shows no such block: it is a text")
+			}
 			n.makeText(p, substitute(p))
-		case Result:
-			n.hideMedia(p.Content)
 		}
 	}
+}
+
+// hides reports whether the server shows no such block.
+func (r *repairer) hides(p *Block) bool {
+	switch p.Kind {
+	case Image, File:
+		files := r.provider.Blocks == nil || slices.Contains(r.provider.Blocks, "file")
+		return r.provider.NoImages || p.Kind == File && !files
+	case Opaque:
+		return r.own(p) && hiddenBlock(r.provider, p.Raw)
+	}
+	return false
+}
+
+// hiddenBlock reports whether a server takes no blocks of a type.
+func hiddenBlock(server *provider.Facts, raw []byte) bool {
+	kind := stringMember(raw, "type")
+	return server.Blocks != nil && kind != "" && !slices.Contains(server.Blocks, kind)
 }
 
 // plain returns the name that Chat Completions has for a role.

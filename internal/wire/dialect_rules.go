@@ -57,6 +57,35 @@ func (c *checker) membersFit() {
 		if names := unknownMembers(body, c.server.Members, forResult(c.messages[i].Role)); len(names) > 0 {
 			c.report(i, "the server does not know the members %q", names)
 		}
+		for _, list := range []string{"content", "tool_calls"} {
+			for element := range elementsOf(body, list) {
+				for _, in := range strictIntruders(element, list == "tool_calls") {
+					c.report(i, "the server does not know the member %q in %s", in.name, list)
+				}
+			}
+		}
+	}
+}
+
+// toolsFit checks V-D8.
+func (c *checker) toolsFit() {
+	for i, body := range c.bodies {
+		for call := range elementsOf(body, "tool_calls") {
+			if c.server.NoCustom && valueOf(call, "custom") != nil {
+				c.report(i, "the server has no custom tools")
+			}
+		}
+	}
+}
+
+// mediaFit checks V-D9.
+func (c *checker) mediaFit() {
+	for i, body := range c.bodies {
+		for block := range elementsOf(body, "content") {
+			if hiddenBlock(c.server, block) {
+				c.report(i, "the server shows no %s", stringMember(block, "type"))
+			}
+		}
 	}
 }
 

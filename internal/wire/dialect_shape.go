@@ -57,7 +57,7 @@ var commonMembers = []string{"role", "content", "tool_calls", "tool_call_id", re
 // isCommonChat reports whether every server of Chat Completions takes the message, but for its reasoning.
 func (s *scanner) isCommonChat(v *object) bool {
 	m := &s.facts
-	if !v.onlyHas(commonMembers) || s.is(v.at("content"), '[') {
+	if s.strict || !v.onlyHas(commonMembers) || s.is(v.at("content"), '[') {
 		return false
 	}
 	if reasoning := v.at(reasoningMember); reasoning != (Span{}) && m.Flags&FlagReasoning == 0 {

@@ -98,6 +98,14 @@ func appendObject(dst []byte, name string, value []byte) []byte {
 	return wrap(dst, "", value, "}")
 }
 
+// appendInput appends the arguments of a call where they have to be an object. An empty text is none.
+func appendInput(dst, value []byte) []byte {
+	if string(value) == `""` {
+		value = nil
+	}
+	return appendObject(dst, "input", value)
+}
+
 // appendURL appends where an image or a file is, or a URL that holds it.
 func appendURL(dst []byte, p *Block) []byte {
 	m := &p.Media

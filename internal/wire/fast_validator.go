@@ -75,6 +75,8 @@ func (v *FastValidator) Add(m *MessageShape) {
 	case pinned:
 		s.invalid = v.provider.SeparateSystem || v.open.Waiting() > 0
 		s.last = userSide
+	case v.format == session.OpenAIResponses && !v.isNewItem(m):
+		s.invalid = true
 	case m.Role == "assistant" || m.Role == "model":
 		v.assistant(m)
 	case len(m.Answers) > 0 || m.Role == "tool" || m.Role == "function":
@@ -144,10 +146,36 @@ func (v *FastValidator) call(id string, form Flags) {
 		v.state.invalid = true
 		return
 	}
+	v.use(id, form)
+}
+
+// isNewItem reports whether the id of an item is none of those before. Two ids may have one sum: then Render finds out,
+// which is rare as long as a view has a few hundred items.
+func (v *FastValidator) isNewItem(m *MessageShape) bool {
+	sum := m.Flags.names()
+	if sum == 0 {
+		return true
+	}
+	kind := byte(m.Flags.form()>>formShift)<<3 | byte(len(m.Calls)) | byte(len(m.Answers))<<1
+	if m.Flags&FlagReasoning != 0 {
+		kind |= 1 << 2
+	}
+	key := string([]byte{itemKey, kind, byte(sum >> 8), byte(sum)})
+	if _, taken := v.newer[key]; taken || v.wasUsed(hashOf(key)) {
+		return false
+	}
+	v.use(key, 0)
+	return true
+}
+
+// itemKey begins the keys of items, which no id of a call that a FastValidator looks at begins with.
+const itemKey = 0x1c
+
+func (v *FastValidator) use(key string, form Flags) {
 	if v.newer == nil {
 		v.newer = map[string]Flags{}
 	}
-	v.newer[id] = form
+	v.newer[key] = form
 }
 
 func (v *FastValidator) answers(m *MessageShape) {

@@ -144,3 +144,24 @@ func TestWhatWasAssessedByFewerRulesIsNotCalledValid(t *testing.T) {
 		t.Error("flags from before do not agree with those of now where both are known, or do where they differ")
 	}
 }
+
+// TestAFastValidatorKnowsTheIDsOfItems repeats an id of an item, in a checkpoint, across its end and behind it.
+func TestAFastValidatorKnowsTheIDsOfItems(t *testing.T) {
+	t.Parallel()
+	message := func(id string) []byte {
+		return []byte(`{"id":"` + id + `","type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`)
+	}
+	call := []byte(`{"id":"fc_1","type":"function_call","call_id":"c","name":"f","arguments":"{}"}`)
+	output := []byte(`{"type":"function_call_output","call_id":"c","output":"r"}`)
+	for _, test := range []struct {
+		last []byte
+		want bool
+	}{{message("msg_3"), true}, {message("msg_1"), false}, {[]byte(`{"role":"assistant","content":"without"}`), true}, {message("x_3"), false}} {
+		view := stored(session.OpenAIResponses, [][]byte{[]byte(`{"role":"user","content":"go"}`), message("msg_1"), call, output, message("msg_2"), test.last})
+		for checkpoint := range len(view) + 1 {
+			if got := validated(session.OpenAIResponses, view, checkpoint).Valid(""); got != test.want {
+				t.Errorf("%s, checkpoint at %d: Valid = %t", test.last, checkpoint, got)
+			}
+		}
+	}
+}

@@ -56,11 +56,12 @@ func faultOf(part []byte) fault {
 }
 
 // partCount counts the kinds of data that a part has, and its members that are neither data nor about it: data of a
-// kind that is not known yet.
+// kind that is not known yet. Null counts as nothing: Google's package for Python writes it for all that a part lacks.
 func partCount(part []byte, known func(name string) bool) (data, unknown int) {
-	for key := range rawjson.Members(part, 0) {
+	for key, value := range rawjson.Members(part, 0) {
 		name := string(unquoted(key.Of(part)))
 		switch {
+		case part[value.Start] == 'n':
 		case known(name):
 			data++
 		case !partFacts[name]:
@@ -72,7 +73,7 @@ func partCount(part []byte, known func(name string) bool) (data, unknown int) {
 
 // badFunction returns the problem of a member that is a call or a response, "" for none and for other members.
 func badFunction(key, value []byte) string {
-	if !bytes.HasPrefix(key, []byte(`"function`)) {
+	if !bytes.HasPrefix(key, []byte(`"function`)) || value[0] == 'n' {
 		return ""
 	}
 	if stringMember(value, "name") == "" {

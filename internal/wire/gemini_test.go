@@ -26,9 +26,9 @@ func TestInspectGemini(t *testing.T) {
 0 reasoning 1 "hmm" in {"text":"hmm","thought":true,"thoughtSignature":"c2lnbmF0dXJl"}
 1 text 1 "ok" in {"text":"ok","thoughtSignature":"c2lnbmF0dXJl"}`},
 		{"a call has its id, or one of its name, numbered from the second on",
-			`{"role":"model","parts":[{"functionCall":{"id":"c1","name":"f","args":{"a":1}}},{"function_call":{"name":"f"}},{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]}`, `model 13
+			`{"role":"model","parts":[{"functionCall":{"id":"c1","name":"f","args":{"a":1}}},{"function_call":{"name":"f","arguments":"{}"}},{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]}`, `model 13
 0 call 4 c1 f {"a":1} in {"functionCall":{"id":"c1","name":"f","args":{"a":1}}}
-1 call 1 function:f f  in {"function_call":{"name":"f"}}
+1 call 1 function:f f  in {"function_call":{"name":"f","arguments":"{}"}}
 2 call 2 function:f#2 f {} in {"functionCall":{"name":"f","args":{}}}
 3 call 2 function:g g {} in {"functionCall":{"name":"g","args":{}}}`},
 		{"responses pair the same way and continue the unit",

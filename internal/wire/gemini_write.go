@@ -135,7 +135,7 @@ func (w *geminiWriter) call(p *Block) {
 	w.parts = append(separate(w.parts, 0), `{"functionCall":{`...)
 	w.parts = appendFunction(w.parts, p)
 	w.parts = append(w.parts, `,"args":`...)
-	w.parts = appendObject(w.parts, "input", p.Value)
+	w.parts = appendInput(w.parts, p.Value)
 	w.parts = append(w.parts, '}')
 	w.parts = wrap(w.parts, "", w.signatureMember(p), "}")
 }

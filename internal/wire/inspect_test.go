@@ -104,7 +104,7 @@ func TestInspectOpenAIChat(t *testing.T) {
 		{"a legacy call and its result are paired by the function's name", `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`,
 			"assistant 6\n0 call 2 function:f f \"{}\" in {\"name\":\"f\",\"arguments\":\"{}\"}"},
 		{"a message of role function is a result", `{"role":"function","name":"f","content":"four"}`, "function 5 continues\n0 result 1 function:f f \"four\""},
-		{"a legacy call beside tool calls is a copy", `{"role":"assistant","function_call":{"name":"f"},"tool_calls":[{"id":"c"}]}`, "assistant 4\n0 call 0 c  in {\"id\":\"c\"}"},
+		{"a legacy call beside tool calls is a copy", `{"role":"assistant","function_call":{"name":"f","arguments":"{}"},"tool_calls":[{"id":"c"}]}`, "assistant 4\n0 call 0 c  in {\"id\":\"c\"}"},
 		{"a tool message is one result", `{"role":"tool","content":"a\u0000\ud800","tool_call_id":"c1","name":"read"}`, "tool 7 continues\n0 result 3 c1 read \"a\\u0000\\ud800\""},
 		{"a result may be empty", `{"role":"tool","content":"","tool_call_id":""}`, "tool 4 continues\n0 result 0 \"\""},
 		{"a result that is null has no value", `{"role":"tool","content":null,"tool_call_id":null}`, "tool 4 continues\n0 result 0  in null"},

@@ -201,6 +201,15 @@ func (r *repairer) purge(m Stored) []byte {
 	if start := rawjson.Start(m.Body); m.Format != r.target || start == len(m.Body) || m.Body[start] != '{' {
 		return m.Body
 	}
+	body := r.expel(m)
+	if m.Format == session.OpenAIResponses {
+		body = r.fitID(m, body)
+	}
+	return body
+}
+
+// expel returns a message without its intruders.
+func (r *repairer) expel(m Stored) []byte {
 	found := intrudersIn(m.Format, m.Body)
 	if len(found) == 0 {
 		return m.Body

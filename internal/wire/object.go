@@ -150,6 +150,13 @@ func without(object []byte, names ...string) []byte {
 	return wrap(nil, "{", othersOf(object, names...), "}")
 }
 
+// setMember returns the object with a value as its member of a name, behind the others.
+func setMember(object []byte, name string, value []byte) []byte {
+	dst := append([]byte{'{'}, othersOf(object, name)...)
+	dst = wrap(separate(dst, 1), `"`, name, `":`)
+	return wrap(dst, "", value, "}")
+}
+
 func unquoted(literal []byte) []byte {
 	text, _ := rawjson.Unquote(nil, literal)
 	return text

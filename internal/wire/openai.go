@@ -21,13 +21,16 @@ func (s *scanner) refusal(raw, at Span) {
 
 // openAICall adds a call. The arguments of a custom tool are a free text.
 func (s *scanner) openAICall(part Part, name Span, custom bool) {
+	s.loose = s.loose || !s.is(part.Value, '"')
 	b := s.call(part, name)
 	switch {
 	case b == nil:
 	case custom:
 		b.Value = s.freeText(part.Value)
 		b.Custom = true
-	case !s.absent(part.Value):
+	case s.empty(part.Value):
+		b.Value = []byte("{}") // models that pass no arguments write nothing
+	default:
 		b.Value = s.arguments(part.Value)
 	}
 }

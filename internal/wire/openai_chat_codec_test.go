@@ -33,14 +33,14 @@ assistant
   call b "g" "{}" custom
   opaque 7
 `},
-		{"arguments that are no object stay as they are written", `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":""}},{"id":"b","function":{"name":"f","arguments":"[{}]"}},{"id":"c","function":{"name":"f","arguments":"{\"x\":"}},{"id":"d","function":{"name":"f","arguments":"null"}},{"id":"e","function":{"name":"f","arguments":{"x":1}}},{"id":"f","function":{"name":"f"}},{"id":"g","function":{"arguments":"{\"x\":\"\ud800\"}"}}]}`, `
+		{"arguments that are no object stay as they are written, and nothing is no arguments", `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":""}},{"id":"b","function":{"name":"f","arguments":"[{}]"}},{"id":"c","function":{"name":"f","arguments":"{\"x\":"}},{"id":"d","function":{"name":"f","arguments":"null"}},{"id":"e","function":{"name":"f","arguments":{"x":1}}},{"id":"f","function":{"name":"f"}},{"id":"g","function":{"arguments":"{\"x\":\"\ud800\"}"}}]}`, `
 assistant
-  call a "f" ""
+  call a "f" {}
   call b "f" "[{}]"
   call c "f" "{\"x\":"
   call d "f" "null"
   call e "f" {"x":1}
-  call f "f"
+  call f "f" {}
   call g "{\"x\":\"\ud800\"}"
 `},
 		{"a legacy call and its result go by their name", `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `

@@ -79,6 +79,7 @@ func (s *scanner) chatBlock(raw Span) {
 		s.media(File, raw, tokens.Unknown, func() Media { return s.audio(v.at("input_audio")) })
 	default:
 		s.opaque(raw)
+		s.loose = true // not every server takes it
 	}
 }
 
@@ -109,7 +110,7 @@ func (s *scanner) chatCalls(v *object) {
 	if legacy := v.at("function_call"); i == 0 && s.is(legacy, '{') {
 		tool := s.object(legacy)
 		id := s.functionCallID(s.name(tool.at("name")), "/function_call/name")
-		s.addChatCall(Part{Raw: legacy, CallID: id}, &tool)
+		s.addChatCall(Part{Raw: legacy, CallID: id}, &tool, false)
 	}
 }
 
@@ -119,24 +120,25 @@ func (s *scanner) chatCall(i int, raw Span) {
 		return
 	}
 	v := s.object(raw)
+	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{})
 	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
-	named := v.at("function")
+	named, custom := v.at("function"), false
 	if !s.is(named, '{') {
 		named = v.at("custom")
+		custom = s.is(named, '{')
 	}
 	tool := s.object(named)
-	s.addChatCall(Part{Raw: raw, CallID: id}, &tool)
+	s.addChatCall(Part{Raw: raw, CallID: id}, &tool, custom)
 }
 
 // addChatCall adds a call with the tool's name and its arguments, or the input if it is a custom tool.
-func (s *scanner) addChatCall(part Part, tool *object) {
+func (s *scanner) addChatCall(part Part, tool *object, custom bool) {
 	part.Name = s.toolName(tool.at("name"))
 	part.Value = tool.at("arguments")
-	custom := s.absent(part.Value)
-	if custom {
-		part.Value = tool.at("input")
+	if input := tool.at("input"); s.absent(part.Value) && (custom || !s.absent(input)) {
+		part.Value, custom = input, true
 	}
-	s.openAICall(part, tool.at("name"), custom && !s.absent(part.Value))
+	s.openAICall(part, tool.at("name"), custom)
 }
 
 // chatImage reads image_url, which some clients write as the URL itself.

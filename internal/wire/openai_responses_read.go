@@ -78,11 +78,13 @@ func (s *scanner) openAIResponses(top Span) {
 	v := s.object(top)
 	s.facts.StartsUnit = true
 	if s.isMessage(&v) {
+		s.itemID("message", v.at("id"))
 		s.responsesMessage(&v)
 		return
 	}
 	raw := Span{Start: top.Start, End: rawjson.Skip(s.body, top.Start)}
 	kind := s.name(v.at("type"))
+	s.itemID(kind, v.at("id"))
 	form := itemForms[kind]
 	if kind == "custom_tool_call" || kind == "custom_tool_call_output" {
 		s.facts.Flags |= FlagCustom
@@ -117,6 +119,7 @@ func (s *scanner) responsesMessage(v *object) {
 	s.role(v.at("role"))
 	s.keepOthers(v, "type", "role", "content")
 	s.content(v.at("content"), s.responsesBlock)
+	s.loose = s.loose || s.absent(v.at("content"))
 	s.filled = s.filled || s.is(v.at("content"), '"')
 }
 

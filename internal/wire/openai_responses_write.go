@@ -83,7 +83,7 @@ func (w itemWriter) message(n *Message, said []*Block) {
 // and files, too.
 func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 	switch {
-	case w.own(p) && p.Raw[0] == '{' && (p.Kind == Text || p.Kind == Image || p.Kind == File || p.Kind == Opaque):
+	case w.own(p) && isContent(p):
 		return append(dst, p.Raw...)
 	case role == Assistant && p.Kind == Text && p.Refusal:
 		return wrap(dst, `{"type":"refusal","refusal":`, p.Text, "}")
@@ -93,6 +93,15 @@ func (w itemWriter) block(dst []byte, p *Block, role Role) []byte {
 		return appendResponsesMedia(dst, p)
 	}
 	return wrap(dst, `{"type":"input_text","text":`, substitute(p), "}")
+}
+
+// isContent reports whether a block of the API's own may be in a content or output. A screenshot is itself an output.
+func isContent(p *Block) bool {
+	switch p.Kind {
+	case Text, Image, File, Opaque:
+		return p.Raw[0] == '{' && !isType(p.Raw, "computer_screenshot")
+	}
+	return false
 }
 
 // itemType returns the type of the item that a call becomes.

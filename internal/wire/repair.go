@@ -15,12 +15,15 @@ type repairer struct {
 	provider *provider.Facts // of target
 	view     []Stored
 	repairs  []Repair
-	inFlight bool // calls of the last unit wait for their results
-	paused   bool // the last message ends in what the provider's own tools go on with
+	ids      itemIDs // Responses: of the items that were read
+	inFlight bool    // calls of the last unit wait for their results
+	paused   bool    // the last message ends in what the provider's own tools go on with
 }
 
 func repairerOf(target session.Format, view []Stored) *repairer {
-	return &repairer{target: target, provider: provider.Of(target), view: view}
+	all := func(string) bool { return true }
+	ids := itemIDs{seen: map[string]bool{}, max: provider.MaxItemID, knows: all}
+	return &repairer{target: target, provider: provider.Of(target), view: view, ids: ids}
 }
 
 func (r *repairer) repaired(rule, kind string, n *Message, format string, args ...any) {

@@ -96,8 +96,10 @@ func (r *repairer) ends(list []Message) []Message {
 		r.repaired(rule, "last_user", nil, "a message of the user is added after the last one")
 		return append(list, userText(continueText))
 	}
-	if r.target == session.Anthropic {
-		r.trimEnd(last)
+	for i := len(list) - 1; r.target == session.Anthropic && i > head && list[i].Role == Assistant; i-- {
+		if r.trimEnd(&list[i]); len(list[i].Blocks) > 0 {
+			break
+		}
 	}
 	return list
 }

@@ -27,6 +27,10 @@ func (r *repairer) rename(list []Message) {
 	})
 	each(list, Result, func(n *Message, p *Block) {
 		if id, ok := renamed[p.pair]; ok && p.pair > 0 {
+			if p.CallID == "" {
+				r.repaired(r.provider.Codes.CallID, "call_renamed", n,
+					"a result without an id has that of its call, %q", id)
+			}
 			n.rename(p, id)
 		}
 	})

@@ -112,6 +112,7 @@ func (r *repairer) clean(n *Message, last bool) bool {
 	case session.Anthropic:
 		r.dropUnsigned(n)
 		r.mendResults(n)
+		r.fitBlocks(n)
 	case session.OpenAIResponses:
 		r.mendResults(n)
 	case session.OpenAIChat:
@@ -175,6 +176,8 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 		return n.Role != System && !(last && n.Role == Assistant && !provider.RefusesPrefill(r.Model))
 	case session.Gemini:
 		return n.Role != System
+	case session.OpenAIResponses:
+		return isMessageItem(n.Raw) && member(n.Raw, "content") == (Span{})
 	case session.AISDK:
 		return r.provider.Dialect != "" && n.Role != Assistant
 	}
@@ -195,7 +198,10 @@ func (r *repairer) mend(n *Message) {
 		r.mendContent(n)
 	case session.Anthropic:
 		r.mendCompaction(n)
+	case session.OpenAIResponses:
+		r.fitArguments(n)
 	case session.OpenAIChat:
+		r.fitArguments(n)
 		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
 			n.Edited = true
 			r.repaired("V-C3", "content_null", n, "content is null instead of an empty array")

@@ -10,6 +10,7 @@ import (
 var (
 	forChat      = []session.Format{session.OpenAIChat}
 	forResponses = []session.Format{session.OpenAIResponses}
+	forOpenAI    = []session.Format{session.OpenAIChat, session.OpenAIResponses}
 	forAnthropic = []session.Format{session.Anthropic}
 	forGemini    = []session.Format{session.Gemini}
 	forAISDK     = []session.Format{session.AISDK}
@@ -39,6 +40,8 @@ var rules = []Rule{
 	}},
 	// internal/wire/provider/members_openai.go, where each list names its source; so for the other formats
 	{Code: "V-C6", Formats: forChat, check: (*checker).knownMembers},
+	// aaif-goose/goose-mobile#20
+	{Code: "V-C9", Formats: forOpenAI, check: (*checker).argumentsAreTexts},
 	// agno-agi/agno#9372
 	{Code: "V-R1", Formats: forResponses, check: (*checker).resultsAnswer, shape: true},
 	// bytedance/trae-agent#358
@@ -51,6 +54,11 @@ var rules = []Rule{
 		limits: map[string]int{"id": responses.IDMax, "name": responses.NameMax}},
 	// microsoft/agent-framework#2203; members_openai.go
 	{Code: "V-R5", Formats: forResponses, check: (*checker).knownMembers},
+	// QuantumNous/new-api#4776
+	{Code: "V-R7", Formats: forResponses, check: (*checker).messagesHaveContent},
+	// langchain-ai/langchain#39116, Wei-Shaw/sub2api#3981, NousResearch/hermes-agent#33306, earendil-works/pi#5149
+	{Code: "V-R8", Formats: forResponses, check: (*checker).idsFit, limits: map[string]int{"id": provider.MaxItemID},
+		words: map[session.Format][]string{session.OpenAIResponses: provider.ItemIDPrefixes()}},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true},
 	// tghamm/Anthropic.SDK#184
@@ -82,6 +90,14 @@ var rules = []Rule{
 	{Code: "V-A13", Formats: forAnthropic, check: (*checker).knownMembers},
 	// anthropics/claude-code#62577, #64383
 	{Code: "V-A15", Formats: forAnthropic, check: (*checker).serverToolsAnswered},
+	// anthropics/anthropic-sdk-typescript#648
+	{Code: "V-A17", Formats: forAnthropic, check: (*checker).inputsAreObjects},
+	// anthropics/claude-code#245, #400, NousResearch/hermes-agent#55432; SEMOSS/Semoss#2323 (the assistant's);
+	// vellum-ai/vellum-assistant#18387, caozhiyuan/copilot-api#196 (results that are errors)
+	{Code: "V-A18", Formats: forAnthropic, check: (*checker).mediaShown,
+		words: map[session.Format][]string{session.Anthropic: anthropicImages}},
+	// experientiallabs/experiential#799
+	{Code: "V-A19", Formats: forAnthropic, check: (*checker).resultTexts},
 	// google-gemini/gemini-cli#26486, google/generative-ai#368
 	{Code: "V-G1", Formats: forGemini, check: (*checker).callTurns, shape: true},
 	// google-gemini/gemini-cli#3814, anomalyco/opencode#43479
@@ -109,6 +125,9 @@ var rules = []Rule{
 	{Code: "V-D6", Formats: forAnthropic, check: (*checker).rolesAlternate, shape: true},
 	// avante-corp/avante.nvim#2562, NousResearch/hermes-agent#20154
 	{Code: "V-D7", Formats: forChat, check: (*checker).toolsAnswered, shape: true},
+	// groq-sdk and mistralai, their types of calls and contents
+	{Code: "V-D8", Formats: forChat, check: (*checker).toolsFit},
+	{Code: "V-D9", Formats: forChat, check: (*checker).mediaFit},
 	// vercel/ai, convert-to-model-messages.ts
 	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates,
 		words: map[session.Format][]string{session.AISDK: finalStates}},

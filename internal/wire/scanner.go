@@ -17,8 +17,10 @@ type scanner struct {
 	facts  Facts
 	filled bool                           // a part has content
 	common bool                           // Chat Completions: what FlagCommon says
-	loose  bool                           // the content is neither a text nor an array
+	loose  bool                           // something in it is as its provider does not take it
+	strict bool                           // Chat Completions: a call is one that not every server takes
 	inside bool                           // the content of a result is being read
+	idSum  Flags                          // Responses: a sum of the item's id, 0 for none
 	err    error                          // the first problem of the message
 	count  func(text string) (int, error) // counts the tokens of a text; nil estimates them
 	reader *Reader                        // nil for a message that is new

@@ -16,6 +16,7 @@ func (s *scanner) assess(f session.Format) {
 	if s.mayNeedRepair(f) {
 		m.Flags |= FlagMayNeedRepair
 	}
+	m.Flags |= s.idSum << nameShift
 	if f == session.Gemini {
 		m.Flags |= namesIn(m.Parts) << nameShift
 		if s.firstCallUnsigned() {

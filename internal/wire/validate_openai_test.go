@@ -30,7 +30,7 @@ var chatFixtures = []fixture{
 	{"V-C1", "a call without a result before another role", Options{}, []string{chatCalls("a", "b"), chatTool("a"), someUser, someDone}, []string{"V-C1 0"}},
 	{"V-C1", "a late result", Options{}, []string{chatCalls("a"), someUser, chatTool("a")}, []string{"V-C1 0", "V-C2 2"}},
 	{"V-C1", "a call that the assistant passes over", Options{}, []string{someUser, chatCalls("a"), someDone}, []string{"V-C1 1"}},
-	{"V-C2", "legacy calls are paired", Options{}, []string{`{"role":"assistant","content":null,"function_call":{"name":"f"}}`, `{"role":"function","name":"f","content":"r"}`, someUser}, nil},
+	{"V-C2", "legacy calls are paired", Options{}, []string{`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"r"}`, someUser}, nil},
 	{"V-C2", "a result without a call", Options{}, []string{someUser, chatTool("a"), someDone}, []string{"V-C2 1"}},
 	{"V-C2", "a second result", Options{}, []string{chatCalls("a"), chatTool("a"), chatTool("a")}, []string{"V-C2 2"}},
 	{"V-C3", "an empty string is content", Options{}, []string{`{"role":"assistant","content":""}`}, nil},
@@ -45,17 +45,17 @@ var chatFixtures = []fixture{
 	{"V-C3", "an image as a result", Options{}, []string{chatCalls("a"), `{"role":"tool","tool_call_id":"a","content":[{"type":"image_url"}]}`}, []string{"V-C3 1"}},
 	{"V-C4", "an id of 40 characters", Options{}, []string{chatCalls(forty), chatTool(forty)}, nil},
 	{"V-C4", "forty characters of two bytes", Options{}, []string{chatCalls(strings.Repeat("é", 40)), chatTool(strings.Repeat("é", 40))}, nil},
-	{"V-C4", "the name of a legacy call is no id", Options{}, []string{`{"role":"assistant","content":null,"function_call":{"name":"` + forty + `"}}`, `{"role":"function","name":"` + forty + `","content":"r"}`}, nil},
+	{"V-C4", "the name of a legacy call is no id", Options{}, []string{`{"role":"assistant","content":null,"function_call":{"name":"` + forty + `","arguments":"{}"}}`, `{"role":"function","name":"` + forty + `","content":"r"}`}, nil},
 	{"V-C4", "an id of 41 characters", Options{}, []string{chatCalls(forty + "c"), chatTool(forty + "c")}, []string{"V-C4 0", "V-C4 1"}},
 	{"V-C5", "all roles", Options{}, []string{`{"role":"developer","content":"d"}`, someUser, someSystem, `{"role":"developer","content":"d"}`, chatCalls("a"), chatTool("a"),
-		`{"role":"assistant","content":null,"function_call":{"name":"f"}}`, `{"role":"function","name":"f","content":"r"}`}, nil},
+		`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"r"}`}, nil},
 	{"V-C5", "a role of one agent's own", Options{}, []string{someUser, `{"role":"exit","content":"x"}`}, []string{"V-C5 1"}},
 	{"V-M1", "nine letters and digits", mistralAsks, []string{someUser, chatCalls("aB3456789"), chatTool("aB3456789")}, nil},
 	{"V-M1", "the user is last", mistralAsks, []string{someUser, someDone, someUser}, nil},
 	{"V-M1", "calls in flight are last", mistralAsks, []string{someUser, chatCalls("aB3456789")}, nil},
 	{"V-M1", "the model is to go on with the last message", mistralAsks, []string{someUser, `{"role":"assistant","content":"It ","prefix":true}`}, nil},
 	{"V-M1", "nothing but the head", mistralAsks, []string{someSystem}, []string{"V-M1 0"}},
-	{"V-M1", "a message without ids of its own", mistralAsks, []string{`{"role":"assistant","content":null,"function_call":{"name":"f"}}`, `{"role":"function","name":"f","content":"r"}`}, []string{"V-D2 0", "V-D4 0", "V-D2 1"}},
+	{"V-M1", "a message without ids of its own", mistralAsks, []string{`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"r"}`}, []string{"V-D2 0", "V-D4 0", "V-D2 1"}},
 	{"V-M1", "another provider's model", Options{Model: "gpt-4o"}, []string{someUser, chatCalls("call_1"), chatTool("call_1"), someDone}, nil},
 	{"V-M1", "eight letters", mistralAsks, []string{chatCalls("abcdefgh"), chatTool("abcdefgh")}, []string{"V-M1 0", "V-M1 1"}},
 	{"V-M1", "nine characters with another one", mistralAsks, []string{chatCalls("call_5678"), chatTool("call_5678")}, []string{"V-M1 0", "V-M1 1"}},
@@ -66,10 +66,12 @@ const (
 	userItem     = `{"type":"message","role":"user","content":[{"type":"input_text","text":"u"}]}`
 	doneItem     = `{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"done","annotations":[]}]}`
 	reasonedItem = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"}`
+
+	reasonedAgain = `{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"e"}`
 )
 
 func callItem(id string) string {
-	return `{"type":"function_call","id":"fc_` + id + `","call_id":"` + id + `","name":"f","arguments":"{}"}`
+	return `{"type":"function_call","id":"fc_` + id[:min(len(id), 9)] + `","call_id":"` + id + `","name":"f","arguments":"{}"}`
 }
 
 func outputItem(id string) string {
@@ -102,9 +104,9 @@ var responsesFixtures = []fixture{
 	{"V-R2", "the last call, and a call that the API executes behind it", Options{},
 		[]string{userItem, callItem("a"), `{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`}, nil},
 	{"V-R2", "a call that the model goes on from", Options{}, []string{userItem, callItem("a"), callItem("b"), outputItem("a"), doneItem}, []string{"V-R2 2"}},
-	{"V-R3", "reasoning before a call and before a message", Options{}, []string{userItem, reasonedItem, callItem("a"), outputItem("a"), reasonedItem, doneItem}, nil},
+	{"V-R3", "reasoning before a call and before a message", Options{}, []string{userItem, reasonedItem, callItem("a"), outputItem("a"), reasonedAgain, doneItem}, nil},
 	{"V-R3", "reasoning that is in its item needs no ids", Options{}, []string{userItem, reasonedItem, `{"role":"assistant","content":"done"}`}, nil},
-	{"V-R3", "reasoning twice", Options{}, []string{userItem, reasonedItem, reasonedItem, doneItem}, nil},
+	{"V-R3", "reasoning twice", Options{}, []string{userItem, reasonedItem, reasonedAgain, doneItem}, nil},
 	{"V-R3", "reasoning that is known by its id, before an item with one", Options{}, []string{userItem, `{"type":"reasoning","id":"rs_1","summary":[]}`, doneItem}, nil},
 	{"V-R3", "reasoning at the end", Options{}, []string{userItem, reasonedItem}, []string{"V-R3 1"}},
 	{"V-R3", "reasoning before the user", Options{}, []string{userItem, reasonedItem, userItem}, []string{"V-R3 1"}},
@@ -116,6 +118,6 @@ var responsesFixtures = []fixture{
 	{"V-R4", "an empty id", Options{}, []string{userItem, callItem(""), outputItem("")}, []string{"V-R4 1", "V-R4 2"}},
 	{"V-R4", "a name of 129 characters", Options{}, []string{userItem, namedItem(longName + "n")}, []string{"V-R4 1"}},
 	{"V-C5", "all roles", Options{}, []string{`{"role":"user","content":"u"}`, someSystem, `{"role":"developer","content":"d"}`, someDone, callItem("a"), outputItem("a"), `{"type":"compaction","encrypted_content":"e"}`}, nil},
-	{"V-C5", "an item that is no message", Options{}, []string{userItem, `{"type":"additional_tools","role":"x","tools":[]}`, userItem}, nil},
+	{"V-C5", "an item that is no message", Options{}, []string{userItem, `{"type":"additional_tools","role":"developer","tools":[]}`, userItem}, nil},
 	{"V-C5", "a role of another format", Options{}, []string{userItem, `{"type":"message","role":"tool","content":"x"}`}, []string{"V-C5 1"}},
 }

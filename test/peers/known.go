@@ -32,15 +32,6 @@ var known = []exception{
 	},
 
 	{"", "", "name", "not mended yet: names of tools and speakers"},
-	{
-		"", "", "unknown member|no known type|has no function|function_call|not object|does not match",
-		"not mended yet: members",
-	},
-	{"openai-responses", "", "content is null", "not mended yet: null in items"},
-	{
-		"openai-responses", "", "does not begin with|twice|the call_id|content has|has no content",
-		"not mended yet: ids and parts of items",
-	},
 	{"ai-sdk", "", "at least one part", "not mended yet: UIMessages without parts, where the provider is not known"},
 	{"ai-sdk", "openai-responses", "has no request_id", "not mended yet: approvals"},
 	{
@@ -57,17 +48,18 @@ var known = []exception{
 		"ai-sdk", "endpoint (openai-chat|gemini|mistral)", "no result|calls|the call's id",
 		"not mended yet: calls that another provider executes, without results",
 	},
-	{"openai-chat", "groq", "tool_calls/type", "not mended yet: custom tools at Groq"},
 	{
 		"openai-chat", "repairs", "role assistant",
 		"not mended yet: a message that is joined with one that was repaired is not told",
 	},
 	{"ai-sdk", "validateUIMessages|^ai$", "^parts", "not mended yet: parts that validateUIMessages refuses"},
-	{"openai-chat", "schema (mistral|groq)", "^content/", "not mended yet: files that Mistral and Groq do not take"},
 	{"", "repairs", "a message of role", "not mended yet: repairs that name another message"},
 	{"ai-sdk", "anthropic", "thinking without signature", "not mended yet: an empty signature in an AI SDK part"},
 	{"ai-sdk", "anthropic", "do not alternate", "not mended yet: a message that @ai-sdk/anthropic sends nothing of"},
-	{"anthropic", "", "input that is not", "not mended yet: inputs in Anthropic's own format"},
+	{
+		"ai-sdk", "anthropic|^ai$", "type of the image|media_type is|Unsupported content type|Only images and PDF",
+		"not mended yet: files of UIMessages that a package or its provider does not show",
+	},
 	{"openai-responses", "repairs", "_call$", "not mended yet: the repairs of a call name the first item of its run"},
 }
 

@@ -47,14 +47,32 @@ function filledPart(part) {
   return part?.type === "output_text" ? { annotations: [], logprobs: [], ...part } : part;
 }
 
-// prepared returns a message without what the schema does not have, but the endpoint takes: OpenAI's ignores
-// reasoning_content (microsoft/agent-framework#2344), those of DeepSeek, Qwen and vLLM show it to the model.
+// foreign are members and blocks that OpenAI's endpoint ignores (microsoft/agent-framework#2344) and others need back:
+// DeepSeek, Qwen and vLLM, OpenRouter, LiteLLM, Mistral, Google. Only views for servers that are not strict have them.
+const foreign = ["reasoning_content", "reasoning_details", "thinking_blocks", "cache_control", "prefix", "partial", "extra_content", "format"];
+const foreignBlocks = ["video_url", "audio_url", "thinking"];
+
+function withoutForeign(node) {
+  if (Array.isArray(node)) return node.filter((each) => !foreignBlocks.includes(each?.type)).map(withoutForeign);
+  if (node === null || typeof node !== "object") return node;
+  return Object.fromEntries(Object.entries(node).filter(([key]) => !foreign.includes(key)).map(([key, value]) =>
+    [key, ["content", "tool_calls", "image_url", "file"].includes(key) ? withoutForeign(value) : value]));
+}
+
+// withoutNulls returns a content of Gemini without members that are null: in the JSON of protocol buffers, null is the
+// same as no member. The arguments of a call and the response of a tool have nulls of their own.
+function withoutNulls(node) {
+  if (Array.isArray(node)) return node.map(withoutNulls);
+  if (node === null || typeof node !== "object") return node;
+  return Object.fromEntries(Object.entries(node).filter(([, value]) => value !== null).map(([key, value]) =>
+    [key, ["args", "response"].includes(key) ? value : withoutNulls(value)]));
+}
+
+// prepared returns a message without what the schema does not have, but the endpoint takes.
 function prepared(as, message) {
-  if (as === "gemini") return camel(message);
+  if (as === "gemini") return withoutNulls(camel(message));
   if (as === "openai-responses") return filled(message);
-  if (as !== "openai-chat" || typeof message.reasoning_content !== "string") return message;
-  const { reasoning_content: _, ...rest } = message;
-  return rest;
+  return as === "openai-chat" ? withoutForeign(message) : message;
 }
 
 async function check(view) {

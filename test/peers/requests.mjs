@@ -152,7 +152,7 @@ export function openAIResponses(items, { open }, tell) {
   for (const [i, item] of items.entries()) {
     const type = item.type ?? "message";
     if (typeof item.id === "string" && type !== "item_reference") {
-      const prefix = item.role && item.role !== "assistant" ? "msg" : prefixes[type];
+      const prefix = prefixes[type];
       if (prefix && !item.id.startsWith(prefix)) tell(i, `the id ${text(item.id)} does not begin with ${prefix}`);
       if (ids.has(item.id)) tell(i, `the id ${text(item.id)} twice`); // "Duplicate item found with id" (pi#5149)
       ids.add(item.id);

@@ -45,6 +45,8 @@ type Variant struct {
 	Members      []string // the members that a message may have; nil for any
 	Texts        []string // the roles whose content must be a string, not an array
 	NoImages     bool     // nobody may show images and files
+	Blocks       []string // the types of blocks that a content may have; nil for any
+	NoCustom     bool     // every tool is a function: there are no custom tools
 	SystemFirst  bool     // messages of the system come before all others
 	OneSystem    bool     // there is at most one of them
 	AnswersTools bool     // the assistant speaks between results and the user
@@ -61,6 +63,28 @@ var (
 	mistralMembers = append([]string{"prefix"}, fewMembers...)
 )
 
+// The types of blocks that OpenAI takes, and those that a server without files and sounds does. There a refusal is made
+// a text.
+var (
+	openAIBlocks = []string{"text", "image_url", "input_audio", "file", "refusal"}
+	imageBlocks  = []string{"text", "image_url", "refusal"}
+)
+
+// strictBlock and strictCall are what a content and tool_calls may have where a server is strict about members: the
+// types of groq-sdk (ChatCompletionContentPart, ChatCompletionMessageToolCall) and of mistralai.
+var (
+	strictBlock = blocks("text", map[string]*Object{
+		"text":      object("type text"),
+		"image_url": object("type image_url").holds("image_url", object("url detail")),
+		"refusal":   anything, // which becomes a text
+		"thinking":  anything,
+	})
+	strictCall = object("id type function custom").holds("function", object("name arguments"))
+)
+
+// Strict returns what a block of a content, and a call, may have at a server whose Members are known.
+func Strict() (block, call *Object) { return strictBlock, strictCall }
+
 // variants have, for each format, how its dialects differ from it:
 //
 //   - Mistral: reasoning_content BerriAI/litellm#30835, charmbracelet/crush#1590; name and other members
@@ -75,20 +99,25 @@ var (
 //     BerriAI/litellm#6642, QwenLM/qwen-code#2320
 //   - Qwen and vLLM: the templates of Qwen allow one system message, at the beginning, and no developer:
 //     vllm-project/vllm#41114, can1357/oh-my-pi#958, ogx-ai/ogx#6069
+//   - OpenAI: other blocks than those of ChatCompletionContentPart (openai/openai-node)
+//   - Files, sounds and custom tools: the types of groq-sdk and mistralai; only OpenAI has custom tools. Mistral takes
+//     files by an id of its own, and sounds in another form.
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
 //   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids and inputs as they are, and throw at a system
 //     message in the middle; @ai-sdk/openai sends ids as they are: vercel/ai, convert-to-anthropic-messages-prompt.ts,
 //     convert-to-google-generative-ai-messages.ts, vercel/ai#5171
 var variants = map[session.Format]map[Dialect]func(*Facts){
 	session.OpenAIChat: {
-		OpenAI:  func(*Facts) {},
+		OpenAI:  func(p *Facts) { p.Blocks = openAIBlocks },
 		Mistral: mistral,
 		Groq: func(p *Facts) {
 			p.Reasoning, p.Members = RefusesReasoning, groqMembers
 			p.Texts = []string{"system", "developer", "assistant", "tool"}
+			p.Blocks, p.NoCustom = imageBlocks, true
 		},
-		Cerebras: func(p *Facts) { p.Reasoning = RefusesReasoning },
+		Cerebras: func(p *Facts) { p.Reasoning, p.NoCustom = RefusesReasoning, true },
 		DeepSeek: func(p *Facts) {
+			p.NoCustom = true
 			p.Reasoning, p.Roles = RequiresReasoning, fewRoles
 			p.Texts, p.NoImages = []string{"system", "user", "assistant", "tool"}, true
 		},
@@ -127,7 +156,8 @@ func mistral(p *Facts) {
 	p.Reasoning, p.Roles = RefusesReasoning, fewRoles
 	p.Members = mistralMembers
 	p.SystemFirst, p.LastUser = true, true
-	p.AnswersTools = true
+	p.AnswersTools, p.NoCustom = true, true
+	p.Blocks = append([]string{"thinking"}, imageBlocks...)
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"
 }
@@ -137,6 +167,7 @@ func templated(p *Facts) {
 	p.Reasoning = TakesReasoning
 	p.Roles = fewRoles
 	p.SystemFirst, p.OneSystem = true, true
+	p.NoCustom = true
 }
 
 // behind sets the facts of a provider of Chat Completions that the AI SDK sends a view to.

@@ -19,17 +19,17 @@ var (
 		"server_tool_use":                        object("type id name input cache_control caller"),
 		"web_search_tool_result":                 anthropicServerResult,
 		"web_fetch_tool_result":                  anthropicServerResult,
-		"code_execution_tool_result":             anthropicServerResult,
-		"tool_search_tool_result":                anthropicServerResult,
-		"advisor_tool_result":                    anthropicServerResult,
+		"code_execution_tool_result":             anthropicRunResult,
+		"tool_search_tool_result":                anthropicRunResult,
+		"advisor_tool_result":                    anthropicRunResult,
 		"mcp_tool_use":                           object("type id name input server_name cache_control"),
 		"mcp_tool_result":                        object("type tool_use_id content is_error cache_control"),
 		"mcp_tool_listing":                       object("type mcp_server_name tools"),
 		"container_upload":                       object("type file_id cache_control"),
 		"compaction":                             anthropicCompaction,
 		"fallback":                               object("type from to trigger"),
-		"bash_code_execution_tool_result":        anthropicServerResult,
-		"text_editor_code_execution_tool_result": anthropicServerResult,
+		"bash_code_execution_tool_result":        anthropicRunResult,
+		"text_editor_code_execution_tool_result": anthropicRunResult,
 	})
 
 	anthropicText = object("type text cache_control citations").holds("citations", anthropicCitation)
@@ -44,15 +44,17 @@ var (
 			"browser_state":  object("type tabs state_changes cache_control"),
 		}))
 
-	anthropicImage        = object("type source cache_control transformations").holds("source", anthropicSource)
+	anthropicImage        = object("type source cache_control transformations").holds("source", anthropicImageSource)
 	anthropicDocument     = object("type source title context citations cache_control").holds("source", anthropicSource)
 	anthropicSearchResult = object("type source title content citations cache_control").
 				holds("content", blocks("text", map[string]*Object{"text": anthropicText}))
 	anthropicCompaction   = object("type content cache_control encrypted_content signature tool_changes")
 	anthropicServerResult = object("type tool_use_id content cache_control caller")
+	anthropicRunResult    = object("type tool_use_id content cache_control")
 
 	// A source of another type is in an Opaque block, which stays as it is: only its members are looked at.
-	anthropicSource = object("type media_type data url file_id content")
+	anthropicSource      = object("type media_type data url file_id content")
+	anthropicImageSource = object("type media_type data url file_id")
 
 	// An answer names the file, which a request must not: "citations.0.char_location.file_id: Extra inputs are not
 	// permitted" (the types TextCitation and TextCitationParam).

@@ -10,7 +10,7 @@ var (
 		"function_response inlineData inline_data fileData file_data executableCode executable_code "+
 		"codeExecutionResult code_execution_result videoMetadata video_metadata mediaResolution media_resolution "+
 		"partMetadata part_metadata toolCall tool_call toolResponse tool_response audioTranscription "+
-		"audio_transcription").
+		"audio_transcription speechMetadata speech_metadata mediaProcessing media_processing").
 		holds("functionCall", geminiCall).holds("function_call", geminiCall).
 		holds("functionResponse", geminiResponse).holds("function_response", geminiResponse).
 		holds("inlineData", geminiBlob).holds("inline_data", geminiBlob).

@@ -47,7 +47,7 @@ var (
 		"function_call_output":    responsesOutput("output id status caller name namespace"),
 		"reasoning":               object("type id? summary encrypted_content content? status?"),
 		"custom_tool_call":        object("type call_id name input id? status? namespace? caller async?"),
-		"custom_tool_call_output": responsesOutput("output id? status? caller name? namespace?"),
+		"custom_tool_call_output": responsesOutput("output id? caller name?"),
 		"shell_call":              object("type call_id action id status environment caller"),
 		"shell_call_output":       object("type call_id output id status max_output_length caller"),
 		"local_shell_call":        object("type id call_id action status?"),
@@ -69,11 +69,14 @@ var (
 		"compaction_trigger":      object("type id"),
 		"tool_search_call":        object("type arguments call_id execution? id status"),
 		"tool_search_output":      object("type tools call_id execution? id status"),
-		"additional_tools":        object("type role tools id"),
+		"additional_tools":        responsesTools,
 		"configuration_update":    object("type id reasoning? text?"),
 		"program":                 object("type id call_id code fingerprint"),
 		"program_output":          object("type id call_id result status"),
 	}, Other: responsesMessage, Note: `{"type":"message","role":"assistant","content":`, NoteEnd: "}"}
+
+	responsesTools = &Object{By: "role", Kinds: map[string]*Object{"developer": object("type role tools id")},
+		Note: `{"type":"message","role":"assistant","content":`, NoteEnd: "}"}
 
 	responsesMCPCall = object("type id name arguments server_label approval_request_id error output status?")
 
@@ -91,7 +94,6 @@ var (
 		"input_text":  object("type text prompt_cache_breakpoint"),
 		"input_image": object("type image_url detail file_id prompt_cache_breakpoint"),
 		"input_file":  object("type file_data? file_id filename? file_url? detail? prompt_cache_breakpoint"),
-		"input_audio": object("type input_audio"),
 	})
 )
 

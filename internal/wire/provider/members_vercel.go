@@ -1,23 +1,29 @@
 package provider
 
 // What validateUIMessages of the package ai takes (vercel/ai, validate-ui-messages.ts), and what messages of version 4
-// have. It refuses parts of other types: "Invalid UI message part type". It ignores other members of a message, which
-// are neither counted nor compacted, and so do not go out. Those of a part stay.
+// have. It refuses parts of other types: "Invalid UI message part type". It ignores other members of a message and of a
+// part, which are neither counted nor compacted, and so do not go out. A part that is Opaque is counted as a whole, and
+// stays as it is.
 var (
 	uiMessage = object("id role parts metadata content createdAt annotations data reasoning toolInvocations "+
 		"experimental_attachments").holds("parts", uiPart)
 
 	uiPart = &Object{By: "type", Kinds: map[string]*Object{
-		"text":             anything,
-		"reasoning":        anything,
+		"text":             object("type text state providerMetadata citations"),
+		"reasoning":        object("type text state id providerMetadata reasoning details"),
+		"file":             object("type mediaType url filename providerReference providerMetadata mimeType data"),
+		"dynamic-tool":     uiTool,
+		"tool-invocation":  anything, // of version 4
 		"reasoning-file":   anything,
-		"file":             anything,
-		"dynamic-tool":     anything,
 		"step-start":       anything,
 		"source-url":       anything,
 		"source-document":  anything,
 		"source":           anything,
 		"custom":           anything,
 		"steering-message": anything,
-	}, Prefix: map[string]*Object{"tool-": anything, "data-": anything}, Note: `{"type":"text","text":`, NoteEnd: "}"}
+	}, Prefix: map[string]*Object{"tool-": uiTool, "data-": anything}, Note: `{"type":"text","text":`, NoteEnd: "}"}
+
+	uiTool = object("type toolCallId state input output errorText toolName callProviderMetadata " +
+		"resultProviderMetadata providerExecuted rawInput inputEncoding preliminary approval title dynamic " +
+		"toolMetadata")
 )

@@ -61,7 +61,7 @@ var table = map[session.Format]*Facts{
 		IDUnique:    true,
 		NameMax:     128,
 		Items:       true,
-		Codes: Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-C3", Content: "V-C3", CallID: "V-R4",
+		Codes: Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-R7", Content: "V-R7", CallID: "V-R4",
 			Members: "V-R5"},
 	},
 	session.Anthropic: {

@@ -1,0 +1,131 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// itemID reads the id of an item, which an append must know: whether the API takes it, and a sum by which a
+// FastValidator knows it again.
+func (s *scanner) itemID(kind string, at Span) {
+	want, known := provider.ItemIDOf(kind)
+	switch {
+	case s.ir != nil || s.reader != nil || !known:
+	case s.absent(at):
+		s.loose = s.loose || want.Required
+	case !s.is(at, '"'):
+		s.loose = true
+	default:
+		id := s.body[at.Start+1 : at.End-1]
+		s.loose = s.loose || idFault(want, string(id), provider.MaxItemID) != ""
+		s.idSum = max(1, Flags(hashOf(string(id))&(1<<nameBits-1)))
+	}
+}
+
+// idFault says what is wrong with the id of an item, "" for nothing.
+func idFault(want provider.ItemID, id string, max int) string {
+	switch {
+	case len(id) > max:
+		return fmt.Sprintf("has more than %d characters", max)
+	case !provider.PlainID(id):
+		return "is not made of letters, digits, _ and -"
+	case !strings.HasPrefix(id, want.Prefix):
+		return fmt.Sprintf("does not begin with %q", want.Prefix)
+	}
+	return ""
+}
+
+// kindOfItem returns the type of an item, which a message may lack.
+func kindOfItem(item []byte) string {
+	if isMessageItem(item) {
+		return "message"
+	}
+	return stringMember(item, "type")
+}
+
+// itemIDs are what the ids of items are held to.
+type itemIDs struct {
+	seen  map[string]bool // those of the items before
+	max   int
+	knows func(prefix string) bool
+}
+
+// fault says what is wrong with the id of the next item, "" for nothing.
+func (ids *itemIDs) fault(item []byte) (id, fault string) {
+	want, known := provider.ItemIDOf(kindOfItem(item))
+	id = stringMember(item, "id")
+	at := member(item, "id")
+	switch {
+	case !known, at == (Span{}) && !want.Required:
+		return "", ""
+	case at == (Span{}):
+		return "", "is missing"
+	}
+	if !ids.knows(want.Prefix) {
+		want.Prefix = ""
+	}
+	if fault = idFault(want, id, ids.max); fault == "" && ids.seen[id] {
+		fault = "is that of an item before"
+	}
+	if fault == "" {
+		ids.seen[id] = true
+	}
+	return id, fault
+}
+
+// fitID returns an item that the API takes beside those before: without its id, if it may go without one. Any other one
+// becomes a call of a function, or a text.
+func (r *repairer) fitID(m Stored, item []byte) []byte {
+	id, fault := r.ids.fault(item)
+	if fault == "" {
+		return item
+	}
+	kind := kindOfItem(item)
+	want, _ := provider.ItemIDOf(kind)
+	made := Decode(m.Format, item)[0]
+	made.Edited = true
+	told := func(repair, what string) {
+		r.repairs = append(r.repairs, Repair{
+			Rule: "V-R8", Kind: repair, Seq: m.Seq, Detail: fmt.Sprintf("the id %q %s: %s", id, fault, what),
+		})
+	}
+	switch {
+	case kind == "reasoning" && byID(item):
+		told("reasoning_as_text", "the reasoning, which is known by it alone, is a text")
+		made.Blocks = []Block{{Kind: Text, Text: substitute(&made.Blocks[0])}}
+	case !want.Required:
+		told("item_id_dropped", "the item goes without one")
+		return without(item, "id")
+	case made.has(Call):
+		told("call_as_function", "the call is that of a function")
+		made.Blocks[0].Edited = true
+	default:
+		told("block_as_note", "the item is a text")
+		made.Role = Assistant
+		made.Blocks = []Block{{Kind: Text, Text: substitute(&Block{Kind: Opaque, Raw: rawjson.Value(item).Of(item)})}}
+	}
+	return Encode(session.OpenAIResponses, []Message{made})[0]
+}
+
+// idsFit checks V-R8.
+func (c *checker) idsFit() {
+	ids := itemIDs{seen: map[string]bool{}, max: c.rule.limits["id"], knows: c.knows}
+	for i, item := range c.bodies {
+		if id, fault := ids.fault(item); fault != "" {
+			c.report(i, "the id %q %s", id, fault)
+		}
+	}
+}
+
+// messagesHaveContent checks V-R7.
+func (c *checker) messagesHaveContent() {
+	for i, item := range c.bodies {
+		if isMessageItem(item) && member(item, "content") == (Span{}) {
+			c.report(i, "the message has no content")
+		}
+	}
+}
