@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -117,9 +118,13 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 	for _, target := range session.Formats() {
 		// Pictures of results are shown when all results of their turn are there: none is waited for.
 		made := wiretest.Render(target, view, wire.Options{Pending: wire.SynthesizePending})
-		for _, said := range [][]wire.Stored{stored(target, made.Bodies), wiretest.Translate(target, view)} {
-			shown := strings.Join(contents(said), "\n")
-			for _, content := range contents(view) {
+		for _, x := range []struct {
+			said  []wire.Stored
+			names map[string]string
+		}{{stored(target, made.Bodies), made.ToolNames}, {wiretest.Translate(target, view), nil}} {
+			said := x.said
+			shown := strings.Join(contents(said, nil), "\n")
+			for _, content := range contents(view, x.names) {
 				if !strings.Contains(shown, strings.TrimSpace(content)) {
 					t.Fatalf("seed %d as %s: %q vanished of\n%s\nin\n%s", seed, target, content, show(view), show(said))
 				}
@@ -129,8 +134,9 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 }
 
 // contents returns the texts of a view, wherever they are, and what else must not be lost. Of a file that a provider
-// does not take, and of the images of a failed result in an AI SDK message, there is only a note.
-func contents(view []wire.Stored) (list []string) {
+// does not take, and of the images of a failed result in an AI SDK message, there is only a note. names are the other
+// names of tools.
+func contents(view []wire.Stored, names map[string]string) (list []string) {
 	var add func(blocks []wire.Block, failed bool)
 	add = func(blocks []wire.Block, failed bool) {
 		for i := range blocks {
@@ -141,7 +147,11 @@ func contents(view []wire.Stored) (list []string) {
 			}
 			switch p.Kind {
 			case wire.Call:
-				list = append(list, words(p.Name), strings.Trim(string(p.Value), `"`))
+				name := words(p.Name)
+				if to, ok := names[text(p.Name)]; ok {
+					name = to
+				}
+				list = append(list, name, strings.Trim(string(p.Value), `"`))
 			case wire.Opaque:
 				list = append(list, strings.TrimSuffix(string(p.Raw), `"content":""}`)) // of an empty compaction, which becomes null
 			}
@@ -154,6 +164,12 @@ func contents(view []wire.Stored) (list []string) {
 		}
 	}
 	return list
+}
+
+// text returns the text of a string literal, nothing for none.
+func text(literal []byte) (decoded string) {
+	_ = json.Unmarshal(literal, &decoded)
+	return decoded
 }
 
 // TestAViewGrowsAtItsEnd renders a well-formed conversation after each of its turns: what was sent stays as it was,

@@ -47,7 +47,19 @@ func (s *scanner) openAIChat(top Span) {
 			s.ir.message().Name = s.literal(v.at("name"))
 		}
 	}
-	s.common = s.ir == nil && s.reader == nil && s.isCommonChat(&v)
+	if s.ir == nil && s.reader == nil {
+		s.common = s.isCommonChat(&v)
+		s.misnamed = s.is(v.at("name"), '"') && !takesChatName(s.facts.Role, s.name(v.at("name")))
+	}
+}
+
+// takesChatName reports whether a message may have a name: that of the tool if it is a result, else that of the
+// speaker.
+func takesChatName(role, name string) bool {
+	if forResult(role) {
+		return chat.Tools.Take(name)
+	}
+	return chat.Speakers.Take(name)
 }
 
 // chatResult reads a message that is one result.

@@ -15,21 +15,23 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "6"
+const RenditionVersion = "7"
 
 // Rendition is a view in one format.
 type Rendition struct {
 	Bodies  [][]byte // messages of the target
 	System  int      // how many of them are the pinned head
 	Repairs []Repair
+
+	ToolNames map[string]string // the names of tools in the view by those in the log, where they differ; nil for none
 }
 
 // Render writes a view in a format so that its provider takes it. Nothing is repaired that the provider
 // would take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs,
 // it lists.
 //
-// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
-// (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
+// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge,
+// renameTools, match (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
 // limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants of it).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
@@ -45,6 +47,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	r.renameTools(list)
 	r.match(list)
 	r.moveLateReasoning(list)
 	r.dropIdleReasoning(list)
@@ -56,7 +59,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	if err := e.encode(ctx, list); err != nil {
 		return nil, err
 	}
-	return &Rendition{Bodies: e.bodies, System: pinnedHead(list), Repairs: r.repairs}, nil
+	return &Rendition{Bodies: e.bodies, System: pinnedHead(list), Repairs: r.repairs, ToolNames: r.toolNames}, nil
 }
 
 // Encode writes the Messages in a format. A run of them that is one whole, untouched message of that format comes out

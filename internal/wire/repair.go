@@ -11,11 +11,12 @@ import (
 // repairer renders one view.
 type repairer struct {
 	Options
-	target   session.Format
-	provider *provider.Facts // of target
-	view     []Stored
-	repairs  []Repair
-	inFlight bool // calls of the last unit wait for their results
+	target    session.Format
+	provider  *provider.Facts // of target
+	view      []Stored
+	repairs   []Repair
+	toolNames map[string]string // see Rendition
+	inFlight  bool              // calls of the last unit wait for their results
 }
 
 func repairerOf(target session.Format, view []Stored) *repairer {
