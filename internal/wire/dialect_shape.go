@@ -79,6 +79,10 @@ func (s *scanner) isCommonUI() bool {
 			return false
 		case p.Kind == Call && !s.isCommonCall(p):
 			return false
+		case p.Kind == Opaque:
+			if name, ok := uiToolName(p.Raw.Of(s.body)); ok && !provider.TakenEverywhere(name) {
+				return false
+			}
 		}
 	}
 	return said

@@ -4,27 +4,33 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// toolNames checks V-C7, V-R6, V-A14, V-G6 and V-U9. Of a message of Chat Completions that is a result it checks the
-// member name.
+// toolNames checks V-C7, V-R6, V-A14, V-G6 and V-U9.
 func (c *checker) toolNames() {
 	names := c.server.Tools
 	names.Max = c.rule.limits[string(c.server.Dialect)]
-	for i, p := range c.parts(Call, Result) {
-		if c.isNamed(i, p) && !names.Take(p.Name) {
-			c.report(i, "%q cannot be the name of a tool", p.Name)
+	for i, p := range c.parts(Call, Result, Opaque) {
+		if name, named := c.toolName(i, p); named && !names.Take(name) {
+			c.report(i, "%q cannot be the name of a tool", name)
+		}
+	}
+	for i := c.head; i < len(c.messages) && c.format == session.OpenAIChat; i++ {
+		if name, ok := twinName(c.bodies[i]); ok && !names.Take(name) {
+			c.report(i, "%q cannot be the name of a function", name)
 		}
 	}
 }
 
-// isNamed reports whether a call or a result has the name of its tool.
-func (c *checker) isNamed(message int, p *Part) bool {
+// toolName returns the name of a tool that a part has: of a result only where the format has it there, too.
+func (c *checker) toolName(message int, p *Part) (name string, named bool) {
 	switch {
-	case p.Kind == Call || c.format == session.Gemini:
-		return true
-	case c.format == session.OpenAIChat:
-		return stringLiteralAt(c.bodies[message], "name") != nil
+	case p.Kind == Opaque && c.format == session.AISDK:
+		return uiToolName(c.raw(message, p))
+	case p.Kind == Call, p.Kind == Result && c.format == session.Gemini:
+		return p.Name, true
+	case p.Kind == Result && c.format == session.OpenAIChat:
+		return p.Name, stringLiteralAt(c.bodies[message], "name") != nil
 	}
-	return false
+	return "", false
 }
 
 // speakers checks V-C8.

@@ -75,6 +75,7 @@ var otherNameFixtures = map[session.Format][]fixture{
 		{"V-C7", "a call without a name", Options{}, []string{someUser, `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"arguments":"{}"}}]}`, chatTool("a")}, []string{"V-C7 1"}},
 		{"V-C7", "the name of a result", Options{}, []string{someUser, chatCalls("a", "b", "c"), `{"role":"tool","tool_call_id":"a","name":"a b","content":"r"}`,
 			`{"role":"tool","tool_call_id":"b","name":"","content":"r"}`, `{"role":"tool","tool_call_id":"c","name":"f","content":"r"}`}, []string{"V-C7 2", "V-C7 3"}},
+		{"V-C7", "a function_call beside the call that it repeats", Options{}, []string{someUser, `{"role":"assistant","content":null,"function_call":{"name":"a b","arguments":"{}"},"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`, chatTool("a")}, []string{"V-C7 1"}},
 		{"V-C8", "names of speakers", Options{}, []string{`{"role":"system","name":"boss","content":"s"}`, `{"role":"user","name":"` + sixtyFour + `","content":"u"}`, `{"role":"assistant","name":"a-B_3","content":"done"}`}, nil},
 		{"V-C8", "a space, no character, and one too many", Options{}, []string{`{"role":"system","name":"the boss","content":"s"}`, `{"role":"user","name":"","content":"u"}`, `{"role":"user","name":"` + sixtyFour + `c","content":"u"}`,
 			`{"role":"assistant","name":"Žofie","content":"done"}`}, []string{"V-C8 0", "V-C8 1", "V-C8 2", "V-C8 3"}},
@@ -87,6 +88,7 @@ var otherNameFixtures = map[session.Format][]fixture{
 	session.AISDK: {
 		{"V-U9", "nobody knows the provider", Options{}, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-my tool","toolCallId":"a","state":"output-available","input":{},"output":"r"}]}`}, nil},
 		{"V-U9", "nobody knows the provider, and there is no name", Options{}, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-","toolCallId":"a","state":"output-available","input":{},"output":"r"}]}`}, []string{"V-U9 1"}},
+		{"V-U9", "a tool that the provider runs", claudeAsks, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-my tool","toolCallId":"a","state":"input-available","input":{},"providerExecuted":true}]}`}, []string{"V-U9 1"}},
 		{"V-U9", "a name in the type", claudeAsks, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-my tool","toolCallId":"a","state":"output-available","input":{},"output":"r"}]}`}, []string{"V-U9 1"}},
 	},
 }

@@ -49,7 +49,7 @@ func (s *scanner) openAIChat(top Span) {
 	}
 	if s.ir == nil && s.reader == nil {
 		s.common = s.isCommonChat(&v)
-		s.misnamed = s.is(v.at("name"), '"') && !takesChatName(s.facts.Role, s.name(v.at("name")))
+		s.misnamed = s.misnamed || s.is(v.at("name"), '"') && !takesChatName(s.facts.Role, s.name(v.at("name")))
 	}
 }
 
@@ -118,8 +118,13 @@ func (s *scanner) chatCalls(v *object) {
 		s.chatCall(i, call)
 		i++
 	}
-	if legacy := v.at("function_call"); i == 0 && s.is(legacy, '{') {
-		tool := s.object(legacy)
+	legacy := v.at("function_call")
+	tool := s.object(legacy)
+	switch {
+	case !s.is(legacy, '{'):
+	case i > 0:
+		s.misnamed = !chat.Tools.Take(s.name(tool.at("name")))
+	default:
 		id := s.functionCallID(s.name(tool.at("name")), "/function_call/name")
 		s.addChatCall(Part{Raw: legacy, CallID: id}, &tool)
 	}

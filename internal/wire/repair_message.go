@@ -192,6 +192,7 @@ func (r *repairer) mend(n *Message) {
 		r.mendCompaction(n)
 	case session.OpenAIChat:
 		r.mendSpeaker(n)
+		r.dropTwin(n)
 		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
 			n.Edited = true
 			r.repaired("V-C3", "content_null", n, "content is null instead of an empty array")

@@ -50,6 +50,9 @@ func (r *repairer) renameTools(list []Message) {
 			p.CallID = legacy[p.pair]
 		}
 	})
+	if r.target == session.AISDK {
+		each(list, Opaque, r.renameForeignTool)
+	}
 	each(list, Result, func(n *Message, p *Block) {
 		if p.Name != nil || r.target == session.Gemini {
 			r.renameTool(n, p)
@@ -58,6 +61,14 @@ func (r *repairer) renameTools(list []Message) {
 			p.CallID, n.Edited = id, true
 		}
 	})
+}
+
+// renameForeignTool does for a call that the provider itself runs, which is no Call, what renameTool does.
+func (r *repairer) renameForeignTool(n *Message, p *Block) {
+	if name, ok := uiToolName(p.Raw); r.own(p) && ok {
+		p.Name = rawjson.Quote(nil, []byte(name))
+		r.renameTool(n, p)
+	}
 }
 
 // keepsLegacy reports whether a call will be written as the function_call that it came as.
@@ -77,7 +88,7 @@ func (r *repairer) renameTool(n *Message, p *Block) bool {
 		r.toolNames = map[string]string{}
 	}
 	r.toolNames[was] = name
-	if p.Kind == Call || r.keepsFormat(n) && r.target != session.AISDK {
+	if p.Kind != Result || r.keepsFormat(n) && r.target != session.AISDK {
 		r.repaired(r.provider.Codes.ToolName, "tool_renamed", n, "the tool %q is named %q", was, name)
 	}
 	n.Edited = true
@@ -136,6 +147,27 @@ func nameText(literal []byte) string {
 		return string(literal[1 : len(literal)-1])
 	}
 	return string(text)
+}
+
+// dropTwin leaves the function_call of a message out whose name the provider refuses: beside tool_calls, it only repeats
+// one of them.
+func (r *repairer) dropTwin(n *Message) {
+	if name, ok := twinName(n.Raw); ok && !r.provider.Tools.Take(name) {
+		n.Edited = true
+		r.repaired("V-C7", "legacy_call", n, "function_call, which repeats a call of tool_calls, is left out")
+	}
+}
+
+// twinName returns the name of a function_call that is beside tool_calls.
+func twinName(message []byte) (name string, ok bool) {
+	twin := valueOf(message, "function_call")
+	if twin == nil || twin[0] != '{' {
+		return "", false
+	}
+	for range elementsOf(message, "tool_calls") {
+		return stringMember(twin, "name"), true
+	}
+	return "", false
 }
 
 // mendSpeaker turns the name of a speaker into a text if the provider refuses it: a text can have any name.

@@ -152,6 +152,11 @@ func (s *scanner) partMayNeedRepair(f session.Format, rules *provider.Facts, i i
 		return f == session.Anthropic && s.isBlankText(p, atEnd)
 	case Reasoning:
 		return f == session.Anthropic && !s.isSigned(p)
+	case Opaque:
+		if f == session.AISDK {
+			name, ok := uiToolName(p.Raw.Of(s.body))
+			return ok && !rules.Tools.Take(name)
+		}
 	}
 	return false
 }
