@@ -2,6 +2,8 @@ package wire
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -54,7 +56,8 @@ func namedFixture(f session.Format, d provider.Dialect, name string, kept bool) 
 }
 
 func nameFixtures(f session.Format) (list []fixture) {
-	for d, limit := range nameLimits[f] {
+	for _, d := range slices.Sorted(maps.Keys(nameLimits[f])) {
+		limit := nameLimits[f][d]
 		list = append(list, namedFixture(f, d, strings.Repeat("n", limit), true), namedFixture(f, d, strings.Repeat("n", limit+1), false),
 			namedFixture(f, d, "mcp__server_Tool-2", true), namedFixture(f, d, "my tool", false), namedFixture(f, d, "日本語", false), namedFixture(f, d, "", false))
 		google := f == session.Gemini || d == provider.Google
