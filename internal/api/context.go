@@ -206,20 +206,15 @@ func (r *viewRequest) settleDialect(registry *models.Registry, v *postgres.View)
 		r.Dialect = registry.Dialect(cmp.Or(r.Model, v.Model))
 		return nil
 	}
-	return hasDialect(target, r.Dialect)
-}
-
-// hasDialect refuses a dialect that a format does not have.
-func hasDialect(f session.Format, d provider.Dialect) error {
-	known := provider.DialectsOf(f)
-	if slices.Contains(known, d) {
+	known := provider.DialectsOf(target)
+	if slices.Contains(known, r.Dialect) {
 		return nil
 	}
 	if len(known) == 0 {
-		return request.Fail("format_not_available", "%s has no dialects: leave dialect out", f)
+		return request.Fail("format_not_available", "%s has no dialects: leave dialect out", target)
 	}
 	return request.Fail("format_not_available", "%s has no dialect %s: ask for one of %s, or leave dialect out",
-		f, spelling.Shorten(string(d)), provider.Join(known))
+		target, r.Dialect, provider.Join(known))
 }
 
 // answerView answers with a view, in one write.

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
@@ -19,8 +22,6 @@ func (s *Server) nameTools(req *request.Request) error {
 	}
 	if b.options.Dialect == "" {
 		b.options.Dialect = s.Models.Dialect(b.options.Model)
-	} else if err := hasDialect(b.format, b.options.Dialect); err != nil {
-		return err
 	}
 	answer := protocol.ToolNames{Format: b.format, ToolNames: map[string]string{}}
 	for _, name := range b.names {
@@ -61,6 +62,11 @@ func decodeToolNames(body []byte) (b toolNamesBody, err error) {
 	}
 	if b.names == nil && !d.Has("/names") {
 		d.Wrong("/names", request.InvalidRequest, "names is missing: it must be an array of names of tools")
+	}
+	known := provider.DialectsOf(b.format)
+	if dialect := b.options.Dialect; dialect != "" && b.format.Valid() && !slices.Contains(known, dialect) {
+		d.Wrong("/dialect", request.InvalidRequest, "%s has no dialect %q: it has %s", b.format,
+			spelling.Shorten(string(dialect)), cmp.Or(provider.Join(known), "none, leave dialect out"))
 	}
 	return b, d.Err()
 }

@@ -224,6 +224,36 @@ func TestACallByTheOtherNameMayComeBack(t *testing.T) {
 	}
 }
 
+// TestAMessageWithARefusedNameMayNeedRepair has every place of a name, in its own format.
+func TestAMessageWithARefusedNameMayNeedRepair(t *testing.T) {
+	t.Parallel()
+	for f, bodies := range map[session.Format][]string{
+		session.OpenAIChat: {
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"NAME","arguments":"{}"}}]}`,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"NAME","input":""}}]}`,
+			`{"role":"assistant","content":null,"function_call":{"name":"NAME","arguments":"{}"}}`,
+			`{"role":"assistant","content":null,"function_call":{"name":"NAME","arguments":"{}"},"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+			`{"role":"function","name":"NAME","content":"r"}`, `{"role":"tool","tool_call_id":"a","name":"NAME","content":"r"}`,
+			`{"role":"user","name":"NAME","content":"u"}`, `{"role":"assistant","name":"NAME","content":"u"}`, `{"role":"system","name":"NAME","content":"u"}`,
+		},
+		session.OpenAIResponses: {`{"type":"function_call","call_id":"a","name":"NAME","arguments":"{}"}`, `{"type":"custom_tool_call","call_id":"a","name":"NAME","input":""}`},
+		session.Anthropic:       {`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"NAME","input":{}}]}`},
+		session.Gemini: {`{"role":"model","parts":[{"functionCall":{"id":"a","name":"NAME","args":{}},"thoughtSignature":"s"}]}`, `{"role":"model","parts":[{"function_call":{"name":"NAME","args":{}}}]}`,
+			`{"role":"user","parts":[{"functionResponse":{"id":"a","name":"NAME","response":{}}}]}`},
+		session.AISDK: {`{"id":"m","role":"assistant","parts":[{"type":"tool-NAME","toolCallId":"a","state":"input-available","input":{}}]}`,
+			`{"id":"m","role":"assistant","parts":[{"type":"dynamic-tool","toolName":"NAME","toolCallId":"a","state":"input-available","input":{},"providerExecuted":true}]}`},
+	} {
+		for _, body := range bodies {
+			for name, want := range map[string]bool{"f": false, "": true, "a/b": f != session.AISDK, strings.Repeat("n", 129): f != session.AISDK} {
+				shape := wire.ShapeOfBody(f, []byte(strings.ReplaceAll(body, "NAME", name)))
+				if got := shape.Flags&wire.FlagMayNeedRepair != 0; got != want {
+					t.Errorf("%s: %q may need repair: %t\n%s", f, name, got, body)
+				}
+			}
+		}
+	}
+}
+
 // TestC13TheNameOfASpeakerIsANote loses nothing of a name that Chat Completions refuses.
 func TestC13TheNameOfASpeakerIsANote(t *testing.T) {
 	t.Parallel()
