@@ -11,12 +11,13 @@ import (
 // repairer renders one view.
 type repairer struct {
 	Options
-	target    session.Format
-	provider  *provider.Facts // of target
-	view      []Stored
-	repairs   []Repair
+	target   session.Format
+	provider *provider.Facts // of target
+	view     []Stored
+	repairs  []Repair
+	inFlight bool // calls of the last unit wait for their results
+
 	toolNames map[string]string // see Rendition
-	inFlight  bool              // calls of the last unit wait for their results
 }
 
 func repairerOf(target session.Format, view []Stored) *repairer {

@@ -13,17 +13,18 @@ import (
 // scanner reads one message, in one pass, for every purpose: the facts alone (ir is nil), or the intermediate
 // representation, where tokens are not estimated and no parts are collected.
 type scanner struct {
-	body     []byte
-	facts    Facts
-	filled   bool                           // a part has content
-	common   bool                           // Chat Completions: what FlagCommon says
-	misnamed bool                           // Chat Completions: the provider refuses its name
-	loose    bool                           // the content is neither a text nor an array
-	inside   bool                           // the content of a result is being read
-	err      error                          // the first problem of the message
-	count    func(text string) (int, error) // counts the tokens of a text; nil estimates them
-	reader   *Reader                        // nil for a message that is new
-	ir       *collector                     // collects the intermediate representation; nil if only the facts are wanted
+	body   []byte
+	facts  Facts
+	filled bool                           // a part has content
+	common bool                           // Chat Completions: what FlagCommon says
+	loose  bool                           // the content is neither a text nor an array
+	inside bool                           // the content of a result is being read
+	err    error                          // the first problem of the message
+	count  func(text string) (int, error) // counts the tokens of a text; nil estimates them
+	reader *Reader                        // nil for a message that is new
+	ir     *collector                     // collects the intermediate representation; nil if only the facts are wanted
+
+	misnamed bool // Chat Completions: the provider refuses its name
 }
 
 // collector collects the intermediate representation of one message while a scanner reads it.

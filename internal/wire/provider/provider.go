@@ -22,8 +22,6 @@ type Facts struct {
 	IDPlain        bool     // ids consist of letters, digits, _ and -
 	IDUnique       bool     // an id occurs once in a view
 	IDAny          bool     // ids that came in this format are taken whatever they are
-	Tools          Names    // of tools
-	Speakers       Names    // of speakers, in the format that has them
 	Items          bool     // consecutive messages of the assistant are items of one answer
 	OwnResults     bool     // a message of the assistant has the results of its own calls
 	ResultObjects  bool     // a result must be an object
@@ -32,6 +30,9 @@ type Facts struct {
 	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
 	Codes          Codes
 	Variant        // what a dialect has of its own
+
+	Tools    Names // of tools
+	Speakers Names // of speakers, in the format that has them
 }
 
 // Codes are the rules (of package wire) that a repair names in this format.
