@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/wiretest"
@@ -54,7 +55,7 @@ func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 		c := &read[i]
 		for _, target := range session.Formats() {
 			view := wiretest.Render(target, stored(c.Format, c.Messages), wire.Options{})
-			missing, made := unmatched(told(c.Format, c.Messages), told(target, view.Bodies))
+			missing, made := unmatched(withNames(told(c.Format, c.Messages), view.ToolNames), told(target, view.Bodies))
 			if target == c.Format { // what is unknown is shown without the members that its provider does not take
 				missing, made = unmatched(typesOf(missing), typesOf(made))
 			}
@@ -63,6 +64,19 @@ func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// withNames gives the calls that were told the names that their tools have in a view.
+func withNames(lines []string, names map[string]string) []string {
+	for tool, name := range names {
+		was := ": " + words(rawjson.Quote(nil, []byte(tool))) + " "
+		for i, line := range lines {
+			if strings.HasPrefix(line, "call ") {
+				lines[i] = strings.Replace(line, was, ": "+name+" ", 1)
+			}
+		}
+	}
+	return lines
 }
 
 // typesOf cuts lines that show what no format knows before the first of their members.
