@@ -37,7 +37,7 @@ var nameLimits = map[session.Format]map[provider.Dialect]int{
 	},
 }
 
-// namedFixture is a list whose call, and result if it has the name, must or must not break the rule.
+// namedFixture returns a list whose call, and result if it has the name, must or must not break the rule.
 func namedFixture(f session.Format, d provider.Dialect, name string, kept bool) fixture {
 	x := fixture{rule: provider.Of(f).Codes.ToolName, name: fmt.Sprintf("%s: %q", d, name), o: asks(d)}
 	for _, body := range namedLists[f] {

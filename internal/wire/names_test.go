@@ -24,7 +24,7 @@ var strangeNames = []string{
 	strings.Repeat("n", 128), strings.Repeat("n", 129), "", "9lives", "-x", "_", "a\"b\\c", "unknown",
 }
 
-// calling is a call of a tool and its result, after a message of the user and before one.
+// calling returns a call of a tool and its result, after a message of the user and before one.
 func calling(f session.Format, tool string) []wire.Stored {
 	name := string(rawjson.Quote(nil, []byte(tool)))
 	inner := name[1 : len(name)-1]

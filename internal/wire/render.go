@@ -31,8 +31,8 @@ type Rendition struct {
 // it lists.
 //
 // The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge,
-// renameTools, match (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls), rename (ids),
-// limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants of it).
+// renameTools, match (the forms of OpenAI's calls), moveLateReasoning and dropIdleReasoning, sign (Gemini's calls),
+// rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants of it).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.

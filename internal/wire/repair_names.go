@@ -22,9 +22,9 @@ func toolNameFor(p *provider.Facts, name string) string {
 }
 
 // PlainToolName returns the name that stands for the name of a tool wherever that is refused: one that every provider
-// takes. It is the name itself if every provider takes it; else how it begins, and ten digits of its hash. It depends on
-// the name alone, not on the provider or on other names, so that a tool has at most two names in all views and logs. No
-// two names have the same one, but for the few that are replacements themselves: a model has called a tool by the
+// takes. It is the name itself if every provider takes it; else how it begins, and ten digits of its hash. It depends
+// on the name alone, not on the provider or on other names, so that a tool has at most two names in all views and logs.
+// No two names have the same one, but for the few that are replacements themselves: a model has called a tool by the
 // replacement of its name, and both are that tool.
 func PlainToolName(name string) string {
 	if provider.TakenEverywhere(name) {
@@ -111,7 +111,8 @@ var namePaths = map[session.Format][][]string{
 	session.OpenAIResponses: {{"name"}},
 	session.Anthropic:       {{"name"}},
 	session.Gemini: {
-		{"functionCall", "name"}, {"function_call", "name"}, {"functionResponse", "name"}, {"function_response", "name"},
+		{"functionCall", "name"}, {"function_call", "name"},
+		{"functionResponse", "name"}, {"function_response", "name"},
 	},
 	session.AISDK: {{"toolName"}},
 }
@@ -149,8 +150,8 @@ func nameText(literal []byte) string {
 	return string(text)
 }
 
-// dropTwin leaves the function_call of a message out whose name the provider refuses: beside tool_calls, it only repeats
-// one of them.
+// dropTwin leaves the function_call of a message out whose name the provider refuses: beside tool_calls, it only
+// repeats one of them.
 func (r *repairer) dropTwin(n *Message) {
 	if name, ok := twinName(n.Raw); ok && !r.provider.Tools.Take(name) {
 		n.Edited = true

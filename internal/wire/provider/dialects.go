@@ -77,8 +77,8 @@ var (
 //     vllm-project/vllm#41114, can1357/oh-my-pi#958, ogx-ai/ogx#6069
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
 //   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids, names of tools and inputs as they are, and throw at
-//     a system message in the middle; @ai-sdk/openai sends ids and names as they are: vercel/ai, convert-to-anthropic-messages-prompt.ts,
-//     convert-to-google-generative-ai-messages.ts, vercel/ai#5171
+//     a system message in the middle; @ai-sdk/openai sends ids and names as they are: vercel/ai,
+//     convert-to-anthropic-messages-prompt.ts, convert-to-google-generative-ai-messages.ts, vercel/ai#5171
 var variants = map[session.Format]map[Dialect]func(*Facts){
 	session.OpenAIChat: {
 		OpenAI:  func(*Facts) {},

@@ -65,8 +65,8 @@ var (
 // microsoft/semantic-kernel#9340, agentscope-ai/agentscope-java#2347.
 var speakerNames = Names{Max: 64}
 
-// ToolNameLimits returns how many characters the name of a tool may have for each dialect of a format, and for "", where
-// there is a limit.
+// ToolNameLimits returns how many characters the name of a tool may have for each dialect of a format, and for "",
+// where there is a limit.
 func ToolNameLimits(f session.Format) map[string]int {
 	limits := map[string]int{}
 	for _, d := range append(DialectsOf(f), "") {
