@@ -246,6 +246,7 @@ func (s *Server) routeResults(keys, read door) {
 
 	keys.get("/v1/recall", s.readRecall, "from", "to")
 	read.get("/v1/tools", s.listTools, "format")
+	keys.ask("/v1/tools/names", s.nameTools)
 	read.ask("/v1/sessions/:id/tools/:tool", s.callTool)
 	s.handle("POST", "/mcp", s.sameOrigin(s.authorized("/mcp", read.access, nothing, s.serveMCP, []string{"session"})))
 }

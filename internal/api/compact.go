@@ -256,6 +256,9 @@ func answerCompacted(
 	if len(made.Repairs) > 0 {
 		out.B = view.AppendMember(out.B, "repairs", made.Repairs)
 	}
+	if len(made.ToolNames) > 0 {
+		out.B = view.AppendMember(out.B, "tool_names", made.ToolNames)
+	}
 	separate := 0
 	if provider.SeparatesSystem(b.Format) {
 		separate = made.System

@@ -22,6 +22,8 @@ type renderedView struct {
 	view
 	Degraded bool
 	Repairs  []wire.Repair
+
+	ToolNames map[string]string `json:"tool_names"`
 }
 
 func (v renderedView) kinds() (kinds []string) {

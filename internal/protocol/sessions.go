@@ -56,8 +56,15 @@ type View struct {
 	Cut        []Cut             `json:"cut,omitempty"`
 	Degraded   bool              `json:"degraded,omitempty"`
 	Repairs    json.RawMessage   `json:"repairs,omitempty"`
-	System     json.RawMessage   `json:"system,omitempty"` // of formats whose system prompt is not a message
+	ToolNames  map[string]string `json:"tool_names,omitempty"` // in the view by those in the log, where they differ
+	System     json.RawMessage   `json:"system,omitempty"`     // of formats whose system prompt is not a message
 	Messages   []json.RawMessage `json:"messages"`
+}
+
+// ToolNames are the names that tools have in views of a format.
+type ToolNames struct {
+	Format    session.Format    `json:"format"`
+	ToolNames map[string]string `json:"tool_names"` // those that differ from the tools' own
 }
 
 // Omitted counts what a bounded view leaves out.

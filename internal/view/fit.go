@@ -169,7 +169,7 @@ func (f *fitter) try(ctx context.Context, aim int64) (t try, err error) {
 	if err != nil {
 		return t, err
 	}
-	t.notes.Repairs = rendition.Repairs
+	t.notes.Repairs, t.notes.ToolNames = rendition.Repairs, rendition.ToolNames
 	t.view = viewOf(f.stored, f.Target(f.stored.Format), rendition)
 	t.view.Tokens = int64(math.Ceil(float64(f.count(rendition)) * f.scale))
 	return t, nil

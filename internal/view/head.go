@@ -43,6 +43,9 @@ func AppendHead(dst []byte, session string, v *postgres.View, notes Notes) []byt
 	if len(notes.Repairs) > 0 {
 		dst = AppendMember(dst, "repairs", notes.Repairs)
 	}
+	if len(notes.ToolNames) > 0 {
+		dst = AppendMember(dst, "tool_names", notes.ToolNames)
+	}
 	dst = appendSystem(dst, v)
 	return append(dst, `,"messages":[`...)
 }

@@ -42,6 +42,8 @@ type Notes struct {
 	Cut      []protocol.Cut
 	Degraded bool // an older view stands in for one that cannot be made valid
 	Repairs  []wire.Repair
+
+	ToolNames map[string]string // see wire.Rendition
 }
 
 // BrokenError reports that no valid view could be made of what is stored.
@@ -164,7 +166,7 @@ func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.Vi
 	if err != nil {
 		return nil, notes, err
 	}
-	notes.Repairs = rendition.Repairs
+	notes.Repairs, notes.ToolNames = rendition.Repairs, rendition.ToolNames
 	made := viewOf(stored, r.Target(stored.Format), rendition)
 	made.Tokens = tokens
 	return made, notes, nil

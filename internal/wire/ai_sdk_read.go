@@ -138,6 +138,16 @@ func (s *scanner) isTool(v *object) bool {
 	return bytes.HasPrefix(s.plain(at), []byte(toolPrefix))
 }
 
+// uiToolName returns the name of the tool of a part, if it is one of a call, be it of a tool that the provider runs.
+func uiToolName(part []byte) (name string, ok bool) {
+	kind := stringMember(part, "type")
+	if kind == dynamicTool {
+		return stringMember(part, "toolName"), true
+	}
+	name, ok = strings.CutPrefix(kind, toolPrefix)
+	return name, ok && member(part, "toolCallId") != Span{}
+}
+
 func (s *scanner) uiTool(i int, raw Span, v *object) {
 	at := v.at("toolName")
 	input := v.at("input")

@@ -77,7 +77,7 @@ func TestEncodeAnthropic(t *testing.T) {
 		{"members of another format's message", Message{Format: session.OpenAIChat, Extra: []byte(`"audio":null`), Blocks: []Block{text}}, `{"role":"user","content":"x"}`},
 		{"a text of nothing", Message{Role: Assistant, Blocks: []Block{{Kind: Text, Text: lit("")}, text, text}}, `{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"text","text":"x"}]}`},
 		{"calls", Message{Role: Assistant, Blocks: []Block{{Kind: Call, CallID: "a", Name: lit("f"), Value: []byte(`{"p":1}`)}, {Kind: Call, CallID: "b", Value: nil}}},
-			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"p":1}},{"type":"tool_use","id":"b","name":"unknown","input":{}}]}`},
+			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"p":1}},{"type":"tool_use","id":"b","name":"unknown_9d0fd45228","input":{}}]}`},
 		{"arguments that are no object", Message{Role: Assistant, Blocks: []Block{{Kind: Call, CallID: "a", Name: lit("f"), Value: lit("patch"), Custom: true}}},
 			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"input":"patch"}}]}`},
 		{"results", Message{Role: Tool, Blocks: []Block{{Kind: Result, CallID: "a", Content: []Block{text}, IsError: true}, {Kind: Result, CallID: "b", Content: []Block{text, {Kind: Image, Media: png}}}, {Kind: Result, CallID: "c"}}},

@@ -119,9 +119,7 @@ func (r *repairer) fitMembers(n *Message) {
 		r.dropMembers(n)
 	}
 	if n.Name != nil && n.Role != Tool && n.Role != Other && !slices.Contains(known, "name") {
-		speaker := Block{Kind: Text, Text: note("From %s", unquoted(n.Name)), Edited: true}
-		n.Name, n.Edited = nil, true
-		n.Blocks = append([]Block{speaker}, n.Blocks...)
+		n.noteSpeaker()
 	}
 }
 

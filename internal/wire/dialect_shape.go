@@ -21,7 +21,8 @@ func (v *FastValidator) addPlain(m *MessageShape, pinned bool) {
 	switch {
 	case !p.common:
 	case v.format == session.Anthropic:
-		p.common = !begun || pinned || byAssistant == (last != assistantSide)
+		alternates := !begun || pinned || byAssistant == (last != assistantSide)
+		p.common = m.Flags&FlagCommon != 0 && alternates
 	case v.format == session.OpenAIChat, v.format == session.AISDK:
 		first := !begun && !pinned && m.Role != "user" && v.format == session.AISDK
 		p.common = m.Flags&FlagCommon != 0 && !(pinned && (begun || p.headed)) && !first
@@ -78,11 +79,16 @@ func (s *scanner) isCommonUI() bool {
 			return false
 		case p.Kind == Call && !s.isCommonCall(p):
 			return false
+		case p.Kind == Opaque:
+			if name, ok := uiToolName(p.Raw.Of(s.body)); ok && !provider.TakenEverywhere(name) {
+				return false
+			}
 		}
 	}
 	return said
 }
 
 func (s *scanner) isCommonCall(p *Part) bool {
-	return len(p.CallID) <= chat.IDMax && provider.PlainID(p.CallID) && s.is(p.Value, '{')
+	return len(p.CallID) <= chat.IDMax && provider.PlainID(p.CallID) && s.is(p.Value, '{') &&
+		provider.TakenEverywhere(p.Name)
 }

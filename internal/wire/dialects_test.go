@@ -42,7 +42,7 @@ func dialectView(rng *rand.Rand, f session.Format) []wire.Stored {
 		return randomView(rng)
 	}
 	options := compacttest.Options{Messages: 1 + rng.IntN(8), ResultTokens: 5, Wild: rng.IntN(3) == 0}
-	view := stored(f, compacttest.Session(rng, f, options))
+	view := stored(f, renameRandomly(rng, compacttest.Session(rng, f, options)))
 	view = view[:1+rng.IntN(len(view))]
 	for range rng.IntN(3) {
 		if few := forFewServers[f]; len(few) > 0 {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
@@ -80,7 +81,7 @@ func (e *encoder) extra(dst []byte, n *Message) []byte {
 // toolName returns the name of the tool of a call, which every provider requires.
 func toolName(p *Block) []byte {
 	if p.Name == nil || string(p.Name) == `""` {
-		return []byte(`"unknown"`)
+		return rawjson.Quote(nil, []byte(PlainToolName("")))
 	}
 	return p.Name
 }

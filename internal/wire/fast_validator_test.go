@@ -59,6 +59,7 @@ func TestAFastValidatorAcceptsOnlyViewsThatNeedNoRepair(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 9))
 		f := session.Formats()[rng.IntN(len(session.Formats()))]
 		bodies := compacttest.Session(rng, f, compacttest.Options{Messages: 1 + rng.IntN(12), ResultTokens: 5, Wild: rng.IntN(3) > 0})
+		bodies = renameRandomly(rng, bodies)
 		view := stored(f, bodies[:1+rng.IntN(len(bodies))])
 		if unusual := unusualMessages[f]; rng.IntN(3) == 0 {
 			at := rng.IntN(len(view) + 1)

@@ -32,7 +32,7 @@ type fault uint8
 const (
 	noFault fault = iota
 	noData        // it has no data
-	badCall       // it is a call or a response without a name, or whose arguments or response are no object
+	badCall       // it is a call or a response that is no object, or whose arguments or response are none
 	notOne        // it is no object itself, or has several kinds of data
 )
 
@@ -76,8 +76,8 @@ func badFunction(key, value []byte) string {
 	if !bytes.HasPrefix(key, []byte(`"function`)) || value[0] == 'n' {
 		return ""
 	}
-	if stringMember(value, "name") == "" {
-		return "it has no name"
+	if value[0] != '{' {
+		return "it is no object"
 	}
 	for _, name := range [...]string{"args", "response"} {
 		if inner := valueOf(value, name); inner != nil && inner[0] != '{' {

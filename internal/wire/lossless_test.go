@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/wiretest"
@@ -53,7 +55,7 @@ func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 		c := &read[i]
 		for _, target := range session.Formats() {
 			view := wiretest.Render(target, stored(c.Format, c.Messages), wire.Options{})
-			missing, made := unmatched(told(c.Format, c.Messages), told(target, view.Bodies))
+			missing, made := unmatched(withNames(told(c.Format, c.Messages), view.ToolNames), told(target, view.Bodies))
 			if target == c.Format { // what is unknown is shown without the members that its provider does not take
 				missing, made = unmatched(typesOf(missing), typesOf(made))
 			}
@@ -62,6 +64,19 @@ func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// withNames gives the calls that were told the names that their tools have in a view.
+func withNames(lines []string, names map[string]string) []string {
+	for tool, name := range names {
+		was := ": " + words(rawjson.Quote(nil, []byte(tool))) + " "
+		for i, line := range lines {
+			if strings.HasPrefix(line, "call ") {
+				lines[i] = strings.Replace(line, was, ": "+name+" ", 1)
+			}
+		}
+	}
+	return lines
 }
 
 // typesOf cuts lines that show what no format knows before the first of their members.
@@ -117,9 +132,13 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 	for _, target := range session.Formats() {
 		// Pictures of results are shown when all results of their turn are there: none is waited for.
 		made := wiretest.Render(target, view, wire.Options{Pending: wire.SynthesizePending})
-		for _, said := range [][]wire.Stored{stored(target, made.Bodies), wiretest.Translate(target, view)} {
-			shown := strings.Join(contents(said), "\n")
-			for _, content := range contents(view) {
+		for _, x := range []struct {
+			said  []wire.Stored
+			names map[string]string
+		}{{stored(target, made.Bodies), made.ToolNames}, {wiretest.Translate(target, view), nil}} {
+			said := x.said
+			shown := strings.Join(contents(said, nil), "\n")
+			for _, content := range contents(view, x.names) {
 				if !strings.Contains(shown, strings.TrimSpace(content)) {
 					t.Fatalf("seed %d as %s: %q vanished of\n%s\nin\n%s", seed, target, content, show(view), show(said))
 				}
@@ -129,8 +148,9 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 }
 
 // contents returns the texts of a view, wherever they are, and what else must not be lost. Of a file that a provider
-// does not take, and of the images of a failed result in an AI SDK message, there is only a note.
-func contents(view []wire.Stored) (list []string) {
+// does not take, and of the images of a failed result in an AI SDK message, there is only a note. names are the other
+// names of tools.
+func contents(view []wire.Stored, names map[string]string) (list []string) {
 	var add func(blocks []wire.Block, failed bool)
 	add = func(blocks []wire.Block, failed bool) {
 		for i := range blocks {
@@ -141,7 +161,11 @@ func contents(view []wire.Stored) (list []string) {
 			}
 			switch p.Kind {
 			case wire.Call:
-				list = append(list, words(p.Name), strings.Trim(string(p.Value), `"`))
+				name := words(p.Name)
+				if to, ok := names[text(p.Name)]; ok {
+					name = to
+				}
+				list = append(list, name, strings.Trim(string(p.Value), `"`))
 			case wire.Opaque:
 				list = append(list, strings.TrimSuffix(string(p.Raw), `"content":""}`)) // of an empty compaction, which becomes null
 			}
@@ -154,6 +178,12 @@ func contents(view []wire.Stored) (list []string) {
 		}
 	}
 	return list
+}
+
+// text returns the text of a string literal, nothing for none.
+func text(literal []byte) (decoded string) {
+	_ = json.Unmarshal(literal, &decoded)
+	return decoded
 }
 
 // TestAViewGrowsAtItsEnd renders a well-formed conversation after each of its turns: what was sent stays as it was,

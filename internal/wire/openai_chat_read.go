@@ -47,7 +47,19 @@ func (s *scanner) openAIChat(top Span) {
 			s.ir.message().Name = s.literal(v.at("name"))
 		}
 	}
-	s.common = s.ir == nil && s.reader == nil && s.isCommonChat(&v)
+	if s.ir == nil && s.reader == nil {
+		s.common = s.isCommonChat(&v)
+		s.misnamed = s.misnamed || s.is(v.at("name"), '"') && !takesChatName(s.facts.Role, s.name(v.at("name")))
+	}
+}
+
+// takesChatName reports whether a message may have a name: that of the tool if it is a result, else that of the
+// speaker.
+func takesChatName(role, name string) bool {
+	if forResult(role) {
+		return chat.Tools.Take(name)
+	}
+	return chat.Speakers.Take(name)
 }
 
 // chatResult reads a message that is one result.
@@ -107,8 +119,13 @@ func (s *scanner) chatCalls(v *object) {
 		s.chatCall(i, call)
 		i++
 	}
-	if legacy := v.at("function_call"); i == 0 && s.is(legacy, '{') {
-		tool := s.object(legacy)
+	legacy := v.at("function_call")
+	tool := s.object(legacy)
+	switch {
+	case !s.is(legacy, '{'):
+	case i > 0:
+		s.misnamed = !chat.Tools.Take(s.name(tool.at("name")))
+	default:
 		id := s.functionCallID(s.name(tool.at("name")), "/function_call/name")
 		s.addChatCall(Part{Raw: legacy, CallID: id}, &tool, false)
 	}

@@ -104,8 +104,5 @@ func (c *checker) callLengths() {
 		if n := utf8.RuneCountInString(p.CallID); n == 0 || n > c.rule.limits["id"] {
 			c.report(i, "call_id %q has %d characters, not 1 to %d", p.CallID, n, c.rule.limits["id"])
 		}
-		if n := utf8.RuneCountInString(p.Name); n > c.rule.limits["name"] {
-			c.report(i, "the name of the tool has %d characters, the limit is %d", n, c.rule.limits["name"])
-		}
 	}
 }

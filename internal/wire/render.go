@@ -22,16 +22,18 @@ type Rendition struct {
 	Bodies  [][]byte // messages of the target
 	System  int      // how many of them are the pinned head
 	Repairs []Repair
+
+	ToolNames map[string]string // the names of tools in the view by those in the log, where they differ; nil for none
 }
 
 // Render writes a view in a format so that its provider takes it. Nothing is repaired that the provider
 // would take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs,
 // it lists.
 //
-// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge, match
-// (the forms of OpenAI's calls), settleServerTools (Anthropic's own), moveLateReasoning and dropIdleReasoning, sign
-// (Gemini's calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect
-// wants of it).
+// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), merge,
+// renameTools, match (the forms of OpenAI's calls), settleServerTools (Anthropic's own), moveLateReasoning and
+// dropIdleReasoning, sign (Gemini's calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages,
+// fitOrder (what a dialect wants of it).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
@@ -46,6 +48,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	r.renameTools(list)
 	r.match(list)
 	r.settleServerTools(list)
 	r.moveLateReasoning(list)
@@ -58,7 +61,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	if err := e.encode(ctx, list); err != nil {
 		return nil, err
 	}
-	return &Rendition{Bodies: e.bodies, System: pinnedHead(list), Repairs: r.repairs}, nil
+	return &Rendition{Bodies: e.bodies, System: pinnedHead(list), Repairs: r.repairs, ToolNames: r.toolNames}, nil
 }
 
 // Encode writes the Messages in a format. A run of them that is one whole, untouched message of that format comes out

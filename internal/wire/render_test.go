@@ -42,7 +42,7 @@ func randomView(rng *rand.Rand) (view []wire.Stored) {
 	for range 1 + rng.IntN(3) {
 		f := session.Formats()[rng.IntN(len(session.Formats()))]
 		options := compacttest.Options{Messages: 1 + rng.IntN(12), ResultTokens: 5, Wild: rng.IntN(5) > 0}
-		said := compacttest.Session(rng, f, options)
+		said := renameRandomly(rng, compacttest.Session(rng, f, options))
 		if rng.IntN(2) == 0 {
 			said = said[:1+rng.IntN(len(said))]
 		}

@@ -18,6 +18,8 @@ type repairer struct {
 	ids      itemIDs // Responses: of the items that were read
 	inFlight bool    // calls of the last unit wait for their results
 	paused   bool    // the last message ends in what the provider's own tools go on with
+
+	toolNames map[string]string // see Rendition
 }
 
 func repairerOf(target session.Format, view []Stored) *repairer {

@@ -66,18 +66,27 @@ func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[s
 // replacementID returns a valid id of at most max characters for one that is not: how that begins, and ten digits of
 // its hash. n distinguishes the replacements of equal ids.
 func replacementID(id string, n, max int) string {
-	const digits = 10
-	hash := hex.EncodeToString(digest(id, n))[:digits]
-	prefix := strings.Map(func(c rune) rune {
+	begin := plainBeginning(id)
+	if begin == "" {
+		begin = "call"
+	}
+	return withHash(begin, digest(id, n), max)
+}
+
+// plainBeginning returns an id or a name with _ for every character that is not a letter, a digit, _ or -.
+func plainBeginning(id string) string {
+	return strings.Map(func(c rune) rune {
 		if provider.PlainID(string(c)) {
 			return c
 		}
 		return '_'
 	}, id)
-	if prefix == "" {
-		prefix = "call"
-	}
-	return prefix[:min(len(prefix), max-digits-1)] + "_" + hash
+}
+
+// withHash returns how a text begins, and ten digits of a hash, of at most max characters.
+func withHash(begin string, sum []byte, max int) string {
+	const digits = 10
+	return begin[:min(len(begin), max-digits-1)] + "_" + hex.EncodeToString(sum)[:digits]
 }
 
 func digest(id string, n int) []byte {

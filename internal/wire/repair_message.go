@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -184,12 +183,8 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	return false
 }
 
-// mend changes what a message of the target's own format must never contain. Names that are too long come from other
-// formats, too.
+// mend changes what a message of the target's own format must never contain.
 func (r *repairer) mend(n *Message) {
-	if r.provider.NameMax > 0 {
-		r.mendName(n)
-	}
 	if n.Format != r.target || n.Raw == nil {
 		return
 	}
@@ -201,24 +196,12 @@ func (r *repairer) mend(n *Message) {
 	case session.OpenAIResponses:
 		r.fitArguments(n)
 	case session.OpenAIChat:
+		r.mendSpeaker(n)
+		r.dropTwin(n)
 		r.fitArguments(n)
 		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
 			n.Edited = true
 			r.repaired("V-C3", "content_null", n, "content is null instead of an empty array")
 		}
-	}
-}
-
-// mendName shortens the names of tools that are too long.
-func (r *repairer) mendName(n *Message) {
-	max := r.provider.NameMax
-	for i := range n.Blocks {
-		p := &n.Blocks[i]
-		if p.Kind != Call || utf8.RuneCount(unquotedName(p.Name)) <= max {
-			continue
-		}
-		p.Name = rawjson.Quote(nil, []byte(string([]rune(string(unquoted(p.Name)))[:max])))
-		p.Edited, n.Edited = true, true
-		r.repaired("V-R4", "name_cut", n, "the name of a tool must have at most %d characters: it is cut", max)
 	}
 }

@@ -40,6 +40,9 @@ var rules = []Rule{
 	}},
 	// internal/wire/provider/members_openai.go, where each list names its source; so for the other formats
 	{Code: "V-C6", Formats: forChat, check: (*checker).knownMembers},
+	// The names of tools, for this and the other formats: internal/wire/provider/names.go
+	{Code: "V-C7", Formats: forChat, check: (*checker).toolNames, limits: provider.ToolNameLimits(session.OpenAIChat)},
+	{Code: "V-C8", Formats: forChat, check: (*checker).speakers, limits: map[string]int{"name": chat.Speakers.Max}},
 	// aaif-goose/goose-mobile#20
 	{Code: "V-C9", Formats: forOpenAI, check: (*checker).argumentsAreTexts},
 	// agno-agi/agno#9372
@@ -51,9 +54,11 @@ var rules = []Rule{
 	// openai/openai-openapi, FunctionToolCall. Its limit of an output, 10,485,760 characters, is more than a message
 	// can have.
 	{Code: "V-R4", Formats: forResponses, check: (*checker).callLengths, shape: true,
-		limits: map[string]int{"id": responses.IDMax, "name": responses.NameMax}},
+		limits: map[string]int{"id": responses.IDMax}},
 	// microsoft/agent-framework#2203; members_openai.go
 	{Code: "V-R5", Formats: forResponses, check: (*checker).knownMembers},
+	{Code: "V-R6", Formats: forResponses, check: (*checker).toolNames,
+		limits: provider.ToolNameLimits(session.OpenAIResponses)},
 	// QuantumNous/new-api#4776
 	{Code: "V-R7", Formats: forResponses, check: (*checker).messagesHaveContent},
 	// langchain-ai/langchain#39116, Wei-Shaw/sub2api#3981, NousResearch/hermes-agent#33306, earendil-works/pi#5149
@@ -88,6 +93,8 @@ var rules = []Rule{
 	{Code: "V-A12", Formats: forAnthropic, check: (*checker).systemFirst, shape: true},
 	// microsoft/autogen#3034, anthropics/claude-code#4378; members_anthropic.go
 	{Code: "V-A13", Formats: forAnthropic, check: (*checker).knownMembers},
+	{Code: "V-A14", Formats: forAnthropic, check: (*checker).toolNames,
+		limits: provider.ToolNameLimits(session.Anthropic)},
 	// anthropics/claude-code#62577, #64383
 	{Code: "V-A15", Formats: forAnthropic, check: (*checker).serverToolsAnswered},
 	// anthropics/anthropic-sdk-typescript#648
@@ -109,6 +116,7 @@ var rules = []Rule{
 		words: map[session.Format][]string{session.Gemini: partData}},
 	// members_google.go
 	{Code: "V-G5", Formats: forGemini, check: (*checker).knownMembers},
+	{Code: "V-G6", Formats: forGemini, check: (*checker).toolNames, limits: provider.ToolNameLimits(session.Gemini)},
 	// nearai/ironclaw#1241, BerriAI/litellm#4931
 	{Code: "V-M1", Formats: forChat, check: (*checker).mistral, limits: map[string]int{"id": provider.MistralIDLength}},
 	// BerriAI/litellm#30835, janhq/jan#8136, BerriAI/litellm#28057
@@ -143,6 +151,7 @@ var rules = []Rule{
 	{Code: "V-U6", Formats: forAISDK, check: (*checker).uiInputs},
 	{Code: "V-U7", Formats: forAISDK, check: (*checker).systemLeads, shape: true},
 	{Code: "V-U8", Formats: forAISDK, check: (*checker).uiLast},
+	{Code: "V-U9", Formats: forAISDK, check: (*checker).toolNames, limits: provider.ToolNameLimits(session.AISDK)},
 }
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system

@@ -25,6 +25,8 @@ type scanner struct {
 	count  func(text string) (int, error) // counts the tokens of a text; nil estimates them
 	reader *Reader                        // nil for a message that is new
 	ir     *collector                     // collects the intermediate representation; nil if only the facts are wanted
+
+	misnamed bool // Chat Completions: the provider refuses its name
 }
 
 // collector collects the intermediate representation of one message while a scanner reads it.

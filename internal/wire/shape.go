@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -26,9 +27,22 @@ func (s *scanner) assess(f session.Format) {
 	if orderOf(m.Parts).mixed {
 		m.Flags |= FlagMixed
 	}
-	if m.Flags&FlagMayNeedRepair == 0 && (s.common || f == session.AISDK && s.isCommonUI()) {
+	if m.Flags&FlagMayNeedRepair == 0 && s.isCommon(f) {
 		m.Flags |= FlagCommon
 	}
+}
+
+// isCommon reports what FlagCommon says.
+func (s *scanner) isCommon(f session.Format) bool {
+	switch f {
+	case session.Anthropic:
+		return !slices.ContainsFunc(s.facts.Parts, func(p Part) bool {
+			return p.Kind == Call && !provider.TakenEverywhere(p.Name)
+		})
+	case session.AISDK:
+		return s.isCommonUI()
+	}
+	return s.common
 }
 
 // namesIn returns a number that two messages of Gemini have in common if the one answers the calls of the other: a sum
@@ -47,11 +61,11 @@ func namesIn(parts []Part) (sum Flags) {
 func (s *scanner) mayNeedRepair(f session.Format) bool {
 	m := &s.facts
 	p := provider.Of(f)
-	if !s.knownRole(p) || s.loose || s.isEmptyFor(f) {
+	if !s.knownRole(p) || s.loose || s.misnamed || s.isEmptyFor(f) {
 		return true
 	}
 	for i := range m.Parts {
-		if s.partMayNeedRepair(f, p, i) || s.isMendable(f, p, &m.Parts[i]) {
+		if s.partMayNeedRepair(f, p, i) || s.isMendable(f, &m.Parts[i]) {
 			return true
 		}
 	}
@@ -131,19 +145,24 @@ func (s *scanner) partMayNeedRepair(f session.Format, rules *provider.Facts, i i
 			return true // it looks like a legacy call, whose answer has another form
 		}
 		byAssistant := m.Role == "assistant" || m.Role == "model"
-		return !byAssistant || !rules.IDAny && !rules.FitsID(p.CallID)
+		return !byAssistant || !rules.Tools.Take(p.Name) || !rules.IDAny && !rules.FitsID(p.CallID)
 	case Result:
-		return p.CallID == "" || f != session.AISDK && m.Role == "assistant" || s.resultMayNeedRepair(f, p)
+		return p.CallID == "" || f != session.AISDK && m.Role == "assistant" || s.resultMayNeedRepair(f, rules, p)
 	case Text:
 		atEnd := i == len(m.Parts)-1 && m.Role == "assistant"
 		return f == session.Anthropic && s.isBlankText(p, atEnd)
 	case Reasoning:
 		return f == session.Anthropic && !s.isSigned(p)
+	case Opaque:
+		if f == session.AISDK {
+			name, ok := uiToolName(p.Raw.Of(s.body))
+			return ok && !rules.Tools.Take(name)
+		}
 	}
 	return false
 }
 
-func (s *scanner) resultMayNeedRepair(f session.Format, p *Part) bool {
+func (s *scanner) resultMayNeedRepair(f session.Format, rules *provider.Facts, p *Part) bool {
 	switch f {
 	case session.OpenAIChat:
 		return p.Value == Span{} || s.facts.Role == "tool" && strings.HasPrefix(p.CallID, functionPrefix)
@@ -152,7 +171,7 @@ func (s *scanner) resultMayNeedRepair(f session.Format, p *Part) bool {
 	case session.Anthropic:
 		return s.isLooseContent(p)
 	case session.Gemini:
-		return p.Name == "unknown"
+		return !rules.Tools.Take(p.Name)
 	}
 	return false
 }
@@ -223,7 +242,7 @@ func (s *scanner) firstCallUnsigned() bool {
 }
 
 // isMendable reports whether mend may have something to do with a part.
-func (s *scanner) isMendable(f session.Format, rules *provider.Facts, p *Part) bool {
+func (s *scanner) isMendable(f session.Format, p *Part) bool {
 	raw := p.Raw.Of(s.body)
 	switch f {
 	case session.Gemini:
@@ -231,8 +250,7 @@ func (s *scanner) isMendable(f session.Format, rules *provider.Facts, p *Part) b
 	case session.Anthropic:
 		return p.Kind == Opaque && emptyCompaction(raw)
 	case session.OpenAIResponses:
-		longName := p.Kind == Call && utf8.RuneCountInString(p.Name) > rules.NameMax
-		return longName || p.Kind == Reasoning && byID(raw)
+		return p.Kind == Reasoning && byID(raw)
 	}
 	return false
 }

@@ -75,7 +75,7 @@ var geminiFixtures = []fixture{
 		[]string{"V-G4 0", "V-G4 1", "V-G4 2", "V-G4 3", "V-G4 4", "V-G4 5", "V-G4 6", "V-G4 7", "V-G4 8", "V-G4 9", "V-G4 10", "V-G4 11"}},
 	{"V-G4", "arguments that are no object", Options{}, []string{geminiUser, geminiOf("model", `{"functionCall":{"name":"f","args":"x"},"thoughtSignature":"s"}`)}, []string{"V-G4 1"}},
 	{"V-G4", "arguments that are no object, in the other spelling", Options{}, []string{geminiUser, geminiOf("model", `{"function_call":{"name":"f","args":"x"},"thought_signature":"s"}`)}, []string{"V-G4 1"}},
-	{"V-G4", "calls and responses without a name", Options{}, []string{geminiUser, geminiOf("model", `{"functionCall":{"args":{}},"thoughtSignature":"s"}`), geminiOf("user", `{"functionResponse":{"response":{}}}`)}, []string{"V-G4 1", "V-G4 2"}},
+	{"V-G6", "calls and responses without a name", Options{}, []string{geminiUser, geminiOf("model", `{"functionCall":{"args":{}},"thoughtSignature":"s"}`), geminiOf("user", `{"functionResponse":{"response":{}}}`)}, []string{"V-G6 1", "V-G6 2"}},
 	{"V-G4", "a response that is no object", Options{}, []string{geminiUser, geminiCalls("f"), geminiOf("user", `{"functionResponse":{"name":"f","response":"x"}}`)}, []string{"V-G4 2"}},
 	{"V-G4", "a response that is no object, in the other spelling", Options{}, []string{geminiUser, geminiCalls("f"), geminiOf("user", `{"function_response":{"name":"f","response":"x"}}`)}, []string{"V-G4 2"}},
 }

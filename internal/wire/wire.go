@@ -108,8 +108,8 @@ const (
 	nameShift, nameBits = 16, 15
 )
 
-// FlagCommon says of a message of Chat Completions or of the AI SDK that every server takes it, as far as the message
-// alone decides, besides its reasoning. In these formats, a sum of names is not needed.
+// FlagCommon says of a message of Chat Completions, of Anthropic or of the AI SDK that every server takes it, as far as
+// the message alone decides, besides its reasoning. In these formats, a sum of names is not needed.
 const FlagCommon Flags = 1 << nameShift
 
 // form returns all of the flags that a call and its output have alike.

@@ -103,9 +103,9 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 //   - Files, sounds and custom tools: the types of groq-sdk and mistralai; only OpenAI has custom tools. Mistral takes
 //     files by an id of its own, and sounds in another form.
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
-//   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids and inputs as they are, and throw at a system
-//     message in the middle; @ai-sdk/openai sends ids as they are: vercel/ai, convert-to-anthropic-messages-prompt.ts,
-//     convert-to-google-generative-ai-messages.ts, vercel/ai#5171
+//   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids, names of tools and inputs as they are, and throw at
+//     a system message in the middle; @ai-sdk/openai sends ids and names as they are: vercel/ai,
+//     convert-to-anthropic-messages-prompt.ts, convert-to-google-generative-ai-messages.ts, vercel/ai#5171
 var variants = map[session.Format]map[Dialect]func(*Facts){
 	session.OpenAIChat: {
 		OpenAI:  func(p *Facts) { p.Blocks = openAIBlocks },
@@ -129,7 +129,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 	},
 	session.Anthropic: {
 		Anthropic: func(*Facts) {},
-		Bedrock:   func(p *Facts) { p.Alternates = true },
+		Bedrock:   func(p *Facts) { p.Alternates, p.Tools = true, bedrockNames },
 		Vertex:    func(p *Facts) { p.Alternates = true },
 	},
 	session.AISDK: {
@@ -138,10 +138,14 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			behind(p)
 			p.IDLength, p.LastUser = MistralIDLength, true
 		},
-		Anthropic: behindAnthropic, Bedrock: behindAnthropic, Vertex: behindAnthropic,
+		Anthropic: behindAnthropic, Vertex: behindAnthropic,
+		Bedrock: func(p *Facts) {
+			behindAnthropic(p)
+			p.Tools = bedrockNames
+		},
 		Google: func(p *Facts) {
 			behind(p)
-			p.IDMax = 64
+			p.IDMax, p.Tools = 64, geminiNames
 			p.FirstUser, p.LastUser = true, true
 			p.NoEmptyText = true
 			p.SystemFirst, p.ObjectInputs = true, true
@@ -172,7 +176,7 @@ func templated(p *Facts) {
 
 // behind sets the facts of a provider of Chat Completions that the AI SDK sends a view to.
 func behind(p *Facts) {
-	p.IDMax = table[session.OpenAIChat].IDMax
+	p.IDMax, p.Tools = table[session.OpenAIChat].IDMax, chatNames
 	p.Codes.Empty, p.Codes.First = "V-U3", "V-U4"
 	p.Codes.CallID = "V-U5"
 }
@@ -180,6 +184,7 @@ func behind(p *Facts) {
 func behindAnthropic(p *Facts) {
 	behind(p)
 	p.IDMax, p.IDPlain = table[session.Anthropic].IDMax, true
+	p.Tools = anthropicNames
 	p.FirstUser, p.NoEmptyText = true, true
 	p.SystemFirst, p.ObjectInputs = true, true
 }

@@ -22,7 +22,6 @@ type Facts struct {
 	IDPlain        bool     // ids consist of letters, digits, _ and -
 	IDUnique       bool     // an id occurs once in a view
 	IDAny          bool     // ids that came in this format are taken whatever they are
-	NameMax        int      // the longest name of a tool that is checked; 0 for any
 	Items          bool     // consecutive messages of the assistant are items of one answer
 	OwnResults     bool     // a message of the assistant has the results of its own calls
 	ResultObjects  bool     // a result must be an object
@@ -31,6 +30,9 @@ type Facts struct {
 	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
 	Codes          Codes
 	Variant        // what a dialect has of its own
+
+	Tools    Names // of tools
+	Speakers Names // of speakers, in the format that has them
 }
 
 // Codes are the rules (of package wire) that a repair names in this format.
@@ -42,6 +44,7 @@ type Codes struct {
 	Content    string // the provider does not take a part
 	CallID     string // an id is too long, made of other characters, or used twice
 	Members    string // the provider knows no such member, or no such type of block
+	ToolName   string // it does not take the name of a tool
 	First      string // the first message is not the user's; "" where that is allowed
 }
 
@@ -51,18 +54,19 @@ var table = map[session.Format]*Facts{
 	session.OpenAIChat: {
 		Roles: []string{"system", "developer", "user", "assistant", "tool", "function"},
 		IDMax: 40,
+		Tools: chatNames, Speakers: speakerNames,
 		Codes: Codes{Unanswered: "V-C1", Orphan: "V-C2", Empty: "V-C3", Content: "V-C3", CallID: "V-C4",
-			Members: "V-C6"},
+			Members: "V-C6", ToolName: "V-C7"},
 	},
 	session.OpenAIResponses: {
 		Roles:       []string{"system", "developer", "user", "assistant"},
 		ImpliedRole: "tool",
 		IDMax:       64,
 		IDUnique:    true,
-		NameMax:     128,
+		Tools:       responsesNames,
 		Items:       true,
 		Codes: Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-R7", Content: "V-R7", CallID: "V-R4",
-			Members: "V-R5"},
+			Members: "V-R5", ToolName: "V-R6"},
 	},
 	session.Anthropic: {
 		Roles:          []string{"user", "assistant"},
@@ -72,12 +76,13 @@ var table = map[session.Format]*Facts{
 		IDMax:          64,
 		IDPlain:        true,
 		IDUnique:       true,
+		Tools:          anthropicNames,
 		FlagsErrors:    true,
 		MaxMessages:    100_000,
 		CacheMarks:     4,
 		Codes: Codes{
 			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4",
-			Members: "V-A13", First: "V-A10",
+			Members: "V-A13", ToolName: "V-A14", First: "V-A10",
 		},
 	},
 	session.Gemini: {
@@ -87,10 +92,11 @@ var table = map[session.Format]*Facts{
 		NoEmptyText:    true,
 		IDMax:          64,
 		IDAny:          true,
+		Tools:          geminiNames,
 		ResultObjects:  true,
 		Codes: Codes{
 			Unanswered: "V-G2", Orphan: "V-G2", Mixed: "V-G2", Empty: "V-G4", Content: "V-G4", CallID: "V-R4",
-			Members: "V-G5", First: "V-G4",
+			Members: "V-G5", ToolName: "V-G6", First: "V-G4",
 		},
 	},
 	session.AISDK: {
@@ -100,7 +106,7 @@ var table = map[session.Format]*Facts{
 		OwnResults:  true,
 		FlagsErrors: true,
 		Codes: Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4",
-			Members: "V-U2"},
+			Members: "V-U2", ToolName: "V-U9"},
 	},
 }
 
@@ -142,10 +148,13 @@ func (p *Facts) FitsID(id string) bool {
 // PlainID reports whether an id consists of letters, digits, _ and -, and is not empty.
 func PlainID(id string) bool {
 	for i := range len(id) {
-		c := id[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
+		if !plainByte(id[i]) {
 			return false
 		}
 	}
 	return id != ""
+}
+
+func plainByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
