@@ -20,7 +20,8 @@ type turn struct {
 // call is a call of a turn.
 type call struct {
 	turn     int
-	at       *Block // in turn.said
+	said     int    // which message of turn.said has it
+	at       *Block // in that message
 	answered bool
 }
 
@@ -59,7 +60,7 @@ func (a *arrangement) assistant(n *Message) {
 		if p := &n.Blocks[i]; p.Kind == Call {
 			a.calls++
 			p.pair = a.calls
-			c := &call{turn: len(a.turns) - 1, at: p}
+			c := &call{turn: len(a.turns) - 1, said: len(x.said) - 1, at: p}
 			x.calls = append(x.calls, c)
 			a.open.Call(p.CallID, p.toolName(), c)
 		}
@@ -266,7 +267,8 @@ func (a *arrangement) synthesize(x *turn, why string) {
 			Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair,
 		}
 		x.answers = append(x.answers, Message{Role: Tool, Blocks: []Block{result}, Edited: true})
-		a.repaired(a.provider.Codes.Unanswered, "result_synthesized", &x.said[0], "call %q has no result", c.at.CallID)
+		a.repaired(a.provider.Codes.Unanswered, "result_synthesized", &x.said[c.said],
+			"call %q has no result", c.at.CallID)
 	}
 }
 
@@ -276,7 +278,7 @@ func (a *arrangement) dropPending(x *turn) {
 	for _, c := range x.calls {
 		if !c.answered {
 			pending[c.at] = true
-			a.repaired(a.provider.Codes.Unanswered, "call_dropped", &x.said[0],
+			a.repaired(a.provider.Codes.Unanswered, "call_dropped", &x.said[c.said],
 				"call %q has no result yet", c.at.CallID)
 		}
 	}
@@ -291,8 +293,10 @@ func (a *arrangement) dropPending(x *turn) {
 				kept = append(kept, n.Blocks[i])
 			}
 		}
-		n.Edited = n.Edited || len(kept) < len(n.Blocks)
-		if n.Blocks = kept; len(kept) > 0 {
+		if len(kept) < len(n.Blocks) {
+			n.Blocks, n.Edited = kept, true
+		}
+		if len(kept) > 0 || !n.Edited {
 			said = append(said, n)
 		}
 	}

@@ -38,6 +38,10 @@ func (r *repairer) match(list []Message) {
 			return
 		}
 		if form != functionForm && form != customForm {
+			if r.keeps(call.n) {
+				r.repaired(r.provider.Codes.Unanswered, "result_matched", call.n,
+					"call %q has the form of a function's, as its result", p.CallID)
+			}
 			call.n.reform(call.p)
 		}
 		if r.formOf(call.n, call.p) != r.formOf(n, p) {

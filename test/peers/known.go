@@ -41,32 +41,16 @@ var known = []exception{
 		"openai-responses", "", "does not begin with|twice|the call_id|content has|has no content",
 		"not mended yet: ids and parts of items",
 	},
-	{"ai-sdk", "", "at least one part", "not mended yet: UIMessages without parts, where the provider is not known"},
-	{"ai-sdk", "openai-responses", "has no request_id", "not mended yet: approvals"},
 	{"ai-sdk", "gemini", "directly after the user", "not mended yet: calls of two messages of the assistant in a row"},
-	{
-		"ai-sdk", "", `messages must not be empty|content is \[\], not string`,
-		"not mended yet: messages that the packages send nothing of",
-	},
-	{"ai-sdk", "gemini", "no parts", "not mended yet: messages that the package sends nothing of"},
 	{"openai-chat", "groq", "tool_calls/type", "not mended yet: custom tools at Groq"},
-	{
-		"openai-chat", "repairs", "role assistant",
-		"not mended yet: a message that is joined with one that was repaired is not told",
-	},
 	{"", "", "empty list|contents are required|Messages array must not", "not mended yet: lists that become empty"},
 	{"", "", "is empty|no output|no result|answers no call", "not mended yet: pairs and empty lists"},
-	{"ai-sdk", "validateUIMessages|^ai$", "^parts", "not mended yet: parts that validateUIMessages refuses"},
 	{"openai-chat", "schema (mistral|groq)", "^content/", "not mended yet: files that Mistral and Groq do not take"},
-	{"", "repairs", "a message of role", "not mended yet: repairs that name another message"},
-	{"ai-sdk", "anthropic", "thinking without signature", "not mended yet: an empty signature in an AI SDK part"},
-	{"ai-sdk", "anthropic", "do not alternate", "not mended yet: a message that @ai-sdk/anthropic sends nothing of"},
 	{
 		"ai-sdk", "endpoint (gemini|mistral)", "calls|the call's id",
 		"not mended yet: calls that another provider executes, without results",
 	},
 	{"anthropic", "", "input that is not", "not mended yet: inputs in Anthropic's own format"},
-	{"openai-responses", "repairs", "_call$", "not mended yet: the repairs of a call name the first item of its run"},
 }
 
 // excepted returns the reason why something may be as it is, "" if it may not.
