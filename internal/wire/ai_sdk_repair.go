@@ -1,21 +1,25 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // fitUI changes what the provider behind the AI SDK would refuse of the request that its package makes of a message.
 func (r *repairer) fitUI(n *Message) {
-	if r.provider.ObjectInputs {
+	if r.provider.Dialect != "" {
 		r.fitInputs(n)
 	}
-	said := n.has(Text) || n.Role == User && (n.has(Image) || n.has(File))
+	said := slices.ContainsFunc(n.Blocks, func(p Block) bool {
+		return p.Kind == Text && len(p.Text) > len(`""`) || n.Role == User && (p.Kind == Image || p.Kind == File)
+	})
 	if r.provider.Dialect != "" && (n.Role == User || n.Role == System) && !said {
 		n.Blocks = nil // the package sends nothing of what is left
 	}
 }
 
-// fitInputs makes the inputs of calls objects.
+// fitInputs makes the inputs of calls objects, or at least something.
 func (r *repairer) fitInputs(n *Message) {
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
@@ -23,7 +27,7 @@ func (r *repairer) fitInputs(n *Message) {
 			continue
 		}
 		missing := r.own(p) && member(p.Raw, "input") == (Span{})
-		if !missing && len(p.Value) > 0 && p.Value[0] == '{' {
+		if !missing && (!r.provider.ObjectInputs || len(p.Value) > 0 && p.Value[0] == '{') {
 			continue
 		}
 		if r.own(p) {

@@ -78,7 +78,7 @@ func (a *arrangement) continues(x *turn, n *Message) bool {
 	case session.OpenAIChat:
 		return len(x.calls) == 0 || !a.keeps(last) || !a.keeps(n)
 	case session.AISDK:
-		return last.Origin == n.Origin || !a.keeps(last) && !a.keeps(n)
+		return last.Origin == n.Origin || !a.keepsFormat(last) && !a.keepsFormat(n)
 	}
 	return true
 }

@@ -176,7 +176,8 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	case session.Gemini:
 		return n.Role != System
 	case session.AISDK:
-		return r.provider.Dialect != "" && n.Role != Assistant
+		without := n.flags&FlagEmptyArray != 0 || member(n.Raw, "parts") == (Span{})
+		return without || r.provider.Dialect != ""
 	}
 	return false
 }

@@ -122,6 +122,10 @@ var rules = []Rule{
 	{Code: "V-U6", Formats: forAISDK, check: (*checker).uiInputs},
 	{Code: "V-U7", Formats: forAISDK, check: (*checker).systemLeads, shape: true},
 	{Code: "V-U8", Formats: forAISDK, check: (*checker).uiLast},
+	// vercel/ai, validate-ui-messages.ts
+	{Code: "V-U9", Formats: forAISDK, check: (*checker).uiForms},
+	// vercel/ai, convert-to-anthropic-prompt.ts, convert-to-google-messages.ts, convert-to-mistral-chat-messages.ts
+	{Code: "V-U10", Formats: forAISDK, check: (*checker).uiSent},
 }
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system
