@@ -41,11 +41,43 @@ func (r *repairer) fitInputs(n *Message) {
 
 func (r *repairer) own(p *Block) bool { return p.Format == r.target && p.Raw != nil && !p.Edited }
 
-// adoptThinking makes Anthropic's thinking of what the AI SDK keeps of it, for the model that thought it.
-func (r *repairer) adoptThinking(n *Message) {
-	if r.target != session.Anthropic || n.Format != session.AISDK || r.isStale() {
-		return
+// adoptThoughts makes reasoning of Anthropic and OpenAI of what the AI SDK keeps of it, for the model that thought it.
+func (r *repairer) adoptThoughts(n *Message) {
+	switch {
+	case n.Format != session.AISDK || n.Role != Assistant || r.isStale():
+	case r.target == session.Anthropic:
+		r.adoptThinking(n)
+	case r.target == session.OpenAIResponses:
+		r.adoptReasoning(n)
 	}
+}
+
+// adoptReasoning makes items of reasoning of thoughts that were kept encrypted.
+func (r *repairer) adoptReasoning(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Reasoning || len(p.Signature) == 0 {
+			continue
+		}
+		kept := valueOf(p.Signature, "openai")
+		encrypted := stringLiteral(kept, "reasoningEncryptedContent")
+		if encrypted == nil {
+			continue
+		}
+		p.Raw = []byte(`{"type":"reasoning"`)
+		if id := stringLiteral(kept, "itemId"); id != nil {
+			p.Raw = with(p.Raw, `,"id":`, id)
+		}
+		p.Raw = append(p.Raw, `,"summary":[`...)
+		if p.Text != nil && !blank(p.Text) {
+			p.Raw = wrap(p.Raw, `{"type":"summary_text","text":`, p.Text, "}")
+		}
+		p.Raw = wrap(p.Raw, `],"encrypted_content":`, encrypted, "}")
+		p.Signature, p.Format = encrypted, r.target
+	}
+}
+
+func (r *repairer) adoptThinking(n *Message) {
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
 		if p.Kind != Reasoning || len(p.Signature) == 0 {

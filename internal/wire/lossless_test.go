@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -143,6 +144,12 @@ func contents(view []wire.Stored) (list []string) {
 			case wire.Call:
 				list = append(list, words(p.Name), strings.Trim(string(p.Value), `"`))
 			case wire.Opaque:
+				if strings.HasPrefix(string(p.Raw), `{"type":"source-url"`) { // its URL is in a note
+					var page struct{ URL string }
+					_ = json.Unmarshal(p.Raw, &page)
+					list = append(list, page.URL)
+					continue
+				}
 				list = append(list, strings.TrimSuffix(string(p.Raw), `"content":""}`)) // of an empty compaction, which becomes null
 			}
 			add(p.Content, p.IsError)

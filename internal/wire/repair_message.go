@@ -20,6 +20,7 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 			return nil, err
 		}
 		for _, n := range r.decode(i, r.purge(r.view[i])) {
+			r.cite(&n)
 			head = head && n.Role == System
 			list = append(list, r.role(&n, head)...)
 		}
@@ -102,7 +103,7 @@ func (n *Message) splitResults() []Message {
 // clean removes from a message what its provider would refuse, and reports whether the message stays in the view. last
 // reports whether it is the view's last message.
 func (r *repairer) clean(n *Message, last bool) bool {
-	r.adoptThinking(n)
+	r.adoptThoughts(n)
 	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
 	}

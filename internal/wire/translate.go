@@ -33,6 +33,7 @@ func Translate(ctx context.Context, target session.Format, run []Stored) ([]Tran
 		list = append(list, r.decode(i, run[i].Body)...)
 	}
 	for i := range list {
+		list[i].cite(target)
 		for j := range list[i].Blocks {
 			list[i].Blocks[j].origin = list[i].Origin
 		}
