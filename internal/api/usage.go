@@ -70,7 +70,7 @@ func readRequestUsage(d *request.Document, pointer string, value rawjson.Span) (
 }
 
 // of returns the usage of the request whose answer is the last message of the assistant, and why it is ignored if
-// nobody can know it: libraries add up the usage of all requests that a message of several steps took.
+// no caller can know it: libraries add up the usage of all requests that a message of several steps took.
 func (r *reported) of(f session.Format, messages []session.NewMessage) (last *session.Usage, ignored string) {
 	if r == nil {
 		return nil, ""

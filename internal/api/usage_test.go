@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// uiTurn is a UIMessage of a turn of several steps, each of which was a request to the model.
+// uiTurn returns a UIMessage of a turn of several steps, each of which was a request to the model.
 func uiTurn(id string, steps int) string {
 	step := `{"type":"step-start"},{"type":"tool-read","toolCallId":"%[1]s-%[2]d","state":"output-available","input":{"path":"a.go"},"output":"` + strings.Repeat("package a ", 300) + `"}`
 	parts := make([]string, steps)

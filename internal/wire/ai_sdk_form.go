@@ -81,7 +81,8 @@ func (s *scanner) approvalOf(v *object) string {
 		return "-"
 	}
 	approval := s.object(at)
-	switch said := approval.at("approved"); {
+	said := approval.at("approved")
+	switch {
 	case !s.is(approval.at("id"), '"'):
 	case said == Span{}:
 		return "?"

@@ -29,7 +29,8 @@ func (s sender) refuses(role Role, p *Block) bool {
 
 // refusesOther reports whether a part is refused that is neither said nor a tool's of the user.
 func (s sender) refusesOther(part []byte) bool {
-	switch kind := stringMember(part, "type"); {
+	kind := stringMember(part, "type")
+	switch {
 	case isExecuted(part):
 		return !s.executes(part)
 	case kind == "custom":

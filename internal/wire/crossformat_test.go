@@ -47,8 +47,8 @@ var marked = map[session.Format][]string{
 	},
 }
 
-// TestWhatOtherFormatsDoNotGetIsDocumented is the table of section 4 of the second review, computed: of each marker, a
-// view in another format has the data or a note that shows it, or docs/formats.md says that it has not.
+// TestWhatOtherFormatsDoNotGetIsDocumented computes the table of section 4 of the second review: of each marker, a view
+// in another format has the data or a note that shows it, or docs/formats.md says that it has not.
 func TestWhatOtherFormatsDoNotGetIsDocumented(t *testing.T) {
 	t.Parallel()
 	var lost []string

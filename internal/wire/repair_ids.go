@@ -29,7 +29,8 @@ func (r *repairer) rename(list []Message) {
 	each(list, Result, func(n *Message, p *Block) {
 		if id, ok := renamed[p.pair]; ok && p.pair > 0 {
 			if r.keeps(n) && r.target != session.AISDK { // there, the call is in the same message
-				r.repaired(r.provider.Codes.CallID, "call_renamed", n, "the result of call %q is that of %q", p.CallID, id)
+				r.repaired(r.provider.Codes.CallID, "call_renamed", n,
+					"the result of call %q is that of %q", p.CallID, id)
 			}
 			n.rename(p, id)
 		}

@@ -24,7 +24,7 @@ var asked = map[session.Format]string{
 	session.Gemini: `{"role":"user","parts":[{"text":"Is it so?"}]}`, session.AISDK: `{"id":"1","role":"user","parts":[{"type":"text","text":"Is it so?"}]}`,
 }
 
-// TestWhatATextCitesIsShownInEveryFormat is C-14: the format's own words for a source, where it has any, else a note.
+// TestWhatATextCitesIsShownInEveryFormat wants (C-14) the format's own words for a source where it has any, else a note.
 func TestWhatATextCitesIsShownInEveryFormat(t *testing.T) {
 	t.Parallel()
 	native := map[session.Format]string{
