@@ -20,6 +20,7 @@ func (s *Server) appendMessages(req *request.Request) error {
 		return err
 	}
 	req.Replayed(replayed)
+	done.UsageIgnored = a.UsageIgnored
 	if done.Replayed {
 		return req.JSON(http.StatusOK, done)
 	}
@@ -45,9 +46,9 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 		}
 	}
 	a.Format, a.ExpectedSeq = b.Format, b.expected
-	a.Usage = b.usage
 	err = req.Heavy(size, func() (err error) {
 		a.Messages, err = b.named()
+		a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
 		return err
 	})
 	if err != nil {
@@ -71,7 +72,7 @@ type appendBody struct {
 	ingest.Batch
 	clientIDs rawjson.Span
 	expected  *int64
-	usage     *session.Usage
+	usage     *reported
 }
 
 var appendFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}
@@ -157,35 +158,4 @@ func (b *appendBody) named() ([]session.NewMessage, error) {
 		messages[i].ClientID = id
 	}
 	return messages, b.Err()
-}
-
-// maxUsageTokens is far more than any request to a model has.
-const maxUsageTokens = 1_000_000_000
-
-var usageFields = []string{"model", "input_tokens", "cache_creation_tokens", "cache_read_tokens", "output_tokens"}
-
-// readUsage reads what a provider reported for one request.
-func readUsage(d *request.Document, value rawjson.Span) *session.Usage {
-	var u session.Usage
-	counted := false
-	for name, member := range d.Members("/usage", value, usageFields) {
-		switch name {
-		case "model":
-			u.Model, _ = d.Text("/usage/model", member, session.MaxIDBytes)
-		case "input_tokens":
-			u.InputTokens = d.Integer("/usage/input_tokens", member, 0, maxUsageTokens)
-			counted = true
-		case "cache_creation_tokens":
-			u.CacheCreationTokens = d.Integer("/usage/cache_creation_tokens", member, 0, maxUsageTokens)
-		case "cache_read_tokens":
-			u.CacheReadTokens = d.Integer("/usage/cache_read_tokens", member, 0, maxUsageTokens)
-		case "output_tokens":
-			u.OutputTokens = d.Integer("/usage/output_tokens", member, 0, maxUsageTokens)
-		}
-	}
-	if !counted && d.Data[value.Start] == '{' {
-		d.Wrong("/usage/input_tokens", request.InvalidRequest,
-			"input_tokens is missing: what the provider counted beside the cached tokens")
-	}
-	return &u
 }

@@ -28,13 +28,13 @@ func (s *Server) putMessages(req *request.Request) error {
 			return nil, err
 		}
 		a := session.Append{
-			Session: req.Address(), Format: b.Format, ExpectedSeq: b.expected, Usage: b.usage,
-			Idempotency: req.Idempotency(),
+			Session: req.Address(), Format: b.Format, ExpectedSeq: b.expected, Idempotency: req.Idempotency(),
 		}
 		err = req.Heavy(int64(len(b.Data)), func() (err error) {
 			if a.Messages, err = b.named(); err == nil {
 				err = b.nameByOwn(a.Messages)
 			}
+			a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
 			return err
 		})
 		if err != nil {
@@ -126,8 +126,9 @@ func (s *Server) patchMessage(req *request.Request) error {
 		return func() (session.Replacement, error) {
 			a := session.Append{
 				Session: req.Address(), Format: b.Format, Messages: []session.NewMessage{m}, ExpectedSeq: b.expected,
-				Usage: b.usage, Idempotency: req.Idempotency(),
+				Idempotency: req.Idempotency(),
 			}
+			a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
 			found, err := s.followed(req, named)
 			if err != nil {
 				return session.Replacement{}, err

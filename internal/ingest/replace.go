@@ -28,6 +28,7 @@ func Differences(ctx context.Context, store *postgres.Store, a session.Append) (
 	}
 	r = session.Replacement{
 		Session: a.Session, Seen: log.LastSeq, ExpectedSeq: a.ExpectedSeq, Idempotency: a.Idempotency,
+		UsageIgnored: a.UsageIgnored,
 	}
 	if kept < len(log.Entries) {
 		r.From = log.Entries[kept].Seq
@@ -112,6 +113,7 @@ func (f *Followed) Change(ctx context.Context, store *postgres.Store, a session.
 ) {
 	r = session.Replacement{
 		Session: a.Session, Seen: f.LastSeq, ExpectedSeq: a.ExpectedSeq, Idempotency: a.Idempotency,
+		UsageIgnored: a.UsageIgnored,
 	}
 	c := comparison{store: store, log: f.Outline, format: a.Format}
 	same, err := c.same(ctx, 0, &a.Messages[0])

@@ -80,7 +80,8 @@ func (s *Store) Replace(ctx context.Context, r session.Replacement) (session.Rep
 		case r.Seen != row.lastSeq:
 			return session.Replaced{}, ErrMoved
 		}
-		w := replacing{Store: s, tx: tx, row: row, done: session.Replaced{Compaction: session.CompactionNone}}
+		done := session.Replaced{Compaction: session.CompactionNone, UsageIgnored: r.UsageIgnored}
+		w := replacing{Store: s, tx: tx, row: row, done: done}
 		if err := w.replace(ctx, r); err != nil {
 			return session.Replaced{}, err
 		}

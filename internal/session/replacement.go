@@ -12,6 +12,8 @@ type Replacement struct {
 	Appends     []Append     // in order; each has one format
 	ExpectedSeq *int64       // the last seq that the caller has seen; nil does not check
 	Idempotency *Idempotency // nil for none
+
+	UsageIgnored string // what Replaced says of it
 }
 
 // IsEmpty reports whether it changes nothing.
@@ -27,6 +29,7 @@ type Replaced struct {
 	ContextTokens int64      `json:"context_tokens"` // estimated tokens of the view after it
 	TotalTokens   int64      `json:"total_tokens"`
 	Compaction    Compaction `json:"compaction"`
+	UsageIgnored  string     `json:"usage_ignored,omitempty"` // why the usage that was reported is not used
 }
 
 // Outline is what a log has in its views, without bodies.

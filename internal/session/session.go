@@ -127,6 +127,8 @@ type Append struct {
 	Usage       *Usage       // of the request whose answer is the last message of the assistant; nil for not reported
 	ExactTokens *int64       // of these messages, if the policy names an exact tokenizer; not looked at beside Usage
 	Idempotency *Idempotency // nil for none
+
+	UsageIgnored string // why a usage that was reported is not in Usage
 }
 
 // Appended is the answer to an append.
@@ -138,6 +140,7 @@ type Appended struct {
 	TotalTokens   int64      `json:"total_tokens"`
 	Compaction    Compaction `json:"compaction"`
 	Replayed      bool       `json:"replayed"`
+	UsageIgnored  string     `json:"usage_ignored,omitempty"` // why the usage that was reported is not used
 }
 
 // Compaction is what an append did about compaction.

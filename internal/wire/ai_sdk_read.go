@@ -38,6 +38,7 @@ func (s *scanner) aiSDK(top Span) {
 	v := s.object(top)
 	s.role(v.at("role"))
 	s.facts.StartsUnit = true
+	s.loose = s.loose || !s.is(v.at("id"), '"')
 	i := 0
 	add := func(part Span) {
 		s.uiPart(i, part)
@@ -52,6 +53,7 @@ func (s *scanner) aiSDK(top Span) {
 		for invocation := range s.elements(v.at("toolInvocations")) {
 			s.opaque(invocation)
 		}
+		s.mendUI(0)
 	}
 	if s.ir != nil {
 		s.ir.endStep()
@@ -71,6 +73,7 @@ func (c *collector) endStep() {
 // done, its result, whose Raw is the output or the errorText. A step-start has no tokens: the model sees none of it.
 func (s *scanner) uiPart(i int, raw Span) {
 	v := s.object(raw)
+	before := s.numbered()
 	switch kind := s.uiKind(&v); kind {
 	case Text:
 		if b := s.text(raw, v.at("text")); b != nil {
@@ -86,6 +89,9 @@ func (s *scanner) uiPart(i int, raw Span) {
 		s.uiTool(i, raw, &v)
 	default:
 		s.uiOther(raw, v.at("type"))
+	}
+	if !s.uiFits(&v) {
+		s.mendUI(before)
 	}
 }
 

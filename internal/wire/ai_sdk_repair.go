@@ -1,21 +1,25 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // fitUI changes what the provider behind the AI SDK would refuse of the request that its package makes of a message.
 func (r *repairer) fitUI(n *Message) {
-	if r.provider.ObjectInputs {
+	if r.provider.Dialect != "" {
 		r.fitInputs(n)
 	}
-	said := n.has(Text) || n.Role == User && (n.has(Image) || n.has(File))
+	said := slices.ContainsFunc(n.Blocks, func(p Block) bool {
+		return p.Kind == Text && len(p.Text) > len(`""`) || n.Role == User && (p.Kind == Image || p.Kind == File)
+	})
 	if r.provider.Dialect != "" && (n.Role == User || n.Role == System) && !said {
 		n.Blocks = nil // the package sends nothing of what is left
 	}
 }
 
-// fitInputs makes the inputs of calls objects.
+// fitInputs makes the inputs of calls objects, or at least something.
 func (r *repairer) fitInputs(n *Message) {
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
@@ -23,7 +27,7 @@ func (r *repairer) fitInputs(n *Message) {
 			continue
 		}
 		missing := r.own(p) && member(p.Raw, "input") == (Span{})
-		if !missing && len(p.Value) > 0 && p.Value[0] == '{' {
+		if !missing && (!r.provider.ObjectInputs || len(p.Value) > 0 && p.Value[0] == '{') {
 			continue
 		}
 		if r.own(p) {
@@ -37,11 +41,43 @@ func (r *repairer) fitInputs(n *Message) {
 
 func (r *repairer) own(p *Block) bool { return p.Format == r.target && p.Raw != nil && !p.Edited }
 
-// adoptThinking makes Anthropic's thinking of what the AI SDK keeps of it, for the model that thought it.
-func (r *repairer) adoptThinking(n *Message) {
-	if r.target != session.Anthropic || n.Format != session.AISDK || r.isStale() {
-		return
+// adoptThoughts makes reasoning of Anthropic and OpenAI of what the AI SDK keeps of it, for the model that thought it.
+func (r *repairer) adoptThoughts(n *Message) {
+	switch {
+	case n.Format != session.AISDK || n.Role != Assistant || r.isStale():
+	case r.target == session.Anthropic:
+		r.adoptThinking(n)
+	case r.target == session.OpenAIResponses:
+		r.adoptReasoning(n)
 	}
+}
+
+// adoptReasoning makes items of reasoning of thoughts that were kept encrypted.
+func (r *repairer) adoptReasoning(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Reasoning || len(p.Signature) == 0 {
+			continue
+		}
+		kept := valueOf(p.Signature, "openai")
+		encrypted := stringLiteral(kept, "reasoningEncryptedContent")
+		if encrypted == nil {
+			continue
+		}
+		p.Raw = []byte(`{"type":"reasoning"`)
+		if id := stringLiteral(kept, "itemId"); id != nil {
+			p.Raw = with(p.Raw, `,"id":`, id)
+		}
+		p.Raw = append(p.Raw, `,"summary":[`...)
+		if p.Text != nil && !blank(p.Text) {
+			p.Raw = wrap(p.Raw, `{"type":"summary_text","text":`, p.Text, "}")
+		}
+		p.Raw = wrap(p.Raw, `],"encrypted_content":`, encrypted, "}")
+		p.Signature, p.Format = encrypted, r.target
+	}
+}
+
+func (r *repairer) adoptThinking(n *Message) {
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
 		if p.Kind != Reasoning || len(p.Signature) == 0 {

@@ -54,7 +54,8 @@ func (c *checker) uiTexts() {
 
 // isSaid reports whether a part of a UIMessage of the user or the system is sent to the provider.
 func (m *Facts) isSaid(p Part) bool {
-	return p.Kind == Text || m.Role == "user" && (p.Kind == Image || p.Kind == File)
+	empty := p.Value.End-p.Value.Start <= len(`""`)
+	return p.Kind == Text && !empty || m.Role == "user" && (p.Kind == Image || p.Kind == File)
 }
 
 // uiFirst checks V-U4.
@@ -82,11 +83,14 @@ func (c *checker) uiIDs() {
 
 // uiInputs checks V-U6.
 func (c *checker) uiInputs() {
-	if !c.server.ObjectInputs {
+	if c.server.Dialect == "" {
 		return
 	}
 	for i, p := range c.parts(Call) {
-		if p.Value == (Span{}) || c.bodies[i][p.Value.Start] != '{' {
+		switch {
+		case p.Value == (Span{}), c.bodies[i][p.Value.Start] == 'n':
+			c.report(i, "call %q has no input", p.CallID)
+		case c.server.ObjectInputs && c.bodies[i][p.Value.Start] != '{':
 			c.report(i, "the input of call %q is not an object", p.CallID)
 		}
 	}

@@ -75,3 +75,17 @@ func laterStep(id []byte, n int, parts []byte) []byte {
 	}
 	return wrap(body, `"role":"assistant","parts":[`, parts, "]}")
 }
+
+// Answers counts the answers of a model that a message of the assistant consists of: the steps of a UIMessage that say
+// or call anything, one of any other.
+func Answers(f session.Format, body []byte) (steps int) {
+	if f != session.AISDK || bytes.Count(body, []byte(stepStart)) < 2 {
+		return 1
+	}
+	for _, n := range Decode(f, body) {
+		if n.Role == Assistant && len(n.Blocks) > 0 {
+			steps++
+		}
+	}
+	return max(1, steps)
+}

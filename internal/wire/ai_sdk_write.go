@@ -158,10 +158,11 @@ func (w *uiWriter) emit(m *uiMessage) {
 		return
 	}
 	body := []byte{'{'}
-	if len(m.extra) > 0 {
+	if hasUIID(m.extra) {
 		body = append(body, m.extra...)
 	} else {
 		body = wrap(body, `"id":"`, w.id(m), "\"")
+		body = appendMembers(body, wrap(nil, "{", m.extra, "}"), false, []string{"id"})
 	}
 	body = wrap(body, `,"role":`, m.role, `,"parts":[`)
 	first := len(body)
@@ -235,8 +236,11 @@ func (w *uiWriter) reasoning(dst []byte, p *Block) []byte {
 }
 
 func reasoningMetadata(p *Block) []byte {
-	if p.Signature == nil || p.Format == session.AISDK {
+	if p.Format == session.AISDK {
 		return p.Signature
+	}
+	if !isSigned(p.Signature) {
+		return nil
 	}
 	provider, name := "", ""
 	switch p.Format {
@@ -323,7 +327,7 @@ var resultOfTool = []string{"state", "output", "errorText", "approval", "prelimi
 // state writes the state of a call, and its result.
 func (w *uiWriter) state(dst []byte, call, result *Block) []byte {
 	switch {
-	case result == nil && call.Format == w.target && !toolDone(call.Raw):
+	case result == nil && call.Format == w.target && !toolDone(call.Raw) && fitsUI(call.Raw):
 		return appendMembers(dst, call.Raw, true, resultOfTool)
 	case result == nil:
 		return append(dst, `,"state":"input-available"`...)

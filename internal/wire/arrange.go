@@ -19,7 +19,8 @@ type turn struct {
 // call is a call of a turn.
 type call struct {
 	turn     int
-	at       *Block // in turn.said
+	said     int    // which message of turn.said has it
+	at       *Block // in that message
 	answered bool
 }
 
@@ -56,7 +57,7 @@ func (a *arrangement) assistant(n *Message) {
 	x.said = append(x.said, *n)
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Call {
-			c := &call{turn: len(a.turns) - 1, at: p}
+			c := &call{turn: len(a.turns) - 1, said: len(x.said) - 1, at: p}
 			x.calls = append(x.calls, c)
 			a.calls[p.pair] = c
 		}
@@ -77,7 +78,7 @@ func (a *arrangement) continues(x *turn, n *Message) bool {
 	case session.OpenAIChat:
 		return len(x.calls) == 0 || !a.keeps(last) || !a.keeps(n)
 	case session.AISDK:
-		return last.Origin == n.Origin || !a.keeps(last) && !a.keeps(n)
+		return last.Origin == n.Origin || !a.keepsFormat(last) && !a.keepsFormat(n)
 	}
 	return true
 }
@@ -321,7 +322,8 @@ func (a *arrangement) synthesize(x *turn, calls []*call, why string) {
 			Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair,
 		}
 		x.answers = append(x.answers, Message{Role: Tool, Blocks: []Block{result}, Edited: true})
-		a.repaired(a.provider.Codes.Unanswered, "result_synthesized", &x.said[0], "call %q has no result", c.at.CallID)
+		a.repaired(a.provider.Codes.Unanswered, "result_synthesized", &x.said[c.said],
+			"call %q has no result", c.at.CallID)
 	}
 }
 
@@ -331,7 +333,7 @@ func (a *arrangement) dropPending(x *turn) {
 	for _, c := range x.calls {
 		if !c.answered {
 			pending[c.at] = true
-			a.repaired(a.provider.Codes.Unanswered, "call_dropped", &x.said[0],
+			a.repaired(a.provider.Codes.Unanswered, "call_dropped", &x.said[c.said],
 				"call %q has no result yet", c.at.CallID)
 		}
 	}
@@ -346,8 +348,10 @@ func (a *arrangement) dropPending(x *turn) {
 				kept = append(kept, n.Blocks[i])
 			}
 		}
-		n.Edited = n.Edited || len(kept) < len(n.Blocks)
-		if n.Blocks = kept; len(kept) > 0 {
+		if len(kept) < len(n.Blocks) {
+			n.Blocks, n.Edited = kept, true
+		}
+		if len(kept) > 0 || !n.Edited {
 			said = append(said, n)
 		}
 	}

@@ -111,6 +111,9 @@ func (r *repairer) fitMembers(n *Message) {
 	}
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Refusal {
+			if r.keepsFormat(n) && p.Raw != nil { // dropMembers tells of one beside the content
+				r.repaired("V-D4", "members_dropped", n, "a refusal is a text: the server does not know it")
+			}
 			p.Refusal = false
 			p.Edited, n.Edited = true, true
 		}

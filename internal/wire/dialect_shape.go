@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
@@ -70,14 +72,20 @@ func (s *scanner) isCommonChat(v *object) bool {
 // isCommonUI reports whether every provider behind the AI SDK takes what its package makes of the message.
 func (s *scanner) isCommonUI() bool {
 	m := &s.facts
-	said := m.Role == "assistant"
+	said := false
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		said = said || m.isSaid(*p)
+		said = said || m.isSaid(*p) || p.Kind == Call
 		switch {
 		case p.Kind == Text && blank(p.Value.Of(s.body)):
 			return false
-		case p.Kind == Call && !s.isCommonCall(p):
+		case p.Kind == Call && !s.isCommonCall(p), p.Kind == File:
+			return false
+		case p.Kind == Image && (m.Role == "assistant" || s.has(p, "providerReference")):
+			return false
+		case p.Kind == Reasoning && s.isUncommonThought(p):
+			return false
+		case p.Kind == Opaque && !isAside(stringMember(p.Raw.Of(s.body), "type")):
 			return false
 		case p.Kind == Opaque:
 			if name, ok := uiToolName(p.Raw.Of(s.body)); ok && !provider.TakenEverywhere(name) {
@@ -86,6 +94,17 @@ func (s *scanner) isCommonUI() bool {
 		}
 	}
 	return said
+}
+
+// has reports whether the bytes of a part may have a member.
+func (s *scanner) has(p *Part, name string) bool {
+	return bytes.Contains(p.Raw.Of(s.body), []byte(name))
+}
+
+// isUncommonThought reports whether a thought has no words, or a signature that is empty.
+func (s *scanner) isUncommonThought(p *Part) bool {
+	kept := valueOf(valueOf(p.Raw.Of(s.body), "providerMetadata"), "anthropic")
+	return blank(p.Value.Of(s.body)) || kept != nil && string(valueOf(kept, "signature")) == `""`
 }
 
 func (s *scanner) isCommonCall(p *Part) bool {

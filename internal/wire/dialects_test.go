@@ -70,7 +70,11 @@ var forFewServers = map[session.Format][]string{
 		`{"id":"x","role":"assistant","parts":[{"type":"tool-f","toolCallId":"a.b","state":"output-available","input":"ls","output":"x"}]}`,
 		`{"id":"x","role":"assistant","parts":[{"type":"tool-f","toolCallId":"c","state":"output-error","rawInput":"{","errorText":"x"}]}`,
 		`{"id":"x","role":"system","parts":[]}`, `{"id":"x","role":"system","parts":[{"type":"source-url","sourceId":"s","url":"u"}]}`,
-		`{"id":"x","role":"assistant","parts":[{"type":"text","text":"\n"}]}`, `{"id":"x","role":"assistant","parts":[]}`,
+		`{"id":"x","role":"assistant","parts":[{"type":"text","text":"\n"}]}`, `{"id":"x","role":"assistant","parts":[]}`, `{"role":"user","parts":[{"type":"text","text":"u"}]}`,
+		`{"id":"x","role":"assistant","parts":[{"type":"step-start"},{"type":"reasoning","text":"hm","providerMetadata":{"anthropic":{"signature":""}}}]}`, `{"id":"x","role":"assistant","parts":[{"type":"reasoning","text":"hm"}]}`,
+		`{"id":"x","role":"assistant","parts":[{"type":"tool-s","toolCallId":"s","state":"output-available","input":{},"output":1,"providerExecuted":true}]}`, `{"id":"x","role":"assistant","content":"hi!","toolInvocations":[{"state":"result","toolCallId":"a"}]}`,
+		`{"id":"x","role":"assistant","parts":[{"type":"text","text":"t"},{"type":"file","mediaType":"image/png","url":"https://a.b"}]}`, `{"id":"x","role":"user","parts":[{"type":"file","mediaType":"audio/wav","url":"https://a.b"}]}`,
+		`{"id":"x","role":"assistant","parts":[{"type":"tool-f","toolCallId":"e","state":"output-available","input":{},"output":1,"errorText":"e"}]}`, `{"id":"x","role":"assistant","parts":[{"type":"text","text":"t"},{"type":"source-url","sourceId":"s","url":"u"},{"type":"custom","kind":"a.b"}]}`,
 	},
 }
 

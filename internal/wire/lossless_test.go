@@ -167,6 +167,12 @@ func contents(view []wire.Stored, names map[string]string) (list []string) {
 				}
 				list = append(list, name, strings.Trim(string(p.Value), `"`))
 			case wire.Opaque:
+				if strings.HasPrefix(string(p.Raw), `{"type":"source-url"`) { // its URL is in a note
+					var page struct{ URL string }
+					_ = json.Unmarshal(p.Raw, &page)
+					list = append(list, page.URL)
+					continue
+				}
 				list = append(list, strings.TrimSuffix(string(p.Raw), `"content":""}`)) // of an empty compaction, which becomes null
 			}
 			add(p.Content, p.IsError)

@@ -4,7 +4,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// toolNames checks V-C7, V-R6, V-A14, V-G6 and V-U9.
+// toolNames checks V-C7, V-R6, V-A14, V-G6 and V-U11.
 func (c *checker) toolNames() {
 	names := c.server.Tools
 	names.Max = c.rule.limits[string(c.server.Dialect)]

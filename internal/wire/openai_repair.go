@@ -38,6 +38,10 @@ func (r *repairer) match(list []Message) {
 			return
 		}
 		if form != functionForm && form != customForm {
+			if r.keeps(call.n) {
+				r.repaired(r.provider.Codes.Unanswered, "result_matched", call.n,
+					"call %q has the form of a function's, as its result", p.CallID)
+			}
 			call.n.reform(call.p)
 		}
 		if r.formOf(call.n, call.p) != r.formOf(n, p) {
@@ -112,6 +116,10 @@ func (r *repairer) dropIdleReasoning(list []Message) {
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
+		if n.Role == Assistant && n.Format != r.target {
+			n.showIdle(i+1 < len(list) && list[i+1].Role == Assistant)
+			continue
+		}
 		isReasoning := r.keeps(n) && n.Role == Assistant && len(n.Blocks) > 0 && n.Blocks[0].Kind == Reasoning
 		if !isReasoning || r.isFollowed(list, i) {
 			continue
@@ -119,6 +127,14 @@ func (r *repairer) dropIdleReasoning(list []Message) {
 		n.Blocks, n.Edited = []Block{{Kind: Text, Text: substitute(&n.Blocks[0])}}, true
 		n.Extra = nil
 		r.repaired("V-R3", "reasoning_as_text", n, "reasoning that nothing follows is a text")
+	}
+}
+
+// showIdle makes texts of the items of reasoning at the end of a message that came in another format, unless another
+// message of the assistant follows.
+func (n *Message) showIdle(followed bool) {
+	for i := len(n.Blocks) - 1; i >= 0 && !followed && n.Blocks[i].Kind == Reasoning; i-- {
+		n.makeText(&n.Blocks[i], substitute(&n.Blocks[i]))
 	}
 }
 

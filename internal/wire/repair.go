@@ -53,7 +53,8 @@ func (r *repairer) decode(i int, body []byte) []Message {
 	for j := range list {
 		n := &list[j]
 		n.Origin, n.flags = i, flags
-		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited })
+		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited }) ||
+			j == 0 && m.Format == session.AISDK && !hasUIID(n.Extra)
 		if n.Edited && n.Format == r.target {
 			r.repaired(r.provider.Codes.Content, "part_mended", n,
 				"a part is rewritten: the API does not take it as it was")

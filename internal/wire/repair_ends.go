@@ -28,10 +28,8 @@ func (r *repairer) merge(list []Message) []Message {
 			continue
 		}
 		last := &out[len(out)-1]
-		if r.keeps(last) && r.keeps(n) {
-			rule := map[Role]string{Assistant: "V-G1", Tool: "V-G2"}[n.Role]
-			r.repaired(rule, "contents_joined", n, "it is joined with the content before it")
-		}
+		r.joined(last, "it is joined with what comes after it")
+		r.joined(n, "it is joined with what comes before it")
 		if last.Format != n.Format {
 			last.Extra = nil
 		}
@@ -39,6 +37,17 @@ func (r *repairer) merge(list []Message) []Message {
 		last.Edited = true
 	}
 	return out
+}
+
+// joined tells of a message of the target's format that is no longer a message of its own.
+func (r *repairer) joined(n *Message, detail string) {
+	switch {
+	case !r.keeps(n):
+	case r.target == session.Gemini:
+		r.repaired(map[Role]string{Assistant: "V-G1", Tool: "V-G2"}[n.Role], "contents_joined", n, "%s", detail)
+	default:
+		r.repaired(r.provider.Codes.Unanswered, "messages_joined", n, "%s", detail)
+	}
 }
 
 // hold leaves the images of the last results out while other calls of their unit wait for results. Where a result

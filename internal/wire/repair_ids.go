@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
@@ -27,9 +28,13 @@ func (r *repairer) rename(list []Message) {
 	})
 	each(list, Result, func(n *Message, p *Block) {
 		if id, ok := renamed[p.pair]; ok && p.pair > 0 {
-			if p.CallID == "" {
+			switch {
+			case p.CallID == "":
 				r.repaired(r.provider.Codes.CallID, "call_renamed", n,
 					"a result without an id has that of its call, %q", id)
+			case r.keeps(n) && r.target != session.AISDK: // there, the call is in the same message
+				r.repaired(r.provider.Codes.CallID, "call_renamed", n,
+					"the result of call %q is that of %q", p.CallID, id)
 			}
 			n.rename(p, id)
 		}

@@ -19,6 +19,7 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 			return nil, err
 		}
 		for _, n := range r.decode(i, r.purge(r.view[i])) {
+			r.cite(&n)
 			head = head && n.Role == System
 			list = append(list, r.role(&n, head)...)
 		}
@@ -101,7 +102,7 @@ func (n *Message) splitResults() []Message {
 // clean removes from a message what its provider would refuse, and reports whether the message stays in the view. last
 // reports whether it is the view's last message.
 func (r *repairer) clean(n *Message, last bool) bool {
-	r.adoptThinking(n)
+	r.adoptThoughts(n)
 	if r.dropsEmptyTexts(n) {
 		r.dropEmptyTexts(n)
 	}
@@ -178,7 +179,8 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 	case session.OpenAIResponses:
 		return isMessageItem(n.Raw) && member(n.Raw, "content") == (Span{})
 	case session.AISDK:
-		return r.provider.Dialect != "" && n.Role != Assistant
+		without := n.flags&FlagEmptyArray != 0 || member(n.Raw, "parts") == (Span{})
+		return without || r.provider.Dialect != ""
 	}
 	return false
 }

@@ -151,7 +151,11 @@ var rules = []Rule{
 	{Code: "V-U6", Formats: forAISDK, check: (*checker).uiInputs},
 	{Code: "V-U7", Formats: forAISDK, check: (*checker).systemLeads, shape: true},
 	{Code: "V-U8", Formats: forAISDK, check: (*checker).uiLast},
-	{Code: "V-U9", Formats: forAISDK, check: (*checker).toolNames, limits: provider.ToolNameLimits(session.AISDK)},
+	// vercel/ai, validate-ui-messages.ts
+	{Code: "V-U9", Formats: forAISDK, check: (*checker).uiForms},
+	// vercel/ai, convert-to-anthropic-prompt.ts, convert-to-google-messages.ts, convert-to-mistral-chat-messages.ts
+	{Code: "V-U10", Formats: forAISDK, check: (*checker).uiSent},
+	{Code: "V-U11", Formats: forAISDK, check: (*checker).toolNames, limits: provider.ToolNameLimits(session.AISDK)},
 }
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system

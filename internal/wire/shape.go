@@ -102,6 +102,8 @@ func (s *scanner) isEmptyFor(f session.Format) bool {
 		return flags&(FlagEmptyArray|FlagEmpty) != 0
 	case session.Anthropic, session.Gemini:
 		return flags&(FlagEmptyArray|FlagEmpty|FlagEmptyText) != 0
+	case session.AISDK:
+		return len(s.facts.Parts) == 0
 	}
 	return false
 }

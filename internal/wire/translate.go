@@ -24,7 +24,7 @@ type Origin struct{ Message, Part int }
 //
 // Its only error is that of a context that has ended.
 func Translate(ctx context.Context, target session.Format, run []Stored) ([]Translated, error) {
-	r := &repairer{target: target, view: run}
+	r := repairerOf(target, run)
 	list := make([]Message, 0, len(run))
 	for i := range run {
 		if err := ctx.Err(); err != nil {
@@ -33,6 +33,7 @@ func Translate(ctx context.Context, target session.Format, run []Stored) ([]Tran
 		list = append(list, r.decode(i, run[i].Body)...)
 	}
 	for i := range list {
+		list[i].cite(target)
 		for j := range list[i].Blocks {
 			list[i].Blocks[j].origin = list[i].Origin
 		}

@@ -156,7 +156,7 @@ func TestContentsThatGeminiWantsAsOneAreARepair(t *testing.T) {
 	view := storedOf(session.Gemini, []string{`{"role":"user","parts":[{"text":"go"}]}`, `{"role":"model","parts":[{"text":"one"}]}`,
 		`{"role":"model","parts":[{"text":"two"}]}`, `{"role":"user","parts":[{"text":"on"}]}`})
 	made := wiretest.Render(session.Gemini, view, wire.Options{})
-	if len(made.Bodies) != 3 || len(made.Repairs) != 1 || made.Repairs[0].Kind != "contents_joined" || made.Repairs[0].Seq != 3 {
+	if len(made.Bodies) != 3 || len(made.Repairs) != 2 || made.Repairs[1].Kind != "contents_joined" || made.Repairs[1].Seq != 3 {
 		t.Errorf("%s, repairs %+v", made.Bodies, made.Repairs)
 	}
 }

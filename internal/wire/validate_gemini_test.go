@@ -81,7 +81,9 @@ var geminiFixtures = []fixture{
 }
 
 func aiSDKTool(state string) string {
-	return `{"id":"m2","role":"assistant","parts":[{"type":"step-start"},{"type":"tool-f","toolCallId":"a","state":"` + state + `","input":{},"output":"r","errorText":"e"},{"type":"text","text":"x"}]}`
+	return `{"id":"m2","role":"assistant","parts":[{"type":"step-start"},{"type":"tool-f","toolCallId":"a","state":"` + state + `","input":{}` + map[string]string{
+		"output-available": `,"output":"r"`, "output-error": `,"errorText":"e"`, "output-denied": `,"approval":{"id":"p","approved":false}`, "approval-requested": `,"approval":{"id":"p"}`,
+	}[state] + `},{"type":"text","text":"x"}]}`
 }
 
 const aiSDKUser = `{"id":"m1","role":"user","parts":[{"type":"text","text":"u"}]}`
@@ -91,12 +93,11 @@ var aiSDKFixtures = []fixture{
 	{"V-U1", "output-error is final", Options{}, []string{aiSDKUser, aiSDKTool("output-error"), aiSDKUser}, nil},
 	{"V-U1", "output-denied is final", Options{}, []string{aiSDKUser, aiSDKTool("output-denied"), aiSDKUser}, nil},
 	{"V-U1", "calls of the last message are in flight", Options{}, []string{aiSDKUser, aiSDKTool("input-available")}, nil},
-	{"V-U1", "a tool part that is not the assistant's", Options{}, []string{`{"id":"m0","role":"user","parts":[{"type":"tool-f","state":"input-available"}]}`, aiSDKUser}, nil},
+	{"V-U1", "a tool part that is not the assistant's", Options{}, []string{`{"id":"m0","role":"user","parts":[{"type":"tool-f","toolCallId":"a","state":"input-available","input":{}}]}`, aiSDKUser}, nil},
 	{"V-U1", "a call that the provider executes has no result yet", Options{}, []string{aiSDKUser, `{"id":"m2","role":"assistant","parts":[{"type":"tool-f","toolCallId":"a","state":"input-available","input":{},"providerExecuted":true},{"type":"text","text":"x"}]}`, aiSDKUser}, nil},
-	{"V-U1", "a message without parts", Options{}, []string{aiSDKUser, `{"id":"m2","role":"assistant"}`, aiSDKUser}, nil},
 	{"V-U1", "calls of the last message where they are to be settled", Options{Pending: SynthesizePending}, []string{aiSDKUser, aiSDKTool("input-available")}, []string{"V-U1 1"}},
 	{"V-U1", "a call that waits for approval", Options{}, []string{aiSDKUser, aiSDKTool("approval-requested"), aiSDKUser}, []string{"V-U1 1"}},
 	{"V-U1", "a call of a tool that is known by name only", Options{}, []string{aiSDKUser, `{"id":"m2","role":"assistant","parts":[{"type":"dynamic-tool","toolName":"f","toolCallId":"a","state":"input-streaming","input":{}}]}`, aiSDKUser}, []string{"V-U1 1"}},
-	{"V-C5", "all roles", Options{}, []string{`{"id":"m0","role":"system","parts":[]}`, aiSDKUser, `{"id":"m2","role":"system","parts":[]}`, `{"id":"m3","role":"assistant","parts":[]}`}, nil},
-	{"V-C5", "a role of another format", Options{}, []string{aiSDKUser, `{"id":"m2","role":"tool","parts":[]}`}, []string{"V-C5 1"}},
+	{"V-C5", "all roles", Options{}, []string{uiSaid("system", "s"), aiSDKUser, uiSaid("system", "s"), uiSaid("assistant", "a")}, nil},
+	{"V-C5", "a role of another format", Options{}, []string{aiSDKUser, uiSaid("tool", "r")}, []string{"V-C5 1"}},
 }

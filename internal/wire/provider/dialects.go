@@ -54,6 +54,18 @@ type Variant struct {
 	IDLength     int      // ids of calls are this many letters and digits; 0 for ids as the format has them
 	LastUser     bool     // the last message is not the assistant's
 	ObjectInputs bool     // the arguments of a call are an object
+	Behind                // what the provider's package for the AI SDK does
+}
+
+// Behind is what the package of a provider for the AI SDK makes of the parts of UIMessages.
+type Behind struct {
+	Package      string   // the member of providerMetadata that is its own
+	SaysThoughts bool     // it sends the assistant's reasoning whoever thought it
+	Signs        bool     // it sends reasoning with its signature
+	SaysFiles    bool     // it sends the assistant's files that are in the message
+	Shows        []string // the types of files that the user may show; nil for any
+	Executes     []string // tools that the provider runs itself, of which it sends call and result
+	ExecutedBy   string   // the member of a part's metadata by which others of these tools are known
 }
 
 // The members of a message that strict servers take, besides those that a rule of its own is about.
@@ -137,6 +149,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		Mistral: func(p *Facts) {
 			behind(p)
 			p.IDLength, p.LastUser = MistralIDLength, true
+			p.Behind = Behind{Package: "mistral", SaysThoughts: true, Shows: []string{"image/*", "application/pdf"}}
 		},
 		Anthropic: behindAnthropic, Vertex: behindAnthropic,
 		Bedrock: func(p *Facts) {
@@ -149,6 +162,10 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.FirstUser, p.LastUser = true, true
 			p.NoEmptyText = true
 			p.SystemFirst, p.ObjectInputs = true, true
+			p.Behind = Behind{
+				Package: "google", SaysThoughts: true, SaysFiles: true,
+				Executes: []string{"code_execution"}, ExecutedBy: "serverToolCallId",
+			}
 		},
 	},
 }
@@ -179,6 +196,7 @@ func behind(p *Facts) {
 	p.IDMax, p.Tools = table[session.OpenAIChat].IDMax, chatNames
 	p.Codes.Empty, p.Codes.First = "V-U3", "V-U4"
 	p.Codes.CallID = "V-U5"
+	p.Behind = Behind{Package: "openai", ExecutedBy: "itemId"}
 }
 
 func behindAnthropic(p *Facts) {
@@ -187,6 +205,13 @@ func behindAnthropic(p *Facts) {
 	p.Tools = anthropicNames
 	p.FirstUser, p.NoEmptyText = true, true
 	p.SystemFirst, p.ObjectInputs = true, true
+	p.Behind = Behind{
+		Package: "anthropic", Signs: true, Shows: []string{"image/*", "application/pdf", "text/plain"},
+		Executes: []string{
+			"code_execution", "web_fetch", "web_search", "tool_search_tool_regex", "tool_search_tool_bm25", "advisor",
+		},
+		ExecutedBy: "serverName",
+	}
 }
 
 // made has the facts of each format's dialects.

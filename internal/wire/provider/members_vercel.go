@@ -18,7 +18,6 @@ var (
 		"step-start":       anything,
 		"source-url":       anything,
 		"source-document":  anything,
-		"source":           anything,
 		"custom":           anything,
 		"steering-message": anything,
 	}, Prefix: map[string]*Object{"tool-": uiTool, "data-": anything}, Note: `{"type":"text","text":`, NoteEnd: "}"}

@@ -105,8 +105,8 @@ var table = map[session.Format]*Facts{
 		IDUnique:    true,
 		OwnResults:  true,
 		FlagsErrors: true,
-		Codes: Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-C3", Content: "V-U1", CallID: "V-R4",
-			Members: "V-U2", ToolName: "V-U9"},
+		Codes: Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-U9", Content: "V-U9", CallID: "V-R4",
+			Members: "V-U2", ToolName: "V-U11"},
 	},
 }
 

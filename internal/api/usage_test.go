@@ -1,0 +1,82 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// uiTurn returns a UIMessage of a turn of several steps, each of which was a request to the model.
+func uiTurn(id string, steps int) string {
+	step := `{"type":"step-start"},{"type":"tool-read","toolCallId":"%[1]s-%[2]d","state":"output-available","input":{"path":"a.go"},"output":"` + strings.Repeat("package a ", 300) + `"}`
+	parts := make([]string, steps)
+	for i := range parts {
+		parts[i] = fmt.Sprintf(step, id, i)
+	}
+	return `{"id":"` + id + `","role":"assistant","parts":[` + strings.Join(parts, ",") + `]}`
+}
+
+type appended struct {
+	session.Appended
+	Superseded int64 `json:"superseded"`
+}
+
+// TestTheSumOfATurnIsNotARequestsUsage has AI SDK 7 report, of a turn of 14 steps, the sum of their usage: 196,315 tokens
+// in a window of 40,000. Neither that nor the turns behind it may make the session due, in any way that a message comes.
+func TestTheSumOfATurnIsNotARequestsUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sum := `"usage":{"input_tokens":194315,"output_tokens":2000}`
+	for name, send := range map[string]func(path string) appended{
+		"append": func(path string) appended {
+			return decoded[appended](w.must(http.StatusCreated, "POST", path+"/messages", `{"messages":[`+uiTurn("a", 14)+`],`+sum+`}`))
+		},
+		"the whole array": func(path string) appended {
+			return decoded[appended](w.must(http.StatusOK, "PUT", path+"/messages", `{"messages":[{"id":"u","role":"user","parts":[{"type":"text","text":"go"}]},`+uiTurn("a", 14)+`],`+sum+`}`))
+		},
+		"a message that changed": func(path string) appended {
+			w.must(http.StatusCreated, "POST", path+"/messages", `{"messages":[`+uiTurn("a", 2)+`],"client_ids":["a"]}`)
+			return decoded[appended](w.must(http.StatusOK, "PATCH", path+"/messages/a", `{"message":`+uiTurn("a", 14)+`,`+sum+`}`))
+		},
+	} {
+		path := "/v1/sessions/" + strings.ReplaceAll(name, " ", "-")
+		w.must(http.StatusCreated, "PUT", path, `{"format":"ai-sdk","window_tokens":40000}`)
+		w.must(http.StatusCreated, "POST", path+"/messages", `{"messages":[{"id":"u","role":"user","parts":[{"type":"text","text":"go"}]}],"client_ids":["u"]}`)
+		done := send(path)
+		got := decoded[sessionUsage](w.must(http.StatusOK, "GET", path, ""))
+		if got.CalibratedTokens != done.ContextTokens || got.LastUsage != nil || done.Compaction != session.CompactionNone {
+			t.Errorf("%s: %+v, %+v: the sum of the steps is believed", name, got, done)
+		}
+		if !strings.Contains(done.UsageIgnored, "14 steps") {
+			t.Errorf("%s: the answer does not tell why the usage is ignored: %q", name, done.UsageIgnored)
+		}
+	}
+}
+
+// TestUsageMayBeThatOfEachStep reports a usage for each request of a turn: the last one is the view's.
+func TestUsageMayBeThatOfEachStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"ai-sdk","window_tokens":40000}`)
+	body := `{"messages":[` + uiTurn("a", 2) + `],"usage":[{"input_tokens":9000,"output_tokens":10},{"model":"m","input_tokens":300,"cache_read_tokens":9000,"output_tokens":20}]}`
+	done := decoded[appended](w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", body))
+	got := decoded[sessionUsage](w.must(http.StatusOK, "GET", "/v1/sessions/s", ""))
+	if got.CalibratedTokens != 9320 || got.LastUsage == nil || got.LastUsage.Model != "m" || done.UsageIgnored != "" {
+		t.Errorf("%+v, %+v, want the last step's 9,320 tokens", got, done)
+	}
+	one := decoded[appended](w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"messages":[`+uiTurn("b", 1)+`],"usage":{"input_tokens":10000}}`))
+	if got = decoded[sessionUsage](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")); got.LastUsage.InputTokens != 10000 || one.UsageIgnored != "" {
+		t.Errorf("%+v, %+v: the usage of a message of one step is its own", got, one)
+	}
+	for usage, pointer := range map[string]string{
+		`[]`: "/usage", `[{"input_tokens":1},{}]`: "/usage/1/input_tokens", `[{"input_tokens":1,"total":1}]`: "/usage/0/total", `[7]`: "/usage/0",
+	} {
+		refused := decoded[problem](w.ask("POST", "/v1/sessions/s/messages", `{"messages":[`+uiTurn("c", 2)+`],"usage":`+usage+`}`))
+		if len(refused.Errors) != 1 || refused.Errors[0].Pointer != pointer {
+			t.Errorf("%s: %+v, want %s", usage, refused.Errors, pointer)
+		}
+	}
+}
