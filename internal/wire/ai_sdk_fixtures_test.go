@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 const uiThought = `{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"reasoning","text":"hm"`
 
 func uiParts(role, parts string) string {
@@ -23,7 +25,7 @@ var uiFormFixtures = []fixture{
 		uiParts("user", `{"type":"data-x"}`), uiParts("user", `{"type":"tool-f"}`)}, []string{"V-U9 0", "V-U9 1", "V-U9 2", "V-U9 3", "V-U9 4"}},
 	{"V-U9", "what a state must not have", Options{}, []string{aiSDKUser, uiDone("a", `"input":{},"errorText":"e",`), uiDone("b", ""), uiDone("c", `"input":{},"approval":{"id":"p","approved":false},`), uiDone("d", `"input":{},"approval":{"approved":true},`),
 		uiParts("assistant", `{"type":"tool-f","toolCallId":"e","state":"output-error","input":{},"errorText":"e","output":1}`), uiParts("assistant", `{"type":"dynamic-tool","toolCallId":"g","state":"output-error","errorText":"e"}`), uiParts("assistant", `{"type":"tool-f","toolCallId":"h","state":"output-error","errorText":null}`)},
-		[]string{"V-U9 1", "V-U9 2", "V-U9 3", "V-U9 4", "V-U9 5", "V-U9 6", "V-U9 7"}},
+		[]string{"V-U9 1", "V-U9 2", "V-U9 3", "V-U9 4", "V-U9 5", "V-U9 6", "V-U11 6", "V-U9 7"}},
 }
 
 // uiSentFixtures are messages that the package of a provider sends, or does not.
@@ -31,7 +33,7 @@ var uiSentFixtures = []fixture{
 	{"V-U10", "nobody knows the provider", Options{}, []string{aiSDKUser, uiRan("web_search", ""), uiParts("assistant", `{"type":"file","mediaType":"image/png","url":"https://a.b"}`), uiThought + `}]}`}, nil},
 	{"V-U10", "tools and thoughts of Anthropic's", claudeAsks, []string{aiSDKUser, uiRan("web_search", ""), uiRan("x", `,"callProviderMetadata":{"anthropic":{"type":"mcp-tool-use","serverName":"s"}}`), uiThought + `,"providerMetadata":{"anthropic":{"signature":"c2ln"}}}]}`}, nil},
 	{"V-U10", "tools and thoughts of Google's", Options{Model: "gemini-3-pro"}, []string{aiSDKUser, uiParts("assistant", `{"type":"tool-code_execution","toolCallId":"s","state":"output-available","input":{"language":"PYTHON","code":"1"},"output":{"outcome":"OUTCOME_OK","output":"1"},"providerExecuted":true}`),
-		uiRan("x", `,"callProviderMetadata":{"google":{"serverToolCallId":"s","serverToolType":"GOOGLE_MAPS"}}`), uiThought + `},{"type":"file","mediaType":"image/png","url":"data:image/png;base64,AA=="}]}`, aiSDKUser}, nil},
+		strings.Replace(uiRan("x", `,"callProviderMetadata":{"google":{"serverToolCallId":"s","serverToolType":"GOOGLE_MAPS"}}`), `"output":[]`, `"output":{}`, 1), uiThought + `},{"type":"file","mediaType":"image/png","url":"data:image/png;base64,AA=="}]}`, aiSDKUser}, nil},
 	{"V-U10", "a tool and a thought of OpenAI's", gptAsks, []string{aiSDKUser, uiRan("web_search", `,"callProviderMetadata":{"openai":{"itemId":"ws_1"}}`), uiThought + `,"providerMetadata":{"openai":{"itemId":"rs_1"}}}]}`}, nil},
 	{"V-U10", "files that all show", mistralAsks, []string{uiParts("user", `{"type":"file","mediaType":"image/png","url":"https://a.b"},{"type":"file","mediaType":"application/pdf","url":"https://a.b"}`)}, nil},
 	{"V-U10", "a file that OpenAI knows by its id", gptAsks, []string{uiParts("user", `{"type":"file","mediaType":"application/pdf","url":"https://a.b","providerReference":{"openai":"file-1"}}`)}, nil},
@@ -44,6 +46,9 @@ var uiSentFixtures = []fixture{
 	{"V-U3", "an empty text, for OpenAI", gptAsks, []string{uiSaid("user", "")}, []string{"V-U3 0"}},
 	{"V-U10", "an empty text", gptAsks, []string{aiSDKUser, uiSaid("assistant", ""), aiSDKUser}, []string{"V-U10 1"}},
 	{"V-U10", "tools of others", claudeAsks, []string{aiSDKUser, uiRan("web_search_preview", `,"callProviderMetadata":{"openai":{"itemId":"ws_1"}}`), aiSDKUser}, []string{"V-U10 1"}},
+	{"V-U10", "what Google's tool returned, at Anthropic", claudeAsks, []string{aiSDKUser, strings.Replace(uiRan("code_execution", ""), `"output":[]`, `"output":{"outcome":"OUTCOME_OK"}`, 1), aiSDKUser}, []string{"V-U10 1"}},
+	{"V-U10", "a list that a tool of Google's returned", Options{Model: "gemini-3-pro"}, []string{aiSDKUser, uiRan("code_execution", ""), aiSDKUser}, []string{"V-U10 1"}},
+	{"V-U10", "a tool of Anthropic's that failed", claudeAsks, []string{aiSDKUser, strings.Replace(uiRan("web_search", ""), `"state":"output-available","input":{},"output":[]`, `"state":"output-error","input":{},"errorText":"e"`, 1), aiSDKUser}, []string{"V-U10 1"}},
 	{"V-U10", "a tool of nobody's, at Mistral", mistralAsks, []string{aiSDKUser, uiRan("web_search", ""), aiSDKUser}, []string{"V-U10 1"}},
 	{"V-U10", "the assistant's files", gptAsks, []string{aiSDKUser, uiParts("assistant", `{"type":"text","text":"t"},{"type":"file","mediaType":"image/png","url":"data:image/png;base64,AA=="}`)}, []string{"V-U10 1"}},
 	{"V-U10", "the assistant's file that Google had to fetch", Options{Model: "gemini-3-pro"}, []string{aiSDKUser, uiParts("assistant", `{"type":"text","text":"t"},{"type":"file","mediaType":"image/png","url":"https://a.b"}`), aiSDKUser}, []string{"V-U10 1"}},

@@ -74,13 +74,20 @@ func isExecuted(part []byte) bool {
 // executes reports whether the package sends the call of a tool that its provider ran itself, which has the result in
 // it.
 func (s sender) executes(part []byte) bool {
-	name := stringMember(part, "toolName")
-	if kind := stringMember(part, "type"); kind != dynamicTool {
-		name = strings.TrimPrefix(kind, toolPrefix)
+	state := stringMember(part, "state")
+	if s.Finished && (state == "output-error" || state == "output-denied") {
+		return false
 	}
-	if slices.Contains(s.Executes, name) {
-		return true
+	returned := state == "output-available"
+	name, _ := uiToolName(part)
+	if known, ok := s.Executes[name]; ok {
+		return hasTexts(valueOf(part, "input"), known.Input) && (!returned || fitsOutput(valueOf(part, "output"), &known))
 	}
+	return s.executedByMetadata(part) && !(returned && s.Objects && !startsWith(valueOf(part, "output"), '{'))
+}
+
+// executedByMetadata reports whether the metadata of a part say that the provider ran its tool.
+func (s sender) executedByMetadata(part []byte) bool {
 	for _, of := range []string{"callProviderMetadata", "resultProviderMetadata"} {
 		kept := valueOf(valueOf(part, of), s.Package)
 		if s.ExecutedBy != "" && stringLiteral(kept, s.ExecutedBy) != nil {
@@ -88,6 +95,23 @@ func (s sender) executes(part []byte) bool {
 		}
 	}
 	return false
+}
+
+// fitsOutput reports whether the package sends what a tool has returned.
+func fitsOutput(output []byte, known *provider.Executed) bool {
+	if known.List {
+		return startsWith(output, '[')
+	}
+	return hasTexts(output, known.Output)
+}
+
+func startsWith(value []byte, c byte) bool { return len(value) > 0 && value[0] == c }
+
+// hasTexts reports whether a value is an object in which all of the members are texts.
+func hasTexts(value []byte, members []string) bool {
+	return len(members) == 0 || startsWith(value, '{') && !slices.ContainsFunc(members, func(name string) bool {
+		return stringLiteral(value, name) == nil
+	})
 }
 
 // sends reports whether the package sends anything of a block that it does not refuse.

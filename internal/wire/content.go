@@ -66,7 +66,7 @@ func (s *scanner) content(at Span, add func(element Span)) {
 		if b := s.opaque(at); b != nil {
 			b.Edited = true
 		}
-		s.loose = true
+		s.loose = s.loose || !s.inside
 	}
 }
 

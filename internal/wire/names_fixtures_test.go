@@ -91,7 +91,7 @@ var otherNameFixtures = map[session.Format][]fixture{
 	session.AISDK: {
 		{"V-U11", "nobody knows the provider", Options{}, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-my tool","toolCallId":"a","state":"output-available","input":{},"output":"r"}]}`}, nil},
 		{"V-U11", "nobody knows the provider, and there is no name", Options{}, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-","toolCallId":"a","state":"output-available","input":{},"output":"r"}]}`}, []string{"V-U11 1"}},
-		{"V-U11", "a tool that the provider runs", claudeAsks, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-my tool","toolCallId":"a","state":"input-available","input":{},"providerExecuted":true}]}`}, []string{"V-U11 1"}},
+		{"V-U11", "a tool that the provider runs", claudeAsks, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-my tool","toolCallId":"a","state":"input-available","input":{},"providerExecuted":true}]}`}, []string{"V-U10 1", "V-U11 1"}},
 		{"V-U11", "a name in the type", claudeAsks, []string{uiSaid("user", "u"), `{"id":"m","role":"assistant","parts":[{"type":"tool-my tool","toolCallId":"a","state":"output-available","input":{},"output":"r"}]}`}, []string{"V-U11 1"}},
 	},
 }

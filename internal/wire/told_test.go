@@ -81,7 +81,7 @@ func (t *teller) text(text string) {
 	thought, isThought := strings.CutPrefix(text, "[Reasoning] ")
 	place := placeNote.FindString(text)
 	switch {
-	case strings.HasPrefix(text, "[Sources: "), strings.TrimSpace(text) == "", sealedNote.MatchString(text), shownNote.MatchString(text), slices.Contains(madeNotes, text):
+	case strings.HasPrefix(text, "[Sources: "), strings.HasPrefix(text, `[opaque: {"type":"source-`), strings.TrimSpace(text) == "", sealedNote.MatchString(text), shownNote.MatchString(text), slices.Contains(madeNotes, text):
 	case strings.HasPrefix(strings.TrimPrefix(text, "[Error] "), orphanNote):
 		t.orphan(strings.HasPrefix(text, "[Error] "))
 	case isThought:

@@ -64,8 +64,20 @@ type Behind struct {
 	Signs        bool     // it sends reasoning with its signature
 	SaysFiles    bool     // it sends the assistant's files that are in the message
 	Shows        []string // the types of files that the user may show; nil for any
-	Executes     []string // tools that the provider runs itself, of which it sends call and result
-	ExecutedBy   string   // the member of a part's metadata by which others of these tools are known
+
+	// Executes are the tools that the provider runs itself, of which the package sends call and result. ExecutedBy is
+	// the member of a part's metadata by which others of these tools are known.
+	Executes   map[string]Executed
+	ExecutedBy string
+	Finished   bool // of these tools, the package sends no result but an output
+	Objects    bool // the output of each is an object
+}
+
+// Executed is what the call of a tool that a provider runs itself must have, lest its package throws or sends it without
+// its result.
+type Executed struct {
+	Input, Output []string // members that are texts
+	List          bool     // the output is an array
 }
 
 // The members of a message that strict servers take, besides those that a rule of its own is about.
@@ -164,7 +176,10 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.SystemFirst, p.ObjectInputs = true, true
 			p.Behind = Behind{
 				Package: "google", SaysThoughts: true, SaysFiles: true,
-				Executes: []string{"code_execution"}, ExecutedBy: "serverToolCallId",
+				ExecutedBy: "serverToolCallId", Finished: true, Objects: true,
+				Executes: map[string]Executed{
+					"code_execution": {Input: []string{"language", "code"}, Output: []string{"outcome", "output"}},
+				},
 			}
 		},
 	},
@@ -206,11 +221,16 @@ func behindAnthropic(p *Facts) {
 	p.FirstUser, p.NoEmptyText = true, true
 	p.SystemFirst, p.ObjectInputs = true, true
 	p.Behind = Behind{
-		Package: "anthropic", Signs: true, Shows: []string{"image/*", "application/pdf", "text/plain"},
-		Executes: []string{
-			"code_execution", "web_fetch", "web_search", "tool_search_tool_regex", "tool_search_tool_bm25", "advisor",
+		Package: "anthropic", Signs: true,
+		Shows: []string{
+			"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf", "text/plain",
 		},
-		ExecutedBy: "serverName",
+		ExecutedBy: "serverName", Finished: true,
+		Executes: map[string]Executed{
+			"code_execution": {Output: []string{"type"}}, "web_fetch": {Output: []string{"type"}},
+			"advisor": {Output: []string{"type"}}, "web_search": {List: true},
+			"tool_search_tool_regex": {List: true}, "tool_search_tool_bm25": {List: true},
+		},
 	}
 }
 

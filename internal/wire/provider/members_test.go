@@ -273,6 +273,6 @@ var exceptions = map[session.Format][]exception{
 			".reasoning .toolInvocations .parts[reasoning].reasoning .parts[reasoning].details .parts[file].mimeType " +
 			".parts[file].data .parts[tool-invocation]"},
 		{"the type in types.ts leaves them out: their names are the program's", ".parts[tool-*]… .parts[data-*]"},
-		{"validateUIMessages takes them", ".parts[custom] .parts[reasoning-file] .parts[source] .parts[steering-message]"},
+		{"validateUIMessages takes them", ".parts[custom] .parts[reasoning-file] .parts[steering-message]"},
 	},
 }
