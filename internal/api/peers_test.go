@@ -80,5 +80,5 @@ func (w *world) checkByPeers(s *peers.Suite, path string, target session.Format,
 		return
 	}
 	got.into(&read)
-	s.Check(path, &peers.View{Format: string(target), Model: model, System: read.System, Messages: read.Messages, Open: open})
+	s.Check(path, &peers.View{Format: string(target), Models: []string{model}, System: read.System, Messages: read.Messages, Open: open})
 }

@@ -35,14 +35,18 @@ func TestAViewThatIsReadInSaysWhatTheLogSays(t *testing.T) {
 	}
 }
 
+// recordedDir returns the folder of recorded conversations, which need not be there.
+func recordedDir() string {
+	if dir := os.Getenv("VARVE_DATA"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "..", "shared", "data")
+}
+
 // TestCorpusViewsReadInSayWhatTheLogSays does so with recorded conversations.
 func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("VARVE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	read, _, err := compacttest.Recorded(dir)
+	read, _, err := compacttest.Recorded(recordedDir())
 	if err != nil {
 		t.Fatal(err)
 	}
