@@ -2,8 +2,6 @@ package peers
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -77,67 +75,21 @@ func (s *Suite) checkOwn(name string, target session.Format, made *wire.Renditio
 	}
 }
 
-// checkListed wants a repair for each message of which a view does not have all that was appended.
+// checkListed wants a repair for each message that a view does not have as it was appended.
 func checkListed(s *Suite, list []wire.Stored, made *wire.Rendition) {
 	s.t.Helper()
 	told := map[int64]bool{}
 	for _, r := range made.Repairs {
 		told[r.Seq] = true
 	}
-	there := map[string]bool{}
-	for _, body := range made.Bodies {
-		there[string(body)] = true
-		addLeaves(there, body)
-	}
-	for _, m := range list {
-		if there[string(m.Body)] || told[m.Seq] {
-			continue
-		}
-		had := map[string]bool{}
-		addLeaves(had, m.Body)
-		for leaf := range had {
-			if !there[leaf] {
-				s.Found(string(m.Format), Violation{By: "repairs", What: "none tells what became of " + typeOfBody(m.Body)},
-					fmt.Sprintf("%s in %s\n\tview %s\n\trepairs %v", leaf, m.Body, bytes.Join(made.Bodies, []byte("\n\t")), made.Repairs))
-				break
-			}
-		}
-	}
+	s.CheckListed(string(list[0].Format), bodiesOf(list), made.Bodies, told, made.Repairs)
 }
 
-// addLeaves adds the members of a message with their values, as far as they are no objects or arrays.
-func addLeaves(found map[string]bool, body []byte) {
-	var value any
-	if json.Unmarshal(body, &value) == nil {
-		addLeavesOf(found, "", value)
-	}
-}
+func joined(list []wire.Stored) []byte { return bytes.Join(bodiesOf(list), []byte(",")) }
 
-func addLeavesOf(found map[string]bool, name string, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, member := range v {
-			addLeavesOf(found, key, member)
-		}
-	case []any:
-		for _, element := range v {
-			addLeavesOf(found, name, element)
-		}
-	default:
-		found[fmt.Sprintf("%s: %v", name, v)] = true
-	}
-}
-
-func typeOfBody(body []byte) string {
-	var m struct{ Type, Role string }
-	_ = json.Unmarshal(body, &m)
-	return cmp.Or(m.Type, "a message of role "+m.Role)
-}
-
-func joined(list []wire.Stored) []byte {
-	var bodies [][]byte
+func bodiesOf(list []wire.Stored) (bodies [][]byte) {
 	for _, m := range list {
 		bodies = append(bodies, m.Body)
 	}
-	return bytes.Join(bodies, []byte(","))
+	return bodies
 }
