@@ -160,7 +160,8 @@ func (r *viewReader) check(path string, own, target session.Format, appended []s
 	name := fmt.Sprintf("%s/context?format=%s&model=%s&pending=%s", path, target, o.Model, o.Pending)
 	got := r.ask("GET", name, "")
 	if got.Code != http.StatusOK {
-		r.suite.Found(string(target), peers.Violation{By: "the API", What: fmt.Sprint("answers ", got.Code)}, fmt.Sprint(name, ": ", got.Body))
+		r.suite.Found(string(target), peers.Violation{By: "the API", What: fmt.Sprint("answers ", got.Code)},
+			fmt.Sprintf("%s: %s\n\t%s", name, got.Body, r.ask("GET", path+"/messages", "").Body))
 		return
 	}
 	read := decoded[struct {
