@@ -125,8 +125,8 @@ var (
 	}
 )
 
-// run measures the group beside its floors, or with -against its benchmarks that both checkouts have, by turns: the best
-// rounds are compared, because what is measured is never too fast.
+// run measures the group beside its floors, or with -against its benchmarks that both checkouts have, by turns: the
+// best rounds are compared, because what is measured is never too fast.
 func (c compared) run(ctx context.Context, b *bench) error {
 	if b.against == "" {
 		return c.measure(ctx, b)
@@ -136,7 +136,8 @@ func (c compared) run(ctx context.Context, b *bench) error {
 	for turn := range b.rounds {
 		b.progress("%s, pair %d of %d", c.group, turn+1, b.rounds)
 		err := eachSide(turn, len(sides), func(side int) error {
-			found, err := runBenchmarks(ctx, sides[side], append(c.flags, "-benchtime="+(b.round/5).String())...)
+			flags := append([]string{"-benchtime=" + (b.round / 5).String()}, c.flags...)
+			found, err := runBenchmarks(ctx, sides[side], flags...)
 			for _, f := range found {
 				rates[side][f.Name] = append(rates[side][f.Name], 1e9/f.Values["ns/op"])
 			}
