@@ -130,7 +130,8 @@ func (r *tagReader) changes(f session.Format) (all []change) {
 		add("the session's model is "+model, to("PATCH", "", `{"model":"`+model+`","window_tokens":100000}`))
 	}
 	add("another window", to("PATCH", "", `{"window_tokens":50000}`))
-	add("a window that is too small", to("PATCH", "", `{"window_tokens":1000,"policy":{"auto":false}}`))
+	add("an overhead that leaves no room", to("PATCH", "", `{"overhead_tokens":49990,"policy":{"auto":false}}`))
+	add("a window that is too small", to("PATCH", "", `{"window_tokens":1000,"overhead_tokens":0}`))
 	add("an overhead that leaves less room", to("PATCH", "", `{"overhead_tokens":700}`))
 	add("usage that changes the calibration", to("POST", "/messages", `{"usage":{"model":"house","input_tokens":90000,"output_tokens":5},"format":"openai-chat","messages":[{"role":"assistant","content":"counted"}]}`))
 	add("an append in another format", to("POST", "/messages", batch("anthropic", `{"role":"user","content":"on"}`)))

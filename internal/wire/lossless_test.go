@@ -2,8 +2,6 @@ package wire_test
 
 import (
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,18 +33,10 @@ func TestAViewThatIsReadInSaysWhatTheLogSays(t *testing.T) {
 	}
 }
 
-// recordedDir returns the folder of recorded conversations, which need not be there.
-func recordedDir() string {
-	if dir := os.Getenv("VARVE_DATA"); dir != "" {
-		return dir
-	}
-	return filepath.Join("..", "..", "..", "shared", "data")
-}
-
 // TestCorpusViewsReadInSayWhatTheLogSays does so with recorded conversations.
 func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 	t.Parallel()
-	read, _, err := compacttest.Recorded(recordedDir())
+	read, _, err := compacttest.Recorded(wire.RecordedDir())
 	if err != nil {
 		t.Fatal(err)
 	}

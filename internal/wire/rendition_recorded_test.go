@@ -19,7 +19,7 @@ import (
 func TestOtherRenditionsOfRecordedConversationsHaveAnotherVersion(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/recorded_renditions.txt"
-	dir := recordedDir()
+	dir := wire.RecordedDir()
 	read, _, err := compacttest.Recorded(dir)
 	if err != nil {
 		t.Fatal(err)
