@@ -77,9 +77,9 @@ func queriesOf(own session.Format) (queries []string) {
 	for _, base := range []url.Values{{}, {"format": {string(other)}, "model": {"claude-opus-4-6"}, "pending": {"drop"}}} {
 		queries = append(queries, "?"+base.Encode())
 		for name, values := range map[string][]string{
-			"format":     {string(own), "ai-sdk", "gemini"},
-			"model":      {"house", "claude-3-7-sonnet", "deepseek-reasoner"},
-			"dialect":    {"groq", "bedrock", "mistral"},
+			"format":     {string(own), "ai-sdk"},
+			"model":      {"house", "claude-3-7-sonnet"},
+			"dialect":    {"groq", "bedrock"},
 			"pending":    {"keep", "synthesize"},
 			"max_tokens": {"400", "100000"},
 			"fit":        {"window"},
@@ -123,10 +123,10 @@ func (r *tagReader) changes(f session.Format) (all []change) {
 			}
 		}
 	}
-	for _, d := range []provider.Dialect{"groq", "mistral", "bedrock", ""} {
+	for _, d := range []provider.Dialect{"groq", "bedrock", ""} {
 		add("the registry has a dialect "+string(d), func() { r.house(d) })
 	}
-	for _, model := range []string{"claude-3-7-sonnet", "claude-opus-4-6", "gpt-5", "mistral-large", "gemini-2.5-pro", "gemini-3-pro", "house"} {
+	for _, model := range []string{"claude-3-7-sonnet", "claude-opus-4-6", "mistral-large", "gemini-2.5-pro", "house"} {
 		add("the session's model is "+model, to("PATCH", "", `{"model":"`+model+`","window_tokens":100000}`))
 	}
 	add("another window", to("PATCH", "", `{"window_tokens":50000}`))
