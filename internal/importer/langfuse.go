@@ -87,7 +87,8 @@ func (l *traceLog) langfuse(e entry) {
 // observation adds an observation, which may leave out the id of the trace that it stands in.
 func (l *traceLog) observation(e entry, trace string) {
 	x := exchange{
-		entry: e, trace: cmp.Or(e.text("traceId"), e.text("trace_id"), trace), kind: "observation of type " + e.text("type"),
+		entry: e, kind: "observation of type " + e.text("type"),
+		trace: cmp.Or(e.text("traceId"), e.text("trace_id"), trace),
 		input: e.object["input"], output: e.object["output"], at: moment(e.first("startTime", "start_time")),
 	}
 	switch {
