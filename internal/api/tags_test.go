@@ -78,7 +78,7 @@ func queriesOf(own session.Format) (queries []string) {
 		queries = append(queries, "?"+base.Encode())
 		for name, values := range map[string][]string{
 			"format":     {string(own), "ai-sdk"},
-			"model":      {"house", "claude-3-7-sonnet"},
+			"model":      {"house", "claude-3-7-sonnet", "claude-3-5-haiku-latest"},
 			"dialect":    {"groq", "bedrock"},
 			"pending":    {"keep", "synthesize"},
 			"max_tokens": {"400", "100000"},
