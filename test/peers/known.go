@@ -76,10 +76,11 @@ var known = []exception{
 	{"openai-responses", "repairs", "_call$", "not mended yet: the repairs of a call name the first item of its run"},
 }
 
-// Files that show a format have placeholders where real ones have one of a few words, bytes in base64, or an address.
+// Files that show a format have placeholders, and words of their own, where real ones have one of a few words, bytes in
+// base64, or an address.
 const (
-	placeholder   = `\[trimmed for fixture\]|<scrubbed>`
-	isPlaceholder = `is "(?:` + placeholder + `)", not one of|InvalidCharacterError|Invalid URL`
+	placeholder   = `\[trimmed for fixture\]|scrubbed`
+	isPlaceholder = `is "[^"]*", not one of|InvalidCharacterError|Invalid URL`
 )
 
 // excepted returns the reason why something in a view may be as it is, "" if it may not.
