@@ -106,21 +106,38 @@ func tableName(benchmark string) string {
 	return strings.NewReplacer("/", ", ", "_", " ").Replace(strings.ToLower(benchmark))
 }
 
-const enginePackage = "internal/compact"
+// compared are the Go benchmarks that -against measures in both checkouts.
+type compared struct {
+	group   string
+	folder  string      // of their package
+	flags   []string    // which of them
+	measure measurement // what measures the group without -against
+}
 
-// measureEngine measures the engine beside its floor, or with -against the benchmarks of its package that both
-// checkouts have, by turns: the best rounds are compared, because what is measured is never too fast.
-func measureEngine(ctx context.Context, b *bench) error {
-	if b.against == "" {
-		return goBenchmarks("Engine", engineFigures...)(ctx, b)
+var (
+	comparedEngine = compared{
+		"engine", "internal/compact", []string{"-bench=.", "-skip=//json.Valid|///json.Valid"},
+		goBenchmarks("Engine", engineFigures...),
 	}
-	sides := []string{enginePackage, filepath.Join(b.against, enginePackage)}
+	comparedFormats = compared{
+		"formats", "bench", []string{"-bench=^BenchmarkFormats$/.*/.*/.*/^ours$"},
+		goBenchmarks("Formats", figure{"", "MB/s", ">= 1.2"}),
+	}
+)
+
+// run measures the group beside its floors, or with -against its benchmarks that both checkouts have, by turns: the
+// best rounds are compared, because what is measured is never too fast.
+func (c compared) run(ctx context.Context, b *bench) error {
+	if b.against == "" {
+		return c.measure(ctx, b)
+	}
+	sides := []string{c.folder, filepath.Join(b.against, c.folder)}
 	rates := []map[string][]float64{{}, {}}
 	for turn := range b.rounds {
-		b.progress("engine, pair %d of %d", turn+1, b.rounds)
+		b.progress("%s, pair %d of %d", c.group, turn+1, b.rounds)
 		err := eachSide(turn, len(sides), func(side int) error {
-			found, err := runBenchmarks(ctx, sides[side], "-bench=.",
-				"-skip=//json.Valid|///json.Valid", "-benchtime="+(b.round/5).String())
+			flags := append([]string{"-benchtime=" + (b.round / 5).String()}, c.flags...)
+			found, err := runBenchmarks(ctx, sides[side], flags...)
 			for _, f := range found {
 				rates[side][f.Name] = append(rates[side][f.Name], 1e9/f.Values["ns/op"])
 			}
@@ -133,7 +150,7 @@ func measureEngine(ctx context.Context, b *bench) error {
 	for _, benchmark := range slices.Sorted(maps.Keys(rates[0])) {
 		ours := rates[0][benchmark]
 		theirs := rates[1][benchmark]
-		name := "engine, " + benchmark
+		name := c.group + ", " + benchmark
 		if !b.match.MatchString(name) {
 			continue
 		}

@@ -21,8 +21,9 @@ const (
 	megabyte  = 1_000_000
 )
 
-// BenchmarkFormats compares how messages are read and written with encoding/json doing the same into the structs of an
-// ordinary client, and the rendering of whole views with encoding/json reading and writing the same messages.
+// BenchmarkFormats compares how messages are accepted, read and written with encoding/json doing the same into the
+// structs of an ordinary client, how views are found valid by their shapes with encoding/json reading them, and the
+// rendering of whole views with encoding/json reading and writing the same messages.
 func BenchmarkFormats(b *testing.B) {
 	recorded, _, err := compacttest.Recorded(dataDir())
 	if err != nil {
@@ -35,6 +36,8 @@ func BenchmarkFormats(b *testing.B) {
 			b.Fatal(err)
 		}
 		name := fmt.Sprintf("%s/%s/", f, what)
+		beside(b, name+"accepted", func() work { return work{s.size, s.accept, s.structs.read} })
+		beside(b, name+"found valid", func() work { return work{s.size, s.validate(), s.structs.read} })
 		beside(b, name+"decode", func() work { return work{s.size, s.decode, s.structs.read} })
 		beside(b, name+"encode", func() work { return work{s.size, s.encode, s.structs.write} })
 		for _, target := range session.Formats() {
@@ -125,6 +128,40 @@ func editPieces(pieces []wire.Block) {
 		p := &pieces[i]
 		p.Edited = p.Kind == wire.Text || p.Kind == wire.Call || p.Kind == wire.Result
 		editPieces(p.Content)
+	}
+}
+
+// accept does what an append does with the messages.
+func (s *spoken) accept() error {
+	for _, view := range s.views {
+		for i := range view {
+			facts, err := wire.Accept(s.format, view[i].Body)
+			if err != nil {
+				return err
+			}
+			wire.ShapeOf(s.format, &facts)
+		}
+	}
+	return nil
+}
+
+// validate returns what a read does to find out whether the views need no repairs: it knows the shapes of the messages.
+func (s *spoken) validate() func() error {
+	shapes := make([][]wire.MessageShape, len(s.views))
+	for i, view := range s.views {
+		for j := range view {
+			shapes[i] = append(shapes[i], wire.ShapeOfBody(s.format, view[j].Body))
+		}
+	}
+	return func() error {
+		for _, view := range shapes {
+			v := wire.NewFastValidator(s.format)
+			for i := range view {
+				v.Add(&view[i])
+			}
+			v.Valid("")
+		}
+		return nil
 	}
 }
 

@@ -33,10 +33,10 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{"engine", false, true, measureEngine},
+	{"engine", false, true, comparedEngine.run},
 	{"linear", false, false, goBenchmarks("Linear", linearFigures...)},
 	{"incremental", false, false, goBenchmarks("Incremental", figure{"", "ns/op", "<= 1.2"})},
-	{"formats", false, false, goBenchmarks("Formats", figure{"", "MB/s", ">= 1.2"})},
+	{"formats", false, true, comparedFormats.run},
 	{"replay", false, false, measureReplay},
 	{"summaries", false, false, measureSummaries},
 	{"storage", true, false, measureStorage},
@@ -51,9 +51,10 @@ var scenarios = []scenario{
 const (
 	latestFile  = "bench/latest.json"
 	docsFile    = "docs/performance.md"
-	againstHelp = `measure append, view and engine of this checkout beside those of the one in this directory: rounds
-take turns, more is faster. Both serve a database of their own; calls a second of the API's processor time
-are disturbed less by a busy machine. The engine is compared by the best rounds of the benchmarks that both have`
+	againstHelp = `measure append, view, engine and formats of this checkout beside those of the one in this directory:
+rounds take turns, more is faster. Both serve a database of their own; calls a second of the API's processor time
+are disturbed less by a busy machine. Engine and formats are compared by the best rounds of the benchmarks that both
+have`
 )
 
 // options are the flags.

@@ -83,7 +83,11 @@ part "every recorded conversation under every profile" \
 part "formats: 100,000 messages made from the providers' schemas" \
 	env VARVE_PEERS=required go test ./test/peers -count=1 -timeout 60m -v -run TestMessagesMadeFromSchemas -args -generated=100000
 part "formats: all views of every recorded conversation, for models of eight providers" \
-	env VARVE_PEERS=required go test ./test/peers -count=1 -timeout 600m -v -run TestViewsOfRecorded -args -recorded=1
+	env VARVE_PEERS=required go test ./test/peers -count=1 -timeout 120m -v -run TestViewsOfRecorded -args -recorded=1
+part "formats: 100,000 messages made from the providers' schemas, appended to the API" \
+	env VARVE_PEERS=required go test ./internal/api -count=1 -timeout 60m -v -run TestWhatIsAppended -args -generated=100000
+part "formats: every recorded conversation appended, compacted and read over HTTP" \
+	env VARVE_PEERS=required go test ./internal/api -count=1 -timeout 60m -v -run TestRecordedConversations -args -whole-corpus
 part "fuzzing" fuzz
 part "the tests, ten times" go test -race -shuffle=on -count=10 -timeout 60m ./...
 

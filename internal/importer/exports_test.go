@@ -99,6 +99,12 @@ func TestExportsAreReadInEveryShape(t *testing.T) {
 			[]string{hi, ho},
 		},
 		{
+			"a Langfuse trace whose observations do not name it",
+			`{"id":"t","timestamp":"2025-01-01T00:00:00Z","projectId":"p","input":"hi","observations":[` + strings.Replace(generated, `"traceId":"t",`, "", 1) + `]}`,
+			Langfuse,
+			[]string{hi, ho},
+		},
+		{
 			"Langfuse traces without observations",
 			`[{"id":"t","timestamp":"2025-01-01T00:00:00Z","bookmarked":false,"input":{"messages":[{"role":"user","content":"hi"}]},"output":"ho"}]`,
 			Langfuse,

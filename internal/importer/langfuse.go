@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -62,8 +63,8 @@ func readLangfuse(f *File, id string, data []byte) error {
 
 // langfuse adds a trace with its observations, or an observation.
 func (l *traceLog) langfuse(e entry) {
-	if isLangfuseObservation(e) {
-		l.observation(e)
+	if e.has("type") && e.first("traceId", "trace_id") != nil {
+		l.observation(e, "")
 		return
 	}
 	trace := e
@@ -75,22 +76,19 @@ func (l *traceLog) langfuse(e entry) {
 		input: trace.object["input"], output: trace.object["output"],
 	})
 	for inner := range l.file.elements(parseArray(e.object["observations"])) {
-		if !isLangfuseObservation(inner) {
+		if !inner.has("type") {
 			l.file.count(inner, skipped("id of an observation"))
 			continue
 		}
-		l.observation(inner)
+		l.observation(inner, trace.text("id"))
 	}
 }
 
-func isLangfuseObservation(e entry) bool {
-	return e.has("type") && e.first("traceId", "trace_id") != nil
-}
-
-func (l *traceLog) observation(e entry) {
-	trace := e.text("traceId") + e.text("trace_id")
+// observation adds an observation, which may leave out the id of the trace that it stands in.
+func (l *traceLog) observation(e entry, trace string) {
 	x := exchange{
-		entry: e, trace: trace, kind: "observation of type " + e.text("type"),
+		entry: e, kind: "observation of type " + e.text("type"),
+		trace: cmp.Or(e.text("traceId"), e.text("trace_id"), trace),
 		input: e.object["input"], output: e.object["output"], at: moment(e.first("startTime", "start_time")),
 	}
 	switch {

@@ -20,9 +20,11 @@ const (
 	MaxCalibration = 3.0
 )
 
-// CalibratedTokens returns the tokens of the session's view and overhead as its provider would count them.
+// CalibratedTokens returns the tokens of the session's view and overhead as its provider would count them. What it
+// counted less than the estimate may have left the view since.
 func (s Session) CalibratedTokens() int64 {
-	return int64(math.Round(float64(s.ContextTokens+int64(s.OverheadTokens))*s.Calibration)) + s.UnseenTokens
+	estimated := math.Round(float64(s.ContextTokens+int64(s.OverheadTokens)) * s.Calibration)
+	return max(int64(estimated)+s.UnseenTokens, 0)
 }
 
 // Room returns how many estimated tokens a view of the session may have beside the overhead. What the provider counts

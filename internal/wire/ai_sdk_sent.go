@@ -81,7 +81,8 @@ func (s sender) executes(part []byte) bool {
 	returned := state == "output-available"
 	name, _ := uiToolName(part)
 	if known, ok := s.Executes[name]; ok {
-		return hasTexts(valueOf(part, "input"), known.Input) && (!returned || fitsOutput(valueOf(part, "output"), &known))
+		sent := hasTexts(valueOf(part, "input"), known.Input)
+		return sent && (!returned || fitsOutput(valueOf(part, "output"), &known))
 	}
 	return s.executedByMetadata(part) && !(returned && s.Objects && !startsWith(valueOf(part, "output"), '{'))
 }

@@ -70,7 +70,8 @@ func (c *checker) lastMessage() {
 	if len(parts) > 0 {
 		end = parts[len(parts)-1]
 	}
-	if provider.RefusesPrefill(c.Model) && end.Kind != Opaque {
+	paused := end.Kind == Opaque && isServerCall(stringMember(c.raw(last, &end), "type"))
+	if provider.RefusesPrefill(c.Model) && !paused {
 		c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
 	}
 	if end.Kind == Text && endsInSpace(end.Value.Of(c.bodies[last])) {

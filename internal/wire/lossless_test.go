@@ -3,8 +3,6 @@ package wire_test
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,11 +38,7 @@ func TestAViewThatIsReadInSaysWhatTheLogSays(t *testing.T) {
 // TestCorpusViewsReadInSayWhatTheLogSays does so with recorded conversations.
 func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("VARVE_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	read, _, err := compacttest.Recorded(dir)
+	read, _, err := compacttest.Recorded(wire.RecordedDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func (w *memberWalk) takes(m *provider.Member, value int) bool {
 	switch {
 	case m == nil:
 		return false
-	case m.NotNull && w.body[value] == 'n':
+	case m.NotNull && w.body[value] == 'n', m.Null && w.body[value] != 'n':
 		return false
 	case m.NotVoid && w.body[value] == '[':
 		return w.body[rawjson.Inside(w.body, value)] != ']'

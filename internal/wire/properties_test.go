@@ -118,16 +118,23 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// corpus returns the folder of real conversations, "" if this machine has none.
+// corpus returns the folder of real conversations, "" if this machine has none, or none with a folder for each provider.
 func corpus() string {
-	folder := os.Getenv("VARVE_DATA")
-	if folder == "" {
-		folder = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(folder); err != nil && os.Getenv("VARVE_DATA") == "" {
-		return ""
+	folder := RecordedDir()
+	for _, f := range []session.Format{session.OpenAIChat, session.OpenAIResponses, session.Anthropic, session.Gemini} {
+		if _, err := os.Stat(filepath.Join(folder, string(f))); err != nil {
+			return ""
+		}
 	}
 	return folder
+}
+
+// RecordedDir returns the folder of recorded conversations, which need not be there.
+func RecordedDir() string {
+	if dir := os.Getenv("VARVE_DATA"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "..", "shared", "data")
 }
 
 func TestCorpusMessagesAreUnderstood(t *testing.T) {

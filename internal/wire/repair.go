@@ -17,7 +17,7 @@ type repairer struct {
 	repairs  []Repair
 	ids      itemIDs // Responses: of the items that were read
 	inFlight bool    // calls of the last unit wait for their results
-	paused   bool    // the last message ends in what the provider's own tools go on with
+	paused   bool    // the last message ends in a call with which the provider continues
 
 	toolNames map[string]string // see Rendition
 }

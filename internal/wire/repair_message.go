@@ -122,8 +122,10 @@ func (r *repairer) clean(n *Message, last bool) bool {
 		r.fitUI(n)
 	}
 	hasContent := len(n.Blocks) > 0
-	if r.target == session.OpenAIChat && r.keeps(n) && n.Role != Tool {
-		hasContent = hasContent && n.flags&FlagEmpty == 0
+	if r.target == session.OpenAIChat && r.keepsFormat(n) && n.Role != Tool {
+		hasContent = slices.ContainsFunc(n.Blocks, func(p Block) bool {
+			return p.Kind != Text || len(p.Text) > len(`""`)
+		})
 	}
 	switch {
 	case hasContent:

@@ -23,12 +23,15 @@ type serverCall[B any] struct {
 func (s *serverTools[B]) add(raw []byte, block B) {
 	kind := stringMember(raw, "type")
 	switch {
-	case kind == "server_tool_use" || kind == "mcp_tool_use":
+	case isServerCall(kind):
 		s.open = append(s.open, serverCall[B]{stringMember(raw, "id"), block})
 	case strings.HasSuffix(kind, "_tool_result"):
 		s.answer(stringMember(raw, "tool_use_id"), block)
 	}
 }
+
+// isServerCall reports whether a block of a type is a call of a tool that Anthropic itself runs.
+func isServerCall(kind string) bool { return kind == "server_tool_use" || kind == "mcp_tool_use" }
 
 func (s *serverTools[B]) answer(id string, block B) {
 	at := slices.IndexFunc(s.open, func(c serverCall[B]) bool { return c.id == id })
@@ -88,7 +91,7 @@ func (r *repairer) settleServerTools(list []Message) {
 			}
 		}
 	}
-	r.paused = len(tools.open) > 0 && endsInServerTool(list)
+	r.paused = len(tools.open) > 0 && endsInServerCall(list)
 	if !r.paused && r.willAddUser(list) {
 		tools.said()
 	}
@@ -99,14 +102,17 @@ func (r *repairer) settleServerTools(list []Message) {
 	}
 }
 
-// endsInServerTool reports whether the last block of a list may be that of a tool of the API, with which the provider
-// continues.
-func endsInServerTool(list []Message) bool {
+// endsInServerCall reports whether the last block of a list is a call of a tool of the API, with which that continues.
+func endsInServerCall(list []Message) bool {
 	if len(list) == 0 {
 		return false
 	}
 	last := &list[len(list)-1]
-	return last.Role == Assistant && len(last.Blocks) > 0 && last.Blocks[len(last.Blocks)-1].Kind == Opaque
+	if last.Role != Assistant || len(last.Blocks) == 0 {
+		return false
+	}
+	end := &last.Blocks[len(last.Blocks)-1]
+	return end.Kind == Opaque && end.Format == session.Anthropic && isServerCall(stringMember(end.Raw, "type"))
 }
 
 // willAddUser reports whether ends will add a message of the user to a list.

@@ -62,10 +62,11 @@ func TestCorpusRequestsThatProvidersAcceptedBreakNoRule(t *testing.T) {
 		t.Log("no recorded conversations: set VARVE_DATA to a folder of them")
 		return
 	}
+	all := 0
 	for _, f := range []session.Format{session.OpenAIChat, session.OpenAIResponses, session.Anthropic, session.Gemini} {
-		files, err := filepath.Glob(filepath.Join(folder, string(f), "pydantic-*.json"))
-		if err != nil || len(files) == 0 {
-			t.Errorf("no recorded requests of %s: %v", f, err)
+		files, err := filepath.Glob(filepath.Join(folder, string(f), "*.json"))
+		if err != nil {
+			t.Error(err)
 		}
 		for _, file := range files {
 			data, err := os.ReadFile(file)
@@ -73,10 +74,10 @@ func TestCorpusRequestsThatProvidersAcceptedBreakNoRule(t *testing.T) {
 				t.Fatal(err)
 			}
 			var r recorded
-			if err := json.Unmarshal(data, &r); err != nil || r.Response.Status != 200 {
-				t.Errorf("%s: status %d, %v", file, r.Response.Status, err)
-				continue
+			if json.Unmarshal(data, &r) != nil || r.Response.Status != 200 {
+				continue // it is no request with its answer, or was refused
 			}
+			all++
 			var bodies [][]byte
 			for _, m := range r.messages() {
 				bodies = append(bodies, m)
@@ -87,4 +88,5 @@ func TestCorpusRequestsThatProvidersAcceptedBreakNoRule(t *testing.T) {
 			t.Logf("%s: %d messages to %q", filepath.Base(file), len(bodies), r.options().Model)
 		}
 	}
+	t.Logf("%d requests", all)
 }

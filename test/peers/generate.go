@@ -94,7 +94,7 @@ func (g *Generator) value(schema map[string]any, name string, depth int) any {
 		chosen, _ := pick(g.random, list).(map[string]any)
 		return g.value(chosen, name, depth)
 	}
-	switch typeOf(g.random, schema["type"]) {
+	switch oneOfTypes(g.random, schema["type"]) {
 	case "string":
 		return g.text(name)
 	case "number", "integer":
@@ -118,7 +118,7 @@ var anything = []any{
 	map[string]any{"type": "text", "text": "t"}, "", "x", []any{}, nil,
 }
 
-func typeOf(random *rand.Rand, declared any) string {
+func oneOfTypes(random *rand.Rand, declared any) string {
 	if list, ok := declared.([]any); ok {
 		declared = pick(random, list)
 	}

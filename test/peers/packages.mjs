@@ -56,6 +56,9 @@ function aiModel(model) {
   return [];
 }
 
+export const isServed = (model) => aiModel(model).length > 0;
+export const asksOpenAI = (model) => !model || /gpt/.test(model);
+
 // checks are the packages by the format of a view. Each tells what is wrong.
 const checks = {
   "openai-chat": [
@@ -65,7 +68,7 @@ const checks = {
     // What LangChain itself makes of a content is its own: only its calls and results are counted.
     ["@langchain/core", async (view, tell) => {
       const coerced = view.messages.map((message) => coerceMessageLikeToMessage(message));
-      if (view.model && !/gpt/.test(view.model)) return;
+      if (!asksOpenAI(view.model)) return;
       const { body, error } = await requested(() => langchain.invoke(coerced));
       if (error) return tell("", error);
       const pairs = (list) => list.flatMap((message) => message.tool_calls ?? (message.role === "tool" ? [0] : [])).length;

@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -25,7 +26,7 @@ const Required = "VARVE_PEERS"
 // View is a view and what it is checked for.
 type View struct {
 	Format   string            `json:"format"`
-	Model    string            `json:"model"`
+	Models   []string          `json:"models"` // that it is for, "" for one that is not known
 	System   json.RawMessage   `json:"system,omitempty"`
 	Messages []json.RawMessage `json:"messages"`
 	Open     bool              `json:"open"` // calls at its end may wait for their results
@@ -34,14 +35,14 @@ type View struct {
 
 // Violation is a rule that a view breaks.
 type Violation struct {
-	By   string `json:"by"`   // what was checked, and the schema, package or endpoint that refuses it
-	At   string `json:"at"`   // the number of the message and the path in it
-	What string `json:"what"` // what is wrong
+	By    string `json:"by"`    // what was checked, and the schema, package or endpoint that refuses it
+	At    string `json:"at"`    // the number of the message and the path in it
+	What  string `json:"what"`  // what is wrong
+	Model string `json:"model"` // the first model that it is wrong for
 }
 
 // Checker is a process that checks views. It serves one goroutine.
 type Checker struct {
-	t   testing.TB
 	in  io.WriteCloser
 	out *bufio.Reader
 }
@@ -88,26 +89,25 @@ func Start(t testing.TB) *Checker {
 		_ = in.Close()
 		_ = cmd.Wait()
 	})
-	return &Checker{t: t, in: in, out: bufio.NewReader(out)}
+	return &Checker{in: in, out: bufio.NewReader(out)}
 }
 
 // Check returns what is wrong with a view.
-func (c *Checker) Check(v *View) []Violation {
-	c.t.Helper()
+func (c *Checker) Check(v *View) ([]Violation, error) {
 	line, err := json.Marshal(v)
 	if err != nil {
-		c.t.Fatalf("%v in %s", err, v.Messages)
+		return nil, fmt.Errorf("%w in %s", err, v.Messages)
 	}
 	if _, err := c.in.Write(append(line, '\n')); err != nil {
-		c.t.Fatalf("the checks have ended: %v", err)
+		return nil, fmt.Errorf("the checks have ended: %w", err)
 	}
 	answer, err := c.out.ReadBytes('\n')
 	if err != nil {
-		c.t.Fatalf("the checks have ended: %v", err)
+		return nil, fmt.Errorf("the checks have ended: %w", err)
 	}
 	var found struct{ Violations []Violation }
 	if err := json.Unmarshal(answer, &found); err != nil {
-		c.t.Fatalf("%v: %s", err, answer)
+		return nil, fmt.Errorf("%w: %s", err, answer)
 	}
-	return found.Violations
+	return found.Violations, nil
 }

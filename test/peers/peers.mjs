@@ -1,8 +1,8 @@
 // Reads views, one JSON object in a line, and answers each with a line: {"id", "violations": [{"by", "at", "what"}]}.
-// A view has format, model ("" if it is not known), messages, system, open (calls may wait for their results), and
+// A view has format, models (names that it is for, "" for one that is not known), messages, system, open (calls may wait for their results), and
 // pipe, which gives it to the packages, too.
 import { createInterface } from "node:readline";
-import { pipe } from "./packages.mjs";
+import { asksOpenAI, isServed, pipe } from "./packages.mjs";
 import { published } from "./published.mjs";
 import * as requests from "./requests.mjs";
 
@@ -76,6 +76,27 @@ function prepared(as, message) {
   return as === "openai-chat" ? withoutForeign(message) : message;
 }
 
+// kind returns what the checks see of a model in a format: a view that several models get is checked once for those of
+// one kind.
+function kind(format, model) {
+  switch (format) {
+    case "openai-chat": return `${dialect({ format, model })} ${asksOpenAI(model)}`;
+    case "openai-responses": return "";
+    case "anthropic": return `${requests.isBedrock(model)} ${requests.refusesPrefill(model)}`;
+    case "gemini": return `${requests.wantsSignatures(model)}`;
+  }
+  return isServed(model) ? model : "";
+}
+
+async function checkAll(view) {
+  const kinds = new Map(view.models.toReversed().map((model) => [kind(view.format, model), model]));
+  const violations = [];
+  for (const model of kinds.values()) {
+    for (const found of await check({ ...view, model })) violations.push({ ...found, model });
+  }
+  return violations;
+}
+
 async function check(view) {
   const violations = [];
   const tell = (by, at, what) => violations.push({ by, at: String(at), what });
@@ -98,7 +119,7 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
   const view = JSON.parse(line);
   let violations;
   try {
-    violations = await check(view);
+    violations = await checkAll(view);
   } catch (error) {
     violations = [{ by: "peers", at: "", what: `${error.stack}`.slice(0, 600) }];
   }

@@ -29,12 +29,16 @@ func TestTheRulesOfOthersRefuse(t *testing.T) {
 	t.Parallel()
 	c := Start(t)
 	for _, r := range refused {
-		v := &View{Format: r.format, Model: r.model, Pipe: true}
+		v := &View{Format: r.format, Models: []string{r.model}, Pipe: true}
 		if err := json.Unmarshal([]byte("["+r.messages+"]"), &v.Messages); err != nil {
 			t.Fatal(err)
 		}
 		var found []string
-		for _, violation := range c.Check(v) {
+		violations, err := c.Check(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, violation := range violations {
 			found = append(found, violation.At+" "+violation.What)
 		}
 		if !strings.Contains(strings.Join(found, "\n"), r.want) {

@@ -36,8 +36,8 @@ export function anthropic(messages, { model, open }, tell) {
   if (marks.length > 4) tell("", `${marks.length} blocks have cache_control`); // cline#2393
 }
 
-const isBedrock = (model) => /(^|\.)anthropic\.claude/.test(model);
-const refusesPrefill = (model) => /claude-(opus|sonnet)-(4-[6-9]|[5-9])/.test(model);
+export const isBedrock = (model) => /(^|\.)anthropic\.claude/.test(model);
+export const refusesPrefill = (model) => /claude-(opus|sonnet)-(4-[6-9]|[5-9])/.test(model);
 
 function checkAnthropicMessage(message, i, last, tell) {
   const blocks = last && message.role === "assistant" && message.content === "" ? [] : blocksOf(message);
@@ -188,9 +188,11 @@ export function gemini(contents, { model, open }, tell) {
     if (calls.length && i > 0 && contents[i - 1].role === "model") tell(i, "calls are not directly after the user"); // "function call turn comes immediately after"
     if (answers.length !== before && !(open && i === contents.length - 1)) tell(i, `${answers.length} responses to ${before} calls`); // "number of function response parts is equal"
     if (!open && calls.length && i === contents.length - 1) tell(i, "calls without responses");
-    if (/gemini-3/.test(model) && calls.length && i > lastSaid(contents) && !calls[0].thoughtSignature) tell(i, "no thoughtSignature");
+    if (wantsSignatures(model) && calls.length && i > lastSaid(contents) && !calls[0].thoughtSignature) tell(i, "no thoughtSignature");
   }
 }
+
+export const wantsSignatures = (model) => /gemini-3/.test(model);
 
 function lastSaid(contents) {
   return contents.findLastIndex((content) => content.role !== "model" && !content.parts?.some((part) => part.functionResponse));

@@ -2,11 +2,13 @@ package peers
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -18,17 +20,26 @@ var Models = []string{
 	"mistral-large-latest", "groq/llama-3.3-70b-versatile", "deepseek-reasoner", "qwen3-max",
 }
 
-// Suite checks many views. Those that are the same for the rules are checked once.
+// Suite checks many views in a goroutine of its own. Those that are the same for the rules are checked once.
 type Suite struct {
 	Every int // every how manieth view is given to the packages, too; 0 for all
 
-	t        testing.TB
-	checker  *Checker
-	seen     map[[sha256.Size]byte]bool
-	checked  int
-	piped    int
+	t      testing.TB
+	queue  chan check
+	done   chan struct{} // closed when all of the queue is checked
+	seen   map[[sha256.Size]byte]bool
+	queued int
+	piped  int
+
+	mu       sync.Mutex // guards what follows
 	excepted map[string]int
 	failures map[string]*failure
+}
+
+// check is a view that is to be checked, and its name.
+type check struct {
+	name string
+	view *View
 }
 
 // failure is a kind of mistake, and the first of them.
@@ -37,18 +48,60 @@ type failure struct {
 	first string
 }
 
-// NewSuite starts a Suite for a test.
+// waiting is how many views may wait while they are made faster than checked.
+const waiting = 16
+
+// NewSuite starts a Suite for a test, which must call Report.
 func NewSuite(t testing.TB) *Suite {
 	t.Helper()
-	s := &Suite{t: t, checker: Start(t), seen: map[[sha256.Size]byte]bool{}}
+	s := &Suite{t: t, queue: make(chan check, waiting), done: make(chan struct{}), seen: map[[sha256.Size]byte]bool{}}
 	s.excepted, s.failures = map[string]int{}, map[string]*failure{}
+	checker := Start(t)
+	go s.work(checker)
 	return s
 }
 
-// ViewOf returns a view of a format, whose first system messages are part of its messages where the provider takes
-// them there.
+// work checks what is queued until there will be no more.
+func (s *Suite) work(checker *Checker) {
+	defer close(s.done)
+	for c := range s.queue {
+		violations, err := checker.Check(c.view)
+		if err != nil {
+			violations = []Violation{{By: "peers", What: err.Error()}}
+		}
+		for _, found := range violations {
+			messages, _ := json.Marshal(c.view.Messages) // as they were sent to the checks
+			s.Found(c.view.Format, found, fmt.Sprintf("%s for %q at %s\n\t%s", c.name, found.Model, found.At, messages))
+		}
+	}
+}
+
+// CheckEach checks what a view becomes in a format for each of some models, where render makes it. Models that get the
+// same are checked with one another.
+func (s *Suite) CheckEach(name, format string, models []string, open bool, render func(model string) ([][]byte, int)) {
+	s.t.Helper()
+	var views []*View
+	byBodies := map[[sha256.Size]byte]*View{}
+	for _, model := range models {
+		bodies, system := render(model)
+		v := ViewOf(format, model, bodies, system, open)
+		digest := digestOf(v)
+		if byBodies[digest] == nil {
+			byBodies[digest] = v
+			views = append(views, v)
+		} else {
+			byBodies[digest].Models = append(byBodies[digest].Models, model)
+		}
+	}
+	for _, v := range views {
+		s.Check(name, v)
+	}
+}
+
+// ViewOf returns a view for a model, whose first system messages are part of its messages where the provider takes them
+// there.
 func ViewOf(format, model string, bodies [][]byte, system int, open bool) *View {
-	v := &View{Format: format, Model: model, Messages: []json.RawMessage{}, Open: open}
+	v := &View{Format: format, Models: []string{model}, Messages: []json.RawMessage{}, Open: open}
 	if format == "anthropic" || format == "gemini" {
 		bodies = bodies[system:]
 	}
@@ -58,43 +111,43 @@ func ViewOf(format, model string, bodies [][]byte, system int, open bool) *View 
 	return v
 }
 
-// dialect returns what the checks know of a model in a format: views that do not differ in it are the same to them.
-func dialect(v *View) string {
-	if v.Format == "anthropic" || v.Format == "gemini" || v.Format == "ai-sdk" || v.Format == "openai-chat" {
-		return v.Model
+// digestOf returns a digest of the messages of a view.
+func digestOf(v *View) (digest [sha256.Size]byte) {
+	h := sha256.New()
+	for _, body := range v.Messages {
+		_ = binary.Write(h, binary.LittleEndian, int64(len(body))) // never fails
+		h.Write(body)
 	}
-	return ""
+	h.Sum(digest[:0])
+	return digest
 }
 
-// Check checks a view, unless the same one was.
+// Check checks a view, unless the same one was, or is to be. One whose calls may wait keeps the rules if it keeps them
+// where no call may.
 func (s *Suite) Check(name string, v *View) {
 	s.t.Helper()
-	line, err := json.Marshal(v.Messages)
-	if err != nil {
-		s.t.Fatalf("%s: %v", name, err)
-	}
-	digest := sha256.Sum256(fmt.Appendf(line, "%s %s %t", v.Format, dialect(v), v.Open))
-	if s.seen[digest] || len(v.Messages) == 0 && v.Open {
+	if len(v.Messages) == 0 && v.Open {
 		return
 	}
-	s.seen[digest] = true
-	s.checked++
-	v.Pipe = !v.Open && (s.Every == 0 || s.checked%s.Every == 0)
+	messages := digestOf(v)
+	digest := sha256.Sum256(fmt.Appendf(messages[:], "%s %q", v.Format, v.Models))
+	if wasOpen, seen := s.seen[digest]; seen && (!wasOpen || v.Open) {
+		return
+	}
+	s.seen[digest] = v.Open
+	s.queued++
+	v.Pipe = !v.Open && (s.Every == 0 || s.queued%s.Every == 0)
 	if v.Pipe {
 		s.piped++
 	}
-	for _, found := range s.checker.Check(v) {
-		messages, err := json.Marshal(v.Messages)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.Found(v.Format, found, fmt.Sprintf("%s for %q at %s\n\t%s", name, v.Model, found.At, messages))
-	}
+	s.queue <- check{name, v}
 }
 
 // Found counts a mistake in a view of a format by its kind, and keeps the first of them to report it.
 func (s *Suite) Found(format string, found Violation, detail string) {
-	if reason := excepted(format, found); reason != "" {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reason := excepted(format, found, detail); reason != "" {
 		s.excepted[reason]++
 		return
 	}
@@ -115,10 +168,12 @@ func path(at string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(at, "/"), isNumber), "/")
 }
 
-// Report ends the test with what was found.
+// Report waits for the checks, and ends the test with what was found.
 func (s *Suite) Report() {
 	s.t.Helper()
-	s.t.Logf("%d different views, %d given to the packages", s.checked, s.piped)
+	close(s.queue)
+	<-s.done
+	s.t.Logf("%d different views, %d given to the packages", s.queued, s.piped)
 	for reason, n := range s.excepted {
 		s.t.Logf("%d times: %s", n, reason)
 	}

@@ -16,7 +16,7 @@ import (
 
 // Conversation is a real conversation of an agent.
 type Conversation struct {
-	Set      string // the folder that its file lies in
+	Set      string // the first folder of its file's name, or that
 	ID       string
 	Format   session.Format
 	Messages [][]byte
@@ -40,7 +40,7 @@ func Recorded(dir string) (read []Conversation, unread []string, err error) {
 	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		ext := filepath.Ext(path)
-		if err != nil || entry.IsDir() || filepath.Dir(path) == dir || ext != ".json" && ext != ".jsonl" {
+		if err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
@@ -73,6 +73,9 @@ func readFile(path, name string) (read []Conversation, err error) {
 	}
 	set, _, _ := strings.Cut(name, "/")
 	for i := range file.Conversations {
+		if len(file.Conversations[i].Messages) == 0 {
+			continue // none of them can be stored
+		}
 		c, err := conversation(set, &file.Conversations[i])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -19,6 +19,9 @@ func TestRecordedReadsWhatTheImporterReads(t *testing.T) {
 		"chats/a.json":     `[{"role":"user","content":"Hello."},{"role":"assistant","content":"Hi."}]`,
 		"other/notes.json": `{"notes":[1,2,3]}`,
 		"chats/README.md":  `[]`,
+		"flat.jsonl":       `{"role":"user","content":"Flat."}` + "\n",
+		"cut.json":         `{"messages":[`,
+		"odd.jsonl":        "\x00\n1\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -34,14 +37,14 @@ func TestRecordedReadsWhatTheImporterReads(t *testing.T) {
 	}
 	want := []Conversation{{Set: "chats", ID: "a", Format: session.OpenAIChat, Messages: [][]byte{
 		[]byte(`{"role":"user","content":"Hello."}`), []byte(`{"role":"assistant","content":"Hi."}`),
-	}}}
+	}}, {Set: "flat.jsonl", ID: "flat", Format: session.OpenAIChat, Messages: [][]byte{[]byte(`{"role":"user","content":"Flat."}`)}}}
 	if diff := cmp.Diff(want, read, cmpopts.IgnoreFields(Conversation{}, "Tokens")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{filepath.Join("other", "notes.json")}, unread); diff != "" {
+	if diff := cmp.Diff([]string{"cut.json", "index.json", "odd.jsonl", filepath.Join("other", "notes.json")}, unread); diff != "" {
 		t.Error(diff)
 	}
-	if len(read) == 1 && (len(read[0].Tokens) != 2 || read[0].Total() != read[0].Tokens[0]+read[0].Tokens[1]) {
+	if len(read) == 2 && (len(read[0].Tokens) != 2 || read[0].Total() != read[0].Tokens[0]+read[0].Tokens[1]) {
 		t.Errorf("tokens %v, %d in all", read[0].Tokens, read[0].Total())
 	}
 }

@@ -73,8 +73,8 @@ type Behind struct {
 	Objects    bool // the output of each is an object
 }
 
-// Executed is what the call of a tool that a provider runs itself must have, lest its package throws or sends it without
-// its result.
+// Executed is what the call of a tool that a provider runs itself must have, lest its package throws or sends it
+// without its result.
 type Executed struct {
 	Input, Output []string // members that are texts
 	List          bool     // the output is an array

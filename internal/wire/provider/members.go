@@ -25,6 +25,7 @@ type Member struct {
 	In      *Object // what the object that it holds may be, or those in its array; nil for anything
 	NotNull bool    // null is refused: the member is left out instead
 	NotVoid bool    // so is an array without elements
+	Null    bool    // anything but null is refused
 }
 
 // Member returns the member of a name, nil if the object may not have it.
@@ -62,13 +63,14 @@ var messages = map[session.Format]*Object{
 }
 
 // object returns an Object with members of these names, separated by spaces. A ? behind a name means NotNull, a !
-// both NotNull and NotVoid.
+// both NotNull and NotVoid, a - Null.
 func object(names string) *Object {
 	o := &Object{}
 	for name := range strings.FieldsSeq(names) {
-		bare := strings.TrimRight(name, "?!")
+		bare := strings.TrimRight(name, "?!-")
+		end := name[len(bare):]
 		o.Members = append(o.Members, Member{
-			Name: bare, NotNull: bare != name, NotVoid: strings.HasSuffix(name, "!"),
+			Name: bare, NotNull: end == "?" || end == "!", NotVoid: end == "!", Null: end == "-",
 		})
 	}
 	return o

@@ -20,7 +20,7 @@ var (
 		holds("code_execution_result", object("outcome output id")).
 		orText(`{"text":`)
 
-	geminiCall     = object("name args id partialArgs partial_args willContinue will_continue")
+	geminiCall     = object("name args id partialArgs- partial_args- willContinue- will_continue-")
 	geminiResponse = object("name response id parts willContinue will_continue scheduling")
 	geminiBlob     = object("mimeType mime_type data displayName display_name")
 	geminiFile     = object("mimeType mime_type fileUri file_uri displayName display_name")

@@ -57,7 +57,7 @@ var (
 		"computer_call":           object("type id call_id action? actions? pending_safety_checks status"),
 		"computer_call_output":    object("type call_id output id acknowledged_safety_checks status"),
 		"file_search_call":        object("type id queries status results"),
-		"web_search_call":         object("type id status action?"),
+		"web_search_call":         object("type id status action?").holds("action", searchAction),
 		"image_generation_call":   object("type id result status"),
 		"code_interpreter_call":   object("type id code container_id outputs status"),
 		"mcp_list_tools":          object("type id server_label tools error"),
@@ -74,6 +74,8 @@ var (
 		"program":                 object("type id call_id code fingerprint"),
 		"program_output":          object("type id call_id result status"),
 	}, Other: responsesMessage, Note: `{"type":"message","role":"assistant","content":`, NoteEnd: "}"}
+
+	searchAction = object("type query queries sources url? pattern?")
 
 	responsesTools = &Object{By: "role", Kinds: map[string]*Object{"developer": object("type role tools id")},
 		Note: `{"type":"message","role":"assistant","content":`, NoteEnd: "}"}
