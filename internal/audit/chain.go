@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/google/uuid"
 )
 
 // Head is the last row of a chain: the zero Head is an empty one's. Whoever keeps it elsewhere can tell later that the
 // chain still has all rows up to it as they were.
 type Head struct {
-	N    int64 `json:"n"`
-	Hash Hash  `json:"hash"`
+	N    int64
+	Hash Hash
 }
 
 // MarshalText writes a head as N:HASH.
@@ -43,11 +41,13 @@ type Break struct {
 
 // Chain checks the rows of one audit trail, which come one after the other.
 type Chain struct {
-	TenantID uuid.UUID
 	Expected *Head // a row that it must have; nil for none
 
 	last Head
 }
+
+// Behind returns the check of a chain's rows behind one that is known, the zero Head for all.
+func Behind(known Head) *Chain { return &Chain{last: known} }
 
 // Last returns the last row that Add has seen.
 func (c *Chain) Last() Head { return c.last }
@@ -62,9 +62,6 @@ func (c *Chain) Add(e *Entry) (found []Break) {
 		found = append(found, Break{c.last.N + 1, missing(c.last.N+1, e.N-1)})
 	case e.Previous != c.last.Hash:
 		wrong("row %d does not follow row %d as it is: one of them was changed, exchanged or put in", e.N, e.N-1)
-	}
-	if e.TenantID != c.TenantID {
-		wrong("row %d is of tenant %s", e.N, e.TenantID)
 	}
 	if e.Sum() != e.Hash {
 		wrong("row %d was changed: its hash is not that of what it says", e.N)
