@@ -81,6 +81,11 @@ func (c *Chain) Read(in io.Reader, tell func(Break) error) (Head, error) {
 		case l.Head != nil:
 			found = c.End(*l.Head)
 		case l.Entry != nil:
+			for _, document := range []*json.RawMessage{&l.Detail, &l.Before, &l.After} {
+				if string(*document) == "null" {
+					*document = nil
+				}
+			}
 			found = c.Add(l.Entry)
 		}
 		for _, b := range found {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -169,10 +170,13 @@ func (s *Store) TrailPage(ctx context.Context, tenant uuid.UUID, after int64, li
 		}
 		var hash []byte
 		err := tx.QueryRow(ctx, `
-			SELECT coalesce(max(n), 0), coalesce(max(hash), '')
+			SELECT n, hash
 			  FROM audit_heads
 			 WHERE tenant_id = $1`, tenant).Scan(&head.N, &hash)
 		copy(head.Hash[:], hash)
+		if errors.Is(err, pgx.ErrNoRows) { // nothing was done yet
+			err = nil
+		}
 		return err
 	})
 	return page, head, err
