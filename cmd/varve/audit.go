@@ -61,9 +61,10 @@ func (s *auditSource) lines(
 			lines, out := io.Pipe()
 			defer lines.Close()
 			go func() {
-				out.CloseWithError(audit.Copy(out, after, func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
+				read := func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
 					return store.TrailPage(ctx, audit.Operator, after, limit)
-				}))
+				}
+				out.CloseWithError(audit.Copy(out, after, read))
 			}()
 			return read(lines)
 		})
@@ -101,7 +102,7 @@ func (c *auditExportCommand) Run(ctx context.Context, settings *config.Client, o
 type auditVerifyCommand struct {
 	auditSource `embed:""`
 	File        string      `arg:"" optional:"" help:"An exported trail; that of the tenant if not given."`
-	After       audit.Head  `placeholder:"N:HASH" help:"Only the rows behind this one, which was the last of an earlier verification."`
+	After       audit.Head  `placeholder:"N:HASH" help:"Only the rows behind this head, which was kept."`
 	Expect      *audit.Head `placeholder:"N:HASH" help:"A row that the trail must have."`
 }
 

@@ -66,7 +66,7 @@ func run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx = audit.With(ctx, &audit.Actor{Kind: audit.ByCommand, Address: whoAmI()})
+	ctx = audit.With(ctx, &audit.Actor{Kind: audit.ByCommand, Address: runBy()})
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.BindTo(os.Stdout, (*io.Writer)(nil))
@@ -77,11 +77,11 @@ func run(args []string) int {
 	return 0
 }
 
-// whoAmI returns who runs the command on which machine, as the system says.
-func whoAmI() string {
+// runBy returns who runs the command on which machine, as the system says.
+func runBy() string {
 	host, _ := os.Hostname()
-	if who, err := user.Current(); err == nil {
-		return who.Username + "@" + host
+	if account, err := user.Current(); err == nil {
+		return account.Username + "@" + host
 	}
 	return host
 }

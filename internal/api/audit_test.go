@@ -81,7 +81,7 @@ func (w *world) signed(got answer) {
 	}
 }
 
-// TestWhatTheExamplesDoNotChangeIsAuditedToo is about the operations that TestEveryExampleRuns cannot show a row of.
+// TestWhatTheExamplesDoNotChangeIsAuditedToo runs the operations of which TestEveryExampleRuns cannot show a row.
 func TestWhatTheExamplesDoNotChangeIsAuditedToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

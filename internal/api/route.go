@@ -93,8 +93,8 @@ func (s *Server) handle(method, path string, h echo.HandlerFunc) {
 // bulk are the ends of routes whose requests read or write much, or rarely matter to an agent's next step. Such work
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
-	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs", "/checkpoints",
-	"/results", "/versions", "/lines", "/tokens",
+	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
+	"/checkpoints", "/results", "/versions", "/lines", "/tokens",
 }
 
 func classOf(route string) share.Class {

@@ -1,8 +1,8 @@
 // Package audit says who did what: the rows of the audit trail, whom they name, and how they are chained. It is pure.
 //
-// Start at Entry, whose Sum is the hash that the database gives a row (function audit_hash in migrations), and at Chain,
-// which takes the rows of a trail one after the other and reports what is not as it was written. A caller is passed to
-// the store in the context: see With.
+// Start at Entry, whose Sum is the hash that the database gives a row (function audit_hash in migrations), and at
+// Chain, which takes the rows of a trail one after the other and reports what is not as it was written. A caller is
+// passed to the store in the context: see With.
 package audit
 
 import (

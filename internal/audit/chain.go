@@ -24,8 +24,8 @@ func (h *Head) UnmarshalText(text []byte) error {
 		err = h.Hash.UnmarshalText([]byte(hash))
 	}
 	if err != nil || number < 0 {
-		return fmt.Errorf("%.100q is no head of an audit trail: it must be like 42:9f86…, as varve audit verify prints it",
-			text)
+		return fmt.Errorf("%.100q is no head of an audit trail: it must be like 42:9f86…, as varve audit verify "+
+			"prints it", text)
 	}
 	h.N = number
 	return nil
@@ -52,7 +52,7 @@ func Behind(known Head) *Chain { return &Chain{last: known} }
 // Last returns the last row that Add has seen.
 func (c *Chain) Last() Head { return c.last }
 
-// Add checks the next row. After a break the check goes on from the row as it is, so that each is reported once.
+// Add checks the next row. After a break the check continues from the row as it is, so that each is reported once.
 func (c *Chain) Add(e *Entry) (found []Break) {
 	wrong := func(format string, args ...any) { found = append(found, Break{e.N, fmt.Sprintf(format, args...)}) }
 	switch {
@@ -79,14 +79,14 @@ func (c *Chain) End(head Head) (found []Break) {
 	case head.N > c.last.N:
 		found = append(found, Break{c.last.N + 1, missing(c.last.N+1, head.N) + ", at the end"})
 	case head.N < c.last.N:
-		found = append(found, Break{head.N + 1, fmt.Sprintf("the chain ends with row %d, and its head is row %d: rows were "+
-			"put in, or the head was changed", c.last.N, head.N)})
+		found = append(found, Break{head.N + 1, fmt.Sprintf("the chain ends with row %d, and its head is row %d: rows "+
+			"were put in, or the head was changed", c.last.N, head.N)})
 	case head.Hash != c.last.Hash:
 		found = append(found, Break{head.N, fmt.Sprintf("the head of the chain has another hash than row %d", head.N)})
 	}
 	if want := c.Expected; want != nil && want.N > c.last.N {
-		found = append(found, Break{want.N, fmt.Sprintf("row %d was there when its head was kept, and the chain ends with "+
-			"row %d", want.N, c.last.N)})
+		found = append(found, Break{want.N, fmt.Sprintf("row %d was there when its head was kept, and the chain ends "+
+			"with row %d", want.N, c.last.N)})
 	}
 	return found
 }

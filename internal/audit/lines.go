@@ -10,18 +10,18 @@ import (
 // A Reader reads the next rows behind a place, at most limit of them, and the head of the chain at the same moment.
 type Reader func(after int64, limit int) ([]Entry, Head, error)
 
-// walkPage is how many rows Walk holds at a time.
-const walkPage = 1000
+// eachPage is how many rows Each holds at a time.
+const eachPage = 1000
 
-// Walk calls do with the rows behind a place, oldest first, a page at a time, and returns the head of the chain as it
+// Each calls do with the rows behind a place, oldest first, a page at a time, and returns the head of the chain as it
 // was when the last one was read.
-func Walk(after int64, read Reader, do func(page []Entry) error) (Head, error) {
+func Each(after int64, read Reader, do func(page []Entry) error) (Head, error) {
 	for {
-		page, head, err := read(after, walkPage)
+		page, head, err := read(after, eachPage)
 		if err == nil && len(page) > 0 {
 			err = do(page)
 		}
-		if err != nil || len(page) < walkPage {
+		if err != nil || len(page) < eachPage {
 			return head, err
 		}
 		after = page[len(page)-1].N
@@ -44,7 +44,7 @@ func write(out io.Writer, l Line) error {
 
 // Copy writes the rows behind a place, and then the head of the chain.
 func Copy(out io.Writer, after int64, read Reader) error {
-	head, err := Walk(after, read, func(page []Entry) error {
+	head, err := Each(after, read, func(page []Entry) error {
 		for i := range page {
 			if err := write(out, Line{Entry: &page[i]}); err != nil {
 				return err

@@ -95,7 +95,9 @@ func scanEntry(row pgx.CollectableRow) (e audit.Entry, err error) {
 	var previous, hash []byte
 	err = row.Scan(&e.TenantID, &e.N, &e.At, &e.Login, &e.Actor, &e.ActorID, &e.Request, &e.Address, &e.Action,
 		&e.Object, &e.ObjectID, &detail, &before, &after, &previous, &hash)
-	e.Detail, e.Before, e.After = document(detail), document(before), document(after)
+	e.Detail = document(detail)
+	e.Before = document(before)
+	e.After = document(after)
 	copy(e.Previous[:], previous)
 	copy(e.Hash[:], hash)
 	return e, err
@@ -137,10 +139,10 @@ func (f *TrailFilter) sql(tenant uuid.UUID) (string, []any) {
 	add(f.Action != "", ` AND action = ?`, f.Action)
 	add(f.ObjectID != "", ` AND object_id = ?`, f.ObjectID)
 	add(f.Actor != uuid.Nil, ` AND actor_id = ?`, f.Actor)
-	add(!f.Since.IsZero(), ` AND n >= (SELECT n FROM audit_trail WHERE tenant_id = $1 AND at >= ? ORDER BY at, n LIMIT 1)`,
-		f.Since)
-	add(!f.Until.IsZero(), ` AND n <= (SELECT n FROM audit_trail WHERE tenant_id = $1 AND at < ? ORDER BY at DESC, n DESC
-		         LIMIT 1)`, f.Until)
+	add(!f.Since.IsZero(), ` AND n >= (SELECT n FROM audit_trail WHERE tenant_id = $1 AND at >= ?
+		              ORDER BY at, n LIMIT 1)`, f.Since)
+	add(!f.Until.IsZero(), ` AND n <= (SELECT n FROM audit_trail WHERE tenant_id = $1 AND at < ?
+		              ORDER BY at DESC, n DESC LIMIT 1)`, f.Until)
 	add(f.Place != 0 && f.Oldest, ` AND n > ?`, f.Place)
 	add(f.Place != 0 && !f.Oldest, ` AND n < ?`, f.Place)
 	return `

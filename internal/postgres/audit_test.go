@@ -29,7 +29,7 @@ func breaks(t testing.TB, store *postgres.Store, tenant uuid.UUID, expected *aud
 			rows = append(rows, b.N)
 		}
 	}
-	head, err := audit.Walk(0, func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
+	head, err := audit.Each(0, func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
 		return store.TrailPage(t.Context(), tenant, after, limit)
 	}, func(page []audit.Entry) error {
 		for i := range page {
@@ -82,8 +82,8 @@ func act(t testing.TB, store *postgres.Store, tenant uuid.UUID, n int) {
 	all.Wait()
 }
 
-// TestEachDamageToATrailOf10000ActionsIsFound is what the trail is for. What nobody can find without a head that was
-// kept elsewhere is in it, too.
+// TestEachDamageToATrailOf10000ActionsIsFound damages a trail in every way that the tables' owner can. Some of them show
+// only to those who kept the head elsewhere.
 func TestEachDamageToATrailOf10000ActionsIsFound(t *testing.T) {
 	t.Parallel()
 	store, dsn := newStoreAt(t)

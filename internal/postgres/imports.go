@@ -63,7 +63,7 @@ func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (session
 	})
 }
 
-// recordAttempt records that an import begins or goes on, unless it has ended.
+// recordAttempt records that an import begins or continues, unless it has ended.
 func recordAttempt(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i session.Import) error {
 	if i.State.Ended() {
 		return nil

@@ -17,7 +17,7 @@ func (v *Verifier) trail(ctx context.Context, tenant uuid.UUID) (report Report, 
 	read := func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
 		return v.Store.TrailPage(ctx, tenant, after, limit)
 	}
-	head, err := audit.Walk(0, read, func(page []audit.Entry) error {
+	head, err := audit.Each(0, read, func(page []audit.Entry) error {
 		report.Actions += int64(len(page))
 		for i := range page {
 			report.broken(tenant, chain.Add(&page[i]))
