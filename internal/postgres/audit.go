@@ -49,7 +49,7 @@ func record(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d deed) error {
 		                           FROM api_keys
 		                          WHERE tenant_id = $1 AND digest = $4)),
 		       nullif($5, ''), nullif($6, ''), $7, $8, nullif($9, ''), $10, $11, $12`,
-		tenant, by.Kind, by.ID, by.Key[:], Text(by.Request), Text(by.Address), d.action, d.object, Text(d.id),
+		tenant, by.Kind, by.ID, by.Key[:], Text(by.Request), Text(by.Address), d.action, d.object, d.id,
 		jsonOrNone(detail), jsonOrNone(before), jsonOrNone(after))
 }
 
