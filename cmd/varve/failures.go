@@ -65,6 +65,9 @@ type failuresRetryCommand struct {
 func (c *failuresRetryCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
 		at := session.Address{Tenant: tenant.ID, ID: c.Session}
+		if _, err := store.Failing(ctx, at); err != nil {
+			return err
+		}
 		run, _, err := store.Retry(ctx, at, nil)
 		if err != nil {
 			return err

@@ -18,6 +18,9 @@ func (s *Server) listFailures(req *request.Request) error {
 // that fails.
 func (s *Server) retryFailure(req *request.Request) error {
 	at := session.Address{Tenant: req.Tenant, ID: req.SessionID}
+	if _, err := s.Store.Failing(req.Ctx, at); err != nil {
+		return err
+	}
 	run, replayed, err := s.Store.Retry(req.Ctx, at, req.Idempotency())
 	if err != nil {
 		return err

@@ -49,9 +49,6 @@ type Chain struct {
 // Behind returns the check of a chain's rows behind one that is known, the zero Head for all.
 func Behind(known Head) *Chain { return &Chain{last: known} }
 
-// Last returns the last row that Add has seen.
-func (c *Chain) Last() Head { return c.last }
-
 // Add checks the next row. After a break the check continues from the row as it is, so that each is reported once.
 func (c *Chain) Add(e *Entry) (found []Break) {
 	wrong := func(format string, args ...any) { found = append(found, Break{e.N, fmt.Sprintf(format, args...)}) }

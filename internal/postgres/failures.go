@@ -331,11 +331,6 @@ var failuresSQL = failingSQL + `(SELECT *
 	       OFFSET 0) s
 	 ORDER BY f.since DESC, f.session_key DESC`
 
-// failingOneSQL reads the failure of the session with the id $2.
-const failingOneSQL = failingSQL + `session_failures f
-	  JOIN sessions s ON s.tenant_id = f.tenant_id AND s.key = f.session_key
-	 WHERE f.tenant_id = $1 AND s.id = $2`
-
 var scanFailing = pgx.RowToStructByName[session.Failing]
 
 // Failures lists a tenant's sessions whose compaction fails, the newest first.
@@ -345,5 +340,7 @@ func (s *Store) Failures(ctx context.Context, tenant uuid.UUID, page session.Pag
 
 // Failing returns why a session's compaction fails; ErrNotFound if it does not.
 func (s *Store) Failing(ctx context.Context, at session.Address) (session.Failing, error) {
-	return queryRow(ctx, s, at.Tenant, scanFailing, failingOneSQL, at.Tenant, at.ID)
+	return queryRow(ctx, s, at.Tenant, scanFailing, failingSQL+`session_failures f
+	  JOIN sessions s ON s.tenant_id = f.tenant_id AND s.key = f.session_key
+	 WHERE f.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
 }

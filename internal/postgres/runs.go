@@ -43,12 +43,9 @@ func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Ide
 	})
 }
 
-// Retry does what Compact does for a session whose compaction fails; ErrNotFound if it does not.
+// Retry does what Compact does, for a session whose compaction fails: see Failing.
 func (s *Store) Retry(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Run, error) {
-		if _, err := rowIn(ctx, tx, scanFailing, failingOneSQL, at.Tenant, at.ID); err != nil {
-			return session.Run{}, err
-		}
 		return s.compactFor(ctx, tx, row, at, audit.FailureRetry)
 	})
 }
