@@ -22,6 +22,7 @@ const module = "github.com/varve-dev/varve/"
 // mayImport says which of our packages a package may import, tests aside. Packages that are not here may import all.
 var mayImport = map[string][]string{
 	"internal/session":          {"internal/rawjson"},
+	"internal/audit":            {},
 	"internal/rawjson":          {},
 	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/pin", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
 	"internal/zframe":           {},
@@ -56,13 +57,13 @@ var mayImport = map[string][]string{
 	"internal/embedded":         {"internal/config"},
 	"internal/share":            {"internal/session"},
 	"internal/quota":            {"internal/postgres", "internal/session"},
-	"internal/postgres":         {"internal/policy", "internal/session", "internal/share", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
+	"internal/postgres":         {"internal/audit", "internal/policy", "internal/session", "internal/share", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
 	"internal/persist/object":   {"internal/session"},
 	"internal/config":           {"internal/llm", "internal/models", "internal/rawjson", "internal/session", "internal/spelling"},
-	"internal/client":           {"internal/protocol", "internal/session", "internal/archive", "internal/packed"},
+	"internal/client":           {"internal/audit", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
 	"internal/recall":           {"internal/postgres", "internal/session"},
@@ -79,7 +80,7 @@ var mayImport = map[string][]string{
 		"internal/compact/pin", "internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
 	"internal/offload":          {"internal/budget", "internal/pack", "internal/postgres", "internal/session"},
-	"internal/verify":           {"internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
+	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
 	"internal/jobs":             {"internal/asker", "internal/budget", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
@@ -90,14 +91,14 @@ var mayImport = map[string][]string{
 	"internal/replay/planted": {"internal/compact", "internal/compact/summary", "internal/compactor", "internal/due", "internal/policy", "internal/rawjson", "internal/replay", "internal/replay/folder", "internal/session", "internal/tokens", "internal/wire"},
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
-		"internal/asker", "internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/share", "internal/quota",
+		"internal/asker", "internal/audit", "internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/share", "internal/quota",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
 	"internal/upload":      {"internal/compact", "internal/persist", "internal/policy", "internal/postgres", "internal/session", "internal/tokens"},
-	"internal/api/request": {"internal/packed", "internal/budget", "internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
+	"internal/api/request": {"internal/audit", "internal/packed", "internal/budget", "internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
 	"internal/api/stateless": {
 		"internal/api/request", "internal/compact", "internal/asker", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
 		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/wire/provider",
@@ -114,7 +115,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything. A context only stops them.
-var pure = []string{"internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/audit", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 
@@ -160,7 +161,7 @@ func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
 	}
 	for _, name := range pure {
 		for _, path := range all[name].Imports {
-			timed := name == "internal/session" || name == "internal/importer" || name == "internal/protocol" || name == "internal/policy"
+			timed := name == "internal/audit" || name == "internal/session" || name == "internal/importer" || name == "internal/protocol" || name == "internal/policy"
 			if impure.MatchString(path) || (path == "time" && !timed) {
 				t.Errorf("%s imports %s, but it is pure", name, path)
 			}

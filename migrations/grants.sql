@@ -11,6 +11,11 @@ REVOKE UPDATE ON messages, policy_versions FROM varve_app;
 GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, calls, answers, shape, bytes)
     ON messages TO varve_app;
 
+-- The audit trail only grows. The trigger of an insert, which has the owner's rights, gives a row its place and its hash.
+REVOKE INSERT, UPDATE, DELETE ON audit_trail, audit_heads FROM varve_app;
+GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
+    ON audit_trail TO varve_app;
+
 -- The API inserts its tenant's jobs and lets them start at once. Row-level security hides those of others.
 REVOKE ALL ON river_leader, river_queue, river_notification, workers FROM varve_app;
 REVOKE DELETE ON river_job FROM varve_app;

@@ -11,6 +11,91 @@ CREATE TYPE public.river_job_state AS ENUM (
     'scheduled'
 );
 
+CREATE FUNCTION public.audit_chain() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    head public.audit_heads;
+BEGIN
+    INSERT INTO public.audit_heads (tenant_id, n, at, hash)
+    VALUES (NEW.tenant_id, 0, clock_timestamp(), decode(repeat('00', 32), 'hex'))
+    ON CONFLICT DO NOTHING;
+    SELECT *
+      INTO STRICT head
+      FROM public.audit_heads
+     WHERE tenant_id = NEW.tenant_id
+       FOR NO KEY UPDATE;
+    NEW.n := head.n + 1;
+    NEW.at := greatest(head.at, clock_timestamp());
+    NEW.login := session_user;
+    NEW.previous := head.hash;
+    NEW.hash := public.audit_hash(NEW);
+    UPDATE public.audit_heads
+       SET n = NEW.n, at = NEW.at, hash = NEW.hash
+     WHERE tenant_id = NEW.tenant_id;
+    RETURN NEW;
+END
+$$;
+
+CREATE TABLE public.audit_trail (
+    tenant_id uuid NOT NULL,
+    n bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    login text NOT NULL,
+    actor text NOT NULL,
+    actor_id uuid,
+    request text,
+    address text,
+    action text NOT NULL,
+    object text NOT NULL,
+    object_id text,
+    detail json,
+    before json,
+    after json,
+    previous bytea NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT audit_trail_action_check CHECK (((octet_length(action) >= 1) AND (octet_length(action) <= 64))),
+    CONSTRAINT audit_trail_actor_check CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 64))),
+    CONSTRAINT audit_trail_address_check CHECK ((octet_length(address) <= 255)),
+    CONSTRAINT audit_trail_n_check CHECK ((n > 0)),
+    CONSTRAINT audit_trail_object_check CHECK (((octet_length(object) >= 1) AND (octet_length(object) <= 64))),
+    CONSTRAINT audit_trail_object_id_check CHECK ((octet_length(object_id) <= 1024)),
+    CONSTRAINT audit_trail_request_check CHECK ((octet_length(request) <= 255))
+);
+
+ALTER TABLE ONLY public.audit_trail FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION public.audit_hash(t public.audit_trail) RETURNS bytea
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    field text;
+    bytes bytea;
+    sum   bytea := t.previous;
+BEGIN
+    FOREACH field IN ARRAY ARRAY[
+        t.tenant_id::text, t.n::text, (extract(epoch FROM t.at) * 1000000)::bigint::text, t.login, t.actor,
+        t.actor_id::text, t.request, t.address, t.action, t.object, t.object_id,
+        t.detail::text, t.before::text, t.after::text]
+    LOOP
+        bytes := convert_to(field, 'UTF8');
+        sum := sum || int4send(coalesce(octet_length(bytes), -1)) || coalesce(bytes, '');
+    END LOOP;
+    RETURN sha256(sum);
+END
+$$;
+
+CREATE FUNCTION public.audit_refuse() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
+        USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
 CREATE FUNCTION public.job_now() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog'
@@ -117,6 +202,15 @@ CREATE TABLE public.api_keys (
 );
 
 ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.audit_heads (
+    tenant_id uuid NOT NULL,
+    n bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    hash bytea NOT NULL
+);
+
+ALTER TABLE ONLY public.audit_heads FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.checkpoint_results (
     tenant_id uuid NOT NULL,
@@ -911,6 +1005,12 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_digest_key UNIQUE (tenant_id, digest);
 
+ALTER TABLE ONLY public.audit_heads
+    ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.audit_trail
+    ADD CONSTRAINT audit_trail_pkey PRIMARY KEY (tenant_id, n);
+
 ALTER TABLE ONLY public.checkpoint_results
     ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, ref, n);
 
@@ -1043,6 +1143,14 @@ ALTER TABLE ONLY public.verifications
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
+CREATE INDEX audit_trail_action ON public.audit_trail USING btree (tenant_id, action, n);
+
+CREATE INDEX audit_trail_actor ON public.audit_trail USING btree (tenant_id, actor_id, n);
+
+CREATE INDEX audit_trail_at ON public.audit_trail USING btree (tenant_id, at, n);
+
+CREATE INDEX audit_trail_object ON public.audit_trail USING btree (tenant_id, object_id, n);
+
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
 CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
@@ -1150,6 +1258,18 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON public.audit_heads FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_chain();
+
+CREATE TRIGGER audit_trail_kept BEFORE DELETE OR UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER imports_ended AFTER UPDATE OF state ON public.imports FOR EACH ROW WHEN (((old.state = 'running'::text) AND (new.state <> 'running'::text))) EXECUTE FUNCTION public.notify_ended();
 
@@ -1287,7 +1407,15 @@ ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND (shape <> ''::text) AND (body IS NOT NULL) AND (bytes IS NULL) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND ((view_body IS NULL) = (view_tokens IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
+ALTER TABLE public.audit_heads ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.audit_trail ENABLE ROW LEVEL SECURITY;
+
 CREATE POLICY backup ON public.api_keys FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.audit_heads FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.audit_trail FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.checkpoint_results FOR SELECT TO varve_backup USING (true);
 
@@ -1429,6 +1557,10 @@ ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.audit_heads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.audit_trail USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.checkpoint_results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -1506,6 +1638,37 @@ CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (
 GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT USAGE ON SCHEMA public TO varve_backup;
 
+GRANT ALL ON FUNCTION public.audit_chain() TO varve_app;
+
+GRANT SELECT ON TABLE public.audit_trail TO varve_app;
+GRANT SELECT ON TABLE public.audit_trail TO varve_backup;
+
+GRANT INSERT(tenant_id) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(actor) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(actor_id) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(request) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(address) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(action) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(object) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(object_id) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(detail) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(before) ON TABLE public.audit_trail TO varve_app;
+
+GRANT INSERT(after) ON TABLE public.audit_trail TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
+
 GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 
 GRANT ALL ON FUNCTION public.job_place() TO varve_app;
@@ -1521,6 +1684,9 @@ GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state publi
 GRANT SELECT ON TABLE public.api_keys TO varve_app;
 GRANT INSERT,UPDATE ON TABLE public.api_keys TO varve_admin;
 GRANT SELECT ON TABLE public.api_keys TO varve_backup;
+
+GRANT SELECT ON TABLE public.audit_heads TO varve_app;
+GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
 GRANT SELECT ON TABLE public.checkpoint_results TO varve_backup;

@@ -68,7 +68,7 @@ func (c *failuresRetryCommand) Run(ctx context.Context, settings *config.Client,
 		if _, err := store.Failing(ctx, at); err != nil {
 			return err
 		}
-		run, _, err := store.Compact(ctx, at, nil)
+		run, _, err := store.Retry(ctx, at, nil)
 		if err != nil {
 			return err
 		}

@@ -11,12 +11,14 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
 )
@@ -43,6 +45,7 @@ type commands struct {
 	Replay      replayCommand      `cmd:"" help:"Measure what policies keep of conversations or stored sessions."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
 	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
+	Audit       auditCommand       `cmd:"" help:"Show, export and verify the trail of who did what."`
 	Verify      verifyCommand      `cmd:"" help:"Prove that everything is still there, and repair what can be."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
 	Config      configCommand      `cmd:"" help:"Print the settings and language models in force."`
@@ -63,6 +66,7 @@ func run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx = audit.With(ctx, &audit.Actor{Kind: audit.ByCommand, Address: runBy()})
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.BindTo(os.Stdout, (*io.Writer)(nil))
@@ -71,6 +75,15 @@ func run(args []string) int {
 		return exitCode(err)
 	}
 	return 0
+}
+
+// runBy returns who runs the command on which machine, as the system says.
+func runBy() string {
+	host, _ := os.Hostname()
+	if account, err := user.Current(); err == nil {
+		return account.Username + "@" + host
+	}
+	return host
 }
 
 //go:embed help

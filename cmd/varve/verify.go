@@ -138,6 +138,7 @@ type verification struct {
 func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope verify.Scope, err error) {
 	scope.Session, scope.Share = c.Session, float64(c.Sample)
 	if c.Tenant == "" && c.Session == "" {
+		scope.Operator = c.Sample == 0
 		scope.Tenants, err = store.Tenants(ctx)
 		return scope, err
 	}

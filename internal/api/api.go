@@ -146,6 +146,7 @@ func (s *Server) routes() {
 	s.routeTransfer(keys)
 	s.routeRecompactions(keys)
 	s.routeReplays(keys)
+	s.routeAudit(keys)
 }
 
 // routeProcess has what is open to everybody: the state of the process, and the description of the API.
@@ -279,6 +280,13 @@ func (s *Server) routeReplays(keys door) {
 	keys.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
 	keys.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
 	keys.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
+}
+
+// routeAudit has who did what.
+func (s *Server) routeAudit(keys door) {
+	keys.get("/v1/audit", s.listAudit, append([]string{"action", "object", "actor", "since", "until", "order"},
+		request.ListQuery...)...)
+	keys.get("/v1/audit/export", s.exportAudit, "after")
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/share"
 )
@@ -40,6 +41,15 @@ func (s *Server) authenticate(req *request.Request) error {
 	req.Tenant, req.KeyDigest = tenant, digest
 	req.Caller = session.Caller{Tenant: tenant}
 	return nil
+}
+
+// actorOf returns who sent a request, as the audit trail names them.
+func actorOf(req *request.Request) audit.Actor {
+	a := audit.Actor{Kind: audit.ByKey, Key: req.KeyDigest, Request: req.ID, Address: req.R.RemoteAddr}
+	if req.Caller.Bound() {
+		a.Kind, a.ID = audit.ByToken, req.Caller.Token
+	}
+	return a
 }
 
 // lookUp asks the database for a key or token, which is then accepted for a lifetime without asking. One that was

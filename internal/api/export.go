@@ -21,7 +21,7 @@ func (s *Server) exportSession(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.export(req, func(e *exporter) error { return e.session(found) })
+	return s.export(req, req.Address(), func(e *exporter) error { return e.session(found) })
 }
 
 // exportTenant handles GET /v1/export.
@@ -30,7 +30,7 @@ func (s *Server) exportTenant(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.export(req, func(e *exporter) error {
+	return s.export(req, session.Address{Tenant: req.Tenant}, func(e *exporter) error {
 		if err := e.Tenant(policy.Patch); err != nil {
 			return err
 		}
@@ -50,8 +50,9 @@ const exportMemory = 16 << 20
 
 var archiveType = []string{archive.MediaType}
 
-// export answers with an archive, as it is written. Only the request's end ends it early.
-func (s *Server) export(req *request.Request, write func(*exporter) error) error {
+// export answers with an archive, as it is written. Only the request's end ends it early. What it reads, a session or
+// without an id the tenant, is recorded before.
+func (s *Server) export(req *request.Request, of session.Address, write func(*exporter) error) error {
 	req.Ctx = req.Base
 	h := req.W.Header()
 	h["Content-Type"] = archiveType
@@ -61,6 +62,9 @@ func (s *Server) export(req *request.Request, write func(*exporter) error) error
 		return nil
 	}
 	if err := req.Admit(min(exportMemory, req.Memory.Total())); err != nil {
+		return err
+	}
+	if err := s.Store.RecordExport(req.Ctx, of); err != nil {
 		return err
 	}
 	out, closeOut := bufio.NewWriterSize(req.W, 64<<10), func() error { return nil }

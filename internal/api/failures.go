@@ -21,7 +21,7 @@ func (s *Server) retryFailure(req *request.Request) error {
 	if _, err := s.Store.Failing(req.Ctx, at); err != nil {
 		return err
 	}
-	run, replayed, err := s.Store.Compact(req.Ctx, at, req.Idempotency())
+	run, replayed, err := s.Store.Retry(req.Ctx, at, req.Idempotency())
 	if err != nil {
 		return err
 	}

@@ -214,12 +214,14 @@ func (e *examples) run(op operation) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
+	before := e.world.audited()
 	got := e.ask(op.method, path, e.body(op), headers...)
 	if got.Code >= http.StatusMultipleChoices {
 		e.Errorf("%s %s: %d %s", op.method, path, got.Code, got.Body)
 		return
 	}
 	e.compare(op, got)
+	e.audited(op, before, got)
 }
 
 // body returns the example of a request's body.

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/share"
 )
@@ -79,7 +80,7 @@ func (s *Server) handle(method, path string, h echo.HandlerFunc) {
 	class := classOf(method + " " + path)
 	shared := func(c echo.Context) error {
 		req := &c.(*routed).req
-		req.Base = share.With(req.Base, s.Gate, class)
+		req.Base = audit.With(share.With(req.Base, s.Gate, class), &req.Actor)
 		req.Ctx = req.Base
 		return h(c)
 	}
@@ -92,8 +93,8 @@ func (s *Server) handle(method, path string, h echo.HandlerFunc) {
 // bulk are the ends of routes whose requests read or write much, or rarely matter to an agent's next step. Such work
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
-	"GET /v1/sessions", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs", "/checkpoints",
-	"/results", "/versions", "/lines", "/tokens",
+	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
+	"/checkpoints", "/results", "/versions", "/lines", "/tokens",
 }
 
 func classOf(route string) share.Class {
@@ -130,6 +131,7 @@ func (s *Server) authorized(
 		if err := s.authenticate(req); err != nil {
 			return err
 		}
+		req.Actor = actorOf(req)
 		if err := admit(req, access, ofSession); err != nil {
 			return err
 		}

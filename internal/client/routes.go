@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -54,6 +55,8 @@ const (
 	GetReplay    Route[protocol.Replay] = "GET admin/replays/{replay}"
 	CancelReplay Route[protocol.Replay] = "POST admin/replays/{replay}/cancel"
 	ReplayReport Route[json.RawMessage] = "GET admin/replays/{replay}/report"
+
+	Audit Route[protocol.List[audit.Entry]] = "GET audit"
 
 	BeginImport    Route[protocol.Import]      = "POST imports"
 	GetImport      Route[protocol.Import]      = "GET imports/{import}"
@@ -215,6 +218,12 @@ func (c *Client) Export(ctx context.Context, id string) (body io.ReadCloser, err
 		return body, err
 	}
 	body, _, err = c.stream(ctx, "GET sessions/{session}/export", nil, id)
+	return body, err
+}
+
+// ExportAudit returns the tenant's audit trail behind a row as lines. The caller closes it.
+func (c *Client) ExportAudit(ctx context.Context, after int64) (io.ReadCloser, error) {
+	body, _, err := c.stream(ctx, "GET audit/export", Query{"after": after})
 	return body, err
 }
 

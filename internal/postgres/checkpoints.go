@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -119,7 +120,10 @@ func (s *Store) Restore(
 		if row, err = lockSessionKey(ctx, tx, row.Key); err != nil { // the bytes of its view are others now
 			return made, err
 		}
-		return made, rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead))
+		if err := rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead)); err != nil {
+			return made, err
+		}
+		return made, recordSession(ctx, tx, at, audit.Restore, about{"checkpoint": n, "made": made.N})
 	})
 }
 

@@ -36,7 +36,10 @@ func (s *Store) CreateWith(
 			}
 		}
 		made, err := readSession(ctx, tx, a.Session)
-		return made, made.Key, err
+		if err != nil {
+			return made, uuid.Nil, err
+		}
+		return made, made.Key, recordCreated(ctx, tx, a.Session, change, made)
 	})
 }
 

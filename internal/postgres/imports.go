@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -30,7 +31,7 @@ var scanImport = pgx.RowToStructByNameLax[session.Import]
 //
 // Errors: ErrIdempotencyReused if the import of this key has another source or session.
 func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, id string) (session.Import, error) {
-	found, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
 		created := uuid.Must(uuid.NewV7())
 		err := exec(ctx, tx, `
 			INSERT INTO imports (tenant_id, id, key, wanted, session)
@@ -39,19 +40,41 @@ func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, 
 		if err != nil {
 			return session.Import{}, err
 		}
-		return attemptImport(ctx, tx, tenant, created, key)
+		found, err := attemptImport(ctx, tx, tenant, created, key)
+		if err == nil && (found.Wanted != wanted || found.Session != id) {
+			err = fmt.Errorf("Idempotency-Key %q: %w", key, session.ErrIdempotencyReused)
+		}
+		if err != nil {
+			return found, err
+		}
+		return found, recordAttempt(ctx, tx, tenant, found)
 	})
-	if err == nil && (found.Wanted != wanted || found.Session != id) {
-		err = fmt.Errorf("Idempotency-Key %q: %w", key, session.ErrIdempotencyReused)
-	}
-	return found, err
 }
 
 // ResumeImport starts the next attempt of an import. The request of an earlier attempt gets ErrImportTaken from then
 // on. ErrNotFound.
 func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (session.Import, error) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
-		return attemptImport(ctx, tx, tenant, id, "")
+		found, err := attemptImport(ctx, tx, tenant, id, "")
+		if err != nil {
+			return found, err
+		}
+		return found, recordAttempt(ctx, tx, tenant, found)
+	})
+}
+
+// recordAttempt records that an import begins or continues, unless it has ended.
+func recordAttempt(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i session.Import) error {
+	if i.State.Ended() {
+		return nil
+	}
+	action := audit.ImportResume
+	if i.Attempt == 1 {
+		action = audit.ImportStart
+	}
+	return record(ctx, tx, tenant, deed{
+		action: action, object: audit.Import, id: i.ID.String(),
+		detail: about{"from": i.Wanted, "session": i.Session, "attempt": i.Attempt},
 	})
 }
 

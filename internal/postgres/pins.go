@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -52,11 +53,13 @@ func (s *Store) ExportPins(ctx context.Context, e session.Exported) ([]session.P
 func (s *Store) PutPin(ctx context.Context, at session.Address, pin session.Pin, limit int) (session.Pin, error) {
 	return changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (session.Pin, error) {
 		var count, tokens int
+		var note *string
 		err := tx.QueryRow(ctx, `
-			SELECT count(*), coalesce(sum(tokens), 0)
+			SELECT count(*) FILTER (WHERE ref <> $3), coalesce(sum(tokens) FILTER (WHERE ref <> $3), 0),
+			       max(note) FILTER (WHERE ref = $3)
 			  FROM session_pins
-			 WHERE tenant_id = $1 AND session_key = $2 AND ref <> $3`, key.Tenant, key.Key, pin.Ref).
-			Scan(&count, &tokens)
+			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key, pin.Ref).
+			Scan(&count, &tokens, &note)
 		if err != nil {
 			return pin, err
 		}
@@ -67,7 +70,7 @@ func (s *Store) PutPin(ctx context.Context, at session.Address, pin session.Pin,
 		if pin.Part != nil {
 			part = *pin.Part
 		}
-		return rowIn(ctx, tx, scanPin, `
+		made, err := rowIn(ctx, tx, scanPin, `
 			INSERT INTO session_pins AS p (tenant_id, session_key, ref, seq, part, text, tokens, note,
 			                               created_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce(nullif($9, '0001-01-01 00:00:00Z'::timestamptz), now()))
@@ -75,6 +78,10 @@ func (s *Store) PutPin(ctx context.Context, at session.Address, pin session.Pin,
 			RETURNING `+pinColumns,
 			key.Tenant, key.Key, pin.Ref, pin.Seq, part, []byte(pin.Text), pin.Tokens, pin.Note,
 			pin.CreatedAt)
+		if err != nil || note != nil && *note == pin.Note {
+			return made, err
+		}
+		return made, recordSession(ctx, tx, at, audit.PinSet, about{"ref": pin.Ref})
 	})
 }
 
@@ -87,7 +94,10 @@ func (s *Store) Unpin(ctx context.Context, at session.Address, ref string) error
 		if err == nil && deleted.RowsAffected() == 0 {
 			err = session.ErrNotFound
 		}
-		return struct{}{}, err
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, recordSession(ctx, tx, at, audit.PinDelete, about{"ref": ref})
 	})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -74,7 +75,10 @@ func changeTenantPolicy(
 	if err := addChore(ctx, tx, tenant, ChorePolicy); err != nil {
 		return old, err
 	}
-	return next, nil
+	return next, record(ctx, tx, tenant, deed{
+		action: audit.PolicyChange, object: audit.Tenant, id: tenant.String(),
+		detail: about{"version": next.Version.Tenant}, before: old.Patch, after: next.Patch,
+	})
 }
 
 // PolicyVersions returns the versions of a tenant's default below before, newest first; 0 does not bound them.

@@ -1,12 +1,14 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -26,10 +28,25 @@ func (s *Store) Quotas(ctx context.Context, tenant uuid.UUID, defaults session.Q
 // SetQuotas gives a tenant quotas of its own: an object with some members of session.Quotas. ErrNotFound.
 func (s *Store) SetQuotas(ctx context.Context, tenant uuid.UUID, own json.RawMessage) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return execOne(ctx, tx, session.ErrNotFound, `
+		before, err := rowIn(ctx, tx, pgx.RowTo[json.RawMessage], `
+			SELECT limits
+			  FROM tenants
+			 WHERE id = $1
+			   FOR NO KEY UPDATE`, tenant)
+		if err != nil {
+			return err
+		}
+		after, err := rowIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 			UPDATE tenants
 			   SET limits = $2
-			 WHERE id = $1`, tenant, own)
+			 WHERE id = $1
+			RETURNING limits`, tenant, own)
+		if err != nil || bytes.Equal(before, after) {
+			return err
+		}
+		return record(ctx, tx, tenant, deed{
+			action: audit.LimitsChange, object: audit.Tenant, id: tenant.String(), before: before, after: after,
+		})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -72,7 +73,13 @@ func (s *Store) CreateRecompaction(
 		if err := addChore(ctx, tx, tenant, ChoreRecompaction); err != nil {
 			return made, uuid.Nil, err
 		}
-		return made, made.ID, s.insertFill(ctx, tx, tenant, made.ID)
+		if err := s.insertFill(ctx, tx, tenant, made.ID); err != nil {
+			return made, uuid.Nil, err
+		}
+		return made, made.ID, record(ctx, tx, tenant, deed{
+			action: audit.RecompactionStart, object: audit.Recompaction, id: made.ID.String(),
+			detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask},
+		})
 	})
 }
 
@@ -133,6 +140,7 @@ func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, ke
 		if err != nil {
 			return session.Recompaction{}, uuid.Nil, err
 		}
+		goesOn := !c.State.Ended() && c.State != session.RecompactionCancelling
 		if !c.State.Ended() {
 			c.State = session.RecompactionCancelling
 			if err := s.advance(ctx, tx, c); err != nil {
@@ -140,7 +148,12 @@ func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, ke
 			}
 		}
 		found, err := readRecompaction(ctx, tx, tenant, id)
-		return found, id, err
+		if err != nil || !goesOn {
+			return found, id, err
+		}
+		return found, id, record(ctx, tx, tenant, deed{
+			action: audit.RecompactionCancel, object: audit.Recompaction, id: id.String(),
+		})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -25,7 +26,11 @@ func (s *Store) Remove(ctx context.Context, at session.Address, seq int64, id *s
 		if err := s.remove(ctx, tx, row, seq); err != nil {
 			return session.Session{}, fmt.Errorf("message %d: %w", seq, err)
 		}
-		return readSession(ctx, tx, at)
+		left, err := readSession(ctx, tx, at)
+		if err != nil {
+			return left, err
+		}
+		return left, recordSession(ctx, tx, at, audit.MessageRemove, about{"seq": seq})
 	})
 }
 

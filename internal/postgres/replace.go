@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -87,7 +88,12 @@ func (s *Store) Replace(ctx context.Context, r session.Replacement) (session.Rep
 		}
 		w.done.LastSeq = w.row.lastSeq
 		w.done.ContextTokens, w.done.TotalTokens = w.row.contextTokens, w.row.totalTokens
-		return w.done, nil
+		if r.From == 0 { // it only appended
+			return w.done, nil
+		}
+		return w.done, recordSession(ctx, tx, r.Session, audit.MessagesReplace, about{
+			"from_seq": r.From, "superseded": w.done.Superseded, "appended": w.done.Appended,
+		})
 	}
 	return onceInSession(ctx, s, r.Session, r.Idempotency, do)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -40,7 +41,12 @@ func (s *Store) CreateReplay(
 		if err := addChore(ctx, tx, tenant, ChoreReplay); err != nil {
 			return made, uuid.Nil, err
 		}
-		return made, made.ID, s.insertReplay(ctx, tx, tenant, made.ID)
+		if err := s.insertReplay(ctx, tx, tenant, made.ID); err != nil {
+			return made, uuid.Nil, err
+		}
+		return made, made.ID, record(ctx, tx, tenant, deed{
+			action: audit.ReplayStart, object: audit.Replay, id: made.ID.String(), detail: about{"filter": r.Filter},
+		})
 	})
 	if violates(err, "replays_live") {
 		err = session.ErrReplayLive
@@ -116,7 +122,7 @@ func (s *Store) CancelReplay(ctx context.Context, tenant, id uuid.UUID, key *ses
 	session.Replay, bool, error,
 ) {
 	return once(ctx, s, tenant, key, func(tx pgx.Tx) (session.Replay, uuid.UUID, error) {
-		err := exec(ctx, tx, `
+		changed, err := tx.Exec(ctx, `
 			UPDATE replays
 			   SET state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE 'cancelling' END,
 			       finished_at = CASE WHEN state = 'queued' THEN now() END
@@ -125,7 +131,12 @@ func (s *Store) CancelReplay(ctx context.Context, tenant, id uuid.UUID, key *ses
 			return session.Replay{}, uuid.Nil, err
 		}
 		found, err := rowIn(ctx, tx, scanReplay, readReplaySQL, tenant, id)
-		return found, id, err
+		if err != nil || changed.RowsAffected() == 0 {
+			return found, id, err
+		}
+		return found, id, record(ctx, tx, tenant, deed{
+			action: audit.ReplayCancel, object: audit.Replay, id: id.String(),
+		})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -38,8 +39,26 @@ var scanRun = pgx.RowToStructByName[session.Run]
 // Errors: ErrNotFound, ErrIdempotencyReused.
 func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Run, error) {
-		return s.compactNow(ctx, tx, row.Key)
+		return s.compactFor(ctx, tx, row, at, audit.Compact)
 	})
+}
+
+// Retry does what Compact does, for a session whose compaction fails: see Failing.
+func (s *Store) Retry(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Run, error) {
+		return s.compactFor(ctx, tx, row, at, audit.FailureRetry)
+	})
+}
+
+// compactFor does what compactNow does, and records it.
+func (s *Store) compactFor(
+	ctx context.Context, tx pgx.Tx, row lockedSession, at session.Address, action audit.Action,
+) (session.Run, error) {
+	run, err := s.compactNow(ctx, tx, row.Key)
+	if err != nil {
+		return run, err
+	}
+	return run, recordSession(ctx, tx, at, action, about{"run": run.ID})
 }
 
 // compactNow asks for a compaction now and returns its run.

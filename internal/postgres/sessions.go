@@ -1,12 +1,16 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -27,9 +31,35 @@ func (s *Store) Create(
 		if err != nil {
 			return session.Created{}, uuid.Nil, err
 		}
-		found, err = readSession(ctx, tx, at)
-		return session.Created{Session: found, Created: created}, found.Key, err
+		if found, err = readSession(ctx, tx, at); err != nil || !created {
+			return session.Created{Session: found}, found.Key, err
+		}
+		return session.Created{Session: found, Created: true}, found.Key, recordCreated(ctx, tx, at, change, found)
 	})
+}
+
+// recordCreated records a new session, with its own policy if it has one.
+func recordCreated(
+	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change, made session.Session,
+) error {
+	d := deed{action: audit.SessionCreate, object: audit.Session, id: at.ID}
+	if change.ChangesPolicy() {
+		own, err := ownPatch(ctx, tx, session.Key{Tenant: at.Tenant, Key: made.Key})
+		if err != nil {
+			return err
+		}
+		d.after = own
+	}
+	return record(ctx, tx, at.Tenant, d)
+}
+
+// ownPatch reads the own layer of a session's policy, nil if it has none.
+func ownPatch(ctx context.Context, tx pgx.Tx, key session.Key) (json.RawMessage, error) {
+	return rowIn(ctx, tx, pgx.RowTo[json.RawMessage], `
+		SELECT CASE WHEN p.session_version > 0 THEN p.patch END
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
+		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 }
 
 func insertSession(
@@ -138,11 +168,56 @@ func (s *Store) Update(
 	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
 ) (session.Session, bool, error) {
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Session, error) {
-		if err := s.update(ctx, tx, row, change); err != nil {
-			return session.Session{}, err
+		before, err := readSession(ctx, tx, at)
+		if err != nil {
+			return before, err
 		}
-		return readSession(ctx, tx, at)
+		d := deed{action: audit.SessionChange, object: audit.Session, id: at.ID}
+		if change.ChangesPolicy() {
+			if d.before, err = ownPatch(ctx, tx, row.Key); err != nil {
+				return before, err
+			}
+		}
+		if err := s.update(ctx, tx, row, change); err != nil {
+			return before, err
+		}
+		after, err := readSession(ctx, tx, at)
+		if err != nil {
+			return after, err
+		}
+		if change.ChangesPolicy() {
+			if d.after, err = ownPatch(ctx, tx, row.Key); err != nil {
+				return after, err
+			}
+		}
+		return after, recordChanged(ctx, tx, at.Tenant, d, before, after)
 	})
+}
+
+// recordChanged records a change of a session by the names of what is another now, if anything is.
+func recordChanged(
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d deed, before, after session.Session,
+) error {
+	changed := []string{}
+	add := func(name string, differs bool) {
+		if differs {
+			changed = append(changed, name)
+		}
+	}
+	add("format", before.Format != after.Format)
+	add("model", before.Model != after.Model)
+	add("window_tokens", before.WindowTokens != after.WindowTokens)
+	add("overhead_tokens", before.OverheadTokens != after.OverheadTokens)
+	add("metadata", !bytes.Equal(before.Metadata, after.Metadata))
+	add("policy", !bytes.Equal(d.before, d.after))
+	if len(changed) == 0 {
+		return nil
+	}
+	if slices.Equal(changed, []string{"policy"}) {
+		d.action = audit.PolicyChange
+	}
+	d.detail = about{"changed": changed}
+	return record(ctx, tx, tenant, d)
 }
 
 func (s *Store) update(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
@@ -221,7 +296,12 @@ func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idem
 		if err := erase(ctx, tx, row); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, s.eraseObjects(ctx, tx, row.Key)
+		if err := s.eraseObjects(ctx, tx, row.Key); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, recordSession(ctx, tx, at, audit.SessionErase, about{
+			"last_seq": row.lastSeq, "total_tokens": row.totalTokens,
+		})
 	})
 	return replayed, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -293,7 +294,11 @@ func (s *Store) Rebuild(ctx context.Context, at session.Address, id *session.Ide
 		if err != nil {
 			return session.Run{}, err
 		}
-		return s.compactNow(ctx, tx, row.Key)
+		run, err := s.compactNow(ctx, tx, row.Key)
+		if err != nil {
+			return run, err
+		}
+		return run, recordSession(ctx, tx, at, audit.SummariesRebuild, about{"run": run.ID})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -26,7 +27,12 @@ func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Po
 		if err != nil {
 			return err
 		}
-		return insertDefaultPolicy(ctx, tx, t.ID, policy)
+		if err := insertDefaultPolicy(ctx, tx, t.ID, policy); err != nil {
+			return err
+		}
+		return recordOperator(ctx, tx, deed{
+			action: audit.TenantCreate, object: audit.Tenant, id: t.ID.String(), detail: about{"name": name},
+		})
 	})
 	return t, err
 }
@@ -68,11 +74,18 @@ func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, name, text stri
 		return session.APIKey{}, err
 	}
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.APIKey, error) {
-		return rowIn(ctx, tx, pgx.RowToStructByName[session.APIKey], `
+		made, err := rowIn(ctx, tx, pgx.RowToStructByName[session.APIKey], `
 			INSERT INTO api_keys (tenant_id, id, name, digest, last4, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6)
 			RETURNING `+keyColumns,
 			tenant, uuid.Must(uuid.NewV7()), name, digest[:], text[len(text)-4:], expiry)
+		if err != nil {
+			return made, err
+		}
+		return made, record(ctx, tx, tenant, deed{
+			action: audit.KeyCreate, object: audit.Key, id: made.ID.String(),
+			detail: about{"name": name, "expires_at": expiry},
+		})
 	})
 }
 
@@ -104,9 +117,29 @@ func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) ([]session.APIKey, e
 // RevokeKey revokes a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
 func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return execOne(ctx, tx, fmt.Errorf("key %s: %w", id, session.ErrNotFound), `
+		live, err := revoke(ctx, tx, `
+			SELECT revoked_at IS NULL
+			  FROM api_keys
+			 WHERE tenant_id = $1 AND id = $2
+			   FOR NO KEY UPDATE`, `
 			UPDATE api_keys
-			   SET revoked_at = coalesce(revoked_at, now())
+			   SET revoked_at = now()
 			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
+		if errors.Is(err, session.ErrNotFound) {
+			err = fmt.Errorf("key %s: %w", id, err)
+		}
+		if err != nil || !live {
+			return err
+		}
+		return record(ctx, tx, tenant, deed{action: audit.KeyRevoke, object: audit.Key, id: id.String()})
 	})
+}
+
+// revoke revokes what a statement finds, and reports whether that was not revoked before; ErrNotFound.
+func revoke(ctx context.Context, tx pgx.Tx, find, change string, args ...any) (live bool, err error) {
+	live, err = rowIn(ctx, tx, pgx.RowTo[bool], find, args...)
+	if err != nil || !live {
+		return false, err
+	}
+	return true, exec(ctx, tx, change, args...)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -42,7 +43,12 @@ func (s *Store) CreateToken(ctx context.Context, at session.Address, t session.N
 		if errors.Is(err, session.ErrNotFound) {
 			err = session.ErrUnauthorized
 		}
-		return made, err
+		if err != nil {
+			return made, err
+		}
+		return made, recordSession(ctx, tx, at, audit.TokenCreate, about{
+			"token": made.ID, "scopes": made.Scopes, "expires_at": made.ExpiresAt,
+		})
 	})
 }
 
@@ -106,10 +112,21 @@ func (s *Store) Tokens(ctx context.Context, at session.Address, page session.Pag
 // RevokeToken revokes a session's token; ErrNotFound. Revoking twice changes nothing.
 func (s *Store) RevokeToken(ctx context.Context, at session.Address, id uuid.UUID) error {
 	_, err := changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
-		return struct{}{}, execOne(ctx, tx, fmt.Errorf("token %s: %w", id, session.ErrNotFound), `
+		live, err := revoke(ctx, tx, `
+			SELECT revoked_at IS NULL
+			  FROM session_tokens
+			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3
+			   FOR NO KEY UPDATE`, `
 			UPDATE session_tokens
-			   SET revoked_at = coalesce(revoked_at, now())
+			   SET revoked_at = now()
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3`, key.Tenant, key.Key, id)
+		if errors.Is(err, session.ErrNotFound) {
+			err = fmt.Errorf("token %s: %w", id, err)
+		}
+		if err != nil || !live {
+			return struct{}{}, err
+		}
+		return struct{}{}, recordSession(ctx, tx, at, audit.TokenRevoke, about{"token": id})
 	})
 	return err
 }

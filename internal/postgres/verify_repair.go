@@ -9,16 +9,37 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 )
+
+// repair runs do, which rebuilds something of a session, under its lock, and records what it did; ErrNotFound.
+func (s *Store) repair(
+	ctx context.Context, key session.Key, what string, do func(tx pgx.Tx, row lockedSession) error,
+) error {
+	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+		if err := do(tx, row); err != nil {
+			return err
+		}
+		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
+			SELECT id
+			  FROM sessions
+			 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+		if err != nil {
+			return err
+		}
+		at := session.Address{Tenant: key.Tenant, ID: id}
+		return recordSession(ctx, tx, at, audit.SessionRepair, about{"what": what})
+	})
+}
 
 var countersSQL = statement("verify_counters", "{pinned}", pinnedElsewhere)
 
 // RepairCounters counts the numbers of a session's row again, from its log and its newest checkpoint. pinned is the
 // flag of messages that may be in the pinned head; ErrNotFound.
 func (s *Store) RepairCounters(ctx context.Context, key session.Key, pinned int32) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+	return s.repair(ctx, key, "counters", func(tx pgx.Tx, _ lockedSession) error {
 		return execOne(ctx, tx, session.ErrNotFound, countersSQL, key.Tenant, key.Key, pinned)
 	})
 }
@@ -29,8 +50,8 @@ var ErrNotOwner = errors.New("only the owner of the tables and members of " + Ad
 	" may write the log's columns: let DATABASE_URL name such a login")
 
 // onLog runs do, which writes messages. The roles that serve must not.
-func (s *Store) onLog(ctx context.Context, key session.Key, do func(tx pgx.Tx) error) error {
-	err := s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error { return do(tx) })
+func (s *Store) onLog(ctx context.Context, key session.Key, what string, do func(tx pgx.Tx) error) error {
+	err := s.repair(ctx, key, what, func(tx pgx.Tx, _ lockedSession) error { return do(tx) })
 	if hasCode(err, "42501") { // insufficient_privilege
 		err = fmt.Errorf("%w (%w)", ErrNotOwner, err)
 	}
@@ -45,7 +66,7 @@ func (s *Store) RepairColumns(
 ) error {
 	calls, answers := texts(m.Calls), texts(m.Answers)
 	audited := AuditedMessage{Role: Text(m.Role), Format: f, Flags: m.Flags, Calls: calls, Answers: answers}
-	return s.onLog(ctx, key, func(tx pgx.Tx) error {
+	return s.onLog(ctx, key, fmt.Sprintf("columns of message %d", seq), func(tx pgx.Tx) error {
 		return execOne(ctx, tx, session.ErrNotFound, `
 			UPDATE messages
 			   SET role = $4, tokens = $5, starts_unit = $8, flags = $9,
@@ -63,7 +84,7 @@ func (s *Store) RepairColumns(
 //
 // Errors: ErrNotFound, ErrNotOwner.
 func (s *Store) FillDigests(ctx context.Context, key session.Key) (filled int64, err error) {
-	err = s.onLog(ctx, key, func(tx pgx.Tx) error {
+	err = s.onLog(ctx, key, "digests of messages", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			UPDATE messages
 			   SET digest = sha256(body)
@@ -76,7 +97,7 @@ func (s *Store) FillDigests(ctx context.Context, key session.Key) (filled int64,
 
 // LinkResults links a checkpoint to results that it names; ErrNotFound for the session.
 func (s *Store) LinkResults(ctx context.Context, key session.Key, n int, refs []string) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+	return s.repair(ctx, key, fmt.Sprintf("links of checkpoint %d", n), func(tx pgx.Tx, _ lockedSession) error {
 		return exec(ctx, tx, `
 			INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
 			SELECT $1, $2, $3, ref
@@ -89,14 +110,14 @@ func (s *Store) LinkResults(ctx context.Context, key session.Key, n int, refs []
 //
 // Errors: ErrNotFound if the session has no such body with this content.
 func (s *Store) RewriteBody(ctx context.Context, key session.Key, body uuid.UUID, content []byte) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+	return s.repair(ctx, key, "body of a result", func(tx pgx.Tx, _ lockedSession) error {
 		return persist.Rewrite(ctx, tx, key, body, content)
 	})
 }
 
 // RewriteResult writes again what a result's row says of its content.
 func (s *Store) RewriteResult(ctx context.Context, key session.Key, r *persist.Result) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+	return s.repair(ctx, key, "row of result "+r.Ref, func(tx pgx.Tx, _ lockedSession) error {
 		return execOne(ctx, tx, session.ErrNotFound, `
 			UPDATE results
 			   SET seq = $4, part = $5, bytes = $6, lines = $7, sha256 = $8
@@ -108,7 +129,7 @@ func (s *Store) RewriteResult(ctx context.Context, key session.Key, r *persist.R
 // FillCheckpoint puts an empty checkpoint, which no engine made, in the place of one whose row is lost. The session
 // goes back to its log if it was the newest. pinned: see RepairCounters.
 func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinned int32) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+	return s.repair(ctx, key, fmt.Sprintf("lost checkpoint %d", n), func(tx pgx.Tx, row lockedSession) error {
 		if err := fits(ctx, tx, key); err != nil {
 			return err
 		}
@@ -134,7 +155,7 @@ func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinn
 // DropRendition deletes the body of a checkpoint that is damaged, as that of one that has become old. It does nothing
 // to the newest.
 func (s *Store) DropRendition(ctx context.Context, key session.Key, n int) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+	return s.repair(ctx, key, fmt.Sprintf("body of checkpoint %d", n), func(tx pgx.Tx, row lockedSession) error {
 		return exec(ctx, tx, `
 			UPDATE checkpoints
 			   SET `+prunedCheckpoint+`
@@ -232,7 +253,7 @@ var errOtherMade = errors.New("what was made again has another digest than the c
 // ReplaceRendition writes a checkpoint that was made again in the place of the damaged one, with the same number. It
 // must have the digests that the damaged one was written with, if any.
 func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c *Checkpoint) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+	return s.repair(ctx, key, fmt.Sprintf("checkpoint %d", n), func(tx pgx.Tx, _ lockedSession) error {
 		err := execOne(ctx, tx, session.ErrNotFound, `
 			UPDATE checkpoints
 			   SET body = $4, body_size = $5, state = $6, units = $7, manifest = $8, open_calls = $9,
@@ -259,7 +280,7 @@ func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c 
 
 // FillProofs writes the digests of a session's checkpoints from before there were digests; ErrNotFound.
 func (s *Store) FillProofs(ctx context.Context, key session.Key) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+	return s.repair(ctx, key, "digests of checkpoints", func(tx pgx.Tx, _ lockedSession) error {
 		return exec(ctx, tx, fillProofsSQL, key.Tenant, key.Key)
 	})
 }
@@ -267,7 +288,7 @@ func (s *Store) FillProofs(ctx context.Context, key session.Key) error {
 // AskForRepair asks for a compaction of a session from its log now, because its newest checkpoint is damaged, and
 // returns its run and its job: the caller, or a worker, does it. ErrNotFound.
 func (s *Store) AskForRepair(ctx context.Context, key session.Key) (run uuid.UUID, job int64, err error) {
-	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+	err = s.repair(ctx, key, "a compaction from the log", func(tx pgx.Tx, row lockedSession) error {
 		if _, _, err := s.enqueue(ctx, tx, row.Key, causeDamage, time.Time{}, true); err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ const (
 	Hole       Kind = "hole"   // a message in a pack that cannot be filled
 	Orphan     Kind = "orphan" // rows or objects that nothing names
 	View       Kind = "view"   // no valid view can be made
+	Audit      Kind = "audit"  // the audit trail is not as it was written
 )
 
 // Finding is one thing that is wrong: where, what it means for readers, and what to do.
@@ -40,7 +41,8 @@ type Finding struct {
 	Kind       Kind      `json:"kind"`
 	Tenant     uuid.UUID `json:"tenant"`
 	Session    string    `json:"session,omitempty"`
-	Key        uuid.UUID `json:"key,omitzero"` // of the session
+	Row        int64     `json:"row,omitempty"` // of the audit trail
+	Key        uuid.UUID `json:"key,omitzero"`  // of the session
 	Seq        int64     `json:"seq,omitempty"`
 	LastSeq    int64     `json:"last_seq,omitempty"` // of several messages
 	Ref        string    `json:"ref,omitempty"`
@@ -85,6 +87,9 @@ func (f *Finding) Where() string {
 	if f.Name != "" {
 		parts = append(parts, f.Name)
 	}
+	if f.Row > 0 {
+		parts = append(parts, fmt.Sprintf("row %d", f.Row))
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -119,5 +124,7 @@ var advices = map[Kind]advice{
 	Pack:       {"reading the messages answers 500 damaged; checkpoints show what they had of them", restoreLog},
 	Hole:       {"reading the message answers 500 damaged; what a checkpoint shows of it stays readable", restoreLog},
 	Orphan:     {"nothing: it takes room", "a support question: nothing in Varve leaves such rows"},
-	View:       {"reads fall back to an older checkpoint or to the log, and are marked degraded", recompactIt},
+	Audit: {"who did what cannot be told from the trail at this place",
+		"compare with an export of the trail or a backup; whoever changed it had the rights of the tables' owner"},
+	View: {"reads fall back to an older checkpoint or to the log, and are marked degraded", recompactIt},
 }

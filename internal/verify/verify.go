@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -31,6 +32,7 @@ type Report struct {
 	Bytes       int64     `json:"bytes"`       // that were read
 	Unexplained int64     `json:"unexplained"` // of these, those of what is damaged, or of no use
 	Undigested  int64     `json:"undigested"`  // messages and checkpoints from before there were digests
+	Actions     int64     `json:"actions"`     // rows of audit trails
 	Findings    []Finding `json:"findings"`
 }
 
@@ -43,6 +45,7 @@ func (r *Report) Add(o *Report) {
 	r.Bytes += o.Bytes
 	r.Unexplained += o.Unexplained
 	r.Undigested += o.Undigested
+	r.Actions += o.Actions
 	r.Findings = append(r.Findings, o.Findings...)
 }
 
@@ -76,9 +79,10 @@ func (v *Verifier) Session(ctx context.Context, key session.Key) (Report, error)
 
 // Scope is what to look at. The zero Scope is everything.
 type Scope struct {
-	Tenants []session.Tenant // nil for all
-	Session string           // the id of one session of the only tenant; "" for all
-	Share   float64          // of the sessions, drawn at random; 0 for all of them
+	Tenants  []session.Tenant // nil for all
+	Session  string           // the id of one session of the only tenant; "" for all
+	Share    float64          // of the sessions, drawn at random; 0 for all of them
+	Operator bool             // look at the operators' audit trail, too
 }
 
 // Progress is told after each session how many of how many there are, and what was found in it.
@@ -120,15 +124,27 @@ func (v *Verifier) Run(ctx context.Context, scope Scope, repair bool, told Progr
 		if scope.Share > 0 {
 			continue
 		}
-		strays, err := v.strays(ctx, t.ID)
-		if err == nil && len(strays.Findings) > 0 {
-			err = told(done, max(total, done), &strays)
-		}
-		if err != nil {
-			return err
+		for _, whole := range []tenantLooker{v.strays, v.trail} {
+			if err := whole.tell(ctx, t.ID, done, max(total, done), told); err != nil {
+				return err
+			}
 		}
 	}
+	if scope.Operator {
+		return tenantLooker(v.trail).tell(ctx, audit.Operator, done, max(total, done), told)
+	}
 	return nil
+}
+
+// A tenantLooker looks at what a tenant has beside its sessions.
+type tenantLooker func(context.Context, uuid.UUID) (Report, error)
+
+func (look tenantLooker) tell(ctx context.Context, tenant uuid.UUID, done, total int64, told Progress) error {
+	report, err := look(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	return told(done, total, &report)
 }
 
 type looker func(context.Context, session.Key) (Report, error)

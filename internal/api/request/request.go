@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -38,6 +39,7 @@ type Request struct {
 	Tenant    uuid.UUID                // the owner of the key or session token that authorized the request
 	KeyDigest [32]byte                 // the digest of that key
 	Caller    session.Caller           // who holds it, and what they may do
+	Actor     audit.Actor              // the same as the audit trail names them; the contexts carry it
 
 	Memory *budget.Budget // that large requests draw from
 	CPU    *budget.Budget // the processors that heavy work shares

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/postgres"
+)
+
+type auditCommand struct {
+	List   auditListCommand   `cmd:"" help:"List who did what, newest first."`
+	Export auditExportCommand `cmd:"" help:"Write the whole trail as lines of JSON."`
+	Verify auditVerifyCommand `cmd:"" help:"Prove that no row was changed, removed or put in."`
+}
+
+type auditListCommand struct {
+	Action string     `help:"Only this action, e.g. session.erase."`
+	Object string     `placeholder:"ID" help:"Only what was done to this session, key, import, …"`
+	Actor  *uuid.UUID `placeholder:"ID" help:"Only what this key or session token did."`
+	Since  *time.Time `format:"2006-01-02T15:04:05Z07:00" help:"Only from this time on, e.g. 2026-01-31T00:00:00Z."`
+	Until  *time.Time `format:"2006-01-02T15:04:05Z07:00" help:"Only before this time."`
+	Limit  int        `default:"20" help:"At most this many, up to 100."`
+}
+
+// Run prints rows of the tenant's trail.
+func (c *auditListCommand) Run(ctx context.Context, to *console) error {
+	query := client.Query{"action": c.Action, "object": c.Object, "limit": c.Limit}
+	if c.Actor != nil {
+		query["actor"] = c.Actor
+	}
+	for name, at := range map[string]*time.Time{"since": c.Since, "until": c.Until} {
+		if at != nil {
+			query[name] = at.Format(time.RFC3339)
+		}
+	}
+	return show(ctx, to, "audit", client.Audit, client.Options{Query: query})
+}
+
+// auditSource is where a trail comes from: the API, for the tenant of the key, or the database.
+type auditSource struct {
+	config.Database `embed:""`
+	Operator        bool `help:"The operators' own trail, which only the database has (DATABASE_URL)."`
+}
+
+// lines hands the trail behind a row to read, as the lines of an export.
+func (s *auditSource) lines(
+	ctx context.Context, settings *config.Client, after int64, read func(io.Reader) error,
+) error {
+	if s.Operator {
+		return withStore(ctx, settings, s.Database, func(store *postgres.Store) error {
+			lines, out := io.Pipe()
+			defer lines.Close()
+			go func() {
+				read := func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
+					return store.TrailPage(ctx, audit.Operator, after, limit)
+				}
+				out.CloseWithError(audit.Copy(out, after, read))
+			}()
+			return read(lines)
+		})
+	}
+	to, err := connect(settings, io.Discard)
+	if err != nil {
+		return err
+	}
+	lines, err := to.api.ExportAudit(ctx, after)
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
+	return read(lines)
+}
+
+type auditExportCommand struct {
+	auditSource `embed:""`
+	Output      string `short:"o" placeholder:"FILE" help:"File to write as a whole; standard output if not given."`
+}
+
+// Run writes the trail, and verifies it on the way.
+func (c *auditExportCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	write := func(out io.Writer) error {
+		return c.lines(ctx, settings, 0, func(lines io.Reader) error {
+			return checkTrail(io.TeeReader(lines, out), audit.Behind(audit.Head{}), os.Stderr, false)
+		})
+	}
+	if c.Output == "" {
+		return write(out)
+	}
+	return replaceFile(c.Output, write)
+}
+
+type auditVerifyCommand struct {
+	auditSource `embed:""`
+	File        string      `arg:"" optional:"" help:"An exported trail; that of the tenant if not given."`
+	After       audit.Head  `placeholder:"N:HASH" help:"Only the rows behind this head, which was kept."`
+	Expect      *audit.Head `placeholder:"N:HASH" help:"A row that the trail must have."`
+}
+
+// Help returns what is shown below the flags.
+func (c *auditVerifyCommand) Help() string { return helpText("audit") }
+
+// Validate returns an error for a file that is not of the operators' trail alone, and for a row that is not looked at.
+func (c *auditVerifyCommand) Validate() error {
+	switch {
+	case c.File != "" && (c.Operator || c.After.N > 0):
+		return errors.New("a file is verified as a whole: leave --operator and --after out")
+	case c.Expect != nil && c.Expect.N <= c.After.N:
+		return fmt.Errorf("--expect names row %d: it must be behind row %d of --after", c.Expect.N, c.After.N)
+	}
+	return nil
+}
+
+// Run prints each row that is not as it was written, and the head of the chain.
+func (c *auditVerifyCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	chain := audit.Behind(c.After)
+	chain.Expected = c.Expect
+	check := func(lines io.Reader) error { return checkTrail(lines, chain, out, settings.JSON) }
+	if c.File == "" {
+		return c.lines(ctx, settings, c.After.N, check)
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return check(bufio.NewReader(file))
+}
+
+// checkTrail holds the lines of a trail against its chain, and prints what is wrong and the head.
+func checkTrail(lines io.Reader, chain *audit.Chain, out io.Writer, asJSON bool) error {
+	wrong := 0
+	head, err := chain.Read(lines, func(b audit.Break) error {
+		wrong++
+		return printValue(out, asJSON, "audit break", b)
+	})
+	if err != nil {
+		return err
+	}
+	if err := printValue(out, asJSON, "audit head", struct {
+		Head  audit.Head `json:"head"`
+		Wrong int        `json:"wrong"`
+	}{head, wrong}); err != nil {
+		return err
+	}
+	if wrong > 0 {
+		return &failure{exitFindings, fmt.Sprintf("%d things are wrong", wrong)}
+	}
+	return nil
+}

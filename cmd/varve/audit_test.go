@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/embedded"
+)
+
+// TestTheTrailIsListedExportedAndVerified changes a row and has three commands find it.
+func TestTheTrailIsListedExportedAndVerified(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	u := startUp(t, data, "--addr", freeAddress(t))
+	u.want(201, "PUT", "/v1/sessions/one", "")
+	u.want(201, "PUT", "/v1/sessions/two", "")
+	if out, code := u.exits("keys", "create", "--name", "second"); code != 0 {
+		t.Fatalf("keys create: %d %s", code, out)
+	}
+	listed, code := u.exits("audit", "list", "--action", "session.create", "--object", "two", "--until", "2999-01-01T00:00:00Z")
+	if lines := strings.Split(strings.TrimSpace(listed), "\n"); code != 0 || len(lines) != 2 || !regexp.MustCompile(`^3 .*key +\S+ +session.create +session +two +req_\S+ +127.0.0.1:\d+$`).MatchString(lines[1]) {
+		t.Errorf("audit list: %d\n%s", code, listed)
+	}
+	if listed, _ := u.exits("audit", "list", "--limit", "1"); !regexp.MustCompile(`4 .*command +- +key.create +key +\S+ +- +\S+@`).MatchString(listed) {
+		t.Errorf("the key that a command made: %s", listed)
+	}
+	good, code := u.exits("audit", "verify")
+	head := regexp.MustCompile(`\b4:[0-9a-f]{64}`).FindString(good)
+	if code != 0 || head == "" || !strings.HasPrefix(good, "nothing is wrong") {
+		t.Fatalf("audit verify: %d %s", code, good)
+	}
+	if out, code := u.exits("audit", "verify", "--operator"); code != 0 || !strings.Contains(out, " 1:") {
+		t.Errorf("the operators' trail: %d %s", code, out)
+	}
+	file := filepath.Join(t.TempDir(), "trail.jsonl")
+	if out, code := u.exits("audit", "export", "-o", file); code != 0 {
+		t.Errorf("audit export: %d %s", code, out)
+	}
+	if text, err := os.ReadFile(file); err != nil || strings.Count(string(text), "\n") != 5 {
+		t.Errorf("the export: %v\n%s", err, text)
+	}
+	url, err := embedded.Running(data, embedded.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(t.Context())
+	if _, err := owner.Exec(t.Context(), `ALTER TABLE audit_trail DISABLE TRIGGER USER; UPDATE audit_trail SET object_id = 'three' WHERE object_id = 'two'`); err != nil {
+		t.Fatal(err)
+	}
+	const changed = "row 3 was changed: its hash is not that of what it says"
+	for _, args := range [][]string{{"audit", "verify"}, {"audit", "verify", "--json"}, {"verify"}, {"verify", "--tenant", "default", "--repair"}} {
+		if out, code := u.exits(args...); code != exitFindings || !strings.Contains(out, changed) {
+			t.Errorf("%v: %d\n%s", args, code, out)
+		}
+	}
+	for want, args := range map[int][][]string{
+		0:            {{"audit", "verify", file, "--expect", head}, {"audit", "verify", "--after", head}, {"verify", "--session", "one"}},
+		exitFindings: {{"audit", "verify", file, "--expect", "9" + head}, {"audit", "verify", "--after", strings.Replace(head, "4:", "3:", 1)}},
+		exitUsage:    {{"audit", "verify", "--expect", "4"}, {"audit", "verify", file, "--after", head}, {"audit", "verify", "--after", head, "--expect", head}},
+	} {
+		for _, line := range args {
+			if out, code := u.exits(line...); code != want {
+				t.Errorf("%v exits with %d, want %d:\n%s", line, code, want, out)
+			}
+		}
+	}
+}

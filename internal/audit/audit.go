@@ -1,0 +1,145 @@
+// Package audit says who did what: the rows of the audit trail, whom they name, and how they are chained. It is pure.
+//
+// Start at Entry, whose Sum is the hash that the database gives a row (function audit_hash in migrations), and at
+// Chain, which takes the rows of a trail one after the other and reports what is not as it was written. A caller is
+// passed to the store in the context: see With.
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Operator is the tenant of the chain that has what operators do to tenants.
+var Operator = uuid.Nil
+
+// Action is what was done.
+type Action string
+
+// The actions.
+const (
+	TenantCreate Action = "tenant.create"
+	LimitsChange Action = "limits.change"
+	KeyCreate    Action = "key.create"
+	KeyRevoke    Action = "key.revoke"
+	PolicyChange Action = "policy.change"
+
+	SessionCreate    Action = "session.create"
+	SessionChange    Action = "session.change"
+	SessionErase     Action = "session.erase"
+	SessionRepair    Action = "session.repair"
+	MessageRemove    Action = "message.remove"
+	MessagesReplace  Action = "messages.replace"
+	Compact          Action = "compact"
+	FailureRetry     Action = "failure.retry"
+	Restore          Action = "checkpoint.restore"
+	SummariesRebuild Action = "summaries.rebuild"
+	PinSet           Action = "pin.set"
+	PinDelete        Action = "pin.delete"
+	TokenCreate      Action = "token.create"
+	TokenRevoke      Action = "token.revoke"
+
+	RecompactionStart  Action = "recompaction.start"
+	RecompactionCancel Action = "recompaction.cancel"
+	ReplayStart        Action = "replay.start"
+	ReplayCancel       Action = "replay.cancel"
+	ImportStart        Action = "import.start"
+	ImportResume       Action = "import.resume"
+	Export             Action = "export"
+)
+
+// Object is the kind of what something was done to.
+type Object string
+
+// The kinds of objects.
+const (
+	Tenant       Object = "tenant"
+	Key          Object = "key"
+	Session      Object = "session"
+	Recompaction Object = "recompaction"
+	Replay       Object = "replay"
+	Import       Object = "import"
+)
+
+// Hash is the hash of a row.
+type Hash [sha256.Size]byte
+
+// MarshalText writes a hash in hexadecimal digits.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads a hash as MarshalText writes it.
+func (h *Hash) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != len(h) {
+		return fmt.Errorf("%.80q is no hash: it must have %d hexadecimal digits", text, 2*len(h))
+	}
+	copy(h[:], b)
+	return nil
+}
+
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// Entry is a row of an audit trail.
+type Entry struct {
+	TenantID uuid.UUID       `json:"tenant"` // whose chain it is; the nil one is the operators'
+	N        int64           `json:"n"`      // its place in the chain: 1, 2, 3, …
+	At       time.Time       `json:"at"`
+	Login    string          `json:"login"` // with which the database was written
+	Actor    Kind            `json:"actor"`
+	ActorID  *uuid.UUID      `json:"actor_id"` // of the key or the session token
+	Request  *string         `json:"request_id"`
+	Address  *string         `json:"address"`
+	Action   Action          `json:"action"`
+	Object   Object          `json:"object"`
+	ObjectID *string         `json:"object_id"`
+	Detail   json.RawMessage `json:"detail"`
+	Before   json.RawMessage `json:"before"` // of a policy or limits, as After
+	After    json.RawMessage `json:"after"`
+	Previous Hash            `json:"previous"` // of the row before it, zeros for the first
+	Hash     Hash            `json:"hash"`
+}
+
+// Sum returns the hash that the row must have: SHA-256 of the hash before it and of every column as text, each behind
+// its length in 4 bytes, -1 for one that is absent.
+func (e *Entry) Sum() Hash {
+	b := append([]byte{}, e.Previous[:]...)
+	add := func(text string) { b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...) }
+	absent := func() { b = append(b, 0xff, 0xff, 0xff, 0xff) }
+	addText := func(text *string) {
+		if text == nil {
+			absent()
+			return
+		}
+		add(*text)
+	}
+	add(e.TenantID.String())
+	add(strconv.FormatInt(e.N, 10))
+	add(strconv.FormatInt(e.At.UnixMicro(), 10))
+	add(e.Login)
+	add(string(e.Actor))
+	if e.ActorID == nil {
+		absent()
+	} else {
+		add(e.ActorID.String())
+	}
+	addText(e.Request)
+	addText(e.Address)
+	add(string(e.Action))
+	add(string(e.Object))
+	addText(e.ObjectID)
+	for _, document := range []json.RawMessage{e.Detail, e.Before, e.After} {
+		if document == nil {
+			absent()
+		} else {
+			add(string(document))
+		}
+	}
+	return sha256.Sum256(b)
+}

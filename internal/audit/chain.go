@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Head is the last row of a chain: the zero Head is an empty one's. Whoever keeps it elsewhere can tell later that the
+// chain still has all rows up to it as they were.
+type Head struct {
+	N    int64
+	Hash Hash
+}
+
+// MarshalText writes a head as N:HASH.
+func (h Head) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads a head as MarshalText writes it.
+func (h *Head) UnmarshalText(text []byte) error {
+	n, hash, _ := strings.Cut(string(text), ":")
+	number, err := strconv.ParseInt(n, 10, 64)
+	if err == nil {
+		err = h.Hash.UnmarshalText([]byte(hash))
+	}
+	if err != nil || number < 0 {
+		return fmt.Errorf("%.100q is no head of an audit trail: it must be like 42:9f86…, as varve audit verify "+
+			"prints it", text)
+	}
+	h.N = number
+	return nil
+}
+
+func (h Head) String() string { return strconv.FormatInt(h.N, 10) + ":" + h.Hash.String() }
+
+// Break is where a chain is not as it was written.
+type Break struct {
+	N    int64  `json:"n"` // the row
+	What string `json:"what"`
+}
+
+// Chain checks the rows of one audit trail, which come one after the other.
+type Chain struct {
+	Expected *Head // a row that it must have; nil for none
+
+	last Head
+}
+
+// Behind returns the check of a chain's rows behind one that is known, the zero Head for all.
+func Behind(known Head) *Chain { return &Chain{last: known} }
+
+// Add checks the next row. After a break the check continues from the row as it is, so that each is reported once.
+func (c *Chain) Add(e *Entry) (found []Break) {
+	wrong := func(format string, args ...any) { found = append(found, Break{e.N, fmt.Sprintf(format, args...)}) }
+	switch {
+	case e.N <= c.last.N:
+		wrong("row %d is there again, behind row %d", e.N, c.last.N)
+	case e.N > c.last.N+1:
+		found = append(found, Break{c.last.N + 1, missing(c.last.N+1, e.N-1)})
+	case e.Previous != c.last.Hash:
+		wrong("row %d does not follow row %d as it is: one of them was changed, exchanged or put in", e.N, e.N-1)
+	}
+	if e.Sum() != e.Hash {
+		wrong("row %d was changed: its hash is not that of what it says", e.N)
+	}
+	c.last = Head{e.N, e.Hash}
+	if want := c.Expected; want != nil && want.N == e.N && want.Hash != e.Hash {
+		wrong("row %d has another hash than it had when its head was kept: the chain was written anew", e.N)
+	}
+	return found
+}
+
+// End checks that the rows which were added are all that the chain has by its head.
+func (c *Chain) End(head Head) (found []Break) {
+	switch {
+	case head.N > c.last.N:
+		found = append(found, Break{c.last.N + 1, missing(c.last.N+1, head.N) + ", at the end"})
+	case head.N < c.last.N:
+		found = append(found, Break{head.N + 1, fmt.Sprintf("the chain ends with row %d, and its head is row %d: rows "+
+			"were put in, or the head was changed", c.last.N, head.N)})
+	case head.Hash != c.last.Hash:
+		found = append(found, Break{head.N, fmt.Sprintf("the head of the chain has another hash than row %d", head.N)})
+	}
+	if want := c.Expected; want != nil && want.N > c.last.N {
+		found = append(found, Break{want.N, fmt.Sprintf("row %d was there when its head was kept, and the chain ends "+
+			"with row %d", want.N, c.last.N)})
+	}
+	return found
+}
+
+func missing(first, last int64) string {
+	if first == last {
+		return fmt.Sprintf("row %d is missing", first)
+	}
+	return fmt.Sprintf("rows %d to %d are missing", first, last)
+}

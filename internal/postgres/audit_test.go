@@ -1,0 +1,346 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// breaks returns the rows of a tenant's trail at which its chain is not as it was written, and its head.
+func breaks(t testing.TB, store *postgres.Store, tenant uuid.UUID, expected *audit.Head) (rows []int64, head audit.Head) {
+	t.Helper()
+	chain := audit.Behind(audit.Head{})
+	chain.Expected = expected
+	note := func(found []audit.Break) {
+		for _, b := range found {
+			rows = append(rows, b.N)
+		}
+	}
+	head, err := audit.Each(0, func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
+		return store.TrailPage(t.Context(), tenant, after, limit)
+	}, func(page []audit.Entry) error {
+		for i := range page {
+			note(chain.Add(&page[i]))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(chain.End(head))
+	return rows, head
+}
+
+// owner returns a connection of the tables' owner, who may do everything with the trail when its triggers are off.
+func owner(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(t.Context()) })
+	return conn
+}
+
+func execOwner(t testing.TB, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// act does what is audited n times, many at once.
+func act(t testing.TB, store *postgres.Store, tenant uuid.UUID, n int) {
+	t.Helper()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				at := session.Address{Tenant: tenant, ID: fmt.Sprintf("s%d ü", i/3)}
+				ctx := audit.With(t.Context(), &audit.Actor{Kind: audit.ByCommand, Request: fmt.Sprint("r", i), Address: "here"})
+				if err := store.RecordExport(ctx, at); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestEachDamageToATrailOf10000ActionsIsFound damages a trail in every way that the tables' owner can. Some of them show
+// only to those who kept the head elsewhere.
+func TestEachDamageToATrailOf10000ActionsIsFound(t *testing.T) {
+	t.Parallel()
+	store, dsn := newStoreAt(t)
+	tenant, other := newTenant(t, store, "a"), newTenant(t, store, "b")
+	act(t, store, tenant, 10_000)
+	act(t, store, other, 100)
+	whole, kept := breaks(t, store, tenant, nil)
+	if len(whole) > 0 || kept.N != 10_000 {
+		t.Fatalf("the chain breaks at %v, and has %d rows", whole, kept.N)
+	}
+	conn := owner(t, dsn)
+	execOwner(t, conn, `ALTER TABLE audit_trail DISABLE TRIGGER USER; ALTER TABLE audit_heads DISABLE TRIGGER USER;
+		CREATE TABLE kept_trail AS TABLE audit_trail; CREATE TABLE kept_heads AS TABLE audit_heads`)
+	const mine = ` WHERE tenant_id = '%s'`
+	row := func(n int) string { return fmt.Sprintf(mine+` AND n = %d`, tenant, n) }
+	copied := func(n int, values string) string {
+		return fmt.Sprintf(`INSERT INTO audit_trail SELECT tenant_id, %s, at, login, actor, actor_id, request, address, action, object,
+			object_id, detail, before, after, previous, hash FROM audit_trail`, values) + row(n)
+	}
+	chained := func(from int) string { // all rows from one on, written anew with their head
+		return fmt.Sprintf(`
+			DO $$ DECLARE r audit_trail; last bytea := (SELECT previous FROM audit_trail%[1]s); BEGIN
+				FOR r IN SELECT * FROM audit_trail%[2]s AND n >= %[3]d ORDER BY n LOOP
+					r.previous := last; last := audit_hash(r);
+					UPDATE audit_trail SET previous = r.previous, hash = last WHERE tenant_id = r.tenant_id AND n = r.n;
+				END LOOP;
+				UPDATE audit_heads SET hash = last%[2]s;
+			END $$`, row(from), fmt.Sprintf(mine, tenant), from)
+	}
+	for name, test := range map[string]struct {
+		sql          string
+		want, byKept []int64 // without and with the kept head
+	}{
+		"changed":                 {`UPDATE audit_trail SET object_id = 'other'` + row(5000), []int64{5000}, []int64{5000}},
+		"changed, with its hash":  {`UPDATE audit_trail t SET object_id = 'other'` + row(5000) + `; UPDATE audit_trail t SET hash = audit_hash(t)` + row(5000), []int64{5001}, []int64{5001}},
+		"the last, with its hash": {`UPDATE audit_trail t SET object_id = 'other'` + row(10_000) + `; UPDATE audit_trail t SET hash = audit_hash(t)` + row(10_000), []int64{10_000}, []int64{10_000, 10_000}},
+		"deleted":                 {`DELETE FROM audit_trail` + row(5000), []int64{5000}, []int64{5000}},
+		"the first deleted":       {`DELETE FROM audit_trail` + row(1), []int64{1}, []int64{1}},
+		"the last deleted":        {`DELETE FROM audit_trail` + row(10_000), []int64{10_000}, []int64{10_000, 10_000}},
+		"two swapped":             {`UPDATE audit_trail SET n = 99999` + row(5000) + `; UPDATE audit_trail SET n = 5000` + row(5001) + `; UPDATE audit_trail SET n = 5001` + row(99_999), []int64{5000, 5000, 5001, 5001, 5002}, nil},
+		"put in behind the end":   {copied(10_000, `n + 1`), []int64{10_001, 10_001, 10_001}, nil},
+		"put in in the middle":    {`UPDATE audit_trail SET n = 90000 + n` + fmt.Sprintf(mine, tenant) + ` AND n > 9998; ` + copied(9998, `n + 1`) + `; UPDATE audit_trail SET n = n - 89999` + fmt.Sprintf(mine, tenant) + ` AND n > 90000`, []int64{9999, 9999, 10_000, 10_001, 10_001}, nil},
+		"cut at the end":          {`DELETE FROM audit_trail` + fmt.Sprintf(mine, tenant) + ` AND n > 9990`, []int64{9991}, []int64{9991, 10_000}},
+		"cut, with its head":      {`DELETE FROM audit_trail` + fmt.Sprintf(mine, tenant) + ` AND n > 9990; UPDATE audit_heads h SET n = 9990, hash = (SELECT hash FROM audit_trail` + row(9990) + `)` + fmt.Sprintf(mine, tenant), nil, []int64{10_000}},
+		"the head deleted":        {`DELETE FROM audit_heads` + fmt.Sprintf(mine, tenant), []int64{1}, []int64{1}},
+		"all deleted":             {`DELETE FROM audit_trail` + fmt.Sprintf(mine, tenant), []int64{1}, []int64{1, 10_000}},
+		"all deleted, and head":   {`DELETE FROM audit_trail` + fmt.Sprintf(mine, tenant) + `; DELETE FROM audit_heads` + fmt.Sprintf(mine, tenant), nil, []int64{10_000}},
+		"all written anew":        {`UPDATE audit_trail SET object_id = 'other'` + row(9000) + `; ` + chained(9000), nil, []int64{10_000}},
+		"another tenant's row":    {fmt.Sprintf(`DELETE FROM audit_trail%s; UPDATE audit_trail SET tenant_id = '%s' WHERE tenant_id = '%s' AND n = 50`, row(50), tenant, other), []int64{50, 50, 51}, nil},
+	} {
+		execOwner(t, conn, test.sql)
+		if found, _ := breaks(t, store, tenant, nil); !slices.Equal(found, test.want) {
+			t.Errorf("%s: found at rows %v, want %v", name, found, test.want)
+		}
+		if found, _ := breaks(t, store, tenant, &kept); test.byKept != nil && !slices.Equal(found, test.byKept) {
+			t.Errorf("%s: with the kept head found at rows %v, want %v", name, found, test.byKept)
+		}
+		execOwner(t, conn, `DELETE FROM audit_trail; DELETE FROM audit_heads; INSERT INTO audit_trail TABLE kept_trail; INSERT INTO audit_heads TABLE kept_heads`)
+	}
+}
+
+// TestEveryColumnOfTheTrailIsHashed changes one column after the other.
+func TestEveryColumnOfTheTrailIsHashed(t *testing.T) {
+	t.Parallel()
+	store, dsn := newStoreAt(t)
+	tenant := newTenant(t, store, "a")
+	for _, limits := range []string{`{"sessions":1}`, `{"sessions":2,"é <&>":"\u2028"}`} {
+		if err := store.SetQuotas(t.Context(), tenant, []byte(limits)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := execInTenant(t, store, tenant, `
+		INSERT INTO audit_trail (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
+		VALUES ($1, 'token', $1, 'r', 'here', 'export', 'session', 'ü', '{"a":1}', '{"b":1}', '{"c":1}')`, tenant); err != nil {
+		t.Fatal(err)
+	}
+	if found, head := breaks(t, store, tenant, nil); len(found) > 0 || head.N != 3 {
+		t.Fatalf("the chain breaks at %v, and has %d rows", found, head.N)
+	}
+	conn := owner(t, dsn)
+	execOwner(t, conn, `ALTER TABLE audit_trail DISABLE TRIGGER USER; CREATE TABLE kept AS TABLE audit_trail`)
+	rows, err := conn.Query(t.Context(), `
+		SELECT attname::text, format_type(atttypid, NULL), attnotnull FROM pg_attribute
+		 WHERE attrelid = 'audit_trail'::regclass AND attnum > 0 AND attname NOT IN ('tenant_id', 'n')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+		Name, Type string
+		Required   bool
+	}])
+	if err != nil || len(columns) != 14 {
+		t.Fatalf("%v, %v", columns, err)
+	}
+	other := map[string][]string{
+		"timestamp with time zone": {`at + interval '1 microsecond'`}, "text": {`'x'`, `''`}, "uuid": {`gen_random_uuid()`},
+		"json": {`'{"x":1}'`, `'null'`}, "bytea": {`sha256('')`, `''`},
+	}
+	for _, c := range columns {
+		values := other[c.Type]
+		if !c.Required {
+			values = append(slices.Clone(values), `NULL`)
+		}
+		for _, value := range values {
+			if value == `''` && strings.Contains("actor action object", c.Name) {
+				continue // a check refuses it
+			}
+			execOwner(t, conn, fmt.Sprintf(`UPDATE audit_trail SET %s = %s WHERE tenant_id = '%s' AND n = 3`, c.Name, value, tenant))
+			if found, _ := breaks(t, store, tenant, nil); !slices.Contains(found, 3) {
+				t.Errorf("%s = %s: found at rows %v", c.Name, value, found)
+			}
+			execOwner(t, conn, `DELETE FROM audit_trail; INSERT INTO audit_trail TABLE kept`)
+		}
+	}
+}
+
+// TestWhoServesCannotChangeTheTrail asks with the logins that processes have, and as the owner of the tables.
+func TestWhoServesCannotChangeTheTrail(t *testing.T) {
+	t.Parallel()
+	store, dsn := newStoreAt(t)
+	tenant := newTenant(t, store, "a")
+	newSession(t, store, tenant, "s")
+	statements := []string{
+		`UPDATE audit_trail SET action = 'x'`, `DELETE FROM audit_trail`, `TRUNCATE audit_trail`,
+		`UPDATE audit_heads SET n = n + 1`, `UPDATE audit_heads SET n = 0`, `DELETE FROM audit_heads`, `TRUNCATE audit_heads`,
+		`INSERT INTO audit_heads VALUES (gen_random_uuid(), 1, now(), '')`,
+		`INSERT INTO audit_trail (tenant_id, n, actor, action, object) VALUES (app.tenant, 7, 'key', 'x', 'x')`,
+		`INSERT INTO audit_trail (tenant_id, at, actor, action, object) VALUES (app.tenant, now(), 'key', 'x', 'x')`,
+		`INSERT INTO audit_trail (tenant_id, hash, actor, action, object) VALUES (app.tenant, '', 'key', 'x', 'x')`,
+		`ALTER TABLE audit_trail DISABLE TRIGGER USER`, `SET session_replication_role = replica`,
+	}
+	for name, url := range map[string]string{"api": pgtest.API(dsn), "worker": pgtest.Worker(dsn), "admin": pgtest.Admin(dsn)} {
+		as := openStore(t, url)
+		for _, sql := range statements {
+			err := execInTenant(t, as, tenant, strings.ReplaceAll(sql, "app.tenant", "'"+tenant.String()+"'"))
+			if err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
+				t.Errorf("%s: %s: %v", name, sql, err)
+			}
+		}
+		if err := execInTenant(t, as, tenant, `INSERT INTO audit_trail (tenant_id, actor, action, object) VALUES (gen_random_uuid(), 'key', 'x', 'x')`); err == nil || !strings.Contains(err.Error(), "row-level security") {
+			t.Errorf("%s writes another tenant's trail: %v", name, err)
+		}
+	}
+	conn := owner(t, dsn)
+	for _, sql := range statements[:3] {
+		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "only grows") {
+			t.Errorf("the owner: %s: %v", sql, err)
+		}
+	}
+	for _, sql := range statements[4:7] {
+		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "only grows") {
+			t.Errorf("the owner: %s: %v", sql, err)
+		}
+	}
+	if found, head := breaks(t, store, tenant, nil); len(found) > 0 || head.N != 1 {
+		t.Errorf("the chain breaks at %v, and has %d rows", found, head.N)
+	}
+}
+
+// TestAnActionAndItsRowAreThereOrNeither kills an erasure while it waits to write its row, and lets one fail there.
+func TestAnActionAndItsRowAreThereOrNeither(t *testing.T) {
+	t.Parallel()
+	store, dsn := newStoreAt(t)
+	tenant := newTenant(t, store, "a")
+	at := newSession(t, store, tenant, "s")
+	state := func() string {
+		_, err := store.Session(t.Context(), at)
+		rows, failed := store.Trail(t.Context(), tenant, postgres.TrailFilter{Action: audit.SessionErase, Limit: 10})
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		return fmt.Sprintf("gone %v, %d rows", errors.Is(err, session.ErrNotFound), len(rows))
+	}
+	conn := owner(t, dsn)
+	execOwner(t, conn, `BEGIN; SELECT FROM audit_heads WHERE tenant_id = '`+tenant.String()+`' FOR UPDATE`)
+	erased := make(chan error, 1)
+	go func() {
+		_, err := store.Delete(t.Context(), at, nil)
+		erased <- err
+	}()
+	killer := owner(t, dsn)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		var killed bool
+		err := killer.QueryRow(t.Context(), `
+			SELECT coalesce(bool_or(pg_terminate_backend(pid)), false) FROM pg_stat_activity
+			 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INSERT INTO audit_trail%'`).Scan(&killed)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("the erasure does not wait for the head: %v", err)
+		}
+		if killed {
+			break
+		}
+	}
+	if err := <-erased; err == nil {
+		t.Error("the erasure survived its backend")
+	}
+	execOwner(t, conn, `ROLLBACK`)
+	if got := state(); got != "gone false, 0 rows" {
+		t.Errorf("killed: %s", got)
+	}
+	execOwner(t, conn, `ALTER TABLE audit_trail ADD CONSTRAINT none CHECK (action <> 'session.erase')`)
+	if _, err := store.Delete(t.Context(), at, nil); err == nil {
+		t.Error("an erasure without a row")
+	}
+	if got := state(); got != "gone false, 0 rows" {
+		t.Errorf("refused: %s", got)
+	}
+	execOwner(t, conn, `ALTER TABLE audit_trail DROP CONSTRAINT none`)
+	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != "gone true, 1 rows" {
+		t.Errorf("erased: %s", got)
+	}
+}
+
+// TestTenantsAreMadeInTheOperatorsTrail also looks at what is done to keys and limits.
+func TestTenantsAreMadeInTheOperatorsTrail(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAt(t)
+	ctx := audit.With(t.Context(), &audit.Actor{Kind: audit.ByCommand, Address: "root@host"})
+	policy := session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)}
+	made, err := store.CreateTenant(ctx, "acme", policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateTenant(ctx, "acme", policy); !errors.Is(err, session.ErrExists) {
+		t.Fatal(err)
+	}
+	key, err := store.CreateKey(ctx, made.ID, "first", session.NewAPIKey(made.ID), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := errors.Join(store.RevokeKey(ctx, made.ID, key.ID), store.SetQuotas(ctx, made.ID, []byte(`{"sessions":5}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(tenant uuid.UUID) (text []string) {
+		rows, err := store.Trail(t.Context(), tenant, postgres.TrailFilter{Oldest: true, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			text = append(text, fmt.Sprintf("%s %s %s %s %s", r.Actor, *r.Address, r.Action, *r.ObjectID, r.After))
+		}
+		return text
+	}
+	by := "command root@host "
+	if got := told(audit.Operator); !slices.Equal(got, []string{by + "tenant.create " + made.ID.String() + " "}) {
+		t.Errorf("the operators' trail: %q", got)
+	}
+	want := []string{by + "key.create " + key.ID.String() + " ", by + "key.revoke " + key.ID.String() + " ", by + "limits.change " + made.ID.String() + ` {"sessions":5}`}
+	if got := told(made.ID); !slices.Equal(got, want) {
+		t.Errorf("the tenant's trail: %q, want %q", got, want)
+	}
+	if found, head := breaks(t, store, audit.Operator, nil); len(found) > 0 || head.N != 1 {
+		t.Errorf("the operators' chain breaks at %v, and has %d rows", found, head.N)
+	}
+}
