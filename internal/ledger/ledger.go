@@ -42,7 +42,7 @@ type Counter struct {
 func New(store *postgres.Store, log *slog.Logger) *Counter {
 	c := &Counter{}
 	c.readings = tally.Tally[string, session.Reading]{
-		After: flushAfter, Timeout: flushTimeout, Most: maxPending, Statement: maxStatement,
+		After: flushAfter, Timeout: flushTimeout, Max: maxPending, Statement: maxStatement,
 		Merge: (*session.Reading).Add,
 		Write: func(ctx context.Context, tenant uuid.UUID, list []tally.Entry[string, session.Reading]) error {
 			read := make([]session.Reading, len(list))
@@ -59,7 +59,7 @@ func New(store *postgres.Store, log *slog.Logger) *Counter {
 	return c
 }
 
-// Served counts a view that a reader got, of so many tokens.
+// Served counts a view that a reader got, with its tokens.
 func (c *Counter) Served(at session.Address, tokens int64) {
 	c.add(at, session.Reading{Session: at.ID, Views: 1, TokensServed: tokens})
 }

@@ -42,7 +42,8 @@ func (s *Store) countStored(ctx context.Context, tenant uuid.UUID, ids []string)
 func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) {
 	n := len(read)
 	ids := make([]string, n)
-	views, served, readBacks := make([]int64, n), make([]int64, n), make([]int64, n)
+	views, served := make([]int64, n), make([]int64, n)
+	readBacks := make([]int64, n)
 	for i := range read {
 		ids[i] = read[i].Session
 		views[i] = read[i].Views

@@ -226,8 +226,8 @@ func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idem
 	return replayed, err
 }
 
-// erase deletes a session's rows, once the ledger has counted them. It waits for a result that is being persisted, whose
-// foreign key holds the session.
+// erase deletes a session's rows, once the ledger has counted them. It waits for a result that is being persisted,
+// whose foreign key holds the session.
 func erase(ctx context.Context, tx pgx.Tx, row lockedSession, id string) error {
 	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}

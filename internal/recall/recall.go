@@ -60,7 +60,7 @@ type count struct {
 func New(store *postgres.Store, log *slog.Logger) *Counter {
 	c := &Counter{store: store}
 	c.reads = tally.Tally[what, count]{
-		After: flushAfter, Timeout: flushTimeout, Most: maxPending, Statement: maxStatement, Write: c.write,
+		After: flushAfter, Timeout: flushTimeout, Max: maxPending, Statement: maxStatement, Write: c.write,
 		Merge: func(into *count, more count) {
 			into.reads += more.reads
 			if more.last.After(into.last) {

@@ -52,8 +52,8 @@ type SessionUse struct {
 	Use
 }
 
-// Reading is what a process has counted of reads of a session since it has written that. One without reads says that the
-// session may have more messages or checkpoints than were counted.
+// Reading is what a process has counted of reads of a session since it has written that. One without reads says that
+// the session may have more messages or checkpoints than were counted.
 type Reading struct {
 	Session                        string // its id
 	Views, TokensServed, ReadBacks int64

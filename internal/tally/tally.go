@@ -17,8 +17,8 @@ import (
 type Tally[K comparable, V any] struct {
 	After     time.Duration // from the first count that is not written until it is
 	Timeout   time.Duration // of one Write
-	Most      int           // keys in memory; counts of others are dropped
-	Statement int           // keys that one Write takes at most
+	Max       int           // keys in memory; counts of others are dropped
+	Statement int           // the most keys that one Write takes
 	Merge     func(into *V, more V)
 	Write     func(ctx context.Context, tenant uuid.UUID, list []Entry[K, V]) error
 	Failed    func(tenant uuid.UUID, err error) // a Write; what it had is counted again
@@ -59,7 +59,7 @@ func (t *Tally[K, V]) add(at place[K], more V) {
 	switch {
 	case known != nil:
 		t.Merge(known, more)
-	case len(t.pending) >= t.Most:
+	case len(t.pending) >= t.Max:
 		t.Dropped(more)
 	default:
 		if t.pending == nil {

@@ -11,10 +11,10 @@ import (
 )
 
 // sums counts numbers by name, and writes them into written.
-func sums(most, statement int, written map[string]int, failing *error) (*Tally[string, int], *int) {
+func sums(max, statement int, written map[string]int, failing *error) (*Tally[string, int], *int) {
 	dropped := new(int)
 	return &Tally[string, int]{
-		After: time.Hour, Timeout: time.Minute, Most: most, Statement: statement,
+		After: time.Hour, Timeout: time.Minute, Max: max, Statement: statement,
 		Merge: func(into *int, more int) { *into += more },
 		Write: func(_ context.Context, _ uuid.UUID, list []Entry[string, int]) error {
 			if *failing != nil {
@@ -75,7 +75,7 @@ func TestTheFirstCountSetsATimerAndSoDoesTheNextOneAfterIt(t *testing.T) {
 	t.Parallel()
 	wrote := make(chan int)
 	counted := Tally[string, int]{
-		After: time.Millisecond, Timeout: time.Minute, Most: 10, Statement: 10,
+		After: time.Millisecond, Timeout: time.Minute, Max: 10, Statement: 10,
 		Merge: func(into *int, more int) { *into += more },
 		Write: func(_ context.Context, _ uuid.UUID, list []Entry[string, int]) error {
 			wrote <- list[0].Value
