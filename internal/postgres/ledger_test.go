@@ -135,6 +135,19 @@ func TestAMessageCountsOnItsDay(t *testing.T) {
 	}
 }
 
+func TestWhatIsErasedIsCountedBefore(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, texts("a", "b")...))
+	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := used(t, store, tenant); got.Messages != 2 || got.Tokens != 20 {
+		t.Errorf("the ledger has %+v", got)
+	}
+}
+
 // TestReadsOfAnErasedSessionCountForTheirDay writes reads that a process had counted before the session was erased.
 func TestReadsOfAnErasedSessionCountForTheirDay(t *testing.T) {
 	t.Parallel()
