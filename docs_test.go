@@ -97,7 +97,10 @@ func callsByFunction(t *testing.T) map[string][]string {
 				if pointer, ok := receiver.(*ast.StarExpr); ok {
 					receiver = pointer.X
 				}
-				if generic, ok := receiver.(*ast.IndexExpr); ok {
+				switch generic := receiver.(type) {
+				case *ast.IndexExpr:
+					receiver = generic.X
+				case *ast.IndexListExpr:
 					receiver = generic.X
 				}
 				name = receiver.(*ast.Ident).Name + "." + name

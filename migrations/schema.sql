@@ -973,6 +973,39 @@ CREATE TABLE public.uploads (
 
 ALTER TABLE ONLY public.uploads FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.usage_days (
+    tenant_id uuid NOT NULL,
+    day date NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    tokens bigint DEFAULT 0 NOT NULL,
+    views bigint DEFAULT 0 NOT NULL,
+    tokens_served bigint DEFAULT 0 NOT NULL,
+    tokens_saved bigint DEFAULT 0 NOT NULL,
+    read_backs bigint DEFAULT 0 NOT NULL,
+    compactions bigint DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE ONLY public.usage_days FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.usage_sessions (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    counted_seq bigint DEFAULT 0 NOT NULL,
+    counted_n integer DEFAULT 0 NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    tokens bigint DEFAULT 0 NOT NULL,
+    views bigint DEFAULT 0 NOT NULL,
+    tokens_served bigint DEFAULT 0 NOT NULL,
+    tokens_saved bigint DEFAULT 0 NOT NULL,
+    read_backs bigint DEFAULT 0 NOT NULL,
+    compactions bigint DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY public.usage_sessions FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.verifications (
     tenant_id uuid NOT NULL,
     cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
@@ -1136,6 +1169,12 @@ ALTER TABLE ONLY public.tenants
 
 ALTER TABLE ONLY public.uploads
     ADD CONSTRAINT uploads_pkey PRIMARY KEY (tenant_id, session_key, id);
+
+ALTER TABLE ONLY public.usage_days
+    ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day);
+
+ALTER TABLE ONLY public.usage_sessions
+    ADD CONSTRAINT usage_sessions_pkey PRIMARY KEY (tenant_id, session_key);
 
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
@@ -1400,6 +1439,12 @@ ALTER TABLE ONLY public.uploads
 ALTER TABLE ONLY public.uploads
     ADD CONSTRAINT uploads_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.usage_days
+    ADD CONSTRAINT usage_days_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.usage_sessions
+    ADD CONSTRAINT usage_sessions_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
@@ -1482,6 +1527,10 @@ CREATE POLICY backup ON public.summaries FOR SELECT TO varve_backup USING (true)
 CREATE POLICY backup ON public.tenants FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.uploads FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.usage_days FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.usage_sessions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.verifications FOR SELECT TO varve_backup USING (true);
 
@@ -1625,11 +1674,19 @@ CREATE POLICY tenant ON public.tenants USING ((id = (NULLIF(current_setting('app
 
 CREATE POLICY tenant ON public.uploads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.usage_days USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.usage_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 ALTER TABLE public.tenants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.usage_days ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.usage_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
 
@@ -1843,6 +1900,12 @@ GRANT SELECT ON TABLE public.tenants TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.uploads TO varve_app;
 GRANT SELECT ON TABLE public.uploads TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_days TO varve_app;
+GRANT SELECT ON TABLE public.usage_days TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_sessions TO varve_app;
+GRANT SELECT ON TABLE public.usage_sessions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
 GRANT SELECT ON TABLE public.verifications TO varve_backup;

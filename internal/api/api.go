@@ -24,6 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/ledger"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -62,6 +63,7 @@ type Server struct {
 	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
 	recall   *recall.Counter
+	ledger   *ledger.Counter
 	ready    readiness
 	draining atomic.Bool
 	paused   atomic.Int32
@@ -88,7 +90,8 @@ func New(config Config) *Server {
 	if config.Asker != nil {
 		*s.writers = config.Asker.Models.Names()
 	}
-	s.recall = &recall.Counter{Store: s.Store, Log: s.Log}
+	s.recall = recall.New(s.Store, s.Log)
+	s.ledger = ledger.New(s.Store, s.Log)
 	s.strangers = newStrangers()
 	s.quotas = quota.NewBook(config.Store, config.Quotas)
 	s.waiter.Store = s.Store
@@ -128,6 +131,7 @@ func (s *Server) Drain() {
 // Close writes what is counted and not written yet.
 func (s *Server) Close(ctx context.Context) {
 	s.recall.Flush(ctx)
+	s.ledger.Flush(ctx)
 	s.ready.database.Close(ctx)
 }
 
@@ -199,6 +203,8 @@ func (s *Server) routeSessions(keys, read door) {
 	keys.get("/v1/models", s.listModels, "model")
 	keys.get("/v1/models/summaries", s.listSummaryModels)
 	keys.get("/v1/limits", s.readLimits)
+	keys.get("/v1/usage", s.readUsage, "from", "to", "format")
+	keys.list("/v1/usage/sessions", s.listUsage)
 }
 
 // routeCompaction has compactions, their runs and checkpoints.

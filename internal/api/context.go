@@ -84,7 +84,7 @@ func (s *Server) readContext(req *request.Request) error {
 func (s *Server) answerStored(req *request.Request, want viewRequest, stored *postgres.View) error {
 	if stored.LeftOut {
 		if sent, err := s.streamView(req, want, stored); sent || err != nil {
-			return err
+			return s.served(req, stored, err)
 		}
 		if err := want.Fill(req.Ctx, s.Store, want.at, stored); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 		s.degraded(want.at, "the newest checkpoint is damaged, an older view is served", stored.Damage)
 	}
 	if want.AsStored(stored) {
-		return answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil})
+		return s.served(req, stored, answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil}))
 	}
 	return s.answerMade(req, want, tag, stored)
 }
@@ -130,7 +130,15 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 		return err
 	}
 	notes.Degraded = notes.Degraded || stored.Damage != nil
-	return answerView(req, want, tag, made, notes)
+	return s.served(req, made, answerView(req, want, tag, made, notes))
+}
+
+// served counts a view that was answered with, unless that failed.
+func (s *Server) served(req *request.Request, v *postgres.View, err error) error {
+	if err == nil && req.R.Method != http.MethodHead {
+		s.ledger.Served(req.Address(), v.Tokens)
+	}
+	return err
 }
 
 // degraded counts and logs that an older view stands in for the newest one.

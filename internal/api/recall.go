@@ -43,8 +43,14 @@ func (s *Server) readRecall(req *request.Request) error {
 // readBack counts that what a ref of the request's session names was read back.
 func (s *Server) readBack(req *request.Request, ref string) {
 	if req.R.Method != http.MethodHead {
-		s.recall.Read(req.Address(), ref, session.ViaREST)
+		s.countReadBack(req.Address(), ref, session.ViaREST)
 	}
+}
+
+// countReadBack counts a read for the report of what compactions took out, and for the ledger.
+func (s *Server) countReadBack(at session.Address, ref string, via session.Via) {
+	s.recall.Read(at, ref, via)
+	s.ledger.ReadBack(at)
 }
 
 // reads are how often results were read back, by ref.

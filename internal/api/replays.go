@@ -92,7 +92,7 @@ var reportFormats = map[string]struct {
 	mediaType []string
 	write     func(*replay.Report, io.Writer) error
 }{
-	"csv":  {[]string{"text/csv; charset=utf-8"}, (*replay.Report).WriteCSV},
+	"csv":  {csvType, (*replay.Report).WriteCSV},
 	"svg":  {[]string{"image/svg+xml"}, (*replay.Report).WriteSVG},
 	"text": {[]string{"text/plain; charset=utf-8"}, (*replay.Report).WriteText},
 }

@@ -148,6 +148,9 @@ func (s *Server) authorized(
 		if err == nil {
 			err = h(req)
 		}
+		if err == nil && ofSession && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
+			s.ledger.Changed(req.Address())
+		}
 		if part.missing != nil && errors.Is(err, session.ErrNotFound) {
 			return part.missing
 		}

@@ -152,7 +152,7 @@ func (s *Server) runTool(
 	toolSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
 	if outcome == "answered" {
 		for _, ref := range answer.Refs {
-			s.recall.Read(runner.At, ref, via)
+			s.countReadBack(runner.At, ref, via)
 		}
 	}
 	return answer, err

@@ -90,7 +90,8 @@ func (s *Store) sweepOne(ctx context.Context, tx pgx.Tx, key session.Key) (inser
 }
 
 // auditSQL looks at the sessions of a tenant after the key $2, $3 at most. It returns how many there were, the last of
-// them, and those that are over their trigger without a row that says so. It does not trust the armed threshold.
+// them, those that are over their trigger without a row that says so, and the ids of those that the ledger has not
+// counted whole. It does not trust the armed threshold.
 var auditSQL = `
 	WITH slice AS MATERIALIZED (
 		SELECT *
@@ -101,10 +102,13 @@ var auditSQL = `
 	)
 	SELECT count(*), coalesce((array_agg(s.key ORDER BY s.key DESC))[1], $2),
 	       coalesce(array_agg(s.key) FILTER (WHERE s.context_tokens + s.overhead_tokens >= ` + overTrigger + `
-	                                           AND d.session_key IS NULL), '{}')
+	                                           AND d.session_key IS NULL), '{}'),
+	       coalesce(array_agg(s.id) FILTER (WHERE coalesce(u.counted_seq, 0) < s.last_seq
+	                                           OR coalesce(u.counted_n, 0) < s.checkpoint_n), '{}')
 	  FROM slice s
 	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
-	  LEFT JOIN due_sessions d ON d.tenant_id = $1 AND d.session_key = s.key`
+	  LEFT JOIN due_sessions d ON d.tenant_id = $1 AND d.session_key = s.key
+	  LEFT JOIN usage_sessions u ON u.tenant_id = $1 AND u.session_key = s.key`
 
 var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`,
 	`s.tail_bytes + s.checkpoint_size`, session.EngineVersion)
@@ -116,11 +120,17 @@ type slice struct {
 	inserted int // jobs
 }
 
-// audit asks for the compaction of sessions that are due without a row, among those after a key, at most limit of them.
+// audit asks for the compaction of sessions that are due without a row, among those after a key, at most limit of them,
+// and brings the ledger up to date with all of them.
 func (s *Store) audit(ctx context.Context, tenant, after uuid.UUID, limit int) (seen slice, err error) {
 	var lost []uuid.UUID
-	err = query(ctx, s.pool, tenant, auditSQL, []any{tenant, after, limit}, one(&seen.sessions, &seen.last, &lost))
+	var uncounted []string
+	err = query(ctx, s.pool, tenant, auditSQL, []any{tenant, after, limit},
+		one(&seen.sessions, &seen.last, &lost, &uncounted))
 	if err != nil {
+		return seen, err
+	}
+	if err := s.countStored(ctx, tenant, uncounted); err != nil {
 		return seen, err
 	}
 	keys := make([]session.Key, len(lost))

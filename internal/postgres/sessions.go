@@ -293,7 +293,7 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 // Delete erases a session and all its rows; ErrNotFound. A job that runs for it finds nothing to do.
 func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idempotency) (bool, error) {
 	_, replayed, err := onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (struct{}, error) {
-		if err := erase(ctx, tx, row); err != nil {
+		if err := erase(ctx, tx, row, at.ID); err != nil {
 			return struct{}{}, err
 		}
 		if err := s.eraseObjects(ctx, tx, row.Key); err != nil {
@@ -306,17 +306,19 @@ func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idem
 	return replayed, err
 }
 
-// erase deletes a session's rows. It waits for a result that is being persisted, whose foreign key holds the session.
-func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
+// erase deletes a session's rows, once the ledger has counted them. It waits for a result that is being persisted,
+// whose foreign key holds the session.
+func erase(ctx context.Context, tx pgx.Tx, row lockedSession, id string) error {
 	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, tenant, key)
+	queueUsage(batch, tenant, []session.Reading{{Session: id}})
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
 	for _, table := range []string{
 		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
 		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings", "due_sessions",
-		"session_failures", "session_pins", "summaries", "model_answers",
+		"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions",
 	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tally"
 )
 
 const (
@@ -39,21 +39,14 @@ var (
 	})
 )
 
-// Counter counts reads until it has written them. Many goroutines may use it.
+// Counter counts reads until it has written them. Make it with New. Many goroutines may use it.
 type Counter struct {
-	Store *postgres.Store
-	Log   *slog.Logger
-
-	mu      sync.Mutex
-	pending map[what]*count
-	timer   bool // one is set that writes the pending counts
-
-	writing sync.Mutex // held by the one that writes
+	store *postgres.Store
+	reads tally.Tally[what, count]
 }
 
 // what is what was read and how.
 type what struct {
-	tenant       uuid.UUID
 	session, ref string
 	via          session.Via
 }
@@ -63,86 +56,44 @@ type count struct {
 	last  time.Time
 }
 
+// New returns a Counter that writes to a store.
+func New(store *postgres.Store, log *slog.Logger) *Counter {
+	c := &Counter{store: store}
+	c.reads = tally.Tally[what, count]{
+		After: flushAfter, Timeout: flushTimeout, Max: maxPending, Statement: maxStatement, Write: c.write,
+		Merge: func(into *count, more count) {
+			into.reads += more.reads
+			if more.last.After(into.last) {
+				into.last = more.last
+			}
+		},
+		Failed: func(tenant uuid.UUID, err error) {
+			log.Warn("reads are not counted yet", "tenant", tenant, "error", err)
+		},
+		Dropped: func(lost count) { droppedTotal.Add(float64(lost.reads)) },
+	}
+	return c
+}
+
 // Read counts that a result or messages of a session were read back, by their ref.
 func (c *Counter) Read(at session.Address, ref string, via session.Via) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(what{at.Tenant, at.ID, ref, via}, count{1, time.Now()})
-	if !c.timer {
-		c.timer = true
-		time.AfterFunc(flushAfter, c.flushed)
-	}
-}
-
-// add adds a count, unless there are too many.
-func (c *Counter) add(key what, more count) {
-	known := c.pending[key]
-	switch {
-	case known != nil:
-		known.reads += more.reads
-		if more.last.After(known.last) {
-			known.last = more.last
-		}
-	case len(c.pending) >= maxPending:
-		droppedTotal.Add(float64(more.reads))
-	default:
-		if c.pending == nil {
-			c.pending = map[what]*count{}
-		}
-		c.pending[key] = &more
-	}
-}
-
-// flushed writes what is counted when the timer rings.
-func (c *Counter) flushed() {
-	c.mu.Lock()
-	c.timer = false
-	c.mu.Unlock()
-	c.Flush(context.Background())
+	c.reads.Add(at.Tenant, what{at.ID, ref, via}, count{1, time.Now()})
 }
 
 // Flush writes what is counted and waits for that. What cannot be written is kept for the next time.
-func (c *Counter) Flush(ctx context.Context) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	c.mu.Lock()
-	taken := c.pending
-	c.pending = nil
-	c.mu.Unlock()
-	byTenant := map[uuid.UUID][]session.Recalled{}
-	for key, n := range taken {
-		byTenant[key.tenant] = append(byTenant[key.tenant],
-			session.Recalled{Session: key.session, Ref: key.ref, Via: key.via, Reads: n.reads, Last: n.last})
-	}
-	for tenant, list := range byTenant {
-		for len(list) > 0 {
-			n := min(len(list), maxStatement)
-			if err := c.write(ctx, tenant, list[:n]); err != nil {
-				c.keep(tenant, list[:n], err)
-			}
-			list = list[n:]
+func (c *Counter) Flush(ctx context.Context) { c.reads.Flush(ctx) }
+
+func (c *Counter) write(ctx context.Context, tenant uuid.UUID, list []tally.Entry[what, count]) error {
+	recalled := make([]session.Recalled, len(list))
+	for i, e := range list {
+		recalled[i] = session.Recalled{
+			Session: e.Key.session, Ref: e.Key.ref, Via: e.Key.via, Reads: e.Value.reads, Last: e.Value.last,
 		}
 	}
-}
-
-func (c *Counter) write(ctx context.Context, tenant uuid.UUID, list []session.Recalled) error {
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-	defer cancel()
-	found, err := c.Store.CountRecalls(ctx, tenant, list)
+	found, err := c.store.CountRecalls(ctx, tenant, recalled)
 	for _, a := range found {
 		section, _, _ := strings.Cut(a.Rule, ".") // whole rules may name tools
 		recallTotal.WithLabelValues(a.Action, section, string(a.Via)).Add(float64(a.Reads))
 	}
 	return err
-}
-
-// keep puts back what could not be written.
-func (c *Counter) keep(tenant uuid.UUID, list []session.Recalled, err error) {
-	c.Log.Warn("reads are not counted yet", "tenant", tenant, "error", err)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range list {
-		r := &list[i]
-		c.add(what{tenant, r.Session, r.Ref, r.Via}, count{r.Reads, r.Last})
-	}
 }

@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+var (
+	ledgerSessionsSQL = statement("ledger_sessions")
+	ledgerDaysSQL     = statement("ledger_days", "{today}", today)
+)
+
+// CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and
+// what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
+func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
+	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		queueUsage(batch, tenant, read)
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}
+
+// countStored counts what sessions have stored since they were counted last.
+func (s *Store) countStored(ctx context.Context, tenant uuid.UUID, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	read := make([]session.Reading, len(ids))
+	for i, id := range ids {
+		read[i].Session = id
+	}
+	return s.CountUsage(ctx, tenant, read)
+}
+
+// queueUsage queues the statements of CountUsage. The first locks what the second, which sees all that was committed
+// before it had the locks, counts from.
+func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) {
+	n := len(read)
+	ids := make([]string, n)
+	views, served := make([]int64, n), make([]int64, n)
+	readBacks := make([]int64, n)
+	for i := range read {
+		ids[i] = read[i].Session
+		views[i] = read[i].Views
+		served[i] = read[i].TokensServed
+		readBacks[i] = read[i].ReadBacks
+	}
+	batch.Queue(ledgerSessionsSQL, tenant, ids, views, served, readBacks)
+	batch.Queue(ledgerDaysSQL, tenant, ids, views, served, readBacks)
+}
+
+// UsageByDay returns what a tenant has used from one day in UTC to another, both included: the days with any use, in
+// order.
+func (s *Store) UsageByDay(ctx context.Context, tenant uuid.UUID, from, to time.Time) ([]session.DayOfUse, error) {
+	return queryRows(ctx, s, tenant, pgx.RowToStructByName[session.DayOfUse], `
+		SELECT coalesce(d.day, m.day) AS day,
+		       coalesce(d.messages, 0) AS messages, coalesce(d.bytes, 0) AS bytes, coalesce(d.tokens, 0) AS tokens,
+		       coalesce(d.views, 0) AS views, coalesce(d.tokens_served, 0) AS tokens_served,
+		       coalesce(d.tokens_saved, 0) AS tokens_saved, coalesce(d.read_backs, 0) AS read_backs,
+		       coalesce(d.compactions, 0) AS compactions,
+		       coalesce(m.calls, 0) AS model_calls, coalesce(m.input_tokens, 0) AS model_input_tokens,
+		       coalesce(m.output_tokens, 0) AS model_output_tokens, coalesce(m.cost_micros, 0) AS model_cost_micros
+		  FROM (SELECT * FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3) d
+		  FULL JOIN (SELECT * FROM model_spending WHERE tenant_id = $1 AND model = '' AND day BETWEEN $2 AND $3) m
+		    ON m.day = d.day
+		 ORDER BY 1`, tenant, from.UTC(), to.UTC())
+}
+
+// UsageBySession returns what a page of a tenant's sessions, newest first, have used.
+func (s *Store) UsageBySession(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.SessionUse, error) {
+	return queryRows(ctx, s, tenant, pgx.RowToStructByName[session.SessionUse], `
+		SELECT s.id AS session, s.key, s.created_at,
+		       u.messages, u.bytes, u.tokens, u.views, u.tokens_served, u.tokens_saved, u.read_backs, u.compactions,
+		       m.model_calls, m.model_input_tokens, m.model_output_tokens, m.model_cost_micros
+		  FROM sessions s
+		  JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key
+		 CROSS JOIN LATERAL (
+		       SELECT count(*) AS model_calls, coalesce(sum(a.input_tokens), 0)::bigint AS model_input_tokens,
+		              coalesce(sum(a.output_tokens), 0)::bigint AS model_output_tokens,
+		              coalesce(sum(a.cost_micros), 0)::bigint AS model_cost_micros
+		         FROM model_answers a
+		        WHERE a.tenant_id = s.tenant_id AND a.session_key = s.key AND a.answer IS NOT NULL) m
+		 WHERE s.tenant_id = $1`+newestFirst("s.created_at", "s.key"), pageArgs(tenant, page)...)
+}

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Use is what the ledger has of a tenant or a session. Tokens are Varve's estimates, but for those of language models.
+type Use struct {
+	Messages          int64 `json:"messages"` // appended, also those that were removed since
+	Bytes             int64 `json:"bytes"`    // of these messages
+	Tokens            int64 `json:"tokens"`   // of these messages
+	Views             int64 `json:"views"`    // served with their messages: a 304 is none
+	TokensServed      int64 `json:"tokens_served"`
+	TokensSaved       int64 `json:"tokens_saved"` // that the logs had more when these views were counted
+	ReadBacks         int64 `json:"read_backs"`
+	Compactions       int64 `json:"compactions"` // checkpoints, restored ones included
+	ModelCalls        int64 `json:"model_calls"` // of language models that write summaries
+	ModelInputTokens  int64 `json:"model_input_tokens"`
+	ModelOutputTokens int64 `json:"model_output_tokens"`
+	ModelCostMicros   int64 `json:"model_cost_micros"` // millionths of the unit that the operator's prices are in
+}
+
+// Add adds another Use.
+func (u *Use) Add(more Use) {
+	u.Messages += more.Messages
+	u.Bytes += more.Bytes
+	u.Tokens += more.Tokens
+	u.Views += more.Views
+	u.TokensServed += more.TokensServed
+	u.TokensSaved += more.TokensSaved
+	u.ReadBacks += more.ReadBacks
+	u.Compactions += more.Compactions
+	u.ModelCalls += more.ModelCalls
+	u.ModelInputTokens += more.ModelInputTokens
+	u.ModelOutputTokens += more.ModelOutputTokens
+	u.ModelCostMicros += more.ModelCostMicros
+}
+
+// DayOfUse is what a tenant has used on a day in UTC.
+type DayOfUse struct {
+	Day time.Time
+	Use
+}
+
+// SessionUse is what a session has used since it was made. Of language models, it has the answers that are kept.
+type SessionUse struct {
+	Session   string
+	Key       uuid.UUID
+	CreatedAt time.Time
+	Use
+}
+
+// Reading is what a process has counted of reads of a session since it has written that. One without reads says that
+// the session may have more messages or checkpoints than were counted.
+type Reading struct {
+	Session                        string // its id
+	Views, TokensServed, ReadBacks int64
+}
+
+// Add adds another Reading of the session.
+func (r *Reading) Add(more Reading) {
+	r.Views += more.Views
+	r.TokensServed += more.TokensServed
+	r.ReadBacks += more.ReadBacks
+}

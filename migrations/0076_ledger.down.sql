@@ -1,0 +1,2 @@
+DROP TABLE usage_sessions;
+DROP TABLE usage_days;
