@@ -21,6 +21,18 @@ type Message struct {
 	Extra  []byte // the members of the message that this model has no words for, `"key":value` joined by commas
 	Edited bool   // a repair has changed it: Raw is out of date
 	flags  Flags  // of the whole message, in a view
+
+	// What was seen while the message was read, so that repairs need not look for it in Raw.
+	item   itemHead // Responses
+	twin   []byte   // Chat Completions: a function_call beside tool_calls, which repeats one of them
+	cites  bool     // it may name sources, or a sound: see cite
+	marked bool     // Anthropic: it may have marks for the provider's cache
+}
+
+// itemHead says what an item of Responses is.
+type itemHead struct {
+	kind string // its type, which a message may lack
+	id   []byte // the value of its id, nil if it has none
 }
 
 // Role is the speaker of a Message.
@@ -59,6 +71,7 @@ type Block struct {
 	Refusal   bool // the Text is a refusal
 	Thought   bool // unused outside of Gemini: the text is a thought
 	Edited    bool // a repair has changed it: Raw is out of date
+	loose     bool // Call: its provider does not take its arguments as they are in Raw
 	pair      int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
 	number    int  // of the part in the message that it was read from, counted from 1; 0 for a block that was made
 	origin    int  // Translate: which message of the run that is, counted from 0

@@ -104,6 +104,19 @@ func (s *scanner) add(p Part) *Block {
 	return nil
 }
 
+// cites marks the message that is being read as one that may name sources, if what was read of it has any of these
+// members.
+func (s *scanner) cites(v *object, names ...string) {
+	if s.ir == nil {
+		return
+	}
+	for _, name := range names {
+		if !s.absent(v.at(name)) {
+			s.ir.message().cites = true
+		}
+	}
+}
+
 // addBlock adds the block of a part, as far as the part knows it. A part that can be replaced as a whole has no Raw
 // there: a content string, or the arguments and the output inside a tool part of a UIMessage.
 func (s *scanner) addBlock(p *Part) *Block {
@@ -141,7 +154,7 @@ func (s *scanner) keepOthers(v *object, names ...string) {
 	if s.ir == nil || v.onlyHas(names) {
 		return
 	}
-	s.ir.message().Extra = othersOf(s.body, names...)
+	s.ir.message().Extra = v.others(s.body, names)
 }
 
 // elements yields the elements of the array at. Any other value has none. It must stay small enough to be inlined, for
