@@ -85,7 +85,7 @@ func (s *scanner) mark(v *object) {
 	}
 	inside := s.is(v.at("content"), '[') && !s.equals(v.at("type"), "tool_result")
 	if inside || !s.absent(v.at("cache_control")) {
-		s.ir.message().marked = true
+		s.ir.marked = true
 	}
 }
 

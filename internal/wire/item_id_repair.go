@@ -70,19 +70,18 @@ func (ids *itemIDs) fault(item itemHead) (id, fault string) {
 }
 
 // fitID returns an item, which was read, as one that the API takes beside those before.
-func (r *repairer) fitID(m Stored, item []Message, flags Flags) ([]Message, Flags) {
-	id, fault := r.ids.fault(item[0].item)
+func (r *repairer) fitID(m Stored, item []Message, head itemHead) []Message {
+	id, fault := r.ids.fault(head)
 	if fault == "" {
-		return item, flags
+		return item
 	}
-	item, flags, _ = decode(m.Format, r.withoutID(m, item[0], id, fault)) // which Encode wrote
-	return item, flags
+	return Decode(m.Format, r.withoutID(m, item[0], head.kind, id, fault)) // which Encode wrote
 }
 
 // withoutID returns an item without its id, if it may go without one. Any other one becomes a call of a function, or a
 // text.
-func (r *repairer) withoutID(m Stored, made Message, id, fault string) []byte {
-	item, kind := made.Raw, made.item.kind
+func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []byte {
+	item := made.Raw
 	want, _ := provider.ItemIDOf(kind)
 	made.Edited = true
 	told := func(repair, what string) {

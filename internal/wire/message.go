@@ -20,19 +20,9 @@ type Message struct {
 	Blocks []Block
 	Extra  []byte // the members of the message that this model has no words for, `"key":value` joined by commas
 	Edited bool   // a repair has changed it: Raw is out of date
-	flags  Flags  // of the whole message, in a view
-
-	// What was seen while the message was read, so that repairs need not look for it in Raw.
-	item   itemHead // Responses
-	twin   []byte   // Chat Completions: a function_call beside tool_calls, which repeats one of them
-	cites  bool     // it may name sources, or a sound: see cite
-	marked bool     // Anthropic: it may have marks for the provider's cache
-}
-
-// itemHead says what an item of Responses is.
-type itemHead struct {
-	kind string // its type, which a message may lack
-	id   []byte // the value of its id, nil if it has none
+	cites  bool   // it may name sources, or a sound: see cite
+	twin   bool   // Chat Completions: its function_call, which repeats a call, has a name that the provider refuses
+	flags  Flags  // of the whole message
 }
 
 // Role is the speaker of a Message.

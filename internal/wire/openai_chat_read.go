@@ -125,7 +125,7 @@ func (s *scanner) chatCalls(v *object) {
 	switch {
 	case !s.is(legacy, '{'):
 	case i > 0 && s.ir != nil:
-		s.ir.message().twin = legacy.Of(s.body)
+		s.ir.twin = legacy.Of(s.body)
 	case i > 0:
 		s.misnamed = !chat.Tools.Take(s.name(tool.at("name")))
 	default:

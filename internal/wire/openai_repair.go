@@ -2,7 +2,6 @@ package wire
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -62,7 +61,15 @@ func (r *repairer) isOfOtherForm(n *Message, p *Block, form string) bool {
 }
 
 // itemFormOf returns the form of the item that a call came as, or of the one that a result came for.
-func itemFormOf(n *Message) string { return strings.TrimSuffix(n.item.kind, "_output") }
+func itemFormOf(n *Message) string {
+	switch form := n.flags >> formShift & (1<<formBits - 1); {
+	case form > 0:
+		return itemTools[form] + "_call"
+	case n.flags&FlagCustom != 0:
+		return customForm
+	}
+	return functionForm
+}
 
 // reform marks a call or a result as edited, and removes from its message the members of its old form.
 func (n *Message) reform(p *Block) {

@@ -79,7 +79,7 @@ func (s *scanner) openAIResponses(top Span) {
 	s.facts.StartsUnit = true
 	head := s.itemHead(&v)
 	if s.ir != nil {
-		s.ir.message().item = head
+		s.ir.item = head
 	}
 	kind := head.kind
 	s.itemID(kind, v.at("id"))

@@ -45,9 +45,9 @@ func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw
 // shown as a text.
 func (r *repairer) decode(i int, body []byte) []Message {
 	m := r.view[i]
-	list, flags, err := decode(m.Format, body)
+	list, has, err := decode(m.Format, body)
 	if err == nil && m.Format == session.OpenAIResponses && m.Format == r.target {
-		list, flags = r.fitID(m, list, flags)
+		list = r.fitID(m, list, has.item)
 	}
 	if err != nil {
 		broken := Block{Kind: Opaque, Raw: m.Body}
@@ -55,10 +55,11 @@ func (r *repairer) decode(i int, body []byte) []Message {
 		text := Block{Kind: Text, Text: substitute(&broken)}
 		return []Message{{Role: User, Origin: i, Blocks: []Block{text}, Edited: true}}
 	}
+	r.marked = r.marked || has.marked
 	for j := range list {
 		n := &list[j]
-		n.Origin, n.flags = i, flags
-		r.marked = r.marked || n.marked
+		n.Origin = i
+		n.twin = has.twin != nil && !r.provider.Tools.Take(stringMember(has.twin, "name"))
 		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited }) ||
 			j == 0 && m.Format == session.AISDK && !hasUIID(n.Extra)
 		if n.Edited && n.Format == r.target {

@@ -37,6 +37,20 @@ type collector struct {
 	content []Block   // of the result whose content is being read
 	results []Block   // AI SDK: of the step that is being read
 	stepEnd bool      // AI SDK: the step has ended: the next block begins another message
+	seen
+}
+
+// seen is what repairs ask of a message that was read, besides its content.
+type seen struct {
+	item   itemHead // Responses
+	twin   []byte   // Chat Completions: a function_call beside tool_calls, which repeats one of them
+	marked bool     // Anthropic: it may have marks for the provider's cache
+}
+
+// itemHead says what an item of Responses is.
+type itemHead struct {
+	kind string // its type, which a message may lack
+	id   []byte // the value of its id, nil if it has none
 }
 
 func (c *collector) message() *Message { return &c.list[len(c.list)-1] }
