@@ -12,9 +12,9 @@ import (
 // It holds the first few in place, which is nearly always all of them, and the rest in a map, so that the names of an
 // object of thousands of members are not compared pair by pair.
 type object struct {
-	n     int
-	first [10]field
-	rest  map[string]Span
+	n      int
+	first  [10]field
+	rest   map[string]Span
 	unlike bool // a name is repeated, or not kept as it is written in the text
 }
 
