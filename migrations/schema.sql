@@ -149,6 +149,7 @@ CREATE TABLE public.checkpoints (
     body_digest bytea,
     state_digest bytea,
     forgotten boolean DEFAULT false NOT NULL,
+    made_after bigint,
     CONSTRAINT checkpoints_body_digest_check CHECK ((octet_length(body_digest) = 32)),
     CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
     CONSTRAINT checkpoints_n_check CHECK ((n > 0)),

@@ -121,6 +121,7 @@ func failureOf(err error) *request.Failure {
 	var staleVersion *session.StaleVersionError
 	var cannotFit *session.CannotFitError
 	var exceeded *session.WindowExceededError
+	var lost *session.LostViewError
 	var damaged *session.DamagedError
 	var offset *session.OffsetError
 	switch {
@@ -130,6 +131,9 @@ func failureOf(err error) *request.Failure {
 		return known
 	case errors.As(err, &invalid):
 		return &request.Failure{Code: codeOf(invalid), Detail: invalid.Error(), Problems: invalid.Problems}
+	case errors.As(err, &lost):
+		return &request.Failure{Code: "checkpoint_pruned", Detail: lost.Error() + "; GET /v1/sessions/{id}/messages " +
+			"has every message"}
 	case errors.As(err, &offset):
 		return &request.Failure{Code: "upload_offset", Detail: offset.Error()}
 	case errors.As(err, &stale):

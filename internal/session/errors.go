@@ -41,6 +41,25 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("expected_seq is %d, but the session's last seq is %d", e.Expected, e.Current)
 }
 
+// LostViewError is returned for a view of before that began with a checkpoint whose body is not kept any more.
+type LostViewError struct {
+	Seq        int64 // as of which the view was wanted
+	Checkpoint int
+	Next       int64 // the next seq as of which a view is kept; 0 for none
+}
+
+func (e *LostViewError) Error() string {
+	text := fmt.Sprintf("the view as of seq %d began with checkpoint %d, whose body is not kept any more", e.Seq,
+		e.Checkpoint)
+	if e.Next > 0 {
+		text += fmt.Sprintf("; the next one that is kept is as of seq %d", e.Next)
+	}
+	return text
+}
+
+// Unwrap returns ErrPruned.
+func (e *LostViewError) Unwrap() error { return ErrPruned }
+
 // CannotFitError is returned if a view's system messages and newest unit alone are larger than the requested bound.
 type CannotFitError struct{ MaxTokens, Minimum int64 }
 
