@@ -182,6 +182,7 @@ func (s *Server) routeSessions(keys, read door) {
 	read.get("/v1/sessions/:id", s.readSession)
 	keys.patch("/v1/sessions/:id", s.patchSession)
 	keys.delete("/v1/sessions/:id", s.deleteSession)
+	keys.post("/v1/sessions/:id/fork", s.forkSession)
 
 	keys.post("/v1/sessions/:id/messages", s.appendMessages)
 	keys.put("/v1/sessions/:id/messages", s.putMessages)

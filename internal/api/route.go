@@ -93,7 +93,7 @@ func (s *Server) handle(method, path string, h echo.HandlerFunc) {
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
 	"GET /v1/sessions", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs", "/checkpoints",
-	"/results", "/versions", "/lines", "/tokens",
+	"/results", "/versions", "/lines", "/tokens", "/fork",
 }
 
 func classOf(route string) share.Class {

@@ -20,6 +20,7 @@ func answerOf(s session.Session) protocol.Session {
 		PolicyVersion: s.Policy.Version,
 		LastSeq:       s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
 		Failing:     s.Failing,
+		ForkedFrom:  s.Forked,
 		Calibration: s.Calibration, UnseenTokens: s.UnseenTokens, CalibratedTokens: s.CalibratedTokens(),
 		LastUsage: s.LastUsage, CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}

@@ -24,6 +24,7 @@ type ListRoute[T any] string
 // The routes. Those with a body name its type.
 const (
 	GetSession        Route[protocol.Session]          = "GET sessions/{session}"
+	Fork              Route[protocol.Session]          = "POST sessions/{session}/fork" // ForkRequest
 	Messages          Route[protocol.MessagePage]      = "GET sessions/{session}/messages"
 	Context           Route[protocol.View]             = "GET sessions/{session}/context"
 	Preview           Route[protocol.Preview]          = "POST sessions/{session}/preview" // PreviewRequest

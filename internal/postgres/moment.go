@@ -21,7 +21,7 @@ type Moment struct {
 	kept   bool  // the checkpoint still has its body
 }
 
-// At names a moment of a session: a seq, or else a time.
+// At names a moment of a session: a seq, or else a time. The zero At is now.
 type At struct {
 	Seq  int64
 	Time time.Time
@@ -32,15 +32,15 @@ type At struct {
 // Errors: ErrNotFound; a *session.InvalidError if the session has not come so far; a *session.LostViewError.
 func (s *Store) Moment(ctx context.Context, at session.Address, when At) (Moment, error) {
 	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (m Moment, err error) {
-		if m, err = readMoment(ctx, tx, key, when); err != nil || m.kept {
+		if m, err = readMoment(ctx, tx, key, when, "as_of_seq"); err != nil || m.kept {
 			return m, err
 		}
 		return m, lostMoment(ctx, tx, key, m)
 	})
 }
 
-// readMoment does what Moment does, but also for a view of which nothing is kept.
-func readMoment(ctx context.Context, tx pgx.Tx, key session.Key, when At) (m Moment, err error) {
+// readMoment does what Moment does, but also for a view of which nothing is kept. pointer is where the seq comes from.
+func readMoment(ctx context.Context, tx pgx.Tx, key session.Key, when At, pointer string) (m Moment, err error) {
 	m.key, m.Seq = key.Key, when.Seq
 	var last int64
 	var removals bool
@@ -51,19 +51,25 @@ func readMoment(ctx context.Context, tx pgx.Tx, key session.Key, when At) (m Mom
 	if err != nil {
 		return m, notFound(err)
 	}
-	if !when.Time.IsZero() {
+	switch {
+	case when == At{}:
+		m.Seq, when.Time = last, endOfTime
+	case when.Seq == 0:
 		if m.Seq, err = seqAt(ctx, tx, key, when.Time, removals); err != nil {
 			return m, err
 		}
 	}
 	if m.Seq > last {
-		return m, session.Invalid("as_of_seq", "invalid_request", "the session's last seq is %d, not %d", last, m.Seq)
+		return m, session.Invalid(pointer, "invalid_request", "the session's last seq is %d, not %d", last, m.Seq)
 	}
 	if err := m.readPinned(ctx, tx, key); err != nil {
 		return m, err
 	}
 	return m, m.readCheckpoint(ctx, tx, key, when.Time)
 }
+
+// endOfTime is later than every checkpoint.
+var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // seqAt returns the last seq that was taken by a time, by a message or by a removal; 0 if there was none.
 func seqAt(ctx context.Context, tx pgx.Tx, key session.Key, at time.Time, removals bool) (int64, error) {
