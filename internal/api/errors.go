@@ -52,6 +52,7 @@ var sentinels = []struct {
 	{session.ErrUnauthorized, "unauthorized", "send a live key or session token as \"Authorization: Bearer vk_…\" " +
 		"or st_…; varve keys create makes a key"},
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
+	{session.ErrViewLost, "checkpoint_pruned", ""},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d "+
 		"have theirs, and the one that was restored last; its statistics and its manifest are there, and GET "+
 		"/v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
@@ -121,7 +122,6 @@ func failureOf(err error) *request.Failure {
 	var staleVersion *session.StaleVersionError
 	var cannotFit *session.CannotFitError
 	var exceeded *session.WindowExceededError
-	var lost *session.LostViewError
 	var damaged *session.DamagedError
 	var offset *session.OffsetError
 	switch {
@@ -131,9 +131,6 @@ func failureOf(err error) *request.Failure {
 		return known
 	case errors.As(err, &invalid):
 		return &request.Failure{Code: codeOf(invalid), Detail: invalid.Error(), Problems: invalid.Problems}
-	case errors.As(err, &lost):
-		return &request.Failure{Code: "checkpoint_pruned", Detail: lost.Error() + "; GET /v1/sessions/{id}/messages " +
-			"has every message"}
 	case errors.As(err, &offset):
 		return &request.Failure{Code: "upload_offset", Detail: offset.Error()}
 	case errors.As(err, &stale):

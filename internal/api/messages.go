@@ -21,7 +21,8 @@ func (s *Server) listMessages(req *request.Request) error {
 	q := req.Query()
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	r := readRange(q)
-	r.Limit, r.Bytes, r.Removed = limit+1, maxMessagePageBytes, true
+	r.Limit = limit + 1
+	r.Bytes, r.Removed = maxMessagePageBytes, true
 	if err := req.Err(); err != nil {
 		return err
 	}

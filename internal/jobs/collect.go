@@ -208,8 +208,8 @@ type eraseWorker struct {
 	Trace func(step string)
 }
 
-// Work deletes all objects below the session's prefix that no fork of it has, in every store. It returns an error unless
-// they are gone.
+// Work deletes all objects below the session's prefix that no fork of it has, in every store. It returns an error
+// unless they are gone.
 func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs]) error {
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
 	erased, err := w.Store.IsErased(ctx, key)

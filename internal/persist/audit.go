@@ -42,7 +42,8 @@ func AuditBodies(ctx context.Context, tx pgx.Tx, key session.Key, after uuid.UUI
 	return pgx.CollectRows(rows, pgx.RowToStructByName[AuditedBody])
 }
 
-// Rewrite puts content in the place of a body's chunks. A body that a fork shared is its own then. content must be what the body was: its SHA-256 tells.
+// Rewrite puts content in the place of a body's chunks. A body that a fork shared is its own then. content must
+// be what the body was: its SHA-256 tells.
 func Rewrite(ctx context.Context, tx pgx.Tx, key session.Key, id uuid.UUID, content []byte) error {
 	made := newBodyOf(content)
 	tag, err := tx.Exec(ctx, `

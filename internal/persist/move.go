@@ -26,7 +26,8 @@ func MovableBodies(
 	return rowsOf(ctx, tx, pgx.RowToStructByPos[Movable], `
 		SELECT session_key, id, store, bytes
 		  FROM result_bodies
-		 WHERE tenant_id = $1 AND sha256 IS NOT NULL AND held_in IS NULL AND store <> $2 AND (session_key, id) > ($3, $4)
+		 WHERE tenant_id = $1 AND sha256 IS NOT NULL AND held_in IS NULL AND store <> $2
+		   AND (session_key, id) > ($3, $4)
 		   AND ($5::uuid IS NULL OR session_key = $5)
 		 ORDER BY session_key, id
 		 LIMIT $6`, tenant, to, after.Session, after.ID, of, limit)

@@ -241,15 +241,16 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 
 // copy copies the rows of a session, and returns the tokens of the log.
 func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (total int64, err error) {
-	n := len(p.unpacked)
-	seqs, bodies, views := make([]int64, n), make([][]byte, n), make([][]byte, n)
-	shapes, calls, answers := make([]string, n), make([]string, n), make([]string, n)
+	var seqs []int64
+	var bodies, views [][]byte
+	var shapes, calls, answers []string
 	for i := range p.unpacked {
 		m := &p.unpacked[i]
 		made, answered := idsOfShape(m.Shape)
-		seqs[i], bodies[i], views[i] = m.Seq, m.Body, m.View
-		shapes[i], calls[i] = m.Shape, joinIDs(made)
-		answers[i] = joinIDs(answered)
+		seqs = append(seqs, m.Seq)
+		bodies, views = append(bodies, m.Body), append(views, m.View)
+		shapes = append(shapes, m.Shape)
+		calls, answers = append(calls, joinIDs(made)), append(answers, joinIDs(answered))
 	}
 	var cut int64
 	var whole bool

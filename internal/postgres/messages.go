@@ -25,10 +25,12 @@ type Range struct {
 //
 //	$1 tenant  $2 session key  $3 after  $4 to  $5 limit  $6 bytes
 func (r Range) SQL() string {
-	beyond, last, direction := `>`, `<=`, `ASC`
+	beyond, last := `>`, `<=`
+	direction := `ASC`
 	present := `AND removed_at IS NULL`
 	if r.Descending {
-		beyond, last, direction = `<`, `>=`, `DESC`
+		beyond, last = `<`, `>=`
+		direction = `DESC`
 	}
 	if r.Removed {
 		present = ``

@@ -178,7 +178,7 @@ func TestAViewWhoseCheckpointIsNotKeptSaysWhichIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "the view as of seq 5 began with checkpoint 2, whose body is not kept any more; the next one that is kept is as of seq 9"
+	want := "the view as of seq 5 began with checkpoint 2, whose body is not kept any more; the next one that is kept is as of seq 9; GET /v1/sessions/{id}/messages has every message"
 	if _, err := asOf(t, store, at, postgres.At{Seq: 5}); !errors.Is(err, session.ErrPruned) || err.Error() != want {
 		t.Errorf("%v", err)
 	}

@@ -74,8 +74,8 @@ const sessionColumns = `
 	s.context_tokens, s.total_tokens, s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio,
 	p.cache_ttl, p.document, p.tenant_version, p.session_version, s.calibration, s.unseen_tokens, s.last_usage,
 	CASE WHEN s.forked_from IS NOT NULL
-	     THEN jsonb_build_object('session', s.forked_from, 'seq', s.forked_seq, 'checkpoint', s.forked_checkpoint) END, ` +
-	layersSQL
+	     THEN jsonb_build_object('session', s.forked_from, 'seq', s.forked_seq, 'checkpoint', s.forked_checkpoint)
+	END, ` + layersSQL
 
 func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	var s session.Session
@@ -83,7 +83,8 @@ func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	err := row.Scan(&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
-		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &s.Forked, &outdated, &s.Failing)
+		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &s.Forked, &outdated,
+		&s.Failing)
 	if err != nil {
 		return s, err
 	}
@@ -230,7 +231,8 @@ func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idem
 
 var handOverSQL = statement("hand_over")
 
-// erase deletes a session's rows, and gives the bodies that forks share to them. It waits for a result that is being persisted, whose foreign key holds the session.
+// erase deletes a session's rows, and gives the bodies that forks share to them. It waits for a result that is being
+// persisted, whose foreign key holds the session.
 func erase(ctx context.Context, tx pgx.Tx, row lockedSession) error {
 	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}

@@ -175,10 +175,10 @@ const maxTailSQL = `2147483647`
 const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
 	                  OR s.pinned > ` + manyPinnedSQL + ` AND $9 < 9223372036854775807)`
 
-// viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The tail is a range with two
-// bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower
-// one must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the
-// log is not searched for one.
+// viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The
+// tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is; and for the
+// newest view the lower one must not be a coalesce, behind which row-level security hides the index. Where no message
+// stands elsewhere, the log is not searched for one.
 //
 // A message is named, by its seq and its tokens before its shape, only in a view that must be cut or whose messages
 // do not follow one another without a gap. Everywhere else a seq is known by counting, and naming messages would cost
