@@ -177,7 +177,7 @@ func (s *Server) routePolicies(keys, read door) {
 // routeSessions has sessions with their messages and views, their tokens, and what is known of models and limits.
 func (s *Server) routeSessions(keys, read door) {
 	keys.post("/v1/sessions", s.createSession)
-	keys.list("/v1/sessions", s.listSessions)
+	keys.get("/v1/sessions", s.listSessions, sessionsQuery...)
 	keys.put("/v1/sessions/:id", s.putSession)
 	read.get("/v1/sessions/:id", s.readSession)
 	keys.patch("/v1/sessions/:id", s.patchSession)

@@ -101,15 +101,6 @@ func (s *Server) deleteSession(req *request.Request) error {
 	return nil
 }
 
-// listSessions handles GET /v1/sessions.
-func (s *Server) listSessions(req *request.Request) error {
-	find := func(l *request.List) ([]session.Session, error) {
-		return s.Store.Sessions(req.Ctx, req.Tenant, l.Page())
-	}
-	place := func(last session.Session) request.Place { return request.PlaceIn(last.CreatedAt, last.Key) }
-	return request.AnswerList(req, "sessions", find, listedAnswer, place)
-}
-
 // answerCreated answers with a new session.
 func answerCreated(req *request.Request, made session.Session) error {
 	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))

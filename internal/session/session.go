@@ -7,6 +7,7 @@ package session
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -77,6 +78,22 @@ type Fork struct {
 	ChangedBy   [32]byte // the digest of the key that makes it
 	Idempotency *Idempotency
 }
+
+// Search says which sessions of a tenant a list has: those for which every condition that is set holds.
+type Search struct {
+	Metadata           json.RawMessage // a subset of the session's metadata
+	Model              string
+	Format             Format
+	ForkedFrom         string // the id that the other session had
+	UpdatedAfter       time.Time
+	MinTokens          int64 // of the view
+	PolicyVersionBelow int64 // of the tenant's policy, at the newest checkpoint
+	OverWindow         bool  // the view and the overhead do not fit into the window
+	Failing            bool  // compactions of it fail
+}
+
+// IsAll reports whether the list has all sessions.
+func (s *Search) IsAll() bool { return reflect.ValueOf(*s).IsZero() }
 
 // Created is the answer to a request that creates a session or gets the one that exists.
 type Created struct {
