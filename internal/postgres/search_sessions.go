@@ -16,7 +16,7 @@ import (
 const scannedSessions = 10_000
 
 // FindSessions lists those of a tenant's sessions that a search asks for, newest first. It looks at a bounded number of
-// sessions: if it has not seen all then, beyond is the session behind which the search goes on, else nil.
+// sessions: if it has not seen all then, beyond is the session behind which the search continues, else nil.
 func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page) (
 	found []session.Session, beyond *session.Page, err error,
 ) {

@@ -24,7 +24,7 @@ type List struct {
 	Limit int   // of entries, one more than the page has: it shows whether there are more
 	After Place // in the list
 
-	// Beyond is where a search goes on that has looked at as many entries as it may, without finding Limit of them.
+	// Beyond is where a search continues that has looked at as many entries as it may, without finding Limit of them.
 	Beyond *Place
 
 	req  *Request
