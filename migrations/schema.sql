@@ -243,6 +243,7 @@ CREATE TABLE public.checkpoints (
     body_digest bytea,
     state_digest bytea,
     forgotten boolean DEFAULT false NOT NULL,
+    made_after bigint,
     CONSTRAINT checkpoints_body_digest_check CHECK ((octet_length(body_digest) = 32)),
     CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
     CONSTRAINT checkpoints_n_check CHECK ((n > 0)),
@@ -636,6 +637,8 @@ CREATE TABLE public.result_bodies (
     store smallint DEFAULT 0 NOT NULL,
     writing bytea,
     touched_at timestamp with time zone DEFAULT now() NOT NULL,
+    held_in uuid,
+    objects_in uuid,
     CONSTRAINT result_bodies_sha256_check CHECK ((octet_length(sha256) = 32)),
     CONSTRAINT result_bodies_store_check CHECK ((store = ANY (ARRAY[0, 1, 2])))
 );
@@ -905,7 +908,10 @@ CREATE TABLE public.sessions (
     floor_hides smallint DEFAULT 0 NOT NULL,
     floor_engine integer DEFAULT 0 NOT NULL,
     engine_version integer,
-    policy_version integer
+    policy_version integer,
+    forked_from text,
+    forked_seq bigint,
+    forked_checkpoint integer
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -1246,6 +1252,8 @@ CREATE INDEX replays_newest ON public.replays USING btree (tenant_id, created_at
 
 CREATE UNIQUE INDEX result_bodies_content ON public.result_bodies USING btree (tenant_id, session_key, sha256);
 
+CREATE INDEX result_bodies_held ON public.result_bodies USING btree (tenant_id, held_in, id) WHERE (held_in IS NOT NULL);
+
 CREATE INDEX result_bodies_touched ON public.result_bodies USING btree (tenant_id, touched_at);
 
 CREATE INDEX result_chunks_object ON public.result_chunks USING btree (tenant_id, object) WHERE (object IS NOT NULL);
@@ -1281,6 +1289,8 @@ CREATE INDEX session_failures_newest ON public.session_failures USING btree (ten
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
+
+CREATE INDEX sessions_forked ON public.sessions USING btree (tenant_id, forked_from, created_at DESC, key DESC) WHERE (forked_from IS NOT NULL);
 
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
 
@@ -1398,6 +1408,9 @@ ALTER TABLE ONLY public.replays
     ADD CONSTRAINT replays_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.result_bodies
+    ADD CONSTRAINT result_bodies_tenant_id_held_in_id_fkey FOREIGN KEY (tenant_id, held_in, id) REFERENCES public.result_bodies(tenant_id, session_key, id) DEFERRABLE INITIALLY DEFERRED;
+
+ALTER TABLE ONLY public.result_bodies
     ADD CONSTRAINT result_bodies_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.result_chunks
@@ -1450,7 +1463,7 @@ ALTER TABLE ONLY public.verifications
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND (shape <> ''::text) AND (body IS NOT NULL) AND (bytes IS NULL) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND ((view_body IS NULL) = (view_tokens IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
+CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
 ALTER TABLE public.audit_heads ENABLE ROW LEVEL SECURITY;
 

@@ -182,18 +182,20 @@ func (s *Server) routePolicies(keys, read door) {
 // routeSessions has sessions with their messages and views, their tokens, and what is known of models and limits.
 func (s *Server) routeSessions(keys, read door) {
 	keys.post("/v1/sessions", s.createSession)
-	keys.list("/v1/sessions", s.listSessions)
+	keys.get("/v1/sessions", s.listSessions, sessionsQuery...)
 	keys.put("/v1/sessions/:id", s.putSession)
 	read.get("/v1/sessions/:id", s.readSession)
 	keys.patch("/v1/sessions/:id", s.patchSession)
 	keys.delete("/v1/sessions/:id", s.deleteSession)
+	keys.post("/v1/sessions/:id/fork", s.forkSession)
 
 	keys.post("/v1/sessions/:id/messages", s.appendMessages)
 	keys.put("/v1/sessions/:id/messages", s.putMessages)
 	keys.patch("/v1/sessions/:id/messages/:message", s.patchMessage)
-	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
+	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "after_seq", "before_seq",
+		"order", "limit")
 	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "dialect", "pending",
-		"fit", "wait")
+		"fit", "wait", "as_of_seq", "as_of")
 
 	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
 	keys.list("/v1/sessions/:id/tokens", s.listTokens)

@@ -52,6 +52,7 @@ var sentinels = []struct {
 	{session.ErrUnauthorized, "unauthorized", "send a live key or session token as \"Authorization: Bearer vk_…\" " +
 		"or st_…; varve keys create makes a key"},
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
+	{session.ErrViewLost, "checkpoint_pruned", ""},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d "+
 		"have theirs, and the one that was restored last; its statistics and its manifest are there, and GET "+
 		"/v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},

@@ -16,7 +16,8 @@ import (
 
 // storing are the routes that store messages or sessions; those that make a session are the first.
 var (
-	making  = []storingRoute{{"POST", "/v1/sessions"}, {"PUT", "/v1/sessions/:id"}, {"POST", "/v1/conversations"}}
+	making = []storingRoute{{"POST", "/v1/sessions"}, {"PUT", "/v1/sessions/:id"}, {"POST", "/v1/conversations"},
+		{"POST", "/v1/sessions/:id/fork"}}
 	storing = append(slices.Clone(making), storingRoute{"POST", "/v1/sessions/:id/messages"},
 		storingRoute{"PUT", "/v1/sessions/:id/messages"}, storingRoute{"PATCH", "/v1/sessions/:id/messages/:message"},
 		storingRoute{"POST", "/v1/imports"}, storingRoute{"POST", "/v1/imports/:import"},

@@ -34,6 +34,7 @@ const (
 	SessionCreate    Action = "session.create"
 	SessionChange    Action = "session.change"
 	SessionErase     Action = "session.erase"
+	SessionFork      Action = "session.fork"
 	SessionRepair    Action = "session.repair"
 	MessageRemove    Action = "message.remove"
 	MessagesReplace  Action = "messages.replace"
