@@ -258,6 +258,24 @@ var wrongRequests = map[string]struct {
 		}
 		return got
 	}, "check the key"},
+	"scope_missing": {func(w *world) answer {
+		return w.ask("DELETE", "/v1/sessions/s", "", "Authorization", "Bearer "+w.newKey(session.SessionsRead))
+	}, "lacks the scope erase"},
+	"key_not_allowed": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+w.operator)
+	}, "takes a key of the tenant"},
+	"key_ended": {func(w *world) answer {
+		made := id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`))
+		w.must(http.StatusNoContent, "DELETE", "/v1/keys/"+made, "")
+		return w.ask("POST", "/v1/keys/"+made+"/rotate", "")
+	}, "make another"},
+	"too_many_keys": {func(w *world) answer {
+		full := *w
+		full.tenant, full.key = w.newTenant("full")
+		full.exec(`INSERT INTO api_keys (tenant_id, id, digest, last4)
+			SELECT '` + full.tenant.String() + `', gen_random_uuid(), sha256(n::text::bytea), '' FROM generate_series(2, 1000) n`)
+		return full.ask("POST", "/v1/keys", `{"role":"viewer"}`)
+	}, "revoke some"},
 	"timed_out": {func(w *world) answer {
 		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
 			if _, err := conn.Exec(w.Context(), `SET statement_timeout = '1ms'`); err != nil {
@@ -357,7 +375,7 @@ func checkProblem(t testing.TB, got answer, p problem) {
 		t.Errorf("param or detail is not that of the first problem: %s", got.Body)
 	case len(p.Errors) > 0 && p.Code != "invalid_request" && slices.ContainsFunc(p.Errors, func(e session.Problem) bool { return e.Code != p.Code }):
 		t.Errorf("the code is not that of all problems: %s", got.Body)
-	case (h.Get("Www-Authenticate") != "") != (p.Status == 401 || p.Code == "token_not_allowed"), (h.Get("Allow") != "") != (p.Status == 405):
+	case (h.Get("Www-Authenticate") != "") != (p.Status == 401 || p.Code == "token_not_allowed" || p.Code == "scope_missing"), (h.Get("Allow") != "") != (p.Status == 405):
 		t.Errorf("headers %v for %s", h, got.Body)
 	}
 }

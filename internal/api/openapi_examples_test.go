@@ -142,6 +142,8 @@ func (w *world) shown() map[string]string {
 		"msg_0000000100009f3a8f3c1de6f3d4f1b4":  items["id"].(string),
 		"0198f0c1-7c1e-7000-8000-000000000008":  w.newToken("chat-42", "").ID.String(),
 		"0198f0c1-7c1e-7000-8000-000000000009":  decoded[protocol.Upload](w.must(http.StatusAccepted, "POST", path+"/results?more=true", "")).ID.String(),
+		"0198f0c1-7c1e-7000-8000-00000000000a":  id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)),
+		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
 }

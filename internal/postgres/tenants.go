@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -54,59 +52,4 @@ func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, 
 		return t, fmt.Errorf("tenant %q: %w", name, notFound(err))
 	}
 	return t, nil
-}
-
-const keyColumns = `id, name, last4, created_at, expires_at, revoked_at`
-
-// CreateKey stores a tenant's new key, of whose text it keeps the digest and the last four characters. A nil expiry is
-// none.
-func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, name, text string, expiry *time.Time) (
-	session.APIKey, error,
-) {
-	_, digest, err := session.ParseKey(text)
-	if err != nil {
-		return session.APIKey{}, err
-	}
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.APIKey, error) {
-		return rowIn(ctx, tx, pgx.RowToStructByName[session.APIKey], `
-			INSERT INTO api_keys (tenant_id, id, name, digest, last4, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6)
-			RETURNING `+keyColumns,
-			tenant, uuid.Must(uuid.NewV7()), name, digest[:], text[len(text)-4:], expiry)
-	})
-}
-
-// KeyByDigest returns the id of a tenant's live key; ErrUnauthorized if it does not exist, has expired or was revoked.
-func (s *Store) KeyByDigest(ctx context.Context, tenant uuid.UUID, digest [32]byte) (id uuid.UUID, err error) {
-	sql := `
-		SELECT id
-		  FROM api_keys
-		 WHERE tenant_id = $1
-		   AND digest = $2
-		   AND revoked_at IS NULL
-		   AND (expires_at IS NULL OR expires_at > now())`
-	id, err = queryRow(ctx, s, tenant, pgx.RowTo[uuid.UUID], sql, tenant, digest[:])
-	if errors.Is(err, session.ErrNotFound) {
-		err = session.ErrUnauthorized
-	}
-	return id, err
-}
-
-// Keys returns a tenant's keys, oldest first.
-func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) ([]session.APIKey, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByName[session.APIKey], `
-		SELECT `+keyColumns+`
-		  FROM api_keys
-		 WHERE tenant_id = $1
-		 ORDER BY created_at, id`, tenant)
-}
-
-// RevokeKey revokes a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
-func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return execOne(ctx, tx, fmt.Errorf("key %s: %w", id, session.ErrNotFound), `
-			UPDATE api_keys
-			   SET revoked_at = coalesce(revoked_at, now())
-			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
-	})
 }

@@ -110,10 +110,21 @@ func API(
 	}
 	defer store.Pool().Close()
 	asks.Store = store
+	operators, err := openOperators(ctx, settings, db, log)
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	defer closeStore(operators)
 	shares := shared()
 	handler := api.New(api.Config{Store: store, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
-		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu})
+		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
+		Operators: operators, Apart: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
+	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, handler.OperatorsHandler())
+	if err != nil {
+		return err
+	}
+	defer stopAdmin()
 	front.open(handler)
 	started(listener.Addr())
 	select {
@@ -206,6 +217,14 @@ func TakeOver(ctx context.Context, db config.Database) error {
 // serveMetrics serves GET /metrics of a process that has no API, until stop is called. It serves nothing without an
 // address.
 func serveMetrics(ctx context.Context, addr string) (stop func(), err error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.Handler())
+	return serveBeside(ctx, addr, mux)
+}
+
+// serveBeside serves on another address than the API's until stop is called, which lets running requests end. It serves
+// nothing without an address.
+func serveBeside(ctx context.Context, addr string, handler http.Handler) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -213,9 +232,33 @@ func serveMetrics(ctx context.Context, addr string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.Handler())
-	server := api.NewServer(mux)
+	server := api.NewServer(handler)
 	go func() { _ = server.Serve(listener) }() // it returns when the server is closed
-	return func() { _ = server.Close() }, nil
+	return func() { _ = shutdown(ctx, server) }, nil
+}
+
+// operatorConnections is how many connections a process has for the routes of operators, which are rarely asked.
+const operatorConnections = 4
+
+// openOperators connects for the routes of operators, nil without a login for them.
+func openOperators(
+	ctx context.Context, settings config.API, db config.Database, log *slog.Logger,
+) (*postgres.Store, error) {
+	if settings.AdminURL == "" {
+		if settings.AdminAddr != "" {
+			return nil, errors.New("VARVE_ADMIN_ADDR is set, but VARVE_ADMIN_DATABASE_URL is not: the routes of " +
+				"operators need a login with the rights of role varve_admin")
+		}
+		return nil, nil
+	}
+	db.URL, db.Connections = settings.AdminURL, operatorConnections
+	return WhenThere(ctx, log, func() (*postgres.Store, error) {
+		return openDatabase(ctx, db, postgres.OpenServingAdmin)
+	})
+}
+
+func closeStore(store *postgres.Store) {
+	if store != nil {
+		store.Pool().Close()
+	}
 }
