@@ -20,6 +20,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
@@ -185,12 +186,6 @@ func (f *tenantFlags) with(
 	})
 }
 
-// newKeyJSON is a key that was just made, with its text.
-type newKeyJSON struct {
-	Key string `json:"key"`
-	session.APIKey
-}
-
 type keyOptions struct {
 	Name    string          `help:"What the key is for."`
 	Expires *time.Duration  `help:"How long it is valid, e.g. 720h; for ever if not given."`
@@ -225,6 +220,7 @@ func (o *keyOptions) Validate() error {
 type keysCreateCommand struct {
 	tenantFlags `embed:""`
 	keyOptions  `embed:""`
+	Operator    bool `xor:"may" help:"Make a key of an operator, who belongs to no tenant."`
 }
 
 // Validate returns an error for a key that would have expired.
@@ -237,6 +233,9 @@ func (c *keysCreateCommand) Validate() error {
 
 // Run prints the new key on standard output, alone.
 func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if c.Operator {
+		return c.createOperator(ctx, settings, out)
+	}
 	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
 		made, err := newKey(ctx, store, tenant, c.keyOptions)
 		if err != nil {
@@ -251,13 +250,29 @@ func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, ou
 	})
 }
 
+func (c *keysCreateCommand) createOperator(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		made := protocol.NewOperatorKey{Text: session.NewOperatorKey()}
+		var err error
+		made.OperatorKey, err = store.CreateOperatorKey(ctx, c.Name, made.Text, c.Expires)
+		if err != nil {
+			return err
+		}
+		if err := printValue(out, settings.JSON, "new key", made); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "key %s of an operator; it is not stored and will not be shown again\n", made.ID)
+		return nil
+	})
+}
+
 // newKey creates a key. The database stores only the digest of its text.
 func newKey(
 	ctx context.Context, store *postgres.Store, tenant session.Tenant, options keyOptions,
-) (made newKeyJSON, err error) {
-	made.Key = session.NewAPIKey(tenant.ID)
+) (made protocol.NewKey, err error) {
+	made.Text = session.NewAPIKey(tenant.ID)
 	made.APIKey, err = store.CreateKey(ctx, tenant.ID, session.NewKey{
-		Name: options.Name, Text: made.Key, Scopes: options.scopes(), Lifetime: options.Expires,
+		Name: options.Name, Text: made.Text, Scopes: options.scopes(), Lifetime: options.Expires,
 	})
 	return made, err
 }

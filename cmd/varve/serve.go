@@ -189,7 +189,7 @@ func firstKey(ctx context.Context, db config.Database, data string) (file string
 			return "", err
 		}
 		made, err := newKey(ctx, store, tenant, keyOptions{Name: "first start"})
-		return made.Key, err
+		return made.Text, err
 	})
 }
 
