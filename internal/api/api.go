@@ -44,10 +44,10 @@ type Config struct {
 	Pause  time.Duration    // before the answer to a request that is refused because there are too many; 0: none
 	Gate   *share.Gate      // nil: one that divides all connections of the store
 
-	// Operators reaches all tenants, for the routes of operators; nil: there are none. Apart keeps them off the routes
-	// that ServeHTTP answers: then OperatorsHandler alone has them.
-	Operators *postgres.Store
-	Apart     bool
+	// Operators reaches all tenants, for the routes of operators; nil: there are none. OwnOperatorAddr keeps them off
+	// what ServeHTTP answers: then OperatorsHandler alone has them.
+	Operators       *postgres.Store
+	OwnOperatorAddr bool
 
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
 
@@ -170,13 +170,13 @@ func (s *Server) routeProcess() {
 
 // routeKeys has the tenant's keys, and the session tokens that they make.
 func (s *Server) routeKeys() {
-	admin, read, write := s.tenants(session.ScopeAdmin), s.tenants(session.SessionsRead),
-		s.tenants(session.SessionsWrite)
+	admin := s.tenants(session.ScopeAdmin)
 	admin.ask("/v1/keys", s.createKey) // shown once: an Idempotency-Key cannot bring it back
 	admin.list("/v1/keys", s.listKeys)
 	admin.ask("/v1/keys/:key/rotate", s.rotateKey)
 	admin.delete("/v1/keys/:key", s.revokeKey)
 
+	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite)
 	give := s.tenants(session.SessionsWrite, session.SessionsRead, session.ResultsRead) // every token reads
 	give.ask("/v1/sessions/:id/tokens", s.createToken)                                  // shown once, too
 	read.list("/v1/sessions/:id/tokens", s.listTokens)

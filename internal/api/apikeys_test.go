@@ -200,7 +200,7 @@ func TestTheUseOfAKeyIsNotedBesideTheRequestAndRarely(t *testing.T) {
 func TestOperatorsHaveAnAddressOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server = api.New(api.Config{Store: w.store, Operators: w.admin, Apart: true, Log: w.server.Log, Gate: w.server.Gate})
+	w.server = api.New(api.Config{Store: w.store, Operators: w.admin, OwnOperatorAddr: true, Log: w.server.Log, Gate: w.server.Gate})
 	private := func(key, path string) int {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+key)
@@ -235,7 +235,7 @@ func TestWithoutRowLevelSecurityTheStatementsKeepTenantsApart(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity`); n != 0 {
 		t.Fatalf("%d tables still have row-level security", n)
 	}
-	apart(t, w)
+	keepsTenantsSeparate(t, w)
 }
 
 // TestWithoutATenantInTheStatementTheDatabaseKeepsTenantsApart reads and writes every table of tenants as the API's

@@ -25,7 +25,7 @@ func (s *Server) newFront() *front {
 func (s *Server) openFronts() {
 	s.public = s.newFront()
 	s.private = s.public
-	if s.Apart {
+	if s.OwnOperatorAddr {
 		s.private = s.newFront()
 	}
 	if s.Operators != nil {

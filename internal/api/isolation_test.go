@@ -17,11 +17,11 @@ var requestID = regexp.MustCompile(`req_[0-9a-f]{32}`)
 
 func TestAnotherTenantsSessionIsLikeAMissingOne(t *testing.T) {
 	t.Parallel()
-	apart(t, newWorld(t))
+	keepsTenantsSeparate(t, newWorld(t))
 }
 
-// apart asks every route that names a session, with the key of one tenant, for the session of another and for none.
-func apart(t *testing.T, w *world) {
+// keepsTenantsSeparate asks every route that names a session, with the key of one tenant, for the session of another and for none.
+func keepsTenantsSeparate(t *testing.T, w *world) {
 	t.Helper()
 	_, stranger := w.newTenant("stranger")
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/theirs", "")

@@ -18,7 +18,8 @@ import (
 const keyLifetime = 2 * time.Second
 
 // keyCache remembers the digests of keys and tokens that the database confirmed, whom they let in, and until when it
-// need not be asked again. A digest covers the whole key, its tenant included, and cannot be aimed at an entry byte by byte.
+// need not be asked again. A digest covers the whole key, its tenant included, and cannot be aimed at an entry byte
+// by byte.
 type keyCache struct {
 	mu    sync.RWMutex
 	known map[[32]byte]knownKey

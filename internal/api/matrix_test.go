@@ -222,7 +222,7 @@ func TestAnOperatorsKeyReachesTheRoutesOfOperatorsAlone(t *testing.T) {
 	for route, access := range documentedAccess(t) {
 		got := w.knock(route, "s", w.operator)
 		let := got.Code != http.StatusUnauthorized && got.Code != http.StatusForbidden
-		if want := access.kind != "key"; let != want || !want && decoded[problem](got).Code != "key_not_allowed" {
+		if want := access.kind != "key"; let != want || !want && decoded[problem](got).Error.Code != "key_not_allowed" {
 			t.Errorf("%s (%v): %d %s", route, access, got.Code, got.Body)
 		}
 	}

@@ -49,9 +49,9 @@ func insertKey(
 		tenant, uuid.Must(uuid.NewV7()), k.Name, digest[:], k.Text[len(k.Text)-4:], k.Scopes, replaces, k.Lifetime)
 }
 
-// RotateKey stores a new key in the place of a live one, which gives it its name, its scopes and its lifetime, if it has
-// one. The old key ends after the overlap, unless it ends earlier. A rotation that lacks scopes of the key is refused by
-// allowed, which is asked in the transaction.
+// RotateKey stores a new key in the place of a live one, which gives it its name, its scopes and its lifetime, if it
+// has one. The old key ends after the overlap, unless it ends earlier. What allowed says of the key's scopes, in the
+// transaction, refuses the rotation.
 //
 // Errors: ErrNotFound, ErrKeyEnded, ErrTooManyKeys, and what allowed returns.
 func (s *Store) RotateKey(

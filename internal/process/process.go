@@ -98,27 +98,18 @@ func API(
 		return err
 	}
 	front := &entrance{}
-	server := api.NewServer(front)
+	server, failed := serveLimited(listener, front, connectionLimit(db.Connections))
 	defer server.Close() // which does nothing after a shutdown
-	limited := limitConnections(listener, connectionLimit(db.Connections))
-	server.ConnState = limited.state
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(limited) }()
-	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
+	tenants, operators, err := openStores(ctx, settings, db, log)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	defer store.Pool().Close()
-	asks.Store = store
-	operators, err := openOperators(ctx, settings, db, log)
-	if err != nil {
-		return unlessStopped(ctx, err)
-	}
-	defer closeStore(operators)
+	defer closeStores(tenants, operators)
+	asks.Store = tenants
 	shares := shared()
-	handler := api.New(api.Config{Store: store, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
+	handler := api.New(api.Config{Store: tenants, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
 		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
-		Operators: operators, Apart: settings.AdminAddr != ""})
+		Operators: operators, OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
 	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, handler.OperatorsHandler())
 	if err != nil {
@@ -135,6 +126,16 @@ func API(
 	handler.Drain()
 	time.Sleep(settings.DrainDelay)
 	return shutdown(ctx, server)
+}
+
+// serveLimited serves on a listener with a bounded number of connections. failed gets the error that ends it.
+func serveLimited(listener net.Listener, h http.Handler, limit int) (server *http.Server, failed chan error) {
+	server = api.NewServer(h)
+	limited := limitConnections(listener, limit)
+	server.ConnState = limited.state
+	failed = make(chan error, 1)
+	go func() { failed <- server.Serve(limited) }()
+	return server, failed
 }
 
 // Listen listens on the address of the API.
@@ -235,30 +236,4 @@ func serveBeside(ctx context.Context, addr string, handler http.Handler) (stop f
 	server := api.NewServer(handler)
 	go func() { _ = server.Serve(listener) }() // it returns when the server is closed
 	return func() { _ = shutdown(ctx, server) }, nil
-}
-
-// operatorConnections is how many connections a process has for the routes of operators, which are rarely asked.
-const operatorConnections = 4
-
-// openOperators connects for the routes of operators, nil without a login for them.
-func openOperators(
-	ctx context.Context, settings config.API, db config.Database, log *slog.Logger,
-) (*postgres.Store, error) {
-	if settings.AdminURL == "" {
-		if settings.AdminAddr != "" {
-			return nil, errors.New("VARVE_ADMIN_ADDR is set, but VARVE_ADMIN_DATABASE_URL is not: the routes of " +
-				"operators need a login with the rights of role varve_admin")
-		}
-		return nil, nil
-	}
-	db.URL, db.Connections = settings.AdminURL, operatorConnections
-	return WhenThere(ctx, log, func() (*postgres.Store, error) {
-		return openDatabase(ctx, db, postgres.OpenServingAdmin)
-	})
-}
-
-func closeStore(store *postgres.Store) {
-	if store != nil {
-		store.Pool().Close()
-	}
 }
