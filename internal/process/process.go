@@ -79,15 +79,19 @@ const refusalPause = time.Second
 // CPU time. GOGC overrides it. Near the memory's limit, see LimitMemory, garbage is collected earlier.
 const gcPercent = 300
 
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+}
+
 // API serves the HTTP API until ctx ends. It listens at once, and calls started with the address once its database is
 // there.
 func API(
 	ctx context.Context, settings config.API, language config.LLM, db config.Database, log *slog.Logger,
 	started func(addr net.Addr),
 ) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	collectLess()
 	known, modelsErr := settings.Models()
 	asks, err := newAsker(language, log)
 	if err = errors.Join(modelsErr, err); err != nil {
