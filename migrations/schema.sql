@@ -879,7 +879,10 @@ CREATE TABLE public.tenants (
     name text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     limits jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
+    suspended text,
+    suspended_at timestamp with time zone,
+    CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
+    CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
 );
 
 CREATE TABLE public.uploads (
@@ -1177,6 +1180,8 @@ CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WH
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
 
 CREATE INDEX summaries_pending ON public.summaries USING btree (tenant_id, session_key) WHERE ((NOT offered) AND (state = ANY (ARRAY['answered'::text, 'failed'::text])));
+
+CREATE INDEX tenants_newest ON public.tenants USING btree (created_at DESC, id DESC);
 
 CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key, body_id);
 

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 
@@ -121,14 +120,7 @@ type tenantsCommand struct {
 type tenantName string
 
 // Validate returns an error for a name that the database does not take or a table cannot show.
-func (n tenantName) Validate() error {
-	const maxBytes = 255
-	if n == "" || len(n) > maxBytes || strings.ContainsFunc(string(n), unicode.IsControl) {
-		return fmt.Errorf("a tenant's name must have 1 to %d bytes and no control characters, %.40q does not",
-			maxBytes, string(n))
-	}
-	return nil
-}
+func (n tenantName) Validate() error { return session.CheckTenantName(string(n)) }
 
 type tenantsCreateCommand struct {
 	config.Database `embed:""`

@@ -55,7 +55,7 @@ func readTokenMember(d *request.Document, wanted *session.NewToken, name string,
 
 // scopesOf reads the scopes of a token.
 func scopesOf(d *request.Document, value rawjson.Span) []session.Scope {
-	scopes := scopesIn(d, value, session.TokenScopes())
+	scopes := scopesIn(d, "/scopes", value, session.TokenScopes())
 	if !d.Has("/scopes") && len(d.Problems) == 0 && !slices.Contains(scopes, session.ScopeRead) {
 		d.Wrong("/scopes", request.InvalidRequest, "every token reads: add %q", session.ScopeRead)
 	}

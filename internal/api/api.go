@@ -326,6 +326,18 @@ func (s *Server) routeOperators() {
 	operator.ask("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
+
+	operator.ask("/v1/admin/tenants", s.createTenant) // may show a key once
+	operator.list("/v1/admin/tenants", s.listTenants)
+	operator.get("/v1/admin/tenants/:tenant", s.readTenant)
+	operator.patch("/v1/admin/tenants/:tenant", s.changeTenant)
+	operator.get("/v1/admin/tenants/:tenant/policy", s.readTenantPolicy)
+	operator.put("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(replaceLayer))
+	operator.patch("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(mergeLayer))
+	operator.ask("/v1/admin/tenants/:tenant/keys", s.createKey)
+	operator.list("/v1/admin/tenants/:tenant/keys", s.listKeys)
+	operator.ask("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)
+	operator.delete("/v1/admin/tenants/:tenant/keys/:key", s.revokeKey)
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

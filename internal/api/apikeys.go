@@ -41,48 +41,56 @@ func readNewKey(req *request.Request) (wanted session.NewKey, err error) {
 	if err != nil {
 		return wanted, err
 	}
-	given := 0
-	for name, value := range d.Fields(keyMembers) {
-		switch name {
-		case "name":
-			wanted.Name, _ = d.Text("/name", value, session.MaxIDBytes)
-		case "ttl_seconds":
-			wanted.Lifetime = lifetimeOf(d, value)
-		case "scopes":
-			wanted.Scopes = scopesIn(d, value, session.KeyScopes())
-			given++
-		case "role":
-			wanted.Scopes = scopesOfRole(d, value)
-			given++
-		}
-	}
-	if given != 1 || len(wanted.Scopes) == 0 && len(d.Problems) == 0 {
-		d.Wrong("/scopes", request.InvalidRequest, "a key has at least one scope or a role, and not both: there are "+
-			"the scopes %s and the roles %s", list(session.KeyScopes()), list(session.Roles()))
-	}
+	wanted = keyIn(d, "", rawjson.Value(d.Data))
 	return wanted, d.Err()
 }
 
-func lifetimeOf(d *request.Document, value rawjson.Span) *time.Duration {
-	seconds := d.Integer("/ttl_seconds", value, 1, int64(session.MaxKeyLifetime/time.Second))
+// keyIn reads the object that asks for a key.
+func keyIn(d *request.Document, at string, value rawjson.Span) (wanted session.NewKey) {
+	given, problems := 0, len(d.Problems)
+	for name, value := range d.Members(at, value, keyMembers) {
+		switch name {
+		case "name":
+			wanted.Name, _ = d.Text(at+"/name", value, session.MaxIDBytes)
+		case "ttl_seconds":
+			wanted.Lifetime = lifetimeOf(d, at, value)
+		case "scopes":
+			wanted.Scopes = scopesIn(d, at+"/scopes", value, session.KeyScopes())
+			given++
+		case "role":
+			wanted.Scopes = scopesOfRole(d, at+"/role", value)
+			given++
+		}
+	}
+	if given > 1 || len(wanted.Scopes) == 0 && len(d.Problems) == problems {
+		d.Wrong(at+"/scopes", request.InvalidRequest, "a key has at least one scope or a role, and not both: there "+
+			"are the scopes %s and the roles %s", list(session.KeyScopes()), list(session.Roles()))
+	}
+	return wanted
+}
+
+func lifetimeOf(d *request.Document, at string, value rawjson.Span) *time.Duration {
+	seconds := d.Integer(at+"/ttl_seconds", value, 1, int64(session.MaxKeyLifetime/time.Second))
 	return new(time.Duration(seconds) * time.Second)
 }
 
-func scopesOfRole(d *request.Document, value rawjson.Span) []session.Scope {
-	text, ok := d.Text("/role", value, session.MaxIDBytes)
+func scopesOfRole(d *request.Document, at string, value rawjson.Span) []session.Scope {
+	text, ok := d.Text(at, value, session.MaxIDBytes)
 	scopes := session.Role(text).Scopes()
 	if ok && scopes == nil {
-		d.Wrong("/role", request.InvalidRequest, "there is no role %q; there are %s", spelling.Shorten(text),
+		d.Wrong(at, request.InvalidRequest, "there is no role %q; there are %s", spelling.Shorten(text),
 			list(session.Roles()))
 	}
 	return scopes
 }
 
 // scopesIn reads scopes, each of them once, of those that there are.
-func scopesIn(d *request.Document, value rawjson.Span, known []session.Scope) (scopes []session.Scope) {
-	spans, _ := d.Array("/scopes", value)
+func scopesIn(
+	d *request.Document, array string, value rawjson.Span, known []session.Scope,
+) (scopes []session.Scope) {
+	spans, _ := d.Array(array, value)
 	for i, span := range spans {
-		at := request.PointerTo("/scopes", i)
+		at := request.PointerTo(array, i)
 		text, ok := d.Text(at, span, session.MaxIDBytes)
 		scope := session.Scope(text)
 		switch {
@@ -167,7 +175,7 @@ func (s *Server) createOperatorKey(req *request.Request) error {
 		case "name":
 			name, _ = d.Text("/name", value, session.MaxIDBytes)
 		case "ttl_seconds":
-			lifetime = lifetimeOf(d, value)
+			lifetime = lifetimeOf(d, "", value)
 		}
 	}
 	if err := d.Err(); err != nil {

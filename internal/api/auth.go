@@ -137,11 +137,22 @@ func lacks(scope session.Scope) error {
 		"with the scope admin makes one that has it (POST /v1/keys)", scope)}
 }
 
+// suspended returns the error of a tenant some of whose requests are refused.
+func suspended(what session.Suspension) error {
+	return request.Fail("tenant_suspended", "the operator has suspended the tenant, and refuses %s: nothing was done",
+		map[session.Suspension]string{
+			session.SuspendReads: "what reads", session.SuspendWrites: "what does more than read",
+			session.SuspendAll: "all requests",
+		}[what])
+}
+
 // admit reports whether the caller may use a route. It looks at no session, so that its answer tells nothing about one.
 func admit(req *request.Request, route *Route) error {
 	caller := &req.Caller
 	missing := caller.Lacks(route.Scopes...)
 	switch {
+	case caller.Suspended.Refuses(route.reads()):
+		return suspended(caller.Suspended)
 	case route.Kind == session.OperatorCaller && caller.Kind != session.OperatorCaller:
 		return errOperators
 	case route.Kind != session.OperatorCaller && caller.Kind == session.OperatorCaller:

@@ -71,6 +71,7 @@ var sentinels = []struct {
 		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
 		"them expire", session.MaxLiveTokens)},
+	{session.ErrTenantExists, "tenant_exists", "there is a tenant with this id or name: choose another"},
 	{session.ErrTooManyKeys, "too_many_keys", fmt.Sprintf("the tenant has %d live keys: revoke some, or let them "+
 		"expire", session.MaxLiveKeys)},
 	{session.ErrKeyEnded, "key_ended", "the key has expired or was revoked, and nothing can take its place: make " +
@@ -110,6 +111,7 @@ var (
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
+	errNoTenant = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
 	errNoKey    = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
 	errNoUpload = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
 		"does not end expires after a day")

@@ -23,6 +23,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/share"
 )
@@ -269,6 +270,14 @@ var wrongRequests = map[string]struct {
 		w.must(http.StatusNoContent, "DELETE", "/v1/keys/"+made, "")
 		return w.ask("POST", "/v1/keys/"+made+"/rotate", "")
 	}, "make another"},
+	"tenant_exists": {func(w *world) answer {
+		return w.ask("POST", "/v1/admin/tenants", `{"name":"acme"}`)
+	}, "choose another"},
+	"tenant_suspended": {func(w *world) answer {
+		made := decoded[protocol.NewTenant](w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"held","key":{"role":"viewer"}}`))
+		w.must(http.StatusOK, "PATCH", "/v1/admin/tenants/"+made.ID.String(), `{"suspended":"all"}`)
+		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+made.Key.Text)
+	}, "refuses all requests"},
 	"too_many_keys": {func(w *world) answer {
 		full := *w
 		full.tenant, full.key = w.newTenant("full")

@@ -29,6 +29,14 @@ type Route struct {
 // ofSession reports whether the path names a session.
 func (r *Route) ofSession() bool { return strings.Contains(r.Path, "/:id") }
 
+// ofTenant reports whether the path names a tenant, as routes of operators do.
+func (r *Route) ofTenant() bool { return strings.Contains(r.Path, "/:tenant") }
+
+// reads reports whether requests of the route change nothing.
+func (r *Route) reads() bool {
+	return r.Method == http.MethodGet || r.Path == "/mcp" || strings.HasSuffix(r.Path, "/tools/:tool")
+}
+
 // door registers the routes that callers of one kind with some scopes may use: every route goes through one, and so
 // says who may use it.
 type door struct {
@@ -161,6 +169,9 @@ func (s *Server) authorized(route Route, body reader, h handler, query []string)
 			return err
 		}
 		if err := admit(req, &route); err != nil {
+			return err
+		}
+		if err := s.enterTenant(req, &route); err != nil {
 			return err
 		}
 		req.Query(query...)

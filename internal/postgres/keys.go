@@ -96,14 +96,15 @@ type Authorized struct {
 // revoked.
 func (s *Store) CallerByKey(ctx context.Context, tenant uuid.UUID, digest [32]byte) (Authorized, error) {
 	sql := `
-		SELECT id, scopes, coalesce(last_used_at < now() - $3::interval, true)
-		  FROM api_keys
-		 WHERE tenant_id = $1
-		   AND digest = $2
-		   AND revoked_at IS NULL
-		   AND (expires_at IS NULL OR expires_at > now())`
+		SELECT k.id, k.scopes, coalesce(t.suspended, ''), coalesce(k.last_used_at < now() - $3::interval, true)
+		  FROM api_keys k
+		  JOIN tenants t ON t.id = k.tenant_id
+		 WHERE k.tenant_id = $1
+		   AND k.digest = $2
+		   AND k.revoked_at IS NULL
+		   AND (k.expires_at IS NULL OR k.expires_at > now())`
 	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
-		err = row.Scan(&a.APIKey, &a.Scopes, &a.NoteUse)
+		err = row.Scan(&a.APIKey, &a.Scopes, &a.Suspended, &a.NoteUse)
 		return a, err
 	}, sql, tenant, digest[:], session.UseNoted)
 	found.Kind, found.Tenant = session.TenantCaller, tenant

@@ -10,23 +10,124 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// CreateTenant creates a tenant with its default policy; ErrExists if the name is taken.
+// CreateTenant creates a tenant with its default policy; ErrTenantExists if the name is taken.
 func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Policy) (session.Tenant, error) {
-	t := session.Tenant{ID: uuid.Must(uuid.NewV7()), Name: name}
-	err := s.inTenant(ctx, t.ID, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `
-			INSERT INTO tenants (id, name)
-			VALUES ($1, $2)
-			RETURNING created_at`, t.ID, name).Scan(&t.CreatedAt)
-		if violates(err, "tenants_name_key") {
-			return fmt.Errorf("tenant %q: %w", name, session.ErrExists)
+	made, _, err := s.ProvisionTenant(ctx, session.NewTenant{ID: uuid.Must(uuid.NewV7()), Name: name, Policy: policy})
+	return made.Tenant, err
+}
+
+// ProvisionTenant creates a tenant with its default policy, its quotas and its first key, or nothing.
+//
+// Errors: ErrTenantExists.
+func (s *Store) ProvisionTenant(
+	ctx context.Context, t session.NewTenant,
+) (made session.TenantDetails, key *session.APIKey, err error) {
+	err = s.inTenant(ctx, t.ID, func(tx pgx.Tx) (err error) {
+		made, err = rowIn(ctx, tx, scanTenant, `
+			INSERT INTO tenants (id, name, limits)
+			VALUES ($1, $2, coalesce($3::jsonb, '{}'))
+			RETURNING `+tenantColumns, t.ID, t.Name, t.Quotas)
+		if violates(err, "tenants_name_key") || violates(err, "tenants_pkey") {
+			err = fmt.Errorf("tenant %q: %w", t.Name, session.ErrTenantExists)
 		}
-		if err != nil {
+		if err == nil {
+			err = insertDefaultPolicy(ctx, tx, t.ID, t.Policy)
+		}
+		if err != nil || t.Key == nil {
 			return err
 		}
-		return insertDefaultPolicy(ctx, tx, t.ID, policy)
+		made.Usage.LiveKeys = 1
+		first, err := insertKey(ctx, tx, t.ID, *t.Key, nil)
+		key = &first
+		return err
 	})
+	return made, key, err
+}
+
+const tenantColumns = `id, name, created_at, suspended, suspended_at, limits`
+
+func scanTenant(row pgx.CollectableRow) (t session.TenantDetails, err error) {
+	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Quotas)
 	return t, err
+}
+
+// ChangeTenant renames a tenant, suspends it or ends that, and gives it quotas.
+//
+// Errors: ErrNotFound, ErrTenantExists if the name is taken.
+func (s *Store) ChangeTenant(
+	ctx context.Context, id uuid.UUID, c session.TenantChange,
+) (session.TenantDetails, error) {
+	return inTx(ctx, s, id, func(tx pgx.Tx) (changed session.TenantDetails, err error) {
+		changed, err = rowIn(ctx, tx, scanTenant, `
+			UPDATE tenants
+			   SET name = coalesce($2, name),
+			       suspended = CASE WHEN $3::text IS NULL THEN suspended ELSE nullif($3, '') END,
+			       suspended_at = CASE WHEN $3 IS NULL OR $3 = coalesce(suspended, '') THEN suspended_at
+			                           WHEN $3 <> '' THEN now() END,
+			       limits = coalesce($4::jsonb, limits)
+			 WHERE id = $1
+			RETURNING `+tenantColumns, id, c.Name, c.Suspended, c.Quotas)
+		if violates(err, "tenants_name_key") {
+			return changed, fmt.Errorf("tenant %q: %w", *c.Name, session.ErrTenantExists)
+		}
+		if err == nil {
+			changed.Usage, err = usageOf(ctx, tx, id)
+		}
+		return changed, err
+	})
+}
+
+// TenantExists reports whether there is a tenant.
+func (s *Store) TenantExists(ctx context.Context, id uuid.UUID) (bool, error) {
+	return queryRow(ctx, s, id, pgx.RowTo[bool], `SELECT EXISTS (SELECT FROM tenants WHERE id = $1)`, id)
+}
+
+// Tenant returns a tenant with what it has; ErrNotFound.
+func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails, error) {
+	return readTx(ctx, s, id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
+		found, err = rowIn(ctx, tx, scanTenant, `
+			SELECT `+tenantColumns+`
+			  FROM tenants
+			 WHERE id = $1`, id)
+		if err == nil {
+			found.Usage, err = usageOf(ctx, tx, id)
+		}
+		return found, err
+	})
+}
+
+// TenantPage returns a page of all tenants with what they have, newest first, as a login of operators sees them.
+func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.TenantDetails, error) {
+	return readTx(ctx, s, uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
+		found, err := rowsIn(ctx, tx, scanTenant, `
+			SELECT `+tenantColumns+`
+			  FROM tenants
+			 WHERE (created_at, id) < ($1, $2)
+			 ORDER BY created_at DESC, id DESC
+			 LIMIT $3`, pageArgs(uuid.Nil, page)[1:]...)
+		for i := range found {
+			if err != nil {
+				break
+			}
+			if err = exec(ctx, tx, setTenant, found[i].ID.String()); err == nil {
+				found[i].Usage, err = usageOf(ctx, tx, found[i].ID)
+			}
+		}
+		return found, err
+	})
+}
+
+// usageOf returns what a tenant has, in a transaction that sees it.
+func usageOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.TenantUsage, error) {
+	return rowIn(ctx, tx, pgx.RowToStructByPos[session.TenantUsage], `
+		SELECT count(*), coalesce(sum(total_tokens), 0)::bigint, max(last_append_at), (
+		       SELECT count(*)
+		         FROM api_keys
+		        WHERE tenant_id = $1
+		          AND revoked_at IS NULL
+		          AND (expires_at IS NULL OR expires_at > now()))
+		  FROM sessions
+		 WHERE tenant_id = $1`, tenant)
 }
 
 // Tenants returns all tenants by name. The table has no row-level security: it belongs to the operator.

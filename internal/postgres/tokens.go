@@ -68,10 +68,11 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // Errors: ErrUnauthorized if the token does not exist, has expired or was revoked, or the key that made it was.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
-		SELECT s.id, s.key, t.id, k.id, t.scopes
+		SELECT s.id, s.key, t.id, k.id, t.scopes, coalesce(o.suspended, '')
 		  FROM session_tokens t
 		  JOIN sessions s ON s.tenant_id = t.tenant_id AND s.key = t.session_key
 		  JOIN api_keys k ON k.tenant_id = t.tenant_id AND k.id = t.made_by
+		  JOIN tenants o ON o.id = t.tenant_id
 		 WHERE t.tenant_id = $1
 		   AND t.digest = $2
 		   AND t.revoked_at IS NULL
@@ -79,7 +80,7 @@ func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]
 		   AND k.revoked_at IS NULL`
 	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
 		var scopes []session.Scope
-		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes)
+		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended)
 		c.Scopes = session.OfTokens(scopes)
 		return c, err
 	}, sql, tenant, digest[:])

@@ -91,6 +91,8 @@ type Caller struct {
 	Key     uuid.UUID // of that session
 	Token   uuid.UUID // the token's id
 	Scopes  []Scope   // of keys, also for a token
+
+	Suspended Suspension // of the tenant
 }
 
 // Address returns the session that a token is for.
@@ -102,8 +104,12 @@ func (c *Caller) Bound() bool { return c.Kind == TokenCaller }
 // May reports whether the caller may use routes and tools of a scope.
 func (c *Caller) May(scope Scope) bool { return slices.Contains(c.Scopes, scope) }
 
-// Lacks returns the first of some scopes that the caller does not have, "" for none.
+// Lacks returns the first of some scopes that the caller does not have and cannot give, "" for none. An operator gives
+// all.
 func (c *Caller) Lacks(scopes ...Scope) Scope {
+	if c.Kind == OperatorCaller {
+		return ""
+	}
 	for _, scope := range scopes {
 		if !c.May(scope) {
 			return scope
