@@ -164,6 +164,17 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refuse_revival() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'a key may be ended, and not be given more time';
+END
+$$;
+
 CREATE FUNCTION public.refuse_row() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -198,7 +209,11 @@ CREATE TABLE public.api_keys (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
-    CONSTRAINT api_keys_digest_check CHECK ((octet_length(digest) = 32))
+    scopes text[] DEFAULT ARRAY['sessions:read'::text, 'sessions:write'::text, 'results:read'::text, 'compact'::text, 'policy'::text, 'export'::text, 'erase'::text, 'admin'::text] NOT NULL,
+    replaces uuid,
+    last_used_at timestamp with time zone,
+    CONSTRAINT api_keys_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT api_keys_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['sessions:read'::text, 'sessions:write'::text, 'results:read'::text, 'compact'::text, 'policy'::text, 'export'::text, 'erase'::text, 'admin'::text])))
 );
 
 ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
@@ -434,6 +449,18 @@ CREATE TABLE public.model_spending (
 );
 
 ALTER TABLE ONLY public.model_spending FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.operator_keys (
+    id uuid NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    digest bytea NOT NULL,
+    last4 text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    CONSTRAINT operator_keys_digest_check CHECK ((octet_length(digest) = 32))
+);
 
 CREATE TABLE public.policies (
     tenant_id uuid NOT NULL,
@@ -952,7 +979,10 @@ CREATE TABLE public.tenants (
     name text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     limits jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
+    suspended text,
+    suspended_at timestamp with time zone,
+    CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
+    CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
 );
 
 CREATE TABLE public.uploads (
@@ -1088,6 +1118,12 @@ ALTER TABLE ONLY public.model_answers
 
 ALTER TABLE ONLY public.model_spending
     ADD CONSTRAINT model_spending_pkey PRIMARY KEY (tenant_id, day, model);
+
+ALTER TABLE ONLY public.operator_keys
+    ADD CONSTRAINT operator_keys_digest_key UNIQUE (digest);
+
+ALTER TABLE ONLY public.operator_keys
+    ADD CONSTRAINT operator_keys_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, id);
@@ -1300,6 +1336,8 @@ CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_i
 
 CREATE INDEX summaries_pending ON public.summaries USING btree (tenant_id, session_key) WHERE ((NOT offered) AND (state = ANY (ARRAY['answered'::text, 'failed'::text])));
 
+CREATE INDEX tenants_newest ON public.tenants USING btree (created_at DESC, id DESC);
+
 CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key, body_id);
 
 CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, session_key, key) WHERE (key IS NOT NULL);
@@ -1341,6 +1379,8 @@ CREATE TRIGGER messages_superseded_check BEFORE UPDATE OF superseded_by, removed
 CREATE TRIGGER messages_tokens_check BEFORE UPDATE OF tokens ON public.messages FOR EACH ROW WHEN ((new.tokens < 0)) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER messages_view_check BEFORE UPDATE OF body, view_body, view_tokens ON public.messages FOR EACH ROW WHEN (((new.view_tokens < 0) OR (((new.view_body IS NULL) <> (new.view_tokens IS NULL)) AND (new.body IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER operator_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.operator_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
 CREATE TRIGGER runs_ended AFTER UPDATE OF state ON public.runs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['queued'::text, 'running'::text])) AND (new.state <> ALL (ARRAY['queued'::text, 'running'::text])))) EXECUTE FUNCTION public.notify_ended();
 
@@ -1747,12 +1787,13 @@ GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
 
+GRANT ALL ON FUNCTION public.refuse_revival() TO varve_app;
+
 GRANT ALL ON FUNCTION public.refuse_row() TO varve_app;
 
 GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
 
-GRANT SELECT ON TABLE public.api_keys TO varve_app;
-GRANT INSERT,UPDATE ON TABLE public.api_keys TO varve_admin;
+GRANT SELECT,INSERT ON TABLE public.api_keys TO varve_app;
 GRANT SELECT ON TABLE public.api_keys TO varve_backup;
 
 GRANT SELECT ON TABLE public.audit_heads TO varve_app;
@@ -1824,6 +1865,9 @@ GRANT SELECT ON TABLE public.model_answers TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_spending TO varve_app;
 GRANT SELECT ON TABLE public.model_spending TO varve_backup;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.operator_keys TO varve_admin;
+GRANT SELECT ON TABLE public.operator_keys TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 GRANT SELECT ON TABLE public.policies TO varve_backup;

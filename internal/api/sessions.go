@@ -117,6 +117,9 @@ func (s *Server) readSettings(req *request.Request, known []string, layers layer
 		return nil, err
 	}
 	if set.HasPolicy() {
+		if !req.Caller.May(session.ScopePolicy) {
+			return nil, lacks(session.ScopePolicy)
+		}
 		below, err := layers(req)
 		if err != nil {
 			return nil, err

@@ -26,8 +26,10 @@ type Action string
 // The actions.
 const (
 	TenantCreate Action = "tenant.create"
+	TenantChange Action = "tenant.change"
 	LimitsChange Action = "limits.change"
 	KeyCreate    Action = "key.create"
+	KeyRotate    Action = "key.rotate"
 	KeyRevoke    Action = "key.revoke"
 	PolicyChange Action = "policy.change"
 

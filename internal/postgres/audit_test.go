@@ -310,10 +310,10 @@ func TestTenantsAreMadeInTheOperatorsTrail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.CreateTenant(ctx, "acme", policy); !errors.Is(err, session.ErrExists) {
+	if _, err := store.CreateTenant(ctx, "acme", policy); !errors.Is(err, session.ErrTenantExists) {
 		t.Fatal(err)
 	}
-	key, err := store.CreateKey(ctx, made.ID, "first", session.NewAPIKey(made.ID), nil)
+	key, err := store.CreateKey(ctx, made.ID, session.NewKey{Name: "first", Text: session.NewAPIKey(made.ID), Scopes: session.KeyScopes()})
 	if err != nil {
 		t.Fatal(err)
 	}

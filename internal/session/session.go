@@ -19,13 +19,6 @@ type Address struct {
 	ID     string
 }
 
-// Tenant is a customer of the platform operator.
-type Tenant struct {
-	ID        uuid.UUID `json:"id"`
-	Name      string    `json:"name"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
 // Page is a place in a list: the entries after (Time, ID). The zero Page is the beginning.
 type Page struct {
 	Time  time.Time
