@@ -1224,6 +1224,8 @@ ALTER TABLE ONLY public.verifications
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
+CREATE INDEX api_keys_newest ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
+
 CREATE INDEX audit_trail_action ON public.audit_trail USING btree (tenant_id, action, n);
 
 CREATE INDEX audit_trail_actor ON public.audit_trail USING btree (tenant_id, actor_id, n);
@@ -1345,6 +1347,8 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.api_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
 CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
 
@@ -1795,6 +1799,12 @@ GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state publi
 
 GRANT SELECT,INSERT ON TABLE public.api_keys TO varve_app;
 GRANT SELECT ON TABLE public.api_keys TO varve_backup;
+
+GRANT UPDATE(expires_at) ON TABLE public.api_keys TO varve_app;
+
+GRANT UPDATE(revoked_at) ON TABLE public.api_keys TO varve_app;
+
+GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
 
 GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
