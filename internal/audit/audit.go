@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Operator is the tenant of the chain that has what operators do to tenants.
+// Operator is the tenant of the chain that has which tenants operators make, and what they do to their own keys.
 var Operator = uuid.Nil
 
 // Action is what was done.
