@@ -42,6 +42,10 @@ var audited = map[string]int{
 var idle = map[string][]struct{ method, path, body string }{
 	"putSession":      {{"PUT", "/v1/sessions/new", ""}},
 	"putTenantPolicy": {{"PUT", "/v1/policy", `{"target":0.45}`}},
+	"operatorPutTenantPolicy": {
+		{"POST", "/v1/admin/tenants", `{"name":"audited"}`},
+		{"PUT", "/v1/admin/tenants/{id}/policy", `{"target":0.45}`},
+	},
 	"updateConversation": {
 		{"POST", "/v1/conversations", ""}, {"POST", "/v1/conversations/{id}", `{"metadata":{"k":"v"}}`},
 	},
