@@ -12,6 +12,16 @@ func uiRan(name, more string) string {
 	return uiParts("assistant", `{"type":"tool-`+name+`","toolCallId":"s","state":"output-available","input":{},"output":[],"providerExecuted":true`+more+`}`)
 }
 
+// uiSteps returns a message of the assistant with a text and a call, in one step or in two.
+func uiSteps(two bool) string {
+	between := ""
+	if two {
+		between = `{"type":"step-start"},`
+	}
+	return uiParts("assistant", `{"type":"step-start"},{"type":"text","text":"I look."},`+between+
+		`{"type":"tool-f","toolCallId":"a","state":"output-available","input":{},"output":"x"}`)
+}
+
 // uiFormFixtures are messages that the library itself takes, or does not.
 var uiFormFixtures = []fixture{
 	{"V-U9", "parts of all types", Options{}, []string{aiSDKUser, uiParts("assistant", `{"type":"step-start"},{"type":"reasoning","text":""},{"type":"custom","kind":"a.b"},{"type":"file","mediaType":"a/b","url":"https://a.b"},`+
@@ -30,6 +40,10 @@ var uiFormFixtures = []fixture{
 
 // uiSentFixtures are messages that the package of a provider sends, or does not.
 var uiSentFixtures = []fixture{
+	{"V-U12", "a call in the step of the words before it", Options{Model: "gemini-2.5-pro"}, []string{aiSDKUser, uiSteps(false), aiSDKUser}, nil},
+	{"V-U12", "OpenAI takes a call in a step of its own", gptAsks, []string{aiSDKUser, uiSteps(true), aiSDKUser}, nil},
+	{"V-U12", "a call in a step of its own", Options{Model: "gemini-2.5-pro"}, []string{aiSDKUser, uiSteps(true), aiSDKUser}, []string{"V-U12 1"}},
+	{"V-U12", "a call in a message of its own", Options{Model: "gemini-2.5-pro"}, []string{aiSDKUser, uiSaid("assistant", "a"), uiDone("a", `"input":{},`), aiSDKUser}, []string{"V-U12 2"}},
 	{"V-U10", "nobody knows the provider", Options{}, []string{aiSDKUser, uiRan("web_search", ""), uiParts("assistant", `{"type":"file","mediaType":"image/png","url":"https://a.b"}`), uiThought + `}]}`}, nil},
 	{"V-U10", "tools and thoughts of Anthropic's", claudeAsks, []string{aiSDKUser, uiRan("web_search", ""), uiRan("x", `,"callProviderMetadata":{"anthropic":{"type":"mcp-tool-use","serverName":"s"}}`), uiThought + `,"providerMetadata":{"anthropic":{"signature":"c2ln"}}}]}`}, nil},
 	{"V-U10", "tools and thoughts of Google's", Options{Model: "gemini-3-pro"}, []string{aiSDKUser, uiParts("assistant", `{"type":"tool-code_execution","toolCallId":"s","state":"output-available","input":{"language":"PYTHON","code":"1"},"output":{"outcome":"OUTCOME_OK","output":"1"},"providerExecuted":true}`),

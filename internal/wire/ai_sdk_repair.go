@@ -39,6 +39,45 @@ func (r *repairer) fitInputs(n *Message) {
 	}
 }
 
+// joinCalls makes one message of all that the assistant says in a row if there are calls behind the first message of
+// it, where the provider wants calls directly after the user or after results.
+func (r *repairer) joinCalls(list []Message) []Message {
+	if !r.provider.CallsAfterUser {
+		return list
+	}
+	var out []Message
+	for len(list) > 0 {
+		n := 1
+		for list[0].Role == Assistant && n < len(list) && list[n].Role == Assistant {
+			n++
+		}
+		hasCall := func(m Message) bool { return m.has(Call) }
+		if slices.ContainsFunc(list[1:n], hasCall) {
+			out = append(out, r.joinAll(list[:n]))
+		} else {
+			out = append(out, list[:n]...)
+		}
+		list = list[n:]
+	}
+	return out
+}
+
+// joinAll returns messages of the assistant as one.
+func (r *repairer) joinAll(list []Message) Message {
+	one := list[0]
+	for i := range list {
+		if r.keepsFormat(&list[i]) {
+			r.repaired("V-U12", "messages_joined", &list[i],
+				"calls and what the assistant says before them are one message")
+		}
+		if i > 0 {
+			one.Blocks = append(slices.Clip(one.Blocks), list[i].Blocks...)
+		}
+	}
+	one.Edited = true
+	return one
+}
+
 func (r *repairer) own(p *Block) bool { return p.Format == r.target && p.Raw != nil && !p.Edited }
 
 // adoptThoughts makes reasoning of Anthropic and OpenAI of what the AI SDK keeps of it, for the model that thought it.

@@ -113,3 +113,19 @@ func endsWithResults(body []byte) bool {
 	steps := Decode(session.AISDK, body)
 	return steps[len(steps)-1].Role == Tool
 }
+
+// uiCallTurns checks V-U12.
+func (c *checker) uiCallTurns() {
+	if !c.server.CallsAfterUser {
+		return
+	}
+	spoke := false // the assistant, without a call
+	for i := c.head; i < len(c.messages); i++ {
+		for _, step := range Decode(session.AISDK, c.bodies[i]) {
+			if spoke && step.Role == Assistant && step.has(Call) {
+				c.report(i, "calls are neither after the user nor after results")
+			}
+			spoke = step.Role == Assistant && !step.has(Call)
+		}
+	}
+}

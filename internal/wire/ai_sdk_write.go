@@ -260,7 +260,7 @@ func reasoningMetadata(p *Block) []byte {
 }
 
 func appendGoogleSignature(dst []byte, name string, p *Block) []byte {
-	if p.Signature == nil || p.Signature[0] != '"' {
+	if !isSigned(p.Signature) {
 		return dst
 	}
 	dst = wrap(dst, `,"`, name, `":{"google":{"thoughtSignature":`)

@@ -283,6 +283,9 @@ func (a *arrangement) passed(x *turn) []*call {
 	n := 0
 	called := 0
 	for i := range x.said {
+		if len(x.said[i].Blocks) == 0 { // an item without words is one all the same
+			n = called
+		}
 		for j := range x.said[i].Blocks {
 			p := &x.said[i].Blocks[j]
 			switch {

@@ -45,7 +45,8 @@ func (v *FastValidator) suits(server *provider.Facts, model string) bool {
 	case !p.common || server.IDLength > 0:
 		return false
 	case v.format == session.AISDK:
-		return v.state.last != assistantSide || !server.EndsWithUser(model)
+		ends := v.state.last != assistantSide || !server.EndsWithUser(model)
+		return ends && !(v.state.late && server.CallsAfterUser)
 	case v.format != session.OpenAIChat:
 		return true
 	case server.Reasoning == provider.RefusesReasoning:
@@ -73,9 +74,13 @@ func (s *scanner) isCommonChat(v *object) bool {
 func (s *scanner) isCommonUI() bool {
 	m := &s.facts
 	said := false
+	var steps stepOrder
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		said = said || m.isSaid(*p) || p.Kind == Call
+		if steps.add(p, s.body); steps.late {
+			return false
+		}
 		switch {
 		case p.Kind == Text && blank(p.Value.Of(s.body)):
 			return false
@@ -94,6 +99,28 @@ func (s *scanner) isCommonUI() bool {
 		}
 	}
 	return said
+}
+
+// stepOrder knows whether a UIMessage has calls in a step behind one without, which not every provider takes.
+type stepOrder struct {
+	said, called bool // in the step
+	waits        bool // the step before it has no calls
+	late         bool
+}
+
+func (o *stepOrder) add(p *Part, body []byte) {
+	switch {
+	case p.Kind == Call:
+		o.called = true
+		o.late = o.late || o.waits
+	case p.Kind == Opaque && stringMember(p.Raw.Of(body), "type") == stepStart:
+		if o.said || o.called {
+			o.waits = !o.called
+		}
+		o.said, o.called = false, false
+	case p.Kind == Text || p.Kind == Reasoning:
+		o.said = true
+	}
 }
 
 // has reports whether the bytes of a part may have a member.

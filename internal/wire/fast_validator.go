@@ -36,6 +36,7 @@ type validatorState struct {
 	passed   bool  // Responses: an item of the assistant that is no call is behind calls that may be open
 	names    Flags // Gemini: the names of the calls that wait, unknownNames if they are in the checkpoint
 	unsigned bool  // the first call of a step since the last message of the user has no signature
+	late     bool  // AI SDK: calls are behind another message of the assistant
 	last     side
 	plain    plainness
 }
@@ -99,6 +100,7 @@ func (v *FastValidator) assistant(m *MessageShape) {
 		s.invalid = true
 		return
 	}
+	s.late = s.late || v.format == session.AISDK && s.last == assistantSide && len(m.Calls) > 0
 	s.last = assistantSide
 	if v.format == session.OpenAIResponses {
 		s.idle = m.Flags&FlagReasoning != 0
@@ -224,6 +226,8 @@ func (v *FastValidator) valid(model string) bool {
 	switch {
 	case s.invalid:
 		return false
+	case v.provider.FirstUser && s.plain.headed && !s.begun: // nothing but the system prompt
+		return false
 	case v.format == session.Gemini:
 		return !atRest && (!s.unsigned || provider.IsOlderGemini(model))
 	case v.format == session.Anthropic:
@@ -257,6 +261,9 @@ func IsAssessed(state []byte) bool { return len(state)%8 == stateHead && state[1
 func (s *validatorState) bits(f session.Format) [4]*bool {
 	if f == session.OpenAIChat { // which has neither of the others
 		return [...]*bool{&s.invalid, &s.begun, &s.plain.thought, &s.plain.unthought}
+	}
+	if f == session.AISDK {
+		return [...]*bool{&s.invalid, &s.begun, &s.late, &s.idle}
 	}
 	return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.idle}
 }

@@ -109,6 +109,23 @@ func TestAFastValidatorDistinguishesIDsThatTheDatabaseWouldNot(t *testing.T) {
 	}
 }
 
+// TestASystemPromptAloneIsNoView reads a session in which nobody has said anything yet: a list without messages is
+// refused.
+func TestASystemPromptAloneIsNoView(t *testing.T) {
+	t.Parallel()
+	for f, system := range map[session.Format]string{
+		session.Anthropic: `{"role":"system","content":"Be brief."}`, session.Gemini: `{"role":"system","parts":[{"text":"Be brief."}]}`,
+	} {
+		view := stored(f, [][]byte{[]byte(system)})
+		if validated(f, view, 0).Valid("") || validated(f, view, 1).Valid("") {
+			t.Errorf("%s: a system prompt alone is called valid", f)
+		}
+		if made := wiretest.Render(f, view, wire.Options{}); len(made.Bodies) != 2 || made.System != 1 {
+			t.Errorf("%s: the view is %s", f, made.Bodies)
+		}
+	}
+}
+
 // TestWhatWasAssessedByFewerRulesIsNotCalledValid reads shapes and states as versions stored them that did not look at all
 // rules: they had one bit for that, first the one and then the other, and the last bit of a state of one byte.
 func TestWhatWasAssessedByFewerRulesIsNotCalledValid(t *testing.T) {

@@ -34,6 +34,9 @@ func (r *repairer) match(list []Message) {
 		}
 		p.Custom = call.p.Custom
 		form := r.formOf(call.n, call.p)
+		if r.isOfOtherForm(p, form) {
+			n.Extra = nil
+		}
 		if form == r.formOf(n, p) {
 			return
 		}
@@ -50,6 +53,12 @@ func (r *repairer) match(list []Message) {
 		r.repaired(r.provider.Codes.Unanswered, "result_matched", n,
 			"call %q and its result have the same form", p.CallID)
 	})
+}
+
+// isOfOtherForm reports whether a result came as that of a call of another form: what else it has is not of this one.
+func (r *repairer) isOfOtherForm(p *Block, form string) bool {
+	came := r.target == session.OpenAIResponses && p.Format == r.target && p.Raw != nil
+	return came && strings.TrimSuffix(stringMember(p.Raw, "type"), "_output") != form
 }
 
 // reform marks a call or a result as edited, and removes from its message the members of its old form.

@@ -13,7 +13,9 @@ import (
 // and consecutive results.
 func (r *repairer) merge(list []Message) []Message {
 	switch r.target {
-	case session.OpenAIResponses, session.AISDK:
+	case session.AISDK:
+		return r.joinCalls(list)
+	case session.OpenAIResponses:
 		return list
 	case session.OpenAIChat, session.Gemini:
 		r.hold(list)

@@ -156,6 +156,8 @@ var rules = []Rule{
 	// vercel/ai, convert-to-anthropic-prompt.ts, convert-to-google-messages.ts, convert-to-mistral-chat-messages.ts
 	{Code: "V-U10", Formats: forAISDK, check: (*checker).uiSent},
 	{Code: "V-U11", Formats: forAISDK, check: (*checker).toolNames, limits: provider.ToolNameLimits(session.AISDK)},
+	// vercel/ai, convert-to-google-messages.ts; what Google answers: V-G1
+	{Code: "V-U12", Formats: forAISDK, check: (*checker).uiCallTurns},
 }
 
 // Validate reports how a list of messages breaks its provider's rules, in the order of the messages. Leading system

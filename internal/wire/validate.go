@@ -194,14 +194,27 @@ func (c *conversation) hold() {
 		if inFlight := i == len(c.runs)-1 && t.results && !t.others; !inFlight {
 			h.pass()
 		}
-		for message, p := range c.partsOf(t) {
-			switch {
-			case p.Kind == Call:
-				h.open.Call(p.CallID, p.Name, len(h.calls))
-				h.calls = append(h.calls, heldCall{message: message, id: p.CallID})
-			case p.Kind == Text && c.format == session.OpenAIResponses:
-				h.pass() // words behind calls are an item of their own
-			}
+		for message := t.start; message < t.end; message++ {
+			h.said(message)
+		}
+	}
+}
+
+// said takes the calls of a message down. In Responses, words behind calls are an item of their own.
+func (h *holder) said(message int) {
+	parts := h.messages[message].Parts
+	items := h.format == session.OpenAIResponses
+	if items && len(parts) == 0 {
+		h.pass()
+	}
+	for i := range parts {
+		p := &parts[i]
+		switch {
+		case p.Kind == Call:
+			h.open.Call(p.CallID, p.Name, len(h.calls))
+			h.calls = append(h.calls, heldCall{message: message, id: p.CallID})
+		case p.Kind == Text && items:
+			h.pass()
 		}
 	}
 }

@@ -95,6 +95,7 @@ var responsesFixtures = []fixture{
 	{"V-R2", "the last calls are in flight where they are to be settled", Options{Pending: DropPending}, []string{userItem, callItem("a")}, []string{"V-R2 1"}},
 	{"V-R2", "a call without an output before the user", Options{}, []string{userItem, callItem("a"), userItem}, []string{"V-R2 1"}},
 	{"V-R2", "the last call, and the model's words behind it", Options{}, []string{userItem, callItem("a"), doneItem}, []string{"V-R2 1"}},
+	{"V-R2", "the last call, and an item of the model without words behind it", Options{}, []string{userItem, callItem("a"), `{"type":"message","role":"assistant","content":[]}`}, []string{"V-R2 1"}},
 	{"V-R2", "the last calls, and the model's words between them", Options{}, []string{userItem, callItem("a"), doneItem, callItem("b")}, []string{"V-R2 1"}},
 	{"V-R2", "the last call, and a call that the API executes behind it", Options{},
 		[]string{userItem, callItem("a"), `{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`}, nil},

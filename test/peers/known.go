@@ -43,7 +43,6 @@ var known = []exception{
 		"ai-sdk", "@ai-sdk/openai openai-chat", "no result of",
 		"what OpenAI's own tools did goes back to Responses, the package's default: its chat() has no words for it",
 	},
-	{"ai-sdk", "gemini", "directly after the user", "not mended yet: calls of two messages of the assistant in a row"},
 }
 
 // Files that show a format have placeholders, and words of their own, where real ones have one of a few words, bytes in

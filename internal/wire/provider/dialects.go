@@ -54,7 +54,10 @@ type Variant struct {
 	IDLength     int      // ids of calls are this many letters and digits; 0 for ids as the format has them
 	LastUser     bool     // the last message is not the assistant's
 	ObjectInputs bool     // the arguments of a call are an object
-	Behind                // what the provider's package for the AI SDK does
+
+	CallsAfterUser bool // calls are directly after what the user says, or after results
+
+	Behind // what the provider's package for the AI SDK does
 }
 
 // Behind is what the package of a provider for the AI SDK makes of the parts of UIMessages.
@@ -174,6 +177,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.FirstUser, p.LastUser = true, true
 			p.NoEmptyText = true
 			p.SystemFirst, p.ObjectInputs = true, true
+			p.CallsAfterUser = true
 			p.Behind = Behind{
 				Package: "google", SaysThoughts: true, SaysFiles: true,
 				ExecutedBy: "serverToolCallId", Finished: true, Objects: true,

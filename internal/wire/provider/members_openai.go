@@ -66,7 +66,7 @@ var (
 		"mcp_call":                responsesMCPCall,
 		"item_reference":          object("type id"),
 		"compaction":              object("type encrypted_content id"),
-		"compaction_trigger":      object("type id"),
+		"compaction_trigger":      object("type id?"),
 		"tool_search_call":        object("type arguments call_id execution? id status"),
 		"tool_search_output":      object("type tools call_id execution? id status"),
 		"additional_tools":        responsesTools,
