@@ -104,7 +104,7 @@ func TestWhatAProviderWouldRefuseIsRepairedAndListed(t *testing.T) {
 		`{"role":"assistant","content":[{"type":"text","text":""},{"type":"tool_use","id":"b.c","name":"f","input":{}},{"type":"tool_use","id":"open","name":"f","input":{}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b.c","content":"x"}]}`))
 	v := w.read(path, session.Anthropic, "")
-	want := []string{"empty_text 4", "orphan_result 3", "result_synthesized 1", "call_renamed 4", "first_user 0"}
+	want := []string{"empty_text 4", "orphan_result 3", "result_synthesized 1", "call_renamed 4", "call_renamed 5", "first_user 0"}
 	if diff := cmp.Diff(want, v.kinds()); diff != "" {
 		t.Errorf("repairs (-want +got):\n%s", diff)
 	}

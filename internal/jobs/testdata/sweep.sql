@@ -24,3 +24,8 @@ SELECT lpad(to_hex(1 + i * (:tenants / 100 - 1)), 32, '0')::uuid, md5('due' || i
 INSERT INTO due_sessions (tenant_id, session_key, level, job_id)
 SELECT tenant_id, key, 1, 999 FROM sessions WHERE context_tokens = 110000;
 ANALYZE;
+
+-- The ledger has counted them all.
+INSERT INTO usage_sessions (tenant_id, session_key, counted_seq, counted_n)
+SELECT tenant_id, key, last_seq, checkpoint_n
+  FROM sessions;
