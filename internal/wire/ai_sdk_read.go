@@ -88,17 +88,19 @@ func (s *scanner) uiPart(i int, raw Span) {
 	case Call:
 		s.uiTool(i, raw, &v)
 	default:
-		s.uiOther(raw, v.at("type"))
+		s.uiOther(raw, &v)
 	}
+	s.cites(&v, "citations", "annotations", "providerMetadata")
 	if !s.uiFits(&v) {
 		s.mendUI(before)
 	}
 }
 
-func (s *scanner) uiOther(raw, kind Span) {
+func (s *scanner) uiOther(raw Span, v *object) {
 	switch {
-	case !s.equals(kind, stepStart):
+	case !s.equals(v.at("type"), stepStart):
 		s.opaque(raw)
+		s.cites(v, "type") // it may be a source
 	case s.ir != nil && s.facts.Role == "assistant":
 		s.ir.endStep()
 		s.ir.numbers++ // a start is a part, and no block

@@ -16,14 +16,14 @@ func (r *repairer) fitBlocks(n *Message) {
 			r.fitInput(n, p)
 		case Result:
 			r.fitResult(n, p)
-		default:
+		case Image, File, Opaque:
 			r.fitMedia(n, p)
 		}
 	}
 }
 
 func (r *repairer) fitInput(n *Message, p *Block) {
-	if at := member(p.Raw, "input"); !r.own(p) || at != (Span{}) && p.Raw[at.Start] == '{' {
+	if !p.loose || !r.own(p) {
 		return
 	}
 	p.Value = appendInput(nil, p.Value)

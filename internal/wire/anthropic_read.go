@@ -50,6 +50,8 @@ func (s *scanner) anthropic(top Span) {
 func (s *scanner) anthropicBlock(i int, raw Span) {
 	v := s.object(raw)
 	kind := v.at("type")
+	s.cites(&v, "citations")
+	s.mark(&v)
 	switch {
 	case s.equals(kind, "text") && s.is(v.at("text"), '"'):
 		s.text(raw, v.at("text"))
@@ -76,12 +78,27 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 	}
 }
 
+// mark notes that a block may have a mark for the provider's cache: one of its own, or one in blocks that nobody reads.
+func (s *scanner) mark(v *object) {
+	if s.ir == nil {
+		return
+	}
+	inside := s.is(v.at("content"), '[') && !s.equals(v.at("type"), "tool_result")
+	if inside || !s.absent(v.at("cache_control")) {
+		s.ir.marked = true
+	}
+}
+
 func (s *scanner) toolUse(i int, raw Span, v *object) {
 	call := Part{Raw: raw, Value: v.at("input"), Name: s.toolName(v.at("name"))}
 	call.CallID = s.callID(v.at("id"), func() string { return fmt.Sprintf("/content/%d/id", i) })
 	s.loose = s.loose || !s.is(call.Value, '{')
 	b := s.call(call, v.at("name"))
-	if b != nil && b.Value == nil {
+	if b == nil {
+		return
+	}
+	b.loose = !s.is(call.Value, '{')
+	if b.Value == nil {
 		b.Value = []byte("{}")
 	}
 }

@@ -65,7 +65,7 @@ func (r *repairer) mendCompaction(n *Message) {
 
 // limitCacheMarks removes all but the newest marks for the provider's cache, of which the provider takes only a few.
 func (r *repairer) limitCacheMarks(list []Message) {
-	if r.provider.CacheMarks == 0 {
+	if r.provider.CacheMarks == 0 || !r.marked {
 		return
 	}
 	marks := 0

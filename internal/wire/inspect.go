@@ -54,14 +54,14 @@ type reading struct {
 
 var readings = sync.Pool{New: func() any { return new(reading) }}
 
-// decode does what Decode does. It also returns the message's flags, except for those that only Inspect finds
-// (FlagDuplicateKeys, FlagAssessed and the flags after it), and the error that Inspect returns.
-func decode(f session.Format, body []byte) (list []Message, flags Flags, err error) {
+// decode does what Decode does. It also sets the messages' flags, except for those that only Inspect finds
+// (FlagDuplicateKeys, FlagAssessed and the flags after it), and returns the error that Inspect returns.
+func decode(f session.Format, body []byte) (list []Message, has seen, err error) {
 	r := readings.Get().(*reading)
 	r.collector = collector{format: f, list: make([]Message, 1)}
 	r.scanner = scanner{body: body, ir: &r.collector}
 	facts, err := r.read(f)
-	list = r.list
+	list, has = r.list, r.seen
 	*r = reading{}
 	readings.Put(r)
 	for i := range list {
@@ -70,8 +70,9 @@ func decode(f session.Format, body []byte) (list []Message, flags Flags, err err
 		n.Raw = body
 		n.Of = len(list)
 		n.Part = i
+		n.flags = facts.Flags
 	}
-	return list, facts.Flags, err
+	return list, has, err
 }
 
 // Decode reads one message, which Inspect must accept, into the intermediate representation.

@@ -39,14 +39,6 @@ func idFault(want provider.ItemID, id string, max int) string {
 	return ""
 }
 
-// kindOfItem returns the type of an item, which a message may lack.
-func kindOfItem(item []byte) string {
-	if isMessageItem(item) {
-		return "message"
-	}
-	return stringMember(item, "type")
-}
-
 // itemIDs are what the ids of items are held to.
 type itemIDs struct {
 	seen  map[string]bool // those of the items before
@@ -55,15 +47,15 @@ type itemIDs struct {
 }
 
 // fault says what is wrong with the id of the next item, "" for nothing.
-func (ids *itemIDs) fault(item []byte) (id, fault string) {
-	want, known := provider.ItemIDOf(kindOfItem(item))
-	id = stringMember(item, "id")
-	at := member(item, "id")
+func (ids *itemIDs) fault(item itemHead) (id, fault string) {
+	want, known := provider.ItemIDOf(item.kind)
 	switch {
-	case !known, at == (Span{}) && !want.Required:
+	case !known, item.id == nil && !want.Required:
 		return "", ""
-	case at == (Span{}):
+	case item.id == nil:
 		return "", "is missing"
+	case item.id[0] == '"':
+		id = string(unquoted(item.id))
 	}
 	if !ids.knows(want.Prefix) {
 		want.Prefix = ""
@@ -77,16 +69,20 @@ func (ids *itemIDs) fault(item []byte) (id, fault string) {
 	return id, fault
 }
 
-// fitID returns an item that the API takes beside those before: without its id, if it may go without one. Any other one
-// becomes a call of a function, or a text.
-func (r *repairer) fitID(m Stored, item []byte) []byte {
-	id, fault := r.ids.fault(item)
+// fitID returns an item, which was read, as one that the API takes beside those before.
+func (r *repairer) fitID(m Stored, item []Message, head itemHead) []Message {
+	id, fault := r.ids.fault(head)
 	if fault == "" {
 		return item
 	}
-	kind := kindOfItem(item)
+	return Decode(m.Format, r.withoutID(m, item[0], head.kind, id, fault)) // which Encode wrote
+}
+
+// withoutID returns an item without its id, if it may go without one. Any other one becomes a call of a function, or a
+// text.
+func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []byte {
+	item := made.Raw
 	want, _ := provider.ItemIDOf(kind)
-	made := Decode(m.Format, item)[0]
 	made.Edited = true
 	told := func(repair, what string) {
 		r.repairs = append(r.repairs, Repair{
@@ -115,7 +111,7 @@ func (r *repairer) fitID(m Stored, item []byte) []byte {
 func (c *checker) idsFit() {
 	ids := itemIDs{seen: map[string]bool{}, max: c.rule.limits["id"], knows: c.knows}
 	for i, item := range c.bodies {
-		if id, fault := ids.fault(item); fault != "" {
+		if id, fault := ids.fault(headOf(item)); fault != "" {
 			c.report(i, "the id %q %s", id, fault)
 		}
 	}

@@ -201,16 +201,13 @@ func (r *repairer) purge(m Stored) []byte {
 	if start := rawjson.Start(m.Body); m.Format != r.target || start == len(m.Body) || m.Body[start] != '{' {
 		return m.Body
 	}
-	body := r.expel(m)
-	if m.Format == session.OpenAIResponses {
-		body = r.fitID(m, body)
-	}
-	return body
+	return r.expel(m)
 }
 
 // expel returns a message without its intruders.
 func (r *repairer) expel(m Stored) []byte {
 	found := intrudersIn(m.Format, m.Body)
+	r.uncited = slices.ContainsFunc(found, func(in intruder) bool { return in.of == nil && in.name == "annotations" })
 	if len(found) == 0 {
 		return m.Body
 	}

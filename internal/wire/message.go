@@ -20,7 +20,9 @@ type Message struct {
 	Blocks []Block
 	Extra  []byte // the members of the message that this model has no words for, `"key":value` joined by commas
 	Edited bool   // a repair has changed it: Raw is out of date
-	flags  Flags  // of the whole message, in a view
+	cites  bool   // it may name sources, or a sound: see cite
+	twin   bool   // Chat Completions: its function_call, which repeats a call, has a name that the provider refuses
+	flags  Flags  // of the whole message
 }
 
 // Role is the speaker of a Message.
@@ -59,6 +61,7 @@ type Block struct {
 	Refusal   bool // the Text is a refusal
 	Thought   bool // unused outside of Gemini: the text is a thought
 	Edited    bool // a repair has changed it: Raw is out of date
+	loose     bool // Call: its provider does not take its arguments as they are in Raw
 	pair      int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
 	number    int  // of the part in the message that it was read from, counted from 1; 0 for a block that was made
 	origin    int  // Translate: which message of the run that is, counted from 0

@@ -15,6 +15,7 @@ type object struct {
 	n     int
 	first [10]field
 	rest  map[string]Span
+	odd   bool // a name is repeated, or its escapes are not those of the text
 }
 
 type field struct {
@@ -28,10 +29,12 @@ func (o *object) set(body []byte, key, value Span) bool {
 	if bytes.IndexByte(name, '\\') >= 0 {
 		name = rawjson.AppendCanonical(nil, key.Of(body))
 		name = name[1 : len(name)-1]
+		o.odd = true
 	}
 	for i := range o.first[:o.n] {
 		if f := &o.first[i]; bytes.Equal(f.name, name) {
 			f.value = value
+			o.odd = true
 			return false
 		}
 	}
@@ -74,6 +77,21 @@ func (o *object) onlyHas(names []string) bool {
 		}
 	}
 	return len(o.rest) == 0
+}
+
+// others returns what othersOf returns of the object, whose text is in body. It reads the text again only if it must.
+func (o *object) others(body []byte, names []string) (others []byte) {
+	if o.odd || o.rest != nil {
+		return othersOf(body, names...)
+	}
+	for i := range o.first[:o.n] {
+		if f := &o.first[i]; !slices.Contains(names, string(f.name)) {
+			others = slices.Grow(others, len(`,"":`)+len(f.name)+f.value.End-f.value.Start)
+			others = wrap(separate(others, 0), `"`, f.name, `":`)
+			others = append(others, f.value.Of(body)...)
+		}
+	}
+	return others
 }
 
 // othersOf returns the members of an object that have none of these names, joined by commas.

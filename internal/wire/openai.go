@@ -25,6 +25,7 @@ func (s *scanner) openAICall(part Part, name Span, custom bool) {
 	b := s.call(part, name)
 	switch {
 	case b == nil:
+		return
 	case custom:
 		b.Value = s.freeText(part.Value)
 		b.Custom = true
@@ -33,6 +34,7 @@ func (s *scanner) openAICall(part Part, name Span, custom bool) {
 	default:
 		b.Value = s.arguments(part.Value)
 	}
+	b.loose = !s.is(part.Value, '"')
 }
 
 // openAIFile reads the members of a file.

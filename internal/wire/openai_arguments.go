@@ -9,7 +9,7 @@ import (
 func (r *repairer) fitArguments(n *Message) {
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
-		if p.Kind != Call || !r.own(p) {
+		if p.Kind != Call || !p.loose || !r.own(p) {
 			continue
 		}
 		holder, name := argumentsOf(r.target, p.Raw)

@@ -39,6 +39,7 @@ func (s *scanner) openAIChat(top Span) {
 		s.chatResult(s.functionCallID(s.name(v.at("name")), "/name"), &v)
 	default:
 		s.facts.StartsUnit = true
+		s.cites(&v, "annotations", "audio")
 		s.content(v.at("content"), s.chatBlock)
 		s.filled = s.filled || s.is(v.at("content"), '"') // "" is content to this provider
 		s.chatBesideContent(&v)
@@ -123,6 +124,8 @@ func (s *scanner) chatCalls(v *object) {
 	tool := s.object(legacy)
 	switch {
 	case !s.is(legacy, '{'):
+	case i > 0 && s.ir != nil:
+		s.ir.twin = legacy.Of(s.body)
 	case i > 0:
 		s.misnamed = !chat.Tools.Take(s.name(tool.at("name")))
 	default:

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -34,7 +33,7 @@ func (r *repairer) match(list []Message) {
 		}
 		p.Custom = call.p.Custom
 		form := r.formOf(call.n, call.p)
-		if r.isOfOtherForm(p, form) {
+		if r.isOfOtherForm(n, p, form) {
 			n.Extra = nil
 		}
 		if form == r.formOf(n, p) {
@@ -56,9 +55,20 @@ func (r *repairer) match(list []Message) {
 }
 
 // isOfOtherForm reports whether a result came as that of a call of another form: what else it has is not of this one.
-func (r *repairer) isOfOtherForm(p *Block, form string) bool {
+func (r *repairer) isOfOtherForm(n *Message, p *Block, form string) bool {
 	came := r.target == session.OpenAIResponses && p.Format == r.target && p.Raw != nil
-	return came && strings.TrimSuffix(stringMember(p.Raw, "type"), "_output") != form
+	return came && itemFormOf(n) != form
+}
+
+// itemFormOf returns the form of the item that a call came as, or of the one that a result came for.
+func itemFormOf(n *Message) string {
+	switch form := n.flags >> formShift & (1<<formBits - 1); {
+	case form > 0:
+		return itemTools[form] + "_call"
+	case n.flags&FlagCustom != 0:
+		return customForm
+	}
+	return functionForm
 }
 
 // reform marks a call or a result as edited, and removes from its message the members of its old form.
@@ -73,7 +83,7 @@ func (r *repairer) formOf(n *Message, p *Block) string {
 	own := p.Format == r.target && !p.Edited
 	switch {
 	case own && r.target == session.OpenAIResponses && p.Raw != nil:
-		return strings.TrimSuffix(stringMember(p.Raw, "type"), "_output")
+		return itemFormOf(n)
 	case own && r.target == session.OpenAIChat && n.isLegacy(p) && (p.Kind == Result || n.count(Call) == 1):
 		return legacyForm
 	case p.Custom && r.target == session.OpenAIResponses:
@@ -87,7 +97,8 @@ func (r *repairer) textResult(n *Message) {
 	if !r.keeps(n) || n.Role != Tool {
 		return
 	}
-	if n.flags&(FlagResultNotText|FlagEmptyArray) != 0 || member(n.Raw, "content") == (Span{}) {
+	hasContent := len(n.Blocks[0].Content) > 0 || member(n.Raw, "content") != (Span{})
+	if n.flags&(FlagResultNotText|FlagEmptyArray) != 0 || !hasContent {
 		n.Edited = true
 		r.repaired("V-C3", "result_as_text", n,
 			"a result is text alone: its images come after it, everything else is text")

@@ -77,14 +77,17 @@ var itemTools = []string{"", "shell", "local_shell", "apply_patch", "computer"}
 func (s *scanner) openAIResponses(top Span) {
 	v := s.object(top)
 	s.facts.StartsUnit = true
-	if s.isMessage(&v) {
-		s.itemID("message", v.at("id"))
+	head := s.itemHead(&v)
+	if s.ir != nil {
+		s.ir.item = head
+	}
+	kind := head.kind
+	s.itemID(kind, v.at("id"))
+	if kind == messageItem {
 		s.responsesMessage(&v)
 		return
 	}
 	raw := Span{Start: top.Start, End: rawjson.Skip(s.body, top.Start)}
-	kind := s.name(v.at("type"))
-	s.itemID(kind, v.at("id"))
 	form := itemForms[kind]
 	if kind == "custom_tool_call" || kind == "custom_tool_call_output" {
 		s.facts.Flags |= FlagCustom
@@ -103,17 +106,29 @@ func (s *scanner) openAIResponses(top Span) {
 	}
 }
 
-// isMessage reports whether the item is a message, whose type may be missing.
-func (s *scanner) isMessage(v *object) bool {
+// itemHead reads the head of an item.
+func (s *scanner) itemHead(v *object) itemHead {
 	kind := v.at("type")
-	return s.equals(kind, "message") || s.absent(kind) && !s.absent(v.at("role"))
+	if s.equals(kind, messageItem) || s.absent(kind) && !s.absent(v.at("role")) {
+		return itemHead{messageItem, s.value(v.at("id"))}
+	}
+	return itemHead{s.name(kind), s.value(v.at("id"))}
 }
 
-// isMessageItem reports what isMessage does, of an item that was not read.
-func isMessageItem(item []byte) bool {
-	kind := member(item, "type")
-	return isType(item, "message") || kind == Span{} && member(item, "role") != Span{}
+// headOf returns the head of an item that was not read.
+func headOf(item []byte) itemHead {
+	s := scanner{body: item}
+	var v object
+	if start := rawjson.Start(item); start < len(item) {
+		v = s.object(Span{Start: start, End: len(item)})
+	}
+	return s.itemHead(&v)
 }
+
+func isMessageItem(item []byte) bool { return headOf(item).kind == messageItem }
+
+// messageItem is the type of an item that is a message, and what an item of a role alone is.
+const messageItem = "message"
 
 func (s *scanner) responsesMessage(v *object) {
 	s.role(v.at("role"))
@@ -301,6 +316,7 @@ func (s *scanner) responsesBlock(raw Span) {
 	v := s.object(raw)
 	switch s.responsesKind(&v) {
 	case Text:
+		s.cites(&v, "annotations")
 		if s.equals(v.at("type"), "refusal") {
 			s.refusal(raw, v.at("refusal"))
 		} else {

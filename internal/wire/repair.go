@@ -16,6 +16,8 @@ type repairer struct {
 	view     []Stored
 	repairs  []Repair
 	ids      itemIDs // Responses: of the items that were read
+	uncited  bool    // the message that is read goes without its annotations
+	marked   bool    // there may be marks for the provider's cache
 	inFlight bool    // calls of the last unit wait for their results
 	paused   bool    // the last message ends in a call with which the provider continues
 
@@ -43,16 +45,21 @@ func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw
 // shown as a text.
 func (r *repairer) decode(i int, body []byte) []Message {
 	m := r.view[i]
-	list, flags, err := decode(m.Format, body)
+	list, has, err := decode(m.Format, body)
+	if err == nil && m.Format == session.OpenAIResponses && m.Format == r.target {
+		list = r.fitID(m, list, has.item)
+	}
 	if err != nil {
 		broken := Block{Kind: Opaque, Raw: m.Body}
 		r.repairs = append(r.repairs, Repair{Rule: "inspect", Kind: "unreadable", Seq: m.Seq, Detail: err.Error()})
 		text := Block{Kind: Text, Text: substitute(&broken)}
 		return []Message{{Role: User, Origin: i, Blocks: []Block{text}, Edited: true}}
 	}
+	r.marked = r.marked || has.marked
 	for j := range list {
 		n := &list[j]
-		n.Origin, n.flags = i, flags
+		n.Origin = i
+		n.twin = has.twin != nil && !r.provider.Tools.Take(stringMember(has.twin, "name"))
 		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited }) ||
 			j == 0 && m.Format == session.AISDK && !hasUIID(n.Extra)
 		if n.Edited && n.Format == r.target {

@@ -153,7 +153,7 @@ func nameText(literal []byte) string {
 // dropTwin leaves the function_call of a message out whose name the provider refuses: beside tool_calls, it only
 // repeats one of them.
 func (r *repairer) dropTwin(n *Message) {
-	if name, ok := twinName(n.Raw); ok && !r.provider.Tools.Take(name) {
+	if n.twin {
 		n.Edited = true
 		r.repaired("V-C7", "legacy_call", n, "function_call, which repeats a call of tool_calls, is left out")
 	}

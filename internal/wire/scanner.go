@@ -37,6 +37,20 @@ type collector struct {
 	content []Block   // of the result whose content is being read
 	results []Block   // AI SDK: of the step that is being read
 	stepEnd bool      // AI SDK: the step has ended: the next block begins another message
+	seen
+}
+
+// seen is what repairs ask of a message that was read, besides its content.
+type seen struct {
+	item   itemHead // Responses
+	twin   []byte   // Chat Completions: a function_call beside tool_calls, which repeats one of them
+	marked bool     // Anthropic: it may have marks for the provider's cache
+}
+
+// itemHead says what an item of Responses is.
+type itemHead struct {
+	kind string // its type, which a message may lack
+	id   []byte // the value of its id, nil if it has none
 }
 
 func (c *collector) message() *Message { return &c.list[len(c.list)-1] }
@@ -104,6 +118,19 @@ func (s *scanner) add(p Part) *Block {
 	return nil
 }
 
+// cites marks the message that is being read as one that may name sources, if what was read of it has any of these
+// members.
+func (s *scanner) cites(v *object, names ...string) {
+	if s.ir == nil {
+		return
+	}
+	for _, name := range names {
+		if !s.absent(v.at(name)) {
+			s.ir.message().cites = true
+		}
+	}
+}
+
 // addBlock adds the block of a part, as far as the part knows it. A part that can be replaced as a whole has no Raw
 // there: a content string, or the arguments and the output inside a tool part of a UIMessage.
 func (s *scanner) addBlock(p *Part) *Block {
@@ -141,7 +168,7 @@ func (s *scanner) keepOthers(v *object, names ...string) {
 	if s.ir == nil || v.onlyHas(names) {
 		return
 	}
-	s.ir.message().Extra = othersOf(s.body, names...)
+	s.ir.message().Extra = v.others(s.body, names)
 }
 
 // elements yields the elements of the array at. Any other value has none. It must stay small enough to be inlined, for

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,13 +21,10 @@ type citation struct {
 // cite shows what the texts of a message of another format cite: in the AI SDK by source parts, in Responses by the
 // annotations of Chat Completions, which are the same, elsewhere by a note behind the last text.
 func (n *Message) cite(target session.Format) {
-	if n.Format == target || n.Raw == nil {
+	if n.Format == target || n.Raw == nil || !n.cites {
 		return
 	}
 	n.nameAudio()
-	if !n.mayCite() {
-		return
-	}
 	if target == session.OpenAIResponses && n.annotate() {
 		return
 	}
@@ -46,28 +42,13 @@ func (n *Message) cite(target session.Format) {
 
 // nameAudio names what the assistant said as a sound, which OpenAI keeps under an id.
 func (n *Message) nameAudio() {
-	if n.Format != session.OpenAIChat || !bytes.Contains(n.Extra, []byte(`"audio"`)) {
+	if n.Format != session.OpenAIChat {
 		return
 	}
 	audio := valueOf(wrap(nil, "{", n.Extra, "}"), "audio")
 	if id := stringLiteral(audio, "id"); id != nil {
 		n.addShown(Block{Kind: Text, Text: note("audio: %s", unquoted(id)), Edited: true})
 	}
-}
-
-// mayCite reports whether a message may have citations. It spares nearly all others a second look.
-func (n *Message) mayCite() bool {
-	switch n.Format {
-	case session.Anthropic:
-		return bytes.Contains(n.Raw, []byte(`"citations"`))
-	case session.OpenAIChat:
-		return bytes.Contains(n.Extra, []byte(`"annotations"`))
-	case session.OpenAIResponses:
-		return bytes.Contains(n.Raw, []byte(`"annotations"`))
-	case session.AISDK:
-		return bytes.Contains(n.Raw, []byte(`"source-`)) || bytes.Contains(n.Raw, []byte(`"citations"`))
-	}
-	return false
 }
 
 // addShown adds blocks behind the last text of the message, or at its end.
@@ -220,12 +201,10 @@ func (r *repairer) cite(n *Message) {
 		n.cite(r.target)
 		return
 	}
-	stored := r.view[n.Origin].Body
-	leftOut := len(n.Raw) < len(stored) && bytes.Contains(stored, []byte(`"annotations"`))
-	if r.target != session.OpenAIChat || n.Role != Assistant || !leftOut {
+	if r.target != session.OpenAIChat || n.Role != Assistant || !r.uncited {
 		return
 	}
-	whole := Decode(n.Format, stored)
+	whole := Decode(n.Format, r.view[n.Origin].Body)
 	if found := whole[0].sources(); len(found) > 0 {
 		n.addShown(sourcesNote(found))
 		r.repaired(r.provider.Codes.Members, "sources_as_note", n,
