@@ -43,6 +43,7 @@ type up struct {
 	key  string
 	data string
 	log  *lockedBuffer
+	said chan struct{} // closed when log is whole
 }
 
 type lockedBuffer struct {
@@ -100,7 +101,11 @@ func startUp(t *testing.T, data string, args ...string) *up {
 			t.Fatalf("varve up ended before it was ready:\n%s", u.log)
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	u.said = make(chan struct{})
+	go func() {
+		defer close(u.said)
+		_, _ = io.Copy(io.Discard, lines)
+	}()
 	key, err := os.ReadFile(filepath.Join(data, "key"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,13 +122,19 @@ func (u *up) kill() {
 	}
 }
 
+// end waits until the program ends, and for all that it says: Wait alone may close the pipe before the last line is read.
+func (u *up) end() error {
+	<-u.said
+	return u.cmd.Wait()
+}
+
 // stop ends the program gracefully, and fails the test unless it ends with 0.
 func (u *up) stop() {
 	u.Helper()
 	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		u.Fatal(err)
 	}
-	if err := u.cmd.Wait(); err != nil {
+	if err := u.end(); err != nil {
 		u.Errorf("after SIGTERM: %v\n%s", err, u.log)
 	}
 }
@@ -271,7 +282,7 @@ func (u *up) crashPostgres() {
 	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
 		u.Fatal(err)
 	}
-	if err := u.cmd.Wait(); err == nil || !strings.Contains(u.log.String(), "PostgreSQL ended by itself") {
+	if err := u.end(); err == nil || !strings.Contains(u.log.String(), "PostgreSQL ended by itself") {
 		u.Errorf("without its database varve up ended with %v and said\n%s", err, u.log)
 	}
 }

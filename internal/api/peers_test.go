@@ -3,6 +3,7 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -28,7 +29,7 @@ var generated = flag.Int("generated", 400, "how many messages TestWhatIsAppended
 // of others and our own, and their repairs to list each message that they do not have as it was appended.
 func TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant(t *testing.T) {
 	t.Parallel()
-	r := &viewReader{world: newWorld(t), suite: peers.NewSuite(t), random: rand.New(rand.NewPCG(15, 8))}
+	r := &viewReader{world: newWorldLogging(t, faultLog{t}), suite: peers.NewSuite(t), random: rand.New(rand.NewPCG(15, 8))}
 	makers := map[session.Format]*peers.Generator{}
 	for _, f := range session.Formats() {
 		makers[f] = peers.NewGenerator(t, string(f), r.random)
@@ -48,8 +49,10 @@ func TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant(t *testing.T) {
 			appended = append(appended, r.appendWhatIsTaken(path, f, bodies)...)
 		}
 		r.checkLog(path, appended)
-		r.check(path, f, f, appended)
-		r.check(path, f, r.format(), nil)
+		if len(appended) > 0 { // a session without messages has a view without any
+			r.check(path, f, f, appended)
+			r.check(path, f, r.format(), nil)
+		}
 		if time.Since(told) > time.Minute {
 			told = time.Now()
 			t.Logf("%s: %d of %d messages", told.Format(time.TimeOnly), made, *generated)
@@ -94,6 +97,16 @@ type viewReader struct {
 	*world
 	suite  *peers.Suite
 	random *rand.Rand
+}
+
+// faultLog shows the lines of a server's log that tell of a fault of the server.
+type faultLog struct{ testing.TB }
+
+func (l faultLog) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(`"level":"ERROR"`)) {
+		l.Logf("%s", line)
+	}
+	return len(line), nil
 }
 
 func (r *viewReader) format() session.Format {

@@ -354,7 +354,7 @@ func (a *arrangement) dropPending(x *turn) {
 		if len(kept) < len(n.Blocks) {
 			n.Blocks, n.Edited = kept, true
 		}
-		if len(kept) > 0 || !n.Edited {
+		if !n.Edited || a.hasContent(&n) {
 			said = append(said, n)
 		}
 	}

@@ -22,6 +22,10 @@ func TestAViewOfAnyMessageIsNotEmpty(t *testing.T) {
 	views := map[string][]wire.Stored{
 		"a system message of Anthropic": stored(session.Anthropic, [][]byte{[]byte(`{"role":"system","content":"be good"}`)}),
 	}
+	views["openai-chat, an open call beside an empty refusal"] = stored(session.OpenAIChat, [][]byte{
+		[]byte(`{"role":"user","content":"go"}`),
+		[]byte(`{"role":"assistant","content":[{"type":"refusal","refusal":""}],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+	})
 	for name, x := range toolTalks {
 		views[name+", an open call"] = x.view("a")
 	}

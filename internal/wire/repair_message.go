@@ -121,14 +121,8 @@ func (r *repairer) clean(n *Message, last bool) bool {
 	case session.AISDK:
 		r.fitUI(n)
 	}
-	hasContent := len(n.Blocks) > 0
-	if r.target == session.OpenAIChat && r.keepsFormat(n) && n.Role != Tool {
-		hasContent = slices.ContainsFunc(n.Blocks, func(p Block) bool {
-			return p.Kind != Text || len(p.Text) > len(`""`)
-		})
-	}
 	switch {
-	case hasContent:
+	case r.hasContent(n):
 		return true
 	case r.keeps(n) && !r.refusesEmpty(n, last):
 		return true
@@ -136,6 +130,14 @@ func (r *repairer) clean(n *Message, last bool) bool {
 		r.repaired(r.provider.Codes.Empty, "empty_message", n, "the message is empty, and is left out")
 	}
 	return false
+}
+
+// hasContent reports whether a message has what its provider counts as content.
+func (r *repairer) hasContent(n *Message) bool {
+	if r.target == session.OpenAIChat && r.keepsFormat(n) && n.Role != Tool {
+		return slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Kind != Text || len(p.Text) > len(`""`) })
+	}
+	return len(n.Blocks) > 0
 }
 
 // dropsEmptyTexts reports whether empty texts of the message are left out. A message of Chat Completions may have an

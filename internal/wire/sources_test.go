@@ -58,6 +58,19 @@ func TestWhatATextCitesIsShownInEveryFormat(t *testing.T) {
 	}
 }
 
+// TestWhatAnAISDKTextCitesIsShown has the places where a text of the AI SDK keeps what it cites.
+func TestWhatAnAISDKTextCitesIsShown(t *testing.T) {
+	t.Parallel()
+	const cited = `[{"type":"page_location","document_title":"A book","url":"https://a.b/page"}]`
+	for _, members := range []string{`"providerMetadata":{"anthropic":{"citations":` + cited + `}}`, `"citations":` + cited, `"annotations":` + cited} {
+		body := `{"id":"1","role":"assistant","parts":[{"type":"text","text":"It is so.",` + members + `}]}`
+		made := wiretest.Render(session.OpenAIChat, storedOf(session.AISDK, []string{asked[session.AISDK], body}), wire.Options{})
+		if want := `[Sources: A book <https://a.b/page>]`; !strings.Contains(string(made.Bodies[1]), want) {
+			t.Errorf("%s: %s, want %s", members, made.Bodies[1], want)
+		}
+	}
+}
+
 // TestSourcesAreNamedOnceAndWithinBounds has citations of all kinds, twice each, and more than there is room for.
 func TestSourcesAreNamedOnceAndWithinBounds(t *testing.T) {
 	t.Parallel()

@@ -150,6 +150,21 @@ func TestMarksForTheCacheAreCountedWhereverTheyStand(t *testing.T) {
 	}
 }
 
+// TestMarksInABlockThatNobodyReadsAreCounted has five marks inside a block, and no others.
+func TestMarksInABlockThatNobodyReadsAreCounted(t *testing.T) {
+	t.Parallel()
+	texts := strings.Repeat(`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},`, 5)
+	view := storedOf(session.Anthropic, []string{`{"role":"user","content":[{"type":"search_result","source":"s","title":"t",` +
+		`"content":[` + strings.TrimSuffix(texts, ",") + `]}]}`})
+	if len(wiretest.Validate(session.Anthropic, [][]byte{view[0].Body}, wire.Options{})) == 0 {
+		t.Fatal("the view breaks no rule as it is")
+	}
+	made := wiretest.Render(session.Anthropic, view, wire.Options{})
+	for _, v := range wiretest.Validate(session.Anthropic, made.Bodies, wire.Options{}) {
+		t.Errorf("%s: %s", v.Rule, v.Detail)
+	}
+}
+
 // TestContentsThatGeminiWantsAsOneAreARepair joins what the model said in two contents, and says so.
 func TestContentsThatGeminiWantsAsOneAreARepair(t *testing.T) {
 	t.Parallel()

@@ -38,6 +38,9 @@ func Recorded(dir string) (read []Conversation, unread []string, err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !wanted {
 		return nil, nil, nil
 	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, nil, err
+	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		ext := filepath.Ext(path)
 		if err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {

@@ -31,7 +31,11 @@ func TestRecordedReadsWhatTheImporterReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read, unread, err := Recorded(dir)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	read, unread, err := Recorded(link)
 	if err != nil {
 		t.Fatal(err)
 	}

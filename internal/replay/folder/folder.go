@@ -18,8 +18,11 @@ import (
 )
 
 // Read reads all conversations in and below a folder that the importer can read, in the order of their files, and lists
-// the other JSON files.
+// the other JSON files. The folder may be a symbolic link; links below it are not followed.
 func Read(ctx context.Context, dir string) (read []*replay.Session, unread []string, err error) {
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, nil, err
+	}
 	err = filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		ext := filepath.Ext(file)
 		if err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {

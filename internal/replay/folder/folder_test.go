@@ -31,7 +31,11 @@ func TestReadFindsConversationsAndTheirTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read, unread, err := folder.Read(context.Background(), dir)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	read, unread, err := folder.Read(context.Background(), link)
 	if err != nil {
 		t.Fatal(err)
 	}
