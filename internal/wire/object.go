@@ -15,7 +15,7 @@ type object struct {
 	n     int
 	first [10]field
 	rest  map[string]Span
-	odd   bool // a name is repeated, or its escapes are not those of the text
+	unlike bool // a name is repeated, or not kept as it is written in the text
 }
 
 type field struct {
@@ -29,12 +29,12 @@ func (o *object) set(body []byte, key, value Span) bool {
 	if bytes.IndexByte(name, '\\') >= 0 {
 		name = rawjson.AppendCanonical(nil, key.Of(body))
 		name = name[1 : len(name)-1]
-		o.odd = true
+		o.unlike = true
 	}
 	for i := range o.first[:o.n] {
 		if f := &o.first[i]; bytes.Equal(f.name, name) {
 			f.value = value
-			o.odd = true
+			o.unlike = true
 			return false
 		}
 	}
@@ -81,7 +81,7 @@ func (o *object) onlyHas(names []string) bool {
 
 // others returns what othersOf returns of the object, whose text is in body. It reads the text again only if it must.
 func (o *object) others(body []byte, names []string) (others []byte) {
-	if o.odd || o.rest != nil {
+	if o.unlike || o.rest != nil {
 		return othersOf(body, names...)
 	}
 	for i := range o.first[:o.n] {

@@ -62,7 +62,8 @@ func (r *repairer) isOfOtherForm(n *Message, p *Block, form string) bool {
 
 // itemFormOf returns the form of the item that a call came as, or of the one that a result came for.
 func itemFormOf(n *Message) string {
-	switch form := n.flags >> formShift & (1<<formBits - 1); {
+	form := n.flags >> formShift & (1<<formBits - 1)
+	switch {
 	case form > 0:
 		return itemTools[form] + "_call"
 	case n.flags&FlagCustom != 0:
