@@ -7,6 +7,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO varve_app
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_app;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO varve_app;
 REVOKE INSERT, UPDATE, DELETE ON schema_migrations, schema_fingerprints, river_migration, tenants, api_keys FROM varve_app;
+REVOKE ALL ON operator_keys FROM varve_app;
 REVOKE UPDATE ON messages, policy_versions FROM varve_app;
 GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, calls, answers, shape, bytes)
     ON messages TO varve_app;
@@ -16,13 +17,18 @@ REVOKE INSERT, UPDATE, DELETE ON audit_trail, audit_heads FROM varve_app;
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
 
+-- A tenant's own keys are made and ended by the API, and it notes when they were used. A trigger refuses to let one that
+-- has ended live again.
+GRANT INSERT, UPDATE (revoked_at, expires_at, last_used_at) ON api_keys TO varve_app;
+
 -- The API inserts its tenant's jobs and lets them start at once. Row-level security hides those of others.
 REVOKE ALL ON river_leader, river_queue, river_notification, workers FROM varve_app;
 REVOKE DELETE ON river_job FROM varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notification, river_job, workers TO varve_worker;
 
--- The operator makes tenants and keys. varve verify --repair writes again what is extracted from messages.
-GRANT INSERT, UPDATE ON tenants, api_keys TO varve_admin;
+-- The operator makes tenants and keys of all kinds. varve verify --repair writes again what is extracted from messages.
+GRANT INSERT, UPDATE ON tenants TO varve_admin;
+GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
 -- varve backup reads everything. Row-level security shows it all rows by a policy: BYPASSRLS is not to be had everywhere.

@@ -164,6 +164,17 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refuse_revival() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'a key may be ended, and not be given more time';
+END
+$$;
+
 CREATE FUNCTION public.refuse_row() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -198,7 +209,11 @@ CREATE TABLE public.api_keys (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
-    CONSTRAINT api_keys_digest_check CHECK ((octet_length(digest) = 32))
+    scopes text[] DEFAULT ARRAY['sessions:read'::text, 'sessions:write'::text, 'results:read'::text, 'compact'::text, 'policy'::text, 'export'::text, 'erase'::text, 'admin'::text] NOT NULL,
+    replaces uuid,
+    last_used_at timestamp with time zone,
+    CONSTRAINT api_keys_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT api_keys_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['sessions:read'::text, 'sessions:write'::text, 'results:read'::text, 'compact'::text, 'policy'::text, 'export'::text, 'erase'::text, 'admin'::text])))
 );
 
 ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
@@ -243,6 +258,7 @@ CREATE TABLE public.checkpoints (
     body_digest bytea,
     state_digest bytea,
     forgotten boolean DEFAULT false NOT NULL,
+    made_after bigint,
     CONSTRAINT checkpoints_body_digest_check CHECK ((octet_length(body_digest) = 32)),
     CONSTRAINT checkpoints_check CHECK ((restored_from < n)),
     CONSTRAINT checkpoints_n_check CHECK ((n > 0)),
@@ -433,6 +449,18 @@ CREATE TABLE public.model_spending (
 );
 
 ALTER TABLE ONLY public.model_spending FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.operator_keys (
+    id uuid NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    digest bytea NOT NULL,
+    last4 text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    CONSTRAINT operator_keys_digest_check CHECK ((octet_length(digest) = 32))
+);
 
 CREATE TABLE public.policies (
     tenant_id uuid NOT NULL,
@@ -636,6 +664,8 @@ CREATE TABLE public.result_bodies (
     store smallint DEFAULT 0 NOT NULL,
     writing bytea,
     touched_at timestamp with time zone DEFAULT now() NOT NULL,
+    held_in uuid,
+    objects_in uuid,
     CONSTRAINT result_bodies_sha256_check CHECK ((octet_length(sha256) = 32)),
     CONSTRAINT result_bodies_store_check CHECK ((store = ANY (ARRAY[0, 1, 2])))
 );
@@ -905,7 +935,10 @@ CREATE TABLE public.sessions (
     floor_hides smallint DEFAULT 0 NOT NULL,
     floor_engine integer DEFAULT 0 NOT NULL,
     engine_version integer,
-    policy_version integer
+    policy_version integer,
+    forked_from text,
+    forked_seq bigint,
+    forked_checkpoint integer
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -946,7 +979,10 @@ CREATE TABLE public.tenants (
     name text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     limits jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
+    suspended text,
+    suspended_at timestamp with time zone,
+    CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
+    CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
 );
 
 CREATE TABLE public.uploads (
@@ -1083,6 +1119,12 @@ ALTER TABLE ONLY public.model_answers
 ALTER TABLE ONLY public.model_spending
     ADD CONSTRAINT model_spending_pkey PRIMARY KEY (tenant_id, day, model);
 
+ALTER TABLE ONLY public.operator_keys
+    ADD CONSTRAINT operator_keys_digest_key UNIQUE (digest);
+
+ALTER TABLE ONLY public.operator_keys
+    ADD CONSTRAINT operator_keys_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, id);
 
@@ -1182,6 +1224,8 @@ ALTER TABLE ONLY public.verifications
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
+CREATE INDEX api_keys_newest ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
+
 CREATE INDEX audit_trail_action ON public.audit_trail USING btree (tenant_id, action, n);
 
 CREATE INDEX audit_trail_actor ON public.audit_trail USING btree (tenant_id, actor_id, n);
@@ -1246,6 +1290,8 @@ CREATE INDEX replays_newest ON public.replays USING btree (tenant_id, created_at
 
 CREATE UNIQUE INDEX result_bodies_content ON public.result_bodies USING btree (tenant_id, session_key, sha256);
 
+CREATE INDEX result_bodies_held ON public.result_bodies USING btree (tenant_id, held_in, id) WHERE (held_in IS NOT NULL);
+
 CREATE INDEX result_bodies_touched ON public.result_bodies USING btree (tenant_id, touched_at);
 
 CREATE INDEX result_chunks_object ON public.result_chunks USING btree (tenant_id, object) WHERE (object IS NOT NULL);
@@ -1282,6 +1328,8 @@ CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
 
+CREATE INDEX sessions_forked ON public.sessions USING btree (tenant_id, forked_from, created_at DESC, key DESC) WHERE (forked_from IS NOT NULL);
+
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
 
 CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WHERE (checkpoint_n > offloaded_n);
@@ -1290,6 +1338,8 @@ CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_i
 
 CREATE INDEX summaries_pending ON public.summaries USING btree (tenant_id, session_key) WHERE ((NOT offered) AND (state = ANY (ARRAY['answered'::text, 'failed'::text])));
 
+CREATE INDEX tenants_newest ON public.tenants USING btree (created_at DESC, id DESC);
+
 CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key, body_id);
 
 CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, session_key, key) WHERE (key IS NOT NULL);
@@ -1297,6 +1347,8 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.api_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
 CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
 
@@ -1331,6 +1383,8 @@ CREATE TRIGGER messages_superseded_check BEFORE UPDATE OF superseded_by, removed
 CREATE TRIGGER messages_tokens_check BEFORE UPDATE OF tokens ON public.messages FOR EACH ROW WHEN ((new.tokens < 0)) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER messages_view_check BEFORE UPDATE OF body, view_body, view_tokens ON public.messages FOR EACH ROW WHEN (((new.view_tokens < 0) OR (((new.view_body IS NULL) <> (new.view_tokens IS NULL)) AND (new.body IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER operator_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.operator_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
 CREATE TRIGGER runs_ended AFTER UPDATE OF state ON public.runs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['queued'::text, 'running'::text])) AND (new.state <> ALL (ARRAY['queued'::text, 'running'::text])))) EXECUTE FUNCTION public.notify_ended();
 
@@ -1398,6 +1452,9 @@ ALTER TABLE ONLY public.replays
     ADD CONSTRAINT replays_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.result_bodies
+    ADD CONSTRAINT result_bodies_tenant_id_held_in_id_fkey FOREIGN KEY (tenant_id, held_in, id) REFERENCES public.result_bodies(tenant_id, session_key, id) DEFERRABLE INITIALLY DEFERRED;
+
+ALTER TABLE ONLY public.result_bodies
     ADD CONSTRAINT result_bodies_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.result_chunks
@@ -1450,7 +1507,7 @@ ALTER TABLE ONLY public.verifications
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND (shape <> ''::text) AND (body IS NOT NULL) AND (bytes IS NULL) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND ((view_body IS NULL) = (view_tokens IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
+CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
 ALTER TABLE public.audit_heads ENABLE ROW LEVEL SECURITY;
 
@@ -1734,13 +1791,20 @@ GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
 
+GRANT ALL ON FUNCTION public.refuse_revival() TO varve_app;
+
 GRANT ALL ON FUNCTION public.refuse_row() TO varve_app;
 
 GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
 
-GRANT SELECT ON TABLE public.api_keys TO varve_app;
-GRANT INSERT,UPDATE ON TABLE public.api_keys TO varve_admin;
+GRANT SELECT,INSERT ON TABLE public.api_keys TO varve_app;
 GRANT SELECT ON TABLE public.api_keys TO varve_backup;
+
+GRANT UPDATE(expires_at) ON TABLE public.api_keys TO varve_app;
+
+GRANT UPDATE(revoked_at) ON TABLE public.api_keys TO varve_app;
+
+GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
 
 GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
@@ -1811,6 +1875,9 @@ GRANT SELECT ON TABLE public.model_answers TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_spending TO varve_app;
 GRANT SELECT ON TABLE public.model_spending TO varve_backup;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.operator_keys TO varve_admin;
+GRANT SELECT ON TABLE public.operator_keys TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 GRANT SELECT ON TABLE public.policies TO varve_backup;

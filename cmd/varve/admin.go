@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
@@ -118,14 +120,7 @@ type tenantsCommand struct {
 type tenantName string
 
 // Validate returns an error for a name that the database does not take or a table cannot show.
-func (n tenantName) Validate() error {
-	const maxBytes = 255
-	if n == "" || len(n) > maxBytes || strings.ContainsFunc(string(n), unicode.IsControl) {
-		return fmt.Errorf("a tenant's name must have 1 to %d bytes and no control characters, %.40q does not",
-			maxBytes, string(n))
-	}
-	return nil
-}
+func (n tenantName) Validate() error { return session.CheckTenantName(string(n)) }
 
 type tenantsCreateCommand struct {
 	config.Database `embed:""`
@@ -183,20 +178,41 @@ func (f *tenantFlags) with(
 	})
 }
 
-// newKeyJSON is a key that was just made, with its text.
-type newKeyJSON struct {
-	Key string `json:"key"`
-	session.APIKey
+type keyOptions struct {
+	Name    string          `help:"What the key is for."`
+	Expires *time.Duration  `help:"How long it is valid, e.g. 720h; for ever if not given."`
+	Scopes  []session.Scope `xor:"may" help:"What it may do, e.g. sessions:read,results:read; everything if not given."`
+	Role    session.Role    `xor:"may" help:"The scopes of viewer, operator or admin."`
 }
 
-type keyOptions struct {
-	Name    string         `help:"What the key is for."`
-	Expires *time.Duration `help:"How long it is valid, e.g. 720h; for ever if not given."`
+// scopes returns the scopes that the options name: all, unless they name some.
+func (o *keyOptions) scopes() []session.Scope {
+	switch {
+	case len(o.Scopes) > 0:
+		return o.Scopes
+	case o.Role != "":
+		return o.Role.Scopes()
+	}
+	return session.KeyScopes()
+}
+
+// Validate returns an error for scopes and roles that there are not.
+func (o *keyOptions) Validate() error {
+	for _, scope := range o.Scopes {
+		if !slices.Contains(session.KeyScopes(), scope) {
+			return fmt.Errorf("--scopes has %.40q: there are %v", string(scope), session.KeyScopes())
+		}
+	}
+	if o.Role != "" && o.Role.Scopes() == nil {
+		return fmt.Errorf("--role is %.40q: there are %v", string(o.Role), session.Roles())
+	}
+	return nil
 }
 
 type keysCreateCommand struct {
 	tenantFlags `embed:""`
 	keyOptions  `embed:""`
+	Operator    bool `xor:"may" help:"Make a key of an operator, who belongs to no tenant."`
 }
 
 // Validate returns an error for a key that would have expired.
@@ -204,11 +220,14 @@ func (c *keysCreateCommand) Validate() error {
 	if c.Expires != nil && *c.Expires <= 0 {
 		return fmt.Errorf("--expires is %s: it must be more than 0s", *c.Expires)
 	}
-	return c.Database.Validate()
+	return errors.Join(c.keyOptions.Validate(), c.Database.Validate())
 }
 
 // Run prints the new key on standard output, alone.
 func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if c.Operator {
+		return c.createOperator(ctx, settings, out)
+	}
 	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
 		made, err := newKey(ctx, store, tenant, c.keyOptions)
 		if err != nil {
@@ -223,18 +242,35 @@ func (c *keysCreateCommand) Run(ctx context.Context, settings *config.Client, ou
 	})
 }
 
+func (c *keysCreateCommand) createOperator(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		made := protocol.NewOperatorKey{Text: session.NewOperatorKey()}
+		var err error
+		made.OperatorKey, err = store.CreateOperatorKey(ctx, c.Name, made.Text, c.Expires)
+		if err != nil {
+			return err
+		}
+		if err := printValue(out, settings.JSON, "new key", made); err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "key %s of an operator; it is not stored and will not be shown again\n", made.ID)
+		return nil
+	})
+}
+
 // newKey creates a key. The database stores only the digest of its text.
 func newKey(
 	ctx context.Context, store *postgres.Store, tenant session.Tenant, options keyOptions,
-) (made newKeyJSON, err error) {
-	made.Key = session.NewAPIKey(tenant.ID)
-	var expiry *time.Time
-	if options.Expires != nil {
-		expiry = new(time.Now().Add(*options.Expires))
-	}
-	made.APIKey, err = store.CreateKey(ctx, tenant.ID, options.Name, made.Key, expiry)
+) (made protocol.NewKey, err error) {
+	made.Text = session.NewAPIKey(tenant.ID)
+	made.APIKey, err = store.CreateKey(ctx, tenant.ID, session.NewKey{
+		Name: options.Name, Text: made.Text, Scopes: options.scopes(), Lifetime: options.Expires,
+	})
 	return made, err
 }
+
+// allKeys is a page with every key that a tenant has.
+var allKeys = session.Page{Limit: math.MaxInt32}
 
 type keysListCommand struct {
 	tenantFlags `embed:""`
@@ -243,7 +279,7 @@ type keysListCommand struct {
 // Run prints the tenant's keys.
 func (c *keysListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
-		keys, err := store.Keys(ctx, tenant.ID)
+		keys, err := store.Keys(ctx, tenant.ID, allKeys)
 		if err != nil {
 			return err
 		}
@@ -256,10 +292,10 @@ type keysRevokeCommand struct {
 	ID          uuid.UUID `arg:"" help:"The key's id, as keys list shows it."`
 }
 
-// Run revokes the key; API processes notice within 5 seconds.
+// Run revokes the key; API processes notice within 3 seconds.
 func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client) error {
 	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
-		keys, err := store.Keys(ctx, tenant.ID)
+		keys, err := store.Keys(ctx, tenant.ID, allKeys)
 		if err != nil {
 			return err
 		}
@@ -272,7 +308,7 @@ func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client) er
 		if err := store.RevokeKey(ctx, tenant.ID, c.ID); err != nil {
 			return err
 		}
-		fmt.Fprintln(os.Stderr, "revoked; API processes refuse it within 5 seconds")
+		fmt.Fprintln(os.Stderr, "revoked; API processes refuse it within 3 seconds")
 		return nil
 	})
 }

@@ -34,7 +34,7 @@ func TestTheTrailIsListedExportedAndVerified(t *testing.T) {
 	if code != 0 || head == "" || !strings.HasPrefix(good, "nothing is wrong") {
 		t.Fatalf("audit verify: %d %s", code, good)
 	}
-	if out, code := u.exits("audit", "verify", "--operator"); code != 0 || !strings.Contains(out, " 1:") {
+	if out, code := u.exits("audit", "verify", "--operator"); code != 0 || !strings.Contains(out, " 2:") {
 		t.Errorf("the operators' trail: %d %s", code, out)
 	}
 	file := filepath.Join(t.TempDir(), "trail.jsonl")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -61,7 +62,7 @@ func TestTenantsAndKeysAreJSONOnRequest(t *testing.T) {
 	a := administrator{t, pgtest.New(t)}
 	var tenant session.Tenant
 	var tenants []session.Tenant
-	var key newKeyJSON
+	var key protocol.NewKey
 	var keys []session.APIKey
 	got := [][]string{
 		a.members(&tenant, "tenants", "create", "acme"),
@@ -69,17 +70,17 @@ func TestTenantsAndKeysAreJSONOnRequest(t *testing.T) {
 		a.members(&key, "keys", "create", "--tenant=acme", "--name=ci"),
 		a.members(&keys, "keys", "list", "--tenant=acme"),
 	}
-	listed := []string{"created_at", "expires_at", "id", "last4", "name", "revoked_at"}
+	listed := []string{"created_at", "expires_at", "id", "last4", "last_used_at", "name", "replaces", "revoked_at", "scopes"}
 	want := [][]string{
 		{"created_at", "id", "name"},
 		{"created_at", "id", "name"},
-		{"created_at", "expires_at", "id", "key", "last4", "name", "revoked_at"},
+		{"created_at", "expires_at", "id", "key", "last4", "last_used_at", "name", "replaces", "revoked_at", "scopes"},
 		listed,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	if len(tenants) != 1 || tenants[0] != tenant || len(keys) != 1 || keys[0].ID != key.ID || !wellFormed(key.Key) {
+	if len(tenants) != 1 || tenants[0] != tenant || len(keys) != 1 || keys[0].ID != key.ID || !wellFormed(key.Text) {
 		t.Errorf("tenant %v listed as %v, key %v as %v", tenant, tenants, key, keys)
 	}
 }
@@ -88,7 +89,7 @@ func TestRevokingTwiceIsReported(t *testing.T) {
 	t.Parallel()
 	a := administrator{t, pgtest.New(t)}
 	a.run("tenants", "create", "default")
-	var key newKeyJSON
+	var key protocol.NewKey
 	a.members(&key, "keys", "create")
 	if _, said := a.run("keys", "revoke", key.ID.String()); !strings.HasPrefix(said, "revoked;") {
 		t.Errorf("the first time: %s", said)
@@ -110,6 +111,64 @@ func TestADatabaseURLThatIsNoneIsNotShown(t *testing.T) {
 		if !strings.Contains(string(out), "DATABASE_URL") || strings.Contains(string(out), "hush") {
 			t.Errorf("%v said %s", args, out)
 		}
+	}
+}
+
+func TestKeysAreMadeWithScopesARoleOrForAnOperator(t *testing.T) {
+	t.Parallel()
+	a := administrator{t, pgtest.New(t)}
+	a.run("tenants", "create", "default")
+	for flag, want := range map[string][]session.Scope{
+		"--scopes=sessions:read,erase": {session.SessionsRead, session.ScopeErase}, "--role=viewer": session.Viewer.Scopes(), "--name=x": session.KeyScopes(),
+	} {
+		var key protocol.NewKey
+		if a.members(&key, "keys", "create", flag); !slices.Equal(key.Scopes, want) {
+			t.Errorf("%s: %v", flag, key.Scopes)
+		}
+	}
+	if text, _ := a.run("keys", "create", "--operator"); !wellFormedOperator(strings.TrimSpace(text)) {
+		t.Errorf("an operator's key is %q", text)
+	}
+	for _, flags := range [][]string{{"--scopes=read"}, {"--role=root"}, {"--role=viewer", "--scopes=erase"}, {"--role=viewer", "--operator"}} {
+		cmd := program(t.Context(), append([]string{"keys", "create", "--database-url", a.url}, flags...)...)
+		out, err := cmd.CombinedOutput()
+		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != exitUsage || !strings.Contains(string(out), strings.Trim(strings.Split(flags[0], "=")[0], "-")) {
+			t.Errorf("%v: %v, %s", flags, err, out)
+		}
+	}
+}
+
+// TestTheFirstStartMakesAKeyOfEachKind starts on an empty directory, on one of before, and again.
+func TestTheFirstStartMakesAKeyOfEachKind(t *testing.T) {
+	t.Parallel()
+	dsn, data := pgtest.New(t), t.TempDir()
+	held := map[string]string{}
+	for range 2 {
+		l := logins{admin: config.Database{URL: pgtest.Admin(dsn), Connections: 2}}
+		keyFile, err := l.prepare(t.Context(), data, false, pgtest.Admin(dsn))
+		if err != nil || keyFile != filepath.Join(data, "key") {
+			t.Fatal(keyFile, err)
+		}
+		for name, fits := range map[string]func(string) bool{"key": wellFormed, operatorKeyFile: wellFormedOperator} {
+			file := filepath.Join(data, name)
+			key, err := readKey(file)
+			info, statErr := os.Stat(file)
+			if err != nil || statErr != nil || !fits(key) || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %q, %v, %v", name, key, err, statErr)
+			}
+			if held[name] != "" && held[name] != key {
+				t.Errorf("%s was replaced", name)
+			}
+			held[name] = key
+		}
+	}
+	none := t.TempDir()
+	l := logins{admin: config.Database{URL: pgtest.Admin(dsn), Connections: 2}}
+	if _, err := l.prepare(t.Context(), none, false, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(none, operatorKeyFile)); !os.IsNotExist(err) {
+		t.Errorf("without a login for operators there is a key: %v", err)
 	}
 }
 

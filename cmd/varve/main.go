@@ -34,6 +34,8 @@ type commands struct {
 	Failures    failuresCommand    `cmd:"" help:"List the sessions whose compaction fails, and try them again."`
 	Import      importCommand      `cmd:"" help:"Append conversations from files."`
 	Export      exportCommand      `cmd:"" help:"Write sessions to a file that varve import reads."`
+	Sessions    sessionsCommand    `cmd:"" help:"List sessions, show one, or erase one."`
+	Fork        forkCommand        `cmd:"" help:"Make a session that shares the log of another."`
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`
 	Preview     previewCommand     `cmd:"" help:"Print what a compaction of a session would do."`
 	Compact     compactCommand     `cmd:"" help:"Compact a session now."`

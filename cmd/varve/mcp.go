@@ -69,7 +69,7 @@ func (b *bridge) serve(ctx context.Context, over mcp.Transport) error {
 func (b *bridge) offered(ctx context.Context) []*tools.Definition {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	reads := tools.All(func(scope session.Scope) bool { return scope == session.ScopeRead })
+	reads := tools.All(func(scope session.Scope) bool { return scope != session.ScopeCompact })
 	api, err := b.connected(ctx)
 	if err != nil {
 		fmt.Fprintf(b.notes, "varve mcp: %s: %v\n", b.url, err)

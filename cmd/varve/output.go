@@ -66,7 +66,14 @@ func show[T any](
 func showList[T any](
 	ctx context.Context, to *console, name string, r client.ListRoute[T], limit int, args ...any,
 ) error {
-	found, err := r.All(ctx, to.api, limit, args...)
+	return showFound(ctx, to, name, r, client.Query{}, limit, args...)
+}
+
+// showFound does what showList does for those entries that a query asks for.
+func showFound[T any](
+	ctx context.Context, to *console, name string, r client.ListRoute[T], query client.Query, limit int, args ...any,
+) error {
+	found, err := r.Find(ctx, to.api, query, limit, args...)
 	if err != nil {
 		return err
 	}

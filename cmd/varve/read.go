@@ -19,6 +19,8 @@ type contextCommand struct {
 	MaxTokens *int   `help:"Omit whole oldest units until the view has at most this many tokens."`
 	Fit       bool   `help:"Cut what does not fit the session's window."`
 	Full      bool   `help:"The whole log instead of the compacted view."`
+	AsOfSeq   *int   `help:"The view as it was right after this seq was taken."`
+	AsOf      string `help:"The view as it was at this time, like 2026-01-31T12:00:00Z."`
 	Pretty    bool   `help:"Text for a person instead of JSON; --json takes precedence."`
 }
 
@@ -30,6 +32,10 @@ func (c *contextCommand) Run(ctx context.Context, to *console) error {
 	}
 	if c.Full {
 		query["view"] = "full"
+	}
+	query["as_of_seq"] = c.AsOfSeq
+	if c.AsOf != "" {
+		query["as_of"] = c.AsOf
 	}
 	view, err := client.Context.With(ctx, to.api, client.Options{Query: query}, c.Session)
 	if err != nil {

@@ -82,8 +82,11 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 		defer func() { err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx))) }()
 		group.Go(func() error { return untilEnd(running, cluster) })
 		databases.of(cluster)
+		e.AdminURL = databases.admin.URL
 	}
-	keyFile, err := process.WhenThere(ctx, log, func() (string, error) { return databases.prepare(ctx, data, private) })
+	keyFile, err := process.WhenThere(ctx, log, func() (string, error) {
+		return databases.prepare(ctx, data, private, e.AdminURL)
+	})
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,8 @@ func untilEnd(ctx context.Context, cluster *embedded.Server) error {
 }
 
 // prepare migrates the database, if its owner's login is known, and returns the file that holds the first tenant's key.
-func (l *logins) prepare(ctx context.Context, data string, private bool) (keyFile string, err error) {
+// Where operators have routes, the first of them has a key, too.
+func (l *logins) prepare(ctx context.Context, data string, private bool, operators string) (keyFile string, err error) {
 	if l.owner != "" {
 		if err := postgres.Migrate(ctx, l.owner); err != nil {
 			return "", err
@@ -143,7 +147,11 @@ func (l *logins) prepare(ctx context.Context, data string, private bool) (keyFil
 	} else if l.owner != "" {
 		l.admin.URL = l.owner
 	}
-	return firstKey(ctx, l.admin, data)
+	if keyFile, err = firstKey(ctx, l.admin, data); err != nil || operators == "" {
+		return keyFile, err
+	}
+	l.admin.URL = operators
+	return keyFile, firstOperatorKey(ctx, l.admin, data)
 }
 
 // takeOver makes the private cluster's logins, which one of an earlier release lacks, and lets the worker begin with
@@ -172,34 +180,63 @@ func checkAddrFree(ctx context.Context, addr string) error {
 // firstKey creates the tenant "default" with a key in DATA/key, unless that file holds one.
 func firstKey(ctx context.Context, db config.Database, data string) (file string, err error) {
 	file = filepath.Join(data, "key")
+	return file, keepKey(ctx, db, file, wellFormed, func(store *postgres.Store) (string, error) {
+		tenant, err := store.TenantByName(ctx, defaultTenant)
+		if errors.Is(err, session.ErrNotFound) {
+			tenant, err = store.CreateTenant(ctx, defaultTenant, policy.StoredDefault())
+		}
+		if err != nil {
+			return "", err
+		}
+		made, err := newKey(ctx, store, tenant, keyOptions{Name: "first start"})
+		return made.Text, err
+	})
+}
+
+// firstOperatorKey makes an operator's key in DATA/operator-key, unless that file holds one.
+func firstOperatorKey(ctx context.Context, db config.Database, data string) error {
+	file := filepath.Join(data, operatorKeyFile)
+	return keepKey(ctx, db, file, wellFormedOperator, func(store *postgres.Store) (string, error) {
+		text := session.NewOperatorKey()
+		_, err := store.CreateOperatorKey(ctx, "first start", text, nil)
+		return text, err
+	})
+}
+
+// operatorKeyFile is the file of the data directory that holds an operator's key.
+const operatorKeyFile = "operator-key"
+
+// keepKey makes a key and puts it into a file, unless that holds one that is well formed.
+func keepKey(
+	ctx context.Context, db config.Database, file string, wellFormed func(string) bool,
+	create func(*postgres.Store) (string, error),
+) error {
 	held, err := readKey(file)
 	switch {
 	case err == nil && wellFormed(held):
-		return file, nil
+		return nil
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return "", err
+		return err
 	}
 	store, err := process.OpenStore(ctx, db)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer store.Pool().Close()
-	tenant, err := store.TenantByName(ctx, defaultTenant)
-	if errors.Is(err, session.ErrNotFound) {
-		tenant, err = store.CreateTenant(ctx, defaultTenant, policy.StoredDefault())
-	}
+	text, err := create(store)
 	if err != nil {
-		return "", err
-	}
-	made, err := newKey(ctx, store, tenant, keyOptions{Name: "first start"})
-	if err != nil {
-		return "", err
+		return err
 	}
 	// The whole key or nothing: the database stores its digest only, and cannot give it a second time.
-	return file, replaceFile(file, func(out io.Writer) error {
-		_, err := fmt.Fprintln(out, made.Key)
+	return replaceFile(file, func(out io.Writer) error {
+		_, err := fmt.Fprintln(out, text)
 		return err
 	})
+}
+
+func wellFormedOperator(key string) bool {
+	_, err := session.ParseOperatorKey(key)
+	return err == nil
 }
 
 // wellFormed reports whether a key has the form of one.

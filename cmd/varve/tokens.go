@@ -40,7 +40,7 @@ func (c *tokensCreateCommand) Validate() error {
 func (c *tokensCreateCommand) Run(ctx context.Context, to *console) error {
 	wanted := protocol.TokenRequest{Name: c.Name, TTLSeconds: int(c.Expires.Seconds())}
 	if c.Compact {
-		wanted.Scopes = session.Scopes()
+		wanted.Scopes = session.TokenScopes()
 	}
 	made, err := client.CreateToken.With(ctx, to.api, client.Options{Body: wanted}, c.Session)
 	if err != nil {

@@ -122,8 +122,8 @@ func TestADataDirectoryFromBeforeThereWereLoginsIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	logins, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || !slices.Equal(logins, []string{apiLogin, workerLogin}) {
-		t.Errorf("logged in are %v, %v: want the API's and the worker's login", logins, err)
+	if err != nil || !slices.Equal(logins, []string{adminLogin, apiLogin, workerLogin}) {
+		t.Errorf("logged in are %v, %v: want the operators', the API's and the worker's login", logins, err)
 	}
 	for _, args := range [][]string{{"tenants", "list"}, {"keys", "list"}, {"failures"}, {"verify", "--repair"}, {"verify"}} {
 		if out, code := u.exits(args...); code != 0 {

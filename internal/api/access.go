@@ -3,14 +3,12 @@ package api
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/spelling"
 )
 
 var tokenMembers = []string{"name", "ttl_seconds", "scopes"}
@@ -29,6 +27,9 @@ func (s *Server) createToken(req *request.Request) error {
 		if err := d.Err(); err != nil {
 			return err
 		}
+	}
+	if missing := req.Caller.Lacks(session.OfTokens(wanted.Scopes)...); missing != "" {
+		return lacks(missing) // nobody gives away more than they have
 	}
 	wanted.Text, wanted.MadeBy = session.NewTokenText(req.Tenant), req.KeyDigest
 	at := req.Address()
@@ -52,34 +53,13 @@ func readTokenMember(d *request.Document, wanted *session.NewToken, name string,
 	}
 }
 
-// scopesOf reads the scopes of a token, each of them once.
-func scopesOf(d *request.Document, value rawjson.Span) (scopes []session.Scope) {
-	spans, _ := d.Array("/scopes", value)
-	for i, span := range spans {
-		at := request.PointerTo("/scopes", i)
-		text, ok := d.Text(at, span, session.MaxIDBytes)
-		scope := session.Scope(text)
-		switch {
-		case !ok:
-		case !slices.Contains(session.Scopes(), scope):
-			d.Wrong(at, request.InvalidRequest, "there is no scope %q; there are %s", spelling.Shorten(text),
-				scopeNames())
-		case !slices.Contains(scopes, scope):
-			scopes = append(scopes, scope)
-		}
-	}
+// scopesOf reads the scopes of a token.
+func scopesOf(d *request.Document, value rawjson.Span) []session.Scope {
+	scopes := scopesIn(d, "/scopes", value, session.TokenScopes())
 	if !d.Has("/scopes") && len(d.Problems) == 0 && !slices.Contains(scopes, session.ScopeRead) {
 		d.Wrong("/scopes", request.InvalidRequest, "every token reads: add %q", session.ScopeRead)
 	}
 	return scopes
-}
-
-func scopeNames() string {
-	names := []string{}
-	for _, scope := range session.Scopes() {
-		names = append(names, string(scope))
-	}
-	return strings.Join(names, ", ")
 }
 
 // listTokens handles GET /v1/sessions/{id}/tokens.

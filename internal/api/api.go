@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,11 @@ type Config struct {
 	Pause  time.Duration    // before the answer to a request that is refused because there are too many; 0: none
 	Gate   *share.Gate      // nil: one that divides all connections of the store
 
+	// Operators reaches all tenants, for the routes of operators; nil: there are none. OwnOperatorAddr keeps them off
+	// what ServeHTTP answers: then OperatorsHandler alone has them.
+	Operators       *postgres.Store
+	OwnOperatorAddr bool
+
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
 
 	Memory    *budget.Budget // bytes, from which large requests draw; nil is without a bound
@@ -57,8 +63,10 @@ type Config struct {
 // Server is the HTTP API. Make it with New.
 type Server struct {
 	Config
-	echo     *echo.Echo
+	public   *front
+	private  *front // of operators; public, unless they have an address of their own
 	keys     keyCache
+	noting   sync.Mutex // held while the use of a key is noted
 	counter  ingest.Counter
 	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
@@ -72,6 +80,8 @@ type Server struct {
 
 	strangers strangers
 	quotas    *quota.Book
+
+	operatorGate *share.Gate
 }
 
 // New returns the HTTP API on a store.
@@ -85,7 +95,7 @@ func New(config Config) *Server {
 	if config.Gate == nil {
 		config.Gate = share.New(share.Config{Connections: int(config.Store.Pool().Config().MaxConns)})
 	}
-	s := &Server{Config: config, echo: echo.New(), counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
+	s := &Server{Config: config, counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
 	s.writers = &policy.Writers{}
 	if config.Asker != nil {
 		*s.writers = config.Asker.Models.Names()
@@ -97,7 +107,7 @@ func New(config Config) *Server {
 	s.waiter.Store = s.Store
 	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()
-	s.echo.Use(s.observe)
+	s.openFronts()
 	s.routes()
 	return s
 }
@@ -114,12 +124,11 @@ func NewServer(handler http.Handler) *http.Server {
 	}
 }
 
-// ServeHTTP answers one request. Echo matches the path as it was sent, so that an id may hold an escaped slash, and its
-// parameters always are escaped.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.URL.RawPath = r.URL.EscapedPath()
-	s.echo.ServeHTTP(w, r)
-}
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.public.ServeHTTP(w, r) }
+
+// OperatorsHandler answers requests to the address of operators: their routes and those of the process.
+func (s *Server) OperatorsHandler() http.Handler { return s.private }
 
 // Drain makes /readyz answer that the process takes no more requests. Requests are still answered, and the connections
 // that they came by are closed then, so that none is cut when the process ends.
@@ -135,101 +144,123 @@ func (s *Server) Close(ctx context.Context) {
 	s.ready.database.Close(ctx)
 }
 
-// routes lists every route, room by room, with who may use it and the parameters of its query.
+// routes lists every route, room by room, with who may use it and the parameters of its query. The doors of a room are
+// for the tenant's keys with a scope, and, where orTokens says so, for the tokens of the session.
 func (s *Server) routes() {
-	keys := door{s, keyOnly}                 // for a key of the tenant, and no session token
-	read := door{s, session.ScopeRead}       // for the session's tokens, too
-	compact := door{s, session.ScopeCompact} // for those of them that may compact
 	s.routeProcess()
-	s.routePolicies(keys, read)
-	s.routeSessions(keys, read)
-	s.routeCompaction(keys, read, compact)
-	s.routeSummaries(keys, read)
+	s.routeKeys()
+	s.routePolicies()
+	s.routeSessions()
+	s.routeMessages()
+	s.routeCompaction()
+	s.routeSummaries()
 	s.routeOpenAI()
-	s.routeResults(keys, read)
-	s.routeTransfer(keys)
-	s.routeRecompactions(keys)
-	s.routeReplays(keys)
-	s.routeAudit(keys)
+	s.routeResults()
+	s.routeTransfer()
+	s.routeRecompactions()
+	s.routeReplays()
+	s.routeAudit()
+	s.routeOperators()
 }
 
 // routeProcess has what is open to everybody: the state of the process, and the description of the API.
 func (s *Server) routeProcess() {
 	s.open("/livez", s.livez)
 	s.open("/readyz", s.readyz)
-	s.handle("GET", "/metrics", echo.WrapHandler(promhttp.Handler()))
+	s.handle(Route{Method: "GET", Path: "/metrics"}, echo.WrapHandler(promhttp.Handler()))
 	s.open("/openapi.yaml", describe(yamlType, func(d *openapi.Document) []byte { return d.YAML }))
 	s.open("/openapi.json", describe(request.JSONType, func(d *openapi.Document) []byte { return d.JSON }))
 	s.open("/docs", s.readDocs)
 }
 
-func (s *Server) routePolicies(keys, read door) {
-	keys.get("/v1/policies/profiles", s.listProfiles)
-	keys.get("/v1/policies/schema", s.readPolicySchema)
-	keys.get("/v1/policy", s.readTenantPolicy)
-	keys.put("/v1/policy", s.changeTenantPolicy(replaceLayer))
-	keys.patch("/v1/policy", s.changeTenantPolicy(mergeLayer))
-	keys.delete("/v1/policy", s.changeTenantPolicy(removeLayer))
-	keys.list("/v1/policy/versions", s.listTenantPolicyVersions)
-	keys.ask("/v1/policy/check", s.checkPolicy, "as")
-	read.get("/v1/sessions/:id/policy", s.readSessionPolicy)
-	keys.put("/v1/sessions/:id/policy", s.changeSessionPolicy(replaceLayer))
-	keys.patch("/v1/sessions/:id/policy", s.changeSessionPolicy(mergeLayer))
-	keys.delete("/v1/sessions/:id/policy", s.changeSessionPolicy(removeLayer))
-	keys.list("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
+// routeKeys has the tenant's keys, and the session tokens that they make.
+func (s *Server) routeKeys() {
+	admin := s.tenants(session.ScopeAdmin)
+	admin.ask("/v1/keys", s.createKey) // shown once: an Idempotency-Key cannot bring it back
+	admin.list("/v1/keys", s.listKeys)
+	admin.ask("/v1/keys/:key/rotate", s.rotateKey)
+	admin.delete("/v1/keys/:key", s.revokeKey)
+
+	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite)
+	give := s.tenants(session.SessionsWrite, session.SessionsRead, session.ResultsRead) // every token reads
+	give.ask("/v1/sessions/:id/tokens", s.createToken)                                  // shown once, too
+	read.list("/v1/sessions/:id/tokens", s.listTokens)
+	write.delete("/v1/sessions/:id/tokens/:token", s.revokeToken)
 }
 
-// routeSessions has sessions with their messages and views, their tokens, and what is known of models and limits.
-func (s *Server) routeSessions(keys, read door) {
-	keys.post("/v1/sessions", s.createSession)
-	keys.list("/v1/sessions", s.listSessions)
-	keys.put("/v1/sessions/:id", s.putSession)
-	read.get("/v1/sessions/:id", s.readSession)
-	keys.patch("/v1/sessions/:id", s.patchSession)
-	keys.delete("/v1/sessions/:id", s.deleteSession)
+func (s *Server) routePolicies() {
+	read, change := s.tenants(session.SessionsRead), s.tenants(session.ScopePolicy)
+	read.get("/v1/policies/profiles", s.listProfiles)
+	read.get("/v1/policies/schema", s.readPolicySchema)
+	read.get("/v1/policy", s.readTenantPolicy)
+	change.put("/v1/policy", s.changeTenantPolicy(replaceLayer))
+	change.patch("/v1/policy", s.changeTenantPolicy(mergeLayer))
+	change.delete("/v1/policy", s.changeTenantPolicy(removeLayer))
+	read.list("/v1/policy/versions", s.listTenantPolicyVersions)
+	read.ask("/v1/policy/check", s.checkPolicy, "as")
+	read.orTokens().get("/v1/sessions/:id/policy", s.readSessionPolicy)
+	change.put("/v1/sessions/:id/policy", s.changeSessionPolicy(replaceLayer))
+	change.patch("/v1/sessions/:id/policy", s.changeSessionPolicy(mergeLayer))
+	change.delete("/v1/sessions/:id/policy", s.changeSessionPolicy(removeLayer))
+	read.list("/v1/sessions/:id/policy/versions", s.listSessionPolicyVersions)
+}
 
-	keys.post("/v1/sessions/:id/messages", s.appendMessages)
-	keys.put("/v1/sessions/:id/messages", s.putMessages)
-	keys.patch("/v1/sessions/:id/messages/:message", s.patchMessage)
-	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "limit")
+// routeSessions has sessions, and what is known of models and limits.
+func (s *Server) routeSessions() {
+	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite)
+	write.post("/v1/sessions", s.createSession)
+	read.get("/v1/sessions", s.listSessions, sessionsQuery...)
+	write.put("/v1/sessions/:id", s.putSession)
+	read.orTokens().get("/v1/sessions/:id", s.readSession)
+	write.patch("/v1/sessions/:id", s.patchSession)
+	s.tenants(session.ScopeErase).delete("/v1/sessions/:id", s.deleteSession)
+	s.tenants(session.SessionsWrite, session.SessionsRead).post("/v1/sessions/:id/fork", s.forkSession)
+
+	read.ask("/v1/tokens", s.countTokens)
+	read.get("/v1/models", s.listModels, "model")
+	read.get("/v1/models/summaries", s.listSummaryModels)
+	read.get("/v1/limits", s.readLimits)
+	read.get("/v1/usage", s.readUsage, "from", "to", "format")
+	read.list("/v1/usage/sessions", s.listUsage)
+}
+
+// routeMessages has the messages of sessions and their views.
+func (s *Server) routeMessages() {
+	read, write := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.SessionsWrite)
+	write.post("/v1/sessions/:id/messages", s.appendMessages)
+	write.put("/v1/sessions/:id/messages", s.putMessages)
+	write.patch("/v1/sessions/:id/messages/:message", s.patchMessage)
+	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "after_seq", "before_seq",
+		"order", "limit")
 	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "dialect", "pending",
-		"fit", "wait")
-
-	keys.ask("/v1/sessions/:id/tokens", s.createToken) // shown once: an Idempotency-Key cannot bring it back
-	keys.list("/v1/sessions/:id/tokens", s.listTokens)
-	keys.delete("/v1/sessions/:id/tokens/:token", s.revokeToken)
-
-	keys.ask("/v1/tokens", s.countTokens)
-	keys.get("/v1/models", s.listModels, "model")
-	keys.get("/v1/models/summaries", s.listSummaryModels)
-	keys.get("/v1/limits", s.readLimits)
-	keys.get("/v1/usage", s.readUsage, "from", "to", "format")
-	keys.list("/v1/usage/sessions", s.listUsage)
+		"fit", "wait", "as_of_seq", "as_of")
 }
 
 // routeCompaction has compactions, their runs and checkpoints.
-func (s *Server) routeCompaction(keys, read, compact door) {
-	compact.do("/v1/sessions/:id/compact", s.compactSession, "wait")
-	compact.ask("/v1/sessions/:id/preview", s.previewSession, "actions")
-	keys.ask("/v1/compact", s.compactMessages)
+func (s *Server) routeCompaction() {
+	read, compact := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.ScopeCompact)
+	compact.orTokens().do("/v1/sessions/:id/compact", s.compactSession, "wait")
+	compact.orTokens().ask("/v1/sessions/:id/preview", s.previewSession, "actions")
+	compact.ask("/v1/compact", s.compactMessages)
 	read.list("/v1/sessions/:id/runs", s.listRuns)
 	read.get("/v1/sessions/:id/runs/:run", s.readRun)
 	read.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
 	read.get("/v1/sessions/:id/checkpoints/:n", s.readCheckpoint, "manifest")
 	read.get("/v1/sessions/:id/checkpoints/:n/context", s.readContext)
 	read.get("/v1/sessions/:id/checkpoints/:n/diff", s.diffCheckpoints, "to")
-	keys.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
+	compact.do("/v1/sessions/:id/checkpoints/:n/restore", s.restoreCheckpoint)
 }
 
 // routeSummaries has what summaries say, and what stays beside them word for word.
-func (s *Server) routeSummaries(keys, read door) {
+func (s *Server) routeSummaries() {
+	read, write := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.SessionsWrite)
 	read.get("/v1/sessions/:id/summaries", s.listSummaries, "checkpoint")
-	keys.do("/v1/sessions/:id/summaries/rebuild", s.rebuildSummaries, "wait")
+	s.tenants(session.ScopeCompact).do("/v1/sessions/:id/summaries/rebuild", s.rebuildSummaries, "wait")
 
 	read.get("/v1/sessions/:id/pins", s.listPins)
 	read.get("/v1/sessions/:id/pins/candidates", s.listPinCandidates, "from_seq")
-	keys.put("/v1/sessions/:id/pins/:ref", s.putPin)
-	keys.delete("/v1/sessions/:id/pins/:ref", s.deletePin)
+	write.put("/v1/sessions/:id/pins/:ref", s.putPin)
+	write.delete("/v1/sessions/:id/pins/:ref", s.deletePin)
 }
 
 func (s *Server) routeOpenAI() {
@@ -240,63 +271,94 @@ func (s *Server) routeOpenAI() {
 }
 
 // routeResults has results, uploads of them, and the tools with which an agent reads them back.
-func (s *Server) routeResults(keys, read door) {
+func (s *Server) routeResults() {
+	read, write := s.tenants(session.ResultsRead).orTokens(), s.tenants(session.SessionsWrite)
 	read.get("/v1/sessions/:id/results", s.listResults, resultsQuery...)
 	read.get("/v1/sessions/:id/results/grep", s.grepResults, append([]string{"refs"}, grepQuery...)...)
-	keys.feed("/v1/sessions/:id/results", s.createUpload, "tool", "call_id", "media_type", "sha256", "more")
-	keys.get("/v1/sessions/:id/results/uploads/:upload", s.readUpload)
-	keys.feed("/v1/sessions/:id/results/uploads/:upload", s.resumeUpload, "offset", "more")
-	keys.delete("/v1/sessions/:id/results/uploads/:upload", s.abandonUpload)
+	write.feed("/v1/sessions/:id/results", s.createUpload, "tool", "call_id", "media_type", "sha256", "more")
+	write.get("/v1/sessions/:id/results/uploads/:upload", s.readUpload)
+	write.feed("/v1/sessions/:id/results/uploads/:upload", s.resumeUpload, "offset", "more")
+	write.delete("/v1/sessions/:id/results/uploads/:upload", s.abandonUpload)
 	read.get("/v1/sessions/:id/results/:ref", s.readResult, readQuery...)
 	read.get("/v1/sessions/:id/results/:ref/grep", s.grepResult, grepQuery...)
 	read.get("/v1/sessions/:id/search", s.searchSession, "q", "limit", "max_bytes", "cursor")
 
-	keys.get("/v1/recall", s.readRecall, "from", "to")
+	s.tenants(session.SessionsRead).get("/v1/recall", s.readRecall, "from", "to")
 	read.get("/v1/tools", s.listTools, "format")
-	keys.ask("/v1/tools/names", s.nameTools)
+	s.tenants(session.ResultsRead).ask("/v1/tools/names", s.nameTools)
 	read.ask("/v1/sessions/:id/tools/:tool", s.callTool)
-	s.handle("POST", "/mcp", s.sameOrigin(s.authorized("/mcp", read.access, nothing, s.serveMCP, []string{"session"})))
+	mcp := read.Route
+	mcp.Method, mcp.Path = "POST", "/mcp"
+	s.handle(mcp, s.sameOrigin(s.authorized(mcp, nothing, s.serveMCP, []string{"session"})))
 }
 
-func (s *Server) routeTransfer(keys door) {
-	keys.feed("/v1/imports", s.createImport, "from", "session", "settings", "more")
-	keys.list("/v1/imports", s.listImports)
-	keys.get("/v1/imports/:import", s.readImport, "wait")
-	keys.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "more")
-	keys.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
-	keys.get("/v1/export", s.exportTenant)
-	keys.get("/v1/sessions/:id/export", s.exportSession)
+// routeTransfer has imports and exports. An import may bring policies.
+func (s *Server) routeTransfer() {
+	read, export := s.tenants(session.SessionsRead), s.tenants(session.ScopeExport)
+	bring := s.tenants(session.SessionsWrite, session.ScopePolicy)
+	bring.feed("/v1/imports", s.createImport, "from", "session", "settings", "more")
+	read.list("/v1/imports", s.listImports)
+	read.get("/v1/imports/:import", s.readImport, "wait")
+	bring.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "more")
+	read.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
+	export.get("/v1/export", s.exportTenant)
+	export.get("/v1/sessions/:id/export", s.exportSession)
 }
 
-// routeRecompactions has what an operator does about many sessions.
-func (s *Server) routeRecompactions(keys door) {
-	keys.list("/v1/admin/failures", s.listFailures)
-	keys.do("/v1/admin/failures/:id/retry", s.retryFailure)
-	keys.post("/v1/admin/recompactions", s.createRecompaction)
-	keys.list("/v1/admin/recompactions", s.listRecompactions)
-	keys.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
-	keys.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
-	keys.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
+// routeRecompactions has what an administrator does about many sessions.
+func (s *Server) routeRecompactions() {
+	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
+	read.list("/v1/admin/failures", s.listFailures)
+	s.tenants(session.ScopeCompact).do("/v1/admin/failures/:id/retry", s.retryFailure)
+	admin.post("/v1/admin/recompactions", s.createRecompaction)
+	read.list("/v1/admin/recompactions", s.listRecompactions)
+	read.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
+	read.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
+	admin.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
 }
 
-func (s *Server) routeReplays(keys door) {
-	keys.post("/v1/admin/replays", s.createReplay)
-	keys.list("/v1/admin/replays", s.listReplays)
-	keys.get("/v1/admin/replays/:replay", s.readReplay)
-	keys.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
-	keys.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
-	keys.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
+func (s *Server) routeReplays() {
+	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
+	admin.post("/v1/admin/replays", s.createReplay)
+	read.list("/v1/admin/replays", s.listReplays)
+	read.get("/v1/admin/replays/:replay", s.readReplay)
+	read.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
+	read.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
+	admin.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
+}
+
+// routeOperators has what operators do across tenants. A process without a login for that has none of it.
+func (s *Server) routeOperators() {
+	if s.Operators == nil {
+		return
+	}
+	operator := door{s, Route{Kind: session.OperatorCaller}}
+	operator.ask("/v1/admin/keys", s.createOperatorKey)
+	operator.list("/v1/admin/keys", s.listOperatorKeys)
+	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
+
+	operator.ask("/v1/admin/tenants", s.createTenant) // may show a key once
+	operator.list("/v1/admin/tenants", s.listTenants)
+	operator.get("/v1/admin/tenants/:tenant", s.readTenant)
+	operator.patch("/v1/admin/tenants/:tenant", s.changeTenant)
+	operator.get("/v1/admin/tenants/:tenant/policy", s.readTenantPolicy)
+	operator.put("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(replaceLayer))
+	operator.patch("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(mergeLayer))
+	operator.ask("/v1/admin/tenants/:tenant/keys", s.createKey)
+	operator.list("/v1/admin/tenants/:tenant/keys", s.listKeys)
+	operator.ask("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)
+	operator.delete("/v1/admin/tenants/:tenant/keys/:key", s.revokeKey)
 }
 
 // routeAudit has who did what.
-func (s *Server) routeAudit(keys door) {
-	keys.get("/v1/audit", s.listAudit, append([]string{"action", "object", "actor", "since", "until", "order"},
-		request.ListQuery...)...)
-	keys.get("/v1/audit/export", s.exportAudit, "after")
+func (s *Server) routeAudit() {
+	s.tenants(session.ScopeAdmin).get("/v1/audit", s.listAudit,
+		append([]string{"action", "object", "actor", "since", "until", "order"}, request.ListQuery...)...)
+	s.tenants(session.ScopeAdmin, session.ScopeExport).get("/v1/audit/export", s.exportAudit, "after")
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.
-func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) observe(f *front, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		response := c.Response()
@@ -308,7 +370,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		rc.req.Route = c.Path()
 		rc.req.Memory, rc.req.CPU = s.Memory, s.CPU
 		rc.req.Param = c.Param
-		err := s.ownError(&rc.req, recovered(s.Log, &rc.req, func() error { return next(rc) }))
+		err := f.ownError(&rc.req, recovered(s.Log, &rc.req, func() error { return next(rc) }))
 		rc.req.Free()
 		if err != nil {
 			s.answer(&rc.req, err, response.Committed)
@@ -324,11 +386,11 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 var connectionClose = []string{"close"}
 
 // ownError returns our error for one of Echo's.
-func (s *Server) ownError(req *request.Request, err error) error {
+func (f *front) ownError(req *request.Request, err error) error {
 	switch {
 	case errors.Is(err, echo.ErrNotFound):
 		return request.Fail(request.NotFound, "there is no such route%s; GET /docs shows all",
-			s.nearestRoute(req.R.URL.Path))
+			f.nearestRoute(req.R.URL.Path))
 	case errors.Is(err, echo.ErrMethodNotAllowed):
 		return request.Fail("method_not_allowed", "%s", otherMethods(req))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,8 @@ type world struct {
 	server *api.Server
 	tenant uuid.UUID
 	key    string
+
+	operator string // the key of one
 }
 
 func newWorld(t testing.TB) *world {
@@ -70,8 +73,9 @@ func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
 	w.store = openStore(t, pgtest.API(w.dsn))
 	w.admin = openStore(t, pgtest.Admin(w.dsn))
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.server = api.New(api.Config{Store: w.store, Log: logger, Gate: gate})
+	w.server = api.New(api.Config{Store: w.store, Operators: w.admin, Log: logger, Gate: gate})
 	w.tenant, w.key = w.newTenant("acme")
+	w.operator = w.newOperator()
 	return w
 }
 
@@ -104,7 +108,7 @@ func (w *world) newTenant(name string) (uuid.UUID, string) {
 		w.Fatal(err)
 	}
 	text := session.NewAPIKey(tenant.ID)
-	if _, err := w.admin.CreateKey(w.Context(), tenant.ID, "", text, nil); err != nil {
+	if _, err := w.admin.CreateKey(w.Context(), tenant.ID, session.NewKey{Text: text, Scopes: session.KeyScopes()}); err != nil {
 		w.Fatal(err)
 	}
 	return tenant.ID, text
@@ -116,11 +120,17 @@ type answer struct {
 	*httptest.ResponseRecorder
 }
 
-// ask sends a request with the world's key, and holds the answer to the API's description; headers come in pairs.
+// ofOperators matches the paths that take an operator's key.
+var ofOperators = regexp.MustCompile(`^/v1/admin/(keys|tenants)\b`)
+
+// ask sends a request with the world's key, or an operator's where the path takes one, and holds the answer to the API's description; headers come in pairs.
 func (w *world) ask(method, path, body string, headers ...string) answer {
 	w.Helper()
 	r := httptest.NewRequestWithContext(w.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+w.key)
+	if ofOperators.MatchString(path) {
+		r.Header.Set("Authorization", "Bearer "+w.operator)
+	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -185,6 +195,7 @@ type problem struct {
 	Retryable bool
 	Current   *int64 `json:"current_seq"`
 	Minimum   *int64 `json:"minimum_tokens"`
+	Scope     string `json:"missing_scope"`
 	Errors    []session.Problem
 	Error     struct {
 		Message, Type, Code string

@@ -36,13 +36,14 @@ type viewRequest struct {
 	dialect    provider.Dialect // that the reader names; the request's may be that of its model
 	full       bool             // the raw log
 	checkpoint int              // whose view is wanted, 0 for the newest
+	asOf       *postgres.At     // the moment whose view is wanted, nil for now
 	zstd       bool             // the reader takes zstd
 	tags       []entityTag      // versions that the reader has
 	any        bool             // If-None-Match: *
 }
 
 // newest reports whether the session's view is wanted, not its log or an older view.
-func (r *viewRequest) newest() bool { return !r.full && r.checkpoint == 0 }
+func (r *viewRequest) newest() bool { return !r.full && r.checkpoint == 0 && r.asOf == nil }
 
 // readContext handles GET /v1/sessions/{id}/context and, for the view as it was when a checkpoint was made, GET
 // /v1/sessions/{id}/checkpoints/{n}/context. A view that is stored as the reader wants it goes out as those
@@ -106,9 +107,37 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 	if want.newest() {
 		return s.Store.ViewInto(req.Ctx, want.at, read, into)
 	}
+	older := postgres.ViewFrom(want.checkpoint)
+	switch {
+	case want.asOf != nil:
+		then, err := s.Store.Moment(req.Ctx, want.at, *want.asOf)
+		if err != nil {
+			return err
+		}
+		older = postgres.Older{Checkpoint: then.Checkpoint, AsOf: &then}
+	case want.checkpoint > 0:
+		older.Bare = true
+	}
 	var err error
-	*into, err = s.Store.OlderView(req.Ctx, want.at, want.checkpoint, !want.full, read)
+	*into, err = s.Store.OlderView(req.Ctx, want.at, older, read)
 	return err
+}
+
+// readAsOf reads the moment whose view is wanted.
+func (r *viewRequest) readAsOf(q *request.Query) {
+	if !q.Values.Has("as_of_seq") && !q.Values.Has("as_of") {
+		return
+	}
+	r.asOf = &postgres.At{
+		Seq: q.Integer("as_of_seq", 1, session.MaxSessionMessages, 0), Time: q.Time("as_of", time.Time{}),
+	}
+	switch {
+	case r.full:
+		q.Wrong("view", request.InvalidRequest,
+			"a view as of a moment is compacted: leave view=full out, or read messages with to_seq")
+	case r.asOf.Seq > 0 && !r.asOf.Time.IsZero():
+		q.Wrong("as_of", request.InvalidRequest, "as_of_seq names the moment: leave one of the two out")
+	}
 }
 
 // answerMade answers with a view that is made of the stored one. If the newest checkpoint gives none that is valid, the
@@ -179,6 +208,7 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 	if r.full && r.MaxTokens > 0 {
 		q.Wrong("max_tokens", request.InvalidRequest, "view=full is the whole log: leave max_tokens or view=full out")
 	}
+	r.readAsOf(q)
 	s.readFit(req, &r)
 	if err := q.Err(); err != nil {
 		return r, err

@@ -52,6 +52,7 @@ var sentinels = []struct {
 	{session.ErrUnauthorized, "unauthorized", "send a live key or session token as \"Authorization: Bearer vk_…\" " +
 		"or st_…; varve keys create makes a key"},
 	{session.ErrForbidden, "forbidden", "the key is of another tenant: leave tenant out, or send a key of that tenant"},
+	{session.ErrViewLost, "checkpoint_pruned", ""},
 	{session.ErrPruned, "checkpoint_pruned", fmt.Sprintf("the checkpoint's body is not kept any more: the last %d "+
 		"have theirs, and the one that was restored last; its statistics and its manifest are there, and GET "+
 		"/v1/sessions/{id}/messages has every message", postgres.KeptCheckpoints)},
@@ -71,6 +72,11 @@ var sentinels = []struct {
 		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
 		"them expire", session.MaxLiveTokens)},
+	{session.ErrTenantExists, "tenant_exists", "there is a tenant with this id or name: choose another"},
+	{session.ErrTooManyKeys, "too_many_keys", fmt.Sprintf("the tenant has %d live keys: revoke some, or let them "+
+		"expire", session.MaxLiveKeys)},
+	{session.ErrKeyEnded, "key_ended", "the key has expired or was revoked, and nothing can take its place: make " +
+		"another with POST /v1/keys"},
 	{session.ErrTooManyPins, "too_many_pins", fmt.Sprintf("the session has %d pins, or they have more tokens than the "+
 		"policy's pins.max_tokens: DELETE some, or raise the limit", session.MaxPins)},
 	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: " +
@@ -106,6 +112,8 @@ var (
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
+	errNoTenant = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
+	errNoKey    = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
 	errNoUpload = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
 		"does not end expires after a day")
 	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
@@ -340,7 +348,7 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail,
 		Instance: req.R.URL.EscapedPath(),
 		Code:     f.Code, RequestID: req.ID, Retryable: retryable, Current: f.Current, Minimum: f.Minimum,
-		Errors: f.Problems,
+		Scope: f.Scope, Errors: f.Problems,
 		Error: protocol.OpenAIError{Message: f.Detail, Type: openai.ErrorType(status), Code: f.Code,
 			Param: param(f.Problems)},
 	})
@@ -368,7 +376,7 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	case http.StatusUnauthorized:
 		h["Www-Authenticate"] = challenge
 	case http.StatusForbidden:
-		if f.Code == notAllowed {
+		if f.Code == notAllowed || f.Code == scopeMissing {
 			h["Www-Authenticate"] = scopeChallenge
 		}
 	case http.StatusUnsupportedMediaType:

@@ -23,6 +23,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/share"
 )
@@ -258,6 +259,32 @@ var wrongRequests = map[string]struct {
 		}
 		return got
 	}, "check the key"},
+	"scope_missing": {func(w *world) answer {
+		return w.ask("DELETE", "/v1/sessions/s", "", "Authorization", "Bearer "+w.newKey(session.SessionsRead))
+	}, "lacks the scope erase"},
+	"key_not_allowed": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+w.operator)
+	}, "takes a key of the tenant"},
+	"key_ended": {func(w *world) answer {
+		made := id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`))
+		w.must(http.StatusNoContent, "DELETE", "/v1/keys/"+made, "")
+		return w.ask("POST", "/v1/keys/"+made+"/rotate", "")
+	}, "make another"},
+	"tenant_exists": {func(w *world) answer {
+		return w.ask("POST", "/v1/admin/tenants", `{"name":"acme"}`)
+	}, "choose another"},
+	"tenant_suspended": {func(w *world) answer {
+		made := decoded[protocol.NewTenant](w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"held","key":{"role":"viewer"}}`))
+		w.must(http.StatusOK, "PATCH", "/v1/admin/tenants/"+made.ID.String(), `{"suspended":"all"}`)
+		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+made.Key.Text)
+	}, "refuses all requests"},
+	"too_many_keys": {func(w *world) answer {
+		full := *w
+		full.tenant, full.key = w.newTenant("full")
+		full.exec(`INSERT INTO api_keys (tenant_id, id, digest, last4)
+			SELECT '` + full.tenant.String() + `', gen_random_uuid(), sha256(n::text::bytea), '' FROM generate_series(2, 1000) n`)
+		return full.ask("POST", "/v1/keys", `{"role":"viewer"}`)
+	}, "revoke some"},
 	"timed_out": {func(w *world) answer {
 		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
 			if _, err := conn.Exec(w.Context(), `SET statement_timeout = '1ms'`); err != nil {
@@ -268,41 +295,6 @@ var wrongRequests = map[string]struct {
 		defer w.lock(`LOCK TABLE sessions`)()
 		return w.ask("GET", "/v1/sessions/s", "")
 	}, "ask for less"},
-}
-
-// hold takes as many connections as a tenant gets, until release is called.
-func (w *world) hold(tenant uuid.UUID) (release func()) {
-	w.Helper()
-	ctx, cancel := context.WithCancel(w.Context())
-	cancel() // what is not there at once is not there
-	ctx = share.With(ctx, w.server.Gate, share.Interactive)
-	var held []share.Turn
-	for {
-		turn, err := share.Connection(ctx, tenant)
-		if err != nil {
-			break
-		}
-		held = append(held, turn)
-	}
-	return func() {
-		for _, turn := range held {
-			turn.Done()
-		}
-	}
-}
-
-// lock holds what a statement locks, as the tables' owner, until release is called.
-func (w *world) lock(sql string) (release func()) {
-	w.Helper()
-	conn, err := pgx.Connect(w.Context(), w.dsn)
-	if err != nil {
-		w.Fatal(err)
-	}
-	_, err = conn.Exec(w.Context(), fmt.Sprintf(`BEGIN; SELECT set_config('app.tenant_id', '%s', true); %s`, w.tenant, sql))
-	if err != nil {
-		w.Fatal(err)
-	}
-	return func() { _ = conn.Close(context.WithoutCancel(w.Context())) }
 }
 
 func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
@@ -357,7 +349,7 @@ func checkProblem(t testing.TB, got answer, p problem) {
 		t.Errorf("param or detail is not that of the first problem: %s", got.Body)
 	case len(p.Errors) > 0 && p.Code != "invalid_request" && slices.ContainsFunc(p.Errors, func(e session.Problem) bool { return e.Code != p.Code }):
 		t.Errorf("the code is not that of all problems: %s", got.Body)
-	case (h.Get("Www-Authenticate") != "") != (p.Status == 401 || p.Code == "token_not_allowed"), (h.Get("Allow") != "") != (p.Status == 405):
+	case (h.Get("Www-Authenticate") != "") != (p.Status == 401 || p.Code == "token_not_allowed" || p.Code == "scope_missing"), (h.Get("Allow") != "") != (p.Status == 405):
 		t.Errorf("headers %v for %s", h, got.Body)
 	}
 }

@@ -22,11 +22,15 @@ var (
 	AcceptsZstd = acceptsZstd
 )
 
+// Table lists every route with who may use it.
+func (s *Server) Table() []Route { return s.public.table }
+
 // Routes lists every route as "METHOD /path".
 func (s *Server) Routes() (list []string) {
-	for _, r := range s.echo.Routes() {
-		if r.Method != "echo_route_not_found" {
-			list = append(list, r.Method+" "+r.Path)
+	for _, r := range s.Table() {
+		list = append(list, r.Method+" "+r.Path)
+		if r.Method == "GET" {
+			list = append(list, "HEAD "+r.Path)
 		}
 	}
 	slices.Sort(list)
@@ -37,17 +41,23 @@ func (s *Server) Routes() (list []string) {
 type KeyCache = keyCache
 
 // Has and Add are what the cache does.
-func (c *keyCache) Has(digest [32]byte, now time.Time) bool { return c.has(digest, now) }
+func (c *keyCache) Has(digest [32]byte, now time.Time) bool {
+	_, ok := c.get(digest, now)
+	return ok
+}
 
 // Add remembers a key.
-func (c *keyCache) Add(digest [32]byte, asked time.Time) { c.add(digest, asked, keyLifetime) }
+func (c *keyCache) Add(digest [32]byte, asked time.Time) {
+	c.add(digest, session.Caller{}, asked, keyLifetime)
+}
 
 // ExpireKeys makes every key be looked up again.
 func (s *Server) ExpireKeys() {
 	s.keys.mu.Lock()
 	defer s.keys.mu.Unlock()
-	for digest := range s.keys.until {
-		s.keys.until[digest] = time.Time{}
+	for digest, k := range s.keys.known {
+		k.until = time.Time{}
+		s.keys.known[digest] = k
 	}
 }
 
@@ -58,10 +68,12 @@ func (s *Server) ReadQuotas(tenant uuid.UUID) {
 }
 
 // Len returns the number of keys in the cache.
-func (c *keyCache) Len() int { return len(c.until) }
+func (c *keyCache) Len() int { return len(c.known) }
 
 // MaxCachedKeys is how many keys the cache may have.
 const MaxCachedKeys = maxCachedKeys
 
 // ListForTokens registers a route that would show a tenant's sessions to the holder of a session token.
-func ListForTokens(s *Server) { door{s, session.ScopeRead}.list("/v1/sessions/all", s.listSessions) }
+func ListForTokens(s *Server) {
+	s.tenants(session.SessionsRead).orTokens().list("/v1/sessions/all", s.listSessions)
+}

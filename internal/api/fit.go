@@ -24,6 +24,8 @@ func (s *Server) readFit(req *request.Request, r *viewRequest) {
 		q.Wrong("fit", request.InvalidRequest, "view=full is the whole log: leave fit or view=full out")
 	case !fit && q.Values.Has("wait"):
 		q.Wrong("wait", request.InvalidRequest, "only a read with fit=window waits: leave wait out, or add fit=window")
+	case r.asOf != nil && q.Values.Has("wait") && r.wait > 0:
+		q.Wrong("wait", request.InvalidRequest, "a view as of a moment does not change: leave wait out, or 0")
 	case fit:
 		r.Fit = &view.Fit{Parts: func(seq int64) ([]readback.Part, error) {
 			return readback.Parts(req.Ctx, s.Store, r.at, seq)

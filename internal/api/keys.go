@@ -15,46 +15,54 @@ import (
 )
 
 // keyLifetime is how long a key is accepted after the database confirmed it, and so how late a revocation can be.
-const keyLifetime = 5 * time.Second
+const keyLifetime = 2 * time.Second
 
-// keyCache remembers the digests of keys and tokens that the database confirmed, and until when it need not be asked
-// again. A digest covers the whole key, its tenant included, and cannot be aimed at an entry byte by byte.
+// keyCache remembers the digests of keys and tokens that the database confirmed, whom they let in, and until when it
+// need not be asked again. A digest covers the whole key, its tenant included, and cannot be aimed at an entry byte
+// by byte.
 type keyCache struct {
 	mu    sync.RWMutex
-	until map[[32]byte]time.Time
+	known map[[32]byte]knownKey
 }
 
-// maxCachedKeys bounds the memory of the cache to about a megabyte.
+type knownKey struct {
+	caller session.Caller
+	until  time.Time
+}
+
+// maxCachedKeys bounds the memory of the cache to some megabytes.
 const maxCachedKeys = 10_000
 
-func (c *keyCache) has(digest [32]byte, now time.Time) bool {
+// get returns whom a key lets in that need not be looked up.
+func (c *keyCache) get(digest [32]byte, now time.Time) (session.Caller, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return now.Before(c.until[digest])
+	k := c.known[digest]
+	return k.caller, now.Before(k.until)
 }
 
 // knows reports whether a key was confirmed at some time, and not refused since.
 func (c *keyCache) knows(digest [32]byte) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	_, known := c.until[digest]
+	_, known := c.known[digest]
 	return known
 }
 
 // add remembers a key from the time of the database read.
-func (c *keyCache) add(digest [32]byte, asked time.Time, lifetime time.Duration) {
+func (c *keyCache) add(digest [32]byte, caller session.Caller, asked time.Time, lifetime time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.until == nil || len(c.until) >= maxCachedKeys {
-		c.until = map[[32]byte]time.Time{}
+	if c.known == nil || len(c.known) >= maxCachedKeys {
+		c.known = map[[32]byte]knownKey{}
 	}
-	c.until[digest] = asked.Add(lifetime)
+	c.known[digest] = knownKey{caller, asked.Add(lifetime)}
 }
 
 func (c *keyCache) forget(digest [32]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.until, digest)
+	delete(c.known, digest)
 }
 
 // What an address may send of keys that do not exist: the number at once, and the number each second.

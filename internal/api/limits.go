@@ -16,7 +16,8 @@ import (
 
 // storing are the routes that store messages or sessions; those that make a session are the first.
 var (
-	making  = []storingRoute{{"POST", "/v1/sessions"}, {"PUT", "/v1/sessions/:id"}, {"POST", "/v1/conversations"}}
+	making = []storingRoute{{"POST", "/v1/sessions"}, {"PUT", "/v1/sessions/:id"}, {"POST", "/v1/conversations"},
+		{"POST", "/v1/sessions/:id/fork"}}
 	storing = append(slices.Clone(making), storingRoute{"POST", "/v1/sessions/:id/messages"},
 		storingRoute{"PUT", "/v1/sessions/:id/messages"}, storingRoute{"PATCH", "/v1/sessions/:id/messages/:message"},
 		storingRoute{"POST", "/v1/imports"}, storingRoute{"POST", "/v1/imports/:import"},
@@ -28,6 +29,9 @@ type storingRoute struct{ method, path string }
 
 // charge takes a request off its tenant's quotas.
 func (s *Server) charge(req *request.Request, path string) error {
+	if req.Caller.Kind == session.OperatorCaller {
+		return nil
+	}
 	account := s.quotas.Account(req.Ctx, req.Tenant)
 	if err := account.Request(time.Now(), req.R.ContentLength, req.W.Header()); err != nil {
 		return err

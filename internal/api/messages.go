@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -19,11 +20,9 @@ const defaultMessages = 100
 func (s *Server) listMessages(req *request.Request) error {
 	q := req.Query()
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
-	r := postgres.Range{
-		After: q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1) - 1,
-		To:    q.Integer("to_seq", 1, session.MaxSessionMessages+1, 0),
-		Limit: limit + 1, Bytes: maxMessagePageBytes, Removed: true,
-	}
+	r := readRange(q)
+	r.Limit = limit + 1
+	r.Bytes, r.Removed = maxMessagePageBytes, true
 	if err := req.Err(); err != nil {
 		return err
 	}
@@ -36,10 +35,35 @@ func (s *Server) listMessages(req *request.Request) error {
 	}
 	page := pageOf(found, limit)
 	body := req.Buffer()
-	if body.B, err = appendMessagePage(body.B, page, len(page) < len(found)); err != nil {
+	if body.B, err = appendMessagePage(body.B, page, len(page) < len(found), r.Descending); err != nil {
 		return err
 	}
 	return req.Bytes(http.StatusOK, request.JSONType, body.B)
+}
+
+// readRange reads which messages are wanted, and in which order.
+func readRange(q *request.Query) (r postgres.Range) {
+	after, before := readBound(q, "from_seq", -1, "after_seq"), readBound(q, "to_seq", 1, "before_seq")
+	if q.Choice("order", "asc", "desc") == "desc" {
+		return postgres.Range{Descending: true, After: before, To: after + 1}
+	}
+	r.After = after
+	if before > 0 {
+		r.To = cmp.Or(before-1, -1)
+	}
+	return r
+}
+
+// readBound reads the seq beyond which the wanted messages lie, 0 for none: one parameter names it, another the message
+// that is a step away from it.
+func readBound(q *request.Query, message string, step int64, bound string) int64 {
+	if !q.Values.Has(message) {
+		return q.Integer(bound, 0, session.MaxSessionMessages+1, 0)
+	}
+	if q.Values.Has(bound) {
+		q.Wrong(bound, request.InvalidRequest, "%s is the same bound: leave one of the two out", message)
+	}
+	return q.Integer(message, 1, session.MaxSessionMessages+1, 0) + step
 }
 
 // pageOf returns the beginning of found that makes a page: at least one message, then as many as limit and
@@ -58,7 +82,7 @@ func pageOf(found []session.Message, limit int) []session.Message {
 const maxMessagePageBytes = 16 << 20
 
 // appendMessagePage writes messages as the parts of a protocol.MessagePage.
-func appendMessagePage(dst []byte, found []session.Message, more bool) ([]byte, error) {
+func appendMessagePage(dst []byte, found []session.Message, more, descending bool) ([]byte, error) {
 	dst = append(dst, `{"data":[`...)
 	var next *int64
 	for i := range found {
@@ -70,7 +94,10 @@ func appendMessagePage(dst []byte, found []session.Message, more bool) ([]byte, 
 			return nil, err
 		}
 	}
-	if more {
+	switch {
+	case more && descending:
+		next = new(found[len(found)-1].Seq - 1)
+	case more:
 		next = new(found[len(found)-1].Seq + 1)
 	}
 	dst = view.AppendMember(append(dst, ']'), "has_more", more)

@@ -134,7 +134,7 @@ func parseTag(text string) (tag entityTag, ok bool) {
 // known returns the version that the reader most likely has in the rendering that it asks for: the newest one. A
 // checkpoint is always read: its body may have been pruned.
 func (r *viewRequest) known() (newest postgres.Version) {
-	if r.checkpoint > 0 {
+	if r.checkpoint > 0 || r.asOf != nil {
 		return newest
 	}
 	rendering := r.rendering() + "."

@@ -46,8 +46,11 @@ func (s *Server) log(req *request.Request, began time.Time, status int, size int
 	if req.Tenant != uuid.Nil {
 		known("tenant", req.Tenant.String())
 	}
-	if req.Caller.Bound() {
+	switch {
+	case req.Caller.Bound():
 		known("token_id", req.Caller.Token.String())
+	case req.Caller.APIKey != uuid.Nil:
+		known("key_id", req.Caller.APIKey.String())
 	}
 	known("session", req.SessionID)
 	known("client_request_id", clientRequestID.FindString(req.R.Header.Get("X-Request-Id")))

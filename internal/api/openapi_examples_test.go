@@ -132,6 +132,7 @@ func (w *world) shown() map[string]string {
 	}
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
+	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
@@ -142,6 +143,10 @@ func (w *world) shown() map[string]string {
 		"msg_0000000100009f3a8f3c1de6f3d4f1b4":  items["id"].(string),
 		"0198f0c1-7c1e-7000-8000-000000000008":  w.newToken("chat-42", "").ID.String(),
 		"0198f0c1-7c1e-7000-8000-000000000009":  decoded[protocol.Upload](w.must(http.StatusAccepted, "POST", path+"/results?more=true", "")).ID.String(),
+		"0198f0c1-7c1e-7000-8000-00000000000a":  id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)),
+		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
+		"0198f0c1-7c1e-7000-8000-00000000000c":  tenant,
+		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
 }

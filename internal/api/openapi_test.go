@@ -122,6 +122,7 @@ func TestEveryOperationIsNamedAndSaysWhatItAnswers(t *testing.T) {
 func TestTheDescriptionHasEveryParameterAndMember(t *testing.T) {
 	t.Parallel()
 	w, d := newWorld(t), described()
+	w.provision(`{"name":"shown","id":"0198f0c1-7c1e-7000-8000-00000000000c"}`)
 	for _, id := range []string{"chat-42", "conv_0198f0c17c1e70008000000000000005"} {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, "")
 	}

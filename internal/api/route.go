@@ -19,11 +19,41 @@ import (
 // handler answers one request.
 type handler func(*request.Request) error
 
-// door registers the routes that callers with one kind of access may use: every route goes through one, and so says
-// who may use it.
+// Route is a route with who may use it.
+type Route struct {
+	Method, Path string
+	Kind         session.CallerKind // who may use it beside holders of tokens; "" for everybody
+	Scopes       []session.Scope    // all of which the caller needs
+	Tokens       bool               // session tokens with the scopes may use it, too
+}
+
+// ofSession reports whether the path names a session.
+func (r *Route) ofSession() bool { return strings.Contains(r.Path, "/:id") }
+
+// ofTenant reports whether the path names a tenant, as routes of operators do.
+func (r *Route) ofTenant() bool { return strings.Contains(r.Path, "/:tenant") }
+
+// reads reports whether requests of the route change nothing.
+func (r *Route) reads() bool {
+	return r.Method == http.MethodGet || r.Path == "/mcp" || strings.HasSuffix(r.Path, "/tools/:tool")
+}
+
+// door registers the routes that callers of one kind with some scopes may use: every route goes through one, and so
+// says who may use it.
 type door struct {
-	s      *Server
-	access session.Scope // what a session token needs, or keyOnly
+	s *Server
+	Route
+}
+
+// tenants returns a door for the tenant's keys with some scopes.
+func (s *Server) tenants(scopes ...session.Scope) door {
+	return door{s, Route{Kind: session.TenantCaller, Scopes: scopes}}
+}
+
+// orTokens returns the same door for session tokens, too.
+func (d door) orTokens() door {
+	d.Tokens = true
+	return d
 }
 
 // The methods below register routes: with a document as the body (post, put, patch), without one (do, delete), and with
@@ -54,39 +84,50 @@ var sessionless = []string{"/mcp", "/v1/tools"}
 
 // add registers a route.
 func (d door) add(method, path string, body reader, h handler, query []string) {
-	if d.access != keyOnly && !strings.HasPrefix(path, "/v1/sessions/:id") && !slices.Contains(sessionless, path) {
+	if d.Tokens && !strings.HasPrefix(path, "/v1/sessions/:id") && !slices.Contains(sessionless, path) {
 		panic(path + " takes session tokens, but is not a session's") // it would open the tenant to an agent
 	}
-	d.s.handle(method, path, d.s.authorized(path, d.access, body, h, query))
+	d.Method, d.Path = method, path
+	d.s.handle(d.Route, d.s.authorized(d.Route, body, h, query))
 }
 
 // open registers a route that needs no key.
 func (s *Server) open(path string, h handler) {
-	s.handle("GET", path, func(c echo.Context) error { return h(&c.(*routed).req) })
+	s.handle(Route{Method: "GET", Path: path}, func(c echo.Context) error { return h(&c.(*routed).req) })
 }
 
 // openAI registers a route of OpenAI's API.
-func (s *Server) openAI(method, path string, h func(*request.Request) error, query ...string) {
+func (s *Server) openAI(
+	needs session.Scope, method, path string, h func(*request.Request) error, query ...string,
+) {
 	body := map[string]reader{"GET": nothing, "POST": document, "DELETE": command}[method]
-	dialect := s.authorized(path, keyOnly, body, h, query)
-	s.handle(method, path, func(c echo.Context) error {
+	route := s.tenants(needs).Route
+	route.Method, route.Path = method, path
+	dialect := s.authorized(route, body, h, query)
+	s.handle(route, func(c echo.Context) error {
 		c.(*routed).req.OpenAI = true
 		return dialect(c)
 	})
 }
 
-// handle registers a route, whose requests take database connections of its class.
-func (s *Server) handle(method, path string, h echo.HandlerFunc) {
-	class := classOf(method + " " + path)
+// handle registers a route, whose requests take database connections of its class, on the fronts that have it.
+func (s *Server) handle(r Route, h echo.HandlerFunc) {
+	gate, class := s.Gate, classOf(r.Method+" "+r.Path)
+	if r.Kind == session.OperatorCaller {
+		gate = s.operatorGate
+	}
 	shared := func(c echo.Context) error {
 		req := &c.(*routed).req
-		req.Base = audit.With(share.With(req.Base, s.Gate, class), &req.Actor)
+		req.Base = audit.With(share.With(req.Base, gate, class), &req.Actor)
 		req.Ctx = req.Base
 		return h(c)
 	}
-	s.echo.Add(method, path, shared)
-	if method == http.MethodGet {
-		s.echo.HEAD(path, shared)
+	for _, f := range s.frontsOf(r) {
+		f.table = append(f.table, r)
+		f.echo.Add(r.Method, r.Path, shared)
+		if r.Method == http.MethodGet {
+			f.echo.HEAD(r.Path, shared)
+		}
 	}
 }
 
@@ -94,7 +135,7 @@ func (s *Server) handle(method, path string, h echo.HandlerFunc) {
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
 	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
-	"/checkpoints", "/results", "/versions", "/lines", "/tokens",
+	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork",
 }
 
 func classOf(route string) share.Class {
@@ -118,11 +159,8 @@ const requestTimeout = 30 * time.Second
 
 // authorized runs h for a caller who may use the route, with a request in whose path, query and body nothing is wrong
 // that shows without the handler.
-func (s *Server) authorized(
-	path string, access session.Scope, body reader, h handler, query []string,
-) echo.HandlerFunc {
-	ofSession := strings.Contains(path, "/:id")
-	part := partOf(path)
+func (s *Server) authorized(route Route, body reader, h handler, query []string) echo.HandlerFunc {
+	part := partOf(route.Path)
 	return func(c echo.Context) error {
 		req := &c.(*routed).req
 		ctx, cancel := context.WithTimeout(req.Ctx, requestTimeout)
@@ -132,14 +170,17 @@ func (s *Server) authorized(
 			return err
 		}
 		req.Actor = actorOf(req)
-		if err := admit(req, access, ofSession); err != nil {
+		if err := admit(req, &route); err != nil {
+			return err
+		}
+		if err := s.enterTenant(req, &route); err != nil {
 			return err
 		}
 		req.Query(query...)
-		if ofSession {
+		if route.ofSession() {
 			req.Address()
 		}
-		if err := s.charge(req, path); err != nil {
+		if err := s.charge(req, route.Path); err != nil {
 			return err
 		}
 		part.read(req)
@@ -148,7 +189,7 @@ func (s *Server) authorized(
 		if err == nil {
 			err = h(req)
 		}
-		if err == nil && ofSession && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
+		if err == nil && route.ofSession() && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
 			s.ledger.Changed(req.Address())
 		}
 		if part.missing != nil && errors.Is(err, session.ErrNotFound) {
@@ -171,6 +212,7 @@ var parts = map[string]part{
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
+	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
 	":message":      {func(req *request.Request) { clientIDOf(req) }, errNoMessage},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},

@@ -20,6 +20,7 @@ func answerOf(s session.Session) protocol.Session {
 		PolicyVersion: s.Policy.Version,
 		LastSeq:       s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
 		Failing:     s.Failing,
+		ForkedFrom:  s.Forked,
 		Calibration: s.Calibration, UnseenTokens: s.UnseenTokens, CalibratedTokens: s.CalibratedTokens(),
 		LastUsage: s.LastUsage, CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}
@@ -100,15 +101,6 @@ func (s *Server) deleteSession(req *request.Request) error {
 	return nil
 }
 
-// listSessions handles GET /v1/sessions.
-func (s *Server) listSessions(req *request.Request) error {
-	find := func(l *request.List) ([]session.Session, error) {
-		return s.Store.Sessions(req.Ctx, req.Tenant, l.Page())
-	}
-	place := func(last session.Session) request.Place { return request.PlaceIn(last.CreatedAt, last.Key) }
-	return request.AnswerList(req, "sessions", find, listedAnswer, place)
-}
-
 // answerCreated answers with a new session.
 func answerCreated(req *request.Request, made session.Session) error {
 	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))
@@ -125,6 +117,9 @@ func (s *Server) readSettings(req *request.Request, known []string, layers layer
 		return nil, err
 	}
 	if set.HasPolicy() {
+		if !req.Caller.May(session.ScopePolicy) {
+			return nil, lacks(session.ScopePolicy)
+		}
 		below, err := layers(req)
 		if err != nil {
 			return nil, err

@@ -21,13 +21,13 @@ func otherMethods(req *request.Request) string {
 
 // nearestRoute returns the route whose fixed segments are most like those of a path, as a part of a sentence; "" if
 // none is like it.
-func (s *Server) nearestRoute(path string) string {
+func (f *front) nearestRoute(path string) string {
 	given := segments(path)
 	if len(given) > maxSegments {
 		return ""
 	}
 	best, name := len(path), ""
-	for _, route := range s.echo.Routes() {
+	for _, route := range f.table {
 		n, alike := unlike(given, segments(route.Path))
 		if alike && (n < best || n == best && route.Path < name) {
 			best, name = n, route.Path

@@ -11,17 +11,17 @@ type Kind string
 
 // The kinds of callers.
 const (
-	ByKey     Kind = "key"     // of the tenant
-	ByToken   Kind = "token"   // of a session
-	ByCommand Kind = "command" // varve, with rights in the database
-	ByVarve   Kind = "varve"   // nobody asked: a process of Varve itself
+	ByKey      Kind = "key"      // of the tenant
+	ByToken    Kind = "token"    // of a session
+	ByOperator Kind = "operator" // a key of an operator
+	ByCommand  Kind = "command"  // varve, with rights in the database
+	ByVarve    Kind = "varve"    // nobody asked: a process of Varve itself
 )
 
 // Actor is who does something. The zero Actor is Varve itself.
 type Actor struct {
 	Kind    Kind
-	ID      uuid.UUID // of the session token
-	Key     [32]byte  // the digest of the key, whose id the store looks up
+	ID      uuid.UUID // of the key or the session token
 	Request string    // the id of the request
 	Address string    // where it came from
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Operator is the tenant of the chain that has what operators do to tenants.
+// Operator is the tenant of the chain that has which tenants operators make, and what they do to their own keys.
 var Operator = uuid.Nil
 
 // Action is what was done.
@@ -26,14 +26,17 @@ type Action string
 // The actions.
 const (
 	TenantCreate Action = "tenant.create"
+	TenantChange Action = "tenant.change"
 	LimitsChange Action = "limits.change"
 	KeyCreate    Action = "key.create"
+	KeyRotate    Action = "key.rotate"
 	KeyRevoke    Action = "key.revoke"
 	PolicyChange Action = "policy.change"
 
 	SessionCreate    Action = "session.create"
 	SessionChange    Action = "session.change"
 	SessionErase     Action = "session.erase"
+	SessionFork      Action = "session.fork"
 	SessionRepair    Action = "session.repair"
 	MessageRemove    Action = "message.remove"
 	MessagesReplace  Action = "messages.replace"

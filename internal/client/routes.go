@@ -25,6 +25,7 @@ type ListRoute[T any] string
 // The routes. Those with a body name its type.
 const (
 	GetSession        Route[protocol.Session]          = "GET sessions/{session}"
+	Fork              Route[protocol.Session]          = "POST sessions/{session}/fork" // ForkRequest
 	Messages          Route[protocol.MessagePage]      = "GET sessions/{session}/messages"
 	Context           Route[protocol.View]             = "GET sessions/{session}/context"
 	Preview           Route[protocol.Preview]          = "POST sessions/{session}/preview" // PreviewRequest
@@ -62,6 +63,7 @@ const (
 	GetImport      Route[protocol.Import]      = "GET imports/{import}"
 	GetImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
 
+	Sessions             ListRoute[protocol.Session]            = "sessions"
 	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"
 	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"
 	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"
@@ -123,8 +125,12 @@ func (r Route[T]) With(ctx context.Context, c *Client, o Options, args ...any) (
 
 // All returns up to limit entries of a list, and reads as many pages as that needs.
 func (r ListRoute[T]) All(ctx context.Context, c *Client, limit int, args ...any) ([]Answer[T], error) {
+	return r.Find(ctx, c, Query{}, limit, args...)
+}
+
+// Find returns up to limit of those entries of a list that a query asks for, which it changes.
+func (r ListRoute[T]) Find(ctx context.Context, c *Client, query Query, limit int, args ...any) ([]Answer[T], error) {
 	all := []Answer[T]{}
-	query := Query{}
 	for {
 		query["limit"] = min(limit-len(all), 100)
 		page, err := Route[protocol.List[Answer[T]]]("GET "+r).With(ctx, c, Options{Query: query}, args...)
@@ -196,6 +202,15 @@ func (c *Client) RawResult(ctx context.Context, id, ref string) (body io.ReadClo
 // RevokeToken revokes a session's token.
 func (c *Client) RevokeToken(ctx context.Context, id string, token any) error {
 	res, err := c.do(ctx, "DELETE sessions/{session}/tokens/{token}", Options{}, []any{id, token})
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// EraseSession erases a session and all that belongs to it.
+func (c *Client) EraseSession(ctx context.Context, id string) error {
+	res, err := c.do(ctx, "DELETE sessions/{session}", Options{}, []any{id})
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,8 @@ type API struct {
 	DrainDelay time.Duration `env:"VARVE_DRAIN_DELAY" default:"1s" help:"How long /readyz says 503 before the end."`
 	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, before those built in."`
 	Quotas     Quotas        `env:"VARVE_QUOTAS" help:"JSON of the quotas of tenants that have none of their own."`
+	AdminAddr  string        `env:"VARVE_ADMIN_ADDR" help:"Address for the operators' routes; --addr if empty."`
+	AdminURL   string        `name:"admin-database-url" env:"VARVE_ADMIN_DATABASE_URL" help:"Login for these routes."`
 	Origins    []string      `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
 }
 
@@ -130,11 +132,21 @@ func (a API) Validate() error {
 	_, err := a.Models()
 	return errors.Join(
 		check(isAddress(a.Addr), "--addr (VARVE_ADDR)", a.Addr, "a host and a port, e.g. 127.0.0.1:8080"),
+		check(a.AdminAddr == "" || isAddress(a.AdminAddr),
+			"--admin-addr (VARVE_ADMIN_ADDR)", a.AdminAddr, "a host and a port, e.g. 127.0.0.1:8081"),
+		a.checkAdminURL(),
 		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
 		a.checkOrigins(), err,
 		check(a.Quotas.ModelBudget() == session.ModelBudget{}, "--quotas (VARVE_QUOTAS)", "a budget of models, too",
 			"without one: VARVE_LLM_BUDGETS has it, for workers, too"),
 	)
+}
+
+func (a API) checkAdminURL() error {
+	if _, err := pgxpool.ParseConfig(a.AdminURL); a.AdminURL != "" && err != nil {
+		return malformed("--admin-database-url (VARVE_ADMIN_DATABASE_URL)", err)
+	}
+	return nil
 }
 
 func (a API) checkOrigins() error {

@@ -1,12 +1,6 @@
 package config
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
-	"github.com/varve-dev/varve/internal/session"
-)
+import "github.com/varve-dev/varve/internal/session"
 
 // Quotas are those of a tenant, as a setting or an argument: a JSON object with some of their members.
 type Quotas struct{ session.Quotas }
@@ -22,11 +16,7 @@ func (q Quotas) With(day session.ModelBudget) session.Quotas {
 }
 
 // UnmarshalText reads the JSON, whose members must be known.
-func (q *Quotas) UnmarshalText(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&q.Quotas); err != nil {
-		return fmt.Errorf("quotas must be a JSON object such as {\"requests_per_second\":100}: %w", err)
-	}
-	return q.Check()
+func (q *Quotas) UnmarshalText(text []byte) (err error) {
+	q.Quotas, err = session.ParseQuotas(text, q.Quotas)
+	return err
 }

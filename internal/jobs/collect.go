@@ -208,7 +208,8 @@ type eraseWorker struct {
 	Trace func(step string)
 }
 
-// Work deletes all objects below the session's prefix, in every store. It returns an error unless they are gone.
+// Work deletes all objects below the session's prefix that no fork of it has, in every store. It returns an error
+// unless they are gone.
 func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs]) error {
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
 	erased, err := w.Store.IsErased(ctx, key)
@@ -222,7 +223,7 @@ func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs])
 	failed := []error{err}
 	objects := 0
 	for _, store := range stores {
-		n, err := w.erase(ctx, store, persist.Prefix(key))
+		n, err := w.erase(ctx, store, key)
 		objects += n
 		failed = append(failed, err)
 	}
@@ -233,19 +234,12 @@ func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs])
 	return nil
 }
 
-// erase deletes the objects below a prefix, and looks again until there are none.
-func (w *eraseWorker) erase(ctx context.Context, store object.Store, prefix string) (objects int, err error) {
+// erase deletes the objects below a session's prefix that no row names, and looks again until there are none.
+func (w *eraseWorker) erase(ctx context.Context, store object.Store, key session.Key) (objects int, err error) {
 	for {
-		var names []string
-		for info, err := range store.List(ctx, prefix) {
-			if err != nil {
-				return objects, err
-			}
-			names = append(names, info.Name)
-			collectedBytes.WithLabelValues("erased").Add(float64(info.Size))
-		}
-		if len(names) == 0 {
-			return objects, nil
+		names, err := w.waste(ctx, store, key)
+		if err != nil || len(names) == 0 {
+			return objects, err
 		}
 		for _, name := range names {
 			if err := store.Delete(ctx, name); err != nil {
@@ -256,4 +250,32 @@ func (w *eraseWorker) erase(ctx context.Context, store object.Store, prefix stri
 		}
 		collectedTotal.WithLabelValues("erased").Add(float64(len(names)))
 	}
+}
+
+// waste lists the objects below a session's prefix that no row names.
+func (w *eraseWorker) waste(ctx context.Context, store object.Store, key session.Key) (names []string, err error) {
+	var found []object.Info
+	var ids []uuid.UUID
+	for info, err := range store.List(ctx, persist.Prefix(key)) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, info)
+		if _, id, ok := persist.ObjectOf(info.Name); ok {
+			ids = append(ids, id)
+		}
+	}
+	named, err := w.Store.NamedObjects(ctx, key.Tenant, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range found {
+		if _, id, ok := persist.ObjectOf(info.Name); ok && slices.Contains(named, id) &&
+			info.Name == persist.ObjectName(key, id) {
+			continue
+		}
+		names = append(names, info.Name)
+		collectedBytes.WithLabelValues("erased").Add(float64(info.Size))
+	}
+	return names, nil
 }

@@ -141,6 +141,7 @@ func (w *world) fill(at session.Address) {
 func (w *world) work(config jobs.Config) (*jobs.Client, func()) {
 	w.Helper()
 	store := openStore(w.T, w.dsn)
+	store.UseResultStores(*w.store.ResultStores())
 	config.Store = store
 	if config.Log == nil {
 		config.Log = slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -122,7 +122,7 @@ func (w *world) same(at session.Address, f session.Format, bodies [][]byte) {
 	if exported != len(bodies) {
 		w.Fatalf("%s: %d messages exported of %d", at.ID, exported, len(bodies))
 	}
-	full, err := w.store.OlderView(ctx, at, 0, false, postgres.ViewRead{})
+	full, err := w.store.OlderView(ctx, at, postgres.ViewFrom(0), postgres.ViewRead{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestAViewBehindThePackedMessagesIsWhole(t *testing.T) {
 		if !c.HasBody {
 			continue
 		}
-		view, err := w.store.OlderView(ctx, at, c.N, false, postgres.ViewRead{})
+		view, err := w.store.OlderView(ctx, at, postgres.ViewFrom(c.N), postgres.ViewRead{})
 		if want := bytes.Join(bodies[c.Through:], []byte(",")); err != nil || !bytes.Equal(view.Tail, want) {
 			t.Fatalf("the view behind checkpoint %d: %v", c.N, err)
 		}
@@ -218,7 +218,9 @@ func TestAViewBehindThePackedMessagesIsWhole(t *testing.T) {
 	rest := slices.Delete(slices.Clone(bodies), removed-1, removed)
 	for name, view := range map[string]func() (postgres.View, error){
 		"the newest": func() (postgres.View, error) { return w.store.View(ctx, at, postgres.Version{}) },
-		"full":       func() (postgres.View, error) { return w.store.OlderView(ctx, at, 0, false, postgres.ViewRead{}) },
+		"full": func() (postgres.View, error) {
+			return w.store.OlderView(ctx, at, postgres.ViewFrom(0), postgres.ViewRead{})
+		},
 	} {
 		v, err := view()
 		if err != nil {

@@ -31,7 +31,7 @@ func AuditBodies(ctx context.Context, tx pgx.Tx, key session.Key, after uuid.UUI
 		               ORDER BY r.seq, r.part) AS refs,
 		       (SELECT count(*)
 		          FROM result_chunks c
-		         WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.body_id = b.id) AS chunks
+		         WHERE c.tenant_id = $1 AND c.session_key = coalesce(b.held_in, $2) AND c.body_id = b.id) AS chunks
 		  FROM result_bodies b
 		 WHERE b.tenant_id = $1 AND b.session_key = $2 AND b.id > $3
 		 ORDER BY b.id
@@ -42,12 +42,13 @@ func AuditBodies(ctx context.Context, tx pgx.Tx, key session.Key, after uuid.UUI
 	return pgx.CollectRows(rows, pgx.RowToStructByName[AuditedBody])
 }
 
-// Rewrite puts content in the place of a body's chunks. content must be what the body was: its SHA-256 tells.
+// Rewrite puts content in the place of a body's chunks. A body that a fork shared is its own then. content must
+// be what the body was: its SHA-256 tells.
 func Rewrite(ctx context.Context, tx pgx.Tx, key session.Key, id uuid.UUID, content []byte) error {
 	made := newBodyOf(content)
 	tag, err := tx.Exec(ctx, `
 		UPDATE result_bodies
-		   SET bytes = $4, lines = $5, store = 0
+		   SET bytes = $4, lines = $5, store = 0, held_in = NULL, objects_in = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND sha256 = $6`,
 		key.Tenant, key.Key, id, made.Bytes, made.Lines, made.SHA256[:])
 	if err == nil && tag.RowsAffected() == 0 {

@@ -77,6 +77,7 @@ type Row struct {
 	Codec      int16
 	Body       []byte // nil if the chunk lies outside
 	Store      Kind
+	Prefix     uuid.UUID // the session under whose prefix the object lies
 	Object     *uuid.UUID
 	ObjectAt   *int64
 	ObjectSize *int32
@@ -86,13 +87,13 @@ type Row struct {
 // be open.
 //
 // Errors: object.ErrMissing, ErrResultStore.
-func (s *Stores) Load(ctx context.Context, key session.Key, rows []Row) ([]StoredChunk, error) {
+func (s *Stores) Load(ctx context.Context, tenant uuid.UUID, rows []Row) ([]StoredChunk, error) {
 	chunks := make([]StoredChunk, len(rows))
 	for i := 0; i < len(rows); {
 		run := adjacent(rows[i:])
 		if rows[i].Object == nil {
 			chunks[i] = StoredChunk{Codec: rows[i].Codec, Bytes: rows[i].Body}
-		} else if err := s.load(ctx, key, rows[i:i+run], chunks[i:]); err != nil {
+		} else if err := s.load(ctx, tenant, rows[i:i+run], chunks[i:]); err != nil {
 			return nil, err
 		}
 		i += run
@@ -111,7 +112,7 @@ func adjacent(rows []Row) int {
 }
 
 // load reads rows that lie side by side.
-func (s *Stores) load(ctx context.Context, key session.Key, rows []Row, chunks []StoredChunk) error {
+func (s *Stores) load(ctx context.Context, tenant uuid.UUID, rows []Row, chunks []StoredChunk) error {
 	store, err := s.Store(rows[0].Store)
 	if err != nil {
 		return err
@@ -120,6 +121,7 @@ func (s *Stores) load(ctx context.Context, key session.Key, rows []Row, chunks [
 	for i := range rows {
 		size += int(*rows[i].ObjectSize)
 	}
+	key := session.Key{Tenant: tenant, Key: rows[0].Prefix}
 	found, err := store.Get(ctx, ObjectName(key, *rows[0].Object), at, size)
 	if err != nil {
 		return err

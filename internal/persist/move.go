@@ -26,7 +26,8 @@ func MovableBodies(
 	return rowsOf(ctx, tx, pgx.RowToStructByPos[Movable], `
 		SELECT session_key, id, store, bytes
 		  FROM result_bodies
-		 WHERE tenant_id = $1 AND sha256 IS NOT NULL AND store <> $2 AND (session_key, id) > ($3, $4)
+		 WHERE tenant_id = $1 AND sha256 IS NOT NULL AND held_in IS NULL AND store <> $2
+		   AND (session_key, id) > ($3, $4)
 		   AND ($5::uuid IS NULL OR session_key = $5)
 		 ORDER BY session_key, id
 		 LIMIT $6`, tenant, to, after.Session, after.ID, of, limit)
@@ -128,11 +129,12 @@ func (m *Moving) Switch(ctx context.Context, tx pgx.Tx, key session.Key, body uu
 	return distinct(old), err
 }
 
-// SetStore notes where a body lies that is locked and whose chunks are all switched.
+// SetStore notes where a body lies that is locked and whose chunks are all switched: objects are under its own prefix
+// now.
 func SetStore(ctx context.Context, tx pgx.Tx, key session.Key, body uuid.UUID, to Kind) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE result_bodies
-		   SET store = $4
+		   SET store = $4, objects_in = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3`, key.Tenant, key.Key, body, to)
 	return err
 }
@@ -145,7 +147,8 @@ type Stat struct {
 	Stored int64 // of their chunks, compressed
 }
 
-// Stats returns what a tenant, or one session if it is given, has in each store. Bodies that are being written count.
+// Stats returns what a tenant, or one session if it is given, has in each store. Bodies that are being written count;
+// those that a fork shares count where they are held.
 func Stats(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UUID) ([]Stat, error) {
 	return rowsOf(ctx, tx, pgx.RowToStructByPos[Stat], `
 		SELECT b.store, count(*), coalesce(sum(b.bytes), 0)::bigint, coalesce(sum(c.stored), 0)::bigint
@@ -154,7 +157,7 @@ func Stats(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UUID) ([]S
 		       SELECT sum(coalesce(object_size, octet_length(body))) AS stored
 		         FROM result_chunks
 		        WHERE tenant_id = b.tenant_id AND session_key = b.session_key AND body_id = b.id) c ON true
-		 WHERE b.tenant_id = $1 AND ($2::uuid IS NULL OR b.session_key = $2)
+		 WHERE b.tenant_id = $1 AND b.held_in IS NULL AND ($2::uuid IS NULL OR b.session_key = $2)
 		 GROUP BY b.store
 		 ORDER BY b.store`, tenant, of)
 }

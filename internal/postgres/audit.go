@@ -44,12 +44,9 @@ func record(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d deed) error {
 	return exec(ctx, tx, `
 		INSERT INTO audit_trail (tenant_id, actor, actor_id, request, address, action, object, object_id,
 		                         detail, before, after)
-		SELECT $1, $2, coalesce(nullif($3, '00000000-0000-0000-0000-000000000000'::uuid),
-		                        (SELECT id
-		                           FROM api_keys
-		                          WHERE tenant_id = $1 AND digest = $4)),
-		       nullif($5, ''), nullif($6, ''), $7, $8, nullif($9, ''), $10, $11, $12`,
-		tenant, by.Kind, by.ID, by.Key[:], Text(by.Request), Text(by.Address), d.action, d.object, d.id,
+		VALUES ($1, $2, nullif($3, '00000000-0000-0000-0000-000000000000'::uuid),
+		        nullif($4, ''), nullif($5, ''), $6, $7, nullif($8, ''), $9, $10, $11)`,
+		tenant, by.Kind, by.ID, Text(by.Request), Text(by.Address), d.action, d.object, d.id,
 		jsonOrNone(detail), jsonOrNone(before), jsonOrNone(after))
 }
 

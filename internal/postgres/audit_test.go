@@ -300,6 +300,67 @@ func TestAnActionAndItsRowAreThereOrNeither(t *testing.T) {
 	}
 }
 
+// told returns what the rows of a trail say, oldest first.
+func told(t testing.TB, store *postgres.Store, tenant uuid.UUID) (text []string) {
+	t.Helper()
+	rows, err := store.Trail(t.Context(), tenant, postgres.TrailFilter{Oldest: true, Limit: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		text = append(text, fmt.Sprintf("%s %s %s %s %s", r.Actor, *r.Address, r.Action, *r.ObjectID, r.After))
+	}
+	return text
+}
+
+// TestWhatOperatorsDoIsAudited does each thing twice that can be repeated.
+func TestWhatOperatorsDoIsAudited(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAt(t)
+	ctx := audit.With(t.Context(), &audit.Actor{Kind: audit.ByOperator, ID: uuid.New(), Address: "there"})
+	operator, err := store.CreateOperatorKey(ctx, "ops", session.NewOperatorKey(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := uuid.Must(uuid.NewV7())
+	_, first, err := store.ProvisionTenant(ctx, session.NewTenant{
+		ID: id, Name: "acme", Policy: session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)},
+		Key: &session.NewKey{Text: session.NewAPIKey(id), Scopes: session.KeyScopes()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := store.RotateKey(ctx, id, first.ID, session.NewAPIKey(id), time.Hour, func([]session.Scope) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := session.TenantChange{Name: new("acme 2"), Suspended: new(session.SuspendWrites), Quotas: []byte(`{"sessions":6}`)}
+	for range 2 {
+		_, err := store.ChangeTenant(ctx, id, change)
+		if err := errors.Join(err, store.RevokeKey(ctx, id, second.ID), store.RevokeOperatorKey(ctx, operator.ID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for trail, want := range map[uuid.UUID][]string{
+		audit.Operator: {"key.create " + operator.ID.String() + " ", "tenant.create " + id.String() + " ", "key.revoke " + operator.ID.String() + " "},
+		id: {
+			"key.create " + first.ID.String() + " ", "key.rotate " + first.ID.String() + " ",
+			"tenant.change " + id.String() + ` {"name":"acme 2","suspended":"writes"}`,
+			"limits.change " + id.String() + ` {"sessions":6}`, "key.revoke " + second.ID.String() + " ",
+		},
+	} {
+		for i := range want {
+			want[i] = "operator there " + want[i]
+		}
+		if got := told(t, store, trail); !slices.Equal(got, want) {
+			t.Errorf("the trail %s: %q, want %q", trail, got, want)
+		}
+		if found, head := breaks(t, store, trail, nil); len(found) > 0 || head.N != int64(len(want)) {
+			t.Errorf("the chain of %s breaks at %v, and has %d rows", trail, found, head.N)
+		}
+	}
+}
+
 // TestTenantsAreMadeInTheOperatorsTrail also looks at what is done to keys and limits.
 func TestTenantsAreMadeInTheOperatorsTrail(t *testing.T) {
 	t.Parallel()
@@ -310,10 +371,10 @@ func TestTenantsAreMadeInTheOperatorsTrail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.CreateTenant(ctx, "acme", policy); !errors.Is(err, session.ErrExists) {
+	if _, err := store.CreateTenant(ctx, "acme", policy); !errors.Is(err, session.ErrTenantExists) {
 		t.Fatal(err)
 	}
-	key, err := store.CreateKey(ctx, made.ID, "first", session.NewAPIKey(made.ID), nil)
+	key, err := store.CreateKey(ctx, made.ID, session.NewKey{Name: "first", Text: session.NewAPIKey(made.ID), Scopes: session.KeyScopes()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,16 +383,7 @@ func TestTenantsAreMadeInTheOperatorsTrail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := func(tenant uuid.UUID) (text []string) {
-		rows, err := store.Trail(t.Context(), tenant, postgres.TrailFilter{Oldest: true, Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range rows {
-			text = append(text, fmt.Sprintf("%s %s %s %s %s", r.Actor, *r.Address, r.Action, *r.ObjectID, r.After))
-		}
-		return text
-	}
+	told := func(tenant uuid.UUID) []string { return told(t, store, tenant) }
 	by := "command root@host "
 	if got := told(audit.Operator); !slices.Equal(got, []string{by + "tenant.create " + made.ID.String() + " "}) {
 		t.Errorf("the operators' trail: %q", got)

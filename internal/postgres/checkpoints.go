@@ -139,12 +139,12 @@ func copyCheckpoint(
 	made, err = rowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body,
 		                              body_size, state, units, manifest, open_calls, policy, engine_version, run_id,
-		                              validator_state, body_digest, state_digest)
+		                              validator_state, body_digest, state_digest, made_after)
 		SELECT tenant_id, session_key, $4, n, n, through_seq, tokens, body, body_size, state, units,
-		       '[]', open_calls, policy, engine_version, $5, validator_state, body_digest, state_digest
+		       '[]', open_calls, policy, engine_version, $5, validator_state, body_digest, state_digest, $6
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
-		RETURNING `+recordColumns, row.Tenant, row.Key.Key, n, row.checkpoint+1, uuid.Must(uuid.NewV7()))
+		RETURNING `+recordColumns, row.Tenant, row.Key.Key, n, row.checkpoint+1, uuid.Must(uuid.NewV7()), row.lastSeq)
 	if err != nil {
 		return made, err
 	}

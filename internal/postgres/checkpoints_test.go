@@ -202,7 +202,7 @@ func TestARestoredCheckpointKeepsItsBodyUntilAnotherIsRestored(t *testing.T) {
 	if _, _, err := store.Restore(t.Context(), at, 2, nil); !errors.Is(err, session.ErrPruned) {
 		t.Errorf("restoring a pruned checkpoint: %v", err)
 	}
-	if _, err := store.OlderView(t.Context(), at, 2, true, postgres.ViewRead{}); !errors.Is(err, session.ErrPruned) {
+	if _, err := store.OlderView(t.Context(), at, postgres.Older{Checkpoint: 2, Bare: true}, postgres.ViewRead{}); !errors.Is(err, session.ErrPruned) {
 		t.Errorf("the view of a pruned checkpoint: %v", err)
 	}
 	for _, n := range []int{13, 99} {
@@ -224,7 +224,7 @@ func TestARestoredCheckpointKeepsItsBodyUntilAnotherIsRestored(t *testing.T) {
 	if diff := cmp.Diff([]int{22, 23, 24, 25, 26, 27, 28, 29, 30, 31}, bodies()); diff != "" {
 		t.Error(diff)
 	}
-	if view, err := store.OlderView(t.Context(), at, 31, true, postgres.ViewRead{}); err != nil || string(view.Body) != "body of 3" {
+	if view, err := store.OlderView(t.Context(), at, postgres.Older{Checkpoint: 31, Bare: true}, postgres.ViewRead{}); err != nil || string(view.Body) != "body of 3" {
 		t.Errorf("%s, %v", view.Body, err)
 	}
 }

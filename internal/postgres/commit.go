@@ -154,10 +154,10 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
-		                         manifest, open_calls, policy, engine_version, run_id, validator_state)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		                         manifest, open_calls, policy, engine_version, run_id, validator_state, made_after)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
-		texts(c.OpenCalls), c.Policy, c.EngineVersion, o.Run.ID, c.ValidatorState)
+		texts(c.OpenCalls), c.Policy, c.EngineVersion, o.Run.ID, c.ValidatorState, row.lastSeq)
 	batch.Queue(sealSQL, tenant, key, o.Base+1)
 	batch.Queue(`
 		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)

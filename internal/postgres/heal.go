@@ -29,7 +29,7 @@ func (s *Store) standIn(ctx context.Context, at session.Address, damaged error, 
 	}
 	for _, n := range append(older, 0) {
 		var found View
-		if found, err = s.OlderView(ctx, at, n, false, ViewRead{Largest: v.args[largestArg].(int64)}); err == nil {
+		if found, err = s.OlderView(ctx, at, ViewFrom(n), ViewRead{Largest: v.args[largestArg].(int64)}); err == nil {
 			*v = found
 			v.Damage = errors.Join(damaged, asked)
 			return nil

@@ -64,7 +64,16 @@ type obstacle struct{ Reason, Remedy string }
 // checkServing returns an error unless the login of a connection cannot get past row-level security: neither as the
 // role that it is now nor as any role that it could become.
 func checkServing(ctx context.Context, conn *pgx.Conn) error {
-	found, err := obstacles(ctx, conn, loginSQL, AppRole, nil)
+	return checkServingAs(ctx, conn, AppRole)
+}
+
+// checkServingAdmin returns what checkServing does, also for a login that lacks the rights of AdminRole.
+func checkServingAdmin(ctx context.Context, conn *pgx.Conn) error {
+	return checkServingAs(ctx, conn, AdminRole)
+}
+
+func checkServingAs(ctx context.Context, conn *pgx.Conn, role string) error {
+	found, err := obstacles(ctx, conn, loginSQL, role, nil)
 	if err != nil {
 		return err
 	}

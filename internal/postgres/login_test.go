@@ -209,12 +209,16 @@ func TestAnAPIsLoginReachesOnlyWhatItNeeds(t *testing.T) {
 		t.Errorf("without a tenant, tenants %v, %v", tenants, err)
 	}
 	for sql, want := range map[string]string{
-		`UPDATE tenants SET name = 'x'`:                                              "permission denied",
-		`INSERT INTO tenants (id, name) VALUES (gen_random_uuid(), 'x')`:             "permission denied",
-		`UPDATE api_keys SET revoked_at = NULL`:                                      "permission denied",
-		`DELETE FROM river_job`:                                                      "permission denied",
-		`SELECT FROM river_leader`:                                                   "permission denied",
-		`INSERT INTO river_job (kind, max_attempts, args) VALUES ('sweep', 1, '{}')`: "row-level security",
+		`UPDATE tenants SET name = 'x'`:                                  "permission denied",
+		`INSERT INTO tenants (id, name) VALUES (gen_random_uuid(), 'x')`: "permission denied",
+		`UPDATE api_keys SET scopes = '{admin}'`:                         "permission denied",
+		`UPDATE api_keys SET digest = sha256('x')`:                       "permission denied",
+		`DELETE FROM api_keys`:                                           "permission denied",
+		`SELECT FROM operator_keys`:                                      "permission denied",
+		`INSERT INTO operator_keys (id, digest, last4) VALUES (gen_random_uuid(), sha256('x'), '')`: "permission denied",
+		`DELETE FROM river_job`:    "permission denied",
+		`SELECT FROM river_leader`: "permission denied",
+		`INSERT INTO river_job (kind, max_attempts, args) VALUES ('sweep', 1, '{}')`:                                             "row-level security",
 		`INSERT INTO river_job (kind, max_attempts, args) SELECT kind, 1, '{"tenant":"` + theirs.String() + `"}' FROM river_job`: "row-level security",
 		`UPDATE river_job SET args = '{"tenant":"` + theirs.String() + `"}'`:                                                     "row-level security",
 	} {

@@ -14,7 +14,7 @@ import (
 // more than it needs knows whether there are more.
 type Range struct {
 	After      int64 // a seq; 0 for the beginning, or the end if it descends
-	To         int64 // the last seq; 0 for no bound
+	To         int64 // the last seq, which is the lowest if it descends; 0 for no bound
 	Descending bool
 	Removed    bool // with removed messages
 	Limit      int
@@ -25,10 +25,12 @@ type Range struct {
 //
 //	$1 tenant  $2 session key  $3 after  $4 to  $5 limit  $6 bytes
 func (r Range) SQL() string {
-	beyond, direction := `>`, `ASC`
+	beyond, last := `>`, `<=`
+	direction := `ASC`
 	present := `AND removed_at IS NULL`
 	if r.Descending {
-		beyond, direction = `<`, `DESC`
+		beyond, last = `<`, `>=`
+		direction = `DESC`
 	}
 	if r.Removed {
 		present = ``
@@ -41,7 +43,7 @@ func (r Range) SQL() string {
 	         WHERE tenant_id = $1
 	           AND session_key = $2
 	           AND seq ` + beyond + ` $3
-	           AND ($4::bigint = 0 OR seq <= $4)
+	           AND ($4::bigint = 0 OR seq ` + last + ` $4)
 	           ` + present + `
 	        WINDOW before AS (ORDER BY seq ` + direction + `)
 	         ORDER BY seq ` + direction + `

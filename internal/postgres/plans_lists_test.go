@@ -152,7 +152,7 @@ func (p *planned) listsByID(t *testing.T) []list {
 			return p.Findings(ctx, largeTenant, planPage)
 		}),
 		whole("keys", func(ctx context.Context) ([]session.APIKey, error) {
-			return p.Keys(ctx, largeTenant)
+			return p.Keys(ctx, largeTenant, session.Page{Limit: planPage})
 		}),
 		whole("tenants of the round", func(ctx context.Context) ([]uuid.UUID, error) {
 			return p.NextTenants(ctx, planPage)

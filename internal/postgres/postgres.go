@@ -36,6 +36,11 @@ func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, erro
 	return open(ctx, dsn, connections, checkServing)
 }
 
+// OpenServingAdmin connects like Open, with a login that has the rights of AdminRole, for the routes of operators.
+func OpenServingAdmin(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
+	return open(ctx, dsn, connections, checkServingAdmin)
+}
+
 // OpenAdmin connects for the operator's commands, with a login of AdminRole or the one that migrates.
 // Errors: ErrLogin; ErrPooler.
 func OpenAdmin(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {

@@ -41,12 +41,20 @@ func (s *Store) SetQuotas(ctx context.Context, tenant uuid.UUID, own json.RawMes
 			   SET limits = $2
 			 WHERE id = $1
 			RETURNING limits`, tenant, own)
-		if err != nil || bytes.Equal(before, after) {
+		if err != nil {
 			return err
 		}
-		return record(ctx, tx, tenant, deed{
-			action: audit.LimitsChange, object: audit.Tenant, id: tenant.String(), before: before, after: after,
-		})
+		return recordLimits(ctx, tx, tenant, before, after)
+	})
+}
+
+// recordLimits records that a tenant's own quotas are others than before, if they are.
+func recordLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, after json.RawMessage) error {
+	if bytes.Equal(before, after) {
+		return nil
+	}
+	return record(ctx, tx, tenant, deed{
+		action: audit.LimitsChange, object: audit.Tenant, id: tenant.String(), before: before, after: after,
 	})
 }
 

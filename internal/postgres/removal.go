@@ -56,7 +56,8 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 }
 
 // takeBack takes the session back to the time before a compaction that covers a message from seq first through last,
-// which are removed. It may be due afterwards.
+// which are removed. It may be due afterwards. The last seq of row is the one before that of the removal, to which the
+// checkpoint belongs that is made here.
 func (s *Store) takeBack(
 	ctx context.Context, tx pgx.Tx, row lockedSession, first, last int64, reason string,
 ) error {
@@ -112,13 +113,13 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session
 	}
 	made, err := rowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
-		                              units, manifest, policy, engine_version, run_id)
+		                              units, manifest, policy, engine_version, run_id, made_after)
 		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
-		       '[]', document, $4, $5
+		       '[]', document, $4, $5, $7
 		  FROM policies
 		 WHERE tenant_id = $1 AND id = $6
 		RETURNING `+recordColumns,
-		row.Tenant, row.Key.Key, row.checkpoint+1, noEngine, uuid.Must(uuid.NewV7()), row.policy)
+		row.Tenant, row.Key.Key, row.checkpoint+1, noEngine, uuid.Must(uuid.NewV7()), row.policy, row.lastSeq)
 	if err != nil {
 		return made, err
 	}

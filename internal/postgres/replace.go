@@ -183,7 +183,9 @@ func (w *replacing) supersedeFrom(ctx context.Context, from int64) error {
 	if err := w.lockAgain(ctx); err != nil {
 		return err
 	}
-	return w.takeBack(ctx, w.tx, w.row, from, math.MaxInt64, reason)
+	row := w.row
+	row.lastSeq--
+	return w.takeBack(ctx, w.tx, row, from, math.MaxInt64, reason)
 }
 
 // lockAgain reads the session's row again, which has changed.

@@ -98,7 +98,7 @@ func (s *Store) chunks(ctx context.Context, key session.Key, body uuid.UUID, fir
 		if err != nil {
 			return nil, err
 		}
-		found, err := s.results.Load(ctx, key, rows)
+		found, err := s.results.Load(ctx, key.Tenant, rows)
 		if !persist.IsMissing(err) {
 			return found, err
 		}
@@ -112,7 +112,7 @@ func (s *Store) chunkRows(ctx context.Context, key session.Key, body uuid.UUID, 
 	[]persist.Row, error,
 ) {
 	rows, err := queryRows(ctx, s, key.Tenant, pgx.RowToStructByPos[persist.Row], `
-		SELECT c.codec, c.body, b.store, c.object, c.object_at, c.object_size
+		SELECT c.codec, c.body, b.store, coalesce(b.objects_in, b.session_key), c.object, c.object_at, c.object_size
 		  FROM result_chunks c
 		  JOIN result_bodies b ON b.tenant_id = c.tenant_id AND b.session_key = c.session_key AND b.id = c.body_id
 		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.body_id = $3 AND c.n >= $4 AND c.n < $5

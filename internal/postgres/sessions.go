@@ -102,8 +102,10 @@ func formatNumber(f *session.Format) int16 {
 const sessionColumns = `
 	s.id, s.key, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata, s.last_seq,
 	s.context_tokens, s.total_tokens, s.checkpoint_n, s.created_at, s.last_append_at, p.trigger_ratio, p.hard_ratio,
-	p.cache_ttl, p.document, p.tenant_version, p.session_version, s.calibration, s.unseen_tokens, s.last_usage, ` +
-	layersSQL
+	p.cache_ttl, p.document, p.tenant_version, p.session_version, s.calibration, s.unseen_tokens, s.last_usage,
+	CASE WHEN s.forked_from IS NOT NULL
+	     THEN jsonb_build_object('session', s.forked_from, 'seq', s.forked_seq, 'checkpoint', s.forked_checkpoint)
+	END, ` + layersSQL
 
 func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	var s session.Session
@@ -111,7 +113,8 @@ func scanSession(row pgx.CollectableRow) (session.Session, error) {
 	err := row.Scan(&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
-		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &outdated, &s.Failing)
+		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &s.Forked, &outdated,
+		&s.Failing)
 	if err != nil {
 		return s, err
 	}
@@ -293,10 +296,10 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 // Delete erases a session and all its rows; ErrNotFound. A job that runs for it finds nothing to do.
 func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idempotency) (bool, error) {
 	_, replayed, err := onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (struct{}, error) {
-		if err := erase(ctx, tx, row, at.ID); err != nil {
+		if err := s.eraseObjects(ctx, tx, row.Key); err != nil {
 			return struct{}{}, err
 		}
-		if err := s.eraseObjects(ctx, tx, row.Key); err != nil {
+		if err := erase(ctx, tx, row, at.ID); err != nil {
 			return struct{}{}, err
 		}
 		return struct{}{}, recordSession(ctx, tx, at, audit.SessionErase, about{
@@ -306,8 +309,10 @@ func (s *Store) Delete(ctx context.Context, at session.Address, id *session.Idem
 	return replayed, err
 }
 
-// erase deletes a session's rows, once the ledger has counted them. It waits for a result that is being persisted,
-// whose foreign key holds the session.
+var handOverSQL = statement("hand_over")
+
+// erase deletes a session's rows, once the ledger has counted them, and gives the bodies that forks share to them. It
+// waits for a result that is being persisted, whose foreign key holds the session.
 func erase(ctx context.Context, tx pgx.Tx, row lockedSession, id string) error {
 	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}
@@ -315,6 +320,16 @@ func erase(ctx context.Context, tx pgx.Tx, row lockedSession, id string) error {
 	queueUsage(batch, tenant, []session.Reading{{Session: id}})
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
+	batch.Queue(`
+		SELECT
+		  FROM result_bodies h
+		 WHERE h.tenant_id = $1 AND h.session_key = $2
+		   AND EXISTS (
+		       SELECT
+		         FROM result_bodies f
+		        WHERE f.tenant_id = $1 AND f.held_in = $2 AND f.id = h.id)
+		   FOR UPDATE`, tenant, key)
+	batch.Queue(handOverSQL, tenant, key)
 	for _, table := range []string{
 		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
 		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings", "due_sessions",

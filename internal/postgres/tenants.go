@@ -1,10 +1,10 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,28 +13,166 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// CreateTenant creates a tenant with its default policy; ErrExists if the name is taken.
+// CreateTenant creates a tenant with its default policy; ErrTenantExists if the name is taken.
 func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Policy) (session.Tenant, error) {
-	t := session.Tenant{ID: uuid.Must(uuid.NewV7()), Name: name}
-	err := s.inTenant(ctx, t.ID, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `
-			INSERT INTO tenants (id, name)
-			VALUES ($1, $2)
-			RETURNING created_at`, t.ID, name).Scan(&t.CreatedAt)
-		if violates(err, "tenants_name_key") {
-			return fmt.Errorf("tenant %q: %w", name, session.ErrExists)
+	made, _, err := s.ProvisionTenant(ctx, session.NewTenant{ID: uuid.Must(uuid.NewV7()), Name: name, Policy: policy})
+	return made.Tenant, err
+}
+
+// ProvisionTenant creates a tenant with its default policy, its quotas and its first key, or nothing.
+//
+// Errors: ErrTenantExists.
+func (s *Store) ProvisionTenant(
+	ctx context.Context, t session.NewTenant,
+) (made session.TenantDetails, key *session.APIKey, err error) {
+	err = s.inTenant(ctx, t.ID, func(tx pgx.Tx) (err error) {
+		made, err = rowIn(ctx, tx, scanTenant, `
+			INSERT INTO tenants (id, name, limits)
+			VALUES ($1, $2, coalesce($3::jsonb, '{}'))
+			RETURNING `+tenantColumns, t.ID, t.Name, t.Quotas)
+		if violates(err, "tenants_name_key") || violates(err, "tenants_pkey") {
+			err = fmt.Errorf("tenant %q: %w", t.Name, session.ErrTenantExists)
+		}
+		if err == nil {
+			err = insertDefaultPolicy(ctx, tx, t.ID, t.Policy)
+		}
+		if err == nil && t.Key != nil {
+			key = new(session.APIKey)
+			*key, err = makeKey(ctx, tx, t.ID, *t.Key)
+			made.Usage.LiveKeys = 1
 		}
 		if err != nil {
 			return err
 		}
-		if err := insertDefaultPolicy(ctx, tx, t.ID, policy); err != nil {
-			return err
-		}
 		return recordOperator(ctx, tx, deed{
-			action: audit.TenantCreate, object: audit.Tenant, id: t.ID.String(), detail: about{"name": name},
+			action: audit.TenantCreate, object: audit.Tenant, id: t.ID.String(), detail: about{"name": t.Name},
 		})
 	})
+	return made, key, err
+}
+
+const tenantColumns = `id, name, created_at, suspended, suspended_at, limits`
+
+func scanTenant(row pgx.CollectableRow) (t session.TenantDetails, err error) {
+	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Quotas)
 	return t, err
+}
+
+// ChangeTenant renames a tenant, suspends it or ends that, and gives it quotas.
+//
+// Errors: ErrNotFound, ErrTenantExists if the name is taken.
+func (s *Store) ChangeTenant(
+	ctx context.Context, id uuid.UUID, c session.TenantChange,
+) (session.TenantDetails, error) {
+	return inTx(ctx, s, id, func(tx pgx.Tx) (changed session.TenantDetails, err error) {
+		before, err := rowIn(ctx, tx, scanTenant, `
+			SELECT `+tenantColumns+`
+			  FROM tenants
+			 WHERE id = $1
+			   FOR NO KEY UPDATE`, id)
+		if err != nil {
+			return changed, err
+		}
+		changed, err = rowIn(ctx, tx, scanTenant, `
+			UPDATE tenants
+			   SET name = coalesce($2, name),
+			       suspended = CASE WHEN $3::text IS NULL THEN suspended ELSE nullif($3, '') END,
+			       suspended_at = CASE WHEN $3 IS NULL OR $3 = coalesce(suspended, '') THEN suspended_at
+			                           WHEN $3 <> '' THEN now() END,
+			       limits = coalesce($4::jsonb, limits)
+			 WHERE id = $1
+			RETURNING `+tenantColumns, id, c.Name, c.Suspended, c.Quotas)
+		if violates(err, "tenants_name_key") {
+			return changed, fmt.Errorf("tenant %q: %w", *c.Name, session.ErrTenantExists)
+		}
+		if err == nil {
+			changed.Usage, err = usageOf(ctx, tx, id)
+		}
+		if err != nil {
+			return changed, err
+		}
+		return changed, recordChange(ctx, tx, before, changed)
+	})
+}
+
+// recordChange records what is different of a tenant: its quotas as whoever sets them alone does, and the rest.
+func recordChange(ctx context.Context, tx pgx.Tx, before, after session.TenantDetails) error {
+	was, err := json.Marshal(tenantState{before.Name, before.Suspended})
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(tenantState{after.Name, after.Suspended})
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(was, is) {
+		err = record(ctx, tx, after.ID, deed{
+			action: audit.TenantChange, object: audit.Tenant, id: after.ID.String(), before: was, after: is,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return recordLimits(ctx, tx, after.ID, before.Quotas, after.Quotas)
+}
+
+// tenantState is what the audit trail says of a tenant, beside its quotas.
+type tenantState struct {
+	Name      string              `json:"name"`
+	Suspended *session.Suspension `json:"suspended"`
+}
+
+// TenantExists reports whether there is a tenant.
+func (s *Store) TenantExists(ctx context.Context, id uuid.UUID) (bool, error) {
+	return queryRow(ctx, s, id, pgx.RowTo[bool], `SELECT EXISTS (SELECT FROM tenants WHERE id = $1)`, id)
+}
+
+// Tenant returns a tenant with what it has; ErrNotFound.
+func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails, error) {
+	return readTx(ctx, s, id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
+		found, err = rowIn(ctx, tx, scanTenant, `
+			SELECT `+tenantColumns+`
+			  FROM tenants
+			 WHERE id = $1`, id)
+		if err == nil {
+			found.Usage, err = usageOf(ctx, tx, id)
+		}
+		return found, err
+	})
+}
+
+// TenantPage returns a page of all tenants with what they have, newest first, as a login of operators sees them.
+func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.TenantDetails, error) {
+	return readTx(ctx, s, uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
+		found, err := rowsIn(ctx, tx, scanTenant, `
+			SELECT `+tenantColumns+`
+			  FROM tenants
+			 WHERE (created_at, id) < ($1, $2)
+			 ORDER BY created_at DESC, id DESC
+			 LIMIT $3`, pageArgs(uuid.Nil, page)[1:]...)
+		for i := range found {
+			if err != nil {
+				break
+			}
+			if err = exec(ctx, tx, setTenant, found[i].ID.String()); err == nil {
+				found[i].Usage, err = usageOf(ctx, tx, found[i].ID)
+			}
+		}
+		return found, err
+	})
+}
+
+// usageOf returns what a tenant has, in a transaction that sees it.
+func usageOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.TenantUsage, error) {
+	return rowIn(ctx, tx, pgx.RowToStructByPos[session.TenantUsage], `
+		SELECT count(*), coalesce(sum(total_tokens), 0)::bigint, max(last_append_at), (
+		       SELECT count(*)
+		         FROM api_keys
+		        WHERE tenant_id = $1
+		          AND revoked_at IS NULL
+		          AND (expires_at IS NULL OR expires_at > now()))
+		  FROM sessions
+		 WHERE tenant_id = $1`, tenant)
 }
 
 // Tenants returns all tenants by name. The table has no row-level security: it belongs to the operator.
@@ -60,86 +198,4 @@ func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, 
 		return t, fmt.Errorf("tenant %q: %w", name, notFound(err))
 	}
 	return t, nil
-}
-
-const keyColumns = `id, name, last4, created_at, expires_at, revoked_at`
-
-// CreateKey stores a tenant's new key, of whose text it keeps the digest and the last four characters. A nil expiry is
-// none.
-func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, name, text string, expiry *time.Time) (
-	session.APIKey, error,
-) {
-	_, digest, err := session.ParseKey(text)
-	if err != nil {
-		return session.APIKey{}, err
-	}
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.APIKey, error) {
-		made, err := rowIn(ctx, tx, pgx.RowToStructByName[session.APIKey], `
-			INSERT INTO api_keys (tenant_id, id, name, digest, last4, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6)
-			RETURNING `+keyColumns,
-			tenant, uuid.Must(uuid.NewV7()), name, digest[:], text[len(text)-4:], expiry)
-		if err != nil {
-			return made, err
-		}
-		return made, record(ctx, tx, tenant, deed{
-			action: audit.KeyCreate, object: audit.Key, id: made.ID.String(),
-			detail: about{"name": name, "expires_at": expiry},
-		})
-	})
-}
-
-// KeyByDigest returns the id of a tenant's live key; ErrUnauthorized if it does not exist, has expired or was revoked.
-func (s *Store) KeyByDigest(ctx context.Context, tenant uuid.UUID, digest [32]byte) (id uuid.UUID, err error) {
-	sql := `
-		SELECT id
-		  FROM api_keys
-		 WHERE tenant_id = $1
-		   AND digest = $2
-		   AND revoked_at IS NULL
-		   AND (expires_at IS NULL OR expires_at > now())`
-	id, err = queryRow(ctx, s, tenant, pgx.RowTo[uuid.UUID], sql, tenant, digest[:])
-	if errors.Is(err, session.ErrNotFound) {
-		err = session.ErrUnauthorized
-	}
-	return id, err
-}
-
-// Keys returns a tenant's keys, oldest first.
-func (s *Store) Keys(ctx context.Context, tenant uuid.UUID) ([]session.APIKey, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByName[session.APIKey], `
-		SELECT `+keyColumns+`
-		  FROM api_keys
-		 WHERE tenant_id = $1
-		 ORDER BY created_at, id`, tenant)
-}
-
-// RevokeKey revokes a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
-func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		live, err := revoke(ctx, tx, `
-			SELECT revoked_at IS NULL
-			  FROM api_keys
-			 WHERE tenant_id = $1 AND id = $2
-			   FOR NO KEY UPDATE`, `
-			UPDATE api_keys
-			   SET revoked_at = now()
-			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
-		if errors.Is(err, session.ErrNotFound) {
-			err = fmt.Errorf("key %s: %w", id, err)
-		}
-		if err != nil || !live {
-			return err
-		}
-		return record(ctx, tx, tenant, deed{action: audit.KeyRevoke, object: audit.Key, id: id.String()})
-	})
-}
-
-// revoke revokes what a statement finds, and reports whether that was not revoked before; ErrNotFound.
-func revoke(ctx context.Context, tx pgx.Tx, find, change string, args ...any) (live bool, err error) {
-	live, err = rowIn(ctx, tx, pgx.RowTo[bool], find, args...)
-	if err != nil || !live {
-		return false, err
-	}
-	return true, exec(ctx, tx, change, args...)
 }

@@ -40,11 +40,8 @@ func (s *Store) CreateToken(ctx context.Context, at session.Address, t session.N
 			RETURNING `+tokenColumns,
 			key.Tenant, key.Key, uuid.Must(uuid.NewV7()), t.Name, digest[:], t.Text[len(t.Text)-4:], t.Scopes,
 			t.Lifetime, t.MadeBy[:])
-		if errors.Is(err, session.ErrNotFound) {
-			err = session.ErrUnauthorized
-		}
 		if err != nil {
-			return made, err
+			return made, unauthorized(err)
 		}
 		return made, recordSession(ctx, tx, at, audit.TokenCreate, about{
 			"token": made.ID, "scopes": made.Scopes, "expires_at": made.ExpiresAt,
@@ -78,24 +75,24 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // Errors: ErrUnauthorized if the token does not exist, has expired or was revoked, or the key that made it was.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
-		SELECT s.id, s.key, t.id, t.scopes
+		SELECT s.id, s.key, t.id, k.id, t.scopes, coalesce(o.suspended, '')
 		  FROM session_tokens t
 		  JOIN sessions s ON s.tenant_id = t.tenant_id AND s.key = t.session_key
 		  JOIN api_keys k ON k.tenant_id = t.tenant_id AND k.id = t.made_by
+		  JOIN tenants o ON o.id = t.tenant_id
 		 WHERE t.tenant_id = $1
 		   AND t.digest = $2
 		   AND t.revoked_at IS NULL
 		   AND t.expires_at > now()
 		   AND k.revoked_at IS NULL`
 	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
-		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.Scopes)
+		var scopes []session.Scope
+		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended)
+		c.Scopes = session.OfTokens(scopes)
 		return c, err
 	}, sql, tenant, digest[:])
-	if errors.Is(err, session.ErrNotFound) {
-		err = session.ErrUnauthorized
-	}
-	found.Tenant = tenant
-	return found, err
+	found.Kind, found.Tenant = session.TokenCaller, tenant
+	return found, unauthorized(err)
 }
 
 // Tokens lists a session's tokens, newest first; ErrNotFound.

@@ -119,15 +119,20 @@ func joinCheckpoint(n string) string {
 //	$1 tenant  $2 session id  $3, $4, $5 the version that the caller has: key, checkpoint, last seq
 //	$6, $7 the checkpoint that the caller holds: key, number  $8 the most tokens that the view may have
 //	$9 the most bytes that the view may have
-//	$10 the number of an older checkpoint or 0 for the log  $11 without the messages after it
+//	$10 the number of an older checkpoint, 0 for none  $11 of the log itself, in which nothing was capped
+//	$12 without the messages after the checkpoint  $13 the seq as of which, or NULL  $14 the most pinned messages
 var (
-	newestView = viewStatement(`sessions`, `coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`, `shape`)
-	olderView  = viewStatement(olderSession,
-		`CASE WHEN $10 = 0 THEN body ELSE coalesce(view_body, body) END`, olderTokens,
-		`CASE WHEN $10 = 0 THEN `+loggedShape+` ELSE shape END`)
+	newestView = viewStatement(`sessions`, `removed_at IS NULL`,
+		`coalesce(view_body, body)`, `coalesce(view_tokens, tokens)`, `shape`)
+	olderView = viewStatement(olderSession, olderPresent,
+		`CASE WHEN $11 THEN body ELSE coalesce(view_body, body) END`, olderTokens,
+		`CASE WHEN $11 THEN `+loggedShape+` ELSE shape END`)
 )
 
-const olderTokens = `CASE WHEN $10 = 0 THEN tokens ELSE coalesce(view_tokens, tokens) END`
+const (
+	olderTokens  = `CASE WHEN $11::boolean THEN tokens ELSE coalesce(view_tokens, tokens) END`
+	olderPresent = `(removed_at IS NULL OR removed_seq > $13::bigint)`
+)
 
 // loggedShape is the shape of a message of which the log itself is read, not what views show of it: its sum has the
 // digest.
@@ -138,11 +143,13 @@ const loggedShape = `coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}') || t
 var olderSession = `(
 	       SELECT s.*, s.checkpoint_tokens + tail.tokens AS context_tokens,
 	              least(tail.bytes, ` + maxTailSQL + `) AS tail_bytes
-	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.pinned, o.gap_seq,
+	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.gap_seq,
+	                      least(o.pinned, $14::bigint) AS pinned,
 	                      o.window_tokens, o.overhead_tokens, o.calibration, o.unseen_tokens,
 	                      coalesce(c.n, 0) AS checkpoint_n, coalesce(c.tokens, 0) AS checkpoint_tokens,
 	                      coalesce(c.through_seq, 0) AS through_seq, coalesce(c.body_size, 0) AS checkpoint_size,
-	                      CASE WHEN $11::boolean THEN coalesce(c.through_seq, 0) ELSE o.last_seq END AS last_seq
+	                      CASE WHEN $12::boolean THEN coalesce(c.through_seq, 0)
+	                           ELSE coalesce($13::bigint, o.last_seq) END AS last_seq
 	                 FROM sessions o
 	                 LEFT JOIN LATERAL (
 	                      SELECT n, tokens, through_seq, body_size
@@ -157,7 +164,7 @@ var olderSession = `(
 	               CROSS JOIN LATERAL (
 	                     SELECT ` + olderTokens + ` AS tokens, ` + messageBytes + ` AS bytes
 	                       FROM messages
-	                      WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL
+	                      WHERE tenant_id = $1 AND session_key = s.key AND ` + olderPresent + `
 	                        AND seq > r.after AND seq <= r.through) m) tail)`
 
 // maxTailSQL is the largest number of bytes after a checkpoint that a read tells from larger ones: 31 bits.
@@ -168,15 +175,15 @@ const maxTailSQL = `2147483647`
 const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
 	                  OR s.pinned > ` + manyPinnedSQL + ` AND $9 < 9223372036854775807)`
 
-// viewStatement takes what the session is read from, and what a view has of a message. The tail is a range with two
-// bounds, so that the planner takes it for the short piece of the log that it is; and for the newest view the lower
-// one must not be a coalesce, behind which row-level security hides the index. Where no message stands elsewhere, the
-// log is not searched for one.
+// viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The
+// tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is; and for the
+// newest view the lower one must not be a coalesce, behind which row-level security hides the index. Where no message
+// stands elsewhere, the log is not searched for one.
 //
 // A message is named, by its seq and its tokens before its shape, only in a view that must be cut or whose messages
 // do not follow one another without a gap. Everywhere else a seq is known by counting, and naming messages would cost
 // every read a tenth of PostgreSQL's time.
-func viewStatement(sessions, body, tokens, shape string) string {
+func viewStatement(sessions, present, body, tokens, shape string) string {
 	messages := func(gap string) string {
 		return `SELECT string_agg(m.body, ','::bytea) AS bodies, string_agg(m.shape, E'\x1e') AS shapes
 	         FROM (SELECT ` + body + ` AS body,
@@ -185,7 +192,7 @@ func viewStatement(sessions, body, tokens, shape string) string {
 	                           ELSE ` + shape + `
 	                      END AS shape
 	                 FROM messages
-	                WHERE tenant_id = $1 AND session_key = s.key AND removed_at IS NULL AND NOT ` + leftOut
+	                WHERE tenant_id = $1 AND session_key = s.key AND ` + present + ` AND NOT ` + leftOut
 	}
 	return `
 	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens,
@@ -345,33 +352,52 @@ func (r *reused) ScanBytes(src []byte) error {
 	return nil
 }
 
-// OlderView reads the view that begins with checkpoint n, or (0) the log itself, in which nothing was capped. A view
-// that is bare ends with the checkpoint. Its shapes have the tokens of its messages.
+// Older names a view that is not the session's newest.
+type Older struct {
+	Checkpoint int     // with which it begins, 0 for none
+	Bare       bool    // it ends with the checkpoint
+	Raw        bool    // it is the log itself, in which nothing was capped
+	AsOf       *Moment // it ends there, with what was removed later; nil for the log's end
+}
+
+// ViewFrom names the view that begins with a checkpoint or, for 0, the log itself.
+func ViewFrom(n int) Older { return Older{Checkpoint: n, Raw: n == 0} }
+
+// args returns the arguments of olderView behind those of every view.
+func (o *Older) args() []any {
+	args := []any{o.Checkpoint, o.Raw, o.Bare, (*int64)(nil), int64(math.MaxInt64)}
+	if o.AsOf != nil {
+		args[3], args[4] = &o.AsOf.Seq, o.AsOf.pinned
+	}
+	return args
+}
+
+// OlderView reads a view that is not the newest. Its shapes have the tokens of its messages.
 //
 // Errors: ErrNotFound if there is no such session or checkpoint; ErrPruned if the checkpoint has no body any more;
 // *session.DamagedError; ErrLogTooLarge if the log does not fit into memory.
-func (s *Store) OlderView(
-	ctx context.Context, at session.Address, n int, bare bool, read ViewRead,
-) (v View, err error) {
-	if n == 0 {
+func (s *Store) OlderView(ctx context.Context, at session.Address, o Older, read ViewRead) (v View, err error) {
+	if o.Raw {
 		if err := s.logFits(ctx, at); err != nil {
 			return v, err
 		}
 	}
 	read.MaxTokens = everyMessage
-	args := append(viewArgs(at, read, heldBody{}), n, bare)
+	args := append(viewArgs(at, read, heldBody{}), o.args()...)
 	if err := s.readView(ctx, at, olderView, args, &v); err != nil {
 		return v, err
 	}
 	switch {
-	case v.Checkpoint != n:
+	case o.AsOf != nil && v.Key != o.AsOf.key:
+		return v, session.ErrNotFound // erased meanwhile, and made anew
+	case v.Checkpoint != o.Checkpoint:
 		return v, s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-			return missingCheckpoint(ctx, tx, session.Key{Tenant: at.Tenant, Key: v.Key}, n)
+			return missingCheckpoint(ctx, tx, session.Key{Tenant: at.Tenant, Key: v.Key}, o.Checkpoint)
 		})
-	case v.Version == read.Known || n == 0 || v.LeftOut:
+	case v.Version == read.Known || o.Checkpoint == 0 || v.LeftOut:
 		return v, nil
 	case v.Size > 0 && len(v.Body) == 0:
-		return v, pruned(n)
+		return v, pruned(o.Checkpoint)
 	}
 	return v, v.checkCheckpoint()
 }

@@ -59,8 +59,9 @@ func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args
 	tail logOf[TailMessage], named bool, err error,
 ) {
 	var raw bool // the log itself, in which nothing was capped
+	var asOf *int64
 	if len(args) > olderArg {
-		raw = args[olderArg] == 0
+		raw, asOf = args[rawArg].(bool), args[asOfArg].(*int64)
 	}
 	key := session.Key{Tenant: at.Tenant, Key: v.Key}
 	named, err = rowIn(ctx, tx, pgx.RowTo[bool], `
@@ -77,10 +78,10 @@ func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args
 		  FROM messages
 		 WHERE tenant_id = $1
 		   AND session_key = $2
-		   AND removed_at IS NULL
+		   AND (removed_at IS NULL OR removed_seq > $6::bigint)
 		   AND seq > $3
 		   AND seq <= $4
-		 ORDER BY seq`, key.Tenant, key.Key, max(v.Through, v.Separate()), v.LastSeq, raw)
+		 ORDER BY seq`, key.Tenant, key.Key, max(v.Through, v.Separate()), v.LastSeq, raw, asOf)
 	return tail, named, err
 }
 
@@ -89,6 +90,8 @@ const (
 	maxTokensArg = 7
 	largestArg   = 8
 	olderArg     = 9
+	rawArg       = 10
+	asOfArg      = 12
 )
 
 func scanTail(raw bool) pgx.RowToFunc[TailMessage] {

@@ -169,7 +169,7 @@ func TestAnOlderViewAndTheLogHaveTokensOfTheirOwn(t *testing.T) {
 		t.Errorf("the newest view: %d tokens, want 15, %v", newest.Tokens, err)
 	}
 	for checkpoint, want := range map[int]int64{2: 15, 1: 35, 0: 50} {
-		if older, err := store.OlderView(t.Context(), at, checkpoint, false, postgres.ViewRead{}); err != nil || older.Tokens != want {
+		if older, err := store.OlderView(t.Context(), at, postgres.ViewFrom(checkpoint), postgres.ViewRead{}); err != nil || older.Tokens != want {
 			t.Errorf("from checkpoint %d: %d tokens, want %d, %v", checkpoint, older.Tokens, want, err)
 		}
 	}
@@ -283,7 +283,7 @@ func TestTheRoomOfAViewIsThatOfItsSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		older, err := store.OlderView(t.Context(), at, 1, false, postgres.ViewRead{})
+		older, err := store.OlderView(t.Context(), at, postgres.ViewFrom(1), postgres.ViewRead{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,15 +79,19 @@ const refusalPause = time.Second
 // CPU time. GOGC overrides it. Near the memory's limit, see LimitMemory, garbage is collected earlier.
 const gcPercent = 300
 
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+}
+
 // API serves the HTTP API until ctx ends. It listens at once, and calls started with the address once its database is
 // there.
 func API(
 	ctx context.Context, settings config.API, language config.LLM, db config.Database, log *slog.Logger,
 	started func(addr net.Addr),
 ) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	collectLess()
 	known, modelsErr := settings.Models()
 	asks, err := newAsker(language, log)
 	if err = errors.Join(modelsErr, err); err != nil {
@@ -98,22 +102,24 @@ func API(
 		return err
 	}
 	front := &entrance{}
-	server := api.NewServer(front)
+	server, failed := serveLimited(listener, front, connectionLimit(db.Connections))
 	defer server.Close() // which does nothing after a shutdown
-	limited := limitConnections(listener, connectionLimit(db.Connections))
-	server.ConnState = limited.state
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(limited) }()
-	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
+	tenants, operators, err := openStores(ctx, settings, db, log)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
-	defer store.Pool().Close()
-	asks.Store = store
+	defer closeStores(tenants, operators)
+	asks.Store = tenants
 	shares := shared()
-	handler := api.New(api.Config{Store: store, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
-		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu})
+	handler := api.New(api.Config{Store: tenants, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
+		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
+		Operators: operators, OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
+	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, handler.OperatorsHandler())
+	if err != nil {
+		return err
+	}
+	defer stopAdmin()
 	front.open(handler)
 	started(listener.Addr())
 	select {
@@ -124,6 +130,16 @@ func API(
 	handler.Drain()
 	time.Sleep(settings.DrainDelay)
 	return shutdown(ctx, server)
+}
+
+// serveLimited serves on a listener with a bounded number of connections. failed gets the error that ends it.
+func serveLimited(listener net.Listener, h http.Handler, limit int) (server *http.Server, failed chan error) {
+	server = api.NewServer(h)
+	limited := limitConnections(listener, limit)
+	server.ConnState = limited.state
+	failed = make(chan error, 1)
+	go func() { failed <- server.Serve(limited) }()
+	return server, failed
 }
 
 // Listen listens on the address of the API.
@@ -206,6 +222,14 @@ func TakeOver(ctx context.Context, db config.Database) error {
 // serveMetrics serves GET /metrics of a process that has no API, until stop is called. It serves nothing without an
 // address.
 func serveMetrics(ctx context.Context, addr string) (stop func(), err error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.Handler())
+	return serveBeside(ctx, addr, mux)
+}
+
+// serveBeside serves on another address than the API's until stop is called, which lets running requests end. It serves
+// nothing without an address.
+func serveBeside(ctx context.Context, addr string, handler http.Handler) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -213,9 +237,7 @@ func serveMetrics(ctx context.Context, addr string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.Handler())
-	server := api.NewServer(mux)
+	server := api.NewServer(handler)
 	go func() { _ = server.Serve(listener) }() // it returns when the server is closed
-	return func() { _ = server.Close() }, nil
+	return func() { _ = shutdown(ctx, server) }, nil
 }

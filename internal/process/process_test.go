@@ -152,7 +152,7 @@ func makeKey(t *testing.T, db config.Database, tenantOf func(*testing.T, *postgr
 	defer store.Pool().Close()
 	tenant := tenantOf(t, store)
 	text := session.NewAPIKey(tenant)
-	if _, err := store.CreateKey(t.Context(), tenant, "", text, nil); err != nil {
+	if _, err := store.CreateKey(t.Context(), tenant, session.NewKey{Text: text, Scopes: session.KeyScopes()}); err != nil {
 		t.Fatal(err)
 	}
 	return text

@@ -27,6 +27,7 @@ type Problem struct {
 	Retryable bool              `json:"retryable"`
 	Current   *int64            `json:"current_seq,omitempty"`
 	Minimum   *int64            `json:"minimum_tokens,omitempty"`
+	Scope     session.Scope     `json:"missing_scope,omitempty"`
 	Errors    []session.Problem `json:"errors,omitempty"`
 	Error     OpenAIError       `json:"error"`
 }

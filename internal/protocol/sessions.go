@@ -29,10 +29,18 @@ type Session struct {
 	CalibratedTokens int64          `json:"calibrated_tokens"` // context and overhead as the provider would count them
 	LastUsage        *session.Usage `json:"last_usage"`
 
+	ForkedFrom *session.ForkedFrom `json:"forked_from,omitempty"` // absent for what is no fork
+
 	Checkpoint   int              `json:"checkpoint"`
 	Failing      *session.Failing `json:"failing,omitempty"` // why it is not compacted; lists omit it
 	CreatedAt    time.Time        `json:"created_at"`
 	LastAppendAt *time.Time       `json:"last_append_at"`
+}
+
+// ForkRequest is the body of a fork.
+type ForkRequest struct {
+	ID  string `json:"id,omitempty"`
+	Seq int64  `json:"seq,omitempty"` // the last that both sessions have; 0 for all
 }
 
 // SessionSettings are what an import sets on the sessions that it creates. Members that are absent have their defaults.

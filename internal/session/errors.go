@@ -18,9 +18,13 @@ var (
 	ErrEnded             = errors.New("the run has ended")
 	ErrStale             = errors.New("the base checkpoint is not the newest any more")
 	ErrPruned            = errors.New("the checkpoint's body is not kept any more")
+	ErrViewLost          = fmt.Errorf("the view is not kept: %w", ErrPruned)
 	ErrLogTooLarge       = errors.New("the log is too large to be compacted from its beginning")
 	ErrImportTaken       = errors.New("another request has taken the import over")
 	ErrImportEnded       = errors.New("the import has ended")
+	ErrTenantExists      = errors.New("there is a tenant with this id or name")
+	ErrTooManyKeys       = errors.New("the tenant has as many live keys as it may")
+	ErrKeyEnded          = errors.New("the key has expired or was revoked")
 	ErrTooManyTokens     = errors.New("the session has as many live tokens as it may")
 	ErrReplayLive        = errors.New("another replay of the tenant has not ended")
 	ErrResultStore       = errors.New("the result store does not answer")
@@ -40,6 +44,25 @@ type StaleError struct{ Expected, Current int64 }
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("expected_seq is %d, but the session's last seq is %d", e.Expected, e.Current)
 }
+
+// LostViewError is an ErrViewLost: a view of before began with a checkpoint whose body is not kept any more.
+type LostViewError struct {
+	Seq        int64 // as of which the view was wanted
+	Checkpoint int
+	Next       int64 // the next seq as of which a view is kept; 0 for none
+}
+
+func (e *LostViewError) Error() string {
+	text := fmt.Sprintf("the view as of seq %d began with checkpoint %d, whose body is not kept any more", e.Seq,
+		e.Checkpoint)
+	if e.Next > 0 {
+		text += fmt.Sprintf("; the next one that is kept is as of seq %d", e.Next)
+	}
+	return text + "; GET /v1/sessions/{id}/messages has every message"
+}
+
+// Unwrap returns ErrViewLost.
+func (e *LostViewError) Unwrap() error { return ErrViewLost }
 
 // CannotFitError is returned if a view's system messages and newest unit alone are larger than the requested bound.
 type CannotFitError struct{ MaxTokens, Minimum int64 }

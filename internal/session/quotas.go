@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 )
@@ -18,6 +20,16 @@ type Quotas struct {
 	ModelCalls  int64   `json:"model_calls_per_day"`
 	ModelTokens int64   `json:"model_tokens_per_day"` // of requests and answers
 	ModelCost   float64 `json:"model_cost_per_day"`   // in the operator's currency
+}
+
+// ParseQuotas reads a JSON object with some members of quotas over others. Its members must be known.
+func ParseQuotas(text []byte, over Quotas) (Quotas, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&over); err != nil {
+		return over, fmt.Errorf("quotas must be a JSON object such as {\"requests_per_second\":100}: %w", err)
+	}
+	return over, over.Check()
 }
 
 // ModelBudget returns what a tenant's calls of models may use in a day.

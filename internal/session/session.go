@@ -7,6 +7,7 @@ package session
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,13 +17,6 @@ import (
 type Address struct {
 	Tenant uuid.UUID
 	ID     string
-}
-
-// Tenant is a customer of the platform operator.
-type Tenant struct {
-	ID        uuid.UUID `json:"id"`
-	Name      string    `json:"name"`
-	CreatedAt time.Time `json:"created_at"`
 }
 
 // Page is a place in a list: the entries after (Time, ID). The zero Page is the beginning.
@@ -56,10 +50,43 @@ type Session struct {
 	UnseenTokens   int64           `json:"unseen_tokens"`  // what callers' usage counts beyond the estimate
 	LastUsage      *Usage          `json:"last_usage"`     // nil for never reported
 	Checkpoint     int             `json:"checkpoint"`     // number of the newest checkpoint, 0 for none
+	Forked         *ForkedFrom     `json:"forked"`         // nil: it is no fork
 	Failing        *Failing        `json:"failing"`        // nil: its compaction does not fail; lists leave it out
 	CreatedAt      time.Time       `json:"created_at"`
 	LastAppendAt   *time.Time      `json:"last_append_at"`
 }
+
+// ForkedFrom is what a session is a fork of.
+type ForkedFrom struct {
+	Session    string `json:"session"`    // the id that it had then
+	Seq        int64  `json:"seq"`        // through which they share their log
+	Checkpoint int    `json:"checkpoint"` // with which the fork began, 0 for none
+}
+
+// Fork asks for a session that shares the log of another.
+type Fork struct {
+	From        Address
+	ID          string   // of the new session
+	Seq         int64    // the last that they share; 0 for all
+	ChangedBy   [32]byte // the digest of the key that makes it
+	Idempotency *Idempotency
+}
+
+// Search says which sessions of a tenant a list has: those for which every condition that is set holds.
+type Search struct {
+	Metadata           json.RawMessage // a subset of the session's metadata
+	Model              string
+	Format             Format
+	ForkedFrom         string // the id that the other session had
+	UpdatedAfter       time.Time
+	MinTokens          int64 // of the view
+	PolicyVersionBelow int64 // of the tenant's policy, at the newest checkpoint
+	OverWindow         bool  // the view and the overhead do not fit into the window
+	Failing            bool  // compactions of it fail
+}
+
+// IsAll reports whether the list has all sessions.
+func (s *Search) IsAll() bool { return reflect.ValueOf(*s).IsZero() }
 
 // Created is the answer to a request that creates a session or gets the one that exists.
 type Created struct {

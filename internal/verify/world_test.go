@@ -217,7 +217,7 @@ func (w *world) found(repair bool) (places []string) {
 func (w *world) key() string {
 	w.Helper()
 	key := session.NewAPIKey(w.tenant.ID)
-	if _, err := w.store.CreateKey(w.Context(), w.tenant.ID, "test", key, nil); err != nil {
+	if _, err := w.store.CreateKey(w.Context(), w.tenant.ID, session.NewKey{Name: "test", Text: key, Scopes: session.KeyScopes()}); err != nil {
 		w.Fatal(err)
 	}
 	return key

@@ -230,7 +230,7 @@ func (r *Request) LastGood(
 		older = append(older, n)
 	}
 	for _, n := range slices.Backward(older) {
-		stored, err := store.OlderView(ctx, at, n, false, postgres.ViewRead{Largest: r.Largest})
+		stored, err := store.OlderView(ctx, at, postgres.ViewFrom(n), postgres.ViewRead{Largest: r.Largest})
 		if err == nil {
 			err = r.Fill(ctx, store, at, &stored)
 		}

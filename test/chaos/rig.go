@@ -101,7 +101,8 @@ func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
 			return nil, err
 		}
 		key := session.NewAPIKey(tenant.ID)
-		if _, err := store.CreateKey(ctx, tenant.ID, name, key, nil); err != nil {
+		made := session.NewKey{Name: name, Text: key, Scopes: session.KeyScopes()}
+		if _, err := store.CreateKey(ctx, tenant.ID, made); err != nil {
 			return nil, err
 		}
 		keys = append(keys, key)

@@ -96,7 +96,7 @@ func (r *rig) setUp(ctx context.Context) error {
 		return err
 	}
 	key := session.NewAPIKey(tenant.ID)
-	_, err = store.CreateKey(ctx, tenant.ID, "memory", key, nil)
+	_, err = store.CreateKey(ctx, tenant.ID, session.NewKey{Name: "memory", Text: key, Scopes: session.KeyScopes()})
 	r.key = key
 	return err
 }

@@ -154,7 +154,8 @@ func (r *rig) setUp(ctx context.Context) error {
 			return err
 		}
 		t.id, t.key = made.ID.String(), session.NewAPIKey(made.ID)
-		if _, err := store.CreateKey(ctx, made.ID, t.name, t.key, nil); err != nil {
+		key := session.NewKey{Name: t.name, Text: t.key, Scopes: session.KeyScopes()}
+		if _, err := store.CreateKey(ctx, made.ID, key); err != nil {
 			return err
 		}
 		if t.calls == 0 {

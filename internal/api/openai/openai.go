@@ -16,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Server answers requests in OpenAI's dialect.
@@ -27,18 +28,21 @@ type Server struct {
 	Waiter  *request.Waiter
 }
 
+// Adder registers a route that a scope opens.
+type Adder func(needs session.Scope, method, path string, h func(*request.Request) error, query ...string)
+
 // Register registers every route of the dialect, with the parameters of its query. Clients send view with every
 // request.
-func (s *Server) Register(add func(method, path string, h func(*request.Request) error, query ...string)) {
-	add("POST", "/v1/conversations", s.createConversation, "view")
-	add("GET", "/v1/conversations/:id", s.readConversation, "view")
-	add("POST", "/v1/conversations/:id", s.updateConversation, "view")
-	add("DELETE", "/v1/conversations/:id", s.deleteConversation, "view")
-	add("POST", "/v1/conversations/:id/items", s.createItems, "view")
-	add("GET", "/v1/conversations/:id/items", s.listItems, "after", "limit", "order", "view")
-	add("GET", "/v1/conversations/:id/items/:item", s.readItem, "view")
-	add("DELETE", "/v1/conversations/:id/items/:item", s.deleteItem, "view")
-	add("POST", "/v1/responses/compact", s.compactResponses, "tools", "window_tokens", "view")
+func (s *Server) Register(add Adder) {
+	add(session.SessionsWrite, "POST", "/v1/conversations", s.createConversation, "view")
+	add(session.SessionsRead, "GET", "/v1/conversations/:id", s.readConversation, "view")
+	add(session.SessionsWrite, "POST", "/v1/conversations/:id", s.updateConversation, "view")
+	add(session.ScopeErase, "DELETE", "/v1/conversations/:id", s.deleteConversation, "view")
+	add(session.SessionsWrite, "POST", "/v1/conversations/:id/items", s.createItems, "view")
+	add(session.SessionsRead, "GET", "/v1/conversations/:id/items", s.listItems, "after", "limit", "order", "view")
+	add(session.SessionsRead, "GET", "/v1/conversations/:id/items/:item", s.readItem, "view")
+	add(session.SessionsWrite, "DELETE", "/v1/conversations/:id/items/:item", s.deleteItem, "view")
+	add(session.ScopeCompact, "POST", "/v1/responses/compact", s.compactResponses, "tools", "window_tokens", "view")
 }
 
 // ErrorType returns the type of an error as OpenAI's API names it.

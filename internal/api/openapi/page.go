@@ -34,6 +34,7 @@ func render(root *yaml.Node) (html []byte, style string, err error) {
 		"text":       formatted,
 		"json":       func(n *yaml.Node) (string, error) { text, err := indented(n); return string(text), err },
 		"span":       span,
+		"needs":      needs,
 	}).Parse(pageTemplate)
 	if err != nil {
 		return nil, "", err
@@ -105,6 +106,24 @@ func operations(paths *yaml.Node, tag string) (found []operation) {
 		}
 	}
 	return found
+}
+
+// needs says what an operation takes: "key: sessions:read; token: read", or that it needs no key.
+func needs(operation *yaml.Node) string {
+	var ways []string
+	for _, way := range list(operation, "security") {
+		for kind, scopes := range members(way) {
+			text := kind
+			for i, scope := range scopes.Content {
+				text += []string{": ", ", "}[min(i, 1)] + scope.Value
+			}
+			ways = append(ways, text)
+		}
+	}
+	if len(ways) == 0 {
+		return "without a key"
+	}
+	return strings.Join(ways, "; ")
 }
 
 // component returns the component that a reference names, or the value itself if it is no reference.

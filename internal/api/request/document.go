@@ -250,9 +250,10 @@ type Failure struct {
 	Code     string
 	Detail   string
 	Problems []session.Problem
-	Minimum  *int64 // of view_cannot_fit and window_exceeded
-	Current  *int64 // of stale_expected_seq
-	Size     int64  // of range_not_satisfiable: how many bytes there are
+	Minimum  *int64        // of view_cannot_fit and window_exceeded
+	Current  *int64        // of stale_expected_seq
+	Size     int64         // of range_not_satisfiable: how many bytes there are
+	Scope    session.Scope // of scope_missing
 
 	RetryAfter time.Duration // of a 429 or 503; 0 is a second
 }

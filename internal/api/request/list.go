@@ -23,8 +23,12 @@ const DefaultPage = 20
 type List struct {
 	Limit int   // of entries, one more than the page has: it shows whether there are more
 	After Place // in the list
-	req   *Request
-	name  string
+
+	// Beyond is where a search continues that has looked at as many entries as it may, without finding Limit of them.
+	Beyond *Place
+
+	req  *Request
+	name string
 }
 
 // Place is a position in a list: a number to sort by, and an id that tells equal numbers apart.
@@ -61,9 +65,13 @@ func AnswerList[T, A any](
 		return err
 	}
 	a := protocol.List[A]{Object: "list", Data: make([]A, 0, len(found)), HasMore: len(found) > limit}
-	if a.HasMore {
+	switch {
+	case a.HasMore:
 		found = found[:limit]
 		a.NextCursor = new(l.cursor(placeOf(found[limit-1])))
+	case l.Beyond != nil:
+		a.HasMore = true
+		a.NextCursor = new(l.cursor(*l.Beyond))
 	}
 	for _, entry := range found {
 		a.Data = append(a.Data, answer(entry))

@@ -53,7 +53,7 @@ func start(t *testing.T, models map[string]llm.Kind) *product {
 	}
 	tenant := must(p.store.CreateTenant(t.Context(), "acme", policy.StoredDefault()))
 	p.tenant, p.key = tenant.ID, session.NewAPIKey(tenant.ID)
-	must(p.store.CreateKey(t.Context(), tenant.ID, "", p.key, nil))
+	must(p.store.CreateKey(t.Context(), tenant.ID, session.NewKey{Text: p.key, Scopes: session.KeyScopes()}))
 	provider := fake.New(fake.Options{Choose: p.choose})
 	must(0, provider.Start("127.0.0.1:0"))
 	t.Cleanup(provider.Close)

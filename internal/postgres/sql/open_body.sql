@@ -1,5 +1,5 @@
 -- The index of a body and the bytes of some of its chunks: those that are wanted, or of a body that has only one chunk.
-SELECT {columns} b.session_key, b.id, b.sha256, b.bytes, b.lines, b.store,
+SELECT {columns} coalesce(b.held_in, b.session_key), b.id, b.sha256, b.bytes, b.lines, b.store,
        c.at, c.line, c.in_line, c.size, c.digest, c.codec, c.body, c.object, c.object_at, c.object_size
 {from}
   LEFT JOIN LATERAL (
@@ -19,7 +19,8 @@ SELECT {columns} b.session_key, b.id, b.sha256, b.bytes, b.lines, b.store,
                               OR at < $5 AND at + size > $4
                               OR line <= $7 AND coalesce(lead(line) OVER (ORDER BY n), b.lines) >= $6 AS wanted
                          FROM result_chunks
-                        WHERE tenant_id = b.tenant_id AND session_key = b.session_key AND body_id = b.id) w
+                        WHERE tenant_id = b.tenant_id AND session_key = coalesce(b.held_in, b.session_key)
+                          AND body_id = b.id) w
                 ORDER BY w.n) i
        ) c ON true
 {where}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/protocol"
+)
+
+type sessionsCommand struct {
+	List sessionsListCommand `cmd:"" help:"List sessions, newest first: all, or those for which all conditions hold."`
+	Show sessionsShowCommand `cmd:"" help:"Print a session with its policy, as JSON."`
+	Rm   sessionsRmCommand   `cmd:"" help:"Erase a session and all that belongs to it."`
+}
+
+type sessionsListCommand struct {
+	Metadata     map[string]string `help:"Members that the metadata have, like user=u1;app=x."`
+	Model        string            `help:"The model of the session."`
+	Format       string            `help:"The format of the session."`
+	ForkedFrom   string            `help:"The forks of the session that had this id."`
+	UpdatedAfter time.Time         `help:"Something was appended after this time, like 2026-01-31T12:00:00Z."`
+	MinTokens    *int              `help:"The view has at least this number of tokens."`
+	OverWindow   bool              `help:"The view does not fit into the window."`
+	Failing      bool              `help:"The compaction of the session fails."`
+	Limit        int               `default:"100" help:"How many to list."`
+}
+
+// Run prints the sessions.
+func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
+	query := client.Query{
+		"model": c.Model, "format": c.Format, "forked_from": c.ForkedFrom, "min_tokens": c.MinTokens,
+	}
+	if len(c.Metadata) > 0 {
+		metadata, err := json.Marshal(c.Metadata)
+		if err != nil {
+			return err
+		}
+		query["metadata"] = string(metadata)
+	}
+	if !c.UpdatedAfter.IsZero() {
+		query["updated_after"] = c.UpdatedAfter.UTC().Format(time.RFC3339)
+	}
+	if c.OverWindow {
+		query["over_window"] = true
+	}
+	if c.Failing {
+		query["failing"] = true
+	}
+	return showFound(ctx, to, "sessions", client.Sessions, query, c.Limit)
+}
+
+type sessionsShowCommand struct {
+	Session string `arg:"" help:"Session id."`
+}
+
+// Run prints the session.
+func (c *sessionsShowCommand) Run(ctx context.Context, to *console) error {
+	found, err := client.GetSession.Call(ctx, to.api, c.Session)
+	if err != nil {
+		return err
+	}
+	return to.printRaw(found.Raw)
+}
+
+type sessionsRmCommand struct {
+	Session string `arg:"" help:"Session id."`
+	Yes     bool   `required:"" help:"Confirm: nothing brings the session back."`
+}
+
+// Run erases the session.
+func (c *sessionsRmCommand) Run(ctx context.Context, to *console) error {
+	if err := to.api.EraseSession(ctx, c.Session); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "erased")
+	return nil
+}
+
+type forkCommand struct {
+	Session string `arg:"" help:"Id of the session to fork."`
+	ID      string `name:"id" help:"Id of the new session; one is made if not given."`
+	Seq     int64  `help:"The last seq that both have; all if not given."`
+}
+
+// Run prints the fork's id, or the session as the API has it with --json.
+func (c *forkCommand) Run(ctx context.Context, to *console) error {
+	o := client.Options{Body: protocol.ForkRequest{ID: c.ID, Seq: c.Seq}}
+	return show(ctx, to, "fork", client.Fork, o, c.Session)
+}

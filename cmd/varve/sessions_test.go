@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/config"
+)
+
+func TestSessionsAsAPersonReadsThem(t *testing.T) {
+	t.Parallel()
+	const one = `{"id":"chat\n42","format":"openai-chat","model":"","last_seq":21,"context_tokens":3400,"checkpoint":2,"created_at":"2026-01-02T03:04:05Z","last_append_at":null}`
+	answers := map[string]string{
+		`GET /v1/sessions?failing=true&limit=7&metadata=%7B%22user%22%3A%22u1%22%7D&min_tokens=3&updated_after=2026-01-02T03%3A04%3A05Z `: `{"data":[` + one + `],"has_more":false}`,
+		`GET /v1/sessions/s `:                          one,
+		`DELETE /v1/sessions/s `:                       "",
+		`POST /v1/sessions/s/fork {"id":"b","seq":17}`: one,
+	}
+	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		answer, ok := answers[fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body)]
+		switch {
+		case err != nil || !ok:
+			t.Errorf("%s %s %s", r.Method, r.URL.RequestURI(), body)
+			w.WriteHeader(http.StatusNotFound)
+		case answer == "":
+			w.WriteHeader(http.StatusNoContent)
+		}
+		_, _ = w.Write([]byte(answer))
+	})
+	three := 3
+	for _, test := range []struct {
+		command runner
+		want    string
+	}{
+		{&sessionsListCommand{
+			Metadata: map[string]string{"user": "u1"}, MinTokens: &three, Failing: true, Limit: 7,
+			UpdatedAfter: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		}, `"chat\n42"  2026-01-02T03:04:05Z  -            openai-chat  -      21   3400    2`},
+		{&sessionsShowCommand{Session: "s"}, one},
+		{&sessionsRmCommand{Session: "s", Yes: true}, ""},
+		{&forkCommand{Session: "s", ID: "b", Seq: 17}, `"chat\n42"`},
+	} {
+		var out strings.Builder
+		if err := test.command.Run(t.Context(), &console{api: api, out: &out, Client: &config.Client{}}); err != nil || !strings.Contains(out.String(), test.want) {
+			t.Errorf("%T: %v\n%s", test.command, err, out.String())
+		}
+	}
+}

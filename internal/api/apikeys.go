@@ -1,0 +1,216 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
+)
+
+// createKey handles POST /v1/keys: a key that may do what the key of the request may, or less.
+func (s *Server) createKey(req *request.Request) error {
+	wanted, err := readNewKey(req)
+	if err != nil {
+		return err
+	}
+	if missing := req.Caller.Lacks(wanted.Scopes...); missing != "" {
+		return lacks(missing)
+	}
+	wanted.Text = session.NewAPIKey(req.Tenant)
+	made, err := s.Store.CreateKey(req.Ctx, req.Tenant, wanted)
+	if err != nil {
+		return err
+	}
+	return answerKey(req, wanted.Text, made)
+}
+
+func answerKey(req *request.Request, text string, made session.APIKey) error {
+	return req.JSON(http.StatusCreated, protocol.NewKey{Text: text, APIKey: made})
+}
+
+var keyMembers = []string{"name", "ttl_seconds", "scopes", "role"}
+
+// readNewKey reads the body that makes a key of a tenant.
+func readNewKey(req *request.Request) (wanted session.NewKey, err error) {
+	d, err := request.Open(req.Body())
+	if err != nil {
+		return wanted, err
+	}
+	wanted = keyIn(d, "", rawjson.Value(d.Data))
+	return wanted, d.Err()
+}
+
+// keyIn reads the object that asks for a key.
+func keyIn(d *request.Document, at string, value rawjson.Span) (wanted session.NewKey) {
+	given, problems := 0, len(d.Problems)
+	for name, value := range d.Members(at, value, keyMembers) {
+		switch name {
+		case "name":
+			wanted.Name, _ = d.Text(at+"/name", value, session.MaxIDBytes)
+		case "ttl_seconds":
+			wanted.Lifetime = lifetimeOf(d, at, value)
+		case "scopes":
+			wanted.Scopes = scopesIn(d, at+"/scopes", value, session.KeyScopes())
+			given++
+		case "role":
+			wanted.Scopes = scopesOfRole(d, at+"/role", value)
+			given++
+		}
+	}
+	if given > 1 || len(wanted.Scopes) == 0 && len(d.Problems) == problems {
+		d.Wrong(at+"/scopes", request.InvalidRequest, "a key has at least one scope or a role, and not both: there "+
+			"are the scopes %s and the roles %s", list(session.KeyScopes()), list(session.Roles()))
+	}
+	return wanted
+}
+
+func lifetimeOf(d *request.Document, at string, value rawjson.Span) *time.Duration {
+	seconds := d.Integer(at+"/ttl_seconds", value, 1, int64(session.MaxKeyLifetime/time.Second))
+	return new(time.Duration(seconds) * time.Second)
+}
+
+func scopesOfRole(d *request.Document, at string, value rawjson.Span) []session.Scope {
+	text, ok := d.Text(at, value, session.MaxIDBytes)
+	scopes := session.Role(text).Scopes()
+	if ok && scopes == nil {
+		d.Wrong(at, request.InvalidRequest, "there is no role %q; there are %s", spelling.Shorten(text),
+			list(session.Roles()))
+	}
+	return scopes
+}
+
+// scopesIn reads scopes, each of them once, of those that there are.
+func scopesIn(
+	d *request.Document, array string, value rawjson.Span, known []session.Scope,
+) (scopes []session.Scope) {
+	spans, _ := d.Array(array, value)
+	for i, span := range spans {
+		at := request.PointerTo(array, i)
+		text, ok := d.Text(at, span, session.MaxIDBytes)
+		scope := session.Scope(text)
+		switch {
+		case !ok:
+		case !slices.Contains(known, scope):
+			d.Wrong(at, request.InvalidRequest, "there is no scope %q; there are %s", spelling.Shorten(text),
+				list(known))
+		case !slices.Contains(scopes, scope):
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}
+
+// listKeys handles GET /v1/keys.
+func (s *Server) listKeys(req *request.Request) error {
+	find := func(l *request.List) ([]session.APIKey, error) { return s.Store.Keys(req.Ctx, req.Tenant, l.Page()) }
+	return request.AnswerList(req, "keys", find, request.AsIs, placeOfKey)
+}
+
+func placeOfKey(last session.APIKey) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
+
+// rotateKey handles POST /v1/keys/{key}/rotate: another key takes the place of one, which lives on for a while.
+func (s *Server) rotateKey(req *request.Request) error {
+	overlap, err := readOverlap(req)
+	if err != nil {
+		return err
+	}
+	text := session.NewAPIKey(req.Tenant)
+	made, err := s.Store.RotateKey(req.Ctx, req.Tenant, req.PathID("key"), text, overlap,
+		func(scopes []session.Scope) error {
+			if missing := req.Caller.Lacks(scopes...); missing != "" {
+				return lacks(missing)
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	return answerKey(req, text, made)
+}
+
+func readOverlap(req *request.Request) (overlap time.Duration, err error) {
+	overlap = session.KeyOverlap
+	body := req.Body()
+	if len(body) == 0 {
+		return overlap, nil
+	}
+	d, err := request.Open(body)
+	if err != nil {
+		return 0, err
+	}
+	for _, value := range d.Fields([]string{"overlap_seconds"}) {
+		seconds := d.Integer("/overlap_seconds", value, 0, int64(session.MaxKeyOverlap/time.Second))
+		overlap = time.Duration(seconds) * time.Second
+	}
+	return overlap, d.Err()
+}
+
+// revokeKey handles DELETE /v1/keys/{key}. Doing it twice changes nothing.
+func (s *Server) revokeKey(req *request.Request) error {
+	return answerGone(req, s.Store.RevokeKey(req.Ctx, req.Tenant, req.PathID("key")))
+}
+
+func answerGone(req *request.Request, err error) error {
+	if err != nil {
+		return err
+	}
+	req.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// createOperatorKey handles POST /v1/admin/keys.
+func (s *Server) createOperatorKey(req *request.Request) error {
+	d, err := request.Open(req.Body())
+	if err != nil {
+		return err
+	}
+	name, lifetime := "", (*time.Duration)(nil)
+	for member, value := range d.Fields([]string{"name", "ttl_seconds"}) {
+		switch member {
+		case "name":
+			name, _ = d.Text("/name", value, session.MaxIDBytes)
+		case "ttl_seconds":
+			lifetime = lifetimeOf(d, "", value)
+		}
+	}
+	if err := d.Err(); err != nil {
+		return err
+	}
+	text := session.NewOperatorKey()
+	made, err := s.Operators.CreateOperatorKey(req.Ctx, name, text, lifetime)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusCreated, protocol.NewOperatorKey{Text: text, OperatorKey: made})
+}
+
+// listOperatorKeys handles GET /v1/admin/keys.
+func (s *Server) listOperatorKeys(req *request.Request) error {
+	find := func(l *request.List) ([]session.OperatorKey, error) {
+		return s.Operators.OperatorKeys(req.Ctx, l.Page())
+	}
+	place := func(last session.OperatorKey) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
+	return request.AnswerList(req, "keys of operators", find, request.AsIs, place)
+}
+
+// revokeOperatorKey handles DELETE /v1/admin/keys/{key}. Doing it twice changes nothing.
+func (s *Server) revokeOperatorKey(req *request.Request) error {
+	return answerGone(req, s.Operators.RevokeOperatorKey(req.Ctx, req.PathID("key")))
+}
+
+// list returns names as a part of a sentence.
+func list[T ~string](names []T) string {
+	var text []byte
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ", "...)
+		}
+		text = append(text, name...)
+	}
+	return string(text)
+}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
+)
+
+// front is what one address answers.
+type front struct {
+	echo  *echo.Echo
+	table []Route
+}
+
+func (s *Server) newFront() *front {
+	f := &front{echo: echo.New()}
+	f.echo.Use(func(next echo.HandlerFunc) echo.HandlerFunc { return s.observe(f, next) })
+	return f
+}
+
+// openFronts makes the fronts, and the gate of the operators' connections.
+func (s *Server) openFronts() {
+	s.public = s.newFront()
+	s.private = s.public
+	if s.OwnOperatorAddr {
+		s.private = s.newFront()
+	}
+	if s.Operators != nil {
+		s.operatorGate = share.New(share.Config{Connections: int(s.Operators.Pool().Config().MaxConns)})
+	}
+}
+
+// frontsOf returns the fronts that have a route: every one has those that are open to everybody.
+func (s *Server) frontsOf(r Route) []*front {
+	switch {
+	case r.Kind == "" && s.private != s.public:
+		return []*front{s.public, s.private}
+	case r.Kind == session.OperatorCaller:
+		return []*front{s.private}
+	}
+	return []*front{s.public}
+}
+
+// ServeHTTP answers one request. Echo matches the path as it was sent, so that an id may hold an escaped slash, and its
+// parameters always are escaped.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.URL.RawPath = r.URL.EscapedPath()
+	f.echo.ServeHTTP(w, r)
+}

@@ -1,0 +1,46 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/share"
+)
+
+// hold takes as many connections as a tenant gets, until release is called.
+func (w *world) hold(tenant uuid.UUID) (release func()) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	cancel() // what is not there at once is not there
+	ctx = share.With(ctx, w.server.Gate, share.Interactive)
+	var held []share.Turn
+	for {
+		turn, err := share.Connection(ctx, tenant)
+		if err != nil {
+			break
+		}
+		held = append(held, turn)
+	}
+	return func() {
+		for _, turn := range held {
+			turn.Done()
+		}
+	}
+}
+
+// lock holds what a statement locks, as the tables' owner, until release is called.
+func (w *world) lock(sql string) (release func()) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.dsn)
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, err = conn.Exec(w.Context(), fmt.Sprintf(`BEGIN; SELECT set_config('app.tenant_id', '%s', true); %s`, w.tenant, sql))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return func() { _ = conn.Close(context.WithoutCancel(w.Context())) }
+}

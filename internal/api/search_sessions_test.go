@@ -1,0 +1,57 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+func TestSessionsAreFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/a", `{"metadata":{"user":"u1","app":"x"},"model":"gpt-4o"}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/b", `{"metadata":{"user":"u2"},"window_tokens":1000}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/c", `{"metadata":{"user":"u1"}}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/c/messages", batch("openai-chat", user("hello")))
+	w.must(http.StatusCreated, "POST", "/v1/sessions/c/fork", `{"id":"d"}`)
+	type page struct {
+		Data       []struct{ ID string }
+		NextCursor *string `json:"next_cursor"`
+	}
+	ids := func(query string) (found string, next *string) {
+		p := decoded[page](w.must(http.StatusOK, "GET", "/v1/sessions?"+query, ""))
+		for _, s := range p.Data {
+			found += s.ID
+		}
+		return found, p.NextCursor
+	}
+	for query, want := range map[string]string{
+		"": "dcba",
+		"metadata=" + url.QueryEscape(`{"user":"u1"}`):           "dca",
+		"metadata=" + url.QueryEscape(`{"user":"u1","app":"x"}`): "a",
+		"model=gpt-4o": "a", "format=openai-chat": "dc", "forked_from=c": "d", "min_tokens=1": "dc", "over_window=true": "",
+		"failing=true": "", "updated_after=2001-01-31T12:00:00Z": "dc", "policy_version_below=1": "",
+		"metadata=" + url.QueryEscape(`{"user":"u1"}`) + "&format=openai-chat": "dc",
+	} {
+		if got, next := ids(query); got != want || next != nil {
+			t.Errorf("%s finds %q, not %q, and goes on at %v", query, got, want, next)
+		}
+	}
+	users := "metadata=" + url.QueryEscape(`{"user":"u1"}`)
+	first, next := ids(users + "&limit=2")
+	if first != "dc" || next == nil {
+		t.Fatalf("the first page is %q, %v", first, next)
+	}
+	if rest, end := ids(users + "&limit=2&cursor=" + *next); rest != "a" || end != nil {
+		t.Errorf("the second page is %q, %v", rest, end)
+	}
+	w.must(http.StatusBadRequest, "GET", "/v1/sessions?cursor="+*next, "") // it is of another search
+	for _, wrong := range []string{"metadata=user", "metadata=1", "metadata=" + url.QueryEscape(`{"a":1}`), "format=x", "model=",
+		"over_window=yes", "min_tokens=0", "updated_after=now"} {
+		w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions?"+wrong, "")
+	}
+	_, stranger := w.newTenant("stranger")
+	if p := decoded[page](w.must(http.StatusOK, "GET", "/v1/sessions?"+users, "", "Authorization", "Bearer "+stranger)); len(p.Data) != 0 {
+		t.Errorf("another tenant finds %v", p.Data)
+	}
+}

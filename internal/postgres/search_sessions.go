@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// scannedSessions is how many sessions a page of a search looks at. What they are searched by changes with every append
+// and has no index, which would cost each append more than a search costs.
+const scannedSessions = 10_000
+
+// FindSessions lists those of a tenant's sessions that a search asks for, newest first. It looks at a bounded number of
+// sessions: if it has not seen all then, beyond is the session behind which the search continues, else nil.
+func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page) (
+	found []session.Session, beyond *session.Page, err error,
+) {
+	scanned, own := scannedSQL(search, pageArgs(tenant, page))
+	conditions, args := searchSQL(search, own)
+	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+		found, err = rowsIn(ctx, tx, scanSession, `
+			SELECT `+sessionColumns+`, NULL::jsonb
+			  FROM (SELECT *
+			          FROM (`+scanned+`) s
+			         WHERE true`+conditions+`
+			         ORDER BY s.created_at DESC, s.key DESC
+			         LIMIT $4) s`+joinPolicy+`
+			 ORDER BY s.created_at DESC, s.key DESC`, args...)
+		if err != nil || len(found) == page.Limit {
+			return err
+		}
+		beyond, err = lastScanned(ctx, tx, scanned, own)
+		return err
+	})
+	return found, beyond, err
+}
+
+// lastScanned returns the last of the sessions that were looked at if there were as many as may be.
+func lastScanned(ctx context.Context, tx pgx.Tx, scanned string, args []any) (*session.Page, error) {
+	last, err := rowsIn(ctx, tx, pgx.RowToStructByPos[session.Page], `
+		SELECT s.created_at, s.key, 0
+		  FROM (`+scanned+`) s
+		 WHERE $4 > 0 -- the arguments are those of a page
+		 OFFSET `+strconv.Itoa(scannedSessions-1), args...)
+	if err != nil || len(last) == 0 {
+		return nil, err
+	}
+	return &last[0], nil
+}
+
+// scannedSQL returns the statement of the sessions that a page of a search looks at, and args with its own behind them.
+func scannedSQL(search session.Search, args []any) (string, []any) {
+	forks := ``
+	if search.ForkedFrom != "" { // it has an index
+		args = append(args, search.ForkedFrom)
+		forks = ` AND s.forked_from = $` + strconv.Itoa(len(args))
+	}
+	return `SELECT s.*
+			   FROM sessions s
+			  WHERE s.tenant_id = $1` + forks + `
+			    AND (s.created_at, s.key) < ($2, $3)
+			  ORDER BY s.created_at DESC, s.key DESC
+			  LIMIT ` + strconv.Itoa(scannedSessions), slices.Clip(args)
+}
+
+// searchSQL returns the conditions of a search, and args with its own behind them. What is not asked for is not in it.
+func searchSQL(search session.Search, args []any) (conditions string, _ []any) {
+	add := func(asked bool, condition string, value any) {
+		if asked {
+			args = append(args, value)
+			conditions += ` AND ` + condition + ` $` + strconv.Itoa(len(args))
+		}
+	}
+	add(search.Metadata != nil, `s.metadata @>`, search.Metadata)
+	add(search.Model != "", `s.model =`, search.Model)
+	add(search.Format != "", `s.format =`, search.Format.Number())
+	add(!search.UpdatedAfter.IsZero(), `s.last_append_at >`, search.UpdatedAfter)
+	add(search.MinTokens > 0, `s.context_tokens >=`, search.MinTokens)
+	add(search.PolicyVersionBelow > 0, `s.policy_version <`, search.PolicyVersionBelow)
+	if search.OverWindow {
+		conditions += ` AND s.context_tokens > (` + roomSQL + `) >> 32`
+	}
+	if search.Failing {
+		conditions += ` AND EXISTS (
+			         SELECT
+			           FROM session_failures f
+			          WHERE f.tenant_id = $1 AND f.session_key = s.key)`
+	}
+	return conditions, args
+}

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+)
+
+// Tenant is a customer of the platform operator.
+type Tenant struct {
+	ID        uuid.UUID `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// CheckTenantName returns an error for a name that the database does not take or a table cannot show.
+func CheckTenantName(name string) error {
+	if name == "" || len(name) > MaxIDBytes || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("a tenant's name must have 1 to %d bytes and no control characters, %.40q does not",
+			MaxIDBytes, name)
+	}
+	return nil
+}
+
+// Suspension is what is refused of a tenant's requests, "" for nothing.
+type Suspension string
+
+// The suspensions.
+const (
+	SuspendReads  Suspension = "reads"
+	SuspendWrites Suspension = "writes"
+	SuspendAll    Suspension = "all"
+)
+
+// Suspensions returns every suspension.
+func Suspensions() []Suspension { return []Suspension{SuspendReads, SuspendWrites, SuspendAll} }
+
+// Refuses reports whether a request is refused that reads, or one that does more.
+func (s Suspension) Refuses(reads bool) bool {
+	return s == SuspendAll || s == SuspendReads && reads || s == SuspendWrites && !reads
+}
+
+// TenantDetails is a tenant as operators see it.
+type TenantDetails struct {
+	Tenant
+	Suspended   *Suspension     `json:"suspended"` // nil: nothing is refused
+	SuspendedAt *time.Time      `json:"suspended_at"`
+	Quotas      json.RawMessage `json:"quotas"` // its own: some members of Quotas
+	Usage       TenantUsage     `json:"usage"`
+}
+
+// TenantUsage is what a tenant has.
+type TenantUsage struct {
+	Sessions     int64      `json:"sessions"`
+	TotalTokens  int64      `json:"total_tokens"` // estimated, of all logs
+	LastAppendAt *time.Time `json:"last_append_at"`
+	LiveKeys     int64      `json:"live_keys"`
+}
+
+// NewTenant is a tenant to be made with what it has from the beginning.
+type NewTenant struct {
+	ID     uuid.UUID
+	Name   string
+	Policy Policy
+	Quotas json.RawMessage // nil: those of the processes
+	Key    *NewKey         // nil: none
+}
+
+// TenantChange sets members of a tenant; nil keeps one.
+type TenantChange struct {
+	Name      *string
+	Suspended *Suspension // "" ends a suspension
+	Quotas    json.RawMessage
+}
