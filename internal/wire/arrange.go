@@ -364,10 +364,42 @@ func (a *arrangement) dropPending(x *turn) {
 func (a *arrangement) flat() []Message {
 	var list []Message
 	for _, x := range a.turns {
-		list = append(append(list, x.said...), x.answers...)
+		if a.isOneUIMessage(x) {
+			list = append(list, x.steps()...)
+		} else {
+			list = append(append(list, x.said...), x.answers...)
+		}
 		if x.mixed != nil {
 			list = append(list, *x.mixed)
 		}
+	}
+	return list
+}
+
+// isOneUIMessage reports whether all of a turn is one message of the AI SDK, in which each result is in the part of its
+// call.
+func (a *arrangement) isOneUIMessage(x *turn) bool {
+	if a.target != session.AISDK || len(x.said) < 2 {
+		return false
+	}
+	first, last := &x.said[0], &x.said[len(x.said)-1]
+	return a.keepsFormat(first) && first.Origin == last.Origin
+}
+
+// steps returns what is said in a turn, each message with the results of its calls behind it: what the last one says is
+// what the turn ends with.
+func (x *turn) steps() (list []Message) {
+	step := map[int]int{} // of each call, by its pair
+	for i := range x.said {
+		each(x.said[i:i+1], Call, func(_ *Message, p *Block) { step[p.pair] = i })
+	}
+	answers := make([][]Message, len(x.said))
+	for _, n := range x.answers {
+		i := step[n.Blocks[0].pair]
+		answers[i] = append(answers[i], n)
+	}
+	for i := range x.said {
+		list = append(append(list, x.said[i]), answers[i]...)
 	}
 	return list
 }

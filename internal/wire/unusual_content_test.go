@@ -165,6 +165,24 @@ func TestMarksInABlockThatNobodyReadsAreCounted(t *testing.T) {
 	}
 }
 
+// TestAStepBehindAnOpenCallIsTheLastOne has an AI SDK message that ends with a text, and a call without a result in the
+// step before: the view does not end with the result that is made for the call.
+func TestAStepBehindAnOpenCallIsTheLastOne(t *testing.T) {
+	t.Parallel()
+	body := `{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"dynamic-tool","toolName":"f","toolCallId":"a","state":"input-available","input":{}},` +
+		`{"type":"step-start"},{"type":"text","text":"Wait."}]}`
+	view := storedOf(session.AISDK, []string{`{"id":"u","role":"user","parts":[{"type":"text","text":"go"}]}`, body})
+	for _, pending := range []wire.Pending{wire.KeepPending, wire.SynthesizePending, wire.DropPending} {
+		for _, model := range []string{"", "mistral-large-latest", "claude-opus-4-6", "gpt-5", "gemini-2.5-pro"} {
+			o := wire.Options{Model: model, Pending: pending}
+			made := wiretest.Render(session.AISDK, view, o)
+			for _, v := range wiretest.Validate(session.AISDK, made.Bodies, o) {
+				t.Errorf("%s, %s: %s: %s in %s", model, pending, v.Rule, v.Detail, made.Bodies)
+			}
+		}
+	}
+}
+
 // TestContentsThatGeminiWantsAsOneAreARepair joins what the model said in two contents, and says so.
 func TestContentsThatGeminiWantsAsOneAreARepair(t *testing.T) {
 	t.Parallel()
