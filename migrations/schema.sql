@@ -566,6 +566,14 @@ CREATE TABLE public.recompaction_sessions (
     tokens_after bigint,
     error text,
     finished_at timestamp with time zone,
+    base_n integer,
+    checkpoint_n integer,
+    views_before bigint,
+    served_before bigint,
+    read_backs_before bigint,
+    rollback text,
+    reason text,
+    CONSTRAINT recompaction_sessions_rollback_check CHECK ((rollback = ANY (ARRAY['rolled_back'::text, 'excepted'::text]))),
     CONSTRAINT recompaction_sessions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'changed'::text, 'unchanged'::text, 'failed'::text])))
 );
 ALTER TABLE ONLY public.recompaction_sessions ALTER COLUMN recompaction_id SET (n_distinct=-0.01);
@@ -592,7 +600,18 @@ CREATE TABLE public.recompactions (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     ask boolean DEFAULT false NOT NULL,
+    campaign_id uuid,
+    per_minute integer,
+    start_at timestamp with time zone,
+    hours jsonb,
+    next_start_at timestamp with time zone,
+    paused_at timestamp with time zone,
+    rollback_at timestamp with time zone,
+    rolled_back_at timestamp with time zone,
+    rolled_back bigint DEFAULT 0 NOT NULL,
+    excepted bigint DEFAULT 0 NOT NULL,
     CONSTRAINT recompactions_max_running_check CHECK (((max_running >= 1) AND (max_running <= 32))),
+    CONSTRAINT recompactions_per_minute_check CHECK (((per_minute >= 1) AND (per_minute <= 6000))),
     CONSTRAINT recompactions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'cancelling'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 );
 
@@ -1271,6 +1290,8 @@ CREATE INDEX recompaction_sessions_failed ON public.recompaction_sessions USING 
 CREATE INDEX recompaction_sessions_left ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, state, failures, session_key) WHERE (finished_at IS NULL);
 
 CREATE INDEX recompaction_sessions_session ON public.recompaction_sessions USING btree (tenant_id, session_key);
+
+CREATE UNIQUE INDEX recompactions_campaign ON public.recompactions USING btree (campaign_id, tenant_id) WHERE (campaign_id IS NOT NULL);
 
 CREATE INDEX recompactions_live ON public.recompactions USING btree (tenant_id, id) WHERE (finished_at IS NULL);
 

@@ -307,14 +307,17 @@ func (s *Server) routeTransfer() {
 
 // routeRecompactions has what an administrator does about many sessions.
 func (s *Server) routeRecompactions() {
-	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
+	read, compact := s.tenants(session.SessionsRead), s.tenants(session.ScopeCompact)
 	read.list("/v1/admin/failures", s.listFailures)
-	s.tenants(session.ScopeCompact).do("/v1/admin/failures/:id/retry", s.retryFailure)
-	admin.post("/v1/admin/recompactions", s.createRecompaction)
+	compact.do("/v1/admin/failures/:id/retry", s.retryFailure)
+	compact.post("/v1/admin/recompactions", s.createRecompaction)
 	read.list("/v1/admin/recompactions", s.listRecompactions)
 	read.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
 	read.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
-	admin.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
+	compact.do("/v1/admin/recompactions/:recompaction/pause", s.controlRecompaction(postgres.Pause))
+	compact.do("/v1/admin/recompactions/:recompaction/resume", s.controlRecompaction(postgres.Resume))
+	compact.do("/v1/admin/recompactions/:recompaction/cancel", s.controlRecompaction(postgres.Cancel))
+	compact.do("/v1/admin/recompactions/:recompaction/rollback", s.controlRecompaction(postgres.RollBack))
 }
 
 func (s *Server) routeReplays() {

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -34,8 +35,7 @@ func (s *Server) createRecompaction(req *request.Request) error {
 			"the token is of a dry run with another filter, policy or engine: make a dry run of this body, then "+
 				"send its confirm_token")
 	}
-	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, session.Recompaction{Filter: r.filter,
-		Policy: r.policy, MaxRunning: r.maxRunning, Ask: r.ask}, req.Idempotency())
+	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, r.recompaction(), req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -69,13 +69,15 @@ func answerRecompaction(req *request.Request, r session.Recompaction) error {
 func recompactionOf(r session.Recompaction) protocol.Recompaction {
 	return protocol.Recompaction{
 		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy,
-		From: string(compactor.FromLog), MaxRunning: r.MaxRunning, Ask: r.Ask,
+		From: string(compactor.FromLog), MaxRunning: r.MaxRunning, PerMinute: r.PerMinute, StartAt: r.StartAt,
+		Hours: r.Hours, NextStartAt: r.NextStartAt, Campaign: r.Campaign, Ask: r.Ask,
 		Progress: protocol.RecompactionProgress{
 			Total: r.Total, Done: r.Done(), Running: r.Running,
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,
+			RolledBack: r.RolledBack, Excepted: r.Excepted,
 		},
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: r.Errors,
-		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, RolledBackAt: r.RolledBackAt,
 	}
 }
 
@@ -104,15 +106,17 @@ func (s *Server) listRecompactionSessions(req *request.Request) error {
 	return request.AnswerList(req, "sessions of recompaction "+id.String(), find, request.AsIs, place)
 }
 
-// cancelRecompaction handles POST /v1/admin/recompactions/{recompaction}/cancel.
-func (s *Server) cancelRecompaction(req *request.Request) error {
-	id, key := req.PathID("recompaction"), req.Idempotency()
-	found, replayed, err := s.Store.CancelRecompaction(req.Ctx, req.Tenant, id, key)
-	if err != nil {
-		return err
+// controlRecompaction handles POST /v1/admin/recompactions/{recompaction}/ with what is asked behind it.
+func (s *Server) controlRecompaction(what postgres.Control) handler {
+	return func(req *request.Request) error {
+		id, key := req.PathID("recompaction"), req.Idempotency()
+		found, replayed, err := s.Store.ControlRecompaction(req.Ctx, req.Tenant, id, what, key)
+		if err != nil {
+			return err
+		}
+		req.Replayed(replayed)
+		return answerRecompaction(req, found)
 	}
-	req.Replayed(replayed)
-	return answerRecompaction(req, found)
 }
 
 const (
@@ -197,10 +201,13 @@ func estimateOf(a *protocol.RecompactionSample, found session.RecompactionCount)
 	if a.Sessions > 0 {
 		scale := float64(found.Sessions) / float64(a.Sessions)
 		e.Calls = int64(math.Ceil(scale * float64(a.Models.Calls)))
+		e.InputTokens = int64(math.Ceil(scale * float64(a.Models.InputTokens)))
+		e.OutputTokensMax = int64(math.Ceil(scale * float64(a.Models.OutputTokensMax)))
 		e.CostMax = scale * a.Models.CostMax
 	}
 	if a.TokensBefore > 0 {
 		e.TokensAfter = int64(float64(found.ContextTokens) * float64(a.TokensAfter) / float64(a.TokensBefore))
 	}
+	e.TokensSaved = e.TokensBefore - e.TokensAfter
 	return e
 }

@@ -49,13 +49,16 @@ const (
 	TokenCreate      Action = "token.create"
 	TokenRevoke      Action = "token.revoke"
 
-	RecompactionStart  Action = "recompaction.start"
-	RecompactionCancel Action = "recompaction.cancel"
-	ReplayStart        Action = "replay.start"
-	ReplayCancel       Action = "replay.cancel"
-	ImportStart        Action = "import.start"
-	ImportResume       Action = "import.resume"
-	Export             Action = "export"
+	RecompactionStart    Action = "recompaction.start"
+	RecompactionPause    Action = "recompaction.pause"
+	RecompactionResume   Action = "recompaction.resume"
+	RecompactionCancel   Action = "recompaction.cancel"
+	RecompactionRollback Action = "recompaction.rollback"
+	ReplayStart          Action = "replay.start"
+	ReplayCancel         Action = "replay.cancel"
+	ImportStart          Action = "import.start"
+	ImportResume         Action = "import.resume"
+	Export               Action = "export"
 )
 
 // Object is the kind of what something was done to.
