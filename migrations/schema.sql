@@ -227,6 +227,17 @@ CREATE TABLE public.audit_heads (
 
 ALTER TABLE ONLY public.audit_heads FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.campaigns (
+    id uuid NOT NULL,
+    tenants uuid[] NOT NULL,
+    filter jsonb NOT NULL,
+    policy json,
+    pace jsonb NOT NULL,
+    ask boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT campaigns_tenants_check CHECK (((cardinality(tenants) >= 1) AND (cardinality(tenants) <= 1000)))
+);
+
 CREATE TABLE public.checkpoint_results (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1099,6 +1110,9 @@ ALTER TABLE ONLY public.audit_heads
 ALTER TABLE ONLY public.audit_trail
     ADD CONSTRAINT audit_trail_pkey PRIMARY KEY (tenant_id, n);
 
+ALTER TABLE ONLY public.campaigns
+    ADD CONSTRAINT campaigns_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.checkpoint_results
     ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, ref, n);
 
@@ -1252,6 +1266,8 @@ CREATE INDEX audit_trail_actor ON public.audit_trail USING btree (tenant_id, act
 CREATE INDEX audit_trail_at ON public.audit_trail USING btree (tenant_id, at, n);
 
 CREATE INDEX audit_trail_object ON public.audit_trail USING btree (tenant_id, object_id, n);
+
+CREATE INDEX campaigns_newest ON public.campaigns USING btree (created_at DESC, id DESC);
 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
@@ -1829,6 +1845,9 @@ GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
 
 GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
+
+GRANT SELECT,INSERT ON TABLE public.campaigns TO varve_admin;
+GRANT SELECT ON TABLE public.campaigns TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
 GRANT SELECT ON TABLE public.checkpoint_results TO varve_backup;

@@ -50,6 +50,13 @@ var idle = map[string][]struct{ method, path, body string }{
 		{"POST", "/v1/conversations", ""}, {"POST", "/v1/conversations/{id}", `{"metadata":{"k":"v"}}`},
 	},
 	"cancelReplay": {{"POST", replays, `{"policies":["default"]}`}, {"POST", replays + "/{id}/cancel", ""}},
+	"pauseRecompaction": {
+		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/pause", ""},
+	},
+	"resumeRecompaction": {
+		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/pause", ""},
+		{"POST", recompactions + "/{id}/resume", ""},
+	},
 	"cancelRecompaction": {
 		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/cancel", ""},
 	},

@@ -49,14 +49,22 @@ func orNone[T comparable](value T) *T {
 
 // CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age.
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
+	session.RecompactionCount, error,
+) {
+	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
+		return countIn(ctx, tx, tenant, f, sample)
+	})
+}
+
+func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	found session.RecompactionCount, err error,
 ) {
 	var keys []uuid.UUID
 	var ids []string
 	args := filterArgs(tenant, f)
 	args["sample"] = sample
-	err = query(ctx, s.pool, tenant, countSQL, []any{args},
-		one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
+	err = tx.QueryRow(ctx, countSQL, args).
+		Scan(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids)
 	for i := range keys {
 		key := session.Key{Tenant: tenant, Key: keys[i]}
 		found.Sample = append(found.Sample, session.SampledSession{Key: key, ID: ids[i]})

@@ -101,6 +101,15 @@ type RecompactionCount struct {
 	Sample        []SampledSession
 }
 
+// Add adds what is selected elsewhere.
+func (c *RecompactionCount) Add(other RecompactionCount) {
+	c.Sessions += other.Sessions
+	c.Messages += other.Messages
+	c.TotalTokens += other.TotalTokens
+	c.ContextTokens += other.ContextTokens
+	c.Sample = append(c.Sample, other.Sample...)
+}
+
 // SampledSession is one of the sessions that a filter selects.
 type SampledSession struct {
 	Key
