@@ -56,11 +56,14 @@ func (s *Server) readRecompactionRequest(req *request.Request, body []byte) (*re
 		ingest.PolicyOver(&r.Document, r.member, below, s.writers)
 	}
 	if r.ask && r.policy != nil && !r.dryRun {
-		r.Wrong("/ask", request.InvalidRequest, "models are asked under the sessions' own policies only, and policy "+
-			"changes them for this recompaction: leave policy out, or ask out")
+		r.Wrong("/ask", request.InvalidRequest, "%s", askBesidePolicy)
 	}
 	return r, r.Err()
 }
+
+// askBesidePolicy is what is wrong with asking models under a policy that is not the sessions'.
+const askBesidePolicy = "models are asked under the sessions' own policies only, and policy changes them for this " +
+	"recompaction: leave policy out, or ask out"
 
 func answerRecompaction(req *request.Request, r session.Recompaction) error {
 	return answerWork(req, r.State.Ended(), "/v1/admin/recompactions/"+r.ID.String(), recompactionOf(r))
@@ -85,6 +88,12 @@ func recompactionOf(r session.Recompaction) protocol.Recompaction {
 func (s *Server) readRecompaction(req *request.Request) error {
 	found, err := s.Store.Recompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
 	return request.AnswerFound(req, found, err, recompactionOf)
+}
+
+// compareRecompaction handles GET /v1/admin/recompactions/{recompaction}/comparison.
+func (s *Server) compareRecompaction(req *request.Request) error {
+	found, err := s.Store.CompareRecompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // listRecompactions handles GET /v1/admin/recompactions.
@@ -130,23 +139,27 @@ func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token stri
 	if err != nil {
 		return err
 	}
-	sample, err := s.sample(req.Ctx, found.Sample, r.policy)
+	sample, err := s.sample(req.Ctx, s.Store, found.Sample, r.policy)
 	if err != nil {
 		return err
 	}
-	a := protocol.RecompactionPlan{
-		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens,
-		ContextTokens: found.ContextTokens,
-		Sample:        sample, Estimate: estimateOf(&sample, found), ConfirmToken: token,
-	}
+	a := planOf(found, sample)
+	a.ConfirmToken = token
 	return req.JSON(http.StatusOK, a)
 }
 
-func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
+func planOf(found session.RecompactionCount, sample protocol.RecompactionSample) protocol.RecompactionPlan {
+	return protocol.RecompactionPlan{
+		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens,
+		ContextTokens: found.ContextTokens, Sample: sample, Estimate: estimateOf(&sample, found),
+	}
+}
+
+func (s *Server) sample(ctx context.Context, store *postgres.Store, sessions []session.SampledSession,
 	policy json.RawMessage) (a protocol.RecompactionSample, err error) {
 	a.Errors = []session.RecompactionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
-		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy, s.Asker, false)
+		p, err := compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, s.Asker, false)
 		switch {
 		case errors.Is(err, session.ErrNotFound):
 			continue // it was erased just now

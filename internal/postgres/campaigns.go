@@ -22,39 +22,51 @@ const campaignColumns = `id, tenants, filter, policy, pace, ask, created_at`
 
 var scanCampaign = pgx.RowToStructByName[session.Campaign]
 
-// CreateCampaign begins a campaign for the tenants that it names, or for all. One with an id that there is already is
-// that one, and is not begun again.
+// CreateCampaign begins a campaign for the tenants that it names, or for all, and returns it with its recompactions. One
+// with an id that there is already is that one, and is not begun again.
 //
-// Errors: ErrNotFound if there is no such tenant, ErrTooManyTenants.
-func (s *Store) CreateCampaign(ctx context.Context, c session.Campaign) (made session.Campaign, err error) {
-	return asOperator(ctx, s, func(tx pgx.Tx) (session.Campaign, error) {
-		var err error
+// Errors: an InvalidError if there is no such tenant, or there are too many.
+func (s *Store) CreateCampaign(
+	ctx context.Context, c session.Campaign,
+) (made session.Campaign, parts []session.CampaignPart, err error) {
+	err = s.inTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
 		if c.Tenants, err = tenantsOf(ctx, tx, c.Tenants); err != nil {
-			return c, err
+			return err
 		}
-		made, err := rowIn(ctx, tx, scanCampaign, `
+		made, err = rowIn(ctx, tx, scanCampaign, `
 			INSERT INTO campaigns (id, tenants, filter, policy, pace, ask)
 			VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (id) DO NOTHING
 			RETURNING `+campaignColumns, c.ID, c.Tenants, c.Filter, c.Policy, c.Pace, c.Ask)
-		if errors.Is(err, session.ErrNotFound) {
-			return readCampaign(ctx, tx, c.ID)
+		switch {
+		case err == nil:
+			parts, err = s.beginParts(ctx, tx, made)
+		case errors.Is(err, session.ErrNotFound):
+			if made, err = readCampaign(ctx, tx, c.ID); err == nil {
+				parts, err = readParts(ctx, tx, made)
+			}
 		}
-		if err != nil {
-			return made, err
-		}
-		part := session.Recompaction{Filter: c.Filter, Policy: c.Policy, Pace: c.Pace, Ask: c.Ask, Campaign: &c.ID}
-		err = eachTenant(ctx, tx, made.Tenants, func(tenant uuid.UUID) error {
-			_, err := s.beginRecompaction(ctx, tx, tenant, part)
-			return err
-		})
-		if err != nil {
-			return made, err
-		}
-		return made, recordOperator(ctx, tx, deed{
-			action: audit.CampaignStart, object: audit.Campaign, id: c.ID.String(),
-			detail: about{"filter": c.Filter, "policy": c.Policy, "ask": c.Ask, "tenants": len(made.Tenants)},
-		})
+		return err
+	})
+	return made, parts, err
+}
+
+// beginParts begins the recompactions of a campaign, and records that.
+func (s *Store) beginParts(
+	ctx context.Context, tx pgx.Tx, c session.Campaign,
+) (parts []session.CampaignPart, err error) {
+	part := session.Recompaction{Filter: c.Filter, Policy: c.Policy, Pace: c.Pace, Ask: c.Ask, Campaign: &c.ID}
+	err = eachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
+		made, err := s.beginRecompaction(ctx, tx, tenant, part)
+		parts = append(parts, session.CampaignPart{Tenant: tenant, Recompaction: made})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parts, recordOperator(ctx, tx, deed{
+		action: audit.CampaignStart, object: audit.Campaign, id: c.ID.String(),
+		detail: about{"filter": c.Filter, "policy": c.Policy, "ask": c.Ask, "tenants": len(c.Tenants)},
 	})
 }
 
@@ -71,11 +83,12 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 	}
 	for _, id := range named {
 		if !slices.Contains(found, id) {
-			return nil, fmt.Errorf("tenant %s: %w", id, session.ErrNotFound)
+			return nil, session.Invalid("/tenants", "invalid_request", "there is no tenant %s", id)
 		}
 	}
 	if len(found) > session.MaxCampaignTenants {
-		return nil, session.ErrTooManyTenants
+		return nil, session.Invalid("/tenants", "invalid_request", "a campaign has at most %d tenants: name some",
+			session.MaxCampaignTenants)
 	}
 	return found, nil
 }

@@ -60,6 +60,19 @@ type RecompactionProgress struct {
 	Excepted   int64 `json:"excepted"`    // from the rollback
 }
 
+// Add adds the sessions of another recompaction.
+func (p *RecompactionProgress) Add(other RecompactionProgress) {
+	p.Total += other.Total
+	p.Done += other.Done
+	p.Running += other.Running
+	p.Changed += other.Changed
+	p.Unchanged += other.Unchanged
+	p.Failed += other.Failed
+	p.Skipped += other.Skipped
+	p.RolledBack += other.RolledBack
+	p.Excepted += other.Excepted
+}
+
 // RecompactionPlan is the answer to a dry run.
 type RecompactionPlan struct {
 	DryRun        bool                 `json:"dry_run"`
@@ -69,7 +82,7 @@ type RecompactionPlan struct {
 	ContextTokens int64                `json:"context_tokens"`
 	Sample        RecompactionSample   `json:"sample"`
 	Estimate      RecompactionEstimate `json:"estimate"`
-	ConfirmToken  string               `json:"confirm_token"`
+	ConfirmToken  string               `json:"confirm_token,omitempty"` // that of a campaign has none
 }
 
 // RecompactionSample is what the engine would do to some of the sessions.

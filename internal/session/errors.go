@@ -19,7 +19,6 @@ var (
 	ErrStale             = errors.New("the base checkpoint is not the newest any more")
 	ErrPruned            = errors.New("the checkpoint's body is not kept any more")
 	ErrViewLost          = fmt.Errorf("the view is not kept: %w", ErrPruned)
-	ErrTooManyTenants    = errors.New("the campaign has too many tenants")
 	ErrLogTooLarge       = errors.New("the log is too large to be compacted from its beginning")
 	ErrImportTaken       = errors.New("another request has taken the import over")
 	ErrImportEnded       = errors.New("the import has ended")
