@@ -20,7 +20,7 @@ type recompactCommand struct {
 	Start  recompactStartCommand  `cmd:"" default:"withargs" help:"Compact many sessions again, and wait for the end."`
 	List   recompactListCommand   `cmd:"" help:"List recompactions, newest first."`
 	Show   recompactShowCommand   `cmd:"" help:"Print a recompaction, and what became of its sessions."`
-	Pause  recompactPauseCommand  `cmd:"" help:"Let the running compactions end, and start no others until it is resumed."`
+	Pause  recompactPauseCommand  `cmd:"" help:"Let the running compactions end, and start no others for now."`
 	Resume recompactResumeCommand `cmd:"" help:"End a pause."`
 	Cancel recompactCancelCommand `cmd:"" help:"Let the running compactions end, and start no others."`
 
@@ -71,7 +71,8 @@ type recompactPace struct {
 
 // set sets what the flags say about when sessions begin.
 func (p *recompactPace) set(r *protocol.RecompactionRequest) {
-	r.MaxRunning, r.PerMinute, r.StartAt = p.MaxRunning, p.PerMinute, p.StartAt
+	r.MaxRunning, r.PerMinute = p.MaxRunning, p.PerMinute
+	r.StartAt = p.StartAt
 	if p.Hours != "" {
 		from, to, _ := strings.Cut(p.Hours, "-")
 		r.Hours = &session.Hours{From: from, To: to, TimeZone: p.TimeZone}

@@ -64,10 +64,9 @@ type Config struct {
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
-	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, of a summary: summary, asking,
-	// answered;
-	// and of a replay: sampled,
-	// log, outcome, session, ended; of a rollback: rolled back; and of a collection: rows deleted, objects deleted, orphan deleted, object erased.
+	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
+	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; and of a collection: rows
+	// deleted, objects deleted, orphan deleted, object erased.
 	Trace func(step string)
 }
 

@@ -486,15 +486,3 @@ func (w *world) logProgress(id uuid.UUID, occasion string) {
 	}
 	w.Logf("%s: %s, %d of %d sessions are done, %d running; %d tokens became %d", occasion, r.State, r.Done(), r.Total, r.Running, r.TokensBefore, r.TokensAfter)
 }
-
-// rescueRecompaction does at once what River does when twice the job's timeout is over.
-func (w *world) rescueRecompaction() {
-	w.Helper()
-	_, err := w.store.Pool().Exec(w.Context(), `
-		UPDATE river_job
-		   SET state = 'available', scheduled_at = now()
-		 WHERE state IN ('running', 'retryable') AND queue = 'recompaction'`)
-	if err != nil {
-		w.Fatal(err)
-	}
-}

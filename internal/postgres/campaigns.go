@@ -22,8 +22,8 @@ const campaignColumns = `id, tenants, filter, policy, pace, ask, created_at`
 
 var scanCampaign = pgx.RowToStructByName[session.Campaign]
 
-// CreateCampaign begins a campaign for the tenants that it names, or for all, and returns it with its recompactions. One
-// with an id that there is already is that one, and is not begun again.
+// CreateCampaign begins a campaign for the tenants that it names, or for all, and returns it with its recompactions.
+// One with an id that there is already is that one, and is not begun again.
 //
 // Errors: an InvalidError if there is no such tenant, or there are too many.
 func (s *Store) CreateCampaign(

@@ -14,8 +14,8 @@ const paceSlack = 10 * time.Second
 // noRate is the room of a recompaction without a rate.
 const noRate = 1 << 30
 
-// room returns how many sessions may begin now by the rate and the hours of the recompaction. If it is none, NextStart
-// is when the next one may.
+// room returns how many sessions may begin now by the rate and the hours of the recompaction. If that is 0, the next one
+// may begin at NextStart.
 func (c *lockedRecompaction) room() (int, error) {
 	next := c.Now
 	if c.StartAt != nil && c.StartAt.After(next) {
@@ -46,7 +46,7 @@ func (c *lockedRecompaction) room() (int, error) {
 	return int(c.Now.Sub(*c.NextStart)/c.interval()) + 1, nil
 }
 
-// interval is the time from one session to the next that a rate allows.
+// interval returns the time from one session to the next that the rate allows.
 func (c *lockedRecompaction) interval() time.Duration {
 	return time.Minute / time.Duration(*c.PerMinute)
 }

@@ -143,7 +143,8 @@ func (c *changedSession) excepted(newest int) string {
 }
 
 // errOutgrown reports that with what was appended since, a view of before has no room any more.
-var errOutgrown = errors.New("it went on: with what was appended since, its view of before would be over the hard limit")
+var errOutgrown = errors.New("it went on: with what was appended since, its view of before would be over the hard " +
+	"limit")
 
 // goBefore brings a session back to before it was changed. If it stays as it is, kept is why.
 func goBefore(

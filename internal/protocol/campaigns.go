@@ -22,7 +22,8 @@ type Campaign struct {
 	Ask        bool                  `json:"ask"`
 	CreatedAt  time.Time             `json:"created_at"`
 
-	States        map[session.RecompactionState]int `json:"states,omitzero"` // how many of its recompactions are in each
+	// States says how many of its recompactions are in each.
+	States        map[session.RecompactionState]int `json:"states,omitzero"`
 	Progress      *RecompactionProgress             `json:"progress,omitempty"`
 	TokensBefore  int64                             `json:"tokens_before"`
 	TokensAfter   int64                             `json:"tokens_after"`
