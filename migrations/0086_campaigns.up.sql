@@ -23,4 +23,4 @@ ALTER TABLE recompaction_sessions
     ADD COLUMN reason            text;
 
 -- The recompactions of a campaign of operators: one for each of its tenants.
-CREATE UNIQUE INDEX recompactions_campaign ON recompactions (campaign_id, tenant_id) WHERE campaign_id IS NOT NULL;
+CREATE UNIQUE INDEX recompactions_campaign ON recompactions (tenant_id, campaign_id) WHERE campaign_id IS NOT NULL;

@@ -1307,7 +1307,7 @@ CREATE INDEX recompaction_sessions_left ON public.recompaction_sessions USING bt
 
 CREATE INDEX recompaction_sessions_session ON public.recompaction_sessions USING btree (tenant_id, session_key);
 
-CREATE UNIQUE INDEX recompactions_campaign ON public.recompactions USING btree (campaign_id, tenant_id) WHERE (campaign_id IS NOT NULL);
+CREATE UNIQUE INDEX recompactions_campaign ON public.recompactions USING btree (tenant_id, campaign_id) WHERE (campaign_id IS NOT NULL);
 
 CREATE INDEX recompactions_live ON public.recompactions USING btree (tenant_id, id) WHERE (finished_at IS NULL);
 

@@ -21,12 +21,23 @@ const (
 	shownErrors = 10
 )
 
-// The condition that a filter sets on sessions s is in both statements; filterArgs returns its parameters.
+// The condition that a filter sets on sessions s is in these statements; filterArgs returns its parameters.
 var (
-	filterSQL = statement("recompaction_filter", "{room}", roomSQL)
-	countSQL  = statement("count_recompaction", "{filter}", filterSQL)
-	fillSQL   = statement("fill_recompaction", "{filter}", filterSQL)
+	countSQL = filtered("count_recompaction")
+	fillSQL  = filtered("fill_recompaction")
 )
+
+// filtered returns a statement for filters by whether they select failing sessions: only then it reads a table besides.
+func filtered(name string) map[bool]string {
+	with := func(failing string) string {
+		filter := statement("recompaction_filter", "{room}", roomSQL, "{failing}", failing)
+		return statement(name, "{filter}", filter)
+	}
+	return map[bool]string{false: with(`true`), true: with(`EXISTS (
+	SELECT
+	  FROM session_failures f
+	 WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key)`)}
+}
 
 func filterArgs(tenant uuid.UUID, f session.SessionFilter) pgx.NamedArgs {
 	return pgx.NamedArgs{
@@ -34,7 +45,6 @@ func filterArgs(tenant uuid.UUID, f session.SessionFilter) pgx.NamedArgs {
 		"created_after": f.CreatedAfter, "min_tokens": f.MinTokens, "engine_version": f.EngineVersionBelow,
 		"policy_version": f.PolicyVersionBelow, "model": orNone(f.Model), "format": orNone(f.Format.Number()),
 		"forked_from": orNone(f.ForkedFrom), "updated_after": f.UpdatedAfter, "over_window": f.OverWindow,
-		"failing": f.Failing,
 	}
 }
 
@@ -63,7 +73,7 @@ func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Session
 	var ids []string
 	args := filterArgs(tenant, f)
 	args["sample"] = sample
-	err = tx.QueryRow(ctx, countSQL, args).
+	err = tx.QueryRow(ctx, countSQL[f.Failing], args).
 		Scan(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids)
 	for i := range keys {
 		key := session.Key{Tenant: tenant, Key: keys[i]}
@@ -206,7 +216,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	args["created_at"] = c.CreatedAt
 	var looked, found int64
 	var last uuid.UUID
-	err := tx.QueryRow(ctx, fillSQL, args).Scan(&looked, &found, &last)
+	err := tx.QueryRow(ctx, fillSQL[c.Filter.Failing], args).Scan(&looked, &found, &last)
 	if err != nil {
 		return fmt.Errorf("sessions of recompaction %s: %w", c.ID, err)
 	}

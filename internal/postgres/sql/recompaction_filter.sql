@@ -10,7 +10,4 @@ AND (@format::smallint IS NULL OR s.format = @format)
 AND (@forked_from::text IS NULL OR s.forked_from = @forked_from)
 AND (@updated_after::timestamptz IS NULL OR s.last_append_at > @updated_after)
 AND (NOT @over_window::boolean OR s.context_tokens > ({room}) >> 32)
-AND (NOT @failing::boolean OR EXISTS (
-    SELECT
-      FROM session_failures f
-     WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key))
+AND {failing}
