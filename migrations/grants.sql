@@ -7,7 +7,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO varve_app
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_app;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO varve_app;
 REVOKE INSERT, UPDATE, DELETE ON schema_migrations, schema_fingerprints, river_migration, tenants, api_keys FROM varve_app;
-REVOKE ALL ON operator_keys FROM varve_app;
+REVOKE ALL ON operator_keys, campaigns FROM varve_app;
 REVOKE UPDATE ON messages, policy_versions FROM varve_app;
 GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, calls, answers, shape, bytes)
     ON messages TO varve_app;
@@ -29,6 +29,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notific
 -- The operator makes tenants and keys of all kinds. varve verify --repair writes again what is extracted from messages.
 GRANT INSERT, UPDATE ON tenants TO varve_admin;
 GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;
+GRANT SELECT, INSERT ON campaigns TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
 -- varve backup reads everything. Row-level security shows it all rows by a policy: BYPASSRLS is not to be had everywhere.

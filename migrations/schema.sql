@@ -227,6 +227,17 @@ CREATE TABLE public.audit_heads (
 
 ALTER TABLE ONLY public.audit_heads FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.campaigns (
+    id uuid NOT NULL,
+    tenants uuid[] NOT NULL,
+    filter jsonb NOT NULL,
+    policy json,
+    pace jsonb NOT NULL,
+    ask boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT campaigns_tenants_check CHECK (((cardinality(tenants) >= 1) AND (cardinality(tenants) <= 1000)))
+);
+
 CREATE TABLE public.checkpoint_results (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -566,6 +577,14 @@ CREATE TABLE public.recompaction_sessions (
     tokens_after bigint,
     error text,
     finished_at timestamp with time zone,
+    base_n integer,
+    checkpoint_n integer,
+    views_before bigint,
+    served_before bigint,
+    read_backs_before bigint,
+    rollback text,
+    reason text,
+    CONSTRAINT recompaction_sessions_rollback_check CHECK ((rollback = ANY (ARRAY['rolled_back'::text, 'excepted'::text]))),
     CONSTRAINT recompaction_sessions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'changed'::text, 'unchanged'::text, 'failed'::text])))
 );
 ALTER TABLE ONLY public.recompaction_sessions ALTER COLUMN recompaction_id SET (n_distinct=-0.01);
@@ -592,7 +611,18 @@ CREATE TABLE public.recompactions (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     ask boolean DEFAULT false NOT NULL,
+    campaign_id uuid,
+    per_minute integer,
+    start_at timestamp with time zone,
+    hours jsonb,
+    next_start_at timestamp with time zone,
+    paused_at timestamp with time zone,
+    rollback_at timestamp with time zone,
+    rolled_back_at timestamp with time zone,
+    rolled_back bigint DEFAULT 0 NOT NULL,
+    excepted bigint DEFAULT 0 NOT NULL,
     CONSTRAINT recompactions_max_running_check CHECK (((max_running >= 1) AND (max_running <= 32))),
+    CONSTRAINT recompactions_per_minute_check CHECK (((per_minute >= 1) AND (per_minute <= 6000))),
     CONSTRAINT recompactions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'cancelling'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 );
 
@@ -1080,6 +1110,9 @@ ALTER TABLE ONLY public.audit_heads
 ALTER TABLE ONLY public.audit_trail
     ADD CONSTRAINT audit_trail_pkey PRIMARY KEY (tenant_id, n);
 
+ALTER TABLE ONLY public.campaigns
+    ADD CONSTRAINT campaigns_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.checkpoint_results
     ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, ref, n);
 
@@ -1234,6 +1267,8 @@ CREATE INDEX audit_trail_at ON public.audit_trail USING btree (tenant_id, at, n)
 
 CREATE INDEX audit_trail_object ON public.audit_trail USING btree (tenant_id, object_id, n);
 
+CREATE INDEX campaigns_newest ON public.campaigns USING btree (created_at DESC, id DESC);
+
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
 CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
@@ -1271,6 +1306,8 @@ CREATE INDEX recompaction_sessions_failed ON public.recompaction_sessions USING 
 CREATE INDEX recompaction_sessions_left ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, state, failures, session_key) WHERE (finished_at IS NULL);
 
 CREATE INDEX recompaction_sessions_session ON public.recompaction_sessions USING btree (tenant_id, session_key);
+
+CREATE UNIQUE INDEX recompactions_campaign ON public.recompactions USING btree (tenant_id, campaign_id) WHERE (campaign_id IS NOT NULL);
 
 CREATE INDEX recompactions_live ON public.recompactions USING btree (tenant_id, id) WHERE (finished_at IS NULL);
 
@@ -1808,6 +1845,9 @@ GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
 
 GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
+
+GRANT SELECT,INSERT ON TABLE public.campaigns TO varve_admin;
+GRANT SELECT ON TABLE public.campaigns TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
 GRANT SELECT ON TABLE public.checkpoint_results TO varve_backup;

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,7 +20,11 @@ type recompactCommand struct {
 	Start  recompactStartCommand  `cmd:"" default:"withargs" help:"Compact many sessions again, and wait for the end."`
 	List   recompactListCommand   `cmd:"" help:"List recompactions, newest first."`
 	Show   recompactShowCommand   `cmd:"" help:"Print a recompaction, and what became of its sessions."`
+	Pause  recompactPauseCommand  `cmd:"" help:"Let the running compactions end, and start no others for now."`
+	Resume recompactResumeCommand `cmd:"" help:"End a pause."`
 	Cancel recompactCancelCommand `cmd:"" help:"Let the running compactions end, and start no others."`
+
+	Rollback recompactRollbackCommand `cmd:"" help:"Bring each session back to what it served before."`
 }
 
 // recompactFilter selects sessions; all, without any flag.
@@ -30,6 +35,13 @@ type recompactFilter struct {
 	CreatedAfter  *time.Time        `placeholder:"TIME" help:"Only sessions made after."`
 	MinTokens     *int64            `placeholder:"N" help:"Only sessions whose view has at least N tokens."`
 
+	Model        string         `help:"Only sessions with this model."`
+	Format       session.Format `help:"Only sessions in this format."`
+	ForkedFrom   string         `placeholder:"SESSION" help:"Only its forks."`
+	UpdatedAfter *time.Time     `placeholder:"TIME" help:"Only sessions to which something was appended after."`
+	OverWindow   bool           `help:"Only sessions whose view has no room in their window."`
+	Failing      bool           `help:"Only sessions whose compaction fails."`
+
 	PolicyVersionBelow *int64 `placeholder:"N" help:"Only those last compacted under an older policy of the tenant."`
 	EngineVersionBelow *int64 `placeholder:"N" help:"Only those last compacted by an older engine."`
 }
@@ -39,6 +51,8 @@ func (f *recompactFilter) filter() (selected session.SessionFilter, err error) {
 	selected = session.SessionFilter{
 		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
 		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
+		Model: f.Model, Format: f.Format, ForkedFrom: f.ForkedFrom, UpdatedAfter: f.UpdatedAfter,
+		OverWindow: f.OverWindow, Failing: f.Failing,
 	}
 	if len(f.Metadata) > 0 {
 		selected.Metadata, err = json.Marshal(f.Metadata)
@@ -46,10 +60,29 @@ func (f *recompactFilter) filter() (selected session.SessionFilter, err error) {
 	return selected, err
 }
 
+// recompactPace says when sessions begin.
+type recompactPace struct {
+	MaxRunning int        `default:"2" help:"How many sessions are compacted at once, 1 to 32."`
+	PerMinute  *int       `placeholder:"N" help:"How many sessions begin in a minute, at most."`
+	StartAt    *time.Time `placeholder:"TIME" help:"No session begins before."`
+	Hours      string     `placeholder:"FROM-TO" help:"Hours of the day in which sessions begin, e.g. 22:00-06:00."`
+	TimeZone   string     `default:"UTC" help:"Of the hours, e.g. Europe/Berlin."`
+}
+
+// set sets what the flags say about when sessions begin.
+func (p *recompactPace) set(r *protocol.RecompactionRequest) {
+	r.MaxRunning, r.PerMinute = p.MaxRunning, p.PerMinute
+	r.StartAt = p.StartAt
+	if p.Hours != "" {
+		from, to, _ := strings.Cut(p.Hours, "-")
+		r.Hours = &session.Hours{From: from, To: to, TimeZone: p.TimeZone}
+	}
+}
+
 type recompactStartCommand struct {
 	recompactFilter `embed:""`
 	policyChoice    `embed:""`
-	MaxRunning      int  `default:"2" help:"How many sessions are compacted at once, 1 to 32."`
+	recompactPace   `embed:""`
 	Ask             bool `help:"Have language models asked for summaries that are not kept."`
 	DryRun          bool `help:"Only count, and estimate what would be saved."`
 	Detach          bool `help:"Do not wait for the end."`
@@ -87,7 +120,7 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 
 // request returns what the flags ask for.
 func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err error) {
-	r.MaxRunning = c.MaxRunning
+	c.set(&r)
 	r.Ask, r.DryRun = c.Ask, c.DryRun
 	if r.Filter, err = c.filter(); err != nil {
 		return r, err
@@ -159,4 +192,31 @@ type recompactCancelCommand struct {
 // Run cancels the recompaction; cancelling it twice changes nothing.
 func (c *recompactCancelCommand) Run(ctx context.Context, to *console) error {
 	return show(ctx, to, "recompaction", client.CancelRecompaction, client.Options{}, c.ID)
+}
+
+type recompactPauseCommand struct {
+	ID string `arg:"" help:"The recompaction's id."`
+}
+
+// Run pauses the recompaction; pausing it twice changes nothing.
+func (c *recompactPauseCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, "recompaction", client.PauseRecompaction, client.Options{}, c.ID)
+}
+
+type recompactResumeCommand struct {
+	ID string `arg:"" help:"The recompaction's id."`
+}
+
+// Run ends a pause of the recompaction.
+func (c *recompactResumeCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, "recompaction", client.ResumeRecompaction, client.Options{}, c.ID)
+}
+
+type recompactRollbackCommand struct {
+	ID string `arg:"" help:"The recompaction's id."`
+}
+
+// Run begins to roll the recompaction back; doing it twice changes nothing.
+func (c *recompactRollbackCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, "recompaction", client.RollBackRecompaction, client.Options{}, c.ID)
 }

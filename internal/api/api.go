@@ -307,14 +307,18 @@ func (s *Server) routeTransfer() {
 
 // routeRecompactions has what an administrator does about many sessions.
 func (s *Server) routeRecompactions() {
-	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
+	read, compact := s.tenants(session.SessionsRead), s.tenants(session.ScopeCompact)
 	read.list("/v1/admin/failures", s.listFailures)
-	s.tenants(session.ScopeCompact).do("/v1/admin/failures/:id/retry", s.retryFailure)
-	admin.post("/v1/admin/recompactions", s.createRecompaction)
+	compact.do("/v1/admin/failures/:id/retry", s.retryFailure)
+	compact.post("/v1/admin/recompactions", s.createRecompaction)
 	read.list("/v1/admin/recompactions", s.listRecompactions)
 	read.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
 	read.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
-	admin.do("/v1/admin/recompactions/:recompaction/cancel", s.cancelRecompaction)
+	read.get("/v1/admin/recompactions/:recompaction/comparison", s.compareRecompaction)
+	compact.do("/v1/admin/recompactions/:recompaction/pause", s.controlRecompaction(postgres.Pause))
+	compact.do("/v1/admin/recompactions/:recompaction/resume", s.controlRecompaction(postgres.Resume))
+	compact.do("/v1/admin/recompactions/:recompaction/cancel", s.controlRecompaction(postgres.Cancel))
+	compact.do("/v1/admin/recompactions/:recompaction/rollback", s.controlRecompaction(postgres.RollBack))
 }
 
 func (s *Server) routeReplays() {
@@ -348,6 +352,21 @@ func (s *Server) routeOperators() {
 	operator.list("/v1/admin/tenants/:tenant/keys", s.listKeys)
 	operator.ask("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)
 	operator.delete("/v1/admin/tenants/:tenant/keys/:key", s.revokeKey)
+	s.routeCampaigns(operator)
+}
+
+// routeCampaigns has the recompactions of many tenants.
+func (s *Server) routeCampaigns(operator door) {
+	operator.ask("/v1/admin/campaigns", s.createCampaign) // may bring its id
+	operator.list("/v1/admin/campaigns", s.listCampaigns)
+	operator.get("/v1/admin/campaigns/:campaign", s.readCampaign)
+	operator.get("/v1/admin/campaigns/:campaign/comparison", s.compareCampaign)
+	operator.ask("/v1/admin/campaigns/:campaign/pause", s.controlCampaign(postgres.Pause))
+	operator.ask("/v1/admin/campaigns/:campaign/resume", s.controlCampaign(postgres.Resume))
+	operator.ask("/v1/admin/campaigns/:campaign/cancel", s.controlCampaign(postgres.Cancel))
+	operator.ask("/v1/admin/campaigns/:campaign/rollback", s.controlCampaign(postgres.RollBack))
+	operator.get("/v1/admin/tenants/:tenant/recompactions/:recompaction", s.readRecompaction)
+	operator.list("/v1/admin/tenants/:tenant/recompactions/:recompaction/sessions", s.listRecompactionSessions)
 }
 
 // routeAudit has who did what.

@@ -35,6 +35,9 @@ var unaudited = map[string]string{
 var audited = map[string]int{
 	"createTenant": 2, // in the operators' chain, and that of the first key in the tenant's
 	"changeTenant": 2, // quotas have their own
+
+	"createCampaign":   2, // in the operators' chain, and in that of its one tenant
+	"rollBackCampaign": 2,
 }
 
 // idle are operations whose examples change nothing, so that they write no row, and what shows that they write one
@@ -49,7 +52,17 @@ var idle = map[string][]struct{ method, path, body string }{
 	"updateConversation": {
 		{"POST", "/v1/conversations", ""}, {"POST", "/v1/conversations/{id}", `{"metadata":{"k":"v"}}`},
 	},
-	"cancelReplay": {{"POST", replays, `{"policies":["default"]}`}, {"POST", replays + "/{id}/cancel", ""}},
+	"cancelReplay":   {{"POST", replays, `{"policies":["default"]}`}, {"POST", replays + "/{id}/cancel", ""}},
+	"pauseCampaign":  nil, // TestACampaignIsAuditedForEachTenant
+	"resumeCampaign": nil,
+	"cancelCampaign": nil,
+	"pauseRecompaction": {
+		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/pause", ""},
+	},
+	"resumeRecompaction": {
+		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/pause", ""},
+		{"POST", recompactions + "/{id}/resume", ""},
+	},
 	"cancelRecompaction": {
 		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/cancel", ""},
 	},

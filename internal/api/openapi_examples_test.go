@@ -133,6 +133,7 @@ func (w *world) shown() map[string]string {
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
+	campaign := w.campaignEnded(w.must(http.StatusAccepted, "POST", campaigns, `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`).Header().Get("Location"))
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
@@ -146,6 +147,8 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-00000000000a":  id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000c":  tenant,
+		"0198f0c1-7c1e-7000-8000-00000000000e":  campaign.ID.String(),
+		"0198f0c1-7c1e-7000-8000-00000000000f":  campaign.Recompactions[0].Recompaction.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
@@ -220,7 +223,11 @@ func (e *examples) run(op operation) {
 		path += "?" + query.Encode()
 	}
 	before := e.world.audited()
-	got := e.ask(op.method, path, e.body(op), headers...)
+	body := e.body(op)
+	for shown, made := range e.values {
+		body = strings.ReplaceAll(body, shown, made)
+	}
+	got := e.ask(op.method, path, body, headers...)
 	if got.Code >= http.StatusMultipleChoices {
 		e.Errorf("%s %s: %d %s", op.method, path, got.Code, got.Body)
 		return

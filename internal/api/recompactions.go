@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -34,8 +35,7 @@ func (s *Server) createRecompaction(req *request.Request) error {
 			"the token is of a dry run with another filter, policy or engine: make a dry run of this body, then "+
 				"send its confirm_token")
 	}
-	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, session.Recompaction{Filter: r.filter,
-		Policy: r.policy, MaxRunning: r.maxRunning, Ask: r.ask}, req.Idempotency())
+	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, r.recompaction(), req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -56,11 +56,14 @@ func (s *Server) readRecompactionRequest(req *request.Request, body []byte) (*re
 		ingest.PolicyOver(&r.Document, r.member, below, s.writers)
 	}
 	if r.ask && r.policy != nil && !r.dryRun {
-		r.Wrong("/ask", request.InvalidRequest, "models are asked under the sessions' own policies only, and policy "+
-			"changes them for this recompaction: leave policy out, or ask out")
+		r.Wrong("/ask", request.InvalidRequest, "%s", askBesidePolicy)
 	}
 	return r, r.Err()
 }
+
+// askBesidePolicy is what is wrong with asking models under a policy that is not the sessions'.
+const askBesidePolicy = "models are asked under the sessions' own policies only, and policy changes them for this " +
+	"recompaction: leave policy out, or ask out"
 
 func answerRecompaction(req *request.Request, r session.Recompaction) error {
 	return answerWork(req, r.State.Ended(), "/v1/admin/recompactions/"+r.ID.String(), recompactionOf(r))
@@ -69,13 +72,15 @@ func answerRecompaction(req *request.Request, r session.Recompaction) error {
 func recompactionOf(r session.Recompaction) protocol.Recompaction {
 	return protocol.Recompaction{
 		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy,
-		From: string(compactor.FromLog), MaxRunning: r.MaxRunning, Ask: r.Ask,
+		From: string(compactor.FromLog), MaxRunning: r.MaxRunning, PerMinute: r.PerMinute, StartAt: r.StartAt,
+		Hours: r.Hours, NextStartAt: r.NextStartAt, Campaign: r.Campaign, Ask: r.Ask,
 		Progress: protocol.RecompactionProgress{
 			Total: r.Total, Done: r.Done(), Running: r.Running,
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,
+			RolledBack: r.RolledBack, Excepted: r.Excepted,
 		},
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Error: r.Error, Errors: r.Errors,
-		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, RolledBackAt: r.RolledBackAt,
 	}
 }
 
@@ -83,6 +88,12 @@ func recompactionOf(r session.Recompaction) protocol.Recompaction {
 func (s *Server) readRecompaction(req *request.Request) error {
 	found, err := s.Store.Recompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
 	return request.AnswerFound(req, found, err, recompactionOf)
+}
+
+// compareRecompaction handles GET /v1/admin/recompactions/{recompaction}/comparison.
+func (s *Server) compareRecompaction(req *request.Request) error {
+	found, err := s.Store.CompareRecompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // listRecompactions handles GET /v1/admin/recompactions.
@@ -104,15 +115,17 @@ func (s *Server) listRecompactionSessions(req *request.Request) error {
 	return request.AnswerList(req, "sessions of recompaction "+id.String(), find, request.AsIs, place)
 }
 
-// cancelRecompaction handles POST /v1/admin/recompactions/{recompaction}/cancel.
-func (s *Server) cancelRecompaction(req *request.Request) error {
-	id, key := req.PathID("recompaction"), req.Idempotency()
-	found, replayed, err := s.Store.CancelRecompaction(req.Ctx, req.Tenant, id, key)
-	if err != nil {
-		return err
+// controlRecompaction handles POST /v1/admin/recompactions/{recompaction}/ with what is asked behind it.
+func (s *Server) controlRecompaction(what postgres.Control) handler {
+	return func(req *request.Request) error {
+		id, key := req.PathID("recompaction"), req.Idempotency()
+		found, replayed, err := s.Store.ControlRecompaction(req.Ctx, req.Tenant, id, what, key)
+		if err != nil {
+			return err
+		}
+		req.Replayed(replayed)
+		return answerRecompaction(req, found)
 	}
-	req.Replayed(replayed)
-	return answerRecompaction(req, found)
 }
 
 const (
@@ -126,23 +139,27 @@ func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token stri
 	if err != nil {
 		return err
 	}
-	sample, err := s.sample(req.Ctx, found.Sample, r.policy)
+	sample, err := s.sample(req.Ctx, s.Store, found.Sample, r.policy)
 	if err != nil {
 		return err
 	}
-	a := protocol.RecompactionPlan{
-		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens,
-		ContextTokens: found.ContextTokens,
-		Sample:        sample, Estimate: estimateOf(&sample, found), ConfirmToken: token,
-	}
+	a := planOf(found, sample)
+	a.ConfirmToken = token
 	return req.JSON(http.StatusOK, a)
 }
 
-func (s *Server) sample(ctx context.Context, sessions []session.SampledSession,
+func planOf(found session.RecompactionCount, sample protocol.RecompactionSample) protocol.RecompactionPlan {
+	return protocol.RecompactionPlan{
+		DryRun: true, Sessions: found.Sessions, Messages: found.Messages, TotalTokens: found.TotalTokens,
+		ContextTokens: found.ContextTokens, Sample: sample, Estimate: estimateOf(&sample, found),
+	}
+}
+
+func (s *Server) sample(ctx context.Context, store *postgres.Store, sessions []session.SampledSession,
 	policy json.RawMessage) (a protocol.RecompactionSample, err error) {
 	a.Errors = []session.RecompactionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
-		p, err := compactor.ProposeRecompaction(ctx, s.Store, sessions[0].Key, policy, s.Asker, false)
+		p, err := compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, s.Asker, false)
 		switch {
 		case errors.Is(err, session.ErrNotFound):
 			continue // it was erased just now
@@ -197,10 +214,13 @@ func estimateOf(a *protocol.RecompactionSample, found session.RecompactionCount)
 	if a.Sessions > 0 {
 		scale := float64(found.Sessions) / float64(a.Sessions)
 		e.Calls = int64(math.Ceil(scale * float64(a.Models.Calls)))
+		e.InputTokens = int64(math.Ceil(scale * float64(a.Models.InputTokens)))
+		e.OutputTokensMax = int64(math.Ceil(scale * float64(a.Models.OutputTokensMax)))
 		e.CostMax = scale * a.Models.CostMax
 	}
 	if a.TokensBefore > 0 {
 		e.TokensAfter = int64(float64(found.ContextTokens) * float64(a.TokensAfter) / float64(a.TokensBefore))
 	}
+	e.TokensSaved = e.TokensBefore - e.TokensAfter
 	return e
 }

@@ -210,6 +210,7 @@ var parts = map[string]part{
 	":run":          {func(req *request.Request) { req.PathID("run") }, errNoRun},
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
+	":campaign":     {func(req *request.Request) { req.PathID("campaign") }, errNoCampaign},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},

@@ -62,7 +62,7 @@ func (s *Server) readNewTenant(req *request.Request) (session.NewTenant, error) 
 	for member, value := range d.Fields(tenantMembers) {
 		switch member {
 		case "id":
-			t.ID = tenantID(d, value)
+			t.ID = uuidIn(d, "/id", value)
 		case "name":
 			t.Name, named = tenantName(d, value), true
 		case "policy":
@@ -80,16 +80,6 @@ func (s *Server) readNewTenant(req *request.Request) (session.NewTenant, error) 
 		t.Key.Text = session.NewAPIKey(t.ID)
 	}
 	return t, d.Err()
-}
-
-// tenantID reads the id that a tenant is to have.
-func tenantID(d *request.Document, value rawjson.Span) uuid.UUID {
-	text, ok := d.Text("/id", value, session.MaxIDBytes)
-	id, err := uuid.Parse(text)
-	if ok && (err != nil || id == uuid.Nil) {
-		d.Wrong("/id", request.InvalidRequest, "must be a UUID, not %q", spelling.Shorten(text))
-	}
-	return id
 }
 
 func tenantName(d *request.Document, value rawjson.Span) string {

@@ -49,13 +49,21 @@ const (
 	TokenCreate      Action = "token.create"
 	TokenRevoke      Action = "token.revoke"
 
-	RecompactionStart  Action = "recompaction.start"
-	RecompactionCancel Action = "recompaction.cancel"
-	ReplayStart        Action = "replay.start"
-	ReplayCancel       Action = "replay.cancel"
-	ImportStart        Action = "import.start"
-	ImportResume       Action = "import.resume"
-	Export             Action = "export"
+	RecompactionStart    Action = "recompaction.start"
+	RecompactionPause    Action = "recompaction.pause"
+	RecompactionResume   Action = "recompaction.resume"
+	RecompactionCancel   Action = "recompaction.cancel"
+	RecompactionRollback Action = "recompaction.rollback"
+	CampaignStart        Action = "campaign.start"
+	CampaignPause        Action = "campaign.pause"
+	CampaignResume       Action = "campaign.resume"
+	CampaignCancel       Action = "campaign.cancel"
+	CampaignRollback     Action = "campaign.rollback"
+	ReplayStart          Action = "replay.start"
+	ReplayCancel         Action = "replay.cancel"
+	ImportStart          Action = "import.start"
+	ImportResume         Action = "import.resume"
+	Export               Action = "export"
 )
 
 // Object is the kind of what something was done to.
@@ -67,6 +75,7 @@ const (
 	Key          Object = "key"
 	Session      Object = "session"
 	Recompaction Object = "recompaction"
+	Campaign     Object = "campaign"
 	Replay       Object = "replay"
 	Import       Object = "import"
 )

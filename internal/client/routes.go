@@ -50,7 +50,11 @@ const (
 	Recompact          Route[protocol.Recompaction]     = "POST admin/recompactions" // RecompactionRequest
 	PlanRecompaction   Route[protocol.RecompactionPlan] = "POST admin/recompactions" // the same with DryRun
 	GetRecompaction    Route[protocol.Recompaction]     = "GET admin/recompactions/{recompaction}"
+	PauseRecompaction  Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/pause"
+	ResumeRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/resume"
 	CancelRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/cancel"
+
+	RollBackRecompaction Route[protocol.Recompaction] = "POST admin/recompactions/{recompaction}/rollback"
 
 	BeginReplay  Route[protocol.Replay] = "POST admin/replays" // ReplayRequest
 	GetReplay    Route[protocol.Replay] = "GET admin/replays/{replay}"

@@ -3,6 +3,7 @@
 //   - compact.go: one session's compaction, inserted by the append that reaches the session's trigger
 //   - summarise.go: one summary that a language model writes, and that a compaction then takes in
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
+//   - rollback.go: the sessions of a recompaction go back to what they served before
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - verify.go: a slice of the periodic verification
@@ -63,10 +64,9 @@ type Config struct {
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
-	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, of a summary: summary, asking,
-	// answered;
-	// and of a replay: sampled,
-	// log, outcome, session, ended; and of a collection: rows deleted, objects deleted, orphan deleted, object erased.
+	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
+	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; and of a collection: rows
+	// deleted, objects deleted, orphan deleted, object erased.
 	Trace func(step string)
 }
 
@@ -148,6 +148,9 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 		Store: config.Store, Asker: config.Asker, Log: config.Log, Limit: config.SummaryTimeout, Trace: config.Trace,
 	})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
+	river.AddWorker(workers, &rollbackWorker{
+		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4, lease: lease,
+	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
 		Admission: admission, Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,

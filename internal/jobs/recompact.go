@@ -67,7 +67,8 @@ type fillWorker struct {
 	Store *postgres.Store
 }
 
-// Work looks for the next sessions of a recompaction, few enough that it takes next to no time.
+// Work looks for the next sessions of a recompaction, few enough that it takes next to no time, or lets the next ones
+// begin.
 func (w *fillWorker) Work(ctx context.Context, job *river.Job[queue.FillArgs]) error {
 	err := w.Store.FillRecompaction(ctx, job.Args.Tenant, job.Args.Recompaction, job.ID)
 	switch {

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/wiretest"
@@ -160,7 +161,7 @@ func TestNoMoreSessionsRunAtOnceThanARecompactionAllows(t *testing.T) {
 					running.Add(-1)
 				}
 			}})
-			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: limit})
+			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: limit}})
 			found := w.until(id, func(r session.Recompaction) bool {
 				if r.Running > int64(limit) {
 					t.Errorf("%d sessions are running", r.Running)
@@ -183,7 +184,7 @@ func TestASessionThatCannotBeCompactedDoesNotStopTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.poisonMessages("s0001")
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
 	if found.State != session.RecompactionDone || found.Changed != 4 || found.Failed != 2 || len(found.Errors) != 2 {
@@ -229,10 +230,10 @@ func TestACancelledRecompactionLetsWhatRunsComeToItsEnd(t *testing.T) {
 	appended := w.many(6, 20)
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 1})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
 	await(w, p.reached)
 	for range 2 {
-		found, _, err := w.store.CancelRecompaction(t.Context(), w.tenant, id, nil)
+		found, _, err := w.store.ControlRecompaction(t.Context(), w.tenant, id, postgres.Cancel, nil)
 		if err != nil || found.State != session.RecompactionCancelling || found.Running != 1 {
 			t.Errorf("%+v, %v", found, err)
 		}
@@ -260,7 +261,7 @@ func TestARecompactionIsCancelledBeforeAWorkerHasSeenIt(t *testing.T) {
 	w := newWorld(t)
 	w.many(2, 1)
 	id := w.recompact(session.Recompaction{})
-	found, _, err := w.store.CancelRecompaction(t.Context(), w.tenant, id, nil)
+	found, _, err := w.store.ControlRecompaction(t.Context(), w.tenant, id, postgres.Cancel, nil)
 	if err != nil || found.State != session.RecompactionCancelled || found.FinishedAt == nil {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -295,7 +296,7 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
 	filter := session.SessionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
-	id := w.recompact(session.Recompaction{Filter: filter, Policy: json.RawMessage(lean), MaxRunning: 1})
+	id := w.recompact(session.Recompaction{Filter: filter, Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
 	await(w, p.reached)
 	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
 		if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: erased}, nil); err != nil {
@@ -420,7 +421,7 @@ func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 	sessions := *recompacted
 	w := newWorld(t)
 	appended := w.many(sessions, 12)
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), MaxRunning: 4})
+	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 4}})
 	busy, stop := context.WithCancel(t.Context())
 	defer stop()
 	late := make([][][]byte, 2)
@@ -484,16 +485,4 @@ func (w *world) logProgress(id uuid.UUID, occasion string) {
 		w.Fatal(err)
 	}
 	w.Logf("%s: %s, %d of %d sessions are done, %d running; %d tokens became %d", occasion, r.State, r.Done(), r.Total, r.Running, r.TokensBefore, r.TokensAfter)
-}
-
-// rescueRecompaction does at once what River does when twice the job's timeout is over.
-func (w *world) rescueRecompaction() {
-	w.Helper()
-	_, err := w.store.Pool().Exec(w.Context(), `
-		UPDATE river_job
-		   SET state = 'available', scheduled_at = now()
-		 WHERE state IN ('running', 'retryable') AND queue = 'recompaction'`)
-	if err != nil {
-		w.Fatal(err)
-	}
 }

@@ -56,9 +56,10 @@ func (s *Store) Chores(ctx context.Context, kind ChoreKind, limit int) ([]Chore,
 func (s *Store) EndChore(ctx context.Context, c Chore) error {
 	const live = ` AND finished_at IS NULL)`
 	needed := map[ChoreKind]string{
-		ChorePolicy:       ``,
-		ChoreRecompaction: ` AND NOT EXISTS (SELECT FROM recompactions WHERE tenant_id = $1` + live,
-		ChoreReplay:       ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
+		ChorePolicy: ``,
+		ChoreRecompaction: ` AND NOT EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
+			AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
+		ChoreReplay: ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
 	}
 	return s.inTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return exec(ctx, tx, `

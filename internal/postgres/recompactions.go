@@ -21,31 +21,60 @@ const (
 	shownErrors = 10
 )
 
-// The condition that a filter sets on sessions s is in both statements; filterArgs returns its parameters.
+// The condition that a filter sets on sessions s is in these statements; filterArgs returns its parameters.
 var (
-	filterSQL = statement("recompaction_filter")
-	countSQL  = statement("count_recompaction", "{filter}", filterSQL)
-	fillSQL   = statement("fill_recompaction", "{filter}", filterSQL)
+	countSQL = filtered("count_recompaction")
+	fillSQL  = filtered("fill_recompaction")
 )
+
+// filtered returns a statement for filters by whether they select failing sessions: only then it reads a table besides.
+func filtered(name string) map[bool]string {
+	with := func(failing string) string {
+		filter := statement("recompaction_filter", "{room}", roomSQL, "{failing}", failing)
+		return statement(name, "{filter}", filter)
+	}
+	return map[bool]string{false: with(`true`), true: with(`EXISTS (
+	SELECT
+	  FROM session_failures f
+	 WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key)`)}
+}
 
 func filterArgs(tenant uuid.UUID, f session.SessionFilter) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"tenant": tenant, "sessions": f.Sessions, "metadata": f.Metadata, "created_before": f.CreatedBefore,
 		"created_after": f.CreatedAfter, "min_tokens": f.MinTokens, "engine_version": f.EngineVersionBelow,
-		"policy_version": f.PolicyVersionBelow,
+		"policy_version": f.PolicyVersionBelow, "model": orNone(f.Model), "format": orNone(f.Format.Number()),
+		"forked_from": orNone(f.ForkedFrom), "updated_after": f.UpdatedAfter, "over_window": f.OverWindow,
 	}
+}
+
+// orNone returns a value as an argument that is NULL if the value is zero.
+func orNone[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
 }
 
 // CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age.
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
+	session.RecompactionCount, error,
+) {
+	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
+		return countIn(ctx, tx, tenant, f, sample)
+	})
+}
+
+func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	found session.RecompactionCount, err error,
 ) {
 	var keys []uuid.UUID
 	var ids []string
 	args := filterArgs(tenant, f)
 	args["sample"] = sample
-	err = query(ctx, s.pool, tenant, countSQL, []any{args},
-		one(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids))
+	err = tx.QueryRow(ctx, countSQL[f.Failing], args).
+		Scan(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids)
 	for i := range keys {
 		key := session.Key{Tenant: tenant, Key: keys[i]}
 		found.Sample = append(found.Sample, session.SampledSession{Key: key, ID: ids[i]})
@@ -59,33 +88,49 @@ func (s *Store) CreateRecompaction(
 	ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency,
 ) (session.Recompaction, bool, error) {
 	return once(ctx, s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
-		made := session.Recompaction{
-			ID: uuid.Must(uuid.NewV7()), State: session.RecompactionQueued, Filter: r.Filter, Policy: r.Policy,
-			MaxRunning: r.MaxRunning, Ask: r.Ask,
-		}
-		err := tx.QueryRow(ctx, `
-			INSERT INTO recompactions (tenant_id, id, filter, policy, max_running, ask)
-			VALUES ($1, $2, $3, $4, $5, $6)
-			RETURNING created_at`, tenant, made.ID, r.Filter, r.Policy, r.MaxRunning, r.Ask).Scan(&made.CreatedAt)
-		if err != nil {
-			return made, uuid.Nil, err
-		}
-		if err := addChore(ctx, tx, tenant, ChoreRecompaction); err != nil {
-			return made, uuid.Nil, err
-		}
-		if err := s.insertFill(ctx, tx, tenant, made.ID); err != nil {
-			return made, uuid.Nil, err
-		}
-		return made, made.ID, record(ctx, tx, tenant, deed{
-			action: audit.RecompactionStart, object: audit.Recompaction, id: made.ID.String(),
-			detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask},
-		})
+		made, err := s.beginRecompaction(ctx, tx, tenant, r)
+		return made, made.ID, err
+	})
+}
+
+// beginRecompaction inserts a recompaction and the job that looks for its sessions.
+func (s *Store) beginRecompaction(
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Recompaction,
+) (session.Recompaction, error) {
+	made := session.Recompaction{
+		ID: uuid.Must(uuid.NewV7()), State: session.RecompactionQueued, Filter: r.Filter, Policy: r.Policy,
+		Pace: r.Pace, Campaign: r.Campaign, Ask: r.Ask,
+	}
+	err := tx.QueryRow(ctx, `
+		INSERT INTO recompactions (tenant_id, id, filter, policy, max_running, ask, per_minute, start_at, hours,
+		                           next_start_at, campaign_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8::timestamptz, $9, $8, $10)
+		RETURNING created_at`, tenant, made.ID, r.Filter, r.Policy, r.MaxRunning, r.Ask, r.PerMinute, r.StartAt,
+		r.Hours, r.Campaign).Scan(&made.CreatedAt)
+	if err != nil {
+		return made, err
+	}
+	if err := addChore(ctx, tx, tenant, ChoreRecompaction); err != nil {
+		return made, err
+	}
+	if err := s.insertFill(ctx, tx, tenant, made.ID, time.Time{}); err != nil {
+		return made, err
+	}
+	return made, record(ctx, tx, tenant, deed{
+		action: audit.RecompactionStart, object: audit.Recompaction, id: made.ID.String(),
+		detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask, "campaign": r.Campaign},
 	})
 }
 
 const recompactionColumns = `
-	r.id, r.state, r.filter, r.policy, r.max_running, r.ask, r.total, r.changed, r.unchanged, r.failed, r.skipped,
-	r.tokens_before, r.tokens_after, r.error, r.created_at, r.started_at, r.finished_at,
+	r.id, CASE WHEN r.rolled_back_at IS NOT NULL THEN 'rolled_back'
+	           WHEN r.rollback_at IS NOT NULL THEN 'rolling_back'
+	           WHEN r.state = 'running' AND r.paused_at IS NOT NULL THEN 'paused'
+	           ELSE r.state END AS state,
+	r.filter, r.policy, r.max_running, r.ask, r.total, r.changed, r.unchanged, r.failed, r.skipped,
+	r.rolled_back, r.excepted, r.tokens_before, r.tokens_after, r.error, r.created_at, r.started_at, r.finished_at,
+	r.rolled_back_at, r.per_minute, r.start_at, r.hours, r.campaign_id AS campaign,
+	CASE WHEN r.finished_at IS NULL AND r.next_start_at > now() THEN r.next_start_at END AS next_start_at,
 	(SELECT count(*)
 	   FROM recompaction_sessions l
 	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL) AS running`
@@ -128,37 +173,8 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page sessio
 	return queryRows(ctx, s, tenant, scanRecompaction, sql, pageArgs(tenant, page)...)
 }
 
-// CancelRecompaction lets the sessions of a recompaction that are running finish, and starts no others. One that has
-// ended, or is being cancelled, stays as it is.
-//
-// Errors: ErrNotFound, ErrIdempotencyReused.
-func (s *Store) CancelRecompaction(ctx context.Context, tenant, id uuid.UUID, key *session.Idempotency) (
-	session.Recompaction, bool, error,
-) {
-	return once(ctx, s, tenant, key, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
-		c, err := lockRecompaction(ctx, tx, tenant, id)
-		if err != nil {
-			return session.Recompaction{}, uuid.Nil, err
-		}
-		goesOn := !c.State.Ended() && c.State != session.RecompactionCancelling
-		if !c.State.Ended() {
-			c.State = session.RecompactionCancelling
-			if err := s.advance(ctx, tx, c); err != nil {
-				return session.Recompaction{}, uuid.Nil, err
-			}
-		}
-		found, err := readRecompaction(ctx, tx, tenant, id)
-		if err != nil || !goesOn {
-			return found, id, err
-		}
-		return found, id, record(ctx, tx, tenant, deed{
-			action: audit.RecompactionCancel, object: audit.Recompaction, id: id.String(),
-		})
-	})
-}
-
 // FillRecompaction looks for the next sessions of a recompaction and completes the job that does so. It inserts
-// another such job if there may be more sessions, otherwise the jobs of the first sessions.
+// another such job if there may be more sessions, otherwise the jobs of the next sessions that may begin.
 //
 // Errors: ErrNotFound.
 func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job int64) error {
@@ -177,15 +193,16 @@ func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job 
 			return err
 		}
 		if c.State == session.RecompactionQueued {
-			return s.insertFill(ctx, tx, tenant, id)
+			return s.insertFill(ctx, tx, tenant, id, time.Time{})
 		}
 		return s.advance(ctx, tx, c)
 	})
 }
 
-// insertFill inserts the job that looks for the next sessions of a recompaction, unless there is a live one.
-func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
-	_, _, err := s.queue.Insert(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id}, time.Time{})
+// insertFill inserts the job that looks for the next sessions of a recompaction, or lets those begin whose time comes,
+// unless there is a live one. The zero time is now.
+func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, at time.Time) error {
+	_, _, err := s.queue.Insert(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id}, at)
 	return err
 }
 
@@ -199,7 +216,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	args["created_at"] = c.CreatedAt
 	var looked, found int64
 	var last uuid.UUID
-	err := tx.QueryRow(ctx, fillSQL, args).Scan(&looked, &found, &last)
+	err := tx.QueryRow(ctx, fillSQL[c.Filter.Failing], args).Scan(&looked, &found, &last)
 	if err != nil {
 		return fmt.Errorf("sessions of recompaction %s: %w", c.ID, err)
 	}

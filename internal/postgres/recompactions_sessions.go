@@ -48,8 +48,8 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 		return rowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionSession], `
 			SELECT l.session_key AS key,
 			       (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key) AS session,
-			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END AS state,
-			       l.failures, l.run_id AS run, l.tokens_before, l.tokens_after, l.error, l.finished_at
+			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE coalesce(l.rollback, l.state) END AS state,
+			       l.failures, l.run_id AS run, l.tokens_before, l.tokens_after, l.error, l.reason, l.finished_at
 			  FROM recompaction_sessions l
 			 WHERE l.tenant_id = $1
 			   AND l.recompaction_id <= $2 -- an equality would let the planner look through those of others
@@ -63,65 +63,98 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 // before it.
 type lockedRecompaction struct {
 	TenantID, ID uuid.UUID
-	State        session.RecompactionState
+	State        session.RecompactionState // as if it were neither paused nor rolled back
 	Filter       session.SessionFilter
 	Policy       json.RawMessage
-	MaxRunning   int
-	Ask          bool
-	Cursor       uuid.UUID
-	CreatedAt    time.Time
+	session.Pace
+	NextStart   *time.Time
+	Ask         bool
+	Cursor      uuid.UUID
+	CreatedAt   time.Time
+	Paused      bool
+	RollingBack bool
+	RolledBack  bool
+	Now         time.Time // of the database
+}
+
+// goesOn reports whether sessions may begin.
+func (c *lockedRecompaction) goesOn() bool {
+	return c.State == session.RecompactionRunning && !c.Paused
 }
 
 func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lockedRecompaction, error) {
 	return rowIn(ctx, tx, pgx.RowToStructByName[lockedRecompaction], `
-		SELECT tenant_id, id, state, filter, policy, max_running, ask, cursor, created_at
+		SELECT tenant_id, id, state, filter, policy, max_running, per_minute, start_at, hours,
+		       next_start_at AS next_start, ask, cursor, created_at, paused_at IS NOT NULL AS paused,
+		       rollback_at IS NOT NULL AS rolling_back, rolled_back_at IS NOT NULL AS rolled_back,
+		       clock_timestamp() AS now
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND id = $2
 		   FOR NO KEY UPDATE`, tenant, id)
 }
 
-// advance inserts jobs for the next sessions, up to the number that may run at once, and ends the recompaction when no
-// session is left. Under the recompaction's lock it may be called at any time, and does nothing twice.
+// advance inserts jobs for the next sessions, up to the number that may run at once, ends the recompaction when no
+// session is left, and lets the rollback of one that has ended begin. Under the recompaction's lock it may be called at
+// any time, and does nothing twice.
 func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	if c.State == session.RecompactionRunning {
+	if c.goesOn() {
 		if err := s.begin(ctx, tx, c); err != nil {
 			return err
 		}
 	}
-	return exec(ctx, tx, advanceSQL, pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
+	err := exec(ctx, tx, advanceSQL, pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
+	if err != nil || !c.RollingBack || c.RolledBack {
+		return err
+	}
+	return s.rollBackIfEnded(ctx, tx, c)
 }
 
-// begin inserts the jobs of the next sessions. It skips a session that is being erased. Each session is updated by its
-// key: joined with those that were selected, the plan would read the whole recompaction for every session that ends.
+// begin inserts the jobs of the next sessions that may begin now, or one that asks again when their time comes. It
+// skips a session that is being erased. Each session is updated by its key: joined with those that were selected, the
+// plan would read the whole recompaction for every session that ends.
 func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
+	room, err := c.room()
+	if err != nil {
+		return err
+	}
+	if room == 0 {
+		return s.beginLater(ctx, tx, c)
+	}
 	keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT session_key
 		  FROM recompaction_sessions
 		 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
 		 ORDER BY failures, session_key
-		 LIMIT greatest(0, $3 - (SELECT count(*)
-		                           FROM recompaction_sessions
-		                          WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running'
-		                            AND finished_at IS NULL))
-		   FOR UPDATE SKIP LOCKED`, c.TenantID, c.ID, c.MaxRunning)
+		 LIMIT least($4, greatest(0, $3 - (SELECT count(*)
+		                                     FROM recompaction_sessions
+		                                    WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running'
+		                                      AND finished_at IS NULL)))
+		   FOR UPDATE SKIP LOCKED`, c.TenantID, c.ID, c.MaxRunning, room)
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		args := queue.RecompactArgs{Tenant: c.TenantID, Recompaction: c.ID, Session: key}
-		job, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `
-			UPDATE recompaction_sessions
-			   SET state = 'running', job_id = $4
-			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, c.TenantID, c.ID, key, job)
-		if err != nil {
+		if err := s.beginSession(ctx, tx, c, key); err != nil {
 			return err
 		}
 	}
-	return nil
+	if c.PerMinute == nil || len(keys) == 0 {
+		return nil
+	}
+	c.count(len(keys))
+	return s.beginLater(ctx, tx, c)
+}
+
+func (s *Store) beginSession(ctx context.Context, tx pgx.Tx, c lockedRecompaction, key uuid.UUID) error {
+	args := queue.RecompactArgs{Tenant: c.TenantID, Recompaction: c.ID, Session: key}
+	job, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
+	if err != nil {
+		return err
+	}
+	return exec(ctx, tx, `
+		UPDATE recompaction_sessions
+		   SET state = 'running', job_id = $4
+		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, c.TenantID, c.ID, key, job)
 }
 
 // RecompactionWork is what a worker has to do for a session of a recompaction.
@@ -138,7 +171,7 @@ var errJobLost = errors.New("its job was lost")
 // that died continues that one's run.
 //
 // Errors: ErrNotFound if the session is gone; ErrEnded if another worker of the job has done the work, or the
-// recompaction is not running.
+// recompaction is not running or is paused.
 func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (RecompactionWork, error) {
 	return inTx(ctx, s, job.Tenant, func(tx pgx.Tx) (work RecompactionWork, err error) {
 		if _, err := lockSessionKey(ctx, tx, job.Key); err != nil {
@@ -148,7 +181,7 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (Rec
 		if err != nil {
 			return work, err
 		}
-		if c.State != session.RecompactionRunning {
+		if !c.goesOn() {
 			return work, session.ErrEnded
 		}
 		work.Policy, work.Ask = c.Policy, c.Ask
@@ -193,7 +226,7 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 	after := *o.Run.TokensAfter
 	err = execOne(ctx, tx, session.ErrEnded, endRecompactedSQL, pgx.NamedArgs{
 		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key,
-		"changed": o.Checkpoint != nil, "before": after + o.Saved, "after": after,
+		"changed": o.Checkpoint != nil, "before": after + o.Saved, "after": after, "base": o.Base, "made": o.newest(),
 	})
 	if err != nil {
 		return err
@@ -266,12 +299,12 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys []uu
 }
 
 // RequeueRecompactions repairs a tenant's recompactions that have not ended: a session whose job was lost is tried
-// again, and so is the search for sessions. It returns how many jobs were lost.
+// again, and so are the search for sessions and the rollback. It returns how many jobs were lost.
 func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
 	sql := `
 		SELECT id
 		  FROM recompactions
-		 WHERE tenant_id = $1 AND finished_at IS NULL`
+		 WHERE tenant_id = $1 AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL)`
 	return eachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
 		n, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			return s.requeueRecompaction(ctx, tx, tenant, id)
@@ -289,7 +322,7 @@ func (s *Store) requeueRecompaction(ctx context.Context, tx pgx.Tx, tenant, id u
 		return 0, err
 	}
 	if c.State == session.RecompactionQueued {
-		return 0, s.insertFill(ctx, tx, tenant, id)
+		return 0, s.insertFill(ctx, tx, tenant, id, time.Time{})
 	}
 	keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT l.session_key

@@ -26,7 +26,7 @@ func manySessions(t *testing.T, store *postgres.Store, tenant uuid.UUID, n int) 
 
 func newRecompaction(t *testing.T, store *postgres.Store, tenant uuid.UUID) uuid.UUID {
 	t.Helper()
-	made, _, err := store.CreateRecompaction(t.Context(), tenant, session.Recompaction{MaxRunning: 3}, nil)
+	made, _, err := store.CreateRecompaction(t.Context(), tenant, session.Recompaction{Pace: session.Pace{MaxRunning: 3}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

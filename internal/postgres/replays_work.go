@@ -16,7 +16,7 @@ import (
 
 // The long statements on the sessions of replays.
 var (
-	sampleReplaySQL      = statement("sample_replay", "{filter}", filterSQL)
+	sampleReplaySQL      = filtered("sample_replay")
 	nextInReplaySQL      = statement("next_in_replay")
 	replayLogSQL         = statement("replay_log", "{pinned}", pinnedElsewhere)
 	lockReplaysSQL       = statement("lock_replays")
@@ -67,7 +67,7 @@ func takeSample(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Repl
 	if len(r.Windows) > 0 {
 		args["smallest"] = slices.Min(r.Windows)
 	}
-	if err := exec(ctx, tx, sampleReplaySQL, args); err != nil {
+	if err := exec(ctx, tx, sampleReplaySQL[r.Filter.Failing], args); err != nil {
 		return fmt.Errorf("sample of replay %s: %w", r.ID, err)
 	}
 	return nil

@@ -14,7 +14,10 @@ type RecompactionRequest struct {
 	Filter     session.SessionFilter `json:"filter"`
 	Policy     json.RawMessage       `json:"policy,omitempty"`
 	MaxRunning int                   `json:"max_running,omitempty"`
-	Ask        bool                  `json:"ask,omitempty"` // models are asked for the summaries that are not kept
+	PerMinute  *int                  `json:"per_minute,omitempty"` // sessions that begin
+	StartAt    *time.Time            `json:"start_at,omitempty"`
+	Hours      *session.Hours        `json:"hours,omitempty"` // in which sessions begin
+	Ask        bool                  `json:"ask,omitempty"`   // models are asked for the summaries that are not kept
 	DryRun     bool                  `json:"dry_run,omitempty"`
 }
 
@@ -26,6 +29,11 @@ type Recompaction struct {
 	Policy       json.RawMessage             `json:"policy,omitempty"` // absent: each session's own
 	From         string                      `json:"from"`
 	MaxRunning   int                         `json:"max_running"`
+	PerMinute    *int                        `json:"per_minute"`
+	StartAt      *time.Time                  `json:"start_at"`
+	Hours        *session.Hours              `json:"hours"`
+	NextStartAt  *time.Time                  `json:"next_start_at"` // nil: the next session may begin
+	Campaign     *uuid.UUID                  `json:"campaign"`
 	Ask          bool                        `json:"ask"`
 	Progress     RecompactionProgress        `json:"progress"`
 	TokensBefore int64                       `json:"tokens_before"`
@@ -35,6 +43,7 @@ type Recompaction struct {
 	CreatedAt    time.Time                   `json:"created_at"`
 	StartedAt    *time.Time                  `json:"started_at"`
 	FinishedAt   *time.Time                  `json:"finished_at"`
+	RolledBackAt *time.Time                  `json:"rolled_back_at"`
 }
 
 // RecompactionProgress counts the sessions of a recompaction. Done counts those that will not be touched again.
@@ -46,6 +55,22 @@ type RecompactionProgress struct {
 	Unchanged int64 `json:"unchanged"`
 	Failed    int64 `json:"failed"`
 	Skipped   int64 `json:"skipped"`
+
+	RolledBack int64 `json:"rolled_back"` // of those that were changed
+	Excepted   int64 `json:"excepted"`    // from the rollback
+}
+
+// Add adds the sessions of another recompaction.
+func (p *RecompactionProgress) Add(other RecompactionProgress) {
+	p.Total += other.Total
+	p.Done += other.Done
+	p.Running += other.Running
+	p.Changed += other.Changed
+	p.Unchanged += other.Unchanged
+	p.Failed += other.Failed
+	p.Skipped += other.Skipped
+	p.RolledBack += other.RolledBack
+	p.Excepted += other.Excepted
 }
 
 // RecompactionPlan is the answer to a dry run.
@@ -57,7 +82,7 @@ type RecompactionPlan struct {
 	ContextTokens int64                `json:"context_tokens"`
 	Sample        RecompactionSample   `json:"sample"`
 	Estimate      RecompactionEstimate `json:"estimate"`
-	ConfirmToken  string               `json:"confirm_token"`
+	ConfirmToken  string               `json:"confirm_token,omitempty"` // that of a campaign has none
 }
 
 // RecompactionSample is what the engine would do to some of the sessions.
@@ -87,7 +112,10 @@ type RecompactionEstimate struct {
 	Changed      int64 `json:"changed"`
 	TokensBefore int64 `json:"tokens_before"`
 	TokensAfter  int64 `json:"tokens_after"`
+	TokensSaved  int64 `json:"tokens_saved"`
 
-	Calls   int64   `json:"calls"`    // of language models, if they are asked
-	CostMax float64 `json:"cost_max"` // of these, in the operator's currency
+	Calls           int64   `json:"calls"` // of language models, if they are asked
+	InputTokens     int64   `json:"input_tokens"`
+	OutputTokensMax int64   `json:"output_tokens_max"`
+	CostMax         float64 `json:"cost_max"` // in the operator's currency
 }

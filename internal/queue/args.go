@@ -129,6 +129,22 @@ func (FillArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Recompaction, MaxAttempts: fillAttempts, UniqueOpts: oneLive}
 }
 
+// RollbackArgs name a recompaction whose sessions are rolled back.
+type RollbackArgs struct {
+	Tenant       uuid.UUID `json:"tenant" river:"unique"`
+	Recompaction uuid.UUID `json:"recompaction" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (RollbackArgs) Kind() string { return "rollback" }
+
+// InsertOpts allows one live job for each recompaction.
+func (RollbackArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{
+		Queue: Recompaction, Priority: lowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: oneLive,
+	}
+}
+
 // ReplayArgs name a replay that is measured.
 type ReplayArgs struct {
 	Tenant uuid.UUID `json:"tenant" river:"unique"`

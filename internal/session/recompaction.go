@@ -18,11 +18,15 @@ const (
 	RecompactionDone       RecompactionState = "done"
 	RecompactionFailed     RecompactionState = "failed" // its sessions could not be found
 	RecompactionCancelled  RecompactionState = "cancelled"
+
+	RecompactionPaused      RecompactionState = "paused" // running sessions are finished, others wait
+	RecompactionRollingBack RecompactionState = "rolling_back"
+	RecompactionRolledBack  RecompactionState = "rolled_back"
 )
 
 // Ended reports whether the recompaction will not change any more.
 func (s RecompactionState) Ended() bool {
-	return s == RecompactionDone || s == RecompactionFailed || s == RecompactionCancelled
+	return s == RecompactionDone || s == RecompactionFailed || s == RecompactionCancelled || s == RecompactionRolledBack
 }
 
 // SessionFilter selects sessions of a tenant: those for which every condition that is set holds.
@@ -34,22 +38,40 @@ type SessionFilter struct {
 	MinTokens          *int64          `json:"min_tokens,omitempty"`           // of the view
 	PolicyVersionBelow *int64          `json:"policy_version_below,omitempty"` // tenant's, at the newest checkpoint
 	EngineVersionBelow *int64          `json:"engine_version_below,omitempty"` // at the newest checkpoint
+	Model              string          `json:"model,omitempty"`
+	Format             Format          `json:"format,omitempty"`
+	ForkedFrom         string          `json:"forked_from,omitempty"` // id
+	UpdatedAfter       *time.Time      `json:"updated_after,omitempty"`
+	OverWindow         bool            `json:"over_window,omitempty"`
+	Failing            bool            `json:"failing,omitempty"`
+}
+
+// Pace is when the sessions of a recompaction may begin.
+type Pace struct {
+	MaxRunning int
+	PerMinute  *int       // sessions that begin; nil for no limit
+	StartAt    *time.Time // nil for at once
+	Hours      *Hours     // nil for all
 }
 
 // Recompaction is a campaign that compacts many sessions of a tenant anew, from their logs.
 type Recompaction struct {
-	ID           uuid.UUID
-	State        RecompactionState
-	Filter       SessionFilter
-	Policy       json.RawMessage `json:",omitempty"` // changes to each session's policy for this campaign; nil for none
-	MaxRunning   int
-	Ask          bool  // models are asked for the summaries that are not kept
-	Total        int64 // sessions
+	ID     uuid.UUID
+	State  RecompactionState
+	Filter SessionFilter
+	Policy json.RawMessage `json:",omitempty"` // changes to each session's policy for this campaign; nil for none
+	Pace
+	NextStartAt  *time.Time // nil if the next session may begin
+	Campaign     *uuid.UUID // of which it is a part
+	Ask          bool       // models are asked for the summaries that are not kept
+	Total        int64      // sessions
 	Running      int64
 	Changed      int64
 	Unchanged    int64
 	Failed       int64
 	Skipped      int64 // erased before their turn
+	RolledBack   int64 // changed, and serving again what they served before
+	Excepted     int64 // changed, and not rolled back
 	TokensBefore int64 // of the sessions that are changed or unchanged
 	TokensAfter  int64
 	Error        *string
@@ -57,6 +79,7 @@ type Recompaction struct {
 	CreatedAt    time.Time
 	StartedAt    *time.Time
 	FinishedAt   *time.Time
+	RolledBackAt *time.Time // when its rollback ended
 }
 
 // Done returns the number of sessions that the recompaction will not touch any more.
@@ -78,6 +101,15 @@ type RecompactionCount struct {
 	Sample        []SampledSession
 }
 
+// Add adds what is selected elsewhere.
+func (c *RecompactionCount) Add(other RecompactionCount) {
+	c.Sessions += other.Sessions
+	c.Messages += other.Messages
+	c.TotalTokens += other.TotalTokens
+	c.ContextTokens += other.ContextTokens
+	c.Sample = append(c.Sample, other.Sample...)
+}
+
 // SampledSession is one of the sessions that a filter selects.
 type SampledSession struct {
 	Key
@@ -88,11 +120,12 @@ type SampledSession struct {
 type RecompactionSession struct {
 	Key          uuid.UUID  `json:"-"`
 	Session      *string    `json:"session"`  // id, nil if it is just being erased
-	State        string     `json:"state"`    // queued, running, changed, unchanged, failed; cancelled if never started
+	State        string     `json:"state"`    // what became of it, see docs/api.md
 	Failures     int        `json:"failures"` // so far
 	Run          *uuid.UUID `json:"run"`
 	TokensBefore *int64     `json:"tokens_before"`
 	TokensAfter  *int64     `json:"tokens_after"`
-	Error        *string    `json:"error"` // of the last attempt
+	Error        *string    `json:"error"`  // of the last attempt
+	Reason       *string    `json:"reason"` // why the session is excepted from the rollback
 	FinishedAt   *time.Time `json:"finished_at"`
 }

@@ -14,11 +14,11 @@ const (
 	SessionsRead  Scope = "sessions:read"  // sessions, their messages, views, runs, policies; models, limits and usage
 	SessionsWrite Scope = "sessions:write" // make and change sessions, append, import, make session tokens
 	ResultsRead   Scope = "results:read"   // results, search, and the agent tools
-	ScopeCompact  Scope = "compact"        // compact, preview, restore
+	ScopeCompact  Scope = "compact"        // compact, preview, restore, recompact
 	ScopePolicy   Scope = "policy"         // change policies, the tenant's and those of sessions
 	ScopeExport   Scope = "export"         // export sessions and the tenant
 	ScopeErase    Scope = "erase"          // erase sessions
-	ScopeAdmin    Scope = "admin"          // the tenant's keys, its audit trail, recompactions and replays
+	ScopeAdmin    Scope = "admin"          // the tenant's keys, its audit trail, and replays
 )
 
 // ScopeRead is what every session token has. In a caller it stands for SessionsRead and ResultsRead.

@@ -1,0 +1,152 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/protocol"
+)
+
+const campaigns = "/v1/admin/campaigns"
+
+// campaignIs waits until a campaign is as it is asked to be.
+func (w *world) campaignIs(location string, so func(protocol.Campaign) bool) protocol.Campaign {
+	w.Helper()
+	for end := time.Now().Add(15 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		c := decoded[protocol.Campaign](w.must(http.StatusOK, "GET", location, ""))
+		if so(c) {
+			return c
+		}
+		if time.Now().After(end) {
+			w.Fatalf("it does not come to that: %+v", c)
+		}
+	}
+}
+
+// campaignEnded waits for the end of a campaign.
+func (w *world) campaignEnded(location string) protocol.Campaign {
+	w.Helper()
+	return w.campaignIs(location, func(c protocol.Campaign) bool {
+		for state := range c.States {
+			if !state.Ended() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// as asks with the key of another tenant.
+func (w *world) as(key string, do func()) {
+	own := w.key
+	w.key = key
+	do()
+	w.key = own
+}
+
+func TestACampaignRecompactsTheSessionsOfItsTenants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other, key := w.newTenant("other")
+	third, _ := w.newTenant("third")
+	w.fill("a", "b")
+	w.as(key, func() { w.fill("a") })
+	what := fmt.Sprintf(`"tenants":[%q,%q],"filter":{"min_tokens":100},"policy":{"trigger":0.4,"target":0.1}`, w.tenant, other)
+	dry := decoded[dryRun](w.must(http.StatusOK, "POST", campaigns, `{`+what+`,"dry_run":true}`))
+	if dry.Sessions != 3 || dry.Sample.Sessions != 3 || dry.Sample.Changed != 3 || dry.Estimate.After >= dry.Context || dry.Token != "" {
+		t.Errorf("%+v", dry)
+	}
+	const id = "0198f0c1-7c1e-7000-8000-0000000000aa"
+	begun := w.must(http.StatusAccepted, "POST", campaigns, `{"id":"`+id+`",`+what+`}`)
+	location := begun.Header().Get("Location")
+	again := decoded[protocol.Campaign](w.must(http.StatusAccepted, "POST", campaigns, `{"id":"`+id+`",`+what+`}`))
+	if rows := w.count(`SELECT count(*) FROM recompactions`); location != campaigns+"/"+id || again.ID.String() != id || rows != 2 {
+		t.Errorf("a second time: %+v, with %d recompactions", again, rows)
+	}
+	before := w.must(http.StatusOK, "GET", "/v1/sessions/a/context", "").Body.String()
+	w.work()
+	found := w.campaignEnded(location)
+	if p := found.Progress; p.Total != 3 || p.Changed != 3 || found.States["done"] != 2 || found.TokensBefore != dry.Sample.Before || found.TokensAfter != dry.Sample.After {
+		t.Errorf("%+v, but the dry run said %+v", found, dry)
+	}
+	for _, part := range found.Recompactions {
+		list := decoded[listPage](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/admin/tenants/%s/recompactions/%s/sessions", part.Tenant, part.Recompaction), ""))
+		if len(list.Data) != int(part.Progress.Total) {
+			t.Errorf("%v, want %d sessions", list.Data, part.Progress.Total)
+		}
+		w.must(http.StatusNotFound, "GET", fmt.Sprintf("/v1/admin/tenants/%s/recompactions/%s", third, part.Recompaction), "")
+	}
+	compared := decoded[struct {
+		Sessions      int
+		Before, After struct {
+			View int64 `json:"view_tokens"`
+		}
+	}](w.must(http.StatusOK, "GET", location+"/comparison", ""))
+	if compared.Sessions != 3 || compared.Before.View != found.TokensBefore || compared.After.View != found.TokensAfter {
+		t.Errorf("%+v, want what the campaign says: %+v", compared, found)
+	}
+	w.must(http.StatusAccepted, "POST", location+"/rollback", "")
+	found = w.campaignEnded(location)
+	if found.States["rolled_back"] != 2 || found.Progress.RolledBack != 3 {
+		t.Errorf("%+v", found)
+	}
+	messages := func(view string) string { return view[strings.Index(view, `"messages"`):] }
+	if after := w.must(http.StatusOK, "GET", "/v1/sessions/a/context", "").Body.String(); messages(after) != messages(before) {
+		t.Errorf("before\n%s\nafter\n%s", before, after)
+	}
+}
+
+func TestACampaignIsAuditedForEachTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.newTenant("other")
+	location := ""
+	for _, control := range []string{"", "/pause", "/resume", "/cancel", "/rollback"} {
+		before := w.audited()
+		got := w.ask("POST", campaigns+location+control, "")
+		if rows := w.audited() - before; got.Code >= http.StatusBadRequest || rows != 3 { // and in the operators' chain
+			t.Fatalf("%s: %d %s, with %d rows", control, got.Code, got.Body, rows)
+		}
+		w.signed(got)
+		location = "/" + id(got)
+		if control != "" {
+			before := w.audited()
+			if got := w.ask("POST", campaigns+location+control, ""); got.Code >= http.StatusBadRequest || w.audited() != before {
+				t.Errorf("%s a second time: %d %s, with %d rows", control, got.Code, got.Body, w.audited()-before)
+			}
+		}
+	}
+}
+
+func TestWhatIsWrongWithACampaign(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for body, pointer := range map[string]string{
+		`{"tenants":[]}`:       "/tenants",
+		`{"tenants":["acme"]}`: "/tenants/0",
+		`{"tenants":["0198f0c1-7c1e-7000-8000-0000000000ff"]}`: "/tenants",
+		`{"id":"x"}`:       "/id",
+		`{"per_minute":0}`: "/per_minute",
+		`{"hours":{"from":"22:00","to":"22:00"}}`:                 "/hours/to",
+		`{"hours":{"from":"1","to":"22:00"}}`:                     "/hours/from",
+		`{"hours":{"from":"21:00","to":"22:00","time_zone":"x"}}`: "/hours/time_zone",
+		`{"start_at":"soon"}`:                                     "/start_at",
+		`{"filter":{"format":"morse"}}`:                           "/filter/format",
+		`{"filter":{"model":""}}`:                                 "/filter/model",
+		`{"policy":{"trigger":2}}`:                                "/policy/trigger",
+		`{"policy":{},"ask":true}`:                                "/ask",
+	} {
+		got := w.must(http.StatusUnprocessableEntity, "POST", campaigns, body)
+		p := decoded[problem](got)
+		checkProblem(t, got, p)
+		if len(p.Errors) == 0 || p.Errors[0].Pointer != pointer {
+			t.Errorf("%s: %s", body, got.Body)
+		}
+	}
+	if rows := w.count(`SELECT count(*) FROM campaigns`); rows != 0 {
+		t.Errorf("%d campaigns began", rows)
+	}
+}

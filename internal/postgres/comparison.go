@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+var compareSQL = statement("compare_recompaction")
+
+// CompareRecompaction returns what the sessions that a recompaction changed served before it and since; ErrNotFound.
+func (s *Store) CompareRecompaction(ctx context.Context, tenant, id uuid.UUID) (session.Comparison, error) {
+	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.Comparison, error) {
+		_, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+			SELECT id
+			  FROM recompactions
+			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
+		if err != nil {
+			return session.Comparison{}, err
+		}
+		return compareIn(ctx, tx, tenant, id)
+	})
+}
+
+func compareIn(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (c session.Comparison, err error) {
+	var found session.Comparison
+	b, a := &found.Before, &found.After
+	err = tx.QueryRow(ctx, compareSQL, pgx.NamedArgs{"tenant": tenant, "recompaction": id}).Scan(&found.Sessions,
+		&b.ViewTokens, &b.Views, &b.TokensServed, &b.ReadBacks, &b.RecalledParts, &b.RecalledReads,
+		&a.ViewTokens, &a.Views, &a.TokensServed, &a.ReadBacks, &a.RecalledParts, &a.RecalledReads)
+	c.Add(found)
+	return c, err
+}

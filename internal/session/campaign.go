@@ -1,0 +1,67 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// MaxCampaignTenants bounds the tenants of a campaign.
+const MaxCampaignTenants = 1000
+
+// Campaign is a recompaction for each of some tenants, begun by an operator.
+type Campaign struct {
+	ID        uuid.UUID
+	Tenants   []uuid.UUID // nil for all, of one that is to begin
+	Filter    SessionFilter
+	Policy    json.RawMessage
+	Pace      Pace // of each tenant
+	Ask       bool
+	CreatedAt time.Time
+}
+
+// CampaignPart is the recompaction of one tenant of a campaign.
+type CampaignPart struct {
+	Tenant uuid.UUID
+	Recompaction
+}
+
+// Served is what sessions have served, and what was read back of what had left their views.
+type Served struct {
+	ViewTokens    int64    `json:"view_tokens"` // of the views at the recompaction
+	Views         int64    `json:"views"`       // that were served
+	TokensServed  int64    `json:"tokens_served"`
+	ReadBacks     int64    `json:"read_backs"`
+	RecalledParts int64    `json:"recalled_parts"` // that had left the views and were read back
+	RecalledReads int64    `json:"recalled_reads"` // how often
+	TokensPerView *float64 `json:"tokens_per_view"`
+	ReadsPerViews *float64 `json:"read_backs_per_1000_views"`
+}
+
+// Comparison is what sessions served before a recompaction changed them, and since.
+type Comparison struct {
+	Sessions int64  `json:"sessions"` // that it changed and that were not rolled back
+	Before   Served `json:"before"`
+	After    Served `json:"after"`
+}
+
+// Add adds another comparison.
+func (c *Comparison) Add(other Comparison) {
+	c.Sessions += other.Sessions
+	c.Before.add(other.Before)
+	c.After.add(other.After)
+}
+
+func (s *Served) add(other Served) {
+	s.ViewTokens += other.ViewTokens
+	s.Views += other.Views
+	s.TokensServed += other.TokensServed
+	s.ReadBacks += other.ReadBacks
+	s.RecalledParts += other.RecalledParts
+	s.RecalledReads += other.RecalledReads
+	if s.Views > 0 {
+		s.TokensPerView = new(float64(s.TokensServed) / float64(s.Views))
+		s.ReadsPerViews = new(1000 * float64(s.ReadBacks) / float64(s.Views))
+	}
+}

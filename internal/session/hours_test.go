@@ -1,0 +1,55 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func TestHoursBeginAtTheFirstTimeThatIsWithinThem(t *testing.T) {
+	t.Parallel()
+	night := session.Hours{From: "22:00", To: "06:00", TimeZone: "Europe/Berlin"}
+	noon := session.Hours{From: "12:00", To: "13:30", TimeZone: "UTC"}
+	gap := session.Hours{From: "02:15", To: "02:45", TimeZone: "Europe/Berlin"} // which 2026-03-29 does not have
+	for _, c := range []struct {
+		hours     session.Hours
+		now, want string
+	}{
+		{night, "2026-01-10T12:00:00Z", "2026-01-10T21:00:00Z"},
+		{night, "2026-01-10T21:00:00Z", "2026-01-10T21:00:00Z"},
+		{night, "2026-01-10T23:30:00Z", "2026-01-10T23:30:00Z"},
+		{night, "2026-01-11T04:59:59Z", "2026-01-11T04:59:59Z"},
+		{night, "2026-01-11T05:00:00Z", "2026-01-11T21:00:00Z"},
+		{night, "2026-07-10T12:00:00Z", "2026-07-10T20:00:00Z"}, // in summer
+		{noon, "2026-01-10T11:59:59Z", "2026-01-10T12:00:00Z"},
+		{noon, "2026-01-10T13:29:00Z", "2026-01-10T13:29:00Z"},
+		{noon, "2026-01-31T13:30:00Z", "2026-02-01T12:00:00Z"},
+		{gap, "2026-03-28T12:00:00Z", "2026-03-29T01:15:00Z"},
+	} {
+		now, _ := time.Parse(time.RFC3339, c.now)
+		got, err := c.hours.Next(now)
+		if err != nil || got.UTC().Format(time.RFC3339) != c.want {
+			t.Errorf("%+v at %s: %s, want %s; %v", c.hours, c.now, got.UTC().Format(time.RFC3339), c.want, err)
+		}
+	}
+}
+
+func TestWhatIsWrongWithHours(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		hours session.Hours
+		want  string
+	}{
+		{session.Hours{From: "22:00", To: "06:00", TimeZone: "UTC"}, ""},
+		{session.Hours{From: "25:00", To: "06:00", TimeZone: "UTC"}, "from"},
+		{session.Hours{From: "22:00", To: "", TimeZone: "UTC"}, "to"},
+		{session.Hours{From: "22:00", To: "22:00", TimeZone: "UTC"}, "to"},
+		{session.Hours{From: "22:00", To: "06:00", TimeZone: "Mars/Olympus"}, "time_zone"},
+		{session.Hours{From: "22:00", To: "06:00", TimeZone: "Local"}, "time_zone"},
+	} {
+		if member, reason := c.hours.Check(); member != c.want || (reason == "") != (c.want == "") {
+			t.Errorf("%+v: %q %q, want %q", c.hours, member, reason, c.want)
+		}
+	}
+}
