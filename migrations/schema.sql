@@ -11,6 +11,93 @@ CREATE TYPE public.river_job_state AS ENUM (
     'scheduled'
 );
 
+CREATE FUNCTION public.audit_blank(tenant uuid, id text, key uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    next bigint;
+BEGIN
+    SELECT n + 1
+      INTO next
+      FROM public.audit_heads
+     WHERE tenant_id = tenant
+       FOR NO KEY UPDATE;
+    IF EXISTS (SELECT FROM public.sessions s WHERE s.tenant_id = tenant AND s.id = audit_blank.id) THEN
+        RAISE EXCEPTION 'the session is there: nothing that was done to it is forgotten'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN QUERY
+    WITH rows AS (
+        UPDATE public.audit_trail t
+           SET object_id = CASE WHEN t.object = 'session' AND t.object_id = audit_blank.id
+                                THEN audit_blank.key::text
+                                WHEN t.object = 'session' -- a fork that is there
+                                THEN coalesce((SELECT s.key::text
+                                                 FROM public.sessions s
+                                                WHERE s.tenant_id = tenant AND s.id = t.object_id), t.object_id)
+                                ELSE t.object_id END,
+               detail = NULL, before = NULL, after = NULL, blanked_by = next
+         WHERE t.tenant_id = tenant
+           AND t.blanked_by IS NULL
+           AND (t.object_id = audit_blank.id AND t.object = 'session'
+                OR t.action = 'session.fork' AND t.detail ->> 'from' = audit_blank.id
+                OR t.action IN ('import.start', 'import.resume') AND t.detail ->> 'session' = audit_blank.id
+                OR t.action IN ('recompaction.start', 'replay.start')
+                   AND (t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id)
+        RETURNING t.n, public.audit_hash(t) AS hash
+    )
+    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+      FROM rows;
+END
+$$;
+
+CREATE FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    next bigint;
+BEGIN
+    SELECT n + 1
+      INTO next
+      FROM public.audit_heads
+     WHERE tenant_id = tenant
+       FOR NO KEY UPDATE;
+    RETURN QUERY
+    WITH rows AS (
+        UPDATE public.audit_trail t
+           SET detail = NULL, before = NULL, after = NULL, blanked_by = next
+         WHERE t.tenant_id = tenant
+           AND t.blanked_by IS NULL
+           AND t.action IN ('recompaction.start', 'replay.start')
+           AND (t.detail -> 'filter' -> 'metadata')::jsonb @> wanted
+        RETURNING t.n, public.audit_hash(t) AS hash
+    )
+    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+      FROM rows;
+END
+$$;
+
+CREATE FUNCTION public.audit_blanks() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF OLD.blanked_by IS NULL AND NEW.blanked_by > OLD.n
+       AND NEW.detail IS NULL AND NEW.before IS NULL AND NEW.after IS NULL
+       AND (NEW.tenant_id, NEW.n, NEW.at, NEW.login, NEW.actor, NEW.action, NEW.object, NEW.previous, NEW.hash)
+         = (OLD.tenant_id, OLD.n, OLD.at, OLD.login, OLD.actor, OLD.action, OLD.object, OLD.previous, OLD.hash)
+       AND (NEW.actor_id, NEW.request, NEW.address) IS NOT DISTINCT FROM (OLD.actor_id, OLD.request, OLD.address) THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
+        USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
 CREATE FUNCTION public.audit_chain() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public'
@@ -55,6 +142,7 @@ CREATE TABLE public.audit_trail (
     after json,
     previous bytea NOT NULL,
     hash bytea NOT NULL,
+    blanked_by bigint,
     CONSTRAINT audit_trail_action_check CHECK (((octet_length(action) >= 1) AND (octet_length(action) <= 64))),
     CONSTRAINT audit_trail_actor_check CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 64))),
     CONSTRAINT audit_trail_address_check CHECK ((octet_length(address) <= 255)),
@@ -286,6 +374,50 @@ CREATE TABLE public.due_sessions (
     job_id bigint NOT NULL,
     since timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE TABLE public.erasure_sessions (
+    tenant_id uuid NOT NULL,
+    erasure_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    state text NOT NULL,
+    prefixes uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    CONSTRAINT erasure_sessions_state_check CHECK ((state = ANY (ARRAY['due'::text, 'held'::text, 'erased'::text, 'gone'::text])))
+);
+
+ALTER TABLE ONLY public.erasure_sessions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.erasures (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    target uuid,
+    metadata jsonb,
+    actor text NOT NULL,
+    actor_id uuid,
+    request text,
+    address text,
+    sessions bigint DEFAULT 0 NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    results bigint DEFAULT 0 NOT NULL,
+    bodies bigint DEFAULT 0 NOT NULL,
+    checkpoints bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    objects bigint DEFAULT 0 NOT NULL,
+    digest bytea,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    receipt text,
+    CONSTRAINT erasures_check CHECK (((target IS NOT NULL) = (kind = 'tenant'::text))),
+    CONSTRAINT erasures_check1 CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
+    CONSTRAINT erasures_check2 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
+    CONSTRAINT erasures_check3 CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
+    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text, 'tenant'::text]))),
+    CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text])))
+);
+
+ALTER TABLE ONLY public.erasures FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.findings (
     tenant_id uuid NOT NULL,
@@ -553,6 +685,17 @@ CREATE TABLE public.recalls (
 );
 
 ALTER TABLE ONLY public.recalls FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.receipt_keys (
+    id text NOT NULL,
+    public bytea NOT NULL,
+    seed bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    live boolean,
+    CONSTRAINT receipt_keys_live_check CHECK (live),
+    CONSTRAINT receipt_keys_public_check CHECK ((octet_length(public) = 32)),
+    CONSTRAINT receipt_keys_seed_check CHECK ((octet_length(seed) = 32))
+);
 
 CREATE TABLE public.recompaction_sessions (
     tenant_id uuid NOT NULL,
@@ -1092,6 +1235,12 @@ ALTER TABLE ONLY public.chores
 ALTER TABLE ONLY public.due_sessions
     ADD CONSTRAINT due_sessions_pkey PRIMARY KEY (tenant_id, session_key);
 
+ALTER TABLE ONLY public.erasure_sessions
+    ADD CONSTRAINT erasure_sessions_pkey PRIMARY KEY (tenant_id, erasure_id, session_key);
+
+ALTER TABLE ONLY public.erasures
+    ADD CONSTRAINT erasures_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.findings
     ADD CONSTRAINT findings_pkey PRIMARY KEY (tenant_id, session_key, n);
 
@@ -1133,6 +1282,12 @@ ALTER TABLE ONLY public.policy_versions
 
 ALTER TABLE ONLY public.recalls
     ADD CONSTRAINT recalls_pkey PRIMARY KEY (tenant_id, session_key, ref, checkpoint_n, via);
+
+ALTER TABLE ONLY public.receipt_keys
+    ADD CONSTRAINT receipt_keys_live_key UNIQUE (live);
+
+ALTER TABLE ONLY public.receipt_keys
+    ADD CONSTRAINT receipt_keys_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.recompaction_sessions
     ADD CONSTRAINT recompaction_sessions_pkey PRIMARY KEY (tenant_id, recompaction_id, session_key);
@@ -1237,6 +1392,10 @@ CREATE INDEX audit_trail_object ON public.audit_trail USING btree (tenant_id, ob
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
 CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
+
+CREATE INDEX erasure_sessions_live ON public.erasure_sessions USING btree (tenant_id, erasure_id, state) WHERE (state <> 'gone'::text);
+
+CREATE INDEX erasures_newest ON public.erasures USING btree (tenant_id, created_at DESC, id DESC);
 
 CREATE INDEX findings_newest ON public.findings USING btree (tenant_id, found_at DESC, session_key, n);
 
@@ -1356,9 +1515,11 @@ CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW
 
 CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON public.audit_heads FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
+CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_blanks();
+
 CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_chain();
 
-CREATE TRIGGER audit_trail_kept BEFORE DELETE OR UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
@@ -1411,6 +1572,9 @@ ALTER TABLE ONLY public.checkpoint_results
 
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.erasure_sessions
+    ADD CONSTRAINT erasure_sessions_tenant_id_erasure_id_fkey FOREIGN KEY (tenant_id, erasure_id) REFERENCES public.erasures(tenant_id, id);
 
 ALTER TABLE ONLY public.findings
     ADD CONSTRAINT findings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -1527,6 +1691,10 @@ CREATE POLICY backup ON public.chores FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.due_sessions FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.erasure_sessions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.erasures FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.findings FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.idempotency FOR SELECT TO varve_backup USING (true);
@@ -1598,6 +1766,10 @@ ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.chores ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.due_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.erasure_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.erasures ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY every_job ON public.river_job TO varve_worker USING (true) WITH CHECK (true);
 
@@ -1674,6 +1846,10 @@ CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_s
 CREATE POLICY tenant ON public.chores USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.due_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.erasure_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.erasures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.findings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1752,6 +1928,12 @@ CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (
 GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT USAGE ON SCHEMA public TO varve_backup;
 
+GRANT ALL ON FUNCTION public.audit_blank(tenant uuid, id text, key uuid) TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_blanks() TO varve_app;
+
 GRANT ALL ON FUNCTION public.audit_chain() TO varve_app;
 
 GRANT SELECT ON TABLE public.audit_trail TO varve_app;
@@ -1821,6 +2003,12 @@ GRANT SELECT ON TABLE public.chores TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
 GRANT SELECT ON TABLE public.due_sessions TO varve_backup;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erasure_sessions TO varve_app;
+GRANT SELECT ON TABLE public.erasure_sessions TO varve_backup;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.erasures TO varve_app;
+GRANT SELECT ON TABLE public.erasures TO varve_backup;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 GRANT SELECT ON TABLE public.findings TO varve_backup;
 
@@ -1887,6 +2075,17 @@ GRANT SELECT ON TABLE public.policy_versions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 GRANT SELECT ON TABLE public.recalls TO varve_backup;
+
+GRANT SELECT,INSERT ON TABLE public.receipt_keys TO varve_worker;
+GRANT SELECT ON TABLE public.receipt_keys TO varve_backup;
+
+GRANT SELECT(id) ON TABLE public.receipt_keys TO varve_app;
+
+GRANT SELECT(public) ON TABLE public.receipt_keys TO varve_app;
+
+GRANT SELECT(created_at) ON TABLE public.receipt_keys TO varve_app;
+
+GRANT SELECT(live) ON TABLE public.receipt_keys TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;

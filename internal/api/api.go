@@ -159,6 +159,7 @@ func (s *Server) routes() {
 	s.routeTransfer()
 	s.routeRecompactions()
 	s.routeReplays()
+	s.routeErasures()
 	s.routeAudit()
 	s.routeOperators()
 }
@@ -325,6 +326,15 @@ func (s *Server) routeReplays() {
 	read.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
 	read.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
 	admin.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
+}
+
+// routeErasures has the erasures of a tenant, and what verifies their receipts.
+func (s *Server) routeErasures() {
+	erase := s.tenants(session.ScopeErase)
+	erase.post("/v1/erasures", s.createErasure)
+	erase.list("/v1/erasures", s.listErasures)
+	erase.get("/v1/erasures/:erasure", s.readErasure)
+	s.tenants(session.SessionsRead).get("/v1/receipts/keys", s.listReceiptKeys)
 }
 
 // routeOperators has what operators do across tenants. A process without a login for that has none of it.

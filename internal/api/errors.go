@@ -107,8 +107,9 @@ var (
 		"there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them")
 	errNoRecompaction = request.Fail(request.NotFound,
 		"there is no such recompaction: GET /v1/admin/recompactions lists them")
-	errNoReplay = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
-	errNoReport = request.Fail(request.NotFound,
+	errNoReplay  = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
+	errNoErasure = request.Fail(request.NotFound, "there is no such erasure: GET /v1/erasures lists them")
+	errNoReport  = request.Fail(request.NotFound,
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")

@@ -211,6 +211,7 @@ var parts = map[string]part{
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
+	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
