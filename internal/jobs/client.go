@@ -42,18 +42,18 @@ type Config struct {
 	Store *postgres.Store
 	Log   *slog.Logger
 
-	Compactions int            // at once in this process; 4
-	Window      int64          // bytes of a log that a compaction takes in at a time; what Memory has for Compactions
-	JobTimeout  time.Duration  // of one attempt; 2 minutes
-	Beat        time.Duration  // how often the worker shows that it lives; after four the others take its jobs; 1 second
-	ReplaySlice time.Duration  // how long a replay measures before those of other tenants; a quarter of JobTimeout
-	SweepEvery  time.Duration  // 30 seconds
-	KeepWhole   bool           // packs no more messages
-	VerifyRound time.Duration  // in which every session is verified once; negative for never, 4 days
-	VerifyEvery time.Duration  // from one slice of a round to the next; 5 minutes
-	Grace       time.Duration  // how old waste must be before it is deleted; 24 hours
-	BackupsKept *time.Duration // which receipts of erasures say; nil if it is not known
-	SoftStop    time.Duration  // how long running jobs may continue when the process stops; 20 seconds
+	Compactions int           // at once in this process; 4
+	Window      int64         // bytes of a log that a compaction takes in at a time; what Memory has for Compactions
+	JobTimeout  time.Duration // of one attempt; 2 minutes
+	Beat        time.Duration // how often the worker shows that it lives; after four the others take its jobs; 1 second
+	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
+	SweepEvery  time.Duration // 30 seconds
+	KeepWhole   bool          // packs no more messages
+	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
+	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
+	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
+	BackupsKept time.Duration // which receipts of erasures say; 0 if it is not known
+	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
 	Memory *budget.Budget // bytes, from which jobs draw before they read a session; nil is without a bound
 	CPU    *budget.Budget // processors; nil is without a bound

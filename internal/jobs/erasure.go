@@ -30,8 +30,8 @@ type erasureWorker struct {
 	Store   *postgres.Store
 	Objects *eraseWorker
 	Log     *slog.Logger
-	Kept    *time.Duration // how long backups are kept; nil if it is not known
-	Slice   time.Duration  // how long it erases before other erasures get their turn
+	Kept    time.Duration // how long backups are kept; 0 if it is not known
+	Slice   time.Duration // how long it erases before other erasures get their turn
 	Trace   func(step string)
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/zframe"
 )
 
 // subject is in everything that a data subject leaves behind.
@@ -93,7 +94,7 @@ func has(value any, text string) bool {
 	case string:
 		raw, isHex := strings.CutPrefix(v, `\x`)
 		if b, err := hex.DecodeString(raw); isHex && err == nil {
-			return contains(b, text)
+			return contains(b, text) || contains(zframe.AppendFrame(nil, nil, b, nil), text) // a checkpoint has no frame
 		}
 		return strings.Contains(v, text)
 	case []any:
@@ -208,6 +209,7 @@ func (w *world) plant() {
 	w.append(talks, fmt.Appendf(nil, `{"role":"user","content":"I am %s."}`, subject))
 	w.talk(talks)
 	w.quiet()
+	w.append(talks, fmt.Appendf(nil, `{"role":"user","content":"I am still %s."}`, subject))
 	fork := w.fork(at, "branch of "+subject, 40)
 	_, _, err := w.store.Update(ctx, fork, session.Change{Metadata: []byte(`{}`)}, nil)
 	must(err)

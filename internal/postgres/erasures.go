@@ -23,27 +23,29 @@ var scanErasure = pgx.RowToStructByNameLax[session.Erasure]
 func (s *Store) EraseSubject(
 	ctx context.Context, tenant uuid.UUID, metadata json.RawMessage, id *session.Idempotency,
 ) (session.Erasure, bool, error) {
-	begun, replayed, err := once(ctx, s, tenant, id, func(tx pgx.Tx) (uuid.UUID, uuid.UUID, error) {
+	var made session.Erasure
+	begun, replayed, err := once(ctx, s, tenant, id, func(tx pgx.Tx) (_, _ uuid.UUID, err error) {
 		of := erasing{tenant: tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSubject}
 		if err := s.beginErasure(ctx, tx, of); err != nil {
 			return of.id, of.id, err
 		}
-		err := exec(ctx, tx, `
-			UPDATE erasures
+		made, err = rowIn(ctx, tx, scanErasure, `
+			UPDATE erasures e
 			   SET metadata = $3
-			 WHERE tenant_id = $1 AND id = $2`, tenant, of.id, metadata)
+			 WHERE tenant_id = $1 AND id = $2
+			RETURNING `+erasureColumns, tenant, of.id, metadata)
 		if err != nil {
 			return of.id, of.id, err
 		}
+		made.Held = []string{}
 		return of.id, of.id, record(ctx, tx, tenant, deed{
 			action: audit.ErasureStart, object: audit.Erasure, id: of.id.String(), detail: about{"kind": of.kind},
 		})
 	})
-	if err != nil {
-		return session.Erasure{}, replayed, err
+	if err == nil && replayed {
+		made, err = s.Erasure(ctx, tenant, begun)
 	}
-	found, err := s.Erasure(ctx, tenant, begun)
-	return found, replayed, err
+	return made, replayed, err
 }
 
 // Erasure reads an erasure with the sessions that a legal hold has kept; ErrNotFound.

@@ -54,11 +54,11 @@ var ErrUnfinished = errors.New("the erasure has more to erase")
 
 var forgetSubjectSQL = statement("forget_subject")
 
-// FinishErasure ends an erasure of sessions with its receipt, signed with a key. kept is how long backups are kept, nil
+// FinishErasure ends an erasure of sessions with its receipt, signed with a key. kept is how long backups are kept, 0
 // if that is not known.
 //
 // Errors: ErrUnfinished if there is anything left, or a job of a session still runs; ErrNotFound, ErrEnded.
-func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Key, kept *time.Duration) error {
+func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Key, kept time.Duration) error {
 	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		r, err := finishedReceipt(ctx, tx, w, key)
 		if err != nil {
@@ -67,8 +67,10 @@ func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Ke
 		if err := s.forgetRest(ctx, tx, w, r.Sessions); err != nil {
 			return err
 		}
-		if err := recordFinished(ctx, tx, w); err != nil {
-			return err
+		if w.Kind == session.ErasureOfSubject {
+			if err := recordFinished(ctx, tx, w); err != nil {
+				return err
+			}
 		}
 		if r.Audit, err = headOf(ctx, tx, w.Tenant); err != nil {
 			return err
@@ -157,17 +159,15 @@ func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, sessio
 	return exec(ctx, tx, forgetSubjectSQL, w.Tenant, w.Metadata)
 }
 
-// recordFinished records the end of an erasure, and blanks what the trail says of its subject.
+// recordFinished records the end of an erasure of a subject, and blanks what the trail says of its subject.
 func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork) error {
 	d := deed{action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String()}
-	if w.Metadata != nil {
-		blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank_subject($1, $2)`, w.Tenant, w.Metadata)
-		if err != nil {
-			return err
-		}
-		if blanked.Rows > 0 {
-			d.detail = blanked
-		}
+	blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank_subject($1, $2)`, w.Tenant, w.Metadata)
+	if err != nil {
+		return err
+	}
+	if blanked.Rows > 0 {
+		d.detail = blanked
 	}
 	return record(ctx, tx, w.Tenant, d)
 }
@@ -182,11 +182,11 @@ func headOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (head receipt.Head
 
 // endErasure signs the receipt of an erasure and ends it.
 func endErasure(
-	ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt, key receipt.Key, kept *time.Duration,
+	ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt, key receipt.Key, kept time.Duration,
 ) error {
-	if kept != nil {
+	if kept > 0 {
 		r.Backups = receipt.Backups{
-			KeptSeconds: new(int64(kept.Seconds())), GoneBy: new(r.FinishedAt.Add(*kept)),
+			KeptSeconds: new(int64(kept.Seconds())), GoneBy: new(r.FinishedAt.Add(kept)),
 		}
 	}
 	text, err := receipt.Sign(r, key)
@@ -197,4 +197,36 @@ func endErasure(
 		UPDATE erasures
 		   SET state = 'done', metadata = NULL, digest = NULL, receipt = $3, finished_at = now()
 		 WHERE tenant_id = $1 AND id = $2`, w.Tenant, w.ID, text)
+}
+
+// TablesWith returns the tables that have rows of some sessions of a tenant, other than what says that they were
+// erased.
+func (s *Store) TablesWith(ctx context.Context, tenant uuid.UUID, sessions []uuid.UUID) (found []string, err error) {
+	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+		columns, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Table, Column string }], `
+			SELECT table_name::text, column_name::text
+			  FROM information_schema.columns c
+			 WHERE table_schema = 'public'
+			   AND (column_name IN ('session_key', 'held_in') OR table_name = 'sessions' AND column_name = 'key')
+			   AND table_name <> 'erasure_sessions'
+			 ORDER BY 1, 2`)
+		if err != nil {
+			return err
+		}
+		for _, c := range columns {
+			has, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+				SELECT EXISTS (
+				       SELECT
+				         FROM `+pgx.Identifier{c.Table}.Sanitize()+`
+				        WHERE tenant_id = $1 AND `+pgx.Identifier{c.Column}.Sanitize()+` = ANY ($2))`, tenant, sessions)
+			if err != nil {
+				return err
+			}
+			if has {
+				found = append(found, c.Table)
+			}
+		}
+		return nil
+	})
+	return found, err
 }
