@@ -17,7 +17,7 @@ type erasuresCommand struct {
 }
 
 type erasuresStartCommand struct {
-	Metadata map[string]string `required:"" mapsep:"none" placeholder:"KEY=VALUE" help:"The sessions have it; repeat it."`
+	Metadata map[string]string `required:"" mapsep:"none" placeholder:"KEY=VALUE" help:"What sessions have; repeat it."`
 	Yes      bool              `required:"" help:"Confirm: nothing brings the sessions back."`
 }
 

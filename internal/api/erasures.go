@@ -47,8 +47,8 @@ func readSubject(body []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	if len(bytes.Trim(metadata, "{} \t\r\n")) == 0 {
-		return nil, session.Invalid("/metadata", request.InvalidRequest, "must have the members of the metadata that the "+
-			"sessions to erase have, like {\"user_id\":\"u1\"}: without any, it would be all sessions")
+		return nil, session.Invalid("/metadata", request.InvalidRequest, "must have the members of the metadata that "+
+			"the sessions to erase have, like {\"user_id\":\"u1\"}: without any, it would be all sessions")
 	}
 	return metadata, nil
 }

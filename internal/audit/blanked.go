@@ -8,8 +8,8 @@ import (
 	"hash"
 )
 
-// Blanked is the part of a row's detail that says which rows were blanked: the first, how many, and the SHA-256 of their
-// Sums as they are now, in hexadecimal digits.
+// Blanked is the part of a row's detail that says which rows were blanked: the first, how many, and the SHA-256 of
+// their Sums as they are now, in hexadecimal digits.
 type Blanked struct {
 	First  int64  `json:"blanked_from,omitempty"`
 	Rows   int64  `json:"blanked,omitempty"`
@@ -52,8 +52,8 @@ func (c *Chain) unblanked(e *Entry) string {
 	case rows == nil || said.Rows > 0 && said.First <= c.known:
 		return ""
 	case rows.rows != said.Rows || hex.EncodeToString(rows.sum.Sum(nil)) != said.SHA256:
-		return fmt.Sprintf("rows from %d on were blanked that row %d does not name so: one of them was changed", rows.first,
-			e.N)
+		return fmt.Sprintf("rows from %d on were blanked that row %d does not name so: one of them was changed",
+			rows.first, e.N)
 	}
 	return ""
 }

@@ -92,8 +92,8 @@ func (c *Chain) End(head Head) (found []Break) {
 		found = append(found, Break{head.N, fmt.Sprintf("the head of the chain has another hash than row %d", head.N)})
 	}
 	for n, rows := range c.blanked {
-		found = append(found, Break{rows.first, fmt.Sprintf("row %d was blanked by row %d, which there is not", rows.first,
-			n)})
+		found = append(found, Break{rows.first, fmt.Sprintf("row %d was blanked by row %d, which there is not",
+			rows.first, n)})
 	}
 	if want := c.Expected; want != nil && want.N > c.last.N {
 		found = append(found, Break{want.N, fmt.Sprintf("row %d was there when its head was kept, and the chain ends "+

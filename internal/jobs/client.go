@@ -68,8 +68,8 @@ type Config struct {
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor, of a summary: summary, asking,
 	// answered;
 	// and of a replay: sampled,
-	// log, outcome, session, ended; of a collection: rows deleted, objects deleted, orphan deleted, object erased; and of
-	// an erasure: session erased, objects of a session erased, erasure finished.
+	// log, outcome, session, ended; of a collection: rows deleted, objects deleted, orphan deleted, object erased; and
+	// of an erasure: session erased, objects of a session erased, erasure finished.
 	Trace func(step string)
 }
 

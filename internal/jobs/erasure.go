@@ -35,7 +35,7 @@ type erasureWorker struct {
 	Trace   func(step string)
 }
 
-// Work goes on with an erasure until it has ended or its slice has.
+// Work continues an erasure until it has ended or its slice has.
 func (w *erasureWorker) Work(ctx context.Context, job *river.Job[queue.ErasureArgs]) error {
 	until := time.Now().Add(w.Slice)
 	work, err := w.Store.StartErasure(ctx, job.Args.Tenant, job.Args.Erasure)
@@ -54,7 +54,7 @@ func (w *erasureWorker) Work(ctx context.Context, job *river.Job[queue.ErasureAr
 	return w.finish(ctx, work)
 }
 
-// orSnooze returns an error, or what has a job go on later.
+// orSnooze returns an error, or what has a job continue later.
 func orSnooze(err error, wait time.Duration) error {
 	if err != nil {
 		return err
@@ -104,7 +104,9 @@ func (w *erasureWorker) objects(ctx context.Context, work postgres.ErasureWork, 
 	}
 }
 
-func (w *erasureWorker) objectsOf(ctx context.Context, tenant uuid.UUID, prefixes []uuid.UUID) (objects int, err error) {
+func (w *erasureWorker) objectsOf(
+	ctx context.Context, tenant uuid.UUID, prefixes []uuid.UUID,
+) (objects int, err error) {
 	for _, prefix := range prefixes {
 		n, err := w.Objects.eraseBelow(ctx, session.Key{Tenant: tenant, Key: prefix})
 		objects += n

@@ -77,7 +77,7 @@ func (s *Store) Erasures(ctx context.Context, tenant uuid.UUID, page session.Pag
 	return queryRows(ctx, s, tenant, scanErasure, sql, pageArgs(tenant, page)...)
 }
 
-// ErasureWork is an erasure that a worker goes on with.
+// ErasureWork is an erasure that a worker continues.
 type ErasureWork struct {
 	session.Erasure
 	Tenant uuid.UUID // that the erasure belongs to
@@ -86,10 +86,10 @@ type ErasureWork struct {
 
 func (w *ErasureWork) erasing() erasing { return erasing{tenant: w.Tenant, id: w.ID, kind: w.Kind} }
 
-// As returns a context in which the store does what it does for who asked for the erasure.
+// As returns a context in which the store does what it does in the name of the caller that asked for the erasure.
 func (w *ErasureWork) As(ctx context.Context) context.Context { return audit.With(ctx, &w.By) }
 
-// StartErasure returns an erasure that a worker has to go on with; ErrNotFound, ErrEnded.
+// StartErasure returns an erasure that a worker has to continue; ErrNotFound, ErrEnded.
 func (s *Store) StartErasure(ctx context.Context, tenant, id uuid.UUID) (w ErasureWork, err error) {
 	w.Tenant = tenant
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {

@@ -22,8 +22,8 @@ import (
 // Version is the version of the form.
 const Version = 1
 
-// Receipt is what a signed receipt says. A session is named by its key, which Varve made: a receipt says nothing of what
-// was erased but its size.
+// Receipt is what a signed receipt says. A session is named by its key, which Varve made: a receipt says nothing of
+// what was erased but its size.
 type Receipt struct {
 	Version      int         `json:"version"`
 	ID           uuid.UUID   `json:"id"` // of the erasure
@@ -145,7 +145,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // The errors of Read.
 var (
-	ErrNone      = errors.New("this is no receipt: it must be the text of a receipt, three parts with dots between them")
+	ErrNone      = errors.New("this is no receipt: it must be three parts with dots between them")
 	ErrKey       = errors.New("the receipt is signed with a key that this installation does not have")
 	ErrSignature = errors.New("the signature is not that of what the receipt says: it was changed")
 )

@@ -41,7 +41,7 @@ type Erasure struct {
 	Checkpoints int64           `json:"checkpoints"`
 	Bytes       int64           `json:"bytes"`
 	Objects     int64           `json:"objects"`
-	Held        []string        `json:"held,omitzero"` // the ids of sessions that a legal hold has kept; lists omit them
+	Held        []string        `json:"held,omitzero"` // ids of sessions that a legal hold has kept; lists omit them
 	CreatedAt   time.Time       `json:"created_at"`
 	StartedAt   *time.Time      `json:"started_at"`
 	FinishedAt  *time.Time      `json:"finished_at"`
