@@ -241,6 +241,26 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refuse_held() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    held boolean;
+BEGIN
+    SELECT hold IS NOT NULL
+      INTO held
+      FROM public.tenants
+     WHERE id = OLD.tenant_id
+       FOR SHARE;
+    IF held THEN
+        RAISE EXCEPTION 'the tenant is under a legal hold: nothing of it is erased'
+            USING ERRCODE = 'restrict_violation', CONSTRAINT = 'tenants_hold';
+    END IF;
+    RETURN OLD;
+END
+$$;
+
 CREATE FUNCTION public.refuse_new_body() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1003,6 +1023,17 @@ CREATE TABLE public.session_failures (
 
 ALTER TABLE ONLY public.session_failures FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.session_holds (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    reason text NOT NULL,
+    placed_by uuid,
+    placed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT session_holds_reason_check CHECK (((octet_length(reason) >= 1) AND (octet_length(reason) <= 1024)))
+);
+
+ALTER TABLE ONLY public.session_holds FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.session_pins (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1124,6 +1155,10 @@ CREATE TABLE public.tenants (
     limits jsonb DEFAULT '{}'::jsonb NOT NULL,
     suspended text,
     suspended_at timestamp with time zone,
+    hold text,
+    held_by uuid,
+    held_at timestamp with time zone,
+    CONSTRAINT tenants_hold_check CHECK (((octet_length(hold) >= 1) AND (octet_length(hold) <= 1024))),
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
     CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
 );
@@ -1343,6 +1378,9 @@ ALTER TABLE ONLY public.schema_migrations
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_pkey PRIMARY KEY (tenant_id, session_key);
 
+ALTER TABLE ONLY public.session_holds
+    ADD CONSTRAINT session_holds_pkey PRIMARY KEY (tenant_id, session_key);
+
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_pkey PRIMARY KEY (tenant_id, session_key, ref);
 
@@ -1553,6 +1591,8 @@ CREATE TRIGGER sessions_armed_threshold_check BEFORE INSERT OR UPDATE OF armed_t
 
 CREATE TRIGGER sessions_calibration_check BEFORE INSERT OR UPDATE OF calibration ON public.sessions FOR EACH ROW WHEN (((new.calibration < (0.5)::double precision) OR (new.calibration > (3)::double precision))) EXECUTE FUNCTION public.refuse_row();
 
+CREATE TRIGGER sessions_held BEFORE DELETE ON public.sessions FOR EACH ROW EXECUTE FUNCTION public.refuse_held();
+
 CREATE TRIGGER sessions_id_check BEFORE INSERT OR UPDATE OF id ON public.sessions FOR EACH ROW WHEN (((octet_length(new.id) < 1) OR (octet_length(new.id) > 255))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER sessions_overhead_tokens_check BEFORE INSERT OR UPDATE OF overhead_tokens ON public.sessions FOR EACH ROW WHEN ((new.overhead_tokens < 0)) EXECUTE FUNCTION public.refuse_row();
@@ -1635,6 +1675,9 @@ ALTER TABLE ONLY public.runs
 
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.session_holds
+    ADD CONSTRAINT session_holds_session FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
@@ -1741,6 +1784,8 @@ CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.session_holds FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.session_pins FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
@@ -1825,6 +1870,8 @@ ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.session_holds ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.session_pins ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
@@ -1894,6 +1941,8 @@ CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NUL
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.session_holds USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_pins USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1970,6 +2019,8 @@ GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
+
+GRANT ALL ON FUNCTION public.refuse_held() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
 
@@ -2147,6 +2198,9 @@ GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
 GRANT SELECT ON TABLE public.session_failures TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_holds TO varve_app;
+GRANT SELECT ON TABLE public.session_holds TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
 GRANT SELECT ON TABLE public.session_pins TO varve_backup;

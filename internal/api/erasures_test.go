@@ -4,6 +4,8 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,5 +69,51 @@ func TestASubjectIsErasedOverHTTP(t *testing.T) {
 		if row.ObjectID != nil && len(*row.ObjectID) == 1 {
 			t.Errorf("the trail still names session %s: %+v", *row.ObjectID, row)
 		}
+	}
+}
+
+// TestNothingPassesALegalHold holds a session, and then the tenant, and tries what erases.
+func TestNothingPassesALegalHold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	for id, user := range map[string]string{"a": "u1", "b": "u1"} {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"metadata":{"user_id":"`+user+`"}}`)
+	}
+	w.must(http.StatusNotFound, "GET", "/v1/sessions/a/hold", "")
+	w.must(http.StatusUnprocessableEntity, "PUT", "/v1/sessions/a/hold", `{}`)
+	w.must(http.StatusNotFound, "PUT", "/v1/sessions/none/hold", `{"reason":"case 7"}`)
+	placed := decoded[session.Hold](w.must(http.StatusOK, "PUT", "/v1/sessions/a/hold", `{"reason":"case 7"}`))
+	again := decoded[session.Hold](w.must(http.StatusOK, "PUT", "/v1/sessions/a/hold", `{"reason":"case 7"}`))
+	if placed.Reason != "case 7" || placed.PlacedBy == nil || !placed.PlacedAt.Equal(again.PlacedAt) {
+		t.Errorf("placed as %+v, and again %+v", placed, again)
+	}
+	problem := w.must(http.StatusConflict, "DELETE", "/v1/sessions/a", "").Body.String()
+	if !strings.Contains(problem, "legal_hold") {
+		t.Errorf("the deletion is refused with %s", problem)
+	}
+	w.must(http.StatusConflict, "DELETE", "/v1/conversations/a", "")
+	erase := func() session.Erasure {
+		begun := w.must(http.StatusAccepted, "POST", "/v1/erasures", `{"metadata":{"user_id":"u1"}}`)
+		return w.erasureEnded(begun.Header().Get("Location"))
+	}
+	if done := erase(); done.Sessions != 1 || !slices.Equal(done.Held, []string{"a"}) {
+		t.Errorf("the erasure has erased %d sessions, and held are %q", done.Sessions, done.Held)
+	}
+	w.must(http.StatusOK, "GET", "/v1/sessions/a", "")
+	w.must(http.StatusNotFound, "GET", "/v1/sessions/b", "")
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/a/hold", "")
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/a/hold", "")
+
+	tenant := "/v1/admin/tenants/" + w.tenant.String() + "/hold"
+	w.must(http.StatusOK, "PUT", tenant, `{"reason":"case 8"}`)
+	w.must(http.StatusConflict, "DELETE", "/v1/sessions/a", "")
+	if done := erase(); done.Sessions != 0 || !slices.Equal(done.Held, []string{"a"}) {
+		t.Errorf("under a hold on the tenant, %d sessions were erased, and held are %q", done.Sessions, done.Held)
+	}
+	w.must(http.StatusNoContent, "DELETE", tenant, "")
+	w.must(http.StatusNotFound, "GET", tenant, "")
+	if done := erase(); done.Sessions != 1 || len(done.Held) > 0 {
+		t.Errorf("without a hold, %d sessions were erased, and held are %q", done.Sessions, done.Held)
 	}
 }

@@ -135,6 +135,8 @@ func (w *world) shown() map[string]string {
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
+	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
+	w.must(http.StatusOK, "PUT", "/v1/admin/tenants/"+tenant+"/hold", `{"reason":"case 7 of 2026"}`)
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),

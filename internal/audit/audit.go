@@ -59,6 +59,8 @@ const (
 
 	ErasureStart  Action = "erasure.start"
 	ErasureFinish Action = "erasure.finish"
+	HoldPlace     Action = "hold.place"
+	HoldLift      Action = "hold.lift"
 )
 
 // Object is the kind of what something was done to.

@@ -22,7 +22,7 @@ type Deleted struct {
 // Delete erases a session and all its rows. The job of the erasure erases what lies outside the database and makes the
 // receipt. A job that runs for the session finds nothing to do.
 //
-// Errors: ErrNotFound, ErrSessionBusy, ErrIdempotencyReused.
+// Errors: ErrNotFound, ErrHeld, ErrSessionBusy, ErrIdempotencyReused.
 func (s *Store) Delete(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (done Deleted, err error) {
@@ -75,6 +75,9 @@ var (
 // trail says of it.
 func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedSession, id string) error {
 	if err := waitForBodies(ctx, tx, row.Key); err != nil {
+		return err
+	}
+	if err := refuseHeld(ctx, tx, row.Key); err != nil {
 		return err
 	}
 	if err := s.countErased(ctx, tx, of, row.Key); err != nil {
@@ -171,7 +174,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	batch.Queue(forgetSessionSQL, tenant, key)
 	batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, tenant, key)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return err
+		return heldError(err)
 	}
 	if err := deletePolicy(ctx, tx, row.Tenant, row.policy); err != nil {
 		return err

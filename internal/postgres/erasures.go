@@ -142,9 +142,31 @@ func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) (
 }
 
 // EraseSession erases one session of an erasure, and has it erase the session's forks. It does nothing to one that is
-// gone, or is not the erasure's any more.
+// gone, or is not the erasure's any more, and notes one that a legal hold keeps.
 func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key) error {
-	err := s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+	err := s.eraseOne(ctx, w, key)
+	switch {
+	case errors.Is(err, session.ErrHeld):
+		return s.noteHeld(ctx, w, key)
+	case errors.Is(err, session.ErrNotFound):
+		return nil
+	}
+	return err
+}
+
+// noteHeld notes that a legal hold keeps a session.
+func (s *Store) noteHeld(ctx context.Context, w ErasureWork, key session.Key) error {
+	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+		return exec(ctx, tx, `
+			INSERT INTO erasure_sessions (tenant_id, erasure_id, session_key, state)
+			VALUES ($1, $2, $3, 'held')
+			    ON CONFLICT (tenant_id, erasure_id, session_key) DO UPDATE
+			   SET state = excluded.state`, w.Tenant, w.ID, key.Key)
+	})
+}
+
+func (s *Store) eraseOne(ctx context.Context, w ErasureWork, key session.Key) error {
+	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s
@@ -164,10 +186,6 @@ func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key
 		}
 		return s.eraseFor(ctx, tx, w.erasing(), row, id)
 	})
-	if errors.Is(err, session.ErrNotFound) {
-		return nil
-	}
-	return err
 }
 
 // ErasedSession is a session without rows, whose objects may still be there.

@@ -47,3 +47,13 @@ type Erasure struct {
 	FinishedAt  *time.Time      `json:"finished_at"`
 	Receipt     *string         `json:"receipt"` // a signed receipt, at the end
 }
+
+// Hold is a legal hold, which keeps a session, or all of a tenant, from being erased.
+type Hold struct {
+	Reason   string     `json:"reason"`
+	PlacedBy *uuid.UUID `json:"placed_by"` // the key; nil for the command line
+	PlacedAt time.Time  `json:"placed_at"`
+}
+
+// MaxHoldReason bounds the reason of a hold, in bytes.
+const MaxHoldReason = 1024
