@@ -68,8 +68,8 @@ var sentinels = []struct {
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
 		"new one"},
-	{session.ErrHeld, "legal_hold", "a legal hold on the session or on its tenant keeps it, and nothing was erased: GET " +
-		"/v1/sessions/{id}/hold says why, and DELETE lifts it; one on the tenant is the operator's"},
+	{session.ErrHeld, "legal_hold", "a legal hold on the session or on its tenant keeps it, and nothing was erased: " +
+		"GET /v1/sessions/{id}/hold says why, and DELETE lifts it; one on the tenant is the operator's"},
 	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
 		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+

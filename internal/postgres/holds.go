@@ -75,8 +75,8 @@ func (s *Store) TenantHold(ctx context.Context, tenant uuid.UUID) (session.Hold,
 	return queryRow(ctx, s, tenant, scanHold, tenantHoldSQL, tenant)
 }
 
-// HoldTenant places a legal hold on all sessions of a tenant, or changes the reason of the one that it has. It waits for
-// erasures that are under way.
+// HoldTenant places a legal hold on all sessions of a tenant, or changes the reason of the one that it has. It waits
+// for erasures that are under way.
 func (s *Store) HoldTenant(ctx context.Context, tenant uuid.UUID, reason string) (session.Hold, error) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Hold, error) {
 		before, err := rowIn(ctx, tx, scanHold, tenantHoldSQL+` FOR NO KEY UPDATE`, tenant)
