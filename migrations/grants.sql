@@ -17,6 +17,12 @@ REVOKE INSERT, UPDATE, DELETE ON audit_trail, audit_heads FROM varve_app;
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
 
+-- What an erasure has counted is never taken back, and its receipt stays. Only workers sign.
+REVOKE DELETE ON erasures FROM varve_app;
+REVOKE ALL ON receipt_keys FROM varve_app;
+GRANT SELECT (id, public, created_at, live) ON receipt_keys TO varve_app;
+GRANT SELECT, INSERT ON receipt_keys TO varve_worker;
+
 -- A tenant's own keys are made and ended by the API, and it notes when they were used. A trigger refuses to let one that
 -- has ended live again.
 GRANT INSERT, UPDATE (revoked_at, expires_at, last_used_at) ON api_keys TO varve_app;

@@ -11,6 +11,93 @@ CREATE TYPE public.river_job_state AS ENUM (
     'scheduled'
 );
 
+CREATE FUNCTION public.audit_blank(tenant uuid, id text, key uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    next bigint;
+BEGIN
+    SELECT n + 1
+      INTO next
+      FROM public.audit_heads
+     WHERE tenant_id = tenant
+       FOR NO KEY UPDATE;
+    IF EXISTS (SELECT FROM public.sessions s WHERE s.tenant_id = tenant AND s.id = audit_blank.id) THEN
+        RAISE EXCEPTION 'the session is there: nothing that was done to it is forgotten'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN QUERY
+    WITH rows AS (
+        UPDATE public.audit_trail t
+           SET object_id = CASE WHEN t.object = 'session' AND t.object_id = audit_blank.id
+                                THEN audit_blank.key::text
+                                WHEN t.object = 'session' -- a fork that is there
+                                THEN coalesce((SELECT s.key::text
+                                                 FROM public.sessions s
+                                                WHERE s.tenant_id = tenant AND s.id = t.object_id), t.object_id)
+                                ELSE t.object_id END,
+               detail = NULL, before = NULL, after = NULL, blanked_by = next
+         WHERE t.tenant_id = tenant
+           AND t.blanked_by IS NULL
+           AND (t.object_id = audit_blank.id AND t.object = 'session'
+                OR t.action = 'session.fork' AND t.detail ->> 'from' = audit_blank.id
+                OR t.action IN ('import.start', 'import.resume') AND t.detail ->> 'session' = audit_blank.id
+                OR t.action IN ('recompaction.start', 'replay.start')
+                   AND (t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id)
+        RETURNING t.n, public.audit_hash(t) AS hash
+    )
+    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+      FROM rows;
+END
+$$;
+
+CREATE FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    next bigint;
+BEGIN
+    SELECT n + 1
+      INTO next
+      FROM public.audit_heads
+     WHERE tenant_id = tenant
+       FOR NO KEY UPDATE;
+    RETURN QUERY
+    WITH rows AS (
+        UPDATE public.audit_trail t
+           SET detail = NULL, before = NULL, after = NULL, blanked_by = next
+         WHERE t.tenant_id = tenant
+           AND t.blanked_by IS NULL
+           AND t.action IN ('recompaction.start', 'replay.start')
+           AND (t.detail -> 'filter' -> 'metadata')::jsonb @> wanted
+        RETURNING t.n, public.audit_hash(t) AS hash
+    )
+    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+      FROM rows;
+END
+$$;
+
+CREATE FUNCTION public.audit_blanks() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF OLD.blanked_by IS NULL AND NEW.blanked_by > OLD.n
+       AND NEW.detail IS NULL AND NEW.before IS NULL AND NEW.after IS NULL
+       AND (NEW.tenant_id, NEW.n, NEW.at, NEW.login, NEW.actor, NEW.action, NEW.object, NEW.previous, NEW.hash)
+         = (OLD.tenant_id, OLD.n, OLD.at, OLD.login, OLD.actor, OLD.action, OLD.object, OLD.previous, OLD.hash)
+       AND (NEW.actor_id, NEW.request, NEW.address) IS NOT DISTINCT FROM (OLD.actor_id, OLD.request, OLD.address) THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
+        USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
 CREATE FUNCTION public.audit_chain() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public'
@@ -55,6 +142,7 @@ CREATE TABLE public.audit_trail (
     after json,
     previous bytea NOT NULL,
     hash bytea NOT NULL,
+    blanked_by bigint,
     CONSTRAINT audit_trail_action_check CHECK (((octet_length(action) >= 1) AND (octet_length(action) <= 64))),
     CONSTRAINT audit_trail_actor_check CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 64))),
     CONSTRAINT audit_trail_address_check CHECK ((octet_length(address) <= 255)),
@@ -150,6 +238,26 @@ CREATE FUNCTION public.notify_ended() RETURNS trigger
 BEGIN
     PERFORM pg_notify('varve_ended', NEW.id::text);
     RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.refuse_held() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    held boolean;
+BEGIN
+    SELECT hold IS NOT NULL
+      INTO held
+      FROM public.tenants
+     WHERE id = OLD.tenant_id
+       FOR SHARE;
+    IF held THEN
+        RAISE EXCEPTION 'the tenant is under a legal hold: nothing of it is erased'
+            USING ERRCODE = 'restrict_violation', CONSTRAINT = 'tenants_hold';
+    END IF;
+    RETURN OLD;
 END
 $$;
 
@@ -297,6 +405,50 @@ CREATE TABLE public.due_sessions (
     job_id bigint NOT NULL,
     since timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE TABLE public.erasure_sessions (
+    tenant_id uuid NOT NULL,
+    erasure_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    state text NOT NULL,
+    prefixes uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    CONSTRAINT erasure_sessions_state_check CHECK ((state = ANY (ARRAY['due'::text, 'held'::text, 'erased'::text, 'gone'::text])))
+);
+
+ALTER TABLE ONLY public.erasure_sessions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.erasures (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    state text DEFAULT 'queued'::text NOT NULL,
+    target uuid,
+    metadata jsonb,
+    actor text NOT NULL,
+    actor_id uuid,
+    request text,
+    address text,
+    sessions bigint DEFAULT 0 NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    results bigint DEFAULT 0 NOT NULL,
+    bodies bigint DEFAULT 0 NOT NULL,
+    checkpoints bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    objects bigint DEFAULT 0 NOT NULL,
+    digest bytea,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    receipt text,
+    CONSTRAINT erasures_check CHECK (((target IS NOT NULL) = (kind = 'tenant'::text))),
+    CONSTRAINT erasures_check1 CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
+    CONSTRAINT erasures_check2 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
+    CONSTRAINT erasures_check3 CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
+    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text, 'tenant'::text]))),
+    CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text])))
+);
+
+ALTER TABLE ONLY public.erasures FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.findings (
     tenant_id uuid NOT NULL,
@@ -564,6 +716,17 @@ CREATE TABLE public.recalls (
 );
 
 ALTER TABLE ONLY public.recalls FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.receipt_keys (
+    id text NOT NULL,
+    public bytea NOT NULL,
+    seed bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    live boolean,
+    CONSTRAINT receipt_keys_live_check CHECK (live),
+    CONSTRAINT receipt_keys_public_check CHECK ((octet_length(public) = 32)),
+    CONSTRAINT receipt_keys_seed_check CHECK ((octet_length(seed) = 32))
+);
 
 CREATE TABLE public.recompaction_sessions (
     tenant_id uuid NOT NULL,
@@ -890,6 +1053,17 @@ CREATE TABLE public.session_failures (
 
 ALTER TABLE ONLY public.session_failures FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.session_holds (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    reason text NOT NULL,
+    placed_by uuid,
+    placed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT session_holds_reason_check CHECK (((octet_length(reason) >= 1) AND (octet_length(reason) <= 1024)))
+);
+
+ALTER TABLE ONLY public.session_holds FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.session_pins (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1011,6 +1185,10 @@ CREATE TABLE public.tenants (
     limits jsonb DEFAULT '{}'::jsonb NOT NULL,
     suspended text,
     suspended_at timestamp with time zone,
+    hold text,
+    held_by uuid,
+    held_at timestamp with time zone,
+    CONSTRAINT tenants_hold_check CHECK (((octet_length(hold) >= 1) AND (octet_length(hold) <= 1024))),
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
     CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
 );
@@ -1125,6 +1303,12 @@ ALTER TABLE ONLY public.chores
 ALTER TABLE ONLY public.due_sessions
     ADD CONSTRAINT due_sessions_pkey PRIMARY KEY (tenant_id, session_key);
 
+ALTER TABLE ONLY public.erasure_sessions
+    ADD CONSTRAINT erasure_sessions_pkey PRIMARY KEY (tenant_id, erasure_id, session_key);
+
+ALTER TABLE ONLY public.erasures
+    ADD CONSTRAINT erasures_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.findings
     ADD CONSTRAINT findings_pkey PRIMARY KEY (tenant_id, session_key, n);
 
@@ -1166,6 +1350,12 @@ ALTER TABLE ONLY public.policy_versions
 
 ALTER TABLE ONLY public.recalls
     ADD CONSTRAINT recalls_pkey PRIMARY KEY (tenant_id, session_key, ref, checkpoint_n, via);
+
+ALTER TABLE ONLY public.receipt_keys
+    ADD CONSTRAINT receipt_keys_live_key UNIQUE (live);
+
+ALTER TABLE ONLY public.receipt_keys
+    ADD CONSTRAINT receipt_keys_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.recompaction_sessions
     ADD CONSTRAINT recompaction_sessions_pkey PRIMARY KEY (tenant_id, recompaction_id, session_key);
@@ -1221,6 +1411,9 @@ ALTER TABLE ONLY public.schema_migrations
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_pkey PRIMARY KEY (tenant_id, session_key);
 
+ALTER TABLE ONLY public.session_holds
+    ADD CONSTRAINT session_holds_pkey PRIMARY KEY (tenant_id, session_key);
+
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_pkey PRIMARY KEY (tenant_id, session_key, ref);
 
@@ -1272,6 +1465,10 @@ CREATE INDEX campaigns_newest ON public.campaigns USING btree (created_at DESC, 
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
 CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
+
+CREATE INDEX erasure_sessions_live ON public.erasure_sessions USING btree (tenant_id, erasure_id, state) WHERE (state <> 'gone'::text);
+
+CREATE INDEX erasures_newest ON public.erasures USING btree (tenant_id, created_at DESC, id DESC);
 
 CREATE INDEX findings_newest ON public.findings USING btree (tenant_id, found_at DESC, session_key, n);
 
@@ -1393,9 +1590,11 @@ CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW
 
 CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON public.audit_heads FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
+CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_blanks();
+
 CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_chain();
 
-CREATE TRIGGER audit_trail_kept BEFORE DELETE OR UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
@@ -1429,6 +1628,8 @@ CREATE TRIGGER sessions_armed_threshold_check BEFORE INSERT OR UPDATE OF armed_t
 
 CREATE TRIGGER sessions_calibration_check BEFORE INSERT OR UPDATE OF calibration ON public.sessions FOR EACH ROW WHEN (((new.calibration < (0.5)::double precision) OR (new.calibration > (3)::double precision))) EXECUTE FUNCTION public.refuse_row();
 
+CREATE TRIGGER sessions_held BEFORE DELETE ON public.sessions FOR EACH ROW EXECUTE FUNCTION public.refuse_held();
+
 CREATE TRIGGER sessions_id_check BEFORE INSERT OR UPDATE OF id ON public.sessions FOR EACH ROW WHEN (((octet_length(new.id) < 1) OR (octet_length(new.id) > 255))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER sessions_overhead_tokens_check BEFORE INSERT OR UPDATE OF overhead_tokens ON public.sessions FOR EACH ROW WHEN ((new.overhead_tokens < 0)) EXECUTE FUNCTION public.refuse_row();
@@ -1448,6 +1649,9 @@ ALTER TABLE ONLY public.checkpoint_results
 
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.erasure_sessions
+    ADD CONSTRAINT erasure_sessions_tenant_id_erasure_id_fkey FOREIGN KEY (tenant_id, erasure_id) REFERENCES public.erasures(tenant_id, id);
 
 ALTER TABLE ONLY public.findings
     ADD CONSTRAINT findings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -1509,6 +1713,9 @@ ALTER TABLE ONLY public.runs
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.session_holds
+    ADD CONSTRAINT session_holds_session FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
@@ -1564,6 +1771,10 @@ CREATE POLICY backup ON public.chores FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.due_sessions FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.erasure_sessions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.erasures FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.findings FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.idempotency FOR SELECT TO varve_backup USING (true);
@@ -1610,6 +1821,8 @@ CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.session_holds FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.session_pins FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
@@ -1635,6 +1848,10 @@ ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.chores ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.due_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.erasure_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.erasures ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY every_job ON public.river_job TO varve_worker USING (true) WITH CHECK (true);
 
@@ -1690,6 +1907,8 @@ ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.session_holds ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.session_pins ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
@@ -1711,6 +1930,10 @@ CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_s
 CREATE POLICY tenant ON public.chores USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.due_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.erasure_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.erasures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.findings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1756,6 +1979,8 @@ CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting(
 
 CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.session_holds USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.session_pins USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -1788,6 +2013,12 @@ CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (
 
 GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT USAGE ON SCHEMA public TO varve_backup;
+
+GRANT ALL ON FUNCTION public.audit_blank(tenant uuid, id text, key uuid) TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_blanks() TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_chain() TO varve_app;
 
@@ -1826,6 +2057,8 @@ GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
 
+GRANT ALL ON FUNCTION public.refuse_held() TO varve_app;
+
 GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_revival() TO varve_app;
@@ -1860,6 +2093,12 @@ GRANT SELECT ON TABLE public.chores TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
 GRANT SELECT ON TABLE public.due_sessions TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erasure_sessions TO varve_app;
+GRANT SELECT ON TABLE public.erasure_sessions TO varve_backup;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.erasures TO varve_app;
+GRANT SELECT ON TABLE public.erasures TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 GRANT SELECT ON TABLE public.findings TO varve_backup;
@@ -1928,6 +2167,17 @@ GRANT SELECT ON TABLE public.policy_versions TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 GRANT SELECT ON TABLE public.recalls TO varve_backup;
 
+GRANT SELECT,INSERT ON TABLE public.receipt_keys TO varve_worker;
+GRANT SELECT ON TABLE public.receipt_keys TO varve_backup;
+
+GRANT SELECT(id) ON TABLE public.receipt_keys TO varve_app;
+
+GRANT SELECT(public) ON TABLE public.receipt_keys TO varve_app;
+
+GRANT SELECT(created_at) ON TABLE public.receipt_keys TO varve_app;
+
+GRANT SELECT(live) ON TABLE public.receipt_keys TO varve_app;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
 
@@ -1988,6 +2238,9 @@ GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
 GRANT SELECT ON TABLE public.session_failures TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_holds TO varve_app;
+GRANT SELECT ON TABLE public.session_holds TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
 GRANT SELECT ON TABLE public.session_pins TO varve_backup;

@@ -21,7 +21,7 @@ type sessionsListCommand struct {
 	Metadata     map[string]string `help:"Members that the metadata have, like user=u1;app=x."`
 	Model        string            `help:"The model of the session."`
 	Format       string            `help:"The format of the session."`
-	ForkedFrom   string            `help:"The forks of the session that had this id."`
+	ForkedFrom   string            `help:"The forks of the session with this id."`
 	UpdatedAfter time.Time         `help:"Something was appended after this time, like 2026-01-31T12:00:00Z."`
 	MinTokens    *int              `help:"The view has at least this number of tokens."`
 	OverWindow   bool              `help:"The view does not fit into the window."`

@@ -47,16 +47,28 @@ type verifyCommand struct {
 	Session         string     `placeholder:"ID" help:"Only this session (of the tenant \"default\" if none is named)."`
 	Sample          share      `placeholder:"SHARE" help:"Only a share of the sessions, drawn at random, e.g. 1%."`
 	Repair          bool       `help:"Rebuild derived data that is wrong; never the log."`
+	Receipt         string     `placeholder:"FILE" help:"Verify a receipt, and that what it names is gone."`
 	Last            bool       `help:"Do not look, but print what the worker's verification found last."`
 }
 
 // Help returns what is shown below the flags.
 func (c *verifyCommand) Help() string { return helpText("verify") }
 
+// Validate returns an error for a receipt beside what it has nothing to do with.
+func (c *verifyCommand) Validate() error {
+	if c.Receipt != "" && (c.Tenant != "" || c.Session != "" || c.Sample != 0 || c.Repair || c.Last) {
+		return errors.New("--receipt names what is looked at: leave the other flags out")
+	}
+	return c.Database.Validate()
+}
+
 // Run verifies, with a bar on a terminal, and prints each finding and how much was looked at.
 func (c *verifyCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	var found *failure
 	err := withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		if c.Receipt != "" {
+			return c.receipt(ctx, store, settings, out)
+		}
 		left, err := c.verify(ctx, store, &verifyPrinter{out: out, asJSON: settings.JSON, meter: newMeter(os.Stderr, -1,
 			progressbar.OptionShowCount())})
 		if left > 0 {
@@ -64,8 +76,9 @@ func (c *verifyCommand) Run(ctx context.Context, settings *config.Client, out io
 		}
 		return err
 	})
+	var known *failure
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, session.ErrNotFound):
+	case errors.Is(err, context.Canceled), errors.Is(err, session.ErrNotFound), errors.As(err, &known):
 		return err
 	case err != nil:
 		return &failure{exitUnverified, err.Error()}

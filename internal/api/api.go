@@ -159,6 +159,7 @@ func (s *Server) routes() {
 	s.routeTransfer()
 	s.routeRecompactions()
 	s.routeReplays()
+	s.routeErasures()
 	s.routeAudit()
 	s.routeOperators()
 }
@@ -331,6 +332,19 @@ func (s *Server) routeReplays() {
 	admin.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
 }
 
+// routeErasures has the erasures of a tenant, what verifies their receipts, and what keeps sessions from them.
+func (s *Server) routeErasures() {
+	erase := s.tenants(session.ScopeErase)
+	erase.post("/v1/erasures", s.createErasure)
+	erase.list("/v1/erasures", s.listErasures)
+	erase.get("/v1/erasures/:erasure", s.readErasure)
+	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
+	read.get("/v1/receipts/keys", s.listReceiptKeys)
+	read.get("/v1/sessions/:id/hold", s.readHold)
+	admin.put("/v1/sessions/:id/hold", s.putHold)
+	admin.delete("/v1/sessions/:id/hold", s.deleteHold)
+}
+
 // routeOperators has what operators do across tenants. A process without a login for that has none of it.
 func (s *Server) routeOperators() {
 	if s.Operators == nil {
@@ -348,6 +362,9 @@ func (s *Server) routeOperators() {
 	operator.get("/v1/admin/tenants/:tenant/policy", s.readTenantPolicy)
 	operator.put("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(replaceLayer))
 	operator.patch("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(mergeLayer))
+	operator.get("/v1/admin/tenants/:tenant/hold", s.readTenantHold)
+	operator.put("/v1/admin/tenants/:tenant/hold", s.putTenantHold)
+	operator.delete("/v1/admin/tenants/:tenant/hold", s.deleteTenantHold)
 	operator.ask("/v1/admin/tenants/:tenant/keys", s.createKey)
 	operator.list("/v1/admin/tenants/:tenant/keys", s.listKeys)
 	operator.ask("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)

@@ -68,6 +68,8 @@ var sentinels = []struct {
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
 		"new one"},
+	{session.ErrHeld, "legal_hold", "a legal hold on the session or on its tenant keeps it, and nothing was erased: " +
+		"GET /v1/sessions/{id}/hold says why, and DELETE lifts it; one on the tenant is the operator's"},
 	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
 		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
@@ -109,6 +111,8 @@ var (
 		"there is no such recompaction: GET /v1/admin/recompactions lists them")
 	errNoCampaign = request.Fail(request.NotFound, "there is no such campaign: GET /v1/admin/campaigns lists them")
 	errNoReplay   = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
+	errNoHold     = request.Fail(request.NotFound, "there is no such session or tenant, or no legal hold on it")
+	errNoErasure  = request.Fail(request.NotFound, "there is no such erasure: GET /v1/erasures lists them")
 	errNoReport   = request.Fail(request.NotFound,
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,

@@ -105,6 +105,8 @@ func TestEveryExampleRuns(t *testing.T) {
 func (w *world) shown() map[string]string {
 	w.Helper()
 	w.fill("chat-41")
+	erasure := w.must(http.StatusAccepted, "POST", "/v1/erasures", `{"metadata":{"user_id":"nobody"}}`)
+	w.erasureEnded(erasure.Header().Get("Location"))
 	recompaction := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
 	w.ended(recompaction.Header().Get("Location"))
 	measured := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
@@ -134,10 +136,13 @@ func (w *world) shown() map[string]string {
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
 	campaign := w.campaignEnded(w.must(http.StatusAccepted, "POST", campaigns, `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`).Header().Get("Location"))
+	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
+	w.must(http.StatusOK, "PUT", "/v1/admin/tenants/"+tenant+"/hold", `{"reason":"case 7 of 2026"}`)
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
 		"0198f0c1-7c1e-7000-8000-000000000003":  id(recompaction),
+		"0198f0c1-7c1e-7000-8000-000000000010":  id(erasure),
 		"0198f0c1-7c1e-7000-8000-000000000004":  id(imported),
 		"0198f0c1-7c1e-7000-8000-000000000006":  id(measured),
 		"conv_0198f0c17c1e70008000000000000005": id(conversation),

@@ -209,7 +209,7 @@ func TestTheCheckFindsWhatIsNotDescribed(t *testing.T) {
 		"another status":            {"GET", "/v1/sessions/s/messages", "", 206, "", run, "the status 206"},
 		"a header":                  {"GET", "/v1/sessions/s/messages", "", 200, "ETag", run, "the header Etag"},
 		"no header":                 {"GET", "/v1/sessions/s/context", "", 200, "", run, "the header ETag is missing"},
-		"a body where none is":      {"DELETE", "/v1/sessions/s", "", 204, "", run, "there is a body"},
+		"a body where none is":      {"DELETE", "/v1/sessions/s", "", 204, "Location", run, "there is a body"},
 		"another Content-Type":      {"GET", "/metrics", "", 503, "X-Should-Retry", run, "is missing"},
 		"a parameter":               {"GET", "/v1/sessions/s/messages?most=1", "", 200, "", run, "the parameter most"},
 		"a parameter out of range":  {"GET", "/v1/sessions/s/messages?limit=0", "", 200, "", run, "minimum"},

@@ -212,6 +212,7 @@ var parts = map[string]part{
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
 	":campaign":     {func(req *request.Request) { req.PathID("campaign") }, errNoCampaign},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
+	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},

@@ -92,11 +92,14 @@ func (s *Server) patchSession(req *request.Request) error {
 
 // deleteSession handles DELETE /v1/sessions/{id}.
 func (s *Server) deleteSession(req *request.Request) error {
-	replayed, err := s.Store.Delete(req.Ctx, req.Address(), req.Idempotency())
+	done, err := s.Store.Delete(req.Ctx, req.Address(), req.Idempotency())
 	if err != nil {
 		return err
 	}
-	req.Replayed(replayed)
+	req.Replayed(done.Replayed)
+	if done.Erasure != uuid.Nil {
+		req.W.Header().Set("Location", erasurePath(done.Erasure))
+	}
 	req.W.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -64,6 +64,11 @@ const (
 	ImportStart          Action = "import.start"
 	ImportResume         Action = "import.resume"
 	Export               Action = "export"
+
+	ErasureStart  Action = "erasure.start"
+	ErasureFinish Action = "erasure.finish"
+	HoldPlace     Action = "hold.place"
+	HoldLift      Action = "hold.lift"
 )
 
 // Object is the kind of what something was done to.
@@ -78,6 +83,7 @@ const (
 	Campaign     Object = "campaign"
 	Replay       Object = "replay"
 	Import       Object = "import"
+	Erasure      Object = "erasure"
 )
 
 // Hash is the hash of a row.
@@ -116,9 +122,14 @@ type Entry struct {
 	After    json.RawMessage `json:"after"`
 	Previous Hash            `json:"previous"` // of the row before it, zeros for the first
 	Hash     Hash            `json:"hash"`
+
+	// BlankedBy is the row that says that this one has lost what it said of an erased session; nil for a row that is
+	// as it was written. A blanked row's Hash is that of what it said.
+	BlankedBy *int64 `json:"blanked_by,omitempty"`
 }
 
-// Sum returns the hash that the row must have: SHA-256 of the hash before it and of every column as text, each behind
+// Sum returns the hash that the row must have, unless it was blanked: SHA-256 of the hash before it and of every column
+// as text, each behind
 // its length in 4 bytes, -1 for one that is absent.
 func (e *Entry) Sum() Hash {
 	b := append([]byte{}, e.Previous[:]...)

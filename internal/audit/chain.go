@@ -43,11 +43,13 @@ type Break struct {
 type Chain struct {
 	Expected *Head // a row that it must have; nil for none
 
-	last Head
+	known   int64 // the row behind which the check began
+	last    Head
+	blanked map[int64]*blanked // by the row that must say so, which is still to come
 }
 
 // Behind returns the check of a chain's rows behind one that is known, the zero Head for all.
-func Behind(known Head) *Chain { return &Chain{last: known} }
+func Behind(known Head) *Chain { return &Chain{known: known.N, last: known} }
 
 // Add checks the next row. After a break the check continues from the row as it is, so that each is reported once.
 func (c *Chain) Add(e *Entry) (found []Break) {
@@ -60,8 +62,16 @@ func (c *Chain) Add(e *Entry) (found []Break) {
 	case e.Previous != c.last.Hash:
 		wrong("row %d does not follow row %d as it is: one of them was changed, exchanged or put in", e.N, e.N-1)
 	}
-	if e.Sum() != e.Hash {
+	switch {
+	case e.BlankedBy == nil && e.Sum() != e.Hash:
 		wrong("row %d was changed: its hash is not that of what it says", e.N)
+	case e.BlankedBy != nil && *e.BlankedBy <= e.N:
+		wrong("row %d was changed: a row before it cannot say that it was blanked", e.N)
+	case e.BlankedBy != nil:
+		c.blank(e)
+	}
+	if what := c.unblanked(e); what != "" {
+		wrong("%s", what)
 	}
 	c.last = Head{e.N, e.Hash}
 	if want := c.Expected; want != nil && want.N == e.N && want.Hash != e.Hash {
@@ -80,6 +90,10 @@ func (c *Chain) End(head Head) (found []Break) {
 			"were put in, or the head was changed", c.last.N, head.N)})
 	case head.Hash != c.last.Hash:
 		found = append(found, Break{head.N, fmt.Sprintf("the head of the chain has another hash than row %d", head.N)})
+	}
+	for n, rows := range c.blanked {
+		found = append(found, Break{rows.first, fmt.Sprintf("row %d was blanked by row %d, which there is not",
+			rows.first, n)})
 	}
 	if want := c.Expected; want != nil && want.N > c.last.N {
 		found = append(found, Break{want.N, fmt.Sprintf("row %d was there when its head was kept, and the chain ends "+

@@ -61,6 +61,9 @@ const (
 	CancelReplay Route[protocol.Replay] = "POST admin/replays/{replay}/cancel"
 	ReplayReport Route[json.RawMessage] = "GET admin/replays/{replay}/report"
 
+	BeginErasure Route[session.Erasure] = "POST erasures" // ErasureRequest
+	GetErasure   Route[session.Erasure] = "GET erasures/{erasure}"
+
 	Audit Route[protocol.List[audit.Entry]] = "GET audit"
 
 	BeginImport    Route[protocol.Import]      = "POST imports"
@@ -73,6 +76,7 @@ const (
 	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"
 	Tokens               ListRoute[session.Token]               = "sessions/{session}/tokens"
 	Recompactions        ListRoute[protocol.Recompaction]       = "admin/recompactions"
+	Erasures             ListRoute[session.Erasure]             = "erasures"
 	Replays              ListRoute[protocol.Replay]             = "admin/replays"
 	ReplaySessions       ListRoute[session.ReplaySession]       = "admin/replays/{replay}/sessions"
 	RecompactionSessions ListRoute[session.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"

@@ -8,6 +8,7 @@
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
+//   - erasure.go: an erasure of sessions, which ends with a receipt
 //   - lease.go, takeover.go: show that this worker lives, and take over the jobs of those that died
 //   - failure.go: whose fault a failure is, and what follows
 //   - gauges.go: what /metrics shows of all jobs
@@ -52,6 +53,7 @@ type Config struct {
 	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
 	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
 	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
+	BackupsKept time.Duration // which receipts of erasures say; 0 if it is not known
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
 	Memory *budget.Budget // bytes, from which jobs draw before they read a session; nil is without a bound
@@ -65,8 +67,9 @@ type Config struct {
 	Writer llm.Writer
 
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
-	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; and of a collection: rows
-	// deleted, objects deleted, orphan deleted, object erased.
+	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; of a collection: rows
+	// deleted, objects deleted, orphan deleted, object erased; and of an erasure: session erased, objects of a session
+	// erased, erasure finished.
 	Trace func(step string)
 }
 
@@ -132,6 +135,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 			queue.Maintenance:  {MaxWorkers: 1},
 			queue.Verification: {MaxWorkers: 1},
 			queue.Collection:   {MaxWorkers: 1},
+			queue.Erasure:      {MaxWorkers: 1},
 		},
 		PeriodicJobs: periodic(config),
 	})
@@ -166,7 +170,12 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &collectWorker{Collection: Collection{
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
 	}})
-	river.AddWorker(workers, &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
+	objects := &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace}
+	river.AddWorker(workers, objects)
+	river.AddWorker(workers, &erasureWorker{
+		Store: config.Store, Objects: objects, Log: config.Log, Kept: config.BackupsKept, Slice: config.JobTimeout / 4,
+		Trace: config.Trace,
+	})
 	return workers
 }
 

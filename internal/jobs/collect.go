@@ -219,19 +219,24 @@ func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs])
 	if !erased {
 		return river.JobCancel(fmt.Errorf("session %s is there: nothing of it is erased", key.Key))
 	}
+	objects, err := w.eraseBelow(ctx, key)
+	if err == nil {
+		w.Log.InfoContext(ctx, "erased the objects of a session",
+			"tenant", key.Tenant, "key", key.Key, "objects", objects)
+	}
+	return err
+}
+
+// eraseBelow deletes the objects below a session's prefix that no row names, in every store.
+func (w *eraseWorker) eraseBelow(ctx context.Context, key session.Key) (objects int, err error) {
 	stores, err := usedStores(ctx, w.Store)
 	failed := []error{err}
-	objects := 0
 	for _, store := range stores {
 		n, err := w.erase(ctx, store, key)
 		objects += n
 		failed = append(failed, err)
 	}
-	if err := errors.Join(failed...); err != nil {
-		return err
-	}
-	w.Log.InfoContext(ctx, "erased the objects of a session", "tenant", key.Tenant, "key", key.Key, "objects", objects)
-	return nil
+	return objects, errors.Join(failed...)
 }
 
 // erase deletes the objects below a session's prefix that no row names, and looks again until there are none.

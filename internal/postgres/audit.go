@@ -80,18 +80,30 @@ func (s *Store) RecordExport(ctx context.Context, at session.Address) error {
 	if at.ID == "" {
 		d.object, d.id = audit.Tenant, at.Tenant.String()
 	}
-	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error { return record(ctx, tx, at.Tenant, d) })
+	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		if at.ID != "" { // an erasure waits for the row, or nothing names its session any more
+			err := execOne(ctx, tx, session.ErrNotFound, `
+				SELECT
+				  FROM sessions
+				 WHERE tenant_id = $1 AND id = $2
+				   FOR KEY SHARE`, at.Tenant, at.ID)
+			if err != nil {
+				return err
+			}
+		}
+		return record(ctx, tx, at.Tenant, d)
+	})
 }
 
 const auditColumns = `
 	tenant_id, n, at, login, actor, actor_id, request, address, action, object, object_id, detail::text, before::text,
-	after::text, previous, hash`
+	after::text, previous, hash, blanked_by`
 
 func scanEntry(row pgx.CollectableRow) (e audit.Entry, err error) {
 	var detail, before, after *string
 	var previous, hash []byte
 	err = row.Scan(&e.TenantID, &e.N, &e.At, &e.Login, &e.Actor, &e.ActorID, &e.Request, &e.Address, &e.Action,
-		&e.Object, &e.ObjectID, &detail, &before, &after, &previous, &hash)
+		&e.Object, &e.ObjectID, &detail, &before, &after, &previous, &hash, &e.BlankedBy)
 	e.Detail = document(detail)
 	e.Before = document(before)
 	e.After = document(after)

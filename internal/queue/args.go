@@ -19,6 +19,7 @@ const (
 	Maintenance  = "maintenance"
 	Verification = "verification"
 	Collection   = "collection"
+	Erasure      = "erasure"
 )
 
 const (
@@ -218,6 +219,20 @@ func (EraseArgs) Kind() string { return "erase" }
 // InsertOpts allows one live job for each session. It is tried for weeks: somebody wants the session gone.
 func (EraseArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Collection, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
+}
+
+// ErasureArgs name an erasure: of sessions, or of a whole tenant.
+type ErasureArgs struct {
+	Tenant  uuid.UUID `json:"tenant" river:"unique"` // that the erasure belongs to
+	Erasure uuid.UUID `json:"erasure" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (ErasureArgs) Kind() string { return "erasure" }
+
+// InsertOpts allows one live job for each erasure. It is tried for weeks, as that of a session's objects is.
+func (ErasureArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Erasure, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
 }
 
 var oneLive = river.UniqueOpts{ByArgs: true, ByState: live}

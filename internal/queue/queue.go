@@ -11,6 +11,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
@@ -120,6 +121,26 @@ func (q *Queue) Snooze(ctx context.Context, tx pgx.Tx, job int64, wait time.Dura
 		   SET state = 'scheduled', scheduled_at = now() + $2::interval, attempt = greatest(attempt - 1, 0)
 		 WHERE id = $1 AND state = 'running'`, job, wait)
 	return err
+}
+
+// Scrub forgets what jobs of a session that is erased have said of it: the texts of their errors.
+func (q *Queue) Scrub(ctx context.Context, tx pgx.Tx, session uuid.UUID) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE river_job
+		   SET errors = NULL
+		 WHERE args @> jsonb_build_object('session', $1::text) AND errors IS NOT NULL`, session)
+	return err
+}
+
+// RunsFor reports whether a job of one of some sessions is running, other than those that erase.
+func RunsFor(ctx context.Context, tx pgx.Tx, sessions []uuid.UUID) (runs bool, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT EXISTS (
+		       SELECT
+		         FROM river_job
+		        WHERE state = 'running' AND kind <> $2 AND args ->> 'session' = ANY ($1::text[]))`,
+		sessions, EraseArgs{}.Kind()).Scan(&runs)
+	return runs, err
 }
 
 // The tags of jobs whose session's compaction fails.

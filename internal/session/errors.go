@@ -26,6 +26,7 @@ var (
 	ErrTooManyKeys       = errors.New("the tenant has as many live keys as it may")
 	ErrKeyEnded          = errors.New("the key has expired or was revoked")
 	ErrTooManyTokens     = errors.New("the session has as many live tokens as it may")
+	ErrHeld              = errors.New("a legal hold keeps the session")
 	ErrReplayLive        = errors.New("another replay of the tenant has not ended")
 	ErrResultStore       = errors.New("the result store does not answer")
 	ErrWritten           = errors.New("another request has written to the body, or it is complete")

@@ -58,7 +58,7 @@ type Session struct {
 
 // ForkedFrom is what a session is a fork of.
 type ForkedFrom struct {
-	Session    string `json:"session"`    // the id that it had then
+	Session    string `json:"session"`    // its id
 	Seq        int64  `json:"seq"`        // through which they share their log
 	Checkpoint int    `json:"checkpoint"` // with which the fork began, 0 for none
 }

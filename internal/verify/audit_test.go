@@ -13,8 +13,12 @@ import (
 func TestVerificationReadsTheTrails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, plain)
+	at := session.Address{Tenant: w.tenant.ID, ID: "s"}
+	if _, _, err := w.store.Create(t.Context(), at, session.Change{}, nil); err != nil {
+		t.Fatal(err)
+	}
 	for range 1500 { // more than a page
-		if err := w.store.RecordExport(t.Context(), session.Address{Tenant: w.tenant.ID, ID: "s"}); err != nil {
+		if err := w.store.RecordExport(t.Context(), at); err != nil {
 			t.Fatal(err)
 		}
 	}

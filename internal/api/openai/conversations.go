@@ -71,9 +71,9 @@ type deleted struct {
 // deleteConversation handles DELETE /v1/conversations/{id}.
 func (s *Server) deleteConversation(req *request.Request) error {
 	at := req.Address()
-	replayed, err := s.Store.Delete(req.Ctx, at, req.Idempotency())
+	done, err := s.Store.Delete(req.Ctx, at, req.Idempotency())
 	a := deleted{ID: at.ID, Object: "conversation.deleted", Deleted: true}
-	return request.AnswerChanged(req, a, replayed, err, request.AsIs)
+	return request.AnswerChanged(req, a, done.Replayed, err, request.AsIs)
 }
 
 // conversationBody is the body of a request that creates or changes a conversation. Members that it leaves out are nil.

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// TestAReceiptIsVerifiedOnTheCommandLine erases a subject, and verifies the receipt, and one that was changed.
+func TestAReceiptIsVerifiedOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	u := startUp(t, filepath.Join(dir, "data"), "--addr", freeAddress(t))
+	out, code := u.exits("erasures", "start", "--metadata", "user_id=u1", "--yes", "--json")
+	var erasure session.Erasure
+	if err := json.Unmarshal([]byte(out), &erasure); err != nil || code != 0 {
+		t.Fatalf("%d %s: %v", code, out, err)
+	}
+	id := erasure.ID.String()
+	for end := time.Now().Add(time.Minute); erasure.State != session.ErasureDone; time.Sleep(50 * time.Millisecond) {
+		out, _ = u.exits("erasures", "show", id)
+		if err := json.Unmarshal([]byte(out), &erasure); err != nil || time.Now().After(end) {
+			t.Fatalf("%s: %v", out, err)
+		}
+	}
+	if out, code := u.exits("erasures", "list"); code != 0 || !strings.Contains(out, id) {
+		t.Errorf("%d %s", code, out)
+	}
+	file := filepath.Join(dir, "receipt.json")
+	for text, want := range map[string]int{
+		out: 0, *erasure.Receipt: 0, (*erasure.Receipt)[:200] + "A" + (*erasure.Receipt)[201:]: exitFindings, "x": exitFindings,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if said, code := u.exits("verify", "--receipt", file); code != want || code == 0 && !strings.Contains(said, id) {
+			t.Errorf("%.60s…: exit code %d, want %d: %s", text, code, want, said)
+		}
+	}
+}

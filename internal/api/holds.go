@@ -1,0 +1,83 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// readHold handles GET /v1/sessions/{id}/hold.
+func (s *Server) readHold(req *request.Request) error {
+	found, err := s.Store.SessionHold(req.Ctx, req.Address())
+	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
+}
+
+// putHold handles PUT /v1/sessions/{id}/hold. Doing it twice changes nothing.
+func (s *Server) putHold(req *request.Request) error {
+	reason, err := readReason(req)
+	if err != nil {
+		return err
+	}
+	placed, err := s.Store.HoldSession(req.Ctx, req.Address(), reason)
+	return request.AnswerFound(req, placed, err, request.AsIs)
+}
+
+// deleteHold handles DELETE /v1/sessions/{id}/hold. Doing it twice changes nothing.
+func (s *Server) deleteHold(req *request.Request) error {
+	if err := s.Store.ReleaseSession(req.Ctx, req.Address()); err != nil {
+		return err
+	}
+	req.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// readTenantHold handles GET /v1/admin/tenants/{tenant}/hold.
+func (s *Server) readTenantHold(req *request.Request) error {
+	found, err := s.Operators.TenantHold(req.Ctx, req.Tenant)
+	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
+}
+
+// putTenantHold handles PUT /v1/admin/tenants/{tenant}/hold. Doing it twice changes nothing.
+func (s *Server) putTenantHold(req *request.Request) error {
+	reason, err := readReason(req)
+	if err != nil {
+		return err
+	}
+	placed, err := s.Operators.HoldTenant(req.Ctx, req.Tenant, reason)
+	return request.AnswerFound(req, placed, err, request.AsIs)
+}
+
+// deleteTenantHold handles DELETE /v1/admin/tenants/{tenant}/hold. Doing it twice changes nothing.
+func (s *Server) deleteTenantHold(req *request.Request) error {
+	if err := s.Operators.ReleaseTenant(req.Ctx, req.Tenant); err != nil {
+		return err
+	}
+	req.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// readReason reads why a hold is placed.
+func readReason(req *request.Request) (reason string, err error) {
+	d, err := request.Open(req.Body())
+	if err != nil {
+		return "", err
+	}
+	for _, value := range d.Fields([]string{"reason"}) {
+		reason, _ = d.Text("/reason", value, session.MaxHoldReason)
+	}
+	if reason == "" && d.Err() == nil {
+		d.Wrong("/reason", request.InvalidRequest, "must say why nothing may be erased, in 1 to %d bytes",
+			session.MaxHoldReason)
+	}
+	return reason, d.Err()
+}
+
+// orNoHold returns the error of a hold that there is not.
+func orNoHold(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return errNoHold
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+const (
+	// erasedAtOnce is how many sessions an erasure looks for at a time.
+	erasedAtOnce = 100
+
+	// unfinishedWait is how long an erasure waits for the last jobs of its sessions.
+	unfinishedWait = time.Second
+)
+
+// erasureWorker erases the sessions of an erasure one after the other, then their objects, and ends it with a receipt.
+// Each step is a transaction of its own, and what is done is not done again: it may be killed at any time.
+type erasureWorker struct {
+	river.WorkerDefaults[queue.ErasureArgs]
+	Store   *postgres.Store
+	Objects *eraseWorker
+	Log     *slog.Logger
+	Kept    time.Duration // how long backups are kept; 0 if it is not known
+	Slice   time.Duration // how long it erases before other erasures get their turn
+	Trace   func(step string)
+}
+
+// Work continues an erasure until it has ended or its slice has.
+func (w *erasureWorker) Work(ctx context.Context, job *river.Job[queue.ErasureArgs]) error {
+	until := time.Now().Add(w.Slice)
+	work, err := w.Store.StartErasure(ctx, job.Args.Tenant, job.Args.Erasure)
+	if errors.Is(err, session.ErrEnded) || errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ctx = work.As(ctx)
+	for _, step := range []func(context.Context, postgres.ErasureWork, time.Time) (bool, error){w.sessions, w.objects} {
+		if done, err := step(ctx, work, until); err != nil || !done {
+			return orSnooze(err, 0)
+		}
+	}
+	return w.finish(ctx, work)
+}
+
+// orSnooze returns an error, or what has a job continue later.
+func orSnooze(err error, wait time.Duration) error {
+	if err != nil {
+		return err
+	}
+	return river.JobSnooze(wait)
+}
+
+// sessions erases sessions until there are none, or the time is over.
+func (w *erasureWorker) sessions(ctx context.Context, work postgres.ErasureWork, until time.Time) (bool, error) {
+	for {
+		keys, err := w.Store.SessionsToErase(ctx, work, erasedAtOnce)
+		if err != nil || len(keys) == 0 {
+			return err == nil, err
+		}
+		for _, key := range keys {
+			if time.Now().After(until) {
+				return false, nil
+			}
+			if err := w.Store.EraseSession(ctx, work, key); err != nil {
+				return false, fmt.Errorf("session %s: %w", key.Key, err)
+			}
+			w.Trace("session erased")
+		}
+	}
+}
+
+// objects erases what erased sessions have in result stores, in the same way.
+func (w *erasureWorker) objects(ctx context.Context, work postgres.ErasureWork, until time.Time) (bool, error) {
+	for {
+		found, err := w.Store.ErasedSessions(ctx, work, erasedAtOnce)
+		if err != nil || len(found) == 0 {
+			return err == nil, err
+		}
+		for _, s := range found {
+			if time.Now().After(until) {
+				return false, nil
+			}
+			objects, err := w.objectsOf(ctx, work.Tenant, s.Prefixes)
+			if err != nil {
+				return false, err
+			}
+			if err := w.Store.ObjectsErased(ctx, work, s.Key, objects); err != nil {
+				return false, err
+			}
+			w.Trace("objects of a session erased")
+		}
+	}
+}
+
+func (w *erasureWorker) objectsOf(
+	ctx context.Context, tenant uuid.UUID, prefixes []uuid.UUID,
+) (objects int, err error) {
+	for _, prefix := range prefixes {
+		n, err := w.Objects.eraseBelow(ctx, session.Key{Tenant: tenant, Key: prefix})
+		objects += n
+		if err != nil {
+			return objects, err
+		}
+	}
+	return objects, nil
+}
+
+// finish ends an erasure with its receipt, unless there is more to do.
+func (w *erasureWorker) finish(ctx context.Context, work postgres.ErasureWork) error {
+	key, err := w.Store.ReceiptKey(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.Store.FinishErasure(ctx, work, key, w.Kept)
+	switch {
+	case errors.Is(err, postgres.ErrUnfinished):
+		return river.JobSnooze(unfinishedWait)
+	case errors.Is(err, session.ErrEnded):
+		return nil
+	case err == nil:
+		w.Trace("erasure finished")
+		w.Log.InfoContext(ctx, "an erasure has ended", "tenant", work.Tenant, "erasure", work.ID, "kind", work.Kind)
+	}
+	return err
+}

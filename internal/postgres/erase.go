@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Deleted is the answer to the deletion of a session.
+type Deleted struct {
+	Erasure  uuid.UUID // Nil for a repeated request to a program of before, which made none
+	Replayed bool      `json:"-"`
+}
+
+// Delete erases a session and all its rows. The job of the erasure erases what lies outside the database and makes the
+// receipt. A job that runs for the session finds nothing to do.
+//
+// Errors: ErrNotFound, ErrHeld, ErrSessionBusy, ErrIdempotencyReused.
+func (s *Store) Delete(
+	ctx context.Context, at session.Address, id *session.Idempotency,
+) (done Deleted, err error) {
+	done, done.Replayed, err = onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (Deleted, error) {
+		if err := s.eraseObjects(ctx, tx, row.Key); err != nil {
+			return Deleted{}, err
+		}
+		of := erasing{tenant: at.Tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSession}
+		if err := s.beginErasure(ctx, tx, of); err != nil {
+			return Deleted{}, err
+		}
+		return Deleted{Erasure: of.id}, s.eraseFor(ctx, tx, of, row, at.ID)
+	})
+	return done, err
+}
+
+// erasing names the erasure for which something is erased.
+type erasing struct {
+	tenant uuid.UUID // that the erasure belongs to
+	id     uuid.UUID
+	kind   session.ErasureKind
+}
+
+// beginErasure inserts an erasure and its job.
+func (s *Store) beginErasure(ctx context.Context, tx pgx.Tx, of erasing) error {
+	by := audit.From(ctx)
+	err := exec(ctx, tx, `
+		INSERT INTO erasures (tenant_id, id, kind, actor, actor_id, request, address)
+		VALUES ($1, $2, $3, $4, nullif($5, '00000000-0000-0000-0000-000000000000'::uuid), nullif($6, ''),
+		        nullif($7, ''))`, of.tenant, of.id, of.kind, by.Kind, by.ID, Text(by.Request), Text(by.Address))
+	if err != nil {
+		return err
+	}
+	return s.insertErasure(ctx, tx, of)
+}
+
+func (s *Store) insertErasure(ctx context.Context, tx pgx.Tx, of erasing) error {
+	_, _, err := s.queue.Insert(ctx, tx, queue.ErasureArgs{Tenant: of.tenant, Erasure: of.id}, time.Time{})
+	return err
+}
+
+var (
+	handOverSQL        = statement("hand_over")
+	erasedCountsSQL    = statement("erased_counts", "{messageBytes}", messageBytes)
+	forgetSessionSQL   = statement("forget_session")
+	forgetCampaignsSQL = statement("forget_campaigns")
+)
+
+// eraseFor erases a session that this transaction has locked, counts it for the erasure, and blanks what the audit
+// trail says of it.
+func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedSession, id string) error {
+	if err := waitForBodies(ctx, tx, row.Key); err != nil {
+		return err
+	}
+	if err := refuseHeld(ctx, tx, row.Key); err != nil {
+		return err
+	}
+	if err := s.countErased(ctx, tx, of, row.Key); err != nil {
+		return err
+	}
+	if err := s.erase(ctx, tx, row, id); err != nil {
+		return err
+	}
+	detail := about{"erasure": of.id, "last_seq": row.lastSeq, "total_tokens": row.totalTokens}
+	blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank($1, $2, $3)`, row.Tenant, id, row.Key.Key)
+	if err != nil {
+		return err
+	}
+	if blanked.Rows > 0 {
+		detail["blanked_from"], detail["blanked"] = blanked.First, blanked.Rows
+		detail["blanked_sha256"] = blanked.SHA256
+	}
+	return record(ctx, tx, row.Tenant, deed{
+		action: audit.SessionErase, object: audit.Session, id: row.Key.Key.String(), detail: detail,
+	})
+}
+
+// blankedBy runs a statement that blanks rows of the audit trail: the transaction must record that next.
+func blankedBy(ctx context.Context, tx pgx.Tx, sql string, args ...any) (b audit.Blanked, err error) {
+	var hashes []byte
+	err = tx.QueryRow(ctx, sql, args...).Scan(&b.First, &b.Rows, &hashes)
+	b.SHA256 = hex.EncodeToString(hashes)
+	return b, err
+}
+
+// waitForBodies waits for a result that is being persisted, whose foreign key holds the session.
+func waitForBodies(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	return exec(ctx, tx, `SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, key.Tenant, key.Key)
+}
+
+// countErased counts for an erasure what a session has, and notes under which prefixes its objects lie.
+func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
+	var messages, results, bodies, checkpoints, bytes int64
+	var digest []byte
+	err := tx.QueryRow(ctx, erasedCountsSQL, key.Tenant, key.Key).
+		Scan(&messages, &results, &bodies, &checkpoints, &bytes, &digest)
+	if err != nil {
+		return err
+	}
+	err = exec(ctx, tx, `
+		INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state, prefixes)
+		SELECT $1, $2, $3, 'erased', coalesce(array_agg(DISTINCT objects_in), '{}') || $3::uuid
+		  FROM result_bodies
+		 WHERE tenant_id = $1 AND session_key = $3 AND objects_in IS NOT NULL AND held_in IS NULL
+		ON CONFLICT (tenant_id, erasure_id, session_key) DO UPDATE
+		   SET state = excluded.state, prefixes = excluded.prefixes`, of.tenant, of.id, key.Key)
+	if err != nil {
+		return err
+	}
+	return exec(ctx, tx, `
+		UPDATE erasures
+		   SET sessions = sessions + 1, messages = messages + $3, results = results + $4, bodies = bodies + $5,
+		       checkpoints = checkpoints + $6, bytes = bytes + $7,
+		       digest = sha256(coalesce(digest, '') || uuid_send($8) || $9)
+		 WHERE tenant_id = $1 AND id = $2`,
+		of.tenant, of.id, messages, results, bodies, checkpoints, bytes, key.Key, digest)
+}
+
+// erase deletes a session's rows, once the ledger has counted them, gives the bodies that forks share to them, and
+// takes its id out of what others have.
+func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id string) error {
+	tenant, key := row.Tenant, row.Key.Key
+	batch := &pgx.Batch{}
+	queueUsage(batch, tenant, []session.Reading{{Session: id}})
+	removeFromRecompactions(batch, row.Key)
+	removeFromReplays(batch, row.Key)
+	batch.Queue(forgetCampaignsSQL, tenant, id)
+	batch.Queue(`
+		UPDATE imports
+		   SET session = '', report = '{}'
+		 WHERE tenant_id = $1 AND session = $2 AND finished_at IS NOT NULL`, tenant, id)
+	batch.Queue(`
+		SELECT
+		  FROM result_bodies h
+		 WHERE h.tenant_id = $1 AND h.session_key = $2
+		   AND EXISTS (
+		       SELECT
+		         FROM result_bodies f
+		        WHERE f.tenant_id = $1 AND f.held_in = $2 AND f.id = h.id)
+		   FOR UPDATE`, tenant, key)
+	batch.Queue(handOverSQL, tenant, key)
+	for _, table := range []string{
+		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
+		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings", "due_sessions",
+		"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions",
+	} {
+		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
+	}
+	batch.Queue(forgetSessionSQL, tenant, key)
+	batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, tenant, key)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return heldError(err)
+	}
+	if err := deletePolicy(ctx, tx, row.Tenant, row.policy); err != nil {
+		return err
+	}
+	return s.queue.Scrub(ctx, tx, row.Key.Key)
+}

@@ -1,0 +1,232 @@
+package postgres
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/receipt"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// ReceiptKey returns the key that signs receipts, and makes it the first time. Only the login of a worker reads it.
+func (s *Store) ReceiptKey(ctx context.Context) (receipt.Key, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := rand.Read(seed); err != nil {
+		return receipt.Key{}, err
+	}
+	made := receipt.NewKey(seed)
+	_, err := s.pool.Exec(ctx, `
+		INSERT INTO receipt_keys (id, public, seed, live)
+		VALUES ($1, $2, $3, true)
+		ON CONFLICT (live) DO NOTHING`, receipt.KeyID(made.Public()), made.Public(), seed)
+	if err == nil {
+		err = s.pool.QueryRow(ctx, `SELECT seed FROM receipt_keys WHERE live`).Scan(&seed)
+	}
+	return receipt.NewKey(seed), err
+}
+
+// PublicReceiptKeys returns what verifies receipts, by the ids of the keys.
+func (s *Store) PublicReceiptKeys(ctx context.Context) (map[string]ed25519.PublicKey, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id, public FROM receipt_keys`)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]ed25519.PublicKey{}
+	var id string
+	var public []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &public}, func() error {
+		found[id] = public
+		return nil
+	})
+	return found, err
+}
+
+// ErrUnfinished says that an erasure has more to erase before it can end.
+var ErrUnfinished = errors.New("the erasure has more to erase")
+
+var forgetSubjectSQL = statement("forget_subject")
+
+// FinishErasure ends an erasure of sessions with its receipt, signed with a key. kept is how long backups are kept, 0
+// if that is not known.
+//
+// Errors: ErrUnfinished if there is anything left, or a job of a session still runs; ErrNotFound, ErrEnded.
+func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Key, kept time.Duration) error {
+	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+		r, err := finishedReceipt(ctx, tx, w, key)
+		if err != nil {
+			return err
+		}
+		if err := s.forgetRest(ctx, tx, w, r.Sessions); err != nil {
+			return err
+		}
+		if w.Kind == session.ErasureOfSubject {
+			if err := recordFinished(ctx, tx, w); err != nil {
+				return err
+			}
+		}
+		if r.Audit, err = headOf(ctx, tx, w.Tenant); err != nil {
+			return err
+		}
+		return endErasure(ctx, tx, w, r, key, kept)
+	})
+}
+
+// finishedReceipt returns what the receipt of an erasure says, if nothing is left to erase.
+func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.Key) (r *receipt.Receipt, err error) {
+	if r, err = countedReceipt(ctx, tx, w, key); err != nil {
+		return nil, err
+	}
+	for state, list := range map[string]*[]uuid.UUID{"gone": &r.Sessions, "held": &r.Held} {
+		*list, err = rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+			SELECT session_key
+			  FROM erasure_sessions
+			 WHERE tenant_id = $1 AND erasure_id = $2 AND state = $3
+			 ORDER BY session_key`, w.Tenant, w.ID, state)
+		if err != nil {
+			return nil, err
+		}
+	}
+	left, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		SELECT EXISTS (
+		       SELECT
+		         FROM sessions s
+		        WHERE s.tenant_id = $1 AND `+ofErasureSQL+`)
+		    OR EXISTS (
+		       SELECT
+		         FROM erasure_sessions
+		        WHERE tenant_id = $1 AND erasure_id = $2 AND state = 'erased')`, w.Tenant, w.ID, w.Metadata)
+	if err == nil && !left {
+		left, err = queue.RunsFor(ctx, tx, r.Sessions)
+	}
+	if err == nil && left {
+		err = ErrUnfinished
+	}
+	return r, err
+}
+
+// countedReceipt locks an erasure, and returns what its receipt says of who asked for it and how much was erased.
+func countedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.Key) (*receipt.Receipt, error) {
+	r := &receipt.Receipt{
+		Version: receipt.Version, ID: w.ID, Kind: string(w.Kind), Tenant: w.Tenant,
+		By:       receipt.By{Actor: string(w.By.Kind), Request: w.By.Request},
+		Sessions: []uuid.UUID{}, Held: []uuid.UUID{},
+	}
+	if w.By.ID != uuid.Nil {
+		r.By.ID = &w.By.ID
+	}
+	var digest, metadata []byte
+	var state session.ErasureState
+	err := tx.QueryRow(ctx, `
+		SELECT state, created_at, now(), sessions, messages, results, bodies, checkpoints, bytes, objects, digest,
+		       metadata::text, (SELECT id FROM installation)
+		  FROM erasures
+		 WHERE tenant_id = $1 AND id = $2
+		   FOR UPDATE`, w.Tenant, w.ID).
+		Scan(&state, &r.AskedAt, &r.FinishedAt, &r.Erased.Sessions, &r.Erased.Messages, &r.Erased.Results,
+			&r.Erased.Bodies, &r.Erased.Checkpoints, &r.Erased.Bytes, &r.Erased.Objects, &digest, &metadata,
+			&r.Installation)
+	if err != nil {
+		return nil, notFound(err)
+	}
+	if state == session.ErasureDone {
+		return nil, session.ErrEnded
+	}
+	r.Digest = key.Digest(digest)
+	if metadata != nil {
+		r.Subject = new(key.Digest(metadata))
+	}
+	return r, nil
+}
+
+// forgetRest forgets what jobs that ended late, and campaigns, still have of the sessions of an erasure.
+func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, sessions []uuid.UUID) error {
+	for _, key := range sessions {
+		if err := s.queue.Scrub(ctx, tx, key); err != nil {
+			return err
+		}
+	}
+	if w.Metadata == nil {
+		return nil
+	}
+	return exec(ctx, tx, forgetSubjectSQL, w.Tenant, w.Metadata)
+}
+
+// recordFinished records the end of an erasure of a subject, and blanks what the trail says of its subject.
+func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork) error {
+	d := deed{action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String()}
+	blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank_subject($1, $2)`, w.Tenant, w.Metadata)
+	if err != nil {
+		return err
+	}
+	if blanked.Rows > 0 {
+		d.detail = blanked
+	}
+	return record(ctx, tx, w.Tenant, d)
+}
+
+func headOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (head receipt.Head, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT n, encode(hash, 'hex')
+		  FROM audit_heads
+		 WHERE tenant_id = $1`, tenant).Scan(&head.N, &head.Hash)
+	return head, err
+}
+
+// endErasure signs the receipt of an erasure and ends it.
+func endErasure(
+	ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt, key receipt.Key, kept time.Duration,
+) error {
+	if kept > 0 {
+		r.Backups = receipt.Backups{
+			KeptSeconds: new(int64(kept.Seconds())), GoneBy: new(r.FinishedAt.Add(kept)),
+		}
+	}
+	text, err := receipt.Sign(r, key)
+	if err != nil {
+		return err
+	}
+	return exec(ctx, tx, `
+		UPDATE erasures
+		   SET state = 'done', metadata = NULL, digest = NULL, receipt = $3, finished_at = now()
+		 WHERE tenant_id = $1 AND id = $2`, w.Tenant, w.ID, text)
+}
+
+// TablesWith returns the tables that have rows of some sessions of a tenant, other than what says that they were
+// erased.
+func (s *Store) TablesWith(ctx context.Context, tenant uuid.UUID, sessions []uuid.UUID) (found []string, err error) {
+	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+		columns, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Table, Column string }], `
+			SELECT table_name::text, column_name::text
+			  FROM information_schema.columns c
+			 WHERE table_schema = 'public'
+			   AND (column_name IN ('session_key', 'held_in') OR table_name = 'sessions' AND column_name = 'key')
+			   AND table_name <> 'erasure_sessions'
+			 ORDER BY 1, 2`)
+		if err != nil {
+			return err
+		}
+		for _, c := range columns {
+			has, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+				SELECT EXISTS (
+				       SELECT
+				         FROM `+pgx.Identifier{c.Table}.Sanitize()+`
+				        WHERE tenant_id = $1 AND `+pgx.Identifier{c.Column}.Sanitize()+` = ANY ($2))`, tenant, sessions)
+			if err != nil {
+				return err
+			}
+			if has {
+				found = append(found, c.Table)
+			}
+		}
+		return nil
+	})
+	return found, err
+}

@@ -1,0 +1,59 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErasureKind is what an erasure erases.
+type ErasureKind string
+
+// The kinds of erasures.
+const (
+	ErasureOfSession ErasureKind = "session"
+	ErasureOfSubject ErasureKind = "subject" // all sessions with some metadata, and their forks
+	ErasureOfTenant  ErasureKind = "tenant"
+)
+
+// ErasureState is the state of an erasure.
+type ErasureState string
+
+// The states of an erasure.
+const (
+	ErasureQueued  ErasureState = "queued"
+	ErasureRunning ErasureState = "running"
+	ErasureDone    ErasureState = "done" // nothing is left of what was not held, and there is a receipt
+)
+
+// Erasure is the erasure of one session or many, with what was erased so far.
+type Erasure struct {
+	ID          uuid.UUID       `json:"id"`
+	Kind        ErasureKind     `json:"kind"`
+	State       ErasureState    `json:"state"`
+	Target      *uuid.UUID      `json:"tenant"`   // that is erased
+	Metadata    json.RawMessage `json:"metadata"` // nil at the end: it is of the subject
+	Sessions    int64           `json:"sessions"`
+	Messages    int64           `json:"messages"`
+	Results     int64           `json:"results"`
+	Bodies      int64           `json:"bodies"`
+	Checkpoints int64           `json:"checkpoints"`
+	Bytes       int64           `json:"bytes"`
+	Objects     int64           `json:"objects"`
+	Held        []string        `json:"held,omitzero"` // ids of sessions that a legal hold has kept; lists omit them
+	CreatedAt   time.Time       `json:"created_at"`
+	StartedAt   *time.Time      `json:"started_at"`
+	FinishedAt  *time.Time      `json:"finished_at"`
+	Receipt     *string         `json:"receipt"` // a signed receipt, at the end
+}
+
+// Hold is a legal hold, which keeps a session, or all of a tenant, from being erased.
+type Hold struct {
+	Reason   string     `json:"reason"`
+	PlacedBy *uuid.UUID `json:"placed_by"` // the key; nil for the command line
+	PlacedAt time.Time  `json:"placed_at"`
+}
+
+// MaxHoldReason bounds the reason of a hold, in bytes.
+const MaxHoldReason = 1024

@@ -1,0 +1,80 @@
+package verify
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/receipt"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Receipt reads a signed receipt, and looks for what it says was erased. left names what is there: tables with rows of
+// the sessions, and stores with objects.
+//
+// Errors: those of receipt.Read.
+func (v *Verifier) Receipt(ctx context.Context, text string) (said receipt.Receipt, left []string, err error) {
+	keys, err := v.Store.PublicReceiptKeys(ctx)
+	if err != nil {
+		return said, nil, err
+	}
+	said, err = receipt.Read(text, func(id string) ed25519.PublicKey { return keys[id] })
+	if err != nil {
+		return said, nil, err
+	}
+	tables, err := v.Store.TablesWith(ctx, said.Tenant, said.Sessions)
+	if err != nil {
+		return said, nil, err
+	}
+	for _, table := range tables {
+		left = append(left, "table "+table)
+	}
+	stores, err := v.objectsLeft(ctx, said.Tenant, said.Sessions)
+	return said, append(left, stores...), err
+}
+
+// objectsLeft names the stores that have objects below the prefixes of erased sessions, other than those of forks.
+func (v *Verifier) objectsLeft(ctx context.Context, tenant uuid.UUID, sessions []uuid.UUID) (left []string, err error) {
+	used, err := v.Store.UsedResultStores(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range used {
+		n := 0
+		for _, key := range sessions {
+			found, err := v.unnamedBelow(ctx, kind, session.Key{Tenant: tenant, Key: key})
+			if err != nil {
+				return left, err
+			}
+			n += found
+		}
+		if n > 0 {
+			left = append(left, fmt.Sprintf("%d objects in the store %s", n, kind))
+		}
+	}
+	return left, nil
+}
+
+// unnamedBelow counts the objects below a session's prefix that no row names.
+func (v *Verifier) unnamedBelow(ctx context.Context, kind persist.Kind, key session.Key) (int, error) {
+	store, err := v.Store.ResultStores().Store(kind)
+	if err != nil {
+		return 0, err
+	}
+	objects := 0
+	var ids []uuid.UUID
+	for info, err := range store.List(ctx, persist.Prefix(key)) {
+		if err != nil {
+			return 0, err
+		}
+		objects++
+		if _, id, ok := persist.ObjectOf(info.Name); ok {
+			ids = append(ids, id)
+		}
+	}
+	named, err := v.Store.NamedObjects(ctx, key.Tenant, ids)
+	return objects - len(named), err
+}
