@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"internal/embedded":         {"internal/config"},
 	"internal/share":            {"internal/session"},
 	"internal/quota":            {"internal/postgres", "internal/session"},
-	"internal/postgres":         {"internal/audit", "internal/policy", "internal/session", "internal/share", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
+	"internal/postgres":         {"internal/audit", "internal/compact/manifest", "internal/policy", "internal/session", "internal/share", "internal/zframe", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},

@@ -17,6 +17,11 @@ REVOKE INSERT, UPDATE, DELETE ON audit_trail, audit_heads FROM varve_app;
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
 
+-- Events are written and forgotten. A trigger numbers them at the commit, with the owner's rights.
+REVOKE INSERT, UPDATE ON events FROM varve_app;
+REVOKE INSERT, UPDATE, DELETE ON event_heads FROM varve_app;
+GRANT INSERT (tenant_id, id, type, topic, data, once) ON events TO varve_app;
+
 -- A tenant's own keys are made and ended by the API, and it notes when they were used. A trigger refuses to let one that
 -- has ended live again.
 GRANT INSERT, UPDATE (revoked_at, expires_at, last_used_at) ON api_keys TO varve_app;

@@ -96,6 +96,25 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.event_number() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    place bigint;
+BEGIN
+    INSERT INTO public.event_heads AS h (tenant_id, n)
+    VALUES (NEW.tenant_id, 1)
+    ON CONFLICT (tenant_id) DO UPDATE
+       SET n = h.n + 1
+    RETURNING h.n INTO place;
+    UPDATE public.events
+       SET n = place
+     WHERE tenant_id = NEW.tenant_id AND id = NEW.id;
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION public.job_now() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog'
@@ -286,6 +305,28 @@ CREATE TABLE public.due_sessions (
     job_id bigint NOT NULL,
     since timestamp with time zone DEFAULT now() NOT NULL
 );
+
+CREATE TABLE public.event_heads (
+    tenant_id uuid NOT NULL,
+    n bigint NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE public.events (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    n bigint,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    type text NOT NULL,
+    topic text NOT NULL,
+    data json NOT NULL,
+    once text,
+    CONSTRAINT events_n_check CHECK ((n > 0)),
+    CONSTRAINT events_topic_check CHECK (((octet_length(topic) >= 1) AND (octet_length(topic) <= 1024))),
+    CONSTRAINT events_type_check CHECK (((octet_length(type) >= 1) AND (octet_length(type) <= 64)))
+);
+
+ALTER TABLE ONLY public.events FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.findings (
     tenant_id uuid NOT NULL,
@@ -1092,6 +1133,12 @@ ALTER TABLE ONLY public.chores
 ALTER TABLE ONLY public.due_sessions
     ADD CONSTRAINT due_sessions_pkey PRIMARY KEY (tenant_id, session_key);
 
+ALTER TABLE ONLY public.event_heads
+    ADD CONSTRAINT event_heads_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.events
+    ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.findings
     ADD CONSTRAINT findings_pkey PRIMARY KEY (tenant_id, session_key, n);
 
@@ -1238,6 +1285,12 @@ CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, c
 
 CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
 
+CREATE UNIQUE INDEX events_n ON public.events USING btree (tenant_id, n);
+
+CREATE UNIQUE INDEX events_once ON public.events USING btree (tenant_id, once) WHERE (once IS NOT NULL);
+
+CREATE INDEX events_topic ON public.events USING btree (tenant_id, topic, n);
+
 CREATE INDEX findings_newest ON public.findings USING btree (tenant_id, found_at DESC, session_key, n);
 
 CREATE INDEX idempotency_age ON public.idempotency USING btree (tenant_id, created_at);
@@ -1361,6 +1414,8 @@ CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH RO
 CREATE TRIGGER audit_trail_kept BEFORE DELETE OR UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
+
+CREATE CONSTRAINT TRIGGER events_number AFTER INSERT ON public.events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.n IS NULL)) EXECUTE FUNCTION public.event_number();
 
 CREATE TRIGGER imports_ended AFTER UPDATE OF state ON public.imports FOR EACH ROW WHEN (((old.state = 'running'::text) AND (new.state <> 'running'::text))) EXECUTE FUNCTION public.notify_ended();
 
@@ -1527,6 +1582,8 @@ CREATE POLICY backup ON public.chores FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.due_sessions FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.events FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.findings FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.idempotency FOR SELECT TO varve_backup USING (true);
@@ -1598,6 +1655,8 @@ ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.chores ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.due_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.events ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY every_job ON public.river_job TO varve_worker USING (true) WITH CHECK (true);
 
@@ -1674,6 +1733,8 @@ CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_s
 CREATE POLICY tenant ON public.chores USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.due_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.events USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.findings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -1783,6 +1844,8 @@ GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
 
+GRANT ALL ON FUNCTION public.event_number() TO varve_app;
+
 GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 
 GRANT ALL ON FUNCTION public.job_place() TO varve_app;
@@ -1820,6 +1883,24 @@ GRANT SELECT ON TABLE public.chores TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
 GRANT SELECT ON TABLE public.due_sessions TO varve_backup;
+
+GRANT SELECT ON TABLE public.event_heads TO varve_app;
+GRANT SELECT ON TABLE public.event_heads TO varve_backup;
+
+GRANT SELECT,DELETE ON TABLE public.events TO varve_app;
+GRANT SELECT ON TABLE public.events TO varve_backup;
+
+GRANT INSERT(tenant_id) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(id) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(type) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(topic) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(data) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(once) ON TABLE public.events TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 GRANT SELECT ON TABLE public.findings TO varve_backup;

@@ -112,6 +112,9 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := finishRun(ctx, tx, key, o.Run); err != nil { // after the recompaction, whose lock covers its runs
 			return err
 		}
+		if err := emitCompacted(ctx, tx, key, o); err != nil {
+			return err
+		}
 		return s.followUp(ctx, tx, key)
 	})
 }

@@ -88,7 +88,8 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 			return err
 		}
 	}
-	return exec(ctx, tx, advanceSQL, pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
+	return emitEnded(ctx, tx, c.TenantID, c.ID, advanceSQL,
+		pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
 }
 
 // begin inserts the jobs of the next sessions. It skips a session that is being erased. Each session is updated by its
