@@ -77,6 +77,7 @@ type Server struct {
 	paused   atomic.Int32
 	mcp      http.Handler
 	uploads  uploadPlaces
+	streams  *streams
 
 	strangers strangers
 	quotas    *quota.Book
@@ -104,6 +105,7 @@ func New(config Config) *Server {
 	s.ledger = ledger.New(s.Store, s.Log)
 	s.strangers = newStrangers()
 	s.quotas = quota.NewBook(config.Store, config.Quotas)
+	s.streams = newStreams(s.Store, s.Log)
 	s.waiter.Store = s.Store
 	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()
@@ -135,6 +137,7 @@ func (s *Server) OperatorsHandler() http.Handler { return s.private }
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.waiter.Stop()
+	s.streams.end()
 }
 
 // Close writes what is counted and not written yet.
@@ -160,6 +163,7 @@ func (s *Server) routes() {
 	s.routeRecompactions()
 	s.routeReplays()
 	s.routeAudit()
+	s.routeEvents()
 	s.routeOperators()
 }
 
@@ -355,6 +359,11 @@ func (s *Server) routeAudit() {
 	s.tenants(session.ScopeAdmin).get("/v1/audit", s.listAudit,
 		append([]string{"action", "object", "actor", "since", "until", "order"}, request.ListQuery...)...)
 	s.tenants(session.ScopeAdmin, session.ScopeExport).get("/v1/audit/export", s.exportAudit, "after")
+}
+
+// routeEvents has what happened.
+func (s *Server) routeEvents() {
+	s.tenants(session.SessionsRead).get("/v1/events", s.readEvents, eventsQuery...)
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -135,7 +135,7 @@ func (s *Server) handle(r Route, h echo.HandlerFunc) {
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
 	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
-	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork",
+	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork", "/events",
 }
 
 func classOf(route string) share.Class {

@@ -55,7 +55,7 @@ func TestAnEventThatIsCommittedLateComesLate(t *testing.T) {
 	}
 	for range 3 {
 		err := postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
-			_, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '10s'`)
+			_, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '2s'`)
 			if err == nil {
 				_, err = tx.Exec(t.Context(), write, tenant, "early")
 			}
