@@ -1097,6 +1097,61 @@ CREATE TABLE public.verifications (
 
 ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.webhook_deliveries (
+    tenant_id uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    n bigint NOT NULL,
+    topic text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_try_at timestamp with time zone DEFAULT now() NOT NULL,
+    error text
+);
+
+ALTER TABLE ONLY public.webhook_deliveries FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.webhook_secrets (
+    tenant_id uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    id uuid NOT NULL,
+    secret bytea NOT NULL,
+    expires_at timestamp with time zone,
+    CONSTRAINT webhook_secrets_secret_check CHECK ((octet_length(secret) = 32))
+);
+
+ALTER TABLE ONLY public.webhook_secrets FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.webhook_turns (
+    tenant_id uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    enabled boolean DEFAULT true NOT NULL,
+    through_n bigint NOT NULL,
+    resume_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    retry_at timestamp with time zone,
+    taken_at timestamp with time zone,
+    failing boolean DEFAULT false NOT NULL
+);
+
+CREATE TABLE public.webhooks (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    url text NOT NULL,
+    types text[] NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    disabled_at timestamp with time zone,
+    disabled_reason text,
+    failures integer DEFAULT 0 NOT NULL,
+    failing_since timestamp with time zone,
+    last_error text,
+    last_failed_at timestamp with time zone,
+    last_delivered_at timestamp with time zone,
+    delivered bigint DEFAULT 0 NOT NULL,
+    dropped bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT webhooks_url_check CHECK (((octet_length(url) >= 1) AND (octet_length(url) <= 2048)))
+);
+
+ALTER TABLE ONLY public.webhooks FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.workers (
     id text NOT NULL,
     started_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -1268,6 +1323,18 @@ ALTER TABLE ONLY public.usage_sessions
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
 
+ALTER TABLE ONLY public.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (tenant_id, webhook_id, n);
+
+ALTER TABLE ONLY public.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_pkey PRIMARY KEY (tenant_id, webhook_id, id);
+
+ALTER TABLE ONLY public.webhook_turns
+    ADD CONSTRAINT webhook_turns_pkey PRIMARY KEY (tenant_id, webhook_id);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
@@ -1400,6 +1467,10 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE INDEX webhook_deliveries_event ON public.webhook_deliveries USING btree (tenant_id, n);
+
+CREATE INDEX webhooks_newest ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC);
 
 CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.api_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
@@ -1560,6 +1631,18 @@ ALTER TABLE ONLY public.usage_sessions
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
+ALTER TABLE ONLY public.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_tenant_id_n_fkey FOREIGN KEY (tenant_id, n) REFERENCES public.events(tenant_id, n) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES public.webhooks(tenant_id, id);
+
+ALTER TABLE ONLY public.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES public.webhooks(tenant_id, id);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
@@ -1647,6 +1730,12 @@ CREATE POLICY backup ON public.usage_days FOR SELECT TO varve_backup USING (true
 CREATE POLICY backup ON public.usage_sessions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.verifications FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.webhook_deliveries FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.webhook_secrets FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.webhooks FOR SELECT TO varve_backup USING (true);
 
 ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
 
@@ -1798,6 +1887,12 @@ CREATE POLICY tenant ON public.usage_sessions USING ((tenant_id = (NULLIF(curren
 
 CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.webhook_deliveries USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.webhook_secrets USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.webhooks USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 ALTER TABLE public.tenants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
@@ -1807,6 +1902,12 @@ ALTER TABLE public.usage_days ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.usage_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.webhook_deliveries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.webhook_secrets ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.webhooks ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (true);
 
@@ -2057,6 +2158,27 @@ GRANT SELECT ON TABLE public.usage_sessions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
 GRANT SELECT ON TABLE public.verifications TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_deliveries TO varve_app;
+GRANT SELECT ON TABLE public.webhook_deliveries TO varve_backup;
+
+GRANT INSERT,DELETE ON TABLE public.webhook_secrets TO varve_app;
+GRANT SELECT ON TABLE public.webhook_secrets TO varve_worker;
+GRANT SELECT ON TABLE public.webhook_secrets TO varve_backup;
+
+GRANT SELECT(tenant_id) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT(webhook_id) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT(id) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT(expires_at),UPDATE(expires_at) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_turns TO varve_app;
+GRANT SELECT ON TABLE public.webhook_turns TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhooks TO varve_app;
+GRANT SELECT ON TABLE public.webhooks TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workers TO varve_worker;
 GRANT SELECT ON TABLE public.workers TO varve_backup;

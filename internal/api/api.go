@@ -361,9 +361,18 @@ func (s *Server) routeAudit() {
 	s.tenants(session.ScopeAdmin, session.ScopeExport).get("/v1/audit/export", s.exportAudit, "after")
 }
 
-// routeEvents has what happened.
+// routeEvents has what happened, and where it is sent.
 func (s *Server) routeEvents() {
 	s.tenants(session.SessionsRead).get("/v1/events", s.readEvents, eventsQuery...)
+	admin := s.tenants(session.ScopeAdmin)
+	admin.ask("/v1/webhooks", s.createWebhook) // shows its secret once, as does a rotation
+	admin.list("/v1/webhooks", s.listWebhooks)
+	admin.get("/v1/webhooks/:webhook", s.readWebhook)
+	admin.patch("/v1/webhooks/:webhook", s.changeWebhook)
+	admin.delete("/v1/webhooks/:webhook", s.deleteWebhook)
+	admin.ask("/v1/webhooks/:webhook/rotate", s.rotateWebhook)
+	admin.do("/v1/webhooks/:webhook/enable", s.enableWebhook)
+	admin.do("/v1/webhooks/:webhook/test", s.testWebhook)
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -213,6 +213,7 @@ var parts = map[string]part{
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
+	":webhook":      {func(req *request.Request) { req.PathID("webhook") }, errNoWebhook},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
 	":message":      {func(req *request.Request) { clientIDOf(req) }, errNoMessage},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},

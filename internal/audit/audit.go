@@ -56,6 +56,12 @@ const (
 	ImportStart        Action = "import.start"
 	ImportResume       Action = "import.resume"
 	Export             Action = "export"
+
+	WebhookCreate Action = "webhook.create"
+	WebhookChange Action = "webhook.change"
+	WebhookRotate Action = "webhook.rotate"
+	WebhookEnable Action = "webhook.enable"
+	WebhookDelete Action = "webhook.delete"
 )
 
 // Object is the kind of what something was done to.
@@ -69,6 +75,7 @@ const (
 	Recompaction Object = "recompaction"
 	Replay       Object = "replay"
 	Import       Object = "import"
+	Webhook      Object = "webhook"
 )
 
 // Hash is the hash of a row.

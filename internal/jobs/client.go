@@ -5,6 +5,7 @@
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
+//   - deliver.go: what a webhook has not got is sent to it
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
 //   - lease.go, takeover.go: show that this worker lives, and take over the jobs of those that died
@@ -19,6 +20,7 @@ package jobs
 import (
 	"cmp"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,6 +36,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/verify"
+	"github.com/varve-dev/varve/internal/webhook"
 )
 
 // Config is the setting of a worker process. Zero values are the defaults.
@@ -60,6 +63,9 @@ type Config struct {
 	Summaries      int           // that models are asked for at once by this process; 8
 	SummaryTimeout time.Duration // of one attempt; 10 minutes
 
+	WebhookTimeout  time.Duration  // of one request to a webhook, with its answer; 10 seconds
+	WebhookNetworks []netip.Prefix // private networks that webhooks may be in
+
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
@@ -77,6 +83,7 @@ func (c Config) withDefaults() Config {
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
 	c.Summaries = cmp.Or(c.Summaries, 8)
 	c.SummaryTimeout = cmp.Or(c.SummaryTimeout, 10*time.Minute)
+	c.WebhookTimeout = cmp.Or(c.WebhookTimeout, 10*time.Second)
 	c.Beat = cmp.Or(c.Beat, time.Second)
 	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
@@ -127,15 +134,16 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 			queue.Compaction:   {MaxWorkers: config.Compactions},
 			queue.Recompaction: {MaxWorkers: recompactions},
 			queue.Summary:      {MaxWorkers: config.Summaries},
-			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
-			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
+			queue.Replay:       {MaxWorkers: 1},              // it takes a processor: the others are for compactions
+			queue.Offload:      {MaxWorkers: 1},              // nothing waits for it
+			queue.Webhook:      {MaxWorkers: webhookWorkers}, // they wait for others
 			queue.Maintenance:  {MaxWorkers: 1},
 			queue.Verification: {MaxWorkers: 1},
 			queue.Collection:   {MaxWorkers: 1},
 		},
 		PeriodicJobs: periodic(config),
 	})
-	return &Client{Client: client, lease: lease, ended: make(chan struct{})}, err
+	return &Client{Client: client, lease: lease, store: config.Store, ended: make(chan struct{})}, err
 }
 
 // workersOf returns what does each kind of job.
@@ -163,6 +171,10 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &collectWorker{Collection: Collection{
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
 	}})
+	river.AddWorker(workers, &deliverWorker{
+		Store: config.Store, Log: config.Log,
+		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce, config.WebhookNetworks),
+	})
 	river.AddWorker(workers, &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
 	return workers
 }

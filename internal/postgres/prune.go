@@ -87,6 +87,7 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 	for _, p := range pruneImports {
 		queue(p, importRetention)
 	}
+	queue(dropDeliveries, session.EventRetention)
 	queue(pruneEvents, session.EventRetention)
 	queue(pruneAnswers, answerRetention)
 	queue(pruneSpending, spendingRetention)

@@ -186,12 +186,16 @@ func Worker(
 		return err
 	}
 	defer stop()
+	networks, err := settings.WebhookNetworks()
+	if err != nil {
+		return err
+	}
 	shares := shared()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
 		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
-		Grace: db.Grace, KeepWhole: settings.KeepWhole,
+		Grace: db.Grace, KeepWhole: settings.KeepWhole, WebhookNetworks: networks,
 	})
 	if err != nil {
 		return err

@@ -22,13 +22,16 @@ const (
 	EventRecompactionEnded   EventType = "recompaction.ended"
 
 	EventBudgetSpent EventType = "budget.spent"
+
+	EventWebhookDisabled EventType = "webhook.disabled"
+	EventWebhookTest     EventType = "webhook.test" // which one webhook alone gets
 )
 
 // EventTypes returns all types, in the order in which documents list them.
 func EventTypes() []EventType {
 	return []EventType{
 		EventDue, EventCompacted, EventFailed, EventQuarantined, EventRecompactionStarted, EventRecompactionEnded,
-		EventBudgetSpent,
+		EventBudgetSpent, EventWebhookDisabled, EventWebhookTest,
 	}
 }
 
