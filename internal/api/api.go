@@ -372,7 +372,7 @@ func (s *Server) routeEvents() {
 	admin.delete("/v1/webhooks/:webhook", s.deleteWebhook)
 	admin.ask("/v1/webhooks/:webhook/rotate", s.rotateWebhook)
 	admin.do("/v1/webhooks/:webhook/enable", s.enableWebhook)
-	admin.do("/v1/webhooks/:webhook/test", s.testWebhook)
+	admin.ask("/v1/webhooks/:webhook/test", s.testWebhook) // each request sends another event
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -133,6 +133,8 @@ func (w *world) shown() map[string]string {
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
+	hook := id(w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve","types":["session.due"]}`))
+	w.exec(`UPDATE webhooks SET disabled_at = now(), disabled_reason = 'it was dead'`)
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
@@ -147,6 +149,7 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000c":  tenant,
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
+		"0198f0c1-7c1e-7000-8000-00000000000e":  hook,
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
 }

@@ -153,6 +153,10 @@ func (s *Server) enableWebhook(req *request.Request) error {
 
 // testWebhook handles POST /v1/webhooks/{webhook}/test.
 func (s *Server) testWebhook(req *request.Request) error {
+	req.EmptyBody()
+	if err := req.Err(); err != nil {
+		return err
+	}
 	id := req.PathID("webhook")
 	if err := s.Store.TestWebhook(req.Ctx, req.Tenant, id); err != nil {
 		return err

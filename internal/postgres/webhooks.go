@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,28 +106,43 @@ func (s *Store) Webhook(ctx context.Context, tenant, id uuid.UUID) (session.Webh
 func (s *Store) ChangeWebhook(ctx context.Context, tenant, id uuid.UUID, c session.WebhookChange) (
 	session.Webhook, error,
 ) {
-	return s.changeWebhook(ctx, tenant, audit.WebhookChange, `
+	return s.changeWebhook(ctx, tenant, id, audit.WebhookChange, `
 		UPDATE webhooks w
 		   SET name = coalesce($3, name), url = coalesce($4, url), types = coalesce($5, types)
 		 WHERE tenant_id = $1 AND id = $2
 		RETURNING `+webhookColumns, tenant, id, c.Name, c.URL, c.Types)
 }
 
-func (s *Store) changeWebhook(ctx context.Context, tenant uuid.UUID, action audit.Action, sql string, args ...any) (
-	session.Webhook, error,
-) {
+// changeWebhook changes a webhook under its lock, and records that unless it is as it was.
+func (s *Store) changeWebhook(
+	ctx context.Context, tenant, id uuid.UUID, action audit.Action, sql string, args ...any,
+) (session.Webhook, error) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Webhook, error) {
-		changed, err := rowIn(ctx, tx, scanWebhook, sql, args...)
+		old, err := lockWebhook(ctx, tx, tenant, id)
 		if err != nil {
+			return old, err
+		}
+		changed, err := rowIn(ctx, tx, scanWebhook, sql, args...)
+		same := old.Name == changed.Name && old.URL == changed.URL && slices.Equal(old.Types, changed.Types) &&
+			(old.DisabledAt == nil) == (changed.DisabledAt == nil)
+		if err != nil || same {
 			return changed, err
 		}
 		return changed, recordWebhook(ctx, tx, tenant, action, changed)
 	})
 }
 
+func lockWebhook(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Webhook, error) {
+	return rowIn(ctx, tx, scanWebhook, `
+		SELECT `+webhookColumns+`
+		  FROM webhooks w
+		 WHERE w.tenant_id = $1 AND w.id = $2
+		   FOR NO KEY UPDATE`, tenant, id)
+}
+
 // EnableWebhook lets a webhook get what it has not got, from where it stood; ErrNotFound.
 func (s *Store) EnableWebhook(ctx context.Context, tenant, id uuid.UUID) (session.Webhook, error) {
-	return s.changeWebhook(ctx, tenant, audit.WebhookEnable, `
+	return s.changeWebhook(ctx, tenant, id, audit.WebhookEnable, `
 		WITH turn AS (
 			UPDATE webhook_turns
 			   SET enabled = true, resume_at = '-infinity', retry_at = now(), failing = false
@@ -147,12 +163,7 @@ func (s *Store) RotateWebhook(
 	ctx context.Context, tenant, id uuid.UUID, secret session.WebhookSecret, overlap time.Duration,
 ) (session.Webhook, error) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (found session.Webhook, err error) {
-		found, err = rowIn(ctx, tx, scanWebhook, `
-			SELECT `+webhookColumns+`
-			  FROM webhooks w
-			 WHERE w.tenant_id = $1 AND w.id = $2
-			   FOR NO KEY UPDATE`, tenant, id)
-		if err != nil {
+		if found, err = lockWebhook(ctx, tx, tenant, id); err != nil {
 			return found, err
 		}
 		err = exec(ctx, tx, `
