@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 	"internal/offload":          {"internal/budget", "internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
 	"internal/jobs":             {"internal/asker", "internal/budget", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook"},
-	"internal/webhook": {"internal/egress", "internal/session"},
+	"internal/webhook":          {"internal/egress", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",

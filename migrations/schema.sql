@@ -1468,7 +1468,7 @@ CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
-CREATE INDEX webhook_deliveries_event ON public.webhook_deliveries USING btree (tenant_id, n);
+CREATE INDEX webhook_deliveries_topic ON public.webhook_deliveries USING btree (tenant_id, topic);
 
 CREATE INDEX webhooks_newest ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC);
 
@@ -1630,9 +1630,6 @@ ALTER TABLE ONLY public.usage_sessions
 
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
-
-ALTER TABLE ONLY public.webhook_deliveries
-    ADD CONSTRAINT webhook_deliveries_tenant_id_n_fkey FOREIGN KEY (tenant_id, n) REFERENCES public.events(tenant_id, n) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.webhook_deliveries
     ADD CONSTRAINT webhook_deliveries_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES public.webhooks(tenant_id, id);

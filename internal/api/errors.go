@@ -76,7 +76,8 @@ var sentinels = []struct {
 	{session.ErrTooManyKeys, "too_many_keys", fmt.Sprintf("the tenant has %d live keys: revoke some, or let them "+
 		"expire", session.MaxLiveKeys)},
 	{session.ErrTooManyWebhooks, "too_many_webhooks", ""},
-	{session.ErrWebhookDisabled, "webhook_disabled", "the webhook is disabled: POST /v1/webhooks/{id}/enable enables it"},
+	{session.ErrWebhookDisabled, "webhook_disabled", "the webhook is disabled: POST /v1/webhooks/{id}/enable " +
+		"enables it"},
 	{session.ErrKeyEnded, "key_ended", "the key has expired or was revoked, and nothing can take its place: make " +
 		"another with POST /v1/keys"},
 	{session.ErrTooManyPins, "too_many_pins", fmt.Sprintf("the session has %d pins, or they have more tokens than the "+

@@ -158,8 +158,8 @@ func TestAStreamEndsWithItsKeyAndHoldsNoConnection(t *testing.T) {
 func TestATenantHasSoManyStreamsAndNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const most = 64
-	for range most {
+	const limit = 64
+	for range limit {
 		w.openStream(w.key, "/v1/events")
 	}
 	w.must(http.StatusTooManyRequests, "GET", "/v1/events", "", "Accept", "text/event-stream")

@@ -65,8 +65,8 @@ func (s *streams) enter(tenant uuid.UUID) (*streamPlace, error) {
 	of := s.tenants[tenant]
 	switch {
 	case of != nil && len(of.places) >= maxStreamsOfTenant:
-		return nil, request.Fail("tenant_busy", "the tenant has %d streams of events here already: close some, or read "+
-			"pages (without Accept: text/event-stream)", maxStreamsOfTenant)
+		return nil, request.Fail("tenant_busy", "the tenant has %d streams of events here already: close some, or "+
+			"read pages (without Accept: text/event-stream)", maxStreamsOfTenant)
 	case s.total >= maxStreamsOfProcess:
 		return nil, request.Fail("over_capacity", "there are %d streams of events here already: try again after "+
 			"Retry-After, or read pages (without Accept: text/event-stream)", maxStreamsOfProcess)

@@ -98,7 +98,9 @@ func typesIn(d *request.Document, value rawjson.Span) *[]session.EventType {
 
 // listWebhooks handles GET /v1/webhooks.
 func (s *Server) listWebhooks(req *request.Request) error {
-	find := func(l *request.List) ([]session.Webhook, error) { return s.Store.Webhooks(req.Ctx, req.Tenant, l.Page()) }
+	find := func(l *request.List) ([]session.Webhook, error) {
+		return s.Store.Webhooks(req.Ctx, req.Tenant, l.Page())
+	}
 	place := func(last session.Webhook) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "webhooks", find, request.AsIs, place)
 }

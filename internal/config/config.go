@@ -179,7 +179,7 @@ type Worker struct {
 	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
 	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long to keep runs; 0: for ever."`
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
-	Networks      []string      `name:"webhook-networks" env:"VARVE_WEBHOOK_NETWORKS" help:"Private networks of webhooks."`
+	Networks      []string      `name:"webhook-networks" env:"VARVE_WEBHOOK_NETWORKS" help:"Private ones of webhooks."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
 	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`
 }

@@ -160,7 +160,7 @@ func (s *Store) askForCompaction(
 		return session.CompactionLive, nil
 	}
 	return session.CompactionQueued, emitOf(ctx, tx, row.Key, session.EventDue, about{
-		"reached": thresholds[reached], "cause": cause, "last_seq": row.rule.Seq, "compaction": session.CompactionQueued,
+		"reached": thresholds[reached], "cause": cause, "last_seq": row.rule.Seq,
 	})
 }
 

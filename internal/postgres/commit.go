@@ -85,10 +85,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			}
 		}
 		if o.Checkpoint != nil {
-			if err := insertCheckpoint(ctx, tx, row, o); err != nil {
-				return err
-			}
-			if err := s.insertOffload(ctx, tx, key); err != nil {
+			if err := s.addCheckpoint(ctx, tx, row, o); err != nil {
 				return err
 			}
 		}
@@ -112,11 +109,19 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := finishRun(ctx, tx, key, o.Run); err != nil { // after the recompaction, whose lock covers its runs
 			return err
 		}
-		if err := emitCompacted(ctx, tx, key, o); err != nil {
-			return err
-		}
 		return s.followUp(ctx, tx, key)
 	})
+}
+
+// addCheckpoint writes the checkpoint, tells of it, and asks for what follows it.
+func (s *Store) addCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
+	if err := insertCheckpoint(ctx, tx, row, o); err != nil {
+		return err
+	}
+	if err := emitCompacted(ctx, tx, row.Key, o); err != nil {
+		return err
+	}
+	return s.insertOffload(ctx, tx, row.Key)
 }
 
 // newest returns the number of the session's newest checkpoint once the outcome is committed.

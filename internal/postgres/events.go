@@ -33,13 +33,18 @@ func emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, e happening) error {
 		tenant, uuid.Must(uuid.NewV7()), e.kind, e.topic, data, e.once)
 }
 
-// emitOf writes an event of a session.
+// emitOf writes an event of a session whose id is not known here.
 func emitOf(ctx context.Context, tx pgx.Tx, key session.Key, kind session.EventType, data any) error {
-	id, err := idOf(ctx, tx, key)
+	document, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	return emit(ctx, tx, key.Tenant, happening{kind: kind, topic: session.TopicOf(id), data: data})
+	return exec(ctx, tx, `
+		INSERT INTO events (tenant_id, id, type, topic, data)
+		SELECT $1, $3, $4, $5 || id, $6
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key = $2`,
+		key.Tenant, key.Key, uuid.Must(uuid.NewV7()), kind, session.TopicOf(""), document)
 }
 
 // EventFilter is which events to read. What is empty does not matter.

@@ -59,8 +59,9 @@ func emitEnded(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, sql string,
 	var ended bool
 	var total, changed, unchanged, failed, skipped, before, after int64
 	err := tx.QueryRow(ctx, sql+`
-		RETURNING state, finished_at IS NOT NULL, total, changed, unchanged, failed, skipped, tokens_before, tokens_after`,
-		args...).Scan(&state, &ended, &total, &changed, &unchanged, &failed, &skipped, &before, &after)
+		RETURNING state, finished_at IS NOT NULL, total, changed, unchanged, failed, skipped, tokens_before,
+		          tokens_after`, args...).
+		Scan(&state, &ended, &total, &changed, &unchanged, &failed, &skipped, &before, &after)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && !ended {
 		return nil
 	}
@@ -92,7 +93,8 @@ func emitSpent(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, model string, b
 	})
 }
 
-// unlessSpent does what a call reserves. If the budget of the day does not allow it, nothing of that stays but an event.
+// unlessSpent does what a call reserves. If the budget of the day does not allow it, nothing of that stays but an
+// event.
 func unlessSpent(
 	ctx context.Context, tx pgx.Tx, call session.ModelCall, budget session.ModelBudget, do func(pgx.Tx) error,
 ) (refused, err error) {

@@ -208,3 +208,33 @@ func makeOlder(t testing.TB, store *postgres.Store, tenant uuid.UUID, n int64, a
 	}
 	return err
 }
+
+// A webhook that could not get an event before its time was over says so. What an erased session told is not sent.
+func TestWhatIsNotDeliveredInTimeIsCounted(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	hook, err := store.CreateWebhook(t.Context(), tenant, session.Webhook{URL: "https://hooks.example"}, session.NewWebhookSecret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, other := newSession(t, store, tenant, "chat"), newSession(t, store, tenant, "other")
+	mustAppend(t, store, batch(at, message("long", 850)))
+	mustAppend(t, store, batch(other, message("long", 850)))
+	next, err := store.NextDeliveries(t.Context(), tenant, hook.ID, 10)
+	if err != nil || len(next.Events) != 2 {
+		t.Fatalf("%d deliveries, %v", len(next.Events), err)
+	}
+	if _, err := store.Delete(t.Context(), other, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeOlder(t, store, tenant, 2, session.EventRetention+time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Prune(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	found, err := store.Webhook(t.Context(), tenant, hook.ID)
+	if err != nil || found.Pending != 0 || found.Dropped != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}

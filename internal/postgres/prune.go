@@ -47,9 +47,9 @@ const (
 func (s *Store) KeepFor(r Retention) { s.retention = r }
 
 // Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote; its old events; and of models the answers that belong to no session, and what was spent. It deletes
-// a bounded number in a transaction, in a bounded number of them: what is left goes next time. What it looks for is at
-// the beginning of an index.
+// sessions that the imports wrote; its old events; and of models the answers that belong to no session, and what was
+// spent. It deletes a bounded number in a transaction, in a bounded number of them: what is left goes next time. What
+// it looks for is at the beginning of an index.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 	for range pruneRounds {
 		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {

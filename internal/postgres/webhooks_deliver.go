@@ -39,7 +39,8 @@ func deliveryWait(attempts int) time.Duration {
 const takeTurnsSQL = `
 	WITH due AS (
 		SELECT t.tenant_id, t.webhook_id,
-		       row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.failing, t.taken_at NULLS FIRST, t.webhook_id) AS place
+		       row_number() OVER (PARTITION BY t.tenant_id
+		                              ORDER BY t.failing, t.retry_at NULLS FIRST, t.webhook_id) AS place
 		  FROM webhook_turns t
 		  LEFT JOIN event_heads h ON h.tenant_id = t.tenant_id
 		 WHERE t.enabled
@@ -163,10 +164,11 @@ const writeDeliveriesSQL = `
 // nextDeliveriesSQL reads the events that are due, of each topic the first that waits.
 const nextDeliveriesSQL = `
 	SELECT e.id, e.n, e.type, e.at, e.topic, e.data
-	  FROM (SELECT DISTINCT ON (topic) n, attempts, next_try_at
-	          FROM webhook_deliveries
-	         WHERE tenant_id = $1 AND webhook_id = $2
-	         ORDER BY topic, n) d
+	  FROM (SELECT DISTINCT ON (d.topic) d.n, d.attempts, d.next_try_at
+	          FROM webhook_deliveries d
+	          JOIN events o ON o.tenant_id = $1 AND o.n = d.n
+	         WHERE d.tenant_id = $1 AND d.webhook_id = $2
+	         ORDER BY d.topic, d.n) d
 	  JOIN events e ON e.tenant_id = $1 AND e.n = d.n
 	 WHERE d.next_try_at <= now()
 	 ORDER BY d.attempts, d.n
@@ -182,7 +184,9 @@ type Delivery struct {
 
 // SettleDeliveries records a round of deliveries, decides when the next attempts come, and disables a webhook that has
 // got nothing for days or wants nothing. It reports whether that is so.
-func (s *Store) SettleDeliveries(ctx context.Context, tenant, id uuid.UUID, round []Delivery) (disabled bool, err error) {
+func (s *Store) SettleDeliveries(ctx context.Context, tenant, id uuid.UUID, round []Delivery) (
+	disabled bool, err error,
+) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
 		var delivered []int64
 		last, gone := "", false
@@ -293,8 +297,8 @@ func pause(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, failures int) e
 		tenant, id, deliveryWait(failures), pausesFrom)
 }
 
-// disable disables a webhook that has got nothing for days, or whose receiver is gone, and tells so. What it has not got
-// waits until it is enabled.
+// disable disables a webhook that has got nothing for days, or whose receiver is gone, and tells so. What it has not
+// got waits until it is enabled.
 func disable(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, gone bool, last string) (disabled bool, err error) {
 	reason := "nothing could be delivered for 3 days: " + last
 	if gone {
@@ -322,11 +326,18 @@ func disable(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, gone bool, la
 	})
 }
 
-// ReturnTurn completes the job of a webhook, and says when the next one is due. The turn is free only with the job's
-// end: one that is inserted before would be dropped as a duplicate.
+// ReturnTurn completes the job of a webhook, forgets deliveries whose events are gone, and says when the next one is
+// due. The turn is free only with the job's end: one that is inserted before would be dropped as a duplicate.
 func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
+			return err
+		}
+		err := exec(ctx, tx, `
+			DELETE FROM webhook_deliveries d
+			 WHERE d.tenant_id = $1 AND d.webhook_id = $2
+			   AND NOT EXISTS (SELECT FROM events e WHERE e.tenant_id = $1 AND e.n = d.n)`, tenant, id)
+		if err != nil {
 			return err
 		}
 		return exec(ctx, tx, `

@@ -168,7 +168,8 @@ func Worker(
 	started func(),
 ) error {
 	asks, err := newAsker(language, log)
-	if err != nil {
+	networks, networksErr := settings.WebhookNetworks()
+	if err = errors.Join(err, networksErr); err != nil {
 		return err
 	}
 	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
@@ -186,10 +187,6 @@ func Worker(
 		return err
 	}
 	defer stop()
-	networks, err := settings.WebhookNetworks()
-	if err != nil {
-		return err
-	}
 	shares := shared()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
 		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,

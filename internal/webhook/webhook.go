@@ -1,8 +1,8 @@
 // Package webhook sends events to the URLs that tenants have named, signed as the Standard Webhooks describe it.
 //
-// Start at Sender.Send. The URLs are strangers: a Sender connects to addresses of the internet alone, and to the private
-// networks that the operator has named; it follows no redirect, waits for a bounded time and reads a bounded answer. It
-// owns no table: what is sent when is in package postgres, the job in package jobs.
+// Start at Sender.Send. The URLs are strangers: a Sender connects to addresses of the internet alone, and to the
+// private networks that the operator has named; it follows no redirect, waits for a bounded time and reads a bounded
+// answer. It owns no table: what is sent when is in package postgres, the job in package jobs.
 package webhook
 
 import (
@@ -93,11 +93,11 @@ func (s *Sender) Send(ctx context.Context, to string, secrets []session.WebhookS
 	if _, err := io.CopyN(io.Discard, response.Body, maxAnswer); err != nil && !errors.Is(err, io.EOF) {
 		return Answer{Error: s.reason(err)}
 	}
-	return judge(response)
+	return answerOf(response)
 }
 
-// judge returns what an answer says.
-func judge(response *http.Response) (a Answer) {
+// answerOf returns what an answer says.
+func answerOf(response *http.Response) (a Answer) {
 	status := response.StatusCode
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if err == nil && seconds > 0 {
