@@ -22,6 +22,15 @@ REVOKE DELETE ON erasures FROM varve_app;
 REVOKE ALL ON receipt_keys FROM varve_app;
 GRANT SELECT (id, public, created_at, live) ON receipt_keys TO varve_app;
 GRANT SELECT, INSERT ON receipt_keys TO varve_worker;
+-- Events are written and forgotten. A trigger numbers them at the commit, with the owner's rights.
+REVOKE INSERT, UPDATE ON events FROM varve_app;
+REVOKE INSERT, UPDATE, DELETE ON event_heads FROM varve_app;
+GRANT INSERT (tenant_id, id, type, topic, data, once) ON events TO varve_app;
+
+-- The API makes the secrets that sign what is sent to webhooks, and cannot read them.
+REVOKE SELECT, UPDATE ON webhook_secrets FROM varve_app;
+GRANT SELECT (tenant_id, webhook_id, id, expires_at), UPDATE (expires_at) ON webhook_secrets TO varve_app;
+GRANT SELECT ON webhook_secrets TO varve_worker;
 
 -- A tenant's own keys are made and ended by the API, and it notes when they were used. A trigger refuses to let one that
 -- has ended live again.

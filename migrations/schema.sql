@@ -184,6 +184,25 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.event_number() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    place bigint;
+BEGIN
+    INSERT INTO public.event_heads AS h (tenant_id, n)
+    VALUES (NEW.tenant_id, 1)
+    ON CONFLICT (tenant_id) DO UPDATE
+       SET n = h.n + 1
+    RETURNING h.n INTO place;
+    UPDATE public.events
+       SET n = place
+     WHERE tenant_id = NEW.tenant_id AND id = NEW.id;
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION public.job_now() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog'
@@ -1264,6 +1283,61 @@ CREATE TABLE public.verifications (
 
 ALTER TABLE ONLY public.verifications FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.webhook_deliveries (
+    tenant_id uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    n bigint NOT NULL,
+    topic text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_try_at timestamp with time zone DEFAULT now() NOT NULL,
+    error text
+);
+
+ALTER TABLE ONLY public.webhook_deliveries FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.webhook_secrets (
+    tenant_id uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    id uuid NOT NULL,
+    secret bytea NOT NULL,
+    expires_at timestamp with time zone,
+    CONSTRAINT webhook_secrets_secret_check CHECK ((octet_length(secret) = 32))
+);
+
+ALTER TABLE ONLY public.webhook_secrets FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.webhook_turns (
+    tenant_id uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    enabled boolean DEFAULT true NOT NULL,
+    through_n bigint NOT NULL,
+    resume_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    retry_at timestamp with time zone,
+    taken_at timestamp with time zone,
+    failing boolean DEFAULT false NOT NULL
+);
+
+CREATE TABLE public.webhooks (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    url text NOT NULL,
+    types text[] NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    disabled_at timestamp with time zone,
+    disabled_reason text,
+    failures integer DEFAULT 0 NOT NULL,
+    failing_since timestamp with time zone,
+    last_error text,
+    last_failed_at timestamp with time zone,
+    last_delivered_at timestamp with time zone,
+    delivered bigint DEFAULT 0 NOT NULL,
+    dropped bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT webhooks_url_check CHECK (((octet_length(url) >= 1) AND (octet_length(url) <= 2048)))
+);
+
+ALTER TABLE ONLY public.webhooks FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.workers (
     id text NOT NULL,
     started_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -1447,6 +1521,18 @@ ALTER TABLE ONLY public.usage_sessions
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_pkey PRIMARY KEY (tenant_id);
 
+ALTER TABLE ONLY public.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (tenant_id, webhook_id, n);
+
+ALTER TABLE ONLY public.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_pkey PRIMARY KEY (tenant_id, webhook_id, id);
+
+ALTER TABLE ONLY public.webhook_turns
+    ADD CONSTRAINT webhook_turns_pkey PRIMARY KEY (tenant_id, webhook_id);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
@@ -1582,6 +1668,10 @@ CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
+CREATE INDEX webhook_deliveries_topic ON public.webhook_deliveries USING btree (tenant_id, topic);
+
+CREATE INDEX webhooks_newest ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC);
+
 CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.api_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
 CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
@@ -1597,6 +1687,8 @@ CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH RO
 CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
+
+CREATE CONSTRAINT TRIGGER events_number AFTER INSERT ON public.events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.n IS NULL)) EXECUTE FUNCTION public.event_number();
 
 CREATE TRIGGER imports_ended AFTER UPDATE OF state ON public.imports FOR EACH ROW WHEN (((old.state = 'running'::text) AND (new.state <> 'running'::text))) EXECUTE FUNCTION public.notify_ended();
 
@@ -1749,6 +1841,15 @@ ALTER TABLE ONLY public.usage_sessions
 ALTER TABLE ONLY public.verifications
     ADD CONSTRAINT verifications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
+ALTER TABLE ONLY public.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES public.webhooks(tenant_id, id);
+
+ALTER TABLE ONLY public.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES public.webhooks(tenant_id, id);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
@@ -1840,6 +1941,12 @@ CREATE POLICY backup ON public.usage_days FOR SELECT TO varve_backup USING (true
 CREATE POLICY backup ON public.usage_sessions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.verifications FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.webhook_deliveries FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.webhook_secrets FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.webhooks FOR SELECT TO varve_backup USING (true);
 
 ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
 
@@ -1999,6 +2106,12 @@ CREATE POLICY tenant ON public.usage_sessions USING ((tenant_id = (NULLIF(curren
 
 CREATE POLICY tenant ON public.verifications USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.webhook_deliveries USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.webhook_secrets USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.webhooks USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 ALTER TABLE public.tenants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.uploads ENABLE ROW LEVEL SECURITY;
@@ -2008,6 +2121,12 @@ ALTER TABLE public.usage_days ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.usage_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.verifications ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.webhook_deliveries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.webhook_secrets ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.webhooks ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (true);
 
@@ -2050,6 +2169,8 @@ GRANT INSERT(after) ON TABLE public.audit_trail TO varve_app;
 GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
+
+GRANT ALL ON FUNCTION public.event_number() TO varve_app;
 
 GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 
@@ -2269,6 +2390,27 @@ GRANT SELECT ON TABLE public.usage_sessions TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
 GRANT SELECT ON TABLE public.verifications TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_deliveries TO varve_app;
+GRANT SELECT ON TABLE public.webhook_deliveries TO varve_backup;
+
+GRANT INSERT,DELETE ON TABLE public.webhook_secrets TO varve_app;
+GRANT SELECT ON TABLE public.webhook_secrets TO varve_worker;
+GRANT SELECT ON TABLE public.webhook_secrets TO varve_backup;
+
+GRANT SELECT(tenant_id) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT(webhook_id) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT(id) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT(expires_at),UPDATE(expires_at) ON TABLE public.webhook_secrets TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_turns TO varve_app;
+GRANT SELECT ON TABLE public.webhook_turns TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhooks TO varve_app;
+GRANT SELECT ON TABLE public.webhooks TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workers TO varve_worker;
 GRANT SELECT ON TABLE public.workers TO varve_backup;

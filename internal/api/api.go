@@ -77,6 +77,7 @@ type Server struct {
 	paused   atomic.Int32
 	mcp      http.Handler
 	uploads  uploadPlaces
+	streams  *streams
 
 	strangers strangers
 	quotas    *quota.Book
@@ -104,6 +105,7 @@ func New(config Config) *Server {
 	s.ledger = ledger.New(s.Store, s.Log)
 	s.strangers = newStrangers()
 	s.quotas = quota.NewBook(config.Store, config.Quotas)
+	s.streams = newStreams(s.Store, s.Log)
 	s.waiter.Store = s.Store
 	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()
@@ -135,6 +137,7 @@ func (s *Server) OperatorsHandler() http.Handler { return s.private }
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.waiter.Stop()
+	s.streams.end()
 }
 
 // Close writes what is counted and not written yet.
@@ -161,6 +164,7 @@ func (s *Server) routes() {
 	s.routeReplays()
 	s.routeErasures()
 	s.routeAudit()
+	s.routeEvents()
 	s.routeOperators()
 }
 
@@ -391,6 +395,20 @@ func (s *Server) routeAudit() {
 	s.tenants(session.ScopeAdmin).get("/v1/audit", s.listAudit,
 		append([]string{"action", "object", "actor", "since", "until", "order"}, request.ListQuery...)...)
 	s.tenants(session.ScopeAdmin, session.ScopeExport).get("/v1/audit/export", s.exportAudit, "after")
+}
+
+// routeEvents has what happened, and where it is sent.
+func (s *Server) routeEvents() {
+	s.tenants(session.SessionsRead).get("/v1/events", s.readEvents, eventsQuery...)
+	admin := s.tenants(session.ScopeAdmin)
+	admin.ask("/v1/webhooks", s.createWebhook) // shows its secret once, as does a rotation
+	admin.list("/v1/webhooks", s.listWebhooks)
+	admin.get("/v1/webhooks/:webhook", s.readWebhook)
+	admin.patch("/v1/webhooks/:webhook", s.changeWebhook)
+	admin.delete("/v1/webhooks/:webhook", s.deleteWebhook)
+	admin.ask("/v1/webhooks/:webhook/rotate", s.rotateWebhook)
+	admin.do("/v1/webhooks/:webhook/enable", s.enableWebhook)
+	admin.ask("/v1/webhooks/:webhook/test", s.testWebhook) // each request sends another event
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -115,7 +115,7 @@ func placeOfKey(last session.APIKey) request.Place { return request.PlaceIn(last
 
 // rotateKey handles POST /v1/keys/{key}/rotate: another key takes the place of one, which lives on for a while.
 func (s *Server) rotateKey(req *request.Request) error {
-	overlap, err := readOverlap(req)
+	overlap, err := readOverlap(req, session.KeyOverlap, session.MaxKeyOverlap)
 	if err != nil {
 		return err
 	}
@@ -133,8 +133,9 @@ func (s *Server) rotateKey(req *request.Request) error {
 	return answerKey(req, text, made)
 }
 
-func readOverlap(req *request.Request) (overlap time.Duration, err error) {
-	overlap = session.KeyOverlap
+// readOverlap reads how long what is rotated lives on.
+func readOverlap(req *request.Request, fallback, highest time.Duration) (overlap time.Duration, err error) {
+	overlap = fallback
 	body := req.Body()
 	if len(body) == 0 {
 		return overlap, nil
@@ -144,7 +145,7 @@ func readOverlap(req *request.Request) (overlap time.Duration, err error) {
 		return 0, err
 	}
 	for _, value := range d.Fields([]string{"overlap_seconds"}) {
-		seconds := d.Integer("/overlap_seconds", value, 0, int64(session.MaxKeyOverlap/time.Second))
+		seconds := d.Integer("/overlap_seconds", value, 0, int64(highest/time.Second))
 		overlap = time.Duration(seconds) * time.Second
 	}
 	return overlap, d.Err()

@@ -77,6 +77,9 @@ var sentinels = []struct {
 	{session.ErrTenantExists, "tenant_exists", "there is a tenant with this id or name: choose another"},
 	{session.ErrTooManyKeys, "too_many_keys", fmt.Sprintf("the tenant has %d live keys: revoke some, or let them "+
 		"expire", session.MaxLiveKeys)},
+	{session.ErrTooManyWebhooks, "too_many_webhooks", ""},
+	{session.ErrWebhookDisabled, "webhook_disabled", "the webhook is disabled: POST /v1/webhooks/{id}/enable " +
+		"enables it"},
 	{session.ErrKeyEnded, "key_ended", "the key has expired or was revoked, and nothing can take its place: make " +
 		"another with POST /v1/keys"},
 	{session.ErrTooManyPins, "too_many_pins", fmt.Sprintf("the session has %d pins, or they have more tokens than the "+
@@ -117,9 +120,10 @@ var (
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
-	errNoTenant = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
-	errNoKey    = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
-	errNoUpload = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
+	errNoTenant  = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
+	errNoKey     = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
+	errNoWebhook = request.Fail(request.NotFound, "there is no such webhook: GET /v1/webhooks lists them")
+	errNoUpload  = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
 		"does not end expires after a day")
 	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
 

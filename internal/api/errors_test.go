@@ -285,6 +285,19 @@ var wrongRequests = map[string]struct {
 			SELECT '` + full.tenant.String() + `', gen_random_uuid(), sha256(n::text::bytea), '' FROM generate_series(2, 1000) n`)
 		return full.ask("POST", "/v1/keys", `{"role":"viewer"}`)
 	}, "revoke some"},
+	"too_many_webhooks": {func(w *world) answer {
+		full := *w
+		full.tenant, full.key = w.newTenant("hooked")
+		for range session.MaxWebhooks {
+			full.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example"}`)
+		}
+		return full.ask("POST", "/v1/webhooks", `{"url":"https://hooks.example"}`)
+	}, "delete one"},
+	"webhook_disabled": {func(w *world) answer {
+		made := w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example"}`)
+		w.exec(`UPDATE webhooks SET disabled_at = now()`)
+		return w.ask("POST", "/v1/webhooks/"+id(made)+"/test", "")
+	}, "/enable"},
 	"timed_out": {func(w *world) answer {
 		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
 			if _, err := conn.Exec(w.Context(), `SET statement_timeout = '1ms'`); err != nil {

@@ -138,6 +138,8 @@ func (w *world) shown() map[string]string {
 	campaign := w.campaignEnded(w.must(http.StatusAccepted, "POST", campaigns, `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`).Header().Get("Location"))
 	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
 	w.must(http.StatusOK, "PUT", "/v1/admin/tenants/"+tenant+"/hold", `{"reason":"case 7 of 2026"}`)
+	hook := id(w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve","types":["session.due"]}`))
+	w.exec(`UPDATE webhooks SET disabled_at = now(), disabled_reason = 'it was dead'`)
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
@@ -155,6 +157,7 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-00000000000e":  campaign.ID.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000f":  campaign.Recompactions[0].Recompaction.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
+		"0198f0c1-7c1e-7000-8000-000000000011":  hook,
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
 }

@@ -135,7 +135,7 @@ func (s *Server) handle(r Route, h echo.HandlerFunc) {
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
 	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
-	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork",
+	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork", "/events",
 }
 
 func classOf(route string) share.Class {
@@ -215,6 +215,7 @@ var parts = map[string]part{
 	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
+	":webhook":      {func(req *request.Request) { req.PathID("webhook") }, errNoWebhook},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
 	":message":      {func(req *request.Request) { clientIDOf(req) }, errNoMessage},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},

@@ -69,6 +69,12 @@ const (
 	ErasureFinish Action = "erasure.finish"
 	HoldPlace     Action = "hold.place"
 	HoldLift      Action = "hold.lift"
+
+	WebhookCreate Action = "webhook.create"
+	WebhookChange Action = "webhook.change"
+	WebhookRotate Action = "webhook.rotate"
+	WebhookEnable Action = "webhook.enable"
+	WebhookDelete Action = "webhook.delete"
 )
 
 // Object is the kind of what something was done to.
@@ -84,6 +90,7 @@ const (
 	Replay       Object = "replay"
 	Import       Object = "import"
 	Erasure      Object = "erasure"
+	Webhook      Object = "webhook"
 )
 
 // Hash is the hash of a row.

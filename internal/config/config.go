@@ -14,6 +14,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"time"
@@ -179,12 +180,27 @@ type Worker struct {
 	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
 	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long to keep runs; 0: for ever."`
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
+	Networks      []string      `name:"webhook-networks" env:"VARVE_WEBHOOK_NETWORKS" help:"Private ones of webhooks."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
 	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`
 }
 
+// WebhookNetworks returns the private networks that webhooks may be in.
+func (w Worker) WebhookNetworks() (list []netip.Prefix, err error) {
+	for _, text := range w.Networks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil || network != network.Masked() || !network.Addr().IsPrivate() && !network.Addr().IsLoopback() {
+			return nil, check(false, "--webhook-networks (VARVE_WEBHOOK_NETWORKS)", text,
+				"networks of private addresses such as 10.1.0.0/16")
+		}
+		list = append(list, network)
+	}
+	return list, nil
+}
+
 // Validate checks the ranges.
 func (w Worker) Validate() error {
+	_, networksErr := w.WebhookNetworks()
 	inRange := w.Compactions >= 1 && w.Compactions <= 1000
 	validMetrics := w.MetricsAddr == "" || isAddress(w.MetricsAddr)
 	return errors.Join(
@@ -198,6 +214,7 @@ func (w Worker) Validate() error {
 		check(w.SweepInterval >= time.Second,
 			"--sweep-interval (VARVE_SWEEP_INTERVAL)", w.SweepInterval, "at least 1s"),
 		check(w.StopTimeout >= 0, "--stop-timeout (VARVE_STOP_TIMEOUT)", w.StopTimeout, "0s or more"),
+		networksErr,
 		check(validMetrics,
 			"--metrics-addr (VARVE_METRICS_ADDR)", w.MetricsAddr, "a host and a port, e.g. 127.0.0.1:9090"),
 	)

@@ -24,6 +24,8 @@ var ErrRefused = errors.New("the address is not allowed")
 type Rule struct {
 	Public  bool // addresses of the internet
 	Private bool // this machine's, and those of private networks: 10/8, 172.16/12, 192.168/16 and fc00::/7
+
+	Networks []netip.Prefix // of these private addresses those that are allowed where Private does not allow all
 }
 
 // Allows reports whether an address may be connected to. Whatever the rule says, these may not: link-local addresses,
@@ -34,7 +36,7 @@ func (r Rule) Allows(a netip.Addr) bool {
 	case !a.IsValid() || a.Zone() != "" || a.Is4In6() || within(a, never):
 		return false
 	case a.IsLoopback() || a.IsPrivate():
-		return r.Private
+		return r.Private || within(a, r.Networks)
 	case a.Is4():
 		return r.Public && !within(a, special)
 	}

@@ -6,6 +6,7 @@
 //   - rollback.go: the sessions of a recompaction go back to what they served before
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
+//   - deliver.go: what a webhook has not got is sent to it
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
 //   - erasure.go: an erasure of sessions, which ends with a receipt
@@ -21,6 +22,7 @@ package jobs
 import (
 	"cmp"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,6 +38,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/verify"
+	"github.com/varve-dev/varve/internal/webhook"
 )
 
 // Config is the setting of a worker process. Zero values are the defaults.
@@ -63,6 +66,9 @@ type Config struct {
 	Summaries      int           // that models are asked for at once by this process; 8
 	SummaryTimeout time.Duration // of one attempt; 10 minutes
 
+	WebhookTimeout  time.Duration  // of one request to a webhook, with its answer; 10 seconds
+	WebhookNetworks []netip.Prefix // private networks that webhooks may be in
+
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
 
@@ -80,6 +86,7 @@ func (c Config) withDefaults() Config {
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
 	c.Summaries = cmp.Or(c.Summaries, 8)
 	c.SummaryTimeout = cmp.Or(c.SummaryTimeout, 10*time.Minute)
+	c.WebhookTimeout = cmp.Or(c.WebhookTimeout, 10*time.Second)
 	c.Beat = cmp.Or(c.Beat, time.Second)
 	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
@@ -130,8 +137,9 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 			queue.Compaction:   {MaxWorkers: config.Compactions},
 			queue.Recompaction: {MaxWorkers: recompactions},
 			queue.Summary:      {MaxWorkers: config.Summaries},
-			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
-			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
+			queue.Replay:       {MaxWorkers: 1},              // it takes a processor: the others are for compactions
+			queue.Offload:      {MaxWorkers: 1},              // nothing waits for it
+			queue.Webhook:      {MaxWorkers: webhookWorkers}, // they wait for others
 			queue.Maintenance:  {MaxWorkers: 1},
 			queue.Verification: {MaxWorkers: 1},
 			queue.Collection:   {MaxWorkers: 1},
@@ -139,7 +147,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 		},
 		PeriodicJobs: periodic(config),
 	})
-	return &Client{Client: client, lease: lease, ended: make(chan struct{})}, err
+	return &Client{Client: client, lease: lease, store: config.Store, ended: make(chan struct{})}, err
 }
 
 // workersOf returns what does each kind of job.
@@ -175,6 +183,10 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &erasureWorker{
 		Store: config.Store, Objects: objects, Log: config.Log, Kept: config.BackupsKept, Slice: config.JobTimeout / 4,
 		Trace: config.Trace,
+	})
+	river.AddWorker(workers, &deliverWorker{
+		Store: config.Store, Log: config.Log,
+		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce, config.WebhookNetworks),
 	})
 	return workers
 }

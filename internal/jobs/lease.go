@@ -194,6 +194,7 @@ func (l *lease) orphans(jobs []queue.Running) (found []queue.Running) {
 type Client struct {
 	*river.Client[pgx.Tx]
 	lease *lease
+	store *postgres.Store
 	ended chan struct{}
 }
 
@@ -206,8 +207,11 @@ func (c *Client) Start(ctx context.Context) error {
 		c.lease.end()
 		return err
 	}
+	var announcing sync.WaitGroup
+	announcing.Go(c.announce)
 	go func() {
 		c.lease.keep(c.Client.Stopped())
+		announcing.Wait()
 		close(c.ended)
 	}()
 	return nil

@@ -159,8 +159,13 @@ func (s *Store) askForCompaction(
 	if !inserted {
 		return session.CompactionLive, nil
 	}
-	return session.CompactionQueued, nil
+	return session.CompactionQueued, emitOf(ctx, tx, row.Key, session.EventDue, about{
+		"reached": thresholds[reached], "cause": cause, "last_seq": row.rule.Seq,
+	})
 }
+
+// thresholds are the names of those that an event is about.
+var thresholds = map[due.Threshold]string{due.Trigger: "trigger", due.Hard: "hard"}
 
 // armTrigger makes the next append that reaches a session's trigger ask for a compaction.
 func armTrigger(ctx context.Context, tx pgx.Tx, key session.Key) error {

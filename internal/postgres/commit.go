@@ -85,10 +85,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			}
 		}
 		if o.Checkpoint != nil {
-			if err := insertCheckpoint(ctx, tx, row, o); err != nil {
-				return err
-			}
-			if err := s.insertOffload(ctx, tx, key); err != nil {
+			if err := s.addCheckpoint(ctx, tx, row, o); err != nil {
 				return err
 			}
 		}
@@ -114,6 +111,17 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		}
 		return s.followUp(ctx, tx, key)
 	})
+}
+
+// addCheckpoint writes the checkpoint, tells of it, and asks for what follows it.
+func (s *Store) addCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
+	if err := insertCheckpoint(ctx, tx, row, o); err != nil {
+		return err
+	}
+	if err := emitCompacted(ctx, tx, row.Key, o); err != nil {
+		return err
+	}
+	return s.insertOffload(ctx, tx, row.Key)
 }
 
 // newest returns the number of the session's newest checkpoint once the outcome is committed.

@@ -171,6 +171,9 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}
+	for _, table := range []string{"webhook_deliveries", "events"} {
+		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND topic = $2`, tenant, session.TopicOf(id))
+	}
 	batch.Queue(forgetSessionSQL, tenant, key)
 	batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, tenant, key)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {

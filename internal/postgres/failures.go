@@ -85,9 +85,29 @@ func (s *Store) fail(ctx context.Context, tx pgx.Tx, row lockedSession, a Attemp
 		return retry, err
 	}
 	if retry.Quarantined {
-		return retry, s.quarantine(ctx, tx, row, a, f, retry)
+		err = s.quarantine(ctx, tx, row, a, f, retry)
+	} else {
+		err = requeueRun(ctx, tx, a, f)
 	}
-	return retry, requeueRun(ctx, tx, a, f)
+	if err != nil {
+		return retry, err
+	}
+	return retry, emitFailed(ctx, tx, a, f, retry)
+}
+
+// emitFailed tells that an attempt failed by the session's fault, and whether that quarantined the session.
+func emitFailed(ctx context.Context, tx pgx.Tx, a Attempt, f Failure, retry Retry) error {
+	if f.Class == session.FailureInfrastructure {
+		return nil
+	}
+	kind := session.EventFailed
+	if retry.Quarantined {
+		kind = session.EventQuarantined
+	}
+	return emit(ctx, tx, a.Tenant, happening{kind: kind, topic: session.TopicOf(retry.Session), data: about{
+		"run": a.Run, "error": Text(f.Reason), "failures": retry.Failures, "deaths": retry.Deaths,
+		"next_try_seconds": int64(retry.Wait.Seconds()),
+	}})
 }
 
 func idOf(ctx context.Context, tx pgx.Tx, key session.Key) (string, error) {

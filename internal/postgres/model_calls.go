@@ -22,12 +22,19 @@ func (s *Store) BeginCall(ctx context.Context, call session.ModelCall, budget se
 	session.ModelLease, error,
 ) {
 	lease := session.ModelLease{Call: call, ID: uuid.New()}
-	err := s.inTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
-		if err := takeLease(ctx, tx, lease); err != nil {
-			return err
-		}
-		return reserve(ctx, tx, call, budget)
+	var spent error
+	err := s.inTenant(ctx, call.Tenant, func(tx pgx.Tx) (err error) {
+		spent, err = unlessSpent(ctx, tx, call, budget, func(tx pgx.Tx) error {
+			if err := takeLease(ctx, tx, lease); err != nil {
+				return err
+			}
+			return reserve(ctx, tx, call, budget)
+		})
+		return err
 	})
+	if err == nil {
+		err = spent
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "23503" { // the row that names the session
 		err = session.ErrNotFound

@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Retention is how long what a tenant's sessions do not need is kept.
@@ -45,9 +47,9 @@ const (
 func (s *Store) KeepFor(r Retention) { s.retention = r }
 
 // Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote; and of models the answers that belong to no session, and what was spent. It deletes
-// a bounded number in a transaction, in a bounded number of them: what is left goes next time. What it looks for is at
-// the beginning of an index.
+// sessions that the imports wrote; its old events; and of models the answers that belong to no session, and what was
+// spent. It deletes a bounded number in a transaction, in a bounded number of them: what is left goes next time. What
+// it looks for is at the beginning of an index.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 	for range pruneRounds {
 		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
@@ -85,6 +87,8 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 	for _, p := range pruneImports {
 		queue(p, importRetention)
 	}
+	queue(dropDeliveries, session.EventRetention)
+	queue(pruneEvents, session.EventRetention)
 	queue(pruneAnswers, answerRetention)
 	queue(pruneSpending, spendingRetention)
 	err = tx.SendBatch(ctx, batch).Close()

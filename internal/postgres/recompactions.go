@@ -116,6 +116,10 @@ func (s *Store) beginRecompaction(
 	if err := s.insertFill(ctx, tx, tenant, made.ID, time.Time{}); err != nil {
 		return made, err
 	}
+	err = emitRecompaction(ctx, tx, tenant, made.ID, session.EventRecompactionStarted, about{})
+	if err != nil {
+		return made, err
+	}
 	return made, record(ctx, tx, tenant, deed{
 		action: audit.RecompactionStart, object: audit.Recompaction, id: made.ID.String(),
 		detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask, "campaign": r.Campaign},
@@ -235,7 +239,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 // FailRecompaction ends a recompaction whose sessions could not be found.
 func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reason string) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return emitEnded(ctx, tx, tenant, id, `
 			UPDATE recompactions
 			   SET state = 'failed', error = $3, finished_at = now()
 			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, tenant, id, Text(reason))

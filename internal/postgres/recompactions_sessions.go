@@ -102,7 +102,8 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 			return err
 		}
 	}
-	err := exec(ctx, tx, advanceSQL, pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
+	err := emitEnded(ctx, tx, c.TenantID, c.ID, advanceSQL,
+		pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
 	if err != nil || !c.RollingBack || c.RolledBack {
 		return err
 	}

@@ -168,7 +168,8 @@ func Worker(
 	started func(),
 ) error {
 	asks, err := newAsker(language, log)
-	if err != nil {
+	networks, networksErr := settings.WebhookNetworks()
+	if err = errors.Join(err, networksErr); err != nil {
 		return err
 	}
 	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
@@ -191,7 +192,7 @@ func Worker(
 		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
-		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept,
+		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, WebhookNetworks: networks,
 	})
 	if err != nil {
 		return err

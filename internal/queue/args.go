@@ -16,6 +16,7 @@ const (
 	Summary      = "summary"
 	Replay       = "replay"
 	Offload      = "offload"
+	Webhook      = "webhook"
 	Maintenance  = "maintenance"
 	Verification = "verification"
 	Collection   = "collection"
@@ -37,6 +38,9 @@ const (
 
 	// offloadAttempts bounds how often a session's messages are packed after a failure. The sweep asks again later.
 	offloadAttempts = 4
+
+	// deliverAttempts bounds how often a delivery is tried that the database interrupts. The next look asks again.
+	deliverAttempts = 4
 
 	// eraseAttempts bounds how often the erasure of a session's objects is tried, in the end every two hours.
 	eraseAttempts = 500
@@ -172,6 +176,26 @@ func (OffloadArgs) Kind() string { return "offload" }
 // InsertOpts allows one live job for each session.
 func (OffloadArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Offload, Priority: lowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: oneLive}
+}
+
+// DeliverArgs name a webhook that has events to get.
+type DeliverArgs struct {
+	Tenant  uuid.UUID `json:"tenant" river:"unique"`
+	Webhook uuid.UUID `json:"webhook" river:"unique"`
+	Failing bool      `json:"failing"` // it got nothing lately: others precede it
+}
+
+// Kind returns the job's name in River's tables.
+func (DeliverArgs) Kind() string { return "deliver" }
+
+// InsertOpts allows one live job for each webhook, so that its events stay in order. A failure of the endpoint is no
+// failure of the job: its row says when the next one comes.
+func (a DeliverArgs) InsertOpts() river.InsertOpts {
+	priority := thresholdPriority
+	if a.Failing {
+		priority = lowestPriority
+	}
+	return river.InsertOpts{Queue: Webhook, Priority: priority, MaxAttempts: deliverAttempts, UniqueOpts: oneLive}
 }
 
 // SweepArgs are the arguments of the sweep: none.

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/compact/manifest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// emitCompacted tells that a compaction has made a checkpoint, and what left the view with it.
+func emitCompacted(ctx context.Context, tx pgx.Tx, key session.Key, o Outcome) error {
+	if o.Checkpoint == nil {
+		return nil
+	}
+	id, err := idOf(ctx, tx, key)
+	if err != nil {
+		return err
+	}
+	lost, err := manifest.Parse([]json.RawMessage{o.Checkpoint.Manifest})
+	if err != nil {
+		return err
+	}
+	n := o.Base + 1
+	data := about{
+		"run": o.Run.ID, "cause": o.Run.Cause, "checkpoint": n, "through_seq": o.Checkpoint.Through,
+		"tokens_before": o.Run.TokensBefore, "tokens_after": o.Run.TokensAfter, "tokens_saved": o.Saved,
+		"results_persisted": o.Run.ResultsPersisted,
+		"loss": about{
+			"entries": len(lost[0]), "tokens_saved": lost[0].Saved(), "stages": lost[0].Stages(),
+			"manifest": fmt.Sprintf("/v1/sessions/%s/checkpoints/%d", url.PathEscape(id), n),
+		},
+	}
+	if o.Recompaction != nil {
+		data["recompaction"] = o.Recompaction.Recompaction
+	}
+	return emit(ctx, tx, key.Tenant, happening{
+		kind: session.EventCompacted, topic: session.TopicOf(id), data: data,
+	})
+}
+
+// emitRecompaction tells that a recompaction has begun, or ended with some counts.
+func emitRecompaction(
+	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, kind session.EventType, data about,
+) error {
+	data["recompaction"] = id
+	return emit(ctx, tx, tenant, happening{kind: kind, topic: "recompaction/" + id.String(), data: data})
+}
+
+// emitEnded tells how a recompaction has ended in this transaction, if it has.
+func emitEnded(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, sql string, args ...any) error {
+	var state session.RecompactionState
+	var ended bool
+	var total, changed, unchanged, failed, skipped, before, after int64
+	err := tx.QueryRow(ctx, sql+`
+		RETURNING state, finished_at IS NOT NULL, total, changed, unchanged, failed, skipped, tokens_before,
+		          tokens_after`, args...).
+		Scan(&state, &ended, &total, &changed, &unchanged, &failed, &skipped, &before, &after)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !ended {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return emitRecompaction(ctx, tx, tenant, id, session.EventRecompactionEnded, about{
+		"state": state, "total": total, "changed": changed, "unchanged": unchanged, "failed": failed,
+		"skipped": skipped, "tokens_before": before, "tokens_after": after,
+	})
+}
+
+// emitSpent tells once a day that a tenant's budget does not allow the next call of a model.
+func emitSpent(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, model string, budget session.ModelBudget) error {
+	var used session.ModelSpending
+	var day string
+	err := tx.QueryRow(ctx, `
+		SELECT `+today+`::text, coalesce(sum(calls), 0)::bigint, coalesce(sum(input_tokens), 0)::bigint,
+		       coalesce(sum(output_tokens), 0)::bigint, coalesce(sum(cost_micros), 0)::bigint
+		  FROM model_spending
+		 WHERE tenant_id = $1 AND day = `+today+` AND model = ''`, tenant).
+		Scan(&day, &used.Calls, &used.Input, &used.Output, &used.CostMicros)
+	if err != nil {
+		return err
+	}
+	return emit(ctx, tx, tenant, happening{
+		kind: session.EventBudgetSpent, topic: "budget", once: string(session.EventBudgetSpent) + " " + day,
+		data: about{"day": day, "model": model, "used": used, "budget": budget},
+	})
+}
+
+// unlessSpent does what a call reserves. If the budget of the day does not allow it, nothing of that stays but an
+// event.
+func unlessSpent(
+	ctx context.Context, tx pgx.Tx, call session.ModelCall, budget session.ModelBudget, do func(pgx.Tx) error,
+) (refused, err error) {
+	err = pgx.BeginFunc(ctx, tx, do) // a savepoint
+	if errors.Is(err, session.ErrModelBudget) {
+		return err, emitSpent(ctx, tx, call.Tenant, call.Model, budget)
+	}
+	return nil, err
+}

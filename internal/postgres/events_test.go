@@ -1,0 +1,240 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+func eventsOf(t testing.TB, store *postgres.Store, tenant uuid.UUID, f postgres.EventFilter) postgres.Events {
+	t.Helper()
+	if f.Limit == 0 {
+		f.Limit = 100
+	}
+	found, err := store.Events(t.Context(), tenant, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func typesOf(events []session.Event) (types []session.EventType) {
+	for _, e := range events {
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+// A transaction that writes its event first and commits last comes last: who has read up to the event before it misses
+// nothing. It keeps nobody waiting until it commits.
+func TestAnEventThatIsCommittedLateComesLate(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	const write = `
+		INSERT INTO events (tenant_id, id, type, topic, data)
+		VALUES ($1, gen_random_uuid(), $2, $2, '{}')`
+	late, err := store.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = late.Rollback(t.Context()) }()
+	if _, err := late.Exec(t.Context(), `SELECT set_config('app.tenant_id', $1, true)`, tenant.String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Exec(t.Context(), write, tenant, "late"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		err := postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '2s'`)
+			if err == nil {
+				_, err = tx.Exec(t.Context(), write, tenant, "early")
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := eventsOf(t, store, tenant, postgres.EventFilter{})
+	if got := typesOf(read.Page); !slices.Equal(got, []session.EventType{"early", "early", "early"}) {
+		t.Fatalf("before the late commit: %v", got)
+	}
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next := read.Next(postgres.EventFilter{Limit: 100})
+	after := eventsOf(t, store, tenant, postgres.EventFilter{After: next})
+	if got := typesOf(after.Page); !slices.Equal(got, []session.EventType{"late"}) {
+		t.Errorf("after %d came %v, want the late one", next, got)
+	}
+	if after.Head != 4 || after.Page[0].N != 4 {
+		t.Errorf("the head is %d, and the late event has the number %d", after.Head, after.Page[0].N)
+	}
+}
+
+// One append tells that the session is due, those before and behind it tell nothing, and the compaction tells what left.
+func TestASessionTellsThatItIsDueAndThatItWasCompacted(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at, other := newSession(t, store, tenant, "chat/ä"), newSession(t, store, tenant, "other")
+	mustAppend(t, store, batch(other, message("hello", 10)))
+	mustAppend(t, store, batch(at, message("hello", 10)))
+	if got := eventsOf(t, store, tenant, postgres.EventFilter{}); got.Head != 0 || len(got.Page) != 0 {
+		t.Fatalf("appends below the trigger told %v", typesOf(got.Page))
+	}
+	mustAppend(t, store, batch(at, message("long", 850)))
+	mustAppend(t, store, batch(at, message("more", 10)))
+	if err := commitOf(t, store, at, 0, 3, 3, 100, "x"); err != nil {
+		t.Fatal(err)
+	}
+	got := eventsOf(t, store, tenant, postgres.EventFilter{Session: at.ID})
+	if types := typesOf(got.Page); !slices.Equal(types, []session.EventType{session.EventDue, session.EventCompacted}) {
+		t.Fatalf("events %v", types)
+	}
+	if id := got.Page[1].Session; id == nil || *id != at.ID {
+		t.Errorf("it is about session %v", id)
+	}
+	var told struct {
+		Checkpoint int   `json:"checkpoint"`
+		Through    int64 `json:"through_seq"`
+		Loss       struct {
+			Entries  *int   `json:"entries"`
+			Manifest string `json:"manifest"`
+		} `json:"loss"`
+	}
+	if err := json.Unmarshal(got.Page[1].Data, &told); err != nil || told.Checkpoint != 1 || told.Through != 3 ||
+		told.Loss.Entries == nil || told.Loss.Manifest != "/v1/sessions/chat%2F%C3%A4/checkpoints/1" {
+		t.Errorf("compacted: %s, %v", got.Page[1].Data, err)
+	}
+	one := eventsOf(t, store, tenant, postgres.EventFilter{Types: []session.EventType{session.EventCompacted}})
+	if len(one.Page) != 1 || one.Page[0].N != 2 {
+		t.Errorf("by type: %v", typesOf(one.Page))
+	}
+	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := eventsOf(t, store, tenant, postgres.EventFilter{}); len(left.Page) != 0 || left.Head != 2 {
+		t.Errorf("of an erased session are left: %v", typesOf(left.Page))
+	}
+}
+
+func TestASpentBudgetIsToldOnceADay(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	budget := session.ModelBudget{Calls: 1}
+	if _, err := store.BeginCall(t.Context(), callOf(tenant, uuid.Nil, "a"), budget); err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range []string{"b", "c"} {
+		if _, err := store.BeginCall(t.Context(), callOf(tenant, uuid.Nil, asked), budget); !errors.Is(err, session.ErrModelBudget) {
+			t.Fatalf("a call over the budget: %v", err)
+		}
+	}
+	got := eventsOf(t, store, tenant, postgres.EventFilter{})
+	if types := typesOf(got.Page); !slices.Equal(types, []session.EventType{session.EventBudgetSpent}) {
+		t.Fatalf("events %v", types)
+	}
+	var told struct{ Used session.ModelSpending }
+	if err := json.Unmarshal(got.Page[0].Data, &told); err != nil || told.Used.Calls != 1 {
+		t.Errorf("told %s, %v", got.Page[0].Data, err)
+	}
+	var rows int // the lease of a call that was refused is not kept
+	err := readOneIn(t, store, tenant, `SELECT count(*) FROM model_answers`, &rows)
+	if err != nil || rows != 1 {
+		t.Errorf("%d rows of calls, %v", rows, err)
+	}
+}
+
+// readOneIn reads one value in a transaction of a tenant.
+func readOneIn(t testing.TB, store *postgres.Store, tenant uuid.UUID, sql string, dest any) error {
+	t.Helper()
+	return postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), sql).Scan(dest)
+	})
+}
+
+func TestEventsAreForgottenAfterTheirTime(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "chat")
+	for range 3 {
+		mustAppend(t, store, batch(at, message("long", 850)))
+		loseJobs(t, store)
+		if _, err := store.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := eventsOf(t, store, tenant, postgres.EventFilter{})
+	if len(all.Page) < 3 {
+		t.Fatalf("%d events", len(all.Page))
+	}
+	if err := makeOlder(t, store, tenant, 2, session.EventRetention+time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Prune(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	left := eventsOf(t, store, tenant, postgres.EventFilter{})
+	if left.Head != all.Head || left.Oldest != 3 || len(left.Page) != len(all.Page)-2 {
+		t.Errorf("left are %d, of which the first is %d; the head is %d", len(left.Page), left.Oldest, left.Head)
+	}
+}
+
+// makeOlder makes the events up to a number older. It takes the owner of the tables: who serves may change none.
+func makeOlder(t testing.TB, store *postgres.Store, tenant uuid.UUID, n int64, age time.Duration) error {
+	t.Helper()
+	const sql = `UPDATE events SET at = at - $3::interval WHERE tenant_id = $1 AND n <= $2`
+	if err := execInTenant(t, store, tenant, sql, tenant, n, age); err == nil {
+		t.Error("a login that serves can change events")
+	}
+	owner, err := pgx.Connect(t.Context(), pgtest.Owner(t, store.Pool().Config().ConnString()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = owner.Close(t.Context()) }()
+	_, err = owner.Exec(t.Context(), `SELECT set_config('app.tenant_id', $1, false)`, tenant.String())
+	if err == nil {
+		_, err = owner.Exec(t.Context(), sql, tenant, n, age)
+	}
+	return err
+}
+
+// A webhook that could not get an event before its time was over says so. What an erased session told is not sent.
+func TestWhatIsNotDeliveredInTimeIsCounted(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	hook, err := store.CreateWebhook(t.Context(), tenant, session.Webhook{URL: "https://hooks.example"}, session.NewWebhookSecret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, other := newSession(t, store, tenant, "chat"), newSession(t, store, tenant, "other")
+	mustAppend(t, store, batch(at, message("long", 850)))
+	mustAppend(t, store, batch(other, message("long", 850)))
+	next, err := store.NextDeliveries(t.Context(), tenant, hook.ID, 10)
+	if err != nil || len(next.Events) != 2 {
+		t.Fatalf("%d deliveries, %v", len(next.Events), err)
+	}
+	if _, err := store.Delete(t.Context(), other, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeOlder(t, store, tenant, 2, session.EventRetention+time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Prune(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	found, err := store.Webhook(t.Context(), tenant, hook.ID)
+	if err != nil || found.Pending != 0 || found.Dropped != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}

@@ -1,0 +1,366 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The bounds of deliveries.
+const (
+	writtenAtOnce  = 1000   // events that become deliveries in one transaction
+	maxPending     = 10_000 // deliveries of a webhook; the other events wait in their own table
+	turnsOfTenant  = 4      // webhooks of a tenant that are looked after at once
+	turnsAtOnce    = 200    // of all tenants, in one look
+	turnExpires    = time.Minute
+	pausesFrom     = 3  // topics that fail, and no other was delivered: the whole webhook pauses
+	disabledAfter  = 10 // rounds in a row that failed
+	disabledWithin = 3 * 24 * time.Hour
+)
+
+// deliveryWaits are the times from a failed delivery to the next attempt.
+var deliveryWaits = []time.Duration{
+	time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+	2 * time.Hour,
+}
+
+func deliveryWait(attempts int) time.Duration {
+	return deliveryWaits[min(max(attempts, 1), len(deliveryWaits))-1]
+}
+
+// takeTurnsSQL takes the webhooks of all tenants that have something to get, a few of each tenant. One that was taken
+// and is not given back is taken again when the turn has expired.
+const takeTurnsSQL = `
+	WITH due AS (
+		SELECT t.tenant_id, t.webhook_id,
+		       row_number() OVER (PARTITION BY t.tenant_id
+		                              ORDER BY t.failing, t.retry_at NULLS FIRST, t.webhook_id) AS place
+		  FROM webhook_turns t
+		  LEFT JOIN event_heads h ON h.tenant_id = t.tenant_id
+		 WHERE t.enabled
+		   AND t.resume_at <= now()
+		   AND (h.n > t.through_n OR t.retry_at <= now())
+		   AND (t.taken_at IS NULL OR t.taken_at < now() - $1::interval)
+	), chosen AS (
+		SELECT t.tenant_id, t.webhook_id
+		  FROM due d
+		  JOIN webhook_turns t ON t.tenant_id = d.tenant_id AND t.webhook_id = d.webhook_id
+		 WHERE d.place + (SELECT count(*)
+		                    FROM webhook_turns o
+		                   WHERE o.tenant_id = d.tenant_id AND o.taken_at >= now() - $1::interval) <= $2
+		 ORDER BY d.place
+		 LIMIT $3
+		   FOR UPDATE OF t SKIP LOCKED
+	)
+	UPDATE webhook_turns t
+	   SET taken_at = now()
+	  FROM chosen c
+	 WHERE t.tenant_id = c.tenant_id AND t.webhook_id = c.webhook_id
+	RETURNING t.tenant_id AS tenant, t.webhook_id AS webhook, t.failing`
+
+// QueueDeliveries inserts the jobs of webhooks of all tenants that have something to get.
+func (s *Store) QueueDeliveries(ctx context.Context) error {
+	rows, err := s.pool.Query(ctx, takeTurnsSQL, turnExpires, turnsOfTenant, turnsAtOnce)
+	if err != nil {
+		return err
+	}
+	taken, err := pgx.CollectRows(rows, pgx.RowToStructByName[queue.DeliverArgs])
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, args := range taken {
+		failed = append(failed, s.inTenant(ctx, args.Tenant, func(tx pgx.Tx) error {
+			_, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
+			return err
+		}))
+	}
+	return errors.Join(failed...)
+}
+
+// Deliveries are what a webhook gets next: of each topic the first event that it has not got.
+type Deliveries struct {
+	URL     string
+	Secrets []session.WebhookSecret
+	Events  []session.Event
+}
+
+// NextDeliveries writes the events down that came since the last time, and returns those that are to be sent now, at
+// most limit, those first that have failed least. A webhook that gets nothing lately gets one. ErrNotFound if the
+// webhook is gone or disabled.
+func (s *Store) NextDeliveries(ctx context.Context, tenant, id uuid.UUID, limit int) (Deliveries, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (next Deliveries, err error) {
+		var failing bool
+		err = tx.QueryRow(ctx, `
+			SELECT w.url, t.failing
+			  FROM webhooks w
+			  JOIN webhook_turns t ON t.tenant_id = w.tenant_id AND t.webhook_id = w.id
+			 WHERE w.tenant_id = $1 AND w.id = $2 AND w.disabled_at IS NULL
+			   FOR NO KEY UPDATE`, tenant, id).Scan(&next.URL, &failing)
+		if err != nil {
+			return next, notFound(err)
+		}
+		if failing {
+			limit = 1
+		}
+		if _, err := tx.Exec(ctx, writeDeliveriesSQL, tenant, id, writtenAtOnce, maxPending, webhookTopic); err != nil {
+			return next, err
+		}
+		next.Secrets, err = rowsIn(ctx, tx, scanSecret, `
+			SELECT secret
+			  FROM webhook_secrets
+			 WHERE tenant_id = $1 AND webhook_id = $2 AND (expires_at IS NULL OR expires_at > now())
+			 ORDER BY id DESC`, tenant, id)
+		if err != nil {
+			return next, err
+		}
+		next.Events, err = rowsIn(ctx, tx, scanEvent, nextDeliveriesSQL, tenant, id, limit)
+		return next, err
+	})
+}
+
+func scanSecret(row pgx.CollectableRow) (s session.WebhookSecret, err error) {
+	var secret []byte
+	err = row.Scan(&secret)
+	copy(s[:], secret)
+	return s, err
+}
+
+// writeDeliveriesSQL makes deliveries of the next $3 events, unless $4 deliveries wait already.
+const writeDeliveriesSQL = `
+	WITH turn AS (
+		SELECT through_n
+		  FROM webhook_turns
+		 WHERE tenant_id = $1 AND webhook_id = $2
+		   AND (SELECT count(*)
+		          FROM webhook_deliveries
+		         WHERE tenant_id = $1 AND webhook_id = $2) < $4
+	), came AS (
+		SELECT e.n, e.type, e.topic
+		  FROM events e
+		 WHERE e.tenant_id = $1 AND e.n > (SELECT through_n FROM turn)
+		 ORDER BY e.n
+		 LIMIT $3
+	), written AS (
+		INSERT INTO webhook_deliveries (tenant_id, webhook_id, n, topic)
+		SELECT $1, $2, c.n, c.topic
+		  FROM came c
+		  JOIN webhooks w ON w.tenant_id = $1 AND w.id = $2
+		 WHERE c.topic = $5 || $2::text
+		    OR NOT starts_with(c.topic, $5) AND (w.types = '{}' OR c.type = ANY(w.types))
+	)
+	UPDATE webhook_turns
+	   SET through_n = CASE WHEN c.n = $3 THEN c.last ELSE greatest(through_n, c.last, c.head) END
+	  FROM (SELECT count(*) AS n, max(n) AS last, (SELECT n FROM event_heads WHERE tenant_id = $1) AS head
+	          FROM came) c
+	 WHERE tenant_id = $1 AND webhook_id = $2 AND EXISTS (SELECT FROM turn)`
+
+// nextDeliveriesSQL reads the events that are due, of each topic the first that waits.
+const nextDeliveriesSQL = `
+	SELECT e.id, e.n, e.type, e.at, e.topic, e.data
+	  FROM (SELECT DISTINCT ON (d.topic) d.n, d.attempts, d.next_try_at
+	          FROM webhook_deliveries d
+	          JOIN events o ON o.tenant_id = $1 AND o.n = d.n
+	         WHERE d.tenant_id = $1 AND d.webhook_id = $2
+	         ORDER BY d.topic, d.n) d
+	  JOIN events e ON e.tenant_id = $1 AND e.n = d.n
+	 WHERE d.next_try_at <= now()
+	 ORDER BY d.attempts, d.n
+	 LIMIT $3`
+
+// Delivery is how the delivery of an event went.
+type Delivery struct {
+	N     int64
+	Error string        // why it failed; "" if it was delivered
+	Wait  time.Duration // that the receiver asks for before the next attempt; 0 for none
+	Gone  bool          // the receiver wants nothing any more
+}
+
+// SettleDeliveries records a round of deliveries, decides when the next attempts come, and disables a webhook that has
+// got nothing for days or wants nothing. It reports whether that is so.
+func (s *Store) SettleDeliveries(ctx context.Context, tenant, id uuid.UUID, round []Delivery) (
+	disabled bool, err error,
+) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
+		var delivered []int64
+		last, gone := "", false
+		for _, d := range round {
+			if d.Error == "" {
+				delivered = append(delivered, d.N)
+				continue
+			}
+			last, gone = d.Error, gone || d.Gone
+			if err := putOff(ctx, tx, tenant, id, d); err != nil {
+				return false, err
+			}
+		}
+		recovered, failures, err := countRound(ctx, tx, tenant, id, len(delivered), last)
+		if errors.Is(err, session.ErrNotFound) {
+			return true, nil // deleted meanwhile
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := settle(ctx, tx, tenant, id, delivered, recovered); err != nil {
+			return false, err
+		}
+		if len(delivered) == 0 && len(round) > 0 {
+			if err := pause(ctx, tx, tenant, id, failures); err != nil {
+				return false, err
+			}
+		}
+		return disable(ctx, tx, tenant, id, gone, last)
+	})
+}
+
+// putOff makes a delivery wait after a failure.
+func putOff(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, d Delivery) error {
+	attempts, err := rowIn(ctx, tx, pgx.RowTo[int], `
+		UPDATE webhook_deliveries
+		   SET attempts = attempts + 1, error = $4
+		 WHERE tenant_id = $1 AND webhook_id = $2 AND n = $3
+		RETURNING attempts`, tenant, id, d.N, Text(d.Error))
+	if errors.Is(err, session.ErrNotFound) {
+		return nil // its session was erased
+	}
+	if err != nil {
+		return err
+	}
+	return exec(ctx, tx, `
+		UPDATE webhook_deliveries
+		   SET next_try_at = now() + $4::interval
+		 WHERE tenant_id = $1 AND webhook_id = $2 AND n = $3`,
+		tenant, id, d.N, max(deliveryWait(attempts), min(d.Wait, time.Hour)))
+}
+
+// countRound counts a round of a webhook. It reports whether the webhook got something after rounds in which it did
+// not, and how many rounds in a row have failed.
+func countRound(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, delivered int, last string) (
+	recovered bool, failures int, err error,
+) {
+	err = tx.QueryRow(ctx, `
+		UPDATE webhooks w
+		   SET delivered = w.delivered + $3,
+		       failures = CASE WHEN $3 > 0 THEN 0 ELSE w.failures + 1 END,
+		       failing_since = CASE WHEN $3 = 0 THEN coalesce(w.failing_since, now()) END,
+		       last_error = CASE WHEN $4 = '' THEN w.last_error ELSE $4 END,
+		       last_failed_at = CASE WHEN $4 = '' THEN w.last_failed_at ELSE now() END,
+		       last_delivered_at = CASE WHEN $3 > 0 THEN now() ELSE w.last_delivered_at END
+		  FROM webhooks o
+		 WHERE w.tenant_id = $1 AND w.id = $2 AND o.tenant_id = $1 AND o.id = $2
+		RETURNING o.failures > 0 AND w.failures = 0, w.failures`, tenant, id, delivered, Text(last)).
+		Scan(&recovered, &failures)
+	return recovered, failures, notFound(err)
+}
+
+// settle removes what was delivered, and says when the webhook is to be looked at again. If it has recovered, what
+// failed before is tried at once.
+func settle(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, delivered []int64, recovered bool) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		DELETE FROM webhook_deliveries
+		 WHERE tenant_id = $1 AND webhook_id = $2 AND n = ANY($3)`, tenant, id, delivered)
+	batch.Queue(`
+		UPDATE webhook_deliveries d
+		   SET next_try_at = now()
+		  FROM webhook_turns t
+		 WHERE $3 AND d.tenant_id = $1 AND d.webhook_id = $2
+		   AND t.tenant_id = $1 AND t.webhook_id = $2 AND t.failing`, tenant, id, recovered)
+	batch.Queue(`
+		UPDATE webhook_turns
+		   SET failing = failing AND NOT $3, resume_at = '-infinity',
+		       retry_at = (SELECT min(next_try_at)
+		                     FROM (SELECT DISTINCT ON (topic) next_try_at
+		                             FROM webhook_deliveries
+		                            WHERE tenant_id = $1 AND webhook_id = $2
+		                            ORDER BY topic, n) d)
+		 WHERE tenant_id = $1 AND webhook_id = $2`, tenant, id, len(delivered) > 0)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// pause makes a webhook wait as a whole if events of several topics fail and none was delivered: the receiver is down,
+// and not only one session's event is refused.
+func pause(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, failures int) error {
+	return exec(ctx, tx, `
+		UPDATE webhook_turns
+		   SET failing = true, resume_at = now() + $3::interval
+		 WHERE tenant_id = $1 AND webhook_id = $2
+		   AND (SELECT count(DISTINCT topic)
+		          FROM webhook_deliveries
+		         WHERE tenant_id = $1 AND webhook_id = $2 AND attempts > 0) >= $4`,
+		tenant, id, deliveryWait(failures), pausesFrom)
+}
+
+// disable disables a webhook that has got nothing for days, or whose receiver is gone, and tells so. What it has not
+// got waits until it is enabled.
+func disable(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, gone bool, last string) (disabled bool, err error) {
+	reason := "nothing could be delivered for 3 days: " + last
+	if gone {
+		reason = "the receiver answers 410 Gone"
+	}
+	tag, err := tx.Exec(ctx, `
+		WITH turn AS (
+			UPDATE webhook_turns t
+			   SET enabled = false
+			  FROM webhooks w
+			 WHERE t.tenant_id = $1 AND t.webhook_id = $2 AND w.tenant_id = $1 AND w.id = $2
+			   AND w.disabled_at IS NULL
+			   AND ($3 OR w.failures >= $5 AND w.failing_since < now() - $6::interval)
+			RETURNING t.webhook_id
+		)
+		UPDATE webhooks
+		   SET disabled_at = now(), disabled_reason = $4
+		 WHERE tenant_id = $1 AND id = (SELECT webhook_id FROM turn)`,
+		tenant, id, gone, Text(reason), disabledAfter, disabledWithin)
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
+	}
+	return true, emit(ctx, tx, tenant, happening{
+		kind: session.EventWebhookDisabled, topic: "webhooks", data: about{"webhook": id, "reason": reason},
+	})
+}
+
+// ReturnTurn completes the job of a webhook, forgets deliveries whose events are gone, and says when the next one is
+// due. The turn is free only with the job's end: one that is inserted before would be dropped as a duplicate.
+func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64) error {
+	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		if err := s.queue.Complete(ctx, tx, job); err != nil {
+			return err
+		}
+		err := exec(ctx, tx, `
+			DELETE FROM webhook_deliveries d
+			 WHERE d.tenant_id = $1 AND d.webhook_id = $2
+			   AND NOT EXISTS (SELECT FROM events e WHERE e.tenant_id = $1 AND e.n = d.n)`, tenant, id)
+		if err != nil {
+			return err
+		}
+		return exec(ctx, tx, `
+			UPDATE webhook_turns
+			   SET taken_at = NULL,
+			       retry_at = (SELECT min(next_try_at)
+			                     FROM (SELECT DISTINCT ON (topic) next_try_at
+			                             FROM webhook_deliveries
+			                            WHERE tenant_id = $1 AND webhook_id = $2
+			                            ORDER BY topic, n) d)
+			 WHERE tenant_id = $1 AND webhook_id = $2`, tenant, id)
+	})
+}
+
+// dropDeliveries gives up what was not delivered before its event's time was over, and counts it.
+var dropDeliveries = pruning{limit: pruneBatch, sql: `
+	WITH gone AS (
+		DELETE FROM webhook_deliveries d
+		 USING events e
+		 WHERE d.tenant_id = $1 AND e.tenant_id = $1 AND e.n = d.n AND e.at < now() - $2::interval
+		RETURNING d.webhook_id
+	)
+	UPDATE webhooks w
+	   SET dropped = w.dropped + g.n
+	  FROM (SELECT webhook_id, count(*) AS n FROM gone GROUP BY webhook_id) g
+	 WHERE w.tenant_id = $1 AND w.id = g.webhook_id`}

@@ -1,0 +1,2 @@
+DROP TABLE events, event_heads;
+DROP FUNCTION event_number;

@@ -1,0 +1,1 @@
+DROP TABLE webhook_turns, webhook_deliveries, webhook_secrets, webhooks;
