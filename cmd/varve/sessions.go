@@ -12,7 +12,9 @@ import (
 )
 
 type sessionsCommand struct {
-	List sessionsListCommand `cmd:"" help:"List sessions, newest first: all, or those for which all conditions hold."`
+	List   sessionsListCommand   `cmd:"" help:"List sessions, newest first: all, or those for which all conditions hold."`
+	Search sessionsSearchCommand `cmd:"" help:"Search the messages of all sessions for words, the best passages first."`
+
 	Show sessionsShowCommand `cmd:"" help:"Print a session with its policy, as JSON."`
 	Rm   sessionsRmCommand   `cmd:"" help:"Erase a session and all that belongs to it."`
 }
@@ -51,6 +53,16 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 		query["failing"] = true
 	}
 	return showFound(ctx, to, "sessions", client.Sessions, query, c.Limit)
+}
+
+type sessionsSearchCommand struct {
+	Query string `arg:"" help:"Words; \"words in this order\", or, and -word for one that must not be there."`
+	Limit int    `default:"20" help:"How many passages to list."`
+}
+
+// Run prints the passages.
+func (c *sessionsSearchCommand) Run(ctx context.Context, to *console) error {
+	return showFound(ctx, to, "hits", client.Search, client.Query{"q": c.Query}, c.Limit)
 }
 
 type sessionsShowCommand struct {

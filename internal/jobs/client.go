@@ -4,6 +4,7 @@
 //   - summarise.go: one summary that a language model writes, and that a compaction then takes in
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - offload.go: one session's old messages move into packs, after a compaction
+//   - index.go: what of a tenant's messages the search does not find yet
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
@@ -33,6 +34,7 @@ import (
 	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -129,6 +131,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 			queue.Summary:      {MaxWorkers: config.Summaries},
 			queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
 			queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
+			queue.Search:       {MaxWorkers: 1},
 			queue.Maintenance:  {MaxWorkers: 1},
 			queue.Verification: {MaxWorkers: 1},
 			queue.Collection:   {MaxWorkers: 1},
@@ -155,6 +158,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 	}})
+	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
 	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,

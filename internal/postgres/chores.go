@@ -19,6 +19,7 @@ const (
 	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
 	ChoreRecompaction ChoreKind = "recompaction"
 	ChoreReplay       ChoreKind = "replay"
+	ChoreIndex        ChoreKind = "index" // sessions whose messages the search does not find yet
 )
 
 // Chore is something to look after.
@@ -59,6 +60,10 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 		ChorePolicy:       ``,
 		ChoreRecompaction: ` AND NOT EXISTS (SELECT FROM recompactions WHERE tenant_id = $1` + live,
 		ChoreReplay:       ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
+		ChoreIndex: ` AND NOT EXISTS (
+		       SELECT
+		         FROM search_sessions
+		        WHERE tenant_id = $1 AND due_since IS NOT NULL)`,
 	}
 	return s.inTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return exec(ctx, tx, `

@@ -16,6 +16,7 @@ const (
 	Summary      = "summary"
 	Replay       = "replay"
 	Offload      = "offload"
+	Search       = "search"
 	Maintenance  = "maintenance"
 	Verification = "verification"
 	Collection   = "collection"
@@ -34,7 +35,8 @@ const (
 	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
 	fillAttempts = 5
 
-	// offloadAttempts bounds how often a session's messages are packed after a failure. The sweep asks again later.
+	// offloadAttempts bounds how often a session's messages are packed, or a tenant's indexed, after a failure. The sweep
+	// asks again later.
 	offloadAttempts = 4
 
 	// eraseAttempts bounds how often the erasure of a session's objects is tried, in the end every two hours.
@@ -155,6 +157,19 @@ func (OffloadArgs) Kind() string { return "offload" }
 // InsertOpts allows one live job for each session.
 func (OffloadArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Offload, Priority: lowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: oneLive}
+}
+
+// IndexArgs name a tenant whose messages are indexed for the search.
+type IndexArgs struct {
+	Tenant uuid.UUID `json:"tenant" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (IndexArgs) Kind() string { return "index" }
+
+// InsertOpts allows one live job for each tenant. The sweep asks again if it fails too often.
+func (IndexArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Search, Priority: lowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: oneLive}
 }
 
 // SweepArgs are the arguments of the sweep: none.
