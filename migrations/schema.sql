@@ -1101,7 +1101,8 @@ CREATE TABLE public.usage_sessions (
     tokens_served bigint DEFAULT 0 NOT NULL,
     tokens_saved bigint DEFAULT 0 NOT NULL,
     read_backs bigint DEFAULT 0 NOT NULL,
-    compactions bigint DEFAULT 0 NOT NULL
+    compactions bigint DEFAULT 0 NOT NULL,
+    appended_at timestamp with time zone
 )
 WITH (fillfactor='70');
 
@@ -1427,6 +1428,8 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE INDEX usage_sessions_appended ON public.usage_sessions USING btree (tenant_id, appended_at DESC, session_key DESC) WHERE (appended_at IS NOT NULL);
 
 CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.api_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 

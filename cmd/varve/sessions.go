@@ -28,6 +28,7 @@ type sessionsListCommand struct {
 	MinTokens    *int              `help:"The view has at least this number of tokens."`
 	OverWindow   bool              `help:"The view does not fit into the window."`
 	Failing      bool              `help:"The compaction of the session fails."`
+	Order        string            `enum:"created,last_append" default:"created" help:"Which come first: the newest (created), or those with the last append (last_append)."`
 	Limit        int               `default:"100" help:"How many to list."`
 }
 
@@ -48,6 +49,9 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 	}
 	if c.OverWindow {
 		query["over_window"] = true
+	}
+	if c.Order != "created" {
+		query["order"] = c.Order
 	}
 	if c.Failing {
 		query["failing"] = true
