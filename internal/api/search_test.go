@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -191,5 +194,32 @@ func TestThePagesOfASearchHaveEveryHitOnce(t *testing.T) {
 	}
 	if len(seen) != 25 {
 		t.Errorf("%d of 25 are found", len(seen))
+	}
+}
+
+// TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone asks the function of the index, which row-level security does
+// not bind, for the words of another tenant.
+func TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("canary")))
+	w.indexed()
+	stranger, _ := w.newTenant("stranger")
+	for as, want := range map[uuid.UUID]int{w.tenant: 1, stranger: 0, uuid.Nil: 0} {
+		err := postgres.InTenant(t.Context(), w.store.Pool(), as, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			var found, rows int
+			err := tx.QueryRow(t.Context(), `
+				SELECT (SELECT count(*) FROM search_passages($1, 'simple', 'canary', 10)), (SELECT count(*) FROM search_texts)`,
+				w.tenant).Scan(&found, &rows)
+			if found != want || rows != want {
+				t.Errorf("%s finds %d passages in %d rows, want %d", as, found, rows, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
