@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -39,14 +40,16 @@ func addChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) 
 		   SET cursor = excluded.cursor, since = excluded.since`, tenant, kind)
 }
 
-// Chores returns chores of a kind of all tenants, those first that were looked after the longest ago, at most limit.
+// Chores returns chores of a kind of all tenants, those first that were looked after the longest ago, at most limit. A
+// ChoreIndex whose job is live needs nobody.
 func (s *Store) Chores(ctx context.Context, kind ChoreKind, limit int) ([]Chore, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT tenant_id AS tenant, kind, cursor, since
 		  FROM chores
 		 WHERE kind = $1
+		   AND NOT (kind = $3 AND `+queue.HasIndex(`tenant_id`)+`)
 		 ORDER BY since
-		 LIMIT $2`, kind, limit)
+		 LIMIT $2`, kind, limit, ChoreIndex)
 	if err != nil {
 		return nil, err
 	}

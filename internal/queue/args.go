@@ -240,15 +240,18 @@ func IsStarting(job string) string {
 }
 
 // HasOffload returns the SQL condition that the messages of the session with this key are being packed, or will be.
-func HasOffload(key string) string { return hasLive(OffloadArgs{}.Kind(), key) }
+func HasOffload(key string) string { return hasLive(OffloadArgs{}.Kind(), "session", key) }
 
-func hasLive(kind, key string) string {
+// HasIndex returns the SQL condition that the messages of the tenant with this id are being indexed, or will be.
+func HasIndex(tenant string) string { return hasLive(IndexArgs{}.Kind(), "tenant", tenant) }
+
+func hasLive(kind, argument, key string) string {
 	return `EXISTS (
 	       SELECT
 	         FROM river_job j
 	        WHERE j.kind = '` + kind + `'
 	          AND j.state IN (` + liveSQL() + `)
-	          AND j.args ->> 'session' = ` + key + `::text)`
+	          AND j.args ->> '` + argument + `' = ` + key + `::text)`
 }
 
 func liveSQL() string {
