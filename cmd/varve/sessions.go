@@ -12,7 +12,7 @@ import (
 )
 
 type sessionsCommand struct {
-	List   sessionsListCommand   `cmd:"" help:"List sessions, newest first: all, or those for which all conditions hold."`
+	List   sessionsListCommand   `cmd:"" help:"List sessions: all, or those for which all conditions hold."`
 	Search sessionsSearchCommand `cmd:"" help:"Search the messages of all sessions for words, the best passages first."`
 
 	Show sessionsShowCommand `cmd:"" help:"Print a session with its policy, as JSON."`
@@ -28,7 +28,7 @@ type sessionsListCommand struct {
 	MinTokens    *int              `help:"The view has at least this number of tokens."`
 	OverWindow   bool              `help:"The view does not fit into the window."`
 	Failing      bool              `help:"The compaction of the session fails."`
-	Order        string            `enum:"created,last_append" default:"created" help:"Which come first: the newest (created), or those with the last append (last_append)."`
+	Order        string            `enum:"created,last_append" default:"created" help:"Newest first, or by last append."`
 	Limit        int               `default:"100" help:"How many to list."`
 }
 

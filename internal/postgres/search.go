@@ -51,13 +51,13 @@ func (s *Store) Search(ctx context.Context, tenant uuid.UUID, page SearchPage) (
 		if page.Rank == 0 {
 			page.Rank = float32(math.Inf(1))
 		}
-		rows, err := tx.Query(ctx, passagesSQL, tenant, found.State.Language, page.Query, RankedPassages, page.Rank, page.ID,
-			page.Limit)
+		rows, err := tx.Query(ctx, passagesSQL, tenant, found.State.Language, page.Query, RankedPassages, page.Rank,
+			page.ID, page.Limit)
 		if err != nil {
 			return found, err
 		}
 		found.Passages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p session.SearchPassage, err error) {
-			err = row.Scan(&found.Matches, &p.ID, &p.Rank, &p.Session, &p.Key, &p.Seq, &p.Piece, &p.At, &p.Bytes,
+			err = row.Scan(&found.Matches, &p.ID, &p.Rank, &p.Session, &p.Key, &p.Seq, &p.Block, &p.At, &p.Bytes,
 				&p.AppendedAt)
 			return p, err
 		})
@@ -128,8 +128,8 @@ func (s *Store) SetSearchLanguage(
 			 WHERE cfgnamespace = 'pg_catalog'::regnamespace
 			 ORDER BY cfgname`)
 		if err == nil && !slices.Contains(known, language) {
-			err = session.Invalid("/language", "invalid_request", "must be one of %s, not %q", strings.Join(known, ", "),
-				language)
+			err = session.Invalid("/language", "invalid_request", "must be one of %s, not %q",
+				strings.Join(known, ", "), language)
 		}
 		if err != nil {
 			return state, err

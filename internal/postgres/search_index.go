@@ -26,7 +26,7 @@ type IndexStep struct {
 type IndexedPassage struct {
 	Seq              int64
 	N                int // of the message
-	Piece, At, Bytes int // see session.SearchPassage
+	Block, At, Bytes int // see session.SearchPassage
 	Text             string
 }
 
@@ -137,7 +137,7 @@ func insertPassages(ctx context.Context, tx pgx.Tx, key session.Key, language st
 	for _, p := range passages {
 		c.seqs = append(c.seqs, p.Seq)
 		c.n = append(c.n, p.N)
-		c.pieces = append(c.pieces, p.Piece)
+		c.pieces = append(c.pieces, p.Block)
 		c.at = append(c.at, p.At)
 		c.bytes = append(c.bytes, p.Bytes)
 		c.texts = append(c.texts, p.Text)

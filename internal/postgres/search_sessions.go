@@ -16,8 +16,8 @@ import (
 const scannedSessions = 10_000
 
 // FindSessions lists those of a tenant's sessions that a search asks for, newest first or by their last append, as the
-// ledger has seen it. It looks at a bounded number of sessions: if it has not seen all then, beyond is the session behind
-// which the search continues, else nil.
+// ledger has seen it. It looks at a bounded number of sessions: if it has not seen all then, beyond is the session
+// behind which the search continues, else nil.
 func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page) (
 	found []session.Listed, beyond *session.Page, err error,
 ) {
@@ -61,7 +61,7 @@ func scannedSQL(search session.Search, args []any) (string, []any) {
 		args = append(args, search.ForkedFrom)
 		forks = ` AND s.forked_from = $` + strconv.Itoa(len(args))
 	}
-	most := strconv.Itoa(scannedSessions)
+	bound := strconv.Itoa(scannedSessions)
 	if search.ByAppend {
 		return `SELECT s.*, u.appended_at AS listed_at
 			   FROM (SELECT session_key, appended_at
@@ -70,7 +70,7 @@ func scannedSQL(search session.Search, args []any) (string, []any) {
 			            AND appended_at IS NOT NULL
 			            AND (appended_at, session_key) < ($2, $3)
 			          ORDER BY appended_at DESC, session_key DESC
-			          LIMIT ` + most + `) u
+			          LIMIT ` + bound + `) u
 			  CROSS JOIN LATERAL (
 			        SELECT *
 			          FROM sessions s
@@ -83,7 +83,7 @@ func scannedSQL(search session.Search, args []any) (string, []any) {
 			  WHERE s.tenant_id = $1` + forks + `
 			    AND (s.created_at, s.key) < ($2, $3)
 			  ORDER BY s.created_at DESC, s.key DESC
-			  LIMIT ` + most, slices.Clip(args)
+			  LIMIT ` + bound, slices.Clip(args)
 }
 
 // searchSQL returns the conditions of a search, and args with its own behind them. What is not asked for is not in it.

@@ -119,7 +119,8 @@ func scanListed(row pgx.CollectableRow) (l session.Listed, err error) {
 func scanSessionAnd(row pgx.CollectableRow, more ...any) (session.Session, error) {
 	var s session.Session
 	var outdated *layers
-	err := row.Scan(append([]any{&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
+	err := row.Scan(append([]any{&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource,
+		&s.OverheadTokens,
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
 		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &s.Forked, &outdated,

@@ -35,8 +35,8 @@ const (
 	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
 	fillAttempts = 5
 
-	// offloadAttempts bounds how often a session's messages are packed, or a tenant's indexed, after a failure. The sweep
-	// asks again later.
+	// offloadAttempts bounds how often a session's messages are packed, or a tenant's indexed, after a failure. The
+	// sweep asks again later.
 	offloadAttempts = 4
 
 	// eraseAttempts bounds how often the erasure of a session's objects is tried, in the end every two hours.

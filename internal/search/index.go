@@ -52,7 +52,8 @@ func (x *Indexer) step(ctx context.Context, tenant uuid.UUID, step postgres.Inde
 		messages, last, err = x.messages(ctx, tenant, step, 1)
 	}
 	if errors.Is(err, session.ErrDamaged) {
-		x.Log.WarnContext(ctx, "a damaged message is not indexed", "tenant", tenant, "session_key", step.Key, "error", err)
+		x.Log.WarnContext(ctx, "a damaged message is not indexed", "tenant", tenant, "session_key", step.Key,
+			"error", err)
 		return x.Store.PutIndex(ctx, tenant, step, step.After+1, 1, nil)
 	}
 	if err != nil {
@@ -107,7 +108,7 @@ func passagesOf(m *session.Message) (list []postgres.IndexedPassage, whole bool,
 				return list, false, nil
 			}
 			list = append(list, postgres.IndexedPassage{
-				Seq: m.Seq, N: len(list), Piece: piece, At: at, Bytes: size, Text: text[at : at+size],
+				Seq: m.Seq, N: len(list), Block: piece, At: at, Bytes: size, Text: text[at : at+size],
 			})
 			at += size
 			room -= size

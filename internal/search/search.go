@@ -95,9 +95,10 @@ func read(ctx context.Context, store *postgres.Store, tenant uuid.UUID, p *sessi
 	if err == nil && len(messages) == 1 {
 		hit.Role = messages[0].Role
 		texts, _ := readback.Texts(&messages[0])
-		if p.Piece < len(texts) {
-			t := texts[p.Piece]
-			hit.Ref, hit.Kind, hit.Tool = t.Ref, t.Kind, t.Tool
+		if p.Block < len(texts) {
+			t := texts[p.Block]
+			hit.Ref, hit.Kind = t.Ref, t.Kind
+			hit.Tool = t.Tool
 			text = t.Text[min(p.At, len(t.Text)):min(p.At+p.Bytes, len(t.Text))]
 		}
 	}

@@ -13,7 +13,7 @@ type SearchPassage struct {
 	Session    string
 	Key        uuid.UUID // of the session
 	Seq        int64
-	Piece      int // of the message, from 0
+	Block      int // of the message, from 0
 	At         int // the byte of the piece where the passage begins
 	Bytes      int
 	AppendedAt time.Time // the message
