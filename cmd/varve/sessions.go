@@ -28,7 +28,7 @@ type sessionsListCommand struct {
 	MinTokens    *int              `help:"The view has at least this number of tokens."`
 	OverWindow   bool              `help:"The view does not fit into the window."`
 	Failing      bool              `help:"The compaction of the session fails."`
-	Order        string            `enum:"created,last_append" default:"created" help:"Newest first, or by last append."`
+	Order        string            `enum:"created,last_append" default:"created" help:"Newest or last append first."`
 	Limit        int               `default:"100" help:"How many to list."`
 }
 

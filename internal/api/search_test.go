@@ -156,8 +156,8 @@ func TestAMessageIsIndexedAsFarAsItMayBe(t *testing.T) {
 	for i := 0; large.Len() < 3<<20; i++ {
 		fmt.Fprintf(&large, "w%x ", i)
 	}
-	strange := `{"role":"user","content":"before\u0000after \ud800 half \u0130stanbul ` + strings.Repeat("x", 5000) + ` behind"}`
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", strange, user("first "+large.String()+"last")))
+	escaped := `{"role":"user","content":"before\u0000after \ud800 half \u0130stanbul ` + strings.Repeat("x", 5000) + ` behind"}`
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", escaped, user("first "+large.String()+"last")))
 	w.indexed()
 	w.finds(map[string]string{"before after": "s:1", "half": "s:1", "behind": "s:1", "first": "s:2", "w1f00": "s:2", "last": ""})
 	if state := w.searched("half").Covers; state.InPart != 1 {
