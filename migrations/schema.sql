@@ -327,6 +327,32 @@ CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.rive
     END = 1;
 $$;
 
+CREATE FUNCTION public.search_passages(tenant uuid, language regconfig, wanted text, most integer) RETURNS TABLE(session_key uuid, seq bigint, id bigint, piece integer, at integer, bytes integer, rank real)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    SET enable_seqscan TO 'off'
+    SET enable_indexscan TO 'off'
+    AS $_$
+DECLARE
+    query tsquery := websearch_to_tsquery(language, wanted);
+BEGIN
+    RETURN QUERY EXECUTE '
+        SELECT f.session_key, f.seq, f.id, f.piece, f.at, f.bytes, ts_rank(f.words, $3, 1)
+          FROM (SELECT *
+                  FROM public.search_texts t
+                 WHERE t.tenant_id = $1
+                   AND t.words @@ $2
+                 LIMIT $4) f
+         ORDER BY 7 DESC, f.id DESC'
+    USING nullif(current_setting('app.tenant_id', true), '')::uuid,
+          quote_literal(public.search_tenant_word(tenant))::tsquery && query, query, most;
+END
+$_$;
+
+CREATE FUNCTION public.search_tenant_word(tenant uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$ SELECT ' ' || tenant::text $$;
+
 CREATE TABLE public.api_keys (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -414,7 +440,7 @@ CREATE TABLE public.chores (
     kind text NOT NULL,
     cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
     since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT chores_kind_check CHECK ((kind = ANY (ARRAY['policy'::text, 'recompaction'::text, 'replay'::text])))
+    CONSTRAINT chores_kind_check CHECK ((kind = ANY (ARRAY['policy'::text, 'recompaction'::text, 'replay'::text, 'index'::text])))
 );
 
 CREATE TABLE public.due_sessions (
@@ -1055,6 +1081,45 @@ CREATE TABLE public.schema_migrations (
     dirty boolean NOT NULL
 );
 
+CREATE TABLE public.search_sessions (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    language text DEFAULT 'simple'::text NOT NULL,
+    indexed_seq bigint DEFAULT 0 NOT NULL,
+    in_part integer DEFAULT 0 NOT NULL,
+    due_since timestamp with time zone
+);
+
+ALTER TABLE ONLY public.search_sessions FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.search_settings (
+    tenant_id uuid NOT NULL,
+    language text NOT NULL
+);
+
+ALTER TABLE ONLY public.search_settings FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.search_texts (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    seq bigint NOT NULL,
+    n integer NOT NULL,
+    id bigint NOT NULL,
+    piece integer NOT NULL,
+    at integer NOT NULL,
+    bytes integer NOT NULL,
+    words tsvector NOT NULL
+);
+
+ALTER TABLE public.search_texts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.search_texts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.session_failures (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1263,7 +1328,8 @@ CREATE TABLE public.usage_sessions (
     tokens_served bigint DEFAULT 0 NOT NULL,
     tokens_saved bigint DEFAULT 0 NOT NULL,
     read_backs bigint DEFAULT 0 NOT NULL,
-    compactions bigint DEFAULT 0 NOT NULL
+    compactions bigint DEFAULT 0 NOT NULL,
+    appended_at timestamp with time zone
 )
 WITH (fillfactor='70');
 
@@ -1482,6 +1548,15 @@ ALTER TABLE ONLY public.schema_fingerprints
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY public.search_sessions
+    ADD CONSTRAINT search_sessions_pkey PRIMARY KEY (tenant_id, session_key);
+
+ALTER TABLE ONLY public.search_settings
+    ADD CONSTRAINT search_settings_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.search_texts
+    ADD CONSTRAINT search_texts_pkey PRIMARY KEY (tenant_id, session_key, seq, n);
+
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_pkey PRIMARY KEY (tenant_id, session_key);
 
@@ -1641,6 +1716,12 @@ CREATE INDEX river_notification_created_at_idx ON public.river_notification USIN
 CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING btree (topic, id);
 
 CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, triggered_at DESC, id DESC);
+
+CREATE INDEX search_sessions_due ON public.search_sessions USING btree (tenant_id, due_since, session_key) WHERE (due_since IS NOT NULL);
+
+CREATE INDEX search_sessions_in_part ON public.search_sessions USING btree (tenant_id) WHERE (in_part > 0);
+
+CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (gin_pending_list_limit='1024');
 
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
@@ -1802,6 +1883,15 @@ ALTER TABLE ONLY public.results
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.search_sessions
+    ADD CONSTRAINT search_sessions_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.search_settings
+    ADD CONSTRAINT search_settings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.search_texts
+    ADD CONSTRAINT search_texts_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
@@ -1920,6 +2010,12 @@ CREATE POLICY backup ON public.rounds FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.search_sessions FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.search_settings FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.search_texts FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_holds FOR SELECT TO varve_backup USING (true);
@@ -2012,6 +2108,12 @@ ALTER TABLE public.rounds ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.search_sessions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.search_settings ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.search_texts ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_holds ENABLE ROW LEVEL SECURITY;
@@ -2083,6 +2185,12 @@ CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setti
 CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text))) WITH CHECK (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text)));
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.search_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.search_settings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.search_texts USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2187,6 +2295,11 @@ GRANT ALL ON FUNCTION public.refuse_revival() TO varve_app;
 GRANT ALL ON FUNCTION public.refuse_row() TO varve_app;
 
 GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
+
+REVOKE ALL ON FUNCTION public.search_passages(tenant uuid, language regconfig, wanted text, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.search_passages(tenant uuid, language regconfig, wanted text, most integer) TO varve_app;
+
+GRANT ALL ON FUNCTION public.search_tenant_word(tenant uuid) TO varve_app;
 
 GRANT SELECT,INSERT ON TABLE public.api_keys TO varve_app;
 GRANT SELECT ON TABLE public.api_keys TO varve_backup;
@@ -2356,6 +2469,18 @@ GRANT SELECT ON TABLE public.schema_fingerprints TO varve_backup;
 
 GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
 GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_sessions TO varve_app;
+GRANT SELECT ON TABLE public.search_sessions TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_settings TO varve_app;
+GRANT SELECT ON TABLE public.search_settings TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_texts TO varve_app;
+GRANT SELECT ON TABLE public.search_texts TO varve_backup;
+
+GRANT SELECT,USAGE ON SEQUENCE public.search_texts_id_seq TO varve_app;
+GRANT SELECT ON SEQUENCE public.search_texts_id_seq TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
 GRANT SELECT ON TABLE public.session_failures TO varve_backup;

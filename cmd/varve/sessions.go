@@ -12,7 +12,9 @@ import (
 )
 
 type sessionsCommand struct {
-	List sessionsListCommand `cmd:"" help:"List sessions, newest first: all, or those for which all conditions hold."`
+	List   sessionsListCommand   `cmd:"" help:"List sessions: all, or those for which all conditions hold."`
+	Search sessionsSearchCommand `cmd:"" help:"Search the messages of all sessions for words, the best passages first."`
+
 	Show sessionsShowCommand `cmd:"" help:"Print a session with its policy, as JSON."`
 	Rm   sessionsRmCommand   `cmd:"" help:"Erase a session and all that belongs to it."`
 }
@@ -26,6 +28,7 @@ type sessionsListCommand struct {
 	MinTokens    *int              `help:"The view has at least this number of tokens."`
 	OverWindow   bool              `help:"The view does not fit into the window."`
 	Failing      bool              `help:"The compaction of the session fails."`
+	Order        string            `enum:"created,last_append" default:"created" help:"Newest or last append first."`
 	Limit        int               `default:"100" help:"How many to list."`
 }
 
@@ -47,10 +50,23 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 	if c.OverWindow {
 		query["over_window"] = true
 	}
+	if c.Order != "created" {
+		query["order"] = c.Order
+	}
 	if c.Failing {
 		query["failing"] = true
 	}
 	return showFound(ctx, to, "sessions", client.Sessions, query, c.Limit)
+}
+
+type sessionsSearchCommand struct {
+	Query string `arg:"" help:"Words; \"words in this order\", or, and -word for one that must not be there."`
+	Limit int    `default:"20" help:"How many passages to list."`
+}
+
+// Run prints the passages.
+func (c *sessionsSearchCommand) Run(ctx context.Context, to *console) error {
+	return showFound(ctx, to, "hits", client.Search, client.Query{"q": c.Query}, c.Limit)
 }
 
 type sessionsShowCommand struct {

@@ -15,7 +15,8 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 	t.Parallel()
 	const one = `{"id":"chat\n42","format":"openai-chat","model":"","last_seq":21,"context_tokens":3400,"checkpoint":2,"created_at":"2026-01-02T03:04:05Z","last_append_at":null}`
 	answers := map[string]string{
-		`GET /v1/sessions?failing=true&limit=7&metadata=%7B%22user%22%3A%22u1%22%7D&min_tokens=3&updated_after=2026-01-02T03%3A04%3A05Z `: `{"data":[` + one + `],"has_more":false}`,
+		`GET /v1/sessions?failing=true&limit=7&metadata=%7B%22user%22%3A%22u1%22%7D&min_tokens=3&order=last_append&updated_after=2026-01-02T03%3A04%3A05Z `: `{"data":[` + one + `],"has_more":false}`,
+		`GET /v1/search?limit=5&q=two+words `:          `{"data":[{"session":"s","seq":3,"ref":"m3","kind":"text","rank":0.06,"snippet":"two\nwords"}],"has_more":false}`,
 		`GET /v1/sessions/s `:                          one,
 		`DELETE /v1/sessions/s `:                       "",
 		`POST /v1/sessions/s/fork {"id":"b","seq":17}`: one,
@@ -38,9 +39,10 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 		want    string
 	}{
 		{&sessionsListCommand{
-			Metadata: map[string]string{"user": "u1"}, MinTokens: &three, Failing: true, Limit: 7,
+			Metadata: map[string]string{"user": "u1"}, MinTokens: &three, Failing: true, Limit: 7, Order: "last_append",
 			UpdatedAfter: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		}, `"chat\n42"  2026-01-02T03:04:05Z  -            openai-chat  -      21   3400    2`},
+		{&sessionsSearchCommand{Query: "two words", Limit: 5}, `s        3    m3   text  0.060  "two\nwords"`},
 		{&sessionsShowCommand{Session: "s"}, one},
 		{&sessionsRmCommand{Session: "s", Yes: true}, ""},
 		{&forkCommand{Session: "s", ID: "b", Seq: 17}, `"chat\n42"`},

@@ -225,6 +225,10 @@ func (s *Server) routeSessions() {
 	read.get("/v1/models", s.listModels, "model")
 	read.get("/v1/models/summaries", s.listSummaryModels)
 	read.get("/v1/limits", s.readLimits)
+	s.tenants(session.SessionsRead, session.ResultsRead).get("/v1/search", s.searchTenant,
+		append([]string{"q"}, request.ListQuery...)...)
+	read.get("/v1/search/settings", s.readSearchSettings)
+	s.tenants(session.ScopeAdmin).put("/v1/search/settings", s.putSearchSettings)
 	read.get("/v1/usage", s.readUsage, "from", "to", "format")
 	read.list("/v1/usage/sessions", s.listUsage)
 }

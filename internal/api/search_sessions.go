@@ -7,13 +7,14 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // sessionsQuery are the parameters of the list of sessions.
 var sessionsQuery = append([]string{"metadata", "model", "format", "forked_from", "updated_after", "min_tokens",
-	"policy_version_below", "over_window", "failing"}, request.ListQuery...)
+	"policy_version_below", "over_window", "failing", "order"}, request.ListQuery...)
 
 // listSessions handles GET /v1/sessions.
 func (s *Server) listSessions(req *request.Request) error {
@@ -23,18 +24,23 @@ func (s *Server) listSessions(req *request.Request) error {
 		asked, _ := json.Marshal(search)
 		name += string(asked)
 	}
-	find := func(l *request.List) ([]session.Session, error) {
-		if search.IsAll() {
+	if search.IsAll() {
+		find := func(l *request.List) ([]session.Session, error) {
 			return s.Store.Sessions(req.Ctx, req.Tenant, l.Page())
 		}
+		place := func(last session.Session) request.Place { return request.PlaceIn(last.CreatedAt, last.Key) }
+		return request.AnswerList(req, name, find, listedAnswer, place)
+	}
+	find := func(l *request.List) ([]session.Listed, error) {
 		found, beyond, err := s.Store.FindSessions(req.Ctx, req.Tenant, search, l.Page())
 		if beyond != nil {
 			l.Beyond = new(request.PlaceIn(beyond.Time, beyond.ID))
 		}
 		return found, err
 	}
-	place := func(last session.Session) request.Place { return request.PlaceIn(last.CreatedAt, last.Key) }
-	return request.AnswerList(req, name, find, listedAnswer, place)
+	answer := func(l session.Listed) protocol.Session { return listedAnswer(l.Session) }
+	place := func(last session.Listed) request.Place { return request.PlaceIn(last.At, last.Key) }
+	return request.AnswerList(req, name, find, answer, place)
 }
 
 // readSearch reads which sessions are wanted.
@@ -51,6 +57,7 @@ func readSearch(req *request.Request) (search session.Search) {
 	search.UpdatedAfter = q.Time("updated_after", time.Time{})
 	search.MinTokens = q.Integer("min_tokens", 1, math.MaxInt32, 0)
 	search.PolicyVersionBelow = q.Integer("policy_version_below", 1, math.MaxInt32, 0)
+	search.ByAppend = q.Choice("order", "created", "last_append") == "last_append"
 	search.OverWindow, search.Failing = q.Flag("over_window"), q.Flag("failing")
 	for _, name := range []string{"model", "forked_from"} {
 		if text := q.Text(name, "x"); text == "" || len(text) > session.MaxIDBytes {

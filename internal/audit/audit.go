@@ -32,6 +32,7 @@ const (
 	KeyRotate    Action = "key.rotate"
 	KeyRevoke    Action = "key.revoke"
 	PolicyChange Action = "policy.change"
+	SearchChange Action = "search.change"
 
 	SessionCreate    Action = "session.create"
 	SessionChange    Action = "session.change"

@@ -5,6 +5,7 @@
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - rollback.go: the sessions of a recompaction go back to what they served before
 //   - offload.go: one session's old messages move into packs, after a compaction
+//   - index.go: what of a tenant's messages the search does not find yet
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - deliver.go: what a webhook has not got is sent to it
 //   - verify.go: a slice of the periodic verification
@@ -37,6 +38,7 @@ import (
 	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/verify"
 	"github.com/varve-dev/varve/internal/webhook"
 )
@@ -140,6 +142,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 			queue.Replay:       {MaxWorkers: 1},              // it takes a processor: the others are for compactions
 			queue.Offload:      {MaxWorkers: 1},              // nothing waits for it
 			queue.Webhook:      {MaxWorkers: webhookWorkers}, // they wait for others
+			queue.Search:       {MaxWorkers: 1},
 			queue.Maintenance:  {MaxWorkers: 1},
 			queue.Verification: {MaxWorkers: 1},
 			queue.Collection:   {MaxWorkers: 1},
@@ -170,6 +173,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 	}})
+	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
 	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,

@@ -44,6 +44,7 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 	return errors.Join(err, queue.PromoteOld(ctx, w.Store.Pool()),
 		w.each(ctx, postgres.ChoreRecompaction, w.requeueRecompactions),
 		w.each(ctx, postgres.ChoreReplay, w.requeueReplays),
+		w.each(ctx, postgres.ChoreIndex, w.Store.RequeueIndex),
 		w.followPolicies(ctx), w.audit(ctx), w.visit(ctx))
 }
 

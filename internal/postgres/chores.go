@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -19,6 +20,7 @@ const (
 	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
 	ChoreRecompaction ChoreKind = "recompaction"
 	ChoreReplay       ChoreKind = "replay"
+	ChoreIndex        ChoreKind = "index" // sessions whose messages the search does not find yet
 )
 
 // Chore is something to look after.
@@ -38,14 +40,16 @@ func addChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) 
 		   SET cursor = excluded.cursor, since = excluded.since`, tenant, kind)
 }
 
-// Chores returns chores of a kind of all tenants, those first that were looked after the longest ago, at most limit.
+// Chores returns chores of a kind of all tenants, those first that were looked after the longest ago, at most limit. A
+// ChoreIndex whose job is live needs nobody.
 func (s *Store) Chores(ctx context.Context, kind ChoreKind, limit int) ([]Chore, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT tenant_id AS tenant, kind, cursor, since
 		  FROM chores
 		 WHERE kind = $1
+		   AND NOT (kind = $3 AND `+queue.HasIndex(`tenant_id`)+`)
 		 ORDER BY since
-		 LIMIT $2`, kind, limit)
+		 LIMIT $2`, kind, limit, ChoreIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +64,10 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 		ChoreRecompaction: ` AND NOT EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
 			AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
 		ChoreReplay: ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
+		ChoreIndex: ` AND NOT EXISTS (
+		       SELECT
+		         FROM search_sessions
+		        WHERE tenant_id = $1 AND due_since IS NOT NULL)`,
 	}
 	return s.inTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return exec(ctx, tx, `

@@ -91,7 +91,7 @@ func (s *Store) sweepOne(ctx context.Context, tx pgx.Tx, key session.Key) (inser
 
 // auditSQL looks at the sessions of a tenant after the key $2, $3 at most. It returns how many there were, the last of
 // them, those that are over their trigger without a row that says so, and the ids of those that the ledger has not
-// counted whole. It does not trust the armed threshold.
+// counted whole or the search does not know. It does not trust the armed threshold.
 var auditSQL = `
 	WITH slice AS MATERIALIZED (
 		SELECT *
@@ -104,11 +104,14 @@ var auditSQL = `
 	       coalesce(array_agg(s.key) FILTER (WHERE s.context_tokens + s.overhead_tokens >= ` + overTrigger + `
 	                                           AND d.session_key IS NULL), '{}'),
 	       coalesce(array_agg(s.id) FILTER (WHERE coalesce(u.counted_seq, 0) < s.last_seq
-	                                           OR coalesce(u.counted_n, 0) < s.checkpoint_n), '{}')
+	                                           OR coalesce(u.counted_n, 0) < s.checkpoint_n
+	                                           OR u.appended_at IS DISTINCT FROM s.last_append_at
+	                                           OR i.due_since IS NULL AND ` + notIndexed + `), '{}')
 	  FROM slice s
 	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 	  LEFT JOIN due_sessions d ON d.tenant_id = $1 AND d.session_key = s.key
-	  LEFT JOIN usage_sessions u ON u.tenant_id = $1 AND u.session_key = s.key`
+	  LEFT JOIN usage_sessions u ON u.tenant_id = $1 AND u.session_key = s.key
+	  LEFT JOIN search_sessions i ON i.tenant_id = $1 AND i.session_key = s.key`
 
 var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`,
 	`s.tail_bytes + s.checkpoint_size`, session.EngineVersion)

@@ -166,8 +166,8 @@ func TestADefaultThatMakesSessionsDueIsFollowed(t *testing.T) {
 			t.Errorf("%d jobs, want %d, %v", inserted, want, err)
 		}
 	}
-	if n := rows(t, store, "chores"); n != 0 {
-		t.Errorf("%d chores are left", n)
+	if left, err := store.Chores(t.Context(), postgres.ChorePolicy, 10); err != nil || len(left) != 0 {
+		t.Errorf("the chores %v are left, %v", left, err)
 	}
 }
 

@@ -33,7 +33,8 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 	var enabled, forced bool
 	if _, err := pgx.ForEachRow(rows, []any{&table, &enabled, &forced, &policy}, func() error {
 		tables++
-		if !enabled || !forced || policy != tenantPolicy+" "+tenantPolicy {
+		// The owner of search_passages is not bound on its table: the function asks for the tenant itself.
+		if !enabled || forced == (table == "search_texts") || policy != tenantPolicy+" "+tenantPolicy {
 			t.Errorf("%s: enabled %v, forced %v, policy %s", table, enabled, forced, policy)
 		}
 		return nil
@@ -59,7 +60,8 @@ func TestEveryKeyOfATenantsTableBeginsWithTheTenant(t *testing.T) {
 	}
 	var name, definition string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &definition}, func() error {
-		if !strings.Contains(definition, "USING btree (tenant_id") {
+		// The tenant is one of the words.
+		if !strings.Contains(definition, "USING btree (tenant_id") && name != "search_texts_words" {
 			t.Errorf("index %s does not begin with the tenant: %s", name, definition)
 		}
 		return nil

@@ -17,12 +17,24 @@ var (
 
 // CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
+// What the search has not indexed of them is asked for.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		queueUsage(batch, tenant, read)
-		return tx.SendBatch(ctx, batch).Close()
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return err
+		}
+		return s.markBehind(ctx, tx, tenant, idsOf(read))
 	})
+}
+
+func idsOf(read []session.Reading) []string {
+	ids := make([]string, len(read))
+	for i := range read {
+		ids[i] = read[i].Session
+	}
+	return ids
 }
 
 // countStored counts what sessions have stored since they were counted last.
@@ -41,15 +53,14 @@ func (s *Store) countStored(ctx context.Context, tenant uuid.UUID, ids []string)
 // before it had the locks, counts from.
 func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) {
 	n := len(read)
-	ids := make([]string, n)
 	views, served := make([]int64, n), make([]int64, n)
 	readBacks := make([]int64, n)
 	for i := range read {
-		ids[i] = read[i].Session
 		views[i] = read[i].Views
 		served[i] = read[i].TokensServed
 		readBacks[i] = read[i].ReadBacks
 	}
+	ids := idsOf(read)
 	batch.Queue(ledgerSessionsSQL, tenant, ids, views, served, readBacks)
 	batch.Queue(ledgerDaysSQL, tenant, ids, views, served, readBacks)
 }

@@ -113,6 +113,10 @@ func (p *planned) listsByTime(at session.Address) []list {
 		listOf("exported sessions", func(ctx context.Context, after session.Page) ([]session.Exported, error) {
 			return p.ExportSessions(ctx, largeTenant, after)
 		}, session.Page{}, day(6, 18), day(12, 12)),
+		byTime("sessions by their last append", func(ctx context.Context, after session.Page) ([]session.Listed, error) {
+			found, _, err := p.FindSessions(ctx, largeTenant, session.Search{ByAppend: true}, after)
+			return found, err
+		}),
 		byTime("runs", func(ctx context.Context, after session.Page) ([]session.Run, error) {
 			return p.Runs(ctx, at, after)
 		}),

@@ -15,22 +15,23 @@ import (
 // and has no index, which would cost each append more than a search costs.
 const scannedSessions = 10_000
 
-// FindSessions lists those of a tenant's sessions that a search asks for, newest first. It looks at a bounded number of
-// sessions: if it has not seen all then, beyond is the session behind which the search continues, else nil.
+// FindSessions lists those of a tenant's sessions that a search asks for, newest first or by their last append, as the
+// ledger has seen it. It looks at a bounded number of sessions: if it has not seen all then, beyond is the session
+// behind which the search continues, else nil.
 func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page) (
-	found []session.Session, beyond *session.Page, err error,
+	found []session.Listed, beyond *session.Page, err error,
 ) {
 	scanned, own := scannedSQL(search, pageArgs(tenant, page))
 	conditions, args := searchSQL(search, own)
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
-		found, err = rowsIn(ctx, tx, scanSession, `
-			SELECT `+sessionColumns+`, NULL::jsonb
+		found, err = rowsIn(ctx, tx, scanListed, `
+			SELECT `+sessionColumns+`, NULL::jsonb, s.listed_at
 			  FROM (SELECT *
 			          FROM (`+scanned+`) s
 			         WHERE true`+conditions+`
-			         ORDER BY s.created_at DESC, s.key DESC
+			         ORDER BY s.listed_at DESC, s.key DESC
 			         LIMIT $4) s`+joinPolicy+`
-			 ORDER BY s.created_at DESC, s.key DESC`, args...)
+			 ORDER BY s.listed_at DESC, s.key DESC`, args...)
 		if err != nil || len(found) == page.Limit {
 			return err
 		}
@@ -43,7 +44,7 @@ func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search sessi
 // lastScanned returns the last of the sessions that were looked at if there were as many as may be.
 func lastScanned(ctx context.Context, tx pgx.Tx, scanned string, args []any) (*session.Page, error) {
 	last, err := rowsIn(ctx, tx, pgx.RowToStructByPos[session.Page], `
-		SELECT s.created_at, s.key, 0
+		SELECT s.listed_at, s.key, 0
 		  FROM (`+scanned+`) s
 		 WHERE $4 > 0 -- the arguments are those of a page
 		 OFFSET `+strconv.Itoa(scannedSessions-1), args...)
@@ -60,12 +61,29 @@ func scannedSQL(search session.Search, args []any) (string, []any) {
 		args = append(args, search.ForkedFrom)
 		forks = ` AND s.forked_from = $` + strconv.Itoa(len(args))
 	}
-	return `SELECT s.*
+	bound := strconv.Itoa(scannedSessions)
+	if search.ByAppend {
+		return `SELECT s.*, u.appended_at AS listed_at
+			   FROM (SELECT session_key, appended_at
+			           FROM usage_sessions
+			          WHERE tenant_id = $1
+			            AND appended_at IS NOT NULL
+			            AND (appended_at, session_key) < ($2, $3)
+			          ORDER BY appended_at DESC, session_key DESC
+			          LIMIT ` + bound + `) u
+			  CROSS JOIN LATERAL (
+			        SELECT *
+			          FROM sessions s
+			         WHERE s.tenant_id = $1 AND s.key = u.session_key` + forks + `
+			         LIMIT 1) s
+			  ORDER BY u.appended_at DESC, u.session_key DESC`, slices.Clip(args)
+	}
+	return `SELECT s.*, s.created_at AS listed_at
 			   FROM sessions s
 			  WHERE s.tenant_id = $1` + forks + `
 			    AND (s.created_at, s.key) < ($2, $3)
 			  ORDER BY s.created_at DESC, s.key DESC
-			  LIMIT ` + strconv.Itoa(scannedSessions), slices.Clip(args)
+			  LIMIT ` + bound, slices.Clip(args)
 }
 
 // searchSQL returns the conditions of a search, and args with its own behind them. What is not asked for is not in it.

@@ -89,6 +89,53 @@ func TestASearchHoldsEveryCondition(t *testing.T) {
 	}
 }
 
+// TestSessionsAreListedByTheirLastAppend appends to sessions while the pages of the list are read.
+func TestSessionsAreListedByTheirLastAppend(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	touch := func(id string) {
+		mustAppend(t, store, batch(session.Address{Tenant: tenant, ID: id}, texts("hello")...))
+		mustCount(t, store, tenant, session.Reading{Session: id})
+	}
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		newSession(t, store, tenant, id)
+		touch(id)
+	}
+	newSession(t, store, tenant, "silent")
+	touch("b")
+	mustAppend(t, store, batch(session.Address{Tenant: tenant, ID: "a"}, texts("not known yet")...))
+	page, seen := session.Page{Limit: 2}, ""
+	for range 10 {
+		found, beyond, err := store.FindSessions(t.Context(), tenant, session.Search{ByAppend: true}, page)
+		if err != nil || beyond != nil {
+			t.Fatal(beyond, err)
+		}
+		for _, s := range found {
+			seen += s.ID
+			page.Time, page.ID = s.At, s.Key
+		}
+		if len(found) < page.Limit {
+			break
+		}
+		for _, s := range found { // what was seen does not come again
+			touch(s.ID)
+		}
+		if seen == "bf" {
+			touch("d") // goes to the beginning, behind which this list is
+		}
+	}
+	if seen != "bfeca" {
+		t.Errorf("the list has %q", seen)
+	}
+	if _, err := store.AuditNext(t.Context(), 100, 100); err != nil { // what no process has noted
+		t.Fatal(err)
+	}
+	found, _, err := store.FindSessions(t.Context(), tenant, session.Search{ByAppend: true, Format: session.OpenAIChat}, session.Page{Limit: 1})
+	if err != nil || len(found) != 1 || found[0].ID == "silent" {
+		t.Errorf("%v %v", found, err)
+	}
+}
+
 // trim takes the spaces out that make keys of a map different.
 func trim(text string) (letters string) {
 	for _, r := range text {

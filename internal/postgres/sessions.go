@@ -107,14 +107,24 @@ const sessionColumns = `
 	     THEN jsonb_build_object('session', s.forked_from, 'seq', s.forked_seq, 'checkpoint', s.forked_checkpoint)
 	END, ` + layersSQL
 
-func scanSession(row pgx.CollectableRow) (session.Session, error) {
+func scanSession(row pgx.CollectableRow) (session.Session, error) { return scanSessionAnd(row) }
+
+// scanListed scans a session with its place in a list behind its columns.
+func scanListed(row pgx.CollectableRow) (l session.Listed, err error) {
+	l.Session, err = scanSessionAnd(row, &l.At)
+	return l, err
+}
+
+// scanSessionAnd scans a session, and more columns behind its own.
+func scanSessionAnd(row pgx.CollectableRow, more ...any) (session.Session, error) {
 	var s session.Session
 	var outdated *layers
-	err := row.Scan(&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource, &s.OverheadTokens,
+	err := row.Scan(append([]any{&s.ID, &s.Key, &s.Format, &s.Model, &s.WindowTokens, &s.WindowSource,
+		&s.OverheadTokens,
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
 		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &s.Forked, &outdated,
-		&s.Failing)
+		&s.Failing}, more...)...)
 	if err != nil {
 		return s, err
 	}

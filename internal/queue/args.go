@@ -17,6 +17,7 @@ const (
 	Replay       = "replay"
 	Offload      = "offload"
 	Webhook      = "webhook"
+	Search       = "search"
 	Maintenance  = "maintenance"
 	Verification = "verification"
 	Collection   = "collection"
@@ -36,7 +37,8 @@ const (
 	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
 	fillAttempts = 5
 
-	// offloadAttempts bounds how often a session's messages are packed after a failure. The sweep asks again later.
+	// offloadAttempts bounds how often a session's messages are packed, or a tenant's indexed, after a failure. The
+	// sweep asks again later.
 	offloadAttempts = 4
 
 	// deliverAttempts bounds how often a delivery is tried that the database interrupts. The next look asks again.
@@ -198,6 +200,19 @@ func (a DeliverArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Webhook, Priority: priority, MaxAttempts: deliverAttempts, UniqueOpts: oneLive}
 }
 
+// IndexArgs name a tenant whose messages are indexed for the search.
+type IndexArgs struct {
+	Tenant uuid.UUID `json:"tenant" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (IndexArgs) Kind() string { return "index" }
+
+// InsertOpts allows one live job for each tenant. The sweep asks again if it fails too often.
+func (IndexArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Search, Priority: lowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: oneLive}
+}
+
 // SweepArgs are the arguments of the sweep: none.
 type SweepArgs struct{}
 
@@ -280,15 +295,18 @@ func IsStarting(job string) string {
 }
 
 // HasOffload returns the SQL condition that the messages of the session with this key are being packed, or will be.
-func HasOffload(key string) string { return hasLive(OffloadArgs{}.Kind(), key) }
+func HasOffload(key string) string { return hasLive(OffloadArgs{}.Kind(), "session", key) }
 
-func hasLive(kind, key string) string {
+// HasIndex returns the SQL condition that the messages of the tenant with this id are being indexed, or will be.
+func HasIndex(tenant string) string { return hasLive(IndexArgs{}.Kind(), "tenant", tenant) }
+
+func hasLive(kind, argument, key string) string {
 	return `EXISTS (
 	       SELECT
 	         FROM river_job j
 	        WHERE j.kind = '` + kind + `'
 	          AND j.state IN (` + liveSQL() + `)
-	          AND j.args ->> 'session' = ` + key + `::text)`
+	          AND j.args ->> '` + argument + `' = ` + key + `::text)`
 }
 
 func liveSQL() string {

@@ -83,6 +83,13 @@ type Search struct {
 	PolicyVersionBelow int64 // of the tenant's policy, at the newest checkpoint
 	OverWindow         bool  // the view and the overhead do not fit into the window
 	Failing            bool  // compactions of it fail
+	ByAppend           bool  // those first to which something was appended last, not those that are the newest
+}
+
+// Listed is a session with its place in a list by time.
+type Listed struct {
+	Session
+	At time.Time
 }
 
 // IsAll reports whether the list has all sessions.

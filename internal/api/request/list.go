@@ -54,17 +54,28 @@ func (l *List) Page() session.Page {
 func AnswerList[T, A any](
 	req *Request, name string, find func(*List) ([]T, error), answer func(T) A, placeOf func(T) Place,
 ) error {
+	page, err := PageOf(req, name, find, answer, placeOf)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, page)
+}
+
+// PageOf returns the page of a list that AnswerList answers with.
+func PageOf[T, A any](
+	req *Request, name string, find func(*List) ([]T, error), answer func(T) A, placeOf func(T) Place,
+) (a protocol.List[A], err error) {
 	limit := int(req.Query().Integer("limit", 1, session.MaxPage, DefaultPage))
 	l := &List{req: req, name: name, Limit: limit + 1}
 	l.readCursor()
 	if err := req.Err(); err != nil {
-		return err
+		return a, err
 	}
 	found, err := find(l)
 	if err != nil {
-		return err
+		return a, err
 	}
-	a := protocol.List[A]{Object: "list", Data: make([]A, 0, len(found)), HasMore: len(found) > limit}
+	a = protocol.List[A]{Object: "list", Data: make([]A, 0, len(found)), HasMore: len(found) > limit}
 	switch {
 	case a.HasMore:
 		found = found[:limit]
@@ -76,7 +87,7 @@ func AnswerList[T, A any](
 	for _, entry := range found {
 		a.Data = append(a.Data, answer(entry))
 	}
-	return req.JSON(http.StatusOK, a)
+	return a, nil
 }
 
 // A cursor is a place, and 4 bytes of a hash of the place and the list that it belongs to.

@@ -29,3 +29,7 @@ ANALYZE;
 INSERT INTO usage_sessions (tenant_id, session_key, counted_seq, counted_n)
 SELECT tenant_id, key, last_seq, checkpoint_n
   FROM sessions;
+
+-- What is stored is indexed for the search.
+INSERT INTO search_sessions (tenant_id, session_key, indexed_seq)
+SELECT tenant_id, key, last_seq FROM sessions;

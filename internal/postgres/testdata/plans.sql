@@ -27,6 +27,8 @@ INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, last
                       offloaded_n, created_at)
 VALUES (:tenant, :long, 'long', 1, 128000, '00000000-0000-0000-0000-000000000000', :n, :n / 2, :n - 10, :n / 2,
         '2027-01-01');
+INSERT INTO usage_sessions (tenant_id, session_key, appended_at)
+SELECT tenant_id, key, created_at FROM sessions WHERE tenant_id = :tenant;
 
 INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body_size, units, manifest, policy,
                          engine_version, run_id, created_at)

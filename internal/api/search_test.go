@@ -1,0 +1,225 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// indexed waits until the worker has indexed what was appended.
+func (w *world) indexed() {
+	w.Helper()
+	w.server.Close(w.Context()) // the ledger notes what its requests have changed
+	w.until("everything is indexed", func() bool {
+		return w.count(`
+			SELECT count(*)
+			  FROM sessions s
+			  LEFT JOIN search_sessions i ON i.session_key = s.key
+			 WHERE s.last_seq > coalesce(i.indexed_seq, 0) OR i.due_since IS NOT NULL`) == 0
+	})
+}
+
+// search returns what a search finds, as session and seq.
+func (w *world) search(query string) (found []string) {
+	w.Helper()
+	for _, hit := range w.searched(query).Data {
+		found = append(found, fmt.Sprintf("%s:%d", hit.Session, hit.Seq))
+	}
+	return found
+}
+
+func (w *world) searched(query string) protocol.SearchAnswer {
+	w.Helper()
+	return decoded[protocol.SearchAnswer](w.must(http.StatusOK, "GET", "/v1/search?q="+url.QueryEscape(query), ""))
+}
+
+// finds requires what searches find.
+func (w *world) finds(want map[string]string) {
+	w.Helper()
+	for query, seqs := range want {
+		if got := strings.Join(w.search(query), " "); got != seqs {
+			w.Errorf("%q finds %q, want %q", query, got, seqs)
+		}
+	}
+}
+
+func TestASearchFindsWhatWasSaidCalledAndReturned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	for _, format := range []string{"openai-chat", "anthropic"} {
+		path := "/v1/sessions/" + format
+		w.must(http.StatusCreated, "PUT", path, "")
+		messages := turn(format, 7, 1, 100)
+		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, append([]string{user("the " + format + " canary")}, messages...)...))
+	}
+	if w.searched("canary").Covers.Behind == 0 {
+		w.server.Close(t.Context())
+	}
+	w.indexed()
+	w.finds(map[string]string{
+		"canary anthropic": "anthropic:1", `"canary chat"`: "", `"chat canary"`: "openai-chat:1",
+		"f70 anthropic": "", "question anthropic": "", "nothing": "", "canary -anthropic": "openai-chat:1",
+	})
+	kinds := map[string]string{"f70": "call", "line": "result", "question": "text"}
+	for query, kind := range kinds {
+		answer := w.searched(query)
+		if len(answer.Data) != 2 || !answer.Covers.RankedAll || answer.Covers.Behind != 0 || answer.Covers.Through.IsZero() {
+			t.Errorf("%s: %+v", query, answer)
+		}
+		for _, hit := range answer.Data {
+			text := w.must(http.StatusOK, "GET", hit.ReadBack, "").Body.String()
+			if hit.Kind != kind || !strings.Contains(hit.Snippet, query) || !strings.Contains(text, query) || hit.Rank <= 0 {
+				t.Errorf("%s: %+v, which is %s", query, hit, text)
+			}
+		}
+	}
+	_, stranger := w.newTenant("stranger")
+	for _, key := range []string{stranger, ""} {
+		got := w.ask("GET", "/v1/search?q=canary", "", "Authorization", "Bearer "+key)
+		if key != "" && len(decoded[protocol.SearchAnswer](got).Data) != 0 || strings.Contains(got.Body.String(), "anthropic") {
+			t.Errorf("%q finds %s", key, got.Body)
+		}
+	}
+}
+
+func TestASearchFindsNothingThatWasRemovedAndAForksMessagesOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("alpha one"), user("alpha two"), user("alpha three")))
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/fork", `{"id":"fork","seq":2}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/fork/messages", batch("openai-chat", user("alpha four")))
+	w.indexed()
+	w.finds(map[string]string{"alpha one": "s:1", "alpha three": "s:3", "alpha four": "fork:3"})
+
+	w.must(http.StatusOK, "PUT", "/v1/sessions/s/messages", batch("openai-chat", user("alpha one"), user("omega")))
+	w.indexed()
+	w.finds(map[string]string{"alpha three": "", "alpha two": "fork:2", "alpha one": "s:1"})
+
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.finds(map[string]string{"alpha one": "fork:1", "omega": ""})
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/fork", "")
+	if n := w.count(`SELECT (SELECT count(*) FROM search_texts) + (SELECT count(*) FROM search_sessions)`); n != 0 {
+		t.Errorf("erased sessions have %d rows in the index", n)
+	}
+}
+
+// TestTheWordsOfATenantAreThoseOfItsLanguage changes the language, and has everything indexed anew.
+func TestTheWordsOfATenantAreThoseOfItsLanguage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("we were migrating the databases")))
+	w.indexed()
+	w.finds(map[string]string{"databases": "s:1", "migrate database": ""})
+	w.must(http.StatusUnprocessableEntity, "PUT", "/v1/search/settings", `{"language":"klingon"}`)
+	w.must(http.StatusOK, "PUT", "/v1/search/settings", `{"language":"english"}`)
+	chores, err := w.admin.Chores(t.Context(), postgres.ChorePolicy, 10)
+	if err != nil || len(chores) != 1 {
+		t.Fatal(chores, err)
+	}
+	if _, _, err := w.admin.AuditTenant(t.Context(), chores[0], 100); err != nil { // as the sweep does
+		t.Fatal(err)
+	}
+	w.indexed()
+	w.finds(map[string]string{"migrate database": "s:1", "migrating": "s:1"})
+	w.must(http.StatusUnprocessableEntity, "GET", "/v1/search?q=the", "") // a word that English leaves out
+	if n := w.count(`SELECT count(*) FROM search_texts`); n != 1 {
+		t.Errorf("the session has %d passages", n)
+	}
+	state := decoded[session.SearchState](w.must(http.StatusOK, "GET", "/v1/search/settings", ""))
+	if state.Language != "english" || state.Behind != 0 {
+		t.Errorf("the state is %+v", state)
+	}
+}
+
+// TestAMessageIsIndexedAsFarAsItMayBe has a message of megabytes, words that are longer than those of PostgreSQL, zero
+// bytes, halves of characters and a passage of words that are all different.
+func TestAMessageIsIndexedAsFarAsItMayBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
+	var large strings.Builder
+	for i := 0; large.Len() < 3<<20; i++ {
+		fmt.Fprintf(&large, "w%x ", i)
+	}
+	escaped := `{"role":"user","content":"before\u0000after \ud800 half \u0130stanbul ` + strings.Repeat("x", 5000) + ` behind"}`
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", escaped, user("first "+large.String()+"last")))
+	w.indexed()
+	w.finds(map[string]string{"before after": "s:1", "half": "s:1", "behind": "s:1", "first": "s:2", "w1f00": "s:2", "last": ""})
+	if state := w.searched("half").Covers; state.InPart != 1 {
+		t.Errorf("%d messages are indexed in part", state.InPart)
+	}
+	for _, q := range []string{"", strings.Repeat("a", 600), "a\x00b", "\xff", "-half", "!!"} {
+		w.must(http.StatusUnprocessableEntity, "GET", "/v1/search?q="+url.QueryEscape(q), "")
+	}
+}
+
+func TestThePagesOfASearchHaveEveryHitOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	for i := range 25 {
+		path := fmt.Sprint("/v1/sessions/s", i)
+		w.must(http.StatusCreated, "PUT", path, "")
+		w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user("needle "+strings.Repeat("hay ", i%3))))
+	}
+	w.indexed()
+	seen, last, cursor := map[string]bool{}, float32(2), ""
+	for pages := 1; ; pages++ {
+		page := decoded[protocol.SearchAnswer](w.must(http.StatusOK, "GET", "/v1/search?q=needle&limit=7"+cursor, ""))
+		for _, hit := range page.Data {
+			if seen[hit.Session] || hit.Rank > last {
+				t.Errorf("page %d has %+v behind %v", pages, hit, last)
+			}
+			seen[hit.Session], last = true, hit.Rank
+		}
+		if !page.HasMore {
+			break
+		}
+		cursor = "&cursor=" + *page.NextCursor
+	}
+	if len(seen) != 25 {
+		t.Errorf("%d of 25 are found", len(seen))
+	}
+}
+
+// TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone asks the function of the index, which row-level security does
+// not bind, for the words of another tenant.
+func TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("canary")))
+	w.indexed()
+	stranger, _ := w.newTenant("stranger")
+	for as, want := range map[uuid.UUID]int{w.tenant: 1, stranger: 0, uuid.Nil: 0} {
+		err := postgres.InTenant(t.Context(), w.store.Pool(), as, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			var found, rows int
+			err := tx.QueryRow(t.Context(), `
+				SELECT (SELECT count(*) FROM search_passages($1, 'simple', 'canary', 10)), (SELECT count(*) FROM search_texts)`,
+				w.tenant).Scan(&found, &rows)
+			if found != want || rows != want {
+				t.Errorf("%s finds %d passages in %d rows, want %d", as, found, rows, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

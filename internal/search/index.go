@@ -1,0 +1,118 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/readback"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The bounds of what is indexed in one transaction.
+const (
+	stepMessages = 200
+	stepBytes    = 2 << 20
+	stepSessions = 50 // that are looked up at once
+)
+
+// Indexer indexes what was stored.
+type Indexer struct {
+	Store *postgres.Store
+	Log   *slog.Logger
+}
+
+// Tenant indexes a tenant's messages until all are indexed, which it reports, or a time has come.
+func (x *Indexer) Tenant(ctx context.Context, tenant uuid.UUID, until time.Time) (done bool, err error) {
+	for time.Now().Before(until) {
+		steps, err := x.Store.NextToIndex(ctx, tenant, stepSessions)
+		if err != nil || len(steps) == 0 {
+			return err == nil, err
+		}
+		for _, step := range steps {
+			if err := x.step(ctx, tenant, step); err != nil && !errors.Is(err, session.ErrNotFound) {
+				return false, err
+			}
+			if !time.Now().Before(until) {
+				return false, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// step indexes the next messages of a session; ErrNotFound if it is gone.
+func (x *Indexer) step(ctx context.Context, tenant uuid.UUID, step postgres.IndexStep) error {
+	messages, last, err := x.messages(ctx, tenant, step, stepMessages)
+	if errors.Is(err, session.ErrDamaged) { // one of them is, and the others are indexed one by one
+		messages, last, err = x.messages(ctx, tenant, step, 1)
+	}
+	if errors.Is(err, session.ErrDamaged) {
+		x.Log.WarnContext(ctx, "a damaged message is not indexed", "tenant", tenant, "session_key", step.Key,
+			"error", err)
+		return x.Store.PutIndex(ctx, tenant, step, step.After+1, 1, nil)
+	}
+	if err != nil {
+		return err
+	}
+	inPart := 0
+	var passages []postgres.IndexedPassage
+	for i := range messages {
+		list, whole, err := passagesOf(&messages[i])
+		if err != nil {
+			x.Log.WarnContext(ctx, "a message has no text to index", "tenant", tenant, "session_key", step.Key,
+				"seq", messages[i].Seq, "error", err)
+		}
+		if !whole {
+			inPart++
+		}
+		passages = append(passages, list...)
+	}
+	return x.Store.PutIndex(ctx, tenant, step, last, inPart, passages)
+}
+
+// messages reads the next messages of a session, and returns up to which seq there are no others.
+func (x *Indexer) messages(
+	ctx context.Context, tenant uuid.UUID, step postgres.IndexStep, limit int,
+) (list []session.Message, last int64, err error) {
+	page := postgres.Range{After: step.After, Limit: limit, Bytes: stepBytes}
+	found, list, err := x.Store.Messages(ctx, session.Address{Tenant: tenant, ID: step.Session}, page)
+	if err == nil && found.Key != step.Key {
+		err = session.ErrNotFound // the id is another session's now
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(list) == 0 {
+		return nil, found.LastSeq, nil
+	}
+	return list, list[len(list)-1].Seq, nil
+}
+
+// passagesOf cuts the texts of a message into passages, and reports whether they have all of it.
+func passagesOf(m *session.Message) (list []postgres.IndexedPassage, whole bool, err error) {
+	texts, err := readback.Texts(m)
+	if err != nil {
+		return nil, false, err
+	}
+	room := messageBytes
+	for piece := range texts {
+		text := texts[piece].Text
+		for at := 0; at < len(text); {
+			size := cut(text[at:])
+			if size > room {
+				return list, false, nil
+			}
+			list = append(list, postgres.IndexedPassage{
+				Seq: m.Seq, N: len(list), Block: piece, At: at, Bytes: size, Text: text[at : at+size],
+			})
+			at += size
+			room -= size
+		}
+	}
+	return list, true, nil
+}
