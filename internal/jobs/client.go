@@ -65,8 +65,8 @@ type Config struct {
 	Writer llm.Writer
 
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
-	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; and of a collection: rows
-	// deleted, objects deleted, orphan deleted, object erased.
+	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; and of a collection:
+	// rows deleted, objects deleted, orphan deleted, object erased.
 	Trace func(step string)
 }
 
