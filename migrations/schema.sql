@@ -495,6 +495,28 @@ CREATE TABLE public.erasures (
 
 ALTER TABLE ONLY public.erasures FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.event_heads (
+    tenant_id uuid NOT NULL,
+    n bigint NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE public.events (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    n bigint,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    type text NOT NULL,
+    topic text NOT NULL,
+    data json NOT NULL,
+    once text,
+    CONSTRAINT events_n_check CHECK ((n > 0)),
+    CONSTRAINT events_topic_check CHECK (((octet_length(topic) >= 1) AND (octet_length(topic) <= 1024))),
+    CONSTRAINT events_type_check CHECK (((octet_length(type) >= 1) AND (octet_length(type) <= 64)))
+);
+
+ALTER TABLE ONLY public.events FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.findings (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1449,6 +1471,12 @@ ALTER TABLE ONLY public.erasure_sessions
 ALTER TABLE ONLY public.erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.event_heads
+    ADD CONSTRAINT event_heads_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.events
+    ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.findings
     ADD CONSTRAINT findings_pkey PRIMARY KEY (tenant_id, session_key, n);
 
@@ -1631,6 +1659,12 @@ CREATE INDEX erasure_sessions_live ON public.erasure_sessions USING btree (tenan
 
 CREATE INDEX erasures_newest ON public.erasures USING btree (tenant_id, created_at DESC, id DESC);
 
+CREATE UNIQUE INDEX events_n ON public.events USING btree (tenant_id, n);
+
+CREATE UNIQUE INDEX events_once ON public.events USING btree (tenant_id, once) WHERE (once IS NOT NULL);
+
+CREATE INDEX events_topic ON public.events USING btree (tenant_id, topic, n);
+
 CREATE INDEX findings_newest ON public.findings USING btree (tenant_id, found_at DESC, session_key, n);
 
 CREATE INDEX idempotency_age ON public.idempotency USING btree (tenant_id, created_at);
@@ -1748,6 +1782,8 @@ CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, sessio
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE INDEX usage_sessions_appended ON public.usage_sessions USING btree (tenant_id, appended_at DESC, session_key DESC) WHERE (appended_at IS NOT NULL);
 
 CREATE INDEX webhook_deliveries_topic ON public.webhook_deliveries USING btree (tenant_id, topic);
 
@@ -1966,6 +2002,8 @@ CREATE POLICY backup ON public.erasure_sessions FOR SELECT TO varve_backup USING
 
 CREATE POLICY backup ON public.erasures FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.events FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.findings FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.idempotency FOR SELECT TO varve_backup USING (true);
@@ -2056,6 +2094,8 @@ ALTER TABLE public.erasure_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.erasures ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.events ENABLE ROW LEVEL SECURITY;
+
 CREATE POLICY every_job ON public.river_job TO varve_worker USING (true) WITH CHECK (true);
 
 CREATE POLICY every_tenant ON public.chores TO varve_worker USING (true) WITH CHECK (true);
@@ -2143,6 +2183,8 @@ CREATE POLICY tenant ON public.due_sessions USING ((tenant_id = (NULLIF(current_
 CREATE POLICY tenant ON public.erasure_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.erasures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.events USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.findings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2333,6 +2375,24 @@ GRANT SELECT ON TABLE public.erasure_sessions TO varve_backup;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.erasures TO varve_app;
 GRANT SELECT ON TABLE public.erasures TO varve_backup;
+
+GRANT SELECT ON TABLE public.event_heads TO varve_app;
+GRANT SELECT ON TABLE public.event_heads TO varve_backup;
+
+GRANT SELECT,DELETE ON TABLE public.events TO varve_app;
+GRANT SELECT ON TABLE public.events TO varve_backup;
+
+GRANT INSERT(tenant_id) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(id) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(type) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(topic) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(data) ON TABLE public.events TO varve_app;
+
+GRANT INSERT(once) ON TABLE public.events TO varve_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 GRANT SELECT ON TABLE public.findings TO varve_backup;

@@ -14,8 +14,8 @@ const paceSlack = 10 * time.Second
 // noRate is the room of a recompaction without a rate.
 const noRate = 1 << 30
 
-// room returns how many sessions may begin now by the rate and the hours of the recompaction. If that is 0, the next one
-// may begin at NextStart.
+// room returns how many sessions may begin now by the rate and the hours of the recompaction. If that is 0, the next
+// one may begin at NextStart.
 func (c *lockedRecompaction) room() (int, error) {
 	next := c.Now
 	if c.StartAt != nil && c.StartAt.After(next) {
