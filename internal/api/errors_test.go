@@ -270,6 +270,11 @@ var wrongRequests = map[string]struct {
 		w.must(http.StatusNoContent, "DELETE", "/v1/keys/"+made, "")
 		return w.ask("POST", "/v1/keys/"+made+"/rotate", "")
 	}, "make another"},
+	"legal_hold": {func(w *world) answer {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/held", "")
+		w.must(http.StatusOK, "PUT", "/v1/sessions/held/hold", `{"reason":"case 7"}`)
+		return w.ask("DELETE", "/v1/sessions/held", "")
+	}, "lifts it"},
 	"tenant_exists": {func(w *world) answer {
 		return w.ask("POST", "/v1/admin/tenants", `{"name":"acme"}`)
 	}, "choose another"},
