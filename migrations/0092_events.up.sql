@@ -17,8 +17,8 @@ CREATE UNIQUE INDEX events_n ON events (tenant_id, n);
 CREATE INDEX events_topic ON events (tenant_id, topic, n);
 CREATE UNIQUE INDEX events_once ON events (tenant_id, once) WHERE once IS NOT NULL;
 
--- The number of each tenant's newest event. Processes read the rows of all tenants to know who has something to read;
--- they have ids and numbers only.
+-- The number of each tenant's newest event. Workers see the rows of all tenants, see grants.sql; they have ids and
+-- numbers only.
 CREATE TABLE event_heads (
     tenant_id uuid   PRIMARY KEY,
     n         bigint NOT NULL
@@ -27,6 +27,12 @@ CREATE TABLE event_heads (
 ALTER TABLE events ENABLE ROW LEVEL SECURITY;
 ALTER TABLE events FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON events
+    USING (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);
+
+ALTER TABLE event_heads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE event_heads FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON event_heads
     USING (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);
 

@@ -48,7 +48,7 @@ CREATE TABLE webhook_deliveries (
 CREATE INDEX webhook_deliveries_topic ON webhook_deliveries (tenant_id, topic);
 
 -- Up to which event a webhook's deliveries are written down, and when it is to be looked at: not before resume_at, and
--- at retry_at without news. Workers read the rows of all tenants; they have ids, numbers and times only.
+-- at retry_at without news. Workers see the rows of all tenants, see grants.sql; they have ids, numbers and times only.
 CREATE TABLE webhook_turns (
     tenant_id  uuid        NOT NULL,
     webhook_id uuid        NOT NULL,
@@ -76,5 +76,11 @@ CREATE POLICY tenant ON webhook_secrets
 ALTER TABLE webhook_deliveries ENABLE ROW LEVEL SECURITY;
 ALTER TABLE webhook_deliveries FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON webhook_deliveries
+    USING (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);
+
+ALTER TABLE webhook_turns ENABLE ROW LEVEL SECURITY;
+ALTER TABLE webhook_turns FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON webhook_turns
     USING (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);

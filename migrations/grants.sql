@@ -41,6 +41,19 @@ REVOKE ALL ON river_leader, river_queue, river_notification, workers FROM varve_
 REVOKE DELETE ON river_job FROM varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notification, river_job, workers TO varve_worker;
 
+-- Workers look, in one statement, for what is to be done for all tenants.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['event_heads', 'webhook_turns'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = name::regclass AND p.polname = 'worker') THEN
+            EXECUTE format('CREATE POLICY worker ON %I TO varve_worker USING (true) WITH CHECK (true)', name);
+        END IF;
+    END LOOP;
+END
+$$;
+
 -- The operator makes tenants and keys of all kinds. varve verify --repair writes again what is extracted from messages.
 GRANT INSERT, UPDATE ON tenants TO varve_admin;
 GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;

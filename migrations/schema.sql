@@ -501,6 +501,8 @@ CREATE TABLE public.event_heads (
 )
 WITH (fillfactor='50');
 
+ALTER TABLE ONLY public.event_heads FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.events (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -1405,6 +1407,8 @@ CREATE TABLE public.webhook_turns (
     failing boolean DEFAULT false NOT NULL
 );
 
+ALTER TABLE ONLY public.webhook_turns FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.webhooks (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -2002,6 +2006,8 @@ CREATE POLICY backup ON public.erasure_sessions FOR SELECT TO varve_backup USING
 
 CREATE POLICY backup ON public.erasures FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.event_heads FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.events FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.findings FOR SELECT TO varve_backup USING (true);
@@ -2080,6 +2086,8 @@ CREATE POLICY backup ON public.webhook_deliveries FOR SELECT TO varve_backup USI
 
 CREATE POLICY backup ON public.webhook_secrets FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.webhook_turns FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.webhooks FOR SELECT TO varve_backup USING (true);
 
 ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
@@ -2093,6 +2101,8 @@ ALTER TABLE public.due_sessions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.erasure_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.erasures ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.event_heads ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.events ENABLE ROW LEVEL SECURITY;
 
@@ -2184,6 +2194,8 @@ CREATE POLICY tenant ON public.erasure_sessions USING ((tenant_id = (NULLIF(curr
 
 CREATE POLICY tenant ON public.erasures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.event_heads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.events USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.findings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -2260,6 +2272,8 @@ CREATE POLICY tenant ON public.webhook_deliveries USING ((tenant_id = (NULLIF(cu
 
 CREATE POLICY tenant ON public.webhook_secrets USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.webhook_turns USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.webhooks USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 ALTER TABLE public.tenants ENABLE ROW LEVEL SECURITY;
@@ -2276,7 +2290,13 @@ ALTER TABLE public.webhook_deliveries ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.webhook_secrets ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.webhook_turns ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.webhooks ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY worker ON public.event_heads TO varve_worker USING (true) WITH CHECK (true);
+
+CREATE POLICY worker ON public.webhook_turns TO varve_worker USING (true) WITH CHECK (true);
 
 CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (true);
 

@@ -36,21 +36,20 @@ func (s *Server) streamEvents(req *request.Request, f postgres.EventFilter) erro
 	w := &eventWriter{Request: req, s: s, filter: f}
 	w.route = s.tenants(session.SessionsRead).Route
 	w.route.Method = http.MethodGet
-	h := req.W.Header()
-	h["Content-Type"] = []string{eventStream}
-	h["Cache-Control"] = request.NoStore
-	h["X-Accel-Buffering"] = []string{"no"}
-	if req.R.Method == http.MethodHead {
-		req.W.WriteHeader(http.StatusOK)
-		return nil
-	}
 	place, err := s.streams.enter(req.Tenant)
 	if err != nil {
 		return err
 	}
 	defer s.streams.leave(place)
 	_ = http.NewResponseController(req.Raw).SetReadDeadline(time.Time{}) // the body was read
+	h := req.W.Header()
+	h["Content-Type"] = []string{eventStream}
+	h["Cache-Control"] = request.NoStore
+	h["X-Accel-Buffering"] = []string{"no"}
 	req.W.WriteHeader(http.StatusOK)
+	if req.R.Method == http.MethodHead {
+		return nil
+	}
 	if err := w.send([]byte("retry: 1000\n\n")); err != nil {
 		return err
 	}

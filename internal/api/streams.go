@@ -22,7 +22,7 @@ const (
 	maxStreamsOfProcess = 2048
 )
 
-// lookEvery is how often the process looks for news of the tenants that have streams, with one statement for all.
+// lookEvery is how often the process looks for news of the tenants that have streams, in one round trip for all.
 const lookEvery = 500 * time.Millisecond
 
 var openStreams = promauto.NewGauge(prometheus.GaugeOpts{

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -116,23 +117,26 @@ func (f *EventFilter) sql(tenant uuid.UUID) (string, []any) {
 		 LIMIT $3`, args
 }
 
-// EventHeads returns the numbers of the newest events of those tenants that have any.
-func (s *Store) EventHeads(ctx context.Context, tenants []uuid.UUID) (heads map[uuid.UUID]int64, err error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT tenant_id, n
-		  FROM event_heads
-		 WHERE tenant_id = ANY($1)`, tenants)
-	if err != nil {
-		return nil, err
+// EventHeads returns the numbers of the newest events of those tenants that have any, in one round trip.
+func (s *Store) EventHeads(ctx context.Context, tenants []uuid.UUID) (map[uuid.UUID]int64, error) {
+	heads := make(map[uuid.UUID]int64, len(tenants))
+	batch := &pgx.Batch{}
+	for _, tenant := range tenants {
+		batch.Queue(setTenant, tenant.String())
+		batch.Queue(`
+			SELECT n
+			  FROM event_heads
+			 WHERE tenant_id = $1`, tenant).
+			Query(func(rows pgx.Rows) error {
+				n, err := pgx.CollectOneRow(rows, pgx.RowTo[int64])
+				if errors.Is(err, pgx.ErrNoRows) { // nothing has happened yet
+					return nil
+				}
+				heads[tenant] = n
+				return err
+			})
 	}
-	heads = make(map[uuid.UUID]int64, len(tenants))
-	var tenant uuid.UUID
-	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&tenant, &n}, func() error {
-		heads[tenant] = n
-		return nil
-	})
-	return heads, err
+	return heads, s.pool.SendBatch(ctx, batch).Close()
 }
 
 // pruneEvents deletes old events. Their numbers follow their times but for the moments that transactions took.
