@@ -39,6 +39,10 @@ const comeAgain = 2 * time.Second
 // packMemory is about what a job takes that packs messages.
 const packMemory = 64 << 20
 
+// indexMemory is about what a job takes that indexes messages for the search: it reads some of them, or a large one,
+// unpacks them and cuts their texts.
+const indexMemory = 48 << 20
+
 // Work waits for the memory of a job and does it.
 func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(context.Context) error) error {
 	var of struct{ Tenant, Session uuid.UUID }
@@ -46,7 +50,8 @@ func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(con
 	if err == nil {
 		ctx = budget.With(ctx, a.cpu, of.Tenant)
 	}
-	if err != nil || of.Session == uuid.Nil || job.Kind == (queue.SummariseArgs{}).Kind() {
+	ofSession := of.Session != uuid.Nil && job.Kind != (queue.SummariseArgs{}).Kind()
+	if err != nil || !ofSession && job.Kind != (queue.IndexArgs{}).Kind() {
 		return do(ctx) // it works in small steps, or waits for a model and must keep no other job from memory
 	}
 	weight, err := a.weigh(ctx, job.Kind, session.Key{Tenant: of.Tenant, Key: of.Session})
@@ -75,6 +80,8 @@ func (a *admission) weigh(ctx context.Context, kind string, key session.Key) (in
 		weight, err = a.store.LogWeight(ctx, key)
 	case queue.OffloadArgs{}.Kind():
 		return packMemory, nil
+	case queue.IndexArgs{}.Kind():
+		return indexMemory, nil
 	}
 	return compactor.Memory(weight, a.window), err
 }
