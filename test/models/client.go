@@ -57,7 +57,7 @@ func (r *rig) do(ctx context.Context, q request) (answer, error) {
 // insist repeats a request until it is answered with something else than a failure.
 func (r *rig) insist(ctx context.Context, q request) (answer, error) {
 	var last string
-	for range 100 {
+	for range 600 {
 		got, err := r.do(ctx, q)
 		if err == nil && got.status < 500 && got.status != http.StatusTooManyRequests {
 			return got, nil
