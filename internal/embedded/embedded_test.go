@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -276,11 +277,33 @@ func TestAProcessIDThatIsAnothersByNowDoesNotStopTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "\n")
+	awaitDetached(t, string(text))
 	if err := os.WriteFile(name, []byte(fmt.Sprint(postmaster(t, other.Dir), "\n", rest)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	start(t, dir)
 	run(t, other.DSN(embedded.Database), `SELECT 1`)
+}
+
+// awaitDetached waits until no process of a killed postmaster has its shared memory, whose id is in the seventh line of
+// its pid file: those end by themselves, but not at once.
+func awaitDetached(t *testing.T, pidFile string) {
+	t.Helper()
+	id := strings.Fields(strings.Split(pidFile, "\n")[6])[1]
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		segments, err := os.ReadFile("/proc/sysvipc/shm")
+		if err != nil {
+			return // another system
+		}
+		isAttached := func(line string) bool {
+			fields := strings.Fields(line) // key, id, permissions, size, two processes, how many are attached
+			return len(fields) > 6 && fields[1] == id && fields[6] != "0"
+		}
+		if !slices.ContainsFunc(strings.Split(string(segments), "\n"), isAttached) {
+			return
+		}
+	}
+	t.Fatal("processes of the killed postmaster do not end")
 }
 
 func TestRootRunsAClusterBelowADirectoryThatOnlyRootMayPass(t *testing.T) {
