@@ -1,12 +1,10 @@
--- Erasures: of a session, of all sessions of a data subject, of a whole tenant. A row is there before anything is erased
--- and stays with its receipt. What it counts is added by the transactions that erase. Those of whole tenants belong to
--- the operators, whose tenant is the nil one.
+-- Erasures: of a session, or of all sessions of a data subject. A row is there before anything is erased and stays with
+-- its receipt. What it counts is added by the transactions that erase.
 CREATE TABLE erasures (
     tenant_id   uuid        NOT NULL,
     id          uuid        NOT NULL,
-    kind        text        NOT NULL CHECK (kind IN ('session', 'subject', 'tenant')),
+    kind        text        NOT NULL CHECK (kind IN ('session', 'subject')),
     state       text        NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'running', 'done')),
-    target      uuid        CHECK ((target IS NOT NULL) = (kind = 'tenant')), -- the tenant that is erased
     metadata    jsonb       CHECK (metadata IS NULL OR kind = 'subject'), -- which the sessions have; NULL at the end
     actor       text        NOT NULL,
     actor_id    uuid,
@@ -103,6 +101,10 @@ CREATE FUNCTION audit_blank(tenant uuid, id text, key uuid)
 DECLARE
     next bigint;
 BEGIN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     SELECT n + 1
       INTO next
       FROM public.audit_heads
@@ -145,6 +147,10 @@ CREATE FUNCTION audit_blank_subject(tenant uuid, wanted jsonb)
 DECLARE
     next bigint;
 BEGIN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     SELECT n + 1
       INTO next
       FROM public.audit_heads

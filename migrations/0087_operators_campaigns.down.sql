@@ -1,1 +1,2 @@
+DROP FUNCTION forget_in_campaigns(jsonb, text);
 DROP TABLE campaigns;

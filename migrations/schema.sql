@@ -19,6 +19,10 @@ CREATE FUNCTION public.audit_blank(tenant uuid, id text, key uuid) RETURNS TABLE
 DECLARE
     next bigint;
 BEGIN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     SELECT n + 1
       INTO next
       FROM public.audit_heads
@@ -61,6 +65,10 @@ CREATE FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) RETURNS TA
 DECLARE
     next bigint;
 BEGIN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     SELECT n + 1
       INTO next
       FROM public.audit_heads
@@ -200,6 +208,22 @@ BEGIN
        SET n = place
      WHERE tenant_id = NEW.tenant_id AND id = NEW.id;
     RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.forget_in_campaigns(wanted jsonb, id text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+BEGIN
+    UPDATE public.campaigns c
+       SET filter = c.filter - 'metadata' || '{"sessions": []}'
+     WHERE tenant = ANY (c.tenants) AND c.filter -> 'metadata' @> wanted;
+    UPDATE public.campaigns c
+       SET filter = jsonb_set(c.filter, '{sessions}', (c.filter -> 'sessions') - forget_in_campaigns.id)
+     WHERE tenant = ANY (c.tenants) AND c.filter -> 'sessions' ? forget_in_campaigns.id;
 END
 $$;
 
@@ -467,7 +491,6 @@ CREATE TABLE public.erasures (
     id uuid NOT NULL,
     kind text NOT NULL,
     state text DEFAULT 'queued'::text NOT NULL,
-    target uuid,
     metadata jsonb,
     actor text NOT NULL,
     actor_id uuid,
@@ -485,11 +508,10 @@ CREATE TABLE public.erasures (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     receipt text,
-    CONSTRAINT erasures_check CHECK (((target IS NOT NULL) = (kind = 'tenant'::text))),
-    CONSTRAINT erasures_check1 CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
-    CONSTRAINT erasures_check2 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
-    CONSTRAINT erasures_check3 CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
-    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text, 'tenant'::text]))),
+    CONSTRAINT erasures_check CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
+    CONSTRAINT erasures_check1 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
+    CONSTRAINT erasures_check2 CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
+    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text]))),
     CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text])))
 );
 
@@ -2341,6 +2363,8 @@ GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
 GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
 
 GRANT ALL ON FUNCTION public.event_number() TO varve_app;
+
+GRANT ALL ON FUNCTION public.forget_in_campaigns(wanted jsonb, id text) TO varve_app;
 
 GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 

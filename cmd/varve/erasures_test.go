@@ -22,7 +22,7 @@ func TestAReceiptIsVerifiedOnTheCommandLine(t *testing.T) {
 		t.Fatalf("%d %s: %v", code, out, err)
 	}
 	id := erasure.ID.String()
-	for end := time.Now().Add(time.Minute); erasure.State != session.ErasureDone; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); erasure.State != session.ErasureDone; time.Sleep(50 * time.Millisecond) {
 		out, _ = u.exits("erasures", "show", id)
 		if err := json.Unmarshal([]byte(out), &erasure); err != nil || time.Now().After(end) {
 			t.Fatalf("%s: %v", out, err)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/varve-dev/varve/internal/protocol"
 )
@@ -15,15 +14,12 @@ const campaigns = "/v1/admin/campaigns"
 // campaignIs waits until a campaign is as it is asked to be.
 func (w *world) campaignIs(location string, so func(protocol.Campaign) bool) protocol.Campaign {
 	w.Helper()
-	for end := time.Now().Add(15 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		c := decoded[protocol.Campaign](w.must(http.StatusOK, "GET", location, ""))
-		if so(c) {
-			return c
-		}
-		if time.Now().After(end) {
-			w.Fatalf("it does not come to that: %+v", c)
-		}
-	}
+	var c protocol.Campaign
+	w.until("the campaign is as asked", func() bool {
+		c = decoded[protocol.Campaign](w.must(http.StatusOK, "GET", location, ""))
+		return so(c)
+	})
+	return c
 }
 
 // campaignEnded waits for the end of a campaign.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/receipt"
@@ -17,15 +16,12 @@ import (
 // erasureEnded waits for the end of an erasure.
 func (w *world) erasureEnded(location string) session.Erasure {
 	w.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		found := decoded[session.Erasure](w.must(http.StatusOK, "GET", location, ""))
-		if found.State == session.ErasureDone {
-			return found
-		}
-		if time.Now().After(end) {
-			w.Fatalf("the erasure does not end: %+v", found)
-		}
-	}
+	var found session.Erasure
+	w.until("the erasure has ended", func() bool {
+		found = decoded[session.Erasure](w.must(http.StatusOK, "GET", location, ""))
+		return found.State == session.ErasureDone
+	})
+	return found
 }
 
 // TestASubjectIsErasedOverHTTP erases by metadata and by id, and checks the receipts with the keys that the API has.

@@ -235,6 +235,16 @@ func (w *world) plant() {
 	must(err)
 	w.until(made.ID, func(r session.Recompaction) bool { return r.State.Ended() })
 
+	for _, filter := range []session.SessionFilter{
+		{Metadata: fmt.Appendf(nil, `{"user_id":%q}`, subject)}, {Sessions: []string{at.ID}},
+	} {
+		_, parts, err := w.store.CreateCampaign(ctx, session.Campaign{
+			ID: uuid.New(), Tenants: []uuid.UUID{w.tenant}, Filter: filter, Pace: session.Pace{MaxRunning: 1},
+		})
+		must(err)
+		w.until(parts[0].Recompaction.ID, func(r session.Recompaction) bool { return r.State.Ended() })
+	}
+
 	i, err := w.store.BeginImport(ctx, w.tenant, "k", "", at.ID)
 	must(err)
 	_, err = w.store.EndAttempt(ctx, w.tenant, i, session.ImportSucceeded, "")
@@ -267,7 +277,7 @@ func TestNothingIsLeftOfADataSubject(t *testing.T) {
 	w.appendLog(other, session.OpenAIChat, kept)
 	planted := w.traces(subject, dir)
 	for _, place := range []string{
-		"files", "audit_trail.object_id", "audit_trail.detail", "checkpoints.body", "idempotency.answer", "import", "message_packs.body", "messages.body",
+		"files", "audit_trail.object_id", "audit_trail.detail", "campaigns.filter", "checkpoints.body", "idempotency.answer", "import", "message_packs.body", "messages.body",
 		"model_answers.answer", "recompactions.filter", "river_job.errors", "session_pins.text", "session_tokens.name",
 		"sessions.forked_from", "sessions.id", "sessions.metadata", "sessions.model", "summaries.summary",
 	} {

@@ -150,6 +150,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
 	batch.Queue(forgetCampaignsSQL, tenant, id)
+	batch.Queue(`SELECT forget_in_campaigns(NULL, $1)`, id)
 	batch.Queue(`
 		UPDATE imports
 		   SET session = '', report = '{}'

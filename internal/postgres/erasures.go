@@ -13,7 +13,7 @@ import (
 )
 
 const erasureColumns = `
-	e.id, e.kind, e.state, e.target, e.metadata, e.sessions, e.messages, e.results, e.bodies, e.checkpoints, e.bytes,
+	e.id, e.kind, e.state, e.metadata, e.sessions, e.messages, e.results, e.bodies, e.checkpoints, e.bytes,
 	e.objects, e.created_at, e.started_at, e.finished_at, e.receipt`
 
 var scanErasure = pgx.RowToStructByNameLax[session.Erasure]

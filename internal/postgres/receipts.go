@@ -156,6 +156,9 @@ func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, sessio
 	if w.Metadata == nil {
 		return nil
 	}
+	if err := exec(ctx, tx, `SELECT forget_in_campaigns($1, NULL)`, w.Metadata); err != nil {
+		return err
+	}
 	return exec(ctx, tx, forgetSubjectSQL, w.Tenant, w.Metadata)
 }
 

@@ -14,7 +14,6 @@ type ErasureKind string
 const (
 	ErasureOfSession ErasureKind = "session"
 	ErasureOfSubject ErasureKind = "subject" // all sessions with some metadata, and their forks
-	ErasureOfTenant  ErasureKind = "tenant"
 )
 
 // ErasureState is the state of an erasure.
@@ -32,7 +31,6 @@ type Erasure struct {
 	ID          uuid.UUID       `json:"id"`
 	Kind        ErasureKind     `json:"kind"`
 	State       ErasureState    `json:"state"`
-	Target      *uuid.UUID      `json:"tenant"`   // that is erased
 	Metadata    json.RawMessage `json:"metadata"` // nil at the end: it is of the subject
 	Sessions    int64           `json:"sessions"`
 	Messages    int64           `json:"messages"`
