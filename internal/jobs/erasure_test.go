@@ -228,6 +228,10 @@ func (w *world) plant() {
 
 	r := w.recompact(session.Recompaction{Filter: session.SessionFilter{Sessions: []string{at.ID}}})
 	w.until(r, func(r session.Recompaction) bool { return r.State.Ended() })
+	_, _, err = w.store.CreateRecompaction(ctx, w.tenant, session.Recompaction{
+		Filter: session.SessionFilter{Sessions: []string{talks.ID}, MinTokens: new(int64(1e9))}, Pace: session.Pace{MaxRunning: 1},
+	}, &session.Idempotency{Route: "POST /v1/admin/recompactions", Key: "none of them"})
+	must(err)
 	id := &session.Idempotency{Route: "POST /v1/admin/recompactions", Key: "k"}
 	made, _, err := w.store.CreateRecompaction(ctx, w.tenant, session.Recompaction{
 		Filter: session.SessionFilter{Metadata: fmt.Appendf(nil, `{"user_id":%q}`, subject)}, Pace: session.Pace{MaxRunning: 1},

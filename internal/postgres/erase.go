@@ -65,10 +65,10 @@ func (s *Store) insertErasure(ctx context.Context, tx pgx.Tx, of erasing) error 
 }
 
 var (
-	handOverSQL        = statement("hand_over")
-	erasedCountsSQL    = statement("erased_counts", "{messageBytes}", messageBytes)
-	forgetSessionSQL   = statement("forget_session")
-	forgetCampaignsSQL = statement("forget_campaigns")
+	handOverSQL      = statement("hand_over")
+	erasedCountsSQL  = statement("erased_counts", "{messageBytes}", messageBytes)
+	forgetSessionSQL = statement("forget_session")
+	forgetAnswersSQL = statement("forget_answers")
 )
 
 // eraseFor erases a session that this transaction has locked, counts it for the erasure, and blanks what the audit
@@ -147,9 +147,9 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}
 	queueUsage(batch, tenant, []session.Reading{{Session: id}})
+	batch.Queue(forgetAnswersSQL, tenant, id)
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
-	batch.Queue(forgetCampaignsSQL, tenant, id)
 	batch.Queue(`SELECT forget_in_campaigns(NULL, $1)`, id)
 	batch.Queue(`
 		UPDATE imports
