@@ -63,12 +63,12 @@ func (w *eventWriter) follow(place *streamPlace) error {
 	for {
 		select {
 		case <-place.news:
-			if err := w.catchUp(); err != nil {
+			if closed, err := w.catchUp(check.C); closed || err != nil {
 				return err
 			}
 		case <-check.C:
-			if reason := w.refused(); reason != "" {
-				return w.close(reason)
+			if closed, err := w.closeIfRefused(); closed || err != nil {
+				return err
 			}
 			if time.Since(w.sent) < heartbeat {
 				continue
@@ -84,22 +84,39 @@ func (w *eventWriter) follow(place *streamPlace) error {
 	}
 }
 
-// catchUp sends page after page until there is no more. What the database refuses for a moment comes later.
-func (w *eventWriter) catchUp() error {
+// catchUp sends page after page until there is no more. What the database refuses for a moment comes later. A client may
+// take its time for each page: between them, check says when to look whether it may still read.
+func (w *eventWriter) catchUp(check <-chan time.Time) (closed bool, err error) {
 	for {
 		found, err := w.read()
 		if err != nil {
 			w.s.streams.again(w.Tenant)
-			return w.Base.Err()
+			return false, w.Base.Err()
 		}
 		if err := w.sendPage(found.Page); err != nil {
-			return err
+			return false, err
 		}
 		w.filter.After = found.Next(w.filter)
 		if len(found.Page) < w.filter.Limit || w.s.draining.Load() {
-			return nil
+			return false, nil
+		}
+		select {
+		case <-check:
+			if closed, err = w.closeIfRefused(); closed || err != nil {
+				return closed, err
+			}
+		default:
 		}
 	}
+}
+
+// closeIfRefused closes the stream if the caller may not read any more, which it reports.
+func (w *eventWriter) closeIfRefused() (closed bool, err error) {
+	reason := w.refused()
+	if reason == "" {
+		return false, nil
+	}
+	return true, w.close(reason)
 }
 
 func (w *eventWriter) read() (postgres.Events, error) {

@@ -155,6 +155,30 @@ func TestAStreamEndsWithItsKeyAndHoldsNoConnection(t *testing.T) {
 	}
 }
 
+// A stream that has much to send ends with its key, too: the client takes its time for each page.
+func TestAStreamEndsWithItsKeyWhileItCatchesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := decoded[protocol.NewKey](w.must(http.StatusCreated, "POST", "/v1/keys", `{"scopes":["sessions:read"]}`))
+	const events = 20_000
+	w.exec(fmt.Sprintf(`INSERT INTO events (tenant_id, id, type, topic, data)
+		SELECT '%s', gen_random_uuid(), 'session.due', 'session/a', '{"session":"a"}' FROM generate_series(1, %d)`, w.tenant, events))
+	s := w.openStream(made.Text, "/v1/events?after=0&limit=1")
+	if got, _ := s.next(); got != "1 session.due" {
+		t.Fatalf("got %q", got)
+	}
+	w.must(http.StatusNoContent, "DELETE", "/v1/keys/"+made.ID.String(), "")
+	for n := 2; ; n++ {
+		got, data := s.next()
+		if got == "stream.closed" && data == `{"reason":"unauthorized"}` {
+			return
+		}
+		if got == "" || n == events {
+			t.Fatalf("the stream went on to event %d: %q %s", n, got, data)
+		}
+	}
+}
+
 func TestATenantHasSoManyStreamsAndNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -190,7 +190,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	})
 	river.AddWorker(workers, &deliverWorker{
 		Store: config.Store, Log: config.Log,
-		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce, config.WebhookNetworks),
+		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce*webhookWorkers, config.WebhookNetworks),
 	})
 	return workers
 }

@@ -325,11 +325,16 @@ func TestBothSecretsSignDuringARotation(t *testing.T) {
 	r, other := w.receiver(allowed), w.receiver(allowed)
 	id := w.webhook(r.server.URL, r)
 	w.webhook(other.server.URL, other)
-	next := session.NewWebhookSecret()
-	if _, err := w.store.RotateWebhook(t.Context(), w.tenant, id, next, time.Hour); err != nil {
-		t.Fatal(err)
+	for range 3 {
+		next := session.NewWebhookSecret()
+		if _, err := w.store.RotateWebhook(t.Context(), w.tenant, id, next, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		r.secrets = []session.WebhookSecret{r.secrets[len(r.secrets)-1], next}
 	}
-	r.secrets = append(r.secrets, next)
+	if n := w.count("webhook_secrets"); n != 3 { // two of this one, and the other's
+		t.Errorf("after three rotations there are %d secrets", n)
+	}
 	if err := w.store.TestWebhook(t.Context(), w.tenant, id); err != nil {
 		t.Fatal(err)
 	}

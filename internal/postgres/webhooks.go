@@ -158,7 +158,8 @@ func (s *Store) EnableWebhook(ctx context.Context, tenant, id uuid.UUID) (sessio
 		RETURNING `+webhookColumns, tenant, id)
 }
 
-// RotateWebhook gives a webhook another secret. Those of before sign, too, until the overlap is over. ErrNotFound.
+// RotateWebhook gives a webhook another secret. The one of before signs, too, until the overlap is over; older ones end
+// at once. ErrNotFound.
 func (s *Store) RotateWebhook(
 	ctx context.Context, tenant, id uuid.UUID, secret session.WebhookSecret, overlap time.Duration,
 ) (session.Webhook, error) {
@@ -169,12 +170,11 @@ func (s *Store) RotateWebhook(
 		err = exec(ctx, tx, `
 			WITH over AS (
 				DELETE FROM webhook_secrets
-				 WHERE tenant_id = $1 AND webhook_id = $2 AND expires_at < now()
+				 WHERE tenant_id = $1 AND webhook_id = $2 AND expires_at IS NOT NULL
 			)
 			UPDATE webhook_secrets
 			   SET expires_at = now() + $3::interval
-			 WHERE tenant_id = $1 AND webhook_id = $2
-			   AND (expires_at IS NULL OR expires_at > now() + $3::interval)`, tenant, id, overlap)
+			 WHERE tenant_id = $1 AND webhook_id = $2 AND expires_at IS NULL`, tenant, id, overlap)
 		if err == nil {
 			err = insertSecret(ctx, tx, tenant, id, secret)
 		}

@@ -188,6 +188,13 @@ func (s *Store) SettleDeliveries(ctx context.Context, tenant, id uuid.UUID, roun
 	disabled bool, err error,
 ) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
+		_, err := lockWebhook(ctx, tx, tenant, id) // before its deliveries, as whoever enables or deletes it does
+		if errors.Is(err, session.ErrNotFound) {
+			return true, nil // deleted meanwhile
+		}
+		if err != nil {
+			return false, err
+		}
 		var delivered []int64
 		last, gone := "", false
 		for _, d := range round {
@@ -201,9 +208,6 @@ func (s *Store) SettleDeliveries(ctx context.Context, tenant, id uuid.UUID, roun
 			}
 		}
 		recovered, failures, err := countRound(ctx, tx, tenant, id, len(delivered), last)
-		if errors.Is(err, session.ErrNotFound) {
-			return true, nil // deleted meanwhile
-		}
 		if err != nil {
 			return false, err
 		}
@@ -354,10 +358,16 @@ func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64)
 
 // dropDeliveries gives up what was not delivered before its event's time was over, and counts it.
 var dropDeliveries = pruning{limit: pruneBatch, sql: `
-	WITH gone AS (
+	WITH locked AS ( -- before their deliveries, as everybody does
+		SELECT id
+		  FROM webhooks
+		 WHERE tenant_id = $1
+		 ORDER BY id
+		   FOR NO KEY UPDATE
+	), gone AS (
 		DELETE FROM webhook_deliveries d
 		 USING events e
-		 WHERE d.tenant_id = $1 AND e.tenant_id = $1 AND e.n = d.n AND e.at < now() - $2::interval
+		 WHERE d.webhook_id = ANY (SELECT id FROM locked) AND d.tenant_id = $1 AND e.tenant_id = $1 AND e.n = d.n AND e.at < now() - $2::interval
 		RETURNING d.webhook_id
 	)
 	UPDATE webhooks w
