@@ -131,7 +131,8 @@ BEGIN
                 OR t.action = 'session.fork' AND t.detail ->> 'from' = audit_blank.id
                 OR t.action IN ('import.start', 'import.resume') AND t.detail ->> 'session' = audit_blank.id
                 OR t.action IN ('recompaction.start', 'replay.start')
-                   AND (t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id)
+                   AND ((t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id
+                        OR t.detail -> 'filter' ->> 'forked_from' = audit_blank.id))
         RETURNING t.n, public.audit_hash(t) AS hash
     )
     SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
@@ -139,7 +140,7 @@ BEGIN
 END
 $$;
 
--- Blanks the rows of campaigns that were for sessions with some metadata, once no session has it, as audit_blank does.
+-- Blanks the rows of campaigns that were for sessions with some metadata, which no session may have, as audit_blank does.
 CREATE FUNCTION audit_blank_subject(tenant uuid, wanted jsonb)
     RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
@@ -156,6 +157,10 @@ BEGIN
       FROM public.audit_heads
      WHERE tenant_id = tenant
        FOR NO KEY UPDATE;
+    IF EXISTS (SELECT FROM public.sessions s WHERE s.tenant_id = tenant AND s.metadata @> wanted) THEN
+        RAISE EXCEPTION 'sessions with this metadata are there: nothing that was done to them is forgotten'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     RETURN QUERY
     WITH rows AS (
         UPDATE public.audit_trail t

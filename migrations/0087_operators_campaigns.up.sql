@@ -20,6 +20,9 @@ BEGIN
        SET filter = c.filter - 'metadata' || '{"sessions": []}'
      WHERE tenant = ANY (c.tenants) AND c.filter -> 'metadata' @> wanted;
     UPDATE public.campaigns c
+       SET filter = c.filter - 'forked_from' || '{"sessions": []}'
+     WHERE tenant = ANY (c.tenants) AND c.filter ->> 'forked_from' = forget_in_campaigns.id;
+    UPDATE public.campaigns c
        SET filter = jsonb_set(c.filter, '{sessions}', (c.filter -> 'sessions') - forget_in_campaigns.id)
      WHERE tenant = ANY (c.tenants) AND c.filter -> 'sessions' ? forget_in_campaigns.id;
 END

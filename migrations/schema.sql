@@ -49,7 +49,8 @@ BEGIN
                 OR t.action = 'session.fork' AND t.detail ->> 'from' = audit_blank.id
                 OR t.action IN ('import.start', 'import.resume') AND t.detail ->> 'session' = audit_blank.id
                 OR t.action IN ('recompaction.start', 'replay.start')
-                   AND (t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id)
+                   AND ((t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id
+                        OR t.detail -> 'filter' ->> 'forked_from' = audit_blank.id))
         RETURNING t.n, public.audit_hash(t) AS hash
     )
     SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
@@ -74,6 +75,10 @@ BEGIN
       FROM public.audit_heads
      WHERE tenant_id = tenant
        FOR NO KEY UPDATE;
+    IF EXISTS (SELECT FROM public.sessions s WHERE s.tenant_id = tenant AND s.metadata @> wanted) THEN
+        RAISE EXCEPTION 'sessions with this metadata are there: nothing that was done to them is forgotten'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     RETURN QUERY
     WITH rows AS (
         UPDATE public.audit_trail t
@@ -221,6 +226,9 @@ BEGIN
     UPDATE public.campaigns c
        SET filter = c.filter - 'metadata' || '{"sessions": []}'
      WHERE tenant = ANY (c.tenants) AND c.filter -> 'metadata' @> wanted;
+    UPDATE public.campaigns c
+       SET filter = c.filter - 'forked_from' || '{"sessions": []}'
+     WHERE tenant = ANY (c.tenants) AND c.filter ->> 'forked_from' = forget_in_campaigns.id;
     UPDATE public.campaigns c
        SET filter = jsonb_set(c.filter, '{sessions}', (c.filter -> 'sessions') - forget_in_campaigns.id)
      WHERE tenant = ANY (c.tenants) AND c.filter -> 'sessions' ? forget_in_campaigns.id;

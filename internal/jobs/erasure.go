@@ -62,21 +62,27 @@ func orSnooze(err error, wait time.Duration) error {
 	return river.JobSnooze(wait)
 }
 
-// sessions erases sessions until there are none, or the time is over.
+// sessions erases sessions until there are none, or the time is over. One that fails does not keep the others of its
+// batch.
 func (w *erasureWorker) sessions(ctx context.Context, work postgres.ErasureWork, until time.Time) (bool, error) {
 	for {
 		keys, err := w.Store.SessionsToErase(ctx, work, erasedAtOnce)
 		if err != nil || len(keys) == 0 {
 			return err == nil, err
 		}
+		var failed []error
 		for _, key := range keys {
 			if time.Now().After(until) {
-				return false, nil
+				return false, errors.Join(failed...)
 			}
 			if err := w.Store.EraseSession(ctx, work, key); err != nil {
-				return false, fmt.Errorf("session %s: %w", key.Key, err)
+				failed = append(failed, fmt.Errorf("session %s: %w", key.Key, err))
+				continue
 			}
 			w.Trace("session erased")
+		}
+		if len(failed) > 0 {
+			return false, errors.Join(failed...)
 		}
 	}
 }

@@ -229,6 +229,10 @@ func (w *world) plant() {
 	r := w.recompact(session.Recompaction{Filter: session.SessionFilter{Sessions: []string{at.ID}}})
 	w.until(r, func(r session.Recompaction) bool { return r.State.Ended() })
 	_, _, err = w.store.CreateRecompaction(ctx, w.tenant, session.Recompaction{
+		Filter: session.SessionFilter{ForkedFrom: at.ID}, Pace: session.Pace{MaxRunning: 1},
+	}, &session.Idempotency{Route: "POST /v1/admin/recompactions", Key: "its forks"})
+	must(err)
+	_, _, err = w.store.CreateRecompaction(ctx, w.tenant, session.Recompaction{
 		Filter: session.SessionFilter{Sessions: []string{talks.ID}, MinTokens: new(int64(1e9))}, Pace: session.Pace{MaxRunning: 1},
 	}, &session.Idempotency{Route: "POST /v1/admin/recompactions", Key: "none of them"})
 	must(err)
@@ -240,7 +244,7 @@ func (w *world) plant() {
 	w.until(made.ID, func(r session.Recompaction) bool { return r.State.Ended() })
 
 	for _, filter := range []session.SessionFilter{
-		{Metadata: fmt.Appendf(nil, `{"user_id":%q}`, subject)}, {Sessions: []string{at.ID}},
+		{Metadata: fmt.Appendf(nil, `{"user_id":%q}`, subject)}, {Sessions: []string{at.ID}}, {ForkedFrom: at.ID},
 	} {
 		_, parts, err := w.store.CreateCampaign(ctx, session.Campaign{
 			ID: uuid.New(), Tenants: []uuid.UUID{w.tenant}, Filter: filter, Pace: session.Pace{MaxRunning: 1},

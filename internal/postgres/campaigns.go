@@ -86,6 +86,9 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 			return nil, session.Invalid("/tenants", "invalid_request", "there is no tenant %s", id)
 		}
 	}
+	if len(found) == 0 {
+		return nil, session.Invalid("/tenants", "invalid_request", "there is no tenant yet")
+	}
 	if len(found) > session.MaxCampaignTenants {
 		return nil, session.Invalid("/tenants", "invalid_request", "a campaign has at most %d tenants: name some",
 			session.MaxCampaignTenants)

@@ -158,10 +158,13 @@ func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key
 func (s *Store) noteHeld(ctx context.Context, w ErasureWork, key session.Key) error {
 	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		return exec(ctx, tx, `
-			INSERT INTO erasure_sessions (tenant_id, erasure_id, session_key, state)
-			VALUES ($1, $2, $3, 'held')
+			INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state)
+			SELECT s.tenant_id, $2, s.key, 'held'
+			  FROM sessions s
+			 WHERE s.tenant_id = $1 AND s.key = $3
 			    ON CONFLICT (tenant_id, erasure_id, session_key) DO UPDATE
-			   SET state = excluded.state`, w.Tenant, w.ID, key.Key)
+			   SET state = excluded.state
+			 WHERE l.state = 'due' -- another worker may have erased it since`, w.Tenant, w.ID, key.Key)
 	})
 }
 

@@ -64,11 +64,11 @@ func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Ke
 		if err != nil {
 			return err
 		}
-		if err := s.forgetRest(ctx, tx, w, r.Sessions); err != nil {
+		if err := s.forgetRest(ctx, tx, w, r); err != nil {
 			return err
 		}
 		if w.Kind == session.ErasureOfSubject {
-			if err := recordFinished(ctx, tx, w); err != nil {
+			if err := recordFinished(ctx, tx, w, r); err != nil {
 				return err
 			}
 		}
@@ -146,14 +146,15 @@ func countedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.K
 	return r, nil
 }
 
-// forgetRest forgets what jobs that ended late, and campaigns, still have of the sessions of an erasure.
-func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, sessions []uuid.UUID) error {
-	for _, key := range sessions {
+// forgetRest forgets what jobs that ended late, and campaigns, still have of the sessions of an erasure. A legal hold
+// keeps what names the subject of a held session.
+func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt) error {
+	for _, key := range r.Sessions {
 		if err := s.queue.Scrub(ctx, tx, key); err != nil {
 			return err
 		}
 	}
-	if w.Metadata == nil {
+	if w.Metadata == nil || len(r.Held) > 0 {
 		return nil
 	}
 	if err := exec(ctx, tx, `SELECT forget_in_campaigns($1, NULL)`, w.Metadata); err != nil {
@@ -162,9 +163,13 @@ func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, sessio
 	return exec(ctx, tx, forgetSubjectSQL, w.Tenant, w.Metadata)
 }
 
-// recordFinished records the end of an erasure of a subject, and blanks what the trail says of its subject.
-func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork) error {
+// recordFinished records the end of an erasure of a subject, and blanks what the trail says of its subject, unless a
+// legal hold keeps any of its sessions.
+func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt) error {
 	d := deed{action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String()}
+	if len(r.Held) > 0 {
+		return record(ctx, tx, w.Tenant, d)
+	}
 	blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank_subject($1, $2)`, w.Tenant, w.Metadata)
 	if err != nil {
 		return err

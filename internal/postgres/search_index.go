@@ -41,10 +41,10 @@ func (s *Store) markBehind(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, ids
 		 WHERE s.tenant_id = $1
 		   AND s.id = ANY ($2)
 		   AND `+notIndexed+`
-		   AND i.due_since IS NULL
 		 ORDER BY s.key
-		ON CONFLICT (tenant_id, session_key) DO UPDATE
-		   SET due_since = coalesce(i.due_since, excluded.due_since)`, tenant, ids)
+		ON CONFLICT (tenant_id, session_key) DO UPDATE -- behind a step that is being committed
+		   SET due_since = excluded.due_since
+		 WHERE i.due_since IS NULL`, tenant, ids)
 	if err != nil || marked.RowsAffected() == 0 {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *Store) PutIndex(
 			   SET language = $3,
 			       indexed_seq = $4::bigint,
 			       in_part = CASE WHEN language = $3 THEN in_part ELSE 0 END + $5::int,
-			       due_since = CASE WHEN $6::bigint > $4::bigint THEN now() END
+			       due_since = CASE WHEN $6::bigint > $4::bigint OR $3 <> `+searchLanguage+` THEN now() END
 			 WHERE tenant_id = $1 AND session_key = $2 AND indexed_seq = $7 AND language = $8`,
 			tenant, step.Key, step.Language, through, inPart, lastSeq, step.Indexed, step.WasLanguage)
 		if errors.Is(err, errIndexed) {

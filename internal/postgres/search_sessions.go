@@ -57,7 +57,7 @@ func lastScanned(ctx context.Context, tx pgx.Tx, scanned string, args []any) (*s
 // scannedSQL returns the statement of the sessions that a page of a search looks at, and args with its own behind them.
 func scannedSQL(search session.Search, args []any) (string, []any) {
 	forks := ``
-	if search.ForkedFrom != "" { // it has an index
+	if search.ForkedFrom != "" && !search.ByAppend { // it has an index
 		args = append(args, search.ForkedFrom)
 		forks = ` AND s.forked_from = $` + strconv.Itoa(len(args))
 	}
@@ -74,7 +74,7 @@ func scannedSQL(search session.Search, args []any) (string, []any) {
 			  CROSS JOIN LATERAL (
 			        SELECT *
 			          FROM sessions s
-			         WHERE s.tenant_id = $1 AND s.key = u.session_key` + forks + `
+			         WHERE s.tenant_id = $1 AND s.key = u.session_key
 			         LIMIT 1) s
 			  ORDER BY u.appended_at DESC, u.session_key DESC`, slices.Clip(args)
 	}
@@ -95,6 +95,7 @@ func searchSQL(search session.Search, args []any) (conditions string, _ []any) {
 		}
 	}
 	add(search.Metadata != nil, `s.metadata @>`, search.Metadata)
+	add(search.ForkedFrom != "" && search.ByAppend, `s.forked_from =`, search.ForkedFrom)
 	add(search.Model != "", `s.model =`, search.Model)
 	add(search.Format != "", `s.format =`, search.Format.Number())
 	add(!search.UpdatedAfter.IsZero(), `s.last_append_at >`, search.UpdatedAfter)

@@ -260,7 +260,7 @@ func (EraseArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Collection, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
 }
 
-// ErasureArgs name an erasure: of sessions, or of a whole tenant.
+// ErasureArgs name an erasure.
 type ErasureArgs struct {
 	Tenant  uuid.UUID `json:"tenant" river:"unique"` // that the erasure belongs to
 	Erasure uuid.UUID `json:"erasure" river:"unique"`

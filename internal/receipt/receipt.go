@@ -34,7 +34,7 @@ type Receipt struct {
 	AskedAt      time.Time   `json:"asked_at"`
 	FinishedAt   time.Time   `json:"finished_at"`
 	Erased       Erased      `json:"erased"`
-	Sessions     []uuid.UUID `json:"sessions"` // that were erased; none of a tenant, of which nothing is left
+	Sessions     []uuid.UUID `json:"sessions"` // that were erased
 	Held         []uuid.UUID `json:"held"`     // that a legal hold has kept
 	Subject      *Digest     `json:"subject"`  // HMAC of the metadata that selected the sessions
 	Digest       Digest      `json:"digest"`   // HMAC of the digests of all that was erased

@@ -31,7 +31,7 @@ func (s RecompactionState) Ended() bool {
 
 // SessionFilter selects sessions of a tenant: those for which every condition that is set holds.
 type SessionFilter struct {
-	Sessions           []string        `json:"sessions,omitempty"` // ids
+	Sessions           []string        `json:"sessions,omitzero"`  // ids; none of them if it is empty
 	Metadata           json.RawMessage `json:"metadata,omitempty"` // a subset of the session's metadata
 	CreatedBefore      *time.Time      `json:"created_before,omitempty"`
 	CreatedAfter       *time.Time      `json:"created_after,omitempty"`

@@ -6,8 +6,8 @@ DELETE FROM idempotency
    AND session_key IN (
        SELECT id
          FROM recompactions
-        WHERE tenant_id = $1 AND filter -> 'sessions' ? $2
+        WHERE tenant_id = $1 AND (filter -> 'sessions' ? $2 OR filter ->> 'forked_from' = $2)
        UNION ALL
        SELECT id
          FROM replays
-        WHERE tenant_id = $1 AND filter -> 'sessions' ? $2)
+        WHERE tenant_id = $1 AND (filter -> 'sessions' ? $2 OR filter ->> 'forked_from' = $2))

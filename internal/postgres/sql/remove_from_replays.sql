@@ -6,11 +6,13 @@ WITH gone AS (
 )
 UPDATE replays r
    SET progress = NULL,
-       filter = CASE WHEN r.filter ? 'sessions'
+       filter = CASE WHEN r.filter ->> 'forked_from' = s.id
+                     THEN r.filter - 'forked_from' || '{"sessions": []}'
+                     WHEN r.filter ? 'sessions'
                      THEN jsonb_set(r.filter, '{sessions}', (r.filter -> 'sessions') - s.id)
                      ELSE r.filter END
   FROM sessions s
  WHERE s.tenant_id = @tenant
    AND s.key = @session
    AND r.tenant_id = @tenant
-   AND (r.id IN (SELECT replay_id FROM gone) OR r.filter -> 'sessions' ? s.id)
+   AND (r.id IN (SELECT replay_id FROM gone) OR r.filter -> 'sessions' ? s.id OR r.filter ->> 'forked_from' = s.id)
