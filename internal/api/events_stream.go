@@ -84,8 +84,8 @@ func (w *eventWriter) follow(place *streamPlace) error {
 	}
 }
 
-// catchUp sends page after page until there is no more. What the database refuses for a moment comes later. A client may
-// take its time for each page: between them, check says when to look whether it may still read.
+// catchUp sends page after page until there is no more. What the database refuses for a moment comes later. A client
+// may take its time for each page: between them, check says when to look whether it may still read.
 func (w *eventWriter) catchUp(check <-chan time.Time) (closed bool, err error) {
 	for {
 		found, err := w.read()

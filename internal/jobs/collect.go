@@ -200,7 +200,8 @@ func usedStores(ctx context.Context, from *postgres.Store) (stores []object.Stor
 	return stores, errors.Join(failed...)
 }
 
-// eraseWorker erases what a deleted session had outside the database. The job is completed once nothing is left.
+// eraseWorker erases what a session had outside the database: for an erasure, and in jobs of its own, which programs
+// from before there were erasures have inserted. Such a job is completed once nothing is left.
 type eraseWorker struct {
 	river.WorkerDefaults[queue.EraseArgs]
 	Store *postgres.Store

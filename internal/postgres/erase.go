@@ -27,9 +27,6 @@ func (s *Store) Delete(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (done Deleted, err error) {
 	done, done.Replayed, err = onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (Deleted, error) {
-		if err := s.eraseObjects(ctx, tx, row.Key); err != nil {
-			return Deleted{}, err
-		}
 		of := erasing{tenant: at.Tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSession}
 		if err := s.beginErasure(ctx, tx, of); err != nil {
 			return Deleted{}, err

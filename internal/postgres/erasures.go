@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -197,14 +198,27 @@ type ErasedSession struct {
 	Prefixes []uuid.UUID // sessions, below whose prefixes they lie
 }
 
-// ErasedSessions returns the next sessions of an erasure whose objects are to be erased, at most limit.
+// ErasedSessions returns sessions of an erasure whose objects are to be erased, out of the next limit ones: those of
+// which no job runs any more, which could write an object.
 func (s *Store) ErasedSessions(ctx context.Context, w ErasureWork, limit int) ([]ErasedSession, error) {
-	return queryRows(ctx, s, w.Tenant, pgx.RowToStructByPos[ErasedSession], `
-		SELECT session_key, prefixes
-		  FROM erasure_sessions
-		 WHERE tenant_id = $1 AND erasure_id = $2 AND state = 'erased'
-		 ORDER BY session_key
-		 LIMIT $3`, w.Tenant, w.ID, limit)
+	return readTx(ctx, s, w.Tenant, func(tx pgx.Tx) (ready []ErasedSession, err error) {
+		next, err := rowsIn(ctx, tx, pgx.RowToStructByPos[ErasedSession], `
+			SELECT session_key, prefixes
+			  FROM erasure_sessions
+			 WHERE tenant_id = $1 AND erasure_id = $2 AND state = 'erased'
+			 ORDER BY session_key
+			 LIMIT $3`, w.Tenant, w.ID, limit)
+		for _, erased := range next {
+			runs, err := queue.RunsFor(ctx, tx, []uuid.UUID{erased.Key})
+			if err != nil {
+				return nil, err
+			}
+			if !runs {
+				ready = append(ready, erased)
+			}
+		}
+		return ready, err
+	})
 }
 
 // ObjectsErased records that nothing of a session is left in the result stores, and counts the objects.

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/persist"
-	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -49,29 +48,4 @@ func (s *Store) IsErased(ctx context.Context, key session.Key) (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-// eraseObjects inserts the jobs that erase what a session has outside the database, which they do until that is done:
-// one for its own prefix, and one for each that it has bodies under because it is the heir of an erased session. There
-// is none for a database that has only PostgreSQL.
-func (s *Store) eraseObjects(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	var outside bool
-	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM installation WHERE stores <> '{}')`).Scan(&outside)
-	if err != nil || !outside {
-		return err
-	}
-	inherited, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
-		SELECT DISTINCT objects_in
-		  FROM result_bodies
-		 WHERE tenant_id = $1 AND session_key = $2 AND objects_in IS NOT NULL AND held_in IS NULL`, key.Tenant, key.Key)
-	if err != nil {
-		return err
-	}
-	for _, prefix := range append(inherited, key.Key) {
-		_, _, err := s.queue.Insert(ctx, tx, queue.EraseArgs{Tenant: key.Tenant, Session: prefix}, time.Time{})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

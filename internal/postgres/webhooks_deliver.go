@@ -356,9 +356,10 @@ func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64)
 	})
 }
 
-// dropDeliveries gives up what was not delivered before its event's time was over, and counts it.
+// dropDeliveries gives up what was not delivered before its event's time was over, and counts it. It locks the webhooks
+// before their deliveries, as everybody does.
 var dropDeliveries = pruning{limit: pruneBatch, sql: `
-	WITH locked AS ( -- before their deliveries, as everybody does
+	WITH locked AS (
 		SELECT id
 		  FROM webhooks
 		 WHERE tenant_id = $1
@@ -367,7 +368,11 @@ var dropDeliveries = pruning{limit: pruneBatch, sql: `
 	), gone AS (
 		DELETE FROM webhook_deliveries d
 		 USING events e
-		 WHERE d.webhook_id = ANY (SELECT id FROM locked) AND d.tenant_id = $1 AND e.tenant_id = $1 AND e.n = d.n AND e.at < now() - $2::interval
+		 WHERE d.tenant_id = $1
+		   AND d.webhook_id IN (SELECT id FROM locked)
+		   AND e.tenant_id = $1
+		   AND e.n = d.n
+		   AND e.at < now() - $2::interval
 		RETURNING d.webhook_id
 	)
 	UPDATE webhooks w

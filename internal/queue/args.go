@@ -246,7 +246,7 @@ func (CollectArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Collection, Priority: lowestPriority, MaxAttempts: 1, UniqueOpts: oneLive}
 }
 
-// EraseArgs name a deleted session whose objects are erased.
+// EraseArgs name a session whose objects are erased, which a program from before there were erasures has deleted.
 type EraseArgs struct {
 	Tenant  uuid.UUID `json:"tenant" river:"unique"`
 	Session uuid.UUID `json:"session" river:"unique"`
