@@ -301,7 +301,6 @@ func TestNothingIsLeftOfADataSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, said := w.ended(w.tenant, begun.ID)
-	w.drained("river_job WHERE kind = 'erase' AND finalized_at IS NULL")
 	if left := w.traces(subject, dir); len(left) > 0 {
 		t.Errorf("the subject is still in %q", left)
 	}
@@ -384,7 +383,6 @@ func TestADeletedSessionHasAReceiptToo(t *testing.T) {
 	if _, err := w.store.Delete(t.Context(), at, nil); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a session that is gone: %v", err)
 	}
-	w.drained("river_job WHERE kind = 'erase' AND finalized_at IS NULL")
 	if n := filesIn(t, dir) - 1; n > 0 {
 		t.Errorf("%d objects are left", n)
 	}

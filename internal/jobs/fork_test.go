@@ -89,10 +89,11 @@ func (w *world) verified() {
 
 func (w *world) erase(at session.Address) {
 	w.Helper()
-	if _, err := w.store.Delete(context.WithoutCancel(w.Context()), at, nil); err != nil {
+	done, err := w.store.Delete(context.WithoutCancel(w.Context()), at, nil)
+	if err != nil {
 		w.Fatal(err)
 	}
-	w.drained("river_job WHERE kind = 'erase' AND finalized_at IS NULL")
+	w.ended(at.Tenant, done.Erasure)
 }
 
 // filesIn counts the objects of a directory.
