@@ -28,6 +28,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
@@ -387,4 +388,36 @@ func TestADeletedSessionHasAReceiptToo(t *testing.T) {
 		t.Errorf("%d objects are left", n)
 	}
 	w.verified()
+}
+
+// TestAJobOfAProgramWithoutErasuresErasesWhatASessionHadOutside has the job that such a program inserted with the deletion.
+func TestAJobOfAProgramWithoutErasuresErasesWhatASessionHadOutside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := w.inFiles()
+	empty := filesIn(t, dir)
+	gone := session.Key{Tenant: w.tenant, Key: uuid.New()}
+	files, err := object.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Put(t.Context(), persist.ObjectName(gone, uuid.New()), []byte("left")); err != nil {
+		t.Fatal(err)
+	}
+	inserts, err := queue.New(w.store.Pool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(t.Context(), w.store.Pool(), func(tx pgx.Tx) error {
+		_, _, err := inserts.Insert(t.Context(), tx, queue.EraseArgs{Tenant: gone.Tenant, Session: gone.Key}, time.Time{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.work(jobs.Config{})
+	w.drained("river_job WHERE kind = 'erase' AND finalized_at IS NULL")
+	if left := filesIn(t, dir) - empty; left > 0 {
+		t.Errorf("%d objects are left", left)
+	}
 }
