@@ -439,7 +439,7 @@ func TestAnErasedSessionLeavesNoObject(t *testing.T) {
 	}
 	defer func() { _ = client.StopAndCancel(context.WithoutCancel(t.Context())) }() // the test is over
 	for e := range events {
-		if e.Job.Kind == "erase" {
+		if e.Job.Kind == "erasure" {
 			if e.Kind != "job_completed" {
 				t.Fatalf("%+v", e.Job.Errors)
 			}
