@@ -126,9 +126,13 @@ func (r *rig) examine(ctx context.Context) (*findings, error) {
 	r.progress.Tell("the faults are over: settling")
 	settled := r.awaitCompaction(ctx, time.Now())
 	load.stop()
+	for _, p := range r.apis {
+		p.Signal(syscall.SIGKILL) // with the use that they have not counted; checkUsage comes before reads that count it
+	}
 	if err := settled.err; err != nil {
 		r.found.add("late", "after the last fault: %v", err)
 	}
 	r.progress.Tell("checking")
-	return r.found, errors.Join(r.checkLogs(ctx), r.checkInvariants(ctx), r.checkResults(ctx), r.awaitIdle(ctx))
+	return r.found, errors.Join(r.checkUsage(ctx), r.checkLogs(ctx), r.checkInvariants(ctx), r.checkResults(ctx),
+		r.awaitIdle(ctx))
 }
