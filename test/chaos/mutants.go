@@ -43,6 +43,7 @@ var mutants = []harness.Mutant{
 			"strconv.AppendInt(b, int64(v.Checkpoint), 10)", "strconv.AppendInt(b, 0, 10)"),
 	}},
 	{Name: "uncounted-after-a-kill", Only: "kill -9 worker", Edits: []harness.Edit{
-		harness.Replace("internal/postgres/due.go", "s.countStored(ctx, tenant, uncounted)", "s.countStored(ctx, tenant, uncounted[:0])"),
+		harness.Replace("internal/postgres/due.go",
+			"s.countStored(ctx, tenant, uncounted)", "s.countStored(ctx, tenant, uncounted[:0])"),
 	}},
 }

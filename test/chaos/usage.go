@@ -67,7 +67,8 @@ func (r *rig) ledger(ctx context.Context, c *conversation) (sum use, err error) 
 	return report.Total, nil
 }
 
-// recount counts what a session's tenant has: messages and bytes in the logs that the API serves, the rest in the tables.
+// recount counts what a session's tenant has: messages and bytes in the logs that the API serves, the rest in the
+// tables.
 func (r *rig) recount(ctx context.Context, of *conversation) (sum use, err error) {
 	var ids []string
 	for _, c := range r.conversations {
