@@ -235,6 +235,21 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.index_metadata() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    DELETE FROM public.session_metadata
+     WHERE tenant_id = NEW.tenant_id AND session_key = NEW.key;
+    INSERT INTO public.session_metadata (tenant_id, session_key, pair, created_at)
+    SELECT NEW.tenant_id, NEW.key, p.pair, NEW.created_at
+      FROM public.metadata_pairs(NEW.metadata) AS p (pair)
+        ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION public.job_now() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog'
@@ -281,6 +296,14 @@ BEGIN
     PERFORM set_config(given, NEW.scheduled_at::text, true);
     RETURN NEW;
 END
+$$;
+
+CREATE FUNCTION public.metadata_pairs(metadata jsonb) RETURNS SETOF bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT DISTINCT hashtextextended(e.value #>> '{}', hashtextextended(e.key, 0))
+      FROM jsonb_each(CASE WHEN jsonb_typeof(metadata) = 'object' THEN metadata ELSE '{}' END) e
+     WHERE jsonb_typeof(e.value) = 'string'
 $$;
 
 CREATE FUNCTION public.notify_ended() RETURNS trigger
@@ -472,7 +495,7 @@ CREATE TABLE public.chores (
     kind text NOT NULL,
     cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
     since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT chores_kind_check CHECK ((kind = ANY (ARRAY['policy'::text, 'recompaction'::text, 'replay'::text, 'index'::text])))
+    CONSTRAINT chores_kind_check CHECK (((octet_length(kind) >= 1) AND (octet_length(kind) <= 64)))
 );
 
 CREATE TABLE public.due_sessions (
@@ -1202,6 +1225,15 @@ CREATE TABLE public.session_holds (
 
 ALTER TABLE ONLY public.session_holds FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.session_metadata (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    pair bigint NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.session_metadata FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.session_pins (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1625,6 +1657,9 @@ ALTER TABLE ONLY public.session_failures
 ALTER TABLE ONLY public.session_holds
     ADD CONSTRAINT session_holds_pkey PRIMARY KEY (tenant_id, session_key);
 
+ALTER TABLE ONLY public.session_metadata
+    ADD CONSTRAINT session_metadata_pkey PRIMARY KEY (tenant_id, session_key, pair);
+
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_pkey PRIMARY KEY (tenant_id, session_key, ref);
 
@@ -1793,6 +1828,8 @@ CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (g
 
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
+CREATE INDEX session_metadata_pair ON public.session_metadata USING btree (tenant_id, pair, created_at DESC, session_key DESC);
+
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
@@ -1874,6 +1911,10 @@ CREATE TRIGGER sessions_calibration_check BEFORE INSERT OR UPDATE OF calibration
 CREATE TRIGGER sessions_held BEFORE DELETE ON public.sessions FOR EACH ROW EXECUTE FUNCTION public.refuse_held();
 
 CREATE TRIGGER sessions_id_check BEFORE INSERT OR UPDATE OF id ON public.sessions FOR EACH ROW WHEN (((octet_length(new.id) < 1) OR (octet_length(new.id) > 255))) EXECUTE FUNCTION public.refuse_row();
+
+CREATE TRIGGER sessions_metadata_changed AFTER UPDATE OF metadata ON public.sessions FOR EACH ROW WHEN ((new.metadata IS DISTINCT FROM old.metadata)) EXECUTE FUNCTION public.index_metadata();
+
+CREATE TRIGGER sessions_metadata_made AFTER INSERT ON public.sessions FOR EACH ROW WHEN ((new.metadata <> '{}'::jsonb)) EXECUTE FUNCTION public.index_metadata();
 
 CREATE TRIGGER sessions_overhead_tokens_check BEFORE INSERT OR UPDATE OF overhead_tokens ON public.sessions FOR EACH ROW WHEN ((new.overhead_tokens < 0)) EXECUTE FUNCTION public.refuse_row();
 
@@ -1967,6 +2008,9 @@ ALTER TABLE ONLY public.session_failures
 
 ALTER TABLE ONLY public.session_holds
     ADD CONSTRAINT session_holds_session FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.session_metadata
+    ADD CONSTRAINT session_metadata_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
@@ -2094,6 +2138,8 @@ CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING
 
 CREATE POLICY backup ON public.session_holds FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.session_metadata FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.session_pins FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
@@ -2198,6 +2244,8 @@ ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_holds ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.session_metadata ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.session_pins ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
@@ -2279,6 +2327,8 @@ CREATE POLICY tenant ON public.search_texts USING ((tenant_id = (NULLIF(current_
 CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_holds USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.session_metadata USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_pins USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2374,9 +2424,13 @@ GRANT ALL ON FUNCTION public.event_number() TO varve_app;
 
 GRANT ALL ON FUNCTION public.forget_in_campaigns(wanted jsonb, id text) TO varve_app;
 
+GRANT ALL ON FUNCTION public.index_metadata() TO varve_app;
+
 GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 
 GRANT ALL ON FUNCTION public.job_place() TO varve_app;
+
+GRANT ALL ON FUNCTION public.metadata_pairs(metadata jsonb) TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
 
@@ -2599,6 +2653,9 @@ GRANT SELECT ON TABLE public.session_failures TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_holds TO varve_app;
 GRANT SELECT ON TABLE public.session_holds TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_metadata TO varve_app;
+GRANT SELECT ON TABLE public.session_metadata TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
 GRANT SELECT ON TABLE public.session_pins TO varve_backup;

@@ -24,6 +24,9 @@ const (
 	followedSessions = 20_000 // after changes of defaults
 	followedJobs     = 1000   // that they make due
 	followedSlice    = 1000
+
+	indexedSessions = 20_000 // whose metadata is written a second time, for filters
+	indexedSlice    = 500
 )
 
 type sweepWorker struct {
@@ -45,7 +48,7 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 		w.each(ctx, postgres.ChoreRecompaction, w.requeueRecompactions),
 		w.each(ctx, postgres.ChoreReplay, w.requeueReplays),
 		w.each(ctx, postgres.ChoreIndex, w.Store.RequeueIndex),
-		w.followPolicies(ctx), w.audit(ctx), w.visit(ctx))
+		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.visit(ctx))
 }
 
 // each does a kind of chore for the tenants that have it.
@@ -102,6 +105,24 @@ func (w *sweepWorker) followPolicies(ctx context.Context) error {
 				return ofTenant(c.Tenant, err)
 			}
 			looked, inserted = looked+max(n, 1), inserted+jobs
+		}
+	}
+	return nil
+}
+
+// indexMetadata writes the pairs of metadata of sessions that are older than the table of them, tenants in turn.
+func (w *sweepWorker) indexMetadata(ctx context.Context) error {
+	for looked := 0; looked < indexedSessions; {
+		chores, err := w.Store.Chores(ctx, postgres.ChoreMetadata, choresAtOnce)
+		if err != nil || len(chores) == 0 {
+			return err
+		}
+		for _, c := range chores {
+			n, err := w.Store.IndexMetadata(ctx, c, indexedSlice)
+			if err != nil {
+				return ofTenant(c.Tenant, err)
+			}
+			looked += max(n, 1)
 		}
 	}
 	return nil

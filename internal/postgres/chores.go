@@ -20,14 +20,15 @@ const (
 	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
 	ChoreRecompaction ChoreKind = "recompaction"
 	ChoreReplay       ChoreKind = "replay"
-	ChoreIndex        ChoreKind = "index" // sessions whose messages the search does not find yet
+	ChoreIndex        ChoreKind = "index"    // sessions whose messages the search does not find yet
+	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
 )
 
 // Chore is something to look after.
 type Chore struct {
 	Tenant uuid.UUID
 	Kind   ChoreKind
-	Cursor uuid.UUID // of ChorePolicy: the last session that was looked at
+	Cursor uuid.UUID // of ChorePolicy and ChoreMetadata: the last session that was looked at
 	Since  time.Time
 }
 
@@ -86,11 +87,16 @@ func (s *Store) AuditTenant(ctx context.Context, c Chore, limit int) (looked, in
 	if seen.sessions < limit {
 		return seen.sessions, seen.inserted, s.EndChore(ctx, c)
 	}
-	_, err = s.pool.Exec(ctx, `
+	return seen.sessions, seen.inserted, s.advanceChore(ctx, c, seen.last)
+}
+
+// advanceChore records the last session that was looked at, unless the chore was begun anew meanwhile.
+func (s *Store) advanceChore(ctx context.Context, c Chore, last uuid.UUID) error {
+	_, err := s.pool.Exec(ctx, `
 		UPDATE chores
 		   SET cursor = $4
-		 WHERE tenant_id = $1 AND kind = $2 AND since = $3`, c.Tenant, c.Kind, c.Since, seen.last)
-	return seen.sessions, seen.inserted, err
+		 WHERE tenant_id = $1 AND kind = $2 AND since = $3`, c.Tenant, c.Kind, c.Since, last)
+	return err
 }
 
 // AuditNext continues with the round through the sessions of all tenants, which finds those that are due without a row.

@@ -129,17 +129,44 @@ const ofErasureSQL = `
 	            WHERE l.tenant_id = $1 AND l.erasure_id = $2 AND l.session_key = s.key AND l.state = 'due'))`
 
 // SessionsToErase returns the next sessions that an erasure is to erase, at most limit.
-func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) ([]session.Key, error) {
-	keys, err := queryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
-		SELECT s.key
-		  FROM sessions s
-		 WHERE s.tenant_id = $1 AND `+ofErasureSQL+`
-		 LIMIT $4`, w.Tenant, w.ID, w.Metadata, limit)
-	found := make([]session.Key, len(keys))
-	for i, key := range keys {
-		found[i] = session.Key{Tenant: w.Tenant, Key: key}
-	}
+func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) (found []session.Key, err error) {
+	err = s.inSnapshot(ctx, w.Tenant, func(tx pgx.Tx) error {
+		pair, err := rarestPair(ctx, tx, w.Tenant, w.Metadata)
+		if err != nil {
+			return err
+		}
+		among, args := amongSQL(w, pair, []any{w.Tenant, w.ID, w.Metadata, limit})
+		keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+			SELECT s.key
+			  FROM sessions s
+			 WHERE s.tenant_id = $1`+among+` AND `+ofErasureSQL+`
+			 LIMIT $4`, args...)
+		for _, key := range keys {
+			found = append(found, session.Key{Tenant: w.Tenant, Key: key})
+		}
+		return err
+	})
 	return found, err
+}
+
+// amongSQL returns the condition on sessions s among which those of an erasure are found, and args with its own behind
+// them. Without a pair of its metadata they may be any.
+func amongSQL(w ErasureWork, pair *metadataPair, args []any) (string, []any) {
+	const due = ` AND s.key IN (
+			       SELECT session_key
+			         FROM erasure_sessions
+			        WHERE tenant_id = $1 AND erasure_id = $2 AND state = 'due'`
+	switch {
+	case w.Metadata == nil:
+		return due + `)`, args
+	case pair == nil:
+		return ``, args
+	}
+	return due + `
+			       UNION ALL
+			       SELECT session_key
+			         FROM session_metadata
+			        WHERE tenant_id = $1 AND pair = $5)`, append(args, pair.Hash)
 }
 
 // EraseSession erases one session of an erasure, and has it erase the session's forks. It does nothing to one that is

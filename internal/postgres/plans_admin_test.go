@@ -25,6 +25,9 @@ func TestEveryStatementOfAnAdministratorReadsWhatItConcerns(t *testing.T) {
 // dryRunTime is what a dry run may take at the size of test/scale, in milliseconds.
 const dryRunTime = 1000
 
+// ofMetadata are the tables that a filter on metadata reads besides.
+var ofMetadata = map[string]bool{"session_metadata": true, "chores": true}
+
 // checkCounts checks how what filters find is counted.
 func (p *planned) checkCounts(t *testing.T) {
 	t.Helper()
@@ -34,7 +37,7 @@ func (p *planned) checkCounts(t *testing.T) {
 		"min_tokens":           {MinTokens: &tokens},
 		"engine_version_below": {EngineVersionBelow: &version},
 		"policy_version_below": {PolicyVersionBelow: &version},
-		"metadata":             {Metadata: []byte(`{"user": 7}`)},
+		"metadata":             {Metadata: []byte(`{"user": "7"}`)},
 	} {
 		ran := p.plansOf(t, func(ctx context.Context) error {
 			found, err := p.CountRecompaction(ctx, largeTenant, filter, 20)
@@ -54,7 +57,7 @@ func (p *planned) checkCounts(t *testing.T) {
 				t.Errorf("%s: %d pages of the database for %d sessions:\n%s", name, e.pages(), *planRows, e.short())
 			}
 			e.Plan.each(func(n *planNode) {
-				if n.Relation != "" && n.Relation != "sessions" {
+				if n.Relation != "" && n.Relation != "sessions" && (filter.Metadata == nil || !ofMetadata[n.Relation]) {
 					t.Errorf("%s reads %s:\n%s", name, n.Relation, e.short())
 				}
 			})

@@ -117,6 +117,10 @@ func (p *planned) listsByTime(at session.Address) []list {
 			found, _, err := p.FindSessions(ctx, largeTenant, session.Search{ByAppend: true}, after)
 			return found, err
 		}),
+		byTime("sessions with frequent metadata", p.withMetadata(`{"all":"x"}`, false)),
+		byTime("sessions with other metadata", p.withMetadata(`{"most":"3"}`, false)),
+		byTime("sessions with frequent metadata by their last append", p.withMetadata(`{"all":"x"}`, true)),
+		p.rare("sessions with rare metadata", false), p.rare("sessions with rare metadata by their last append", true),
 		byTime("runs", func(ctx context.Context, after session.Page) ([]session.Run, error) {
 			return p.Runs(ctx, at, after)
 		}),
@@ -136,6 +140,23 @@ func (p *planned) listsByTime(at session.Address) []list {
 			return p.Replays(ctx, largeTenant, after)
 		}, minute(1), minute(replays/2), minute(replays-60)),
 	}
+}
+
+// withMetadata returns the page of the sessions that have some metadata.
+func (p *planned) withMetadata(metadata string, byAppend bool) page[session.Listed] {
+	search := session.Search{Metadata: []byte(metadata), ByAppend: byAppend}
+	return func(ctx context.Context, after session.Page) ([]session.Listed, error) {
+		found, _, err := p.FindSessions(ctx, largeTenant, search, after)
+		return found, err
+	}
+}
+
+// rare returns the list of the sessions that have two pairs of metadata, one of which is rare.
+func (p *planned) rare(name string, byAppend bool) list {
+	read := p.withMetadata(`{"all":"x","user":"7"}`, byAppend)
+	return whole(name, func(ctx context.Context) ([]session.Listed, error) {
+		return read(ctx, session.Page{Limit: planPage})
+	})
 }
 
 func (p *planned) listsByID(t *testing.T) []list {

@@ -21,22 +21,48 @@ const (
 	shownErrors = 10
 )
 
-// The condition that a filter sets on sessions s is in these statements; filterArgs returns its parameters.
+// The condition that a filter sets on sessions s is in these statements; filteredIn returns one of its variants.
 var (
 	countSQL = filtered("count_recompaction")
 	fillSQL  = filtered("fill_recompaction")
 )
 
-// filtered returns a statement for filters by whether they select failing sessions: only then it reads a table besides.
-func filtered(name string) map[bool]string {
-	with := func(failing string) string {
-		filter := statement("recompaction_filter", "{room}", roomSQL, "{failing}", failing)
-		return statement(name, "{filter}", filter)
-	}
-	return map[bool]string{false: with(`true`), true: with(`EXISTS (
+// filteredBy is what a filter needs beside the sessions.
+type filteredBy struct {
+	failing bool // the table of failures
+	paired  bool // the pairs of metadata
+}
+
+// filtered returns the variants of a statement: only a filter that needs another table reads it.
+func filtered(name string) map[filteredBy]string {
+	variants := map[filteredBy]string{}
+	for _, by := range []filteredBy{{}, {failing: true}, {paired: true}, {failing: true, paired: true}} {
+		failing, paired := `true`, `true`
+		if by.failing {
+			failing = `EXISTS (
 	SELECT
 	  FROM session_failures f
-	 WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key)`)}
+	 WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key)`
+		}
+		if by.paired {
+			paired = pairedSQL
+		}
+		filter := statement("recompaction_filter", "{room}", roomSQL, "{failing}", failing)
+		variants[by] = statement(name, "{filter}", filter, "{paired}", paired)
+	}
+	return variants
+}
+
+// filteredIn returns the variant of a statement for a filter, and the arguments of its condition.
+func filteredIn(
+	ctx context.Context, tx pgx.Tx, variants map[filteredBy]string, tenant uuid.UUID, f session.SessionFilter,
+) (string, pgx.NamedArgs, error) {
+	args := filterArgs(tenant, f)
+	pair, err := rarestPair(ctx, tx, tenant, f.Metadata)
+	if pair != nil {
+		args["pair"] = pair.Hash
+	}
+	return variants[filteredBy{failing: f.Failing, paired: pair != nil}], args, err
 }
 
 func filterArgs(tenant uuid.UUID, f session.SessionFilter) pgx.NamedArgs {
@@ -71,9 +97,12 @@ func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Session
 ) {
 	var keys []uuid.UUID
 	var ids []string
-	args := filterArgs(tenant, f)
+	sql, args, err := filteredIn(ctx, tx, countSQL, tenant, f)
+	if err != nil {
+		return found, err
+	}
 	args["sample"] = sample
-	err = tx.QueryRow(ctx, countSQL[f.Failing], args).
+	err = tx.QueryRow(ctx, sql, args).
 		Scan(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids)
 	for i := range keys {
 		key := session.Key{Tenant: tenant, Key: keys[i]}
@@ -213,14 +242,17 @@ func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID,
 // fill adds the next sessions that the filter finds, and sets the recompaction running after the last ones. Sessions
 // that are younger than the recompaction do not belong to it: it would never end.
 func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
-	args := filterArgs(c.TenantID, c.Filter)
+	sql, args, err := filteredIn(ctx, tx, fillSQL, c.TenantID, c.Filter)
+	if err != nil {
+		return err
+	}
 	args["cursor"] = c.Cursor
 	args["batch"] = recompactionBatch
 	args["id"] = c.ID
 	args["created_at"] = c.CreatedAt
 	var looked, found int64
 	var last uuid.UUID
-	err := tx.QueryRow(ctx, fillSQL[c.Filter.Failing], args).Scan(&looked, &found, &last)
+	err = tx.QueryRow(ctx, sql, args).Scan(&looked, &found, &last)
 	if err != nil {
 		return fmt.Errorf("sessions of recompaction %s: %w", c.ID, err)
 	}

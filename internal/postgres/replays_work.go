@@ -57,7 +57,10 @@ func lockReplay(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
 }
 
 func takeSample(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Replay, share float64) error {
-	args := filterArgs(tenant, r.Filter)
+	sql, args, err := filteredIn(ctx, tx, sampleReplaySQL, tenant, r.Filter)
+	if err != nil {
+		return err
+	}
 	args["id"] = r.ID
 	args["created_at"] = r.CreatedAt
 	args["sample"] = r.Sample
@@ -67,7 +70,7 @@ func takeSample(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Repl
 	if len(r.Windows) > 0 {
 		args["smallest"] = slices.Min(r.Windows)
 	}
-	if err := exec(ctx, tx, sampleReplaySQL[r.Filter.Failing], args); err != nil {
+	if err := exec(ctx, tx, sql, args); err != nil {
 		return fmt.Errorf("sample of replay %s: %w", r.ID, err)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// scannedSessions is how many sessions a page of a search looks at. What they are searched by changes with every append
-// and has no index, which would cost each append more than a search costs.
+// scannedSessions is how many sessions a page of a search looks at. What most searches go by changes with every append
+// and has no index, which would cost each append more than a search costs. Metadata and the origin of forks have one.
 const scannedSessions = 10_000
 
 // FindSessions lists those of a tenant's sessions that a search asks for, newest first or by their last append, as the
@@ -21,9 +21,13 @@ const scannedSessions = 10_000
 func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page) (
 	found []session.Listed, beyond *session.Page, err error,
 ) {
-	scanned, own := scannedSQL(search, pageArgs(tenant, page))
-	conditions, args := searchSQL(search, own)
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+		pair, err := rarestPair(ctx, tx, tenant, search.Metadata)
+		if err != nil {
+			return err
+		}
+		scanned, own := scannedSQL(search, pair, pageArgs(tenant, page))
+		conditions, args := searchSQL(search, own)
 		found, err = rowsIn(ctx, tx, scanListed, `
 			SELECT `+sessionColumns+`, NULL::jsonb, s.listed_at
 			  FROM (SELECT *
@@ -55,35 +59,48 @@ func lastScanned(ctx context.Context, tx pgx.Tx, scanned string, args []any) (*s
 }
 
 // scannedSQL returns the statement of the sessions that a page of a search looks at, and args with its own behind them.
-func scannedSQL(search session.Search, args []any) (string, []any) {
-	forks := ``
-	if search.ForkedFrom != "" && !search.ByAppend { // it has an index
-		args = append(args, search.ForkedFrom)
-		forks = ` AND s.forked_from = $` + strconv.Itoa(len(args))
-	}
-	bound := strconv.Itoa(scannedSessions)
-	if search.ByAppend {
-		return `SELECT s.*, u.appended_at AS listed_at
-			   FROM (SELECT session_key, appended_at
+// All sessions that the search finds have the pair, if there is one.
+func scannedSQL(search session.Search, pair *metadataPair, args []any) (string, []any) {
+	args = slices.Clip(args)
+	switch own := len(args) + 1; {
+	case search.ForkedFrom != "" && !search.ByAppend: // it has an index
+		return newestWhereSQL(` AND s.forked_from = $` + strconv.Itoa(own)), append(args, search.ForkedFrom)
+	case pair != nil && pair.Few && search.ByAppend:
+		return listedSQL(appendedPairedSQL(own)), append(args, pair.Hash)
+	case pair != nil && !search.ByAppend:
+		return listedSQL(createdPairedSQL(own)), append(args, pair.Hash)
+	case search.ByAppend:
+		return listedSQL(`SELECT session_key, appended_at AS listed_at
 			           FROM usage_sessions
 			          WHERE tenant_id = $1
 			            AND appended_at IS NOT NULL
 			            AND (appended_at, session_key) < ($2, $3)
-			          ORDER BY appended_at DESC, session_key DESC
-			          LIMIT ` + bound + `) u
+			          ORDER BY appended_at DESC, session_key DESC`), args
+	}
+	return newestWhereSQL(``), args
+}
+
+// newestWhereSQL returns the statement of the newest sessions with a condition.
+func newestWhereSQL(condition string) string {
+	return `SELECT s.*, s.created_at AS listed_at
+			   FROM sessions s
+			  WHERE s.tenant_id = $1` + condition + `
+			    AND (s.created_at, s.key) < ($2, $3)
+			  ORDER BY s.created_at DESC, s.key DESC
+			  LIMIT ` + strconv.Itoa(scannedSessions)
+}
+
+// listedSQL returns the statement of the sessions that another lists by session_key and listed_at, in its order.
+func listedSQL(listed string) string {
+	return `SELECT s.*, l.listed_at
+			   FROM (` + listed + `
+			          LIMIT ` + strconv.Itoa(scannedSessions) + `) l
 			  CROSS JOIN LATERAL (
 			        SELECT *
 			          FROM sessions s
-			         WHERE s.tenant_id = $1 AND s.key = u.session_key
+			         WHERE s.tenant_id = $1 AND s.key = l.session_key
 			         LIMIT 1) s
-			  ORDER BY u.appended_at DESC, u.session_key DESC`, slices.Clip(args)
-	}
-	return `SELECT s.*, s.created_at AS listed_at
-			   FROM sessions s
-			  WHERE s.tenant_id = $1` + forks + `
-			    AND (s.created_at, s.key) < ($2, $3)
-			  ORDER BY s.created_at DESC, s.key DESC
-			  LIMIT ` + bound, slices.Clip(args)
+			  ORDER BY l.listed_at DESC, l.session_key DESC`
 }
 
 // searchSQL returns the conditions of a search, and args with its own behind them. What is not asked for is not in it.

@@ -15,14 +15,14 @@ func TestASearchLooksAtABoundedNumberOfSessions(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	err := execInTenant(t, store, tenant, `
-		INSERT INTO sessions (tenant_id, key, id, window_tokens, window_source, policy_id, created_at, metadata)
+		INSERT INTO sessions (tenant_id, key, id, window_tokens, window_source, policy_id, created_at, model)
 		SELECT $1, gen_random_uuid(), 's' || i, 1000, 'default', $2, '2026-01-01'::timestamptz - i * interval '1 second',
-		       jsonb_build_object('n', (i % 9000)::text)
+		       'm' || i % 9000
 		  FROM generate_series(1, 25000) i`, [16]byte(tenant), [16]byte(uuid.Nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	search := session.Search{Metadata: []byte(`{"n":"8500"}`)}
+	search := session.Search{Model: "m8500"}
 	page, seen := session.Page{Limit: 2}, []string{}
 	pages := 0
 	for {

@@ -5,6 +5,7 @@ WITH counted AS MATERIALIZED (
 	       coalesce(sum(context_tokens), 0) AS context_tokens
 	  FROM sessions s
 	 WHERE s.tenant_id = @tenant
+	   AND {paired}
 	   AND {filter}
 ), sampled AS (
 	SELECT f.key, f.id
@@ -12,6 +13,7 @@ WITH counted AS MATERIALIZED (
 	       (SELECT s.key, s.id, row_number() OVER (ORDER BY s.key) - 1 AS place
 	          FROM sessions s
 	         WHERE s.tenant_id = @tenant
+	           AND {paired}
 	           AND {filter}) f
 	 WHERE f.place = 0 OR f.place * @sample / c.many > (f.place - 1) * @sample / c.many
 )

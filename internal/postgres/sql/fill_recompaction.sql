@@ -1,9 +1,10 @@
--- Adds those of the next @batch sessions after @cursor that the filter finds and that are not younger than the
--- recompaction. Returns how many were examined and found, and the last one.
+-- Adds those of the next @batch sessions after @cursor among which the filter finds some that it does find and that are
+-- not younger than the recompaction. Returns how many were examined and found, and the last one.
 WITH looked AS (
 	SELECT s.key, s.created_at <= @created_at AND {filter} AS matches
 	  FROM sessions s
 	 WHERE s.tenant_id = @tenant AND s.key > @cursor AND (@sessions::text[] IS NULL OR s.id = ANY (@sessions))
+	   AND {paired}
 	 ORDER BY s.key
 	 LIMIT @batch
 ), found AS (

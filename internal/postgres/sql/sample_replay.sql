@@ -5,6 +5,7 @@ WITH found AS (
 	SELECT s.key, s.last_seq, greatest(s.window_tokens - s.overhead_tokens, 1) AS own, s.total_tokens
 	  FROM sessions s
 	 WHERE s.tenant_id = @tenant AND s.created_at <= @created_at
+	   AND {paired}
 	   AND {filter}
 ), long AS (
 	SELECT key, last_seq, own, md5(@seed::bigint || ' ' || key) AS lot

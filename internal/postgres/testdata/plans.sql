@@ -18,7 +18,7 @@ INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, meta
                       created_at)
 SELECT :tenant, md5('session' || i)::uuid, 's' || i, 1, 128000,
        CASE WHEN i % 10 = 0 THEN md5('policy' || i / 10)::uuid ELSE '00000000-0000-0000-0000-000000000000' END,
-       jsonb_build_object('user', i % 500), 20, i % 5000, i % 9000, i % 3, 0, i % 3, nullif(i % 3, 0), nullif(i % 3, 0),
+       jsonb_build_object('user', (i % (:n / 40))::text, 'all', 'x', 'most', (i % 4)::text), 20, i % 5000, i % 9000, i % 3, 0, i % 3, nullif(i % 3, 0), nullif(i % 3, 0),
        timestamptz '2026-01-01' + (abs(hashint4(i)) % 1000000) * interval '1 s'
   FROM generate_series(1, :n) i;
 INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id)
@@ -27,6 +27,8 @@ INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, last
                       offloaded_n, created_at)
 VALUES (:tenant, :long, 'long', 1, 128000, '00000000-0000-0000-0000-000000000000', :n, :n / 2, :n - 10, :n / 2,
         '2027-01-01');
+INSERT INTO session_metadata (tenant_id, session_key, pair, created_at)
+SELECT tenant_id, key, p.pair, created_at FROM sessions, metadata_pairs(metadata) AS p (pair) WHERE tenant_id = :tenant;
 INSERT INTO usage_sessions (tenant_id, session_key, appended_at)
 SELECT tenant_id, key, created_at FROM sessions WHERE tenant_id = :tenant;
 
