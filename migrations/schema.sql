@@ -1415,7 +1415,8 @@ CREATE TABLE public.usage_sessions (
     tokens_saved bigint DEFAULT 0 NOT NULL,
     read_backs bigint DEFAULT 0 NOT NULL,
     compactions bigint DEFAULT 0 NOT NULL,
-    appended_at timestamp with time zone
+    appended_at timestamp with time zone,
+    over_window boolean DEFAULT false NOT NULL
 )
 WITH (fillfactor='70');
 
@@ -1828,6 +1829,10 @@ CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (g
 
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
+CREATE INDEX session_failures_oldest ON public.session_failures USING btree (since, session_key);
+
+CREATE INDEX session_failures_quarantined ON public.session_failures USING btree (quarantined_at, session_key) WHERE (quarantined_at IS NOT NULL);
+
 CREATE INDEX session_metadata_pair ON public.session_metadata USING btree (tenant_id, pair, created_at DESC, session_key DESC);
 
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
@@ -1855,6 +1860,14 @@ CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
 CREATE INDEX usage_sessions_appended ON public.usage_sessions USING btree (tenant_id, appended_at DESC, session_key DESC) WHERE (appended_at IS NOT NULL);
+
+CREATE INDEX usage_sessions_bytes ON public.usage_sessions USING btree (bytes DESC, session_key DESC);
+
+CREATE INDEX usage_sessions_idle ON public.usage_sessions USING btree (appended_at, session_key) WHERE (appended_at IS NOT NULL);
+
+CREATE INDEX usage_sessions_over ON public.usage_sessions USING btree (tokens DESC, session_key DESC) WHERE over_window;
+
+CREATE INDEX usage_sessions_tokens ON public.usage_sessions USING btree (tokens DESC, session_key DESC);
 
 CREATE INDEX webhook_deliveries_topic ON public.webhook_deliveries USING btree (tenant_id, topic);
 
@@ -2205,6 +2218,10 @@ ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.model_answers ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.model_spending ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY operators ON public.session_failures FOR SELECT TO varve_admin USING (true);
+
+CREATE POLICY operators ON public.usage_sessions FOR SELECT TO varve_admin USING (true);
 
 ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
 

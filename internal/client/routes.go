@@ -71,6 +71,7 @@ const (
 	GetImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
 
 	Sessions             ListRoute[protocol.Session]            = "sessions"
+	Fleet                ListRoute[session.FleetSession]        = "admin/sessions"
 	Search               ListRoute[protocol.SearchHit]          = "search"
 	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"
 	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"

@@ -12,7 +12,7 @@ import (
 
 var (
 	ledgerSessionsSQL = statement("ledger_sessions")
-	ledgerDaysSQL     = statement("ledger_days", "{today}", today)
+	ledgerDaysSQL     = statement("ledger_days", "{today}", today, "{over}", overWindow)
 )
 
 // CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and

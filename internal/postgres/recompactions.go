@@ -47,7 +47,7 @@ func filtered(name string) map[filteredBy]string {
 		if by.paired {
 			paired = pairedSQL
 		}
-		filter := statement("recompaction_filter", "{room}", roomSQL, "{failing}", failing)
+		filter := statement("recompaction_filter", "{over}", overWindow, "{failing}", failing)
 		variants[by] = statement(name, "{filter}", filter, "{paired}", paired)
 	}
 	return variants

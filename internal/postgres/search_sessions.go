@@ -119,7 +119,7 @@ func searchSQL(search session.Search, args []any) (conditions string, _ []any) {
 	add(search.MinTokens > 0, `s.context_tokens >=`, search.MinTokens)
 	add(search.PolicyVersionBelow > 0, `s.policy_version <`, search.PolicyVersionBelow)
 	if search.OverWindow {
-		conditions += ` AND s.context_tokens > (` + roomSQL + `) >> 32`
+		conditions += ` AND ` + overWindow
 	}
 	if search.Failing {
 		conditions += ` AND EXISTS (

@@ -94,6 +94,9 @@ const (
 	windowSQL = `s.window_tokens::bigint << 32`
 	roomSQL   = `greatest(least(s.window_tokens, floor((s.window_tokens - s.unseen_tokens) / s.calibration::float8))
 	       - s.overhead_tokens, 0)::bigint << 32`
+
+	// overWindow is the condition that the view of a session s does not fit into its window.
+	overWindow = `s.context_tokens > (` + roomSQL + `) >> 32`
 )
 
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join

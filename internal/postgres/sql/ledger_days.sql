@@ -2,13 +2,14 @@
 -- last, and adds that and the reads $3 to $5 to the days. A message counts on the day it was appended; one of an import
 -- that is older than a day counts today.
 WITH behind AS (
-	SELECT u.session_key, u.counted_seq, u.counted_n, s.last_seq, s.checkpoint_n, s.last_append_at
+	SELECT u.session_key, u.counted_seq, u.counted_n, s.last_seq, s.checkpoint_n, s.last_append_at,
+	       {over} AS over_window
 	  FROM sessions s
 	  JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key
 	 WHERE s.tenant_id = $1
 	   AND s.id = ANY ($2)
 	   AND (u.counted_seq < s.last_seq OR u.counted_n < s.checkpoint_n
-	        OR u.appended_at IS DISTINCT FROM s.last_append_at)
+	        OR u.appended_at IS DISTINCT FROM s.last_append_at OR u.over_window <> ({over}))
 ), stored AS (
 	SELECT b.session_key,
 	       CASE
@@ -28,6 +29,7 @@ WITH behind AS (
 	   SET counted_seq = b.last_seq,
 	       counted_n = b.checkpoint_n,
 	       appended_at = b.last_append_at,
+	       over_window = b.over_window,
 	       messages = u.messages + coalesce(n.messages, 0),
 	       bytes = u.bytes + coalesce(n.bytes, 0),
 	       tokens = u.tokens + coalesce(n.tokens, 0),

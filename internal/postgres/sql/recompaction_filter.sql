@@ -9,5 +9,5 @@ AND (@model::text IS NULL OR s.model = @model)
 AND (@format::smallint IS NULL OR s.format = @format)
 AND (@forked_from::text IS NULL OR s.forked_from = @forked_from)
 AND (@updated_after::timestamptz IS NULL OR s.last_append_at > @updated_after)
-AND (NOT @over_window::boolean OR s.context_tokens > ({room}) >> 32)
+AND (NOT @over_window::boolean OR {over})
 AND {failing}

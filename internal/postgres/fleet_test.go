@@ -1,0 +1,164 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// fleetOf returns the ids of all pages of a list, and how many pages there were.
+func fleetOf(t *testing.T, store *postgres.Store, list session.FleetList, tenant *uuid.UUID, limit int) (string, int) {
+	t.Helper()
+	var ids []string
+	var after *session.FleetPlace
+	for pages := 1; ; pages++ {
+		found, beyond, err := store.Fleet(t.Context(), list, tenant, after, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range found {
+			ids = append(ids, s.Session)
+			after = new(s.Place)
+		}
+		if beyond != nil {
+			after = beyond
+		} else if len(found) < limit {
+			return strings.Join(ids, " "), pages
+		}
+	}
+}
+
+// TestTheFleetIsListed makes sessions of two tenants, of which each list has some, as the ledger counts them.
+func TestTheFleetIsListed(t *testing.T) {
+	t.Parallel()
+	store, acme := newStore(t)
+	other := newTenant(t, store, "other")
+	for i, s := range []struct {
+		tenant  uuid.UUID
+		id      string
+		message session.NewMessage
+	}{
+		{acme, "small", message("a", 10)}, {other, "large", message("b", 500)}, {acme, "over", message("c", 3000)},
+		{other, "wide", message(strings.Repeat("w", 9000), 20)}, {other, "over too", message("d", 2000)},
+	} {
+		at := newSession(t, store, s.tenant, s.id)
+		mustAppend(t, store, batch(at, s.message))
+		mustCount(t, store, s.tenant, session.Reading{Session: s.id})
+		if i%2 == 1 {
+			err := execInTenant(t, store, s.tenant, `
+				INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, failures, error, since, next_try_at, quarantined_at)
+				SELECT $1, key, gen_random_uuid(), 1, 4, 'secret', '2026-01-01'::timestamptz - $3 * interval '1 day', now(),
+				       CASE WHEN id = 'wide' THEN now() END
+				  FROM sessions
+				 WHERE tenant_id = $1 AND id = $2`, s.tenant, s.id, i)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	newSession(t, store, acme, "silent")
+	all := map[session.FleetList]string{
+		session.FleetTokens: "over over too large wide small", session.FleetIdle: "small large over wide over too",
+		session.FleetOverWindow: "over over too", session.FleetFailing: "wide large", session.FleetQuarantined: "wide",
+	}
+	for list, want := range all {
+		for _, limit := range []int{1, 2, 100} {
+			if got, _ := fleetOf(t, store, list, nil, limit); got != want {
+				t.Errorf("%s by %d is %q, not %q", list, limit, got, want)
+			}
+		}
+	}
+	if got, _ := fleetOf(t, store, session.FleetBytes, nil, 3); !strings.HasPrefix(got, "wide ") {
+		t.Errorf("by bytes it is %q", got)
+	}
+	if got, _ := fleetOf(t, store, session.FleetTokens, &acme, 2); got != "over small" {
+		t.Errorf("of one tenant it is %q", got)
+	}
+	found, _, err := store.Fleet(t.Context(), session.FleetFailing, nil, nil, 1)
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	s := found[0]
+	if s.Tenant != other || s.TenantName != "other" || s.Messages != 1 || s.Tokens != 20 || s.Failures != 4 ||
+		s.OverWindow || s.WindowTokens != 1000 || s.QuarantinedAt == nil || s.LastAppendAt == nil {
+		t.Errorf("%+v", s)
+	}
+
+	// A window that was made larger is seen by the audit; so is one that the ledger of before did not know.
+	window := 10_000
+	_, _, err = store.Update(t.Context(), session.Address{Tenant: acme, ID: "over"}, session.Change{WindowTokens: &window}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := execInTenant(t, store, other, `UPDATE usage_sessions SET over_window = false WHERE tenant_id = $1`, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.AuditNext(t.Context(), 100, 100); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := fleetOf(t, store, session.FleetOverWindow, nil, 5); got != "over too" {
+		t.Errorf("after the audit, %q are over their window", got)
+	}
+}
+
+// TestAPageOfTheFleetCostsThePage reads pages of every list in a database with many tenants.
+func TestAPageOfTheFleetCostsThePage(t *testing.T) {
+	t.Parallel()
+	p := newPlanned(t, *planRows)
+	p.exec(t, `
+		SET session_replication_role = replica;
+		UPDATE usage_sessions u
+		   SET tokens = abs(hashint8(hashtext(session_key::text))), bytes = abs(hashint8(hashtext(session_key::text))) / 3,
+		       over_window = hashtext(session_key::text) % 10 = 0;
+		INSERT INTO usage_sessions (tenant_id, session_key, tokens)
+		SELECT tenant_id, key, 1 FROM sessions WHERE tenant_id <> '`+largeTenant.String()+`'`)
+	p.analyze(t, 100)
+	small := p.idOf(t, "tenant7")
+	for _, list := range session.FleetLists() {
+		var after *session.FleetPlace
+		for page := range 3 {
+			ran := p.plansOf(t, func(ctx context.Context) error {
+				found, _, err := p.Fleet(ctx, list, nil, after, planPage)
+				if len(found) > 0 {
+					after = new(found[len(found)-1].Place)
+				}
+				if len(found) < planPage && list != session.FleetQuarantined {
+					t.Errorf("%s: page %d has %d sessions", list, page, len(found))
+				}
+				return err
+			})
+			checkFleet(t, fmt.Sprintf("fleet by %s, page %d", list, page+1), ran, 3*planPage)
+		}
+	}
+	ran := p.plansOf(t, func(ctx context.Context) error {
+		_, _, err := p.Fleet(ctx, session.FleetTokens, &small, nil, planPage)
+		return err
+	})
+	checkFleet(t, "fleet of a small tenant", ran, 2**planRows)
+}
+
+// checkFleet fails the test if statements read more than this number of rows of a node.
+func checkFleet(t *testing.T, name string, ran []explained, most int) {
+	t.Helper()
+	pages, took := 0, 0.0
+	for i := range ran {
+		pages += ran[i].pages()
+		took += ran[i].Took
+		ran[i].Plan.each(func(n *planNode) {
+			if int(n.Rows*n.Loops) > most || n.removed() > most || n.Type == "Sort" && n.Plans[0].Rows > float64(most) {
+				t.Errorf("%s: %s %s has %.0f rows:\n%s", name, n.Type, n.Relation, n.Rows*n.Loops, ran[i].short())
+			}
+		})
+	}
+	t.Logf("%-40s %6d pages %8.1f ms in %d statements", name, pages, took, len(ran))
+	if !slices.ContainsFunc(ran, func(e explained) bool { return strings.Contains(e.SQL, "LIMIT") }) {
+		t.Errorf("%s: no list was read", name)
+	}
+}
