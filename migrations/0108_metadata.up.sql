@@ -8,7 +8,7 @@ CREATE TABLE session_metadata (
     pair        bigint      NOT NULL,
     created_at  timestamptz NOT NULL, -- of the session: lists are in this order
     PRIMARY KEY (tenant_id, session_key, pair),
-    FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key) ON DELETE CASCADE
+    FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key)
 );
 CREATE INDEX session_metadata_pair ON session_metadata (tenant_id, pair, created_at DESC, session_key DESC);
 
@@ -30,8 +30,13 @@ $$;
 CREATE FUNCTION index_metadata() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, public AS $$
 BEGIN
-    DELETE FROM public.session_metadata
-     WHERE tenant_id = NEW.tenant_id AND session_key = NEW.key;
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM public.session_metadata
+         WHERE tenant_id = OLD.tenant_id AND session_key = OLD.key;
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        RETURN OLD;
+    END IF;
     INSERT INTO public.session_metadata (tenant_id, session_key, pair, created_at)
     SELECT NEW.tenant_id, NEW.key, p.pair, NEW.created_at
       FROM public.metadata_pairs(NEW.metadata) AS p (pair)
@@ -44,6 +49,9 @@ CREATE TRIGGER sessions_metadata_made AFTER INSERT ON sessions
     FOR EACH ROW WHEN (NEW.metadata <> '{}') EXECUTE FUNCTION index_metadata();
 CREATE TRIGGER sessions_metadata_changed AFTER UPDATE OF metadata ON sessions
     FOR EACH ROW WHEN (NEW.metadata IS DISTINCT FROM OLD.metadata) EXECUTE FUNCTION index_metadata();
+
+CREATE TRIGGER sessions_metadata_gone BEFORE DELETE ON sessions
+    FOR EACH ROW EXECUTE FUNCTION index_metadata();
 
 -- The sweep writes the pairs of the sessions that are there, tenant by tenant. As long as a tenant has this chore, its
 -- filters read all its sessions. Which kinds there are is the programs' matter.

@@ -240,8 +240,13 @@ CREATE FUNCTION public.index_metadata() RETURNS trigger
     SET search_path TO 'pg_catalog', 'public'
     AS $$
 BEGIN
-    DELETE FROM public.session_metadata
-     WHERE tenant_id = NEW.tenant_id AND session_key = NEW.key;
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM public.session_metadata
+         WHERE tenant_id = OLD.tenant_id AND session_key = OLD.key;
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        RETURN OLD;
+    END IF;
     INSERT INTO public.session_metadata (tenant_id, session_key, pair, created_at)
     SELECT NEW.tenant_id, NEW.key, p.pair, NEW.created_at
       FROM public.metadata_pairs(NEW.metadata) AS p (pair)
@@ -1869,6 +1874,8 @@ CREATE INDEX usage_sessions_over ON public.usage_sessions USING btree (tokens DE
 
 CREATE INDEX usage_sessions_tokens ON public.usage_sessions USING btree (tokens DESC, session_key DESC);
 
+CREATE INDEX webhook_deliveries_first ON public.webhook_deliveries USING btree (tenant_id, webhook_id, topic, n);
+
 CREATE INDEX webhook_deliveries_topic ON public.webhook_deliveries USING btree (tenant_id, topic);
 
 CREATE INDEX webhooks_newest ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC);
@@ -1926,6 +1933,8 @@ CREATE TRIGGER sessions_held BEFORE DELETE ON public.sessions FOR EACH ROW EXECU
 CREATE TRIGGER sessions_id_check BEFORE INSERT OR UPDATE OF id ON public.sessions FOR EACH ROW WHEN (((octet_length(new.id) < 1) OR (octet_length(new.id) > 255))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER sessions_metadata_changed AFTER UPDATE OF metadata ON public.sessions FOR EACH ROW WHEN ((new.metadata IS DISTINCT FROM old.metadata)) EXECUTE FUNCTION public.index_metadata();
+
+CREATE TRIGGER sessions_metadata_gone BEFORE DELETE ON public.sessions FOR EACH ROW EXECUTE FUNCTION public.index_metadata();
 
 CREATE TRIGGER sessions_metadata_made AFTER INSERT ON public.sessions FOR EACH ROW WHEN ((new.metadata <> '{}'::jsonb)) EXECUTE FUNCTION public.index_metadata();
 
@@ -2023,7 +2032,7 @@ ALTER TABLE ONLY public.session_holds
     ADD CONSTRAINT session_holds_session FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.session_metadata
-    ADD CONSTRAINT session_metadata_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key) ON DELETE CASCADE;
+    ADD CONSTRAINT session_metadata_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);

@@ -38,7 +38,11 @@ func (s *Server) readEvents(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Events(req.Ctx, req.Tenant, f)
+	first := f
+	if streams {
+		first.Limit = 0 // the stream reads them itself
+	}
+	found, err := s.Store.Events(req.Ctx, req.Tenant, first)
 	if err != nil {
 		return err
 	}

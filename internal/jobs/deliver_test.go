@@ -257,6 +257,39 @@ func TestARefusedEventHoldsBackItsSessionAlone(t *testing.T) {
 	w.inOrder(r.got)
 }
 
+// TestWhatWaitsOfOneTopicHoldsUpNoOther has a receiver refuse a topic of which more than 10,000 events wait.
+func TestWhatWaitsOfOneTopicHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.receiver(allowed)
+	id := w.webhook(r.server.URL, r)
+	r.then(func(rw http.ResponseWriter, _ *http.Request, e session.Event) {
+		if *e.Session == "poison" {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.mu.Lock()
+		r.got = append(r.got, e)
+		r.mu.Unlock()
+	})
+	const waiting = 12_000
+	w.inTenant(`
+		INSERT INTO events (tenant_id, id, type, topic, data)
+		SELECT $1, gen_random_uuid(), 'session.due', $2, '{}'
+		  FROM generate_series(1, $3::int)`, w.tenant, session.TopicOf("poison"), waiting)
+	for i := range 20 {
+		w.tell(fmt.Sprint("chat", i), 2)
+	}
+	w.work(sending)
+	w.await("the others have arrived", func() bool { return len(r.numbers()) == 40 })
+	w.inOrder(r.got)
+	w.await("only the poisoned are left", func() bool { return w.readWebhook(id).Pending == waiting })
+	r.then(nil)
+	w.hasten()
+	w.await("the refused ones arrive", func() bool { return len(r.numbers()) > 60 })
+	w.inOrder(r.got)
+}
+
 // A receiver that has got nothing for days is disabled, listed with the reason, and gets what it missed when it is
 // enabled. One that answers 410 is disabled at once.
 func TestADeadReceiverIsDisabledAndContinuesWhereItStood(t *testing.T) {

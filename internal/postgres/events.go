@@ -139,12 +139,17 @@ func (s *Store) EventHeads(ctx context.Context, tenants []uuid.UUID) (map[uuid.U
 	return heads, s.pool.SendBatch(ctx, batch).Close()
 }
 
-// pruneEvents deletes old events. Their numbers follow their times but for the moments that transactions took.
-var pruneEvents = pruneRows("events", `
-	       SELECT ctid
-	         FROM (SELECT ctid, at
+// oldestEvents reads the events of a tenant that are looked at first when old ones are deleted. Their numbers follow
+// their times but for the moments that transactions took.
+const oldestEvents = `
+	               SELECT ctid, n, at, type, topic
 	                 FROM events
 	                WHERE tenant_id = $1 AND n > 0
 	                ORDER BY n
-	                LIMIT 1000) oldest
+	                LIMIT 1000`
+
+// pruneEvents deletes old events.
+var pruneEvents = pruneRows("events", `
+	       SELECT ctid
+	         FROM (`+oldestEvents+`) oldest
 	        WHERE at < now() - $2::interval`, pruneBatch)

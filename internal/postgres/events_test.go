@@ -238,3 +238,46 @@ func TestWhatIsNotDeliveredInTimeIsCounted(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
+
+// Events of which no delivery was written are counted, too, each once, and those that the webhook does not want are not.
+func TestWhatWasNeverLookedAtIsCounted(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	dropped := func(id uuid.UUID) int64 {
+		found, err := store.Webhook(t.Context(), tenant, id)
+		if err != nil || found.Pending != 0 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		return found.Dropped
+	}
+	var hooks []uuid.UUID
+	for _, types := range [][]session.EventType{nil, {session.EventDue}, {session.EventBudgetSpent}} {
+		hook, err := store.CreateWebhook(t.Context(), tenant, session.Webhook{URL: "https://hooks.example", Types: types}, session.NewWebhookSecret())
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks = append(hooks, hook.ID)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		mustAppend(t, store, batch(newSession(t, store, tenant, id), message("long", 850)))
+	}
+	if err := store.TestWebhook(t.Context(), tenant, hooks[2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeOlder(t, store, tenant, 4, session.EventRetention+time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, store, batch(newSession(t, store, tenant, "young"), message("long", 850)))
+	for range 2 {
+		if err := store.Prune(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+		if all, due, own := dropped(hooks[0]), dropped(hooks[1]), dropped(hooks[2]); all != 3 || due != 3 || own != 1 {
+			t.Errorf("%d of all, %d of those that are due, %d of its own were dropped", all, due, own)
+		}
+	}
+	next, err := store.NextDeliveries(t.Context(), tenant, hooks[0], 10)
+	if err != nil || len(next.Events) != 1 {
+		t.Errorf("%d deliveries, %v", len(next.Events), err)
+	}
+}

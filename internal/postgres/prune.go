@@ -88,6 +88,7 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 		queue(p, importRetention)
 	}
 	queue(dropDeliveries, session.EventRetention)
+	queue(dropUnwritten, session.EventRetention)
 	queue(pruneEvents, session.EventRetention)
 	queue(pruneAnswers, answerRetention)
 	queue(pruneSpending, spendingRetention)

@@ -14,10 +14,9 @@ import (
 
 // The bounds of deliveries.
 const (
-	writtenAtOnce  = 1000   // events that become deliveries in one transaction
-	maxPending     = 10_000 // deliveries of a webhook; the other events wait in their own table
-	turnsOfTenant  = 4      // webhooks of a tenant that are looked after at once
-	turnsAtOnce    = 200    // of all tenants, in one look
+	writtenAtOnce  = 1000 // events that become deliveries in one transaction
+	turnsOfTenant  = 4    // webhooks of a tenant that are looked after at once
+	turnsAtOnce    = 200  // of all tenants, in one look
 	turnExpires    = time.Minute
 	pausesFrom     = 3  // topics that fail, and no other was delivered: the whole webhook pauses
 	disabledAfter  = 10 // rounds in a row that failed
@@ -109,7 +108,7 @@ func (s *Store) NextDeliveries(ctx context.Context, tenant, id uuid.UUID, limit 
 		if failing {
 			limit = 1
 		}
-		if _, err := tx.Exec(ctx, writeDeliveriesSQL, tenant, id, writtenAtOnce, maxPending, webhookTopic); err != nil {
+		if _, err := tx.Exec(ctx, writeDeliveriesSQL, tenant, id, writtenAtOnce); err != nil {
 			return next, err
 		}
 		next.Secrets, err = rowsIn(ctx, tx, scanSecret, `
@@ -132,15 +131,13 @@ func scanSecret(row pgx.CollectableRow) (s session.WebhookSecret, err error) {
 	return s, err
 }
 
-// writeDeliveriesSQL makes deliveries of the next $3 events, unless $4 deliveries wait already.
+// writeDeliveriesSQL makes deliveries of the next $3 events, however many wait: those of one topic must not hold up the
+// others.
 const writeDeliveriesSQL = `
 	WITH turn AS (
 		SELECT through_n
 		  FROM webhook_turns
 		 WHERE tenant_id = $1 AND webhook_id = $2
-		   AND (SELECT count(*)
-		          FROM webhook_deliveries
-		         WHERE tenant_id = $1 AND webhook_id = $2) < $4
 	), came AS (
 		SELECT e.n, e.type, e.topic
 		  FROM events e
@@ -152,8 +149,7 @@ const writeDeliveriesSQL = `
 		SELECT $1, $2, c.n, c.topic
 		  FROM came c
 		  JOIN webhooks w ON w.tenant_id = $1 AND w.id = $2
-		 WHERE c.topic = $5 || $2::text
-		    OR NOT starts_with(c.topic, $5) AND (w.types = '{}' OR c.type = ANY(w.types))
+		 WHERE ` + wantedSQL + `
 	)
 	UPDATE webhook_turns
 	   SET through_n = CASE WHEN c.n = $3 THEN c.last ELSE greatest(through_n, c.last, c.head) END
@@ -161,14 +157,34 @@ const writeDeliveriesSQL = `
 	          FROM came) c
 	 WHERE tenant_id = $1 AND webhook_id = $2 AND EXISTS (SELECT FROM turn)`
 
+// wantedSQL is the condition that a webhook w gets an event c.
+const wantedSQL = `(c.topic = '` + webhookTopic + `' || w.id::text
+		        OR NOT starts_with(c.topic, '` + webhookTopic + `') AND (w.types = '{}' OR c.type = ANY(w.types)))`
+
+// firstSQL has the first delivery of each topic of the webhook $2 as a table, first. It goes from topic to topic, and
+// does not read what waits behind.
+const firstSQL = `
+	WITH RECURSIVE first AS (
+		(SELECT topic, n, attempts, next_try_at
+		   FROM webhook_deliveries
+		  WHERE tenant_id = $1 AND webhook_id = $2
+		  ORDER BY topic, n
+		  LIMIT 1)
+		 UNION ALL
+		SELECT d.*
+		  FROM first f
+		 CROSS JOIN LATERAL (
+		       SELECT topic, n, attempts, next_try_at
+		         FROM webhook_deliveries
+		        WHERE tenant_id = $1 AND webhook_id = $2 AND topic > f.topic
+		        ORDER BY topic, n
+		        LIMIT 1) d
+	)`
+
 // nextDeliveriesSQL reads the events that are due, of each topic the first that waits.
-const nextDeliveriesSQL = `
+const nextDeliveriesSQL = firstSQL + `
 	SELECT e.id, e.n, e.type, e.at, e.topic, e.data
-	  FROM (SELECT DISTINCT ON (d.topic) d.n, d.attempts, d.next_try_at
-	          FROM webhook_deliveries d
-	          JOIN events o ON o.tenant_id = $1 AND o.n = d.n
-	         WHERE d.tenant_id = $1 AND d.webhook_id = $2
-	         ORDER BY d.topic, d.n) d
+	  FROM first d
 	  JOIN events e ON e.tenant_id = $1 AND e.n = d.n
 	 WHERE d.next_try_at <= now()
 	 ORDER BY d.attempts, d.n
@@ -279,11 +295,11 @@ func settle(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, delivered []in
 	batch.Queue(`
 		UPDATE webhook_turns
 		   SET failing = failing AND NOT $3, resume_at = '-infinity',
-		       retry_at = (SELECT min(next_try_at)
-		                     FROM (SELECT DISTINCT ON (topic) next_try_at
-		                             FROM webhook_deliveries
-		                            WHERE tenant_id = $1 AND webhook_id = $2
-		                            ORDER BY topic, n) d)
+		       retry_at = CASE WHEN EXISTS (
+		                            SELECT
+		                              FROM webhook_deliveries
+		                             WHERE tenant_id = $1 AND webhook_id = $2)
+		                       THEN now() END -- ReturnTurn knows better
 		 WHERE tenant_id = $1 AND webhook_id = $2`, tenant, id, len(delivered) > 0)
 	return tx.SendBatch(ctx, batch).Close()
 }
@@ -295,9 +311,10 @@ func pause(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, failures int) e
 		UPDATE webhook_turns
 		   SET failing = true, resume_at = now() + $3::interval
 		 WHERE tenant_id = $1 AND webhook_id = $2
-		   AND (SELECT count(DISTINCT topic)
-		          FROM webhook_deliveries
-		         WHERE tenant_id = $1 AND webhook_id = $2 AND attempts > 0) >= $4`,
+		   AND (`+firstSQL+`
+			SELECT count(*)
+			  FROM first
+			 WHERE attempts > 0) >= $4`,
 		tenant, id, deliveryWait(failures), pausesFrom)
 }
 
@@ -330,28 +347,26 @@ func disable(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, gone bool, la
 	})
 }
 
-// ReturnTurn completes the job of a webhook, forgets deliveries whose events are gone, and says when the next one is
+// ReturnTurn completes the job of a webhook, forgets first deliveries whose events are gone, and says when the next one is
 // due. The turn is free only with the job's end: one that is inserted before would be dropped as a duplicate.
 func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
 			return err
 		}
-		err := exec(ctx, tx, `
-			DELETE FROM webhook_deliveries d
-			 WHERE d.tenant_id = $1 AND d.webhook_id = $2
-			   AND NOT EXISTS (SELECT FROM events e WHERE e.tenant_id = $1 AND e.n = d.n)`, tenant, id)
+		err := exec(ctx, tx, firstSQL+`
+			DELETE FROM webhook_deliveries
+			 WHERE tenant_id = $1 AND webhook_id = $2
+			   AND n IN (
+			       SELECT n
+			         FROM first d
+			        WHERE NOT EXISTS (SELECT FROM events e WHERE e.tenant_id = $1 AND e.n = d.n))`, tenant, id)
 		if err != nil {
 			return err
 		}
-		return exec(ctx, tx, `
+		return exec(ctx, tx, firstSQL+`
 			UPDATE webhook_turns
-			   SET taken_at = NULL,
-			       retry_at = (SELECT min(next_try_at)
-			                     FROM (SELECT DISTINCT ON (topic) next_try_at
-			                             FROM webhook_deliveries
-			                            WHERE tenant_id = $1 AND webhook_id = $2
-			                            ORDER BY topic, n) d)
+			   SET taken_at = NULL, retry_at = (SELECT min(next_try_at) FROM first)
 			 WHERE tenant_id = $1 AND webhook_id = $2`, tenant, id)
 	})
 }
@@ -379,3 +394,30 @@ var dropDeliveries = pruning{limit: pruneBatch, sql: `
 	   SET dropped = w.dropped + g.n
 	  FROM (SELECT webhook_id, count(*) AS n FROM gone GROUP BY webhook_id) g
 	 WHERE w.tenant_id = $1 AND w.id = g.webhook_id`}
+
+// dropUnwritten counts what webhooks were to get of the oldest events, whose time is over, and of which no delivery was
+// written: nobody looked at the webhook, which gets nothing, in time.
+var dropUnwritten = pruning{limit: pruneBatch, sql: `
+	WITH locked AS (
+		SELECT id
+		  FROM webhooks
+		 WHERE tenant_id = $1
+		 ORDER BY id
+		   FOR NO KEY UPDATE
+	), lost AS (
+		SELECT t.webhook_id, max(c.n) AS last, count(*) FILTER (WHERE ` + wantedSQL + `) AS n
+		  FROM (` + oldestEvents + `) c
+		  JOIN webhook_turns t ON t.tenant_id = $1 AND t.through_n < c.n
+		  JOIN webhooks w ON w.tenant_id = $1 AND w.id = t.webhook_id
+		 WHERE w.id IN (SELECT id FROM locked) AND c.at < now() - $2::interval
+		 GROUP BY t.webhook_id
+	), passed AS (
+		UPDATE webhook_turns t
+		   SET through_n = l.last
+		  FROM lost l
+		 WHERE t.tenant_id = $1 AND t.webhook_id = l.webhook_id
+	)
+	UPDATE webhooks w
+	   SET dropped = w.dropped + l.n
+	  FROM lost l
+	 WHERE w.tenant_id = $1 AND w.id = l.webhook_id`}
