@@ -28,7 +28,7 @@ var fleetLists = map[session.FleetList]struct {
 }
 
 // Fleet returns sessions of a list of all tenants, or of one, behind a place, as a login of operators sees them. It
-// looks at a bounded number: if it has not seen all then, beyond is the place behind which the list goes on, else nil.
+// looks at a bounded number: if it has not seen all then, the list continues behind the place beyond, else that is nil.
 func (s *Store) Fleet(
 	ctx context.Context, list session.FleetList, tenant *uuid.UUID, after *session.FleetPlace, limit int,
 ) (found []session.FleetSession, beyond *session.FleetPlace, err error) {
@@ -74,7 +74,8 @@ type fleetPlace struct {
 // fleetListSQL returns the statement of the sessions behind a place of a list that a page looks at, and its arguments.
 func fleetListSQL(list session.FleetList, after *session.FleetPlace) (string, []any) {
 	l := fleetLists[list]
-	order, direction, behind := l.column, ` DESC`, ` < ($1, $2)`
+	order, direction := l.column, ` DESC`
+	behind := ` < ($1, $2)`
 	begin := session.FleetPlace{Order: math.MaxInt64, Key: uuid.Max}
 	if l.isTime {
 		order, direction = `(extract(epoch FROM `+l.column+`) * 1000000)::bigint`, ``

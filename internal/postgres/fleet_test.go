@@ -145,14 +145,14 @@ func TestAPageOfTheFleetCostsThePage(t *testing.T) {
 }
 
 // checkFleet fails the test if statements read more than this number of rows of a node.
-func checkFleet(t *testing.T, name string, ran []explained, most int) {
+func checkFleet(t *testing.T, name string, ran []explained, limit int) {
 	t.Helper()
 	pages, took := 0, 0.0
 	for i := range ran {
 		pages += ran[i].pages()
 		took += ran[i].Took
 		ran[i].Plan.each(func(n *planNode) {
-			if int(n.Rows*n.Loops) > most || n.removed() > most || n.Type == "Sort" && n.Plans[0].Rows > float64(most) {
+			if int(n.Rows*n.Loops) > limit || n.removed() > limit || n.Type == "Sort" && n.Plans[0].Rows > float64(limit) {
 				t.Errorf("%s: %s %s has %.0f rows:\n%s", name, n.Type, n.Relation, n.Rows*n.Loops, ran[i].short())
 			}
 		})

@@ -38,7 +38,7 @@ func (d *described) object(nested bool) map[string]any {
 	return object
 }
 
-// contains is the rule of jsonb's @>.
+// contains reports whether metadata contain others, as @> of jsonb does.
 func contains(has, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:

@@ -62,7 +62,8 @@ func lastScanned(ctx context.Context, tx pgx.Tx, scanned string, args []any) (*s
 // All sessions that the search finds have the pair, if there is one.
 func scannedSQL(search session.Search, pair *metadataPair, args []any) (string, []any) {
 	args = slices.Clip(args)
-	switch own := len(args) + 1; {
+	own := len(args) + 1
+	switch {
 	case search.ForkedFrom != "" && !search.ByAppend: // it has an index
 		return newestWhereSQL(` AND s.forked_from = $` + strconv.Itoa(own)), append(args, search.ForkedFrom)
 	case pair != nil && pair.Few && search.ByAppend:

@@ -347,8 +347,8 @@ func disable(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, gone bool, la
 	})
 }
 
-// ReturnTurn completes the job of a webhook, forgets first deliveries whose events are gone, and says when the next one is
-// due. The turn is free only with the job's end: one that is inserted before would be dropped as a duplicate.
+// ReturnTurn completes the job of a webhook, forgets first deliveries whose events are gone, and says when the next one
+// is due. The turn is free only with the job's end: one that is inserted before would be dropped as a duplicate.
 func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		if err := s.queue.Complete(ctx, tx, job); err != nil {
