@@ -46,7 +46,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['event_heads', 'webhook_turns'] LOOP
+    FOREACH name IN ARRAY ARRAY['event_heads', 'webhook_turns', 'retention'] LOOP
         IF NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = name::regclass AND p.polname = 'worker') THEN
             EXECUTE format('CREATE POLICY worker ON %I TO varve_worker USING (true) WITH CHECK (true)', name);
         END IF;

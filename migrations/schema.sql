@@ -519,7 +519,7 @@ CREATE TABLE public.erasures (
     CONSTRAINT erasures_check CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
     CONSTRAINT erasures_check1 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
     CONSTRAINT erasures_check2 CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
-    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text]))),
+    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text, 'tenant'::text, 'retention'::text]))),
     CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text])))
 );
 
@@ -1010,6 +1010,17 @@ CREATE TABLE public.results (
 
 ALTER TABLE ONLY public.results FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.retention (
+    tenant_id uuid NOT NULL,
+    idle_seconds bigint,
+    age_seconds bigint,
+    looked_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    CONSTRAINT retention_age_seconds_check CHECK ((age_seconds > 0)),
+    CONSTRAINT retention_idle_seconds_check CHECK ((idle_seconds > 0))
+);
+
+ALTER TABLE ONLY public.retention FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.river_job (
     id bigint NOT NULL,
     state public.river_job_state DEFAULT 'available'::public.river_job_state NOT NULL,
@@ -1219,6 +1230,18 @@ CREATE TABLE public.session_pins (
 );
 
 ALTER TABLE ONLY public.session_pins FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.session_retention (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    idle_seconds bigint,
+    age_seconds bigint,
+    look_at timestamp with time zone,
+    CONSTRAINT session_retention_age_seconds_check CHECK ((age_seconds > 0)),
+    CONSTRAINT session_retention_idle_seconds_check CHECK ((idle_seconds > 0))
+);
+
+ALTER TABLE ONLY public.session_retention FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.session_tokens (
     tenant_id uuid NOT NULL,
@@ -1583,6 +1606,9 @@ ALTER TABLE ONLY public.result_chunks
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_pkey PRIMARY KEY (tenant_id, session_key, ref);
 
+ALTER TABLE ONLY public.retention
+    ADD CONSTRAINT retention_pkey PRIMARY KEY (tenant_id);
+
 ALTER TABLE ONLY public.river_job
     ADD CONSTRAINT river_job_pkey PRIMARY KEY (id);
 
@@ -1627,6 +1653,9 @@ ALTER TABLE ONLY public.session_holds
 
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_pkey PRIMARY KEY (tenant_id, session_key, ref);
+
+ALTER TABLE ONLY public.session_retention
+    ADD CONSTRAINT session_retention_pkey PRIMARY KEY (tenant_id, session_key);
 
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_pkey PRIMARY KEY (tenant_id, session_key, id);
@@ -1692,6 +1721,8 @@ CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
 CREATE INDEX erasure_sessions_live ON public.erasure_sessions USING btree (tenant_id, erasure_id, state) WHERE (state <> 'gone'::text);
 
 CREATE INDEX erasures_newest ON public.erasures USING btree (tenant_id, created_at DESC, id DESC);
+
+CREATE UNIQUE INDEX erasures_of_expired ON public.erasures USING btree (tenant_id) WHERE ((kind = 'retention'::text) AND (state <> 'done'::text));
 
 CREATE UNIQUE INDEX events_n ON public.events USING btree (tenant_id, n);
 
@@ -1767,6 +1798,8 @@ CREATE INDEX results_place ON public.results USING btree (tenant_id, session_key
 
 CREATE INDEX results_tool ON public.results USING btree (tenant_id, session_key, tool_name, seq, part);
 
+CREATE INDEX retention_looked_at ON public.retention USING btree (looked_at);
+
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
 
 CREATE INDEX river_job_kind ON public.river_job USING btree (kind);
@@ -1793,6 +1826,8 @@ CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (g
 
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
+CREATE INDEX session_retention_look_at ON public.session_retention USING btree (tenant_id, look_at) WHERE (look_at IS NOT NULL);
+
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
@@ -1818,6 +1853,8 @@ CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
 CREATE INDEX usage_sessions_appended ON public.usage_sessions USING btree (tenant_id, appended_at DESC, session_key DESC) WHERE (appended_at IS NOT NULL);
+
+CREATE INDEX usage_sessions_empty ON public.usage_sessions USING btree (tenant_id, session_key) WHERE (appended_at IS NULL);
 
 CREATE INDEX webhook_deliveries_topic ON public.webhook_deliveries USING btree (tenant_id, topic);
 
@@ -1950,6 +1987,9 @@ ALTER TABLE ONLY public.results
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.retention
+    ADD CONSTRAINT retention_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
@@ -1970,6 +2010,9 @@ ALTER TABLE ONLY public.session_holds
 
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.session_retention
+    ADD CONSTRAINT session_retention_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_tenant_id_made_by_fkey FOREIGN KEY (tenant_id, made_by) REFERENCES public.api_keys(tenant_id, id);
@@ -2078,6 +2121,8 @@ CREATE POLICY backup ON public.result_chunks FOR SELECT TO varve_backup USING (t
 
 CREATE POLICY backup ON public.results FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.retention FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.river_job FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.rounds FOR SELECT TO varve_backup USING (true);
@@ -2095,6 +2140,8 @@ CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING
 CREATE POLICY backup ON public.session_holds FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_pins FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.session_retention FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
 
@@ -2182,6 +2229,8 @@ ALTER TABLE public.result_chunks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.retention ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.river_job ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.rounds ENABLE ROW LEVEL SECURITY;
@@ -2199,6 +2248,8 @@ ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.session_holds ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_pins ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.session_retention ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
 
@@ -2266,6 +2317,8 @@ CREATE POLICY tenant ON public.result_chunks USING ((tenant_id = (NULLIF(current
 
 CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.retention USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text))) WITH CHECK (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text)));
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -2281,6 +2334,8 @@ CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(curr
 CREATE POLICY tenant ON public.session_holds USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_pins USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.session_retention USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2325,6 +2380,8 @@ ALTER TABLE public.webhook_turns ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.webhooks ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY worker ON public.event_heads TO varve_worker USING (true) WITH CHECK (true);
+
+CREATE POLICY worker ON public.retention TO varve_worker USING (true) WITH CHECK (true);
 
 CREATE POLICY worker ON public.webhook_turns TO varve_worker USING (true) WITH CHECK (true);
 
@@ -2548,6 +2605,9 @@ GRANT SELECT ON TABLE public.result_chunks TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
 GRANT SELECT ON TABLE public.results TO varve_backup;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.retention TO varve_app;
+GRANT SELECT ON TABLE public.retention TO varve_backup;
+
 GRANT SELECT,INSERT,UPDATE ON TABLE public.river_job TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_job TO varve_worker;
 GRANT SELECT ON TABLE public.river_job TO varve_backup;
@@ -2602,6 +2662,9 @@ GRANT SELECT ON TABLE public.session_holds TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
 GRANT SELECT ON TABLE public.session_pins TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_retention TO varve_app;
+GRANT SELECT ON TABLE public.session_retention TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 GRANT SELECT ON TABLE public.session_tokens TO varve_backup;

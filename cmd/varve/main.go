@@ -35,6 +35,7 @@ type commands struct {
 	Import      importCommand      `cmd:"" help:"Append conversations from files."`
 	Export      exportCommand      `cmd:"" help:"Write sessions to a file that varve import reads."`
 	Sessions    sessionsCommand    `cmd:"" help:"List sessions, show one, or erase one."`
+	Retention   retentionCommand   `cmd:"" help:"When sessions expire, and which would now."`
 	Erasures    erasuresCommand    `cmd:"" help:"Erase all sessions of a person, and show receipts."`
 	Fork        forkCommand        `cmd:"" help:"Make a session that shares the log of another."`
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`

@@ -229,6 +229,9 @@ func (s *Server) routeSessions() {
 		append([]string{"q"}, request.ListQuery...)...)
 	read.get("/v1/search/settings", s.readSearchSettings)
 	s.tenants(session.ScopeAdmin).put("/v1/search/settings", s.putSearchSettings)
+	read.get("/v1/retention", s.readRetention)
+	read.get("/v1/retention/preview", s.previewRetention, "idle_seconds", "max_age_seconds")
+	s.tenants(session.ScopeAdmin, session.ScopeErase).put("/v1/retention", s.putRetention)
 	read.get("/v1/usage", s.readUsage, "from", "to", "format")
 	read.list("/v1/usage/sessions", s.listUsage)
 }

@@ -25,18 +25,20 @@ type Action string
 
 // The actions.
 const (
-	TenantCreate Action = "tenant.create"
-	TenantChange Action = "tenant.change"
-	LimitsChange Action = "limits.change"
-	KeyCreate    Action = "key.create"
-	KeyRotate    Action = "key.rotate"
-	KeyRevoke    Action = "key.revoke"
-	PolicyChange Action = "policy.change"
-	SearchChange Action = "search.change"
+	TenantCreate    Action = "tenant.create"
+	TenantChange    Action = "tenant.change"
+	LimitsChange    Action = "limits.change"
+	KeyCreate       Action = "key.create"
+	KeyRotate       Action = "key.rotate"
+	KeyRevoke       Action = "key.revoke"
+	PolicyChange    Action = "policy.change"
+	SearchChange    Action = "search.change"
+	RetentionChange Action = "retention.change"
 
 	SessionCreate    Action = "session.create"
 	SessionChange    Action = "session.change"
 	SessionErase     Action = "session.erase"
+	SessionExpire    Action = "session.expire"
 	SessionFork      Action = "session.fork"
 	SessionRepair    Action = "session.repair"
 	MessageRemove    Action = "message.remove"

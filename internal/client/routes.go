@@ -64,6 +64,10 @@ const (
 	BeginErasure Route[session.Erasure] = "POST erasures" // ErasureRequest
 	GetErasure   Route[session.Erasure] = "GET erasures/{erasure}"
 
+	GetRetention     Route[session.Retention] = "GET retention"
+	SetRetention     Route[session.Retention] = "PUT retention" // session.Retention
+	PreviewRetention Route[session.Expired]   = "GET retention/preview"
+
 	Audit Route[protocol.List[audit.Entry]] = "GET audit"
 
 	BeginImport    Route[protocol.Import]      = "POST imports"

@@ -58,6 +58,7 @@ type Config struct {
 	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
 	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
 	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
+	RetainEvery time.Duration // from one look for a tenant's expired sessions to the next; an hour
 	BackupsKept time.Duration // which receipts of erasures say; 0 if it is not known
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
@@ -95,6 +96,7 @@ func (c Config) withDefaults() Config {
 	c.VerifyRound = cmp.Or(c.VerifyRound, 4*24*time.Hour)
 	c.VerifyEvery = cmp.Or(c.VerifyEvery, 5*time.Minute)
 	c.Grace = cmp.Or(c.Grace, 24*time.Hour)
+	c.RetainEvery = cmp.Or(c.RetainEvery, time.Hour)
 	c.SoftStop = cmp.Or(c.SoftStop, 20*time.Second)
 	if c.Trace == nil {
 		c.Trace = func(string) {}
@@ -174,7 +176,9 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 	}})
 	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
-	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole})
+	river.AddWorker(workers, &sweepWorker{
+		Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole, RetainEvery: config.RetainEvery,
+	})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
 		Every: config.VerifyEvery, Hold: admission.hold,

@@ -92,8 +92,12 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 		detail["blanked_from"], detail["blanked"] = blanked.First, blanked.Rows
 		detail["blanked_sha256"] = blanked.SHA256
 	}
+	action := audit.SessionErase
+	if of.kind == session.ErasureOfExpired {
+		action = audit.SessionExpire
+	}
 	return record(ctx, tx, row.Tenant, deed{
-		action: audit.SessionErase, object: audit.Session, id: row.Key.Key.String(), detail: detail,
+		action: action, object: audit.Session, id: row.Key.Key.String(), detail: detail,
 	})
 }
 

@@ -115,6 +115,14 @@ func (s *Store) StartErasure(ctx context.Context, tenant, id uuid.UUID) (w Erasu
 	return w, err
 }
 
+// ofErasure returns the condition that an erasure is to erase a session s, see ofErasureSQL.
+func (w *ErasureWork) ofErasure() string {
+	if w.Kind == session.ErasureOfExpired {
+		return isExpired
+	}
+	return ofErasureSQL
+}
+
 // ofErasureSQL is the condition that an erasure $2 with the metadata $3 is to erase a session s, and has not found that
 // a hold keeps it.
 const ofErasureSQL = `
@@ -130,11 +138,11 @@ const ofErasureSQL = `
 
 // SessionsToErase returns the next sessions that an erasure is to erase, at most limit.
 func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) ([]session.Key, error) {
-	keys, err := queryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
-		SELECT s.key
-		  FROM sessions s
-		 WHERE s.tenant_id = $1 AND `+ofErasureSQL+`
-		 LIMIT $4`, w.Tenant, w.ID, w.Metadata, limit)
+	find := s.namedSessions
+	if w.Kind == session.ErasureOfExpired {
+		find = s.expiredSessions
+	}
+	keys, err := find(ctx, w, limit)
 	found := make([]session.Key, len(keys))
 	for i, key := range keys {
 		found[i] = session.Key{Tenant: w.Tenant, Key: key}
@@ -142,7 +150,16 @@ func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) (
 	return found, err
 }
 
-// EraseSession erases one session of an erasure, and has it erase the session's forks. It does nothing to one that is
+// namedSessions returns sessions that an erasure names, or finds by their metadata.
+func (s *Store) namedSessions(ctx context.Context, w ErasureWork, limit int) ([]uuid.UUID, error) {
+	return queryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
+		SELECT s.key
+		  FROM sessions s
+		 WHERE s.tenant_id = $1 AND `+ofErasureSQL+`
+		 LIMIT $4`, w.Tenant, w.ID, w.Metadata, limit)
+}
+
+// EraseSession erases one session of an erasure, and has that of a subject erase the session's forks. It does nothing to one that is
 // gone, or is not the erasure's any more, and notes one that a legal hold keeps.
 func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key) error {
 	err := s.eraseOne(ctx, w, key)
@@ -174,22 +191,28 @@ func (s *Store) eraseOne(ctx context.Context, w ErasureWork, key session.Key) er
 		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s
-			 WHERE s.tenant_id = $1 AND s.key = $4 AND `+ofErasureSQL, w.Tenant, w.ID, w.Metadata, key.Key)
+			 WHERE s.tenant_id = $1 AND s.key = $4 AND `+w.ofErasure(), w.Tenant, w.ID, w.Metadata, key.Key)
 		if err != nil {
 			return err
 		}
-		err = exec(ctx, tx, `
-			INSERT INTO erasure_sessions (tenant_id, erasure_id, session_key, state)
-			SELECT $1, $2, f.key, 'due'
-			  FROM sessions f
-			  JOIN sessions s ON s.tenant_id = $1 AND s.key = $3
-			 WHERE f.tenant_id = $1 AND f.forked_from = s.id AND f.created_at >= s.created_at
-			ON CONFLICT DO NOTHING`, w.Tenant, w.ID, key.Key)
-		if err != nil {
-			return err
+		if w.Kind == session.ErasureOfSubject {
+			if err := noteForks(ctx, tx, w, key); err != nil {
+				return err
+			}
 		}
 		return s.eraseFor(ctx, tx, w.erasing(), row, id)
 	})
+}
+
+// noteForks has an erasure erase the forks of a session.
+func noteForks(ctx context.Context, tx pgx.Tx, w ErasureWork, key session.Key) error {
+	return exec(ctx, tx, `
+		INSERT INTO erasure_sessions (tenant_id, erasure_id, session_key, state)
+		SELECT $1, $2, f.key, 'due'
+		  FROM sessions f
+		  JOIN sessions s ON s.tenant_id = $1 AND s.key = $3
+		 WHERE f.tenant_id = $1 AND f.forked_from = s.id AND f.created_at >= s.created_at
+		ON CONFLICT DO NOTHING`, w.Tenant, w.ID, key.Key)
 }
 
 // ErasedSession is a session without rows, whose objects may still be there.

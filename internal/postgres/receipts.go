@@ -75,6 +75,9 @@ func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Ke
 		if r.Audit, err = headOf(ctx, tx, w.Tenant); err != nil {
 			return err
 		}
+		if err := lookSoon(ctx, tx, w); err != nil {
+			return err
+		}
 		return endErasure(ctx, tx, w, r, key, kept)
 	})
 }
@@ -98,7 +101,7 @@ func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.
 		SELECT EXISTS (
 		       SELECT
 		         FROM sessions s
-		        WHERE s.tenant_id = $1 AND `+ofErasureSQL+`)
+		        WHERE s.tenant_id = $1 AND `+ofErasureSQL+`) -- what has expired since is the next erasure's
 		    OR EXISTS (
 		       SELECT
 		         FROM erasure_sessions

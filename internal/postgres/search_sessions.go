@@ -25,7 +25,7 @@ func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search sessi
 	conditions, args := searchSQL(search, own)
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = rowsIn(ctx, tx, scanListed, `
-			SELECT `+sessionColumns+`, NULL::jsonb, s.listed_at
+			SELECT `+sessionColumns+`, NULL::jsonb, NULL::jsonb, s.listed_at
 			  FROM (SELECT *
 			          FROM (`+scanned+`) s
 			         WHERE true`+conditions+`

@@ -13,7 +13,8 @@ type ErasureKind string
 // The kinds of erasures.
 const (
 	ErasureOfSession ErasureKind = "session"
-	ErasureOfSubject ErasureKind = "subject" // all sessions with some metadata, and their forks
+	ErasureOfSubject ErasureKind = "subject"   // all sessions with some metadata, and their forks
+	ErasureOfExpired ErasureKind = "retention" // sessions of a tenant that have expired
 )
 
 // ErasureState is the state of an erasure.
