@@ -47,18 +47,19 @@ const heldSQL = `EXISTS (SELECT FROM session_holds h WHERE h.tenant_id = $1 AND 
 
 // expiredSQL returns the statement that finds the tenant's expired sessions: their keys, and whether a legal hold of
 // their own keeps them. Each branch has an index, and none of them is one that appends write to: the ledger notes the
-// last append of each session a few seconds later. A session may be there twice.
+// last append of each session a few seconds later. A session may be there twice. A range
+// with two ends is thought to have few rows, whatever its ends are, and so its index is read.
 func expiredSQL(idle, age string) string {
 	const seconds = ` * interval '1 second'`
 	condition := expiresAt(idle, age) + ` <= now()`
 	return `
 		SELECT s.key, s.id, ` + heldSQL + ` AS held
 		  FROM sessions s
-		 WHERE s.tenant_id = $1 AND s.created_at <= now() - ` + age + seconds + ` AND ` + condition + `
+		 WHERE s.tenant_id = $1 AND s.created_at > '-infinity' AND s.created_at <= now() - ` + age + seconds + ` AND ` + condition + `
 		 UNION ALL
 		SELECT s.key, s.id, ` + heldSQL + `
 		  FROM usage_sessions u` + joinSession(`u`) + `
-		 WHERE u.tenant_id = $1 AND u.appended_at <= now() - ` + idle + seconds + ` AND ` + condition + `
+		 WHERE u.tenant_id = $1 AND u.appended_at > '-infinity' AND u.appended_at <= now() - ` + idle + seconds + ` AND ` + condition + `
 		 UNION ALL
 		SELECT s.key, s.id, ` + heldSQL + `
 		  FROM usage_sessions u` + joinSession(`u`) + `
