@@ -58,6 +58,7 @@ $$;
 GRANT INSERT, UPDATE ON tenants TO varve_admin;
 GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;
 GRANT SELECT, INSERT ON campaigns TO varve_admin;
+GRANT UPDATE (live) ON receipt_keys TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
 -- varve backup reads everything. Row-level security shows it all rows by a policy: BYPASSRLS is not to be had everywhere.

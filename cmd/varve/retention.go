@@ -24,10 +24,10 @@ type retentionFlags struct {
 
 // Validate returns an error for a time that no retention has.
 func (f *retentionFlags) Validate() error {
-	const least, most = time.Duration(session.MinRetention) * time.Second, session.MaxRetention
+	const shortest = time.Duration(session.MinRetention) * time.Second
 	for name, d := range map[string]time.Duration{"--idle": f.Idle, "--age": f.Age} {
-		if d != 0 && (d < least || int64(d/time.Second) > most || d%time.Second != 0) {
-			return fmt.Errorf("%s is %s: it must be whole seconds from %s on", name, d, least)
+		if d != 0 && (d < shortest || int64(d/time.Second) > session.MaxRetention || d%time.Second != 0) {
+			return fmt.Errorf("%s is %s: it must be whole seconds from %s on", name, d, shortest)
 		}
 	}
 	return nil

@@ -365,6 +365,7 @@ func (s *Server) routeOperators() {
 	operator.ask("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
+	operator.ask("/v1/admin/receipts/keys", s.rotateReceiptKey)
 
 	operator.ask("/v1/admin/tenants", s.createTenant) // may show a key once
 	operator.list("/v1/admin/tenants", s.listTenants)

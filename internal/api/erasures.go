@@ -14,6 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -79,6 +80,15 @@ func (s *Server) listReceiptKeys(req *request.Request) error {
 		set.Keys = append(set.Keys, verificationKey(id, found[id]))
 	}
 	return req.JSON(http.StatusOK, set)
+}
+
+// rotateReceiptKey handles POST /v1/admin/receipts/keys: a new key signs receipts.
+func (s *Server) rotateReceiptKey(req *request.Request) error {
+	made, err := s.Operators.RotateReceiptKey(req.Ctx)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusCreated, verificationKey(receipt.KeyID(made), made))
 }
 
 func verificationKey(id string, key ed25519.PublicKey) protocol.VerificationKey {

@@ -30,7 +30,9 @@ func (s *Server) putRetention(req *request.Request) error {
 // previewRetention handles GET /v1/retention/preview: what the tenant's retention, or that of the query, would erase.
 func (s *Server) previewRetention(req *request.Request) error {
 	query := req.Query()
-	by := session.Retention{IdleSeconds: secondsIn(query, "idle_seconds"), AgeSeconds: secondsIn(query, "max_age_seconds")}
+	by := session.Retention{
+		IdleSeconds: secondsIn(query, "idle_seconds"), AgeSeconds: secondsIn(query, "max_age_seconds"),
+	}
 	if err := query.Err(); err != nil {
 		return err
 	}

@@ -68,10 +68,11 @@ const (
 	ImportResume         Action = "import.resume"
 	Export               Action = "export"
 
-	ErasureStart  Action = "erasure.start"
-	ErasureFinish Action = "erasure.finish"
-	HoldPlace     Action = "hold.place"
-	HoldLift      Action = "hold.lift"
+	ErasureStart     Action = "erasure.start"
+	ErasureFinish    Action = "erasure.finish"
+	ReceiptKeyRotate Action = "receipt_key.rotate"
+	HoldPlace        Action = "hold.place"
+	HoldLift         Action = "hold.lift"
 
 	WebhookCreate Action = "webhook.create"
 	WebhookChange Action = "webhook.change"
@@ -94,6 +95,7 @@ const (
 	Import       Object = "import"
 	Erasure      Object = "erasure"
 	Webhook      Object = "webhook"
+	ReceiptKey   Object = "receipt_key"
 )
 
 // Hash is the hash of a row.

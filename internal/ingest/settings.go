@@ -86,7 +86,8 @@ func (s *Settings) set(name string, value rawjson.Span) {
 // ReadRetention reads when sessions expire; a member that is null or left out never lets them.
 func ReadRetention(d *request.Document, pointer string, value rawjson.Span) (r session.Retention) {
 	if d.Data[value.Start] != '{' {
-		d.Wrong(pointer, request.InvalidRequest, "must be an object like {\"idle_seconds\":2592000}, not %s", d.Kind(value))
+		d.Wrong(pointer, request.InvalidRequest, "must be an object like {\"idle_seconds\":2592000}, not %s",
+			d.Kind(value))
 		return r
 	}
 	members := map[string]**int64{"idle_seconds": &r.IdleSeconds, "max_age_seconds": &r.AgeSeconds}

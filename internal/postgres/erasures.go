@@ -159,8 +159,8 @@ func (s *Store) namedSessions(ctx context.Context, w ErasureWork, limit int) ([]
 		 LIMIT $4`, w.Tenant, w.ID, w.Metadata, limit)
 }
 
-// EraseSession erases one session of an erasure, and has that of a subject erase the session's forks. It does nothing to one that is
-// gone, or is not the erasure's any more, and notes one that a legal hold keeps.
+// EraseSession erases one session of an erasure, and has that of a subject erase the session's forks. It does nothing
+// to one that is gone, or is not the erasure's any more, and notes one that a legal hold keeps.
 func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key) error {
 	err := s.eraseOne(ctx, w, key)
 	switch {

@@ -47,19 +47,17 @@ const heldSQL = `EXISTS (SELECT FROM session_holds h WHERE h.tenant_id = $1 AND 
 
 // expiredSQL returns the statement that finds the tenant's expired sessions: their keys, and whether a legal hold of
 // their own keeps them. Each branch has an index, and none of them is one that appends write to: the ledger notes the
-// last append of each session a few seconds later. A session may be there twice. A range
-// with two ends is thought to have few rows, whatever its ends are, and so its index is read.
+// last append of each session a few seconds later. A session may be there twice.
 func expiredSQL(idle, age string) string {
-	const seconds = ` * interval '1 second'`
 	condition := expiresAt(idle, age) + ` <= now()`
 	return `
 		SELECT s.key, s.id, ` + heldSQL + ` AS held
 		  FROM sessions s
-		 WHERE s.tenant_id = $1 AND s.created_at > '-infinity' AND s.created_at <= now() - ` + age + seconds + ` AND ` + condition + `
+		 WHERE s.tenant_id = $1 AND ` + before(`s.created_at`, age) + ` AND ` + condition + `
 		 UNION ALL
 		SELECT s.key, s.id, ` + heldSQL + `
 		  FROM usage_sessions u` + joinSession(`u`) + `
-		 WHERE u.tenant_id = $1 AND u.appended_at > '-infinity' AND u.appended_at <= now() - ` + idle + seconds + ` AND ` + condition + `
+		 WHERE u.tenant_id = $1 AND ` + before(`u.appended_at`, idle) + ` AND ` + condition + `
 		 UNION ALL
 		SELECT s.key, s.id, ` + heldSQL + `
 		  FROM usage_sessions u` + joinSession(`u`) + `
@@ -68,6 +66,12 @@ func expiredSQL(idle, age string) string {
 		SELECT s.key, s.id, ` + heldSQL + `
 		  FROM session_retention r` + joinSession(`r`) + `
 		 WHERE r.tenant_id = $1 AND r.look_at <= now() AND ` + condition
+}
+
+// before returns the condition that a time is so many seconds ago. A range with two ends is thought to have few rows,
+// whatever its ends are, and so its index is read.
+func before(time, seconds string) string {
+	return time + ` > '-infinity' AND ` + time + ` <= now() - ` + seconds + ` * interval '1 second'`
 }
 
 // joinSession joins the session of a row as s, so that the planner cannot begin with all sessions.
@@ -81,12 +85,12 @@ func joinSession(row string) string {
 }
 
 var (
-	// expiredNow finds what has expired by the retention $2 and $3 of the tenant $1. The times are arguments, so that the
-	// planner knows how much they find.
+	// expiredNow finds what has expired by the retention $2 and $3 of the tenant $1.
 	expiredNow = expiredSQL(`$2::bigint`, `$3::bigint`)
 
 	// isExpired is the condition that a session s has expired. It has the arguments of ofErasureSQL.
-	isExpired = `$2::uuid IS NOT NULL AND $3::jsonb IS NULL AND ` + expiresAt(tenantIdle, tenantAge) + ` <= now()`
+	isExpired = `$2::uuid IS NOT NULL AND $3::jsonb IS NULL
+		AND ` + expiresAt(tenantIdle, tenantAge) + ` <= now()`
 )
 
 var scanRetention = pgx.RowToStructByPos[session.Retention]
