@@ -14,7 +14,6 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -84,11 +83,11 @@ func (s *Server) listReceiptKeys(req *request.Request) error {
 
 // rotateReceiptKey handles POST /v1/admin/receipts/keys: a new key signs receipts.
 func (s *Server) rotateReceiptKey(req *request.Request) error {
-	made, err := s.Operators.RotateReceiptKey(req.Ctx)
+	id, made, err := s.Operators.RotateReceiptKey(req.Ctx)
 	if err != nil {
 		return err
 	}
-	return req.JSON(http.StatusCreated, verificationKey(receipt.KeyID(made), made))
+	return req.JSON(http.StatusCreated, verificationKey(id, made))
 }
 
 func verificationKey(id string, key ed25519.PublicKey) protocol.VerificationKey {

@@ -33,15 +33,16 @@ func (s *Store) ReceiptKey(ctx context.Context) (receipt.Key, error) {
 	return receipt.NewKey(seed), err
 }
 
-// RotateReceiptKey has a new key sign receipts from now on, and returns what verifies it. Receipts of before are
-// verified by the key that signed them.
-func (s *Store) RotateReceiptKey(ctx context.Context) (ed25519.PublicKey, error) {
+// RotateReceiptKey has a new key sign receipts from now on, and returns its id and what verifies it. Receipts of
+// before are verified by the key that signed them.
+func (s *Store) RotateReceiptKey(ctx context.Context) (id string, public ed25519.PublicKey, err error) {
 	seed := make([]byte, ed25519.SeedSize)
 	if _, err := rand.Read(seed); err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	public := receipt.NewKey(seed).Public()
-	return asOperator(ctx, s, func(tx pgx.Tx) (ed25519.PublicKey, error) {
+	public = receipt.NewKey(seed).Public()
+	id = receipt.KeyID(public)
+	public, err = asOperator(ctx, s, func(tx pgx.Tx) (ed25519.PublicKey, error) {
 		if err := exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended('receipt_keys', 0))`); err != nil {
 			return nil, err
 		}
@@ -50,14 +51,15 @@ func (s *Store) RotateReceiptKey(ctx context.Context) (ed25519.PublicKey, error)
 		}
 		err := exec(ctx, tx, `
 			INSERT INTO receipt_keys (id, public, seed, live)
-			VALUES ($1, $2, $3, true)`, receipt.KeyID(public), public, seed)
+			VALUES ($1, $2, $3, true)`, id, public, seed)
 		if err != nil {
 			return nil, err
 		}
 		return public, recordOperator(ctx, tx, deed{
-			action: audit.ReceiptKeyRotate, object: audit.ReceiptKey, id: receipt.KeyID(public),
+			action: audit.ReceiptKeyRotate, object: audit.ReceiptKey, id: id,
 		})
 	})
+	return id, public, err
 }
 
 // PublicReceiptKeys returns what verifies receipts, by the ids of the keys.

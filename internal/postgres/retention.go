@@ -68,7 +68,7 @@ func expiredSQL(idle, age string) string {
 		 WHERE r.tenant_id = $1 AND r.look_at <= now() AND ` + condition
 }
 
-// before returns the condition that a time is so many seconds ago. A range with two ends is thought to have few rows,
+// before returns the condition that a time lies a number of seconds back. A range with two ends is thought to have few rows,
 // whatever its ends are, and so its index is read.
 func before(time, seconds string) string {
 	return time + ` > '-infinity' AND ` + time + ` <= now() - ` + seconds + ` * interval '1 second'`
@@ -281,7 +281,8 @@ func (s *Store) expiredSessions(ctx context.Context, w ErasureWork, limit int) (
 		        WHERE l.tenant_id = $1 AND l.erasure_id = $4 AND l.session_key = e.key AND l.state = 'held')
 		   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
 		   AND (SELECT sessions FROM erasures WHERE tenant_id = $1 AND id = $4) < $6
-		 LIMIT $5`, w.Tenant, by.IdleSeconds, by.AgeSeconds, w.ID, limit, expiredAtOnce)
+		 LIMIT $5`,
+		w.Tenant, by.IdleSeconds, by.AgeSeconds, w.ID, limit, expiredAtOnce)
 }
 
 // lookSoon has workers look for more expired sessions if an erasure has left some for the next.
