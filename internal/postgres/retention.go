@@ -68,8 +68,8 @@ func expiredSQL(idle, age string) string {
 		 WHERE r.tenant_id = $1 AND r.look_at <= now() AND ` + condition
 }
 
-// before returns the condition that a time lies a number of seconds back. A range with two ends is thought to have few rows,
-// whatever its ends are, and so its index is read.
+// before returns the condition that a time lies a number of seconds back. A range with two ends is thought to have few
+// rows, whatever its ends are, and so its index is read.
 func before(time, seconds string) string {
 	return time + ` > '-infinity' AND ` + time + ` <= now() - ` + seconds + ` * interval '1 second'`
 }
@@ -236,7 +236,8 @@ func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool,
 			   AND NOT EXISTS (
 			       SELECT
 			         FROM erasures
-			        WHERE tenant_id = $1 AND kind = 'retention' AND state <> 'done')`, tenant, by.IdleSeconds, by.AgeSeconds)
+			        WHERE tenant_id = $1 AND kind = 'retention' AND state <> 'done')`,
+			tenant, by.IdleSeconds, by.AgeSeconds)
 		if err != nil || !begun {
 			return err
 		}
