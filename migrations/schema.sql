@@ -2580,6 +2580,7 @@ GRANT SELECT(public) ON TABLE public.receipt_keys TO varve_app;
 GRANT SELECT(created_at) ON TABLE public.receipt_keys TO varve_app;
 
 GRANT SELECT(live) ON TABLE public.receipt_keys TO varve_app;
+GRANT UPDATE(live) ON TABLE public.receipt_keys TO varve_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
