@@ -51,16 +51,16 @@ func (s *Store) ProvisionTenant(
 	return made, key, err
 }
 
-const tenantColumns = `id, name, created_at, suspended, suspended_at, limits`
+const tenantColumns = `id, name, created_at, suspended, suspended_at, erasure_id, limits`
 
 func scanTenant(row pgx.CollectableRow) (t session.TenantDetails, err error) {
-	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Quotas)
+	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Erasure, &t.Quotas)
 	return t, err
 }
 
 // ChangeTenant renames a tenant, suspends it or ends that, and gives it quotas.
 //
-// Errors: ErrNotFound, ErrTenantExists if the name is taken.
+// Errors: ErrNotFound, ErrTenantExists if the name is taken, ErrTenantDeleted.
 func (s *Store) ChangeTenant(
 	ctx context.Context, id uuid.UUID, c session.TenantChange,
 ) (session.TenantDetails, error) {
@@ -70,6 +70,9 @@ func (s *Store) ChangeTenant(
 			  FROM tenants
 			 WHERE id = $1
 			   FOR NO KEY UPDATE`, id)
+		if err == nil && before.Erasure != nil {
+			err = session.ErrTenantDeleted
+		}
 		if err != nil {
 			return changed, err
 		}

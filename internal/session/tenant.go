@@ -49,7 +49,8 @@ type TenantDetails struct {
 	Tenant
 	Suspended   *Suspension     `json:"suspended"` // nil: nothing is refused
 	SuspendedAt *time.Time      `json:"suspended_at"`
-	Quotas      json.RawMessage `json:"quotas"` // its own: some members of Quotas
+	Erasure     *uuid.UUID      `json:"erasure"` // that deletes it; nil: it stays
+	Quotas      json.RawMessage `json:"quotas"`  // its own: some members of Quotas
 	Usage       TenantUsage     `json:"usage"`
 }
 
