@@ -98,21 +98,20 @@ func (w *world) deleted() session.Erasure {
 func TestNothingIsLeftOfATenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first := w.tenant
-	made, err := w.store.CreateTenant(t.Context(), "other", settledPolicy())
+	other := w.tenant
+	made, err := w.store.CreateTenant(t.Context(), "tenant of "+subject, settledPolicy())
 	if err != nil {
 		t.Fatal(err)
 	}
+	first := made.ID
+	w.tenant = first
 	dir := w.inFiles()
-	if _, err := w.store.ChangeTenant(t.Context(), first, session.TenantChange{Name: new("tenant of " + subject)}); err != nil {
-		t.Fatal(err)
-	}
 	w.plant()
 	w.plantTenant()
-	w.tenant = made.ID
+	w.tenant = other
 	kept := named("somebody else", 40)
-	other := w.of("other", "somebody else")
-	w.appendLog(other, session.OpenAIChat, kept)
+	at := w.of("other", "somebody else")
+	w.appendLog(at, session.OpenAIChat, kept)
 	w.offloaded()
 	w.tenant = first
 	planted := w.traces(subject, dir)
@@ -124,7 +123,7 @@ func TestNothingIsLeftOfATenant(t *testing.T) {
 			t.Errorf("the search does not find what is in %s: %q", place, planted)
 		}
 	}
-	before := w.rowsOf(made.ID)
+	before := w.rowsOf(other)
 	sessions := w.count("sessions WHERE tenant_id = '" + first.String() + "'")
 	done := w.deleted()
 	if left := w.traces(subject, dir); len(left) > 0 {
@@ -136,10 +135,10 @@ func TestNothingIsLeftOfATenant(t *testing.T) {
 	if done.Sessions != int64(sessions) || *done.TotalSessions != done.Sessions || done.Objects == 0 || done.Messages < 200 {
 		t.Errorf("%d sessions were deleted: %+v", sessions, done)
 	}
-	if diff := cmp.Diff(before, w.rowsOf(made.ID)); diff != "" {
+	if diff := cmp.Diff(before, w.rowsOf(other)); diff != "" {
 		t.Errorf("another tenant has lost something:\n%s", diff)
 	}
-	w.same(other, session.OpenAIChat, kept)
+	w.same(at, session.OpenAIChat, kept)
 	w.receiptHolds(*done.Receipt)
 	again := session.NewTenant{ID: first, Name: "tenant of " + subject, Policy: settledPolicy()}
 	if _, _, err := w.store.ProvisionTenant(t.Context(), again); err != nil {

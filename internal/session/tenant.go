@@ -57,7 +57,7 @@ type TenantDetails struct {
 // TenantUsage is what a tenant has.
 type TenantUsage struct {
 	Sessions     int64      `json:"sessions"`
-	TotalTokens  int64      `json:"total_tokens"` // estimated, of all logs
+	TotalTokens  int64      `json:"total_tokens"` // estimated, of all that was appended, as the ledger has counted it
 	LastAppendAt *time.Time `json:"last_append_at"`
 	LiveKeys     int64      `json:"live_keys"`
 }
