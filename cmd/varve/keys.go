@@ -58,7 +58,7 @@ func (f *tenantFlags) over(
 	}
 	if !wellFormedOperator(to.key) {
 		if f.Tenant != defaultTenant {
-			return nil, keys, usageError("--tenant takes an operator's key: a tenant's key manages those of its own tenant")
+			return nil, keys, usageError("--tenant takes an operator's key: a tenant's key manages those of its tenant")
 		}
 		return to, client.Keys(), nil
 	}

@@ -86,7 +86,7 @@ func (to *operators) changeTenant(ctx context.Context, named string, change prot
 type tenantsCreateCommand struct {
 	config.Database `embed:""`
 	Name            tenantName   `arg:"" help:"The tenant's name, 1 to 255 bytes."`
-	ID              *uuid.UUID   `help:"Its id; a new one if not given. This and the flags below take an operator's key."`
+	ID              *uuid.UUID   `help:"Its id; a new one if not given. This and the next three take a key."`
 	Quotas          string       `placeholder:"JSON" help:"Quotas of its own, e.g. {\"sessions\":100}."`
 	Policy          string       `placeholder:"FILE" help:"Its default policy; - for standard input."`
 	Role            session.Role `help:"Make its first key with the scopes of viewer, operator or admin, and print it."`
@@ -246,12 +246,13 @@ type tenantsDeleteCommand struct {
 // Validate returns an error for a receipt that nobody waits for.
 func (c *tenantsDeleteCommand) Validate() error {
 	if c.Detach && c.Receipt != "" {
-		return errors.New("--receipt with --detach: without waiting there is no receipt, which tenants deletion prints later")
+		return errors.New("--receipt with --detach: there is no receipt before the end; tenants deletion prints it")
 	}
 	return nil
 }
 
-// Run deletes the tenant, and shows how far that is. Interrupted, the deletion goes on, and the same command waits again.
+// Run deletes the tenant, and shows how far that is. Interrupted, the deletion continues, and the same command waits
+// again.
 func (c *tenantsDeleteCommand) Run(ctx context.Context, to operators) error {
 	id, err := to.tenant(ctx, c.Tenant)
 	if err != nil {

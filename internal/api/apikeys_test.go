@@ -153,8 +153,8 @@ func TestARotatedKeyLivesOnForAWhile(t *testing.T) {
 	}
 }
 
-// TestARequestOfManyAtOnceKeepsToTheLimits makes keys and webhooks at the same time, of which a few have room.
-func TestARequestOfManyAtOnceKeepsToTheLimits(t *testing.T) {
+// TestManyRequestsAtOnceKeepToTheLimits makes keys and webhooks at the same time, of which a few have room.
+func TestManyRequestsAtOnceKeepToTheLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const room, atOnce = 3, 12

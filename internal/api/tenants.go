@@ -153,8 +153,8 @@ func (s *Server) changeTenant(req *request.Request) error {
 // nothing.
 func (s *Server) deleteTenant(req *request.Request) error {
 	if named, err := uuid.Parse(req.Query().Text("confirm", "")); err != nil || named != req.Tenant {
-		return session.Invalid("confirm", request.InvalidRequest, "must be the id of the tenant, %s: all that it has is "+
-			"erased, and nothing brings it back", req.Tenant)
+		return session.Invalid("confirm", request.InvalidRequest, "must be the id of the tenant, %s: all that it has "+
+			"is erased, and nothing brings it back", req.Tenant)
 	}
 	begun, err := s.Operators.DeleteTenant(req.Ctx, req.Tenant)
 	if err != nil {

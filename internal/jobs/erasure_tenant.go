@@ -14,7 +14,7 @@ import (
 )
 
 // tenant continues the deletion of a tenant: its sessions, the objects of all of them, its rows, and then its own row
-// with the receipt. A legal hold stops it where it is, and it goes on when that is lifted.
+// with the receipt. A legal hold stops it where it is, and it continues when that is lifted.
 func (w *erasureWorker) tenant(ctx context.Context, work postgres.ErasureWork, until time.Time) error {
 	err := w.stepsOfTenant(ctx, work, until)
 	if errors.Is(err, session.ErrTenantHeld) || errors.Is(err, session.ErrHeld) {

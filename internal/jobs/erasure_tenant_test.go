@@ -185,7 +185,7 @@ func TestTheDeletionOfATenantIsFinishedWhereverItIsKilled(t *testing.T) {
 	}
 }
 
-// TestAHoldStopsTheDeletionOfATenant refuses it, and later stops one that has begun, which goes on without the hold.
+// TestAHoldStopsTheDeletionOfATenant refuses it, and later stops one that has begun, which continues without the hold.
 func TestAHoldStopsTheDeletionOfATenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -308,7 +308,8 @@ func recordEnd(ctx context.Context, tx pgx.Tx, w ErasureWork, ended *receipt.Hea
 	})
 }
 
-// RequeueErasures inserts the jobs of erasures of a tenant, or of operators, that have lost theirs. It returns how many.
+// RequeueErasures inserts the jobs of erasures of a tenant, or of operators, that have lost theirs. It returns how
+// many.
 func (s *Store) RequeueErasures(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
 	sql := `
 		SELECT id

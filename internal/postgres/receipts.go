@@ -219,8 +219,8 @@ func (s *Store) TablesWith(ctx context.Context, tenant uuid.UUID, sessions []uui
 	return found, err
 }
 
-// TablesOf returns the tables that have rows of a tenant that was deleted at a time, and whether there is one again with
-// its id.
+// TablesOf returns the tables that have rows of a tenant that was deleted at a time, and whether there is one again
+// with its id.
 func (s *Store) TablesOf(ctx context.Context, tenant uuid.UUID, at time.Time) (found []string, again bool, err error) {
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
 		again, err = rowIn(ctx, tx, pgx.RowTo[bool], `
@@ -234,7 +234,7 @@ func (s *Store) TablesOf(ctx context.Context, tenant uuid.UUID, at time.Time) (f
 	return found, again, err
 }
 
-// tablesWhere returns the tables with a column that has a row of the tenant $1 for which a condition on the column holds.
+// tablesWhere returns the tables with a row of the tenant $1 for which a condition on some columns holds.
 func tablesWhere(
 	ctx context.Context, tx pgx.Tx, columns string, condition func(column string) string, args ...any,
 ) (found []string, err error) {
