@@ -1,5 +1,6 @@
-// Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate works on
-// the database, as tenants and keys do without a key; all others are clients of the HTTP API, through internal/client.
+// Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate works
+// on the database, as tenants and keys do without a key; all others are clients of the HTTP API, through
+// internal/client.
 package main
 
 import (
