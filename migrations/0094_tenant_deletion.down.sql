@@ -7,6 +7,8 @@ DROP TRIGGER audit_trail_kept ON audit_trail;
 CREATE TRIGGER audit_trail_kept BEFORE DELETE ON audit_trail
     FOR EACH ROW EXECUTE FUNCTION audit_refuse();
 DROP FUNCTION audit_keep();
+DROP TRIGGER erasures_end ON erasures;
+DROP FUNCTION refuse_early_end();
 DROP INDEX erasures_live;
 DELETE FROM chores WHERE kind = 'erasure';
 ALTER TABLE chores

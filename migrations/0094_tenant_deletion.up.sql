@@ -10,6 +10,22 @@ ALTER TABLE tenants
     ADD COLUMN erasure_id uuid,
     ADD CONSTRAINT tenants_erasure_check CHECK (erasure_id IS NULL OR suspended = 'all' AND suspended IS NOT NULL);
 
+-- Such an erasure has not ended before its tenant is gone: a worker that does not know the kind finds no sessions of it.
+CREATE FUNCTION refuse_early_end() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, public AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.tenants WHERE id = NEW.erased_tenant AND erasure_id = NEW.id) THEN
+        RAISE EXCEPTION 'the tenant is there: its erasure has not ended'
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER erasures_end BEFORE UPDATE OF state ON erasures
+    FOR EACH ROW WHEN (NEW.kind = 'tenant' AND NEW.state = 'done')
+    EXECUTE FUNCTION refuse_early_end();
+
 -- The sweep looks after erasures whose job was lost.
 ALTER TABLE chores
     DROP CONSTRAINT chores_kind_check,

@@ -381,6 +381,19 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refuse_early_end() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.tenants WHERE id = NEW.erased_tenant AND erasure_id = NEW.id) THEN
+        RAISE EXCEPTION 'the tenant is there: its erasure has not ended'
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
 CREATE FUNCTION public.refuse_held() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public'
@@ -1934,6 +1947,8 @@ CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
+CREATE TRIGGER erasures_end BEFORE UPDATE OF state ON public.erasures FOR EACH ROW WHEN (((new.kind = 'tenant'::text) AND (new.state = 'done'::text))) EXECUTE FUNCTION public.refuse_early_end();
+
 CREATE CONSTRAINT TRIGGER events_number AFTER INSERT ON public.events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.n IS NULL)) EXECUTE FUNCTION public.event_number();
 
 CREATE TRIGGER imports_ended AFTER UPDATE OF state ON public.imports FOR EACH ROW WHEN (((old.state = 'running'::text) AND (new.state <> 'running'::text))) EXECUTE FUNCTION public.notify_ended();
@@ -2481,6 +2496,8 @@ GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
+
+GRANT ALL ON FUNCTION public.refuse_early_end() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_held() TO varve_app;
 

@@ -233,6 +233,23 @@ func TestAHoldStopsTheDeletionOfATenant(t *testing.T) {
 	w.ended(audit.Operator, begun.ID)
 }
 
+// TestAnotherProgramDoesNotEndTheDeletionOfATenant does what a worker from before there was such an erasure would do.
+func TestAnotherProgramDoesNotEndTheDeletionOfATenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begun, err := w.store.DeleteTenant(t.Context(), w.tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = postgres.InTenant(t.Context(), w.store.Pool(), audit.Operator, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE erasures SET state = 'done', receipt = 'x', finished_at = now() WHERE id = $1`, begun.ID)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "the tenant is there") {
+		t.Errorf("the erasure has ended: %v", err)
+	}
+}
+
 // TestTheSweepFindsErasuresWithoutAJob deletes the jobs of a subject's erasure and of a tenant's, as an operator might.
 func TestTheSweepFindsErasuresWithoutAJob(t *testing.T) {
 	t.Parallel()
