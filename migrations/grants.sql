@@ -22,6 +22,11 @@ REVOKE DELETE ON erasures FROM varve_app;
 REVOKE ALL ON receipt_keys FROM varve_app;
 GRANT SELECT (id, public, created_at, live) ON receipt_keys TO varve_app;
 GRANT SELECT, INSERT ON receipt_keys TO varve_worker;
+
+-- The last step of the deletion of a tenant is a worker's, too: the function deletes what nobody else may.
+REVOKE EXECUTE ON FUNCTION end_tenant, audit_blank_tenant FROM varve_app;
+GRANT EXECUTE ON FUNCTION end_tenant, audit_blank_tenant TO varve_worker;
+
 -- Events are written and forgotten. A trigger numbers them at the commit, with the owner's rights.
 REVOKE INSERT, UPDATE ON events FROM varve_app;
 REVOKE INSERT, UPDATE, DELETE ON event_heads FROM varve_app;

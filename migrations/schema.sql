@@ -94,6 +94,43 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.audit_blank_tenant(tenant uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    operators constant uuid := '00000000-0000-0000-0000-000000000000';
+    next bigint;
+BEGIN
+    IF operators IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    SELECT n + 1
+      INTO next
+      FROM public.audit_heads
+     WHERE tenant_id = operators
+       FOR NO KEY UPDATE;
+    IF EXISTS (SELECT FROM public.tenants t WHERE t.id = audit_blank_tenant.tenant) THEN
+        RAISE EXCEPTION 'the tenant is there: nothing that was done to it is forgotten'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN QUERY
+    WITH rows AS (
+        UPDATE public.audit_trail t
+           SET detail = NULL, before = NULL, after = NULL, blanked_by = next
+         WHERE t.tenant_id = operators
+           AND t.blanked_by IS NULL
+           AND t.object_id = audit_blank_tenant.tenant::text
+           AND t.action = 'tenant.create'
+        RETURNING t.n, public.audit_hash(t) AS hash
+    )
+    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+      FROM rows;
+END
+$$;
+
 CREATE FUNCTION public.audit_blanks() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public'
@@ -188,12 +225,64 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.audit_keep() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
+       AND NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
+        USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
 CREATE FUNCTION public.audit_refuse() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
     RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
         USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
+CREATE FUNCTION public.end_tenant(tenant uuid, erasure uuid) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    found public.tenants;
+BEGIN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant that may be deleted'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    SELECT *
+      INTO found
+      FROM public.tenants
+     WHERE id = tenant
+       FOR UPDATE;
+    IF found.erasure_id IS DISTINCT FROM erasure OR erasure IS NULL THEN
+        RAISE EXCEPTION 'no operator has asked for the deletion of the tenant'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF found.hold IS NOT NULL THEN
+        RAISE EXCEPTION 'the tenant is under a legal hold: nothing of it is erased'
+            USING ERRCODE = 'restrict_violation', CONSTRAINT = 'tenants_hold';
+    END IF;
+    DELETE FROM public.api_keys WHERE tenant_id = tenant;
+    DELETE FROM public.event_heads WHERE tenant_id = tenant;
+    DELETE FROM public.erasure_sessions WHERE tenant_id = tenant;
+    DELETE FROM public.erasures WHERE tenant_id = tenant;
+    DELETE FROM public.tenants WHERE id = tenant;
+    DELETE FROM public.audit_trail WHERE tenant_id = tenant;
+    DELETE FROM public.audit_heads WHERE tenant_id = tenant;
+    DELETE FROM public.campaigns WHERE tenants = ARRAY[tenant];
+    UPDATE public.campaigns
+       SET tenants = array_remove(tenants, tenant)
+     WHERE tenant = ANY (tenants);
 END
 $$;
 
@@ -289,6 +378,19 @@ CREATE FUNCTION public.notify_ended() RETURNS trigger
 BEGIN
     PERFORM pg_notify('varve_ended', NEW.id::text);
     RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.refuse_early_end() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.tenants WHERE id = NEW.erased_tenant AND erasure_id = NEW.id) THEN
+        RAISE EXCEPTION 'the tenant is there: its erasure has not ended'
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
 END
 $$;
 
@@ -472,7 +574,7 @@ CREATE TABLE public.chores (
     kind text NOT NULL,
     cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
     since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT chores_kind_check CHECK ((kind = ANY (ARRAY['policy'::text, 'recompaction'::text, 'replay'::text, 'index'::text])))
+    CONSTRAINT chores_kind_check CHECK ((kind = ANY (ARRAY['policy'::text, 'recompaction'::text, 'replay'::text, 'index'::text, 'erasure'::text])))
 );
 
 CREATE TABLE public.due_sessions (
@@ -516,9 +618,11 @@ CREATE TABLE public.erasures (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     receipt text,
+    erased_tenant uuid,
     CONSTRAINT erasures_check CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
     CONSTRAINT erasures_check1 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
     CONSTRAINT erasures_check2 CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
+    CONSTRAINT erasures_erased_tenant_check CHECK (((kind = 'tenant'::text) = (erased_tenant IS NOT NULL))),
     CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text, 'tenant'::text, 'retention'::text]))),
     CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text])))
 );
@@ -1349,6 +1453,8 @@ CREATE TABLE public.tenants (
     hold text,
     held_by uuid,
     held_at timestamp with time zone,
+    erasure_id uuid,
+    CONSTRAINT tenants_erasure_check CHECK (((erasure_id IS NULL) OR ((suspended = 'all'::text) AND (suspended IS NOT NULL)))),
     CONSTRAINT tenants_hold_check CHECK (((octet_length(hold) >= 1) AND (octet_length(hold) <= 1024))),
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
     CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
@@ -1720,6 +1826,8 @@ CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
 
 CREATE INDEX erasure_sessions_live ON public.erasure_sessions USING btree (tenant_id, erasure_id, state) WHERE (state <> 'gone'::text);
 
+CREATE INDEX erasures_live ON public.erasures USING btree (tenant_id) WHERE (state <> 'done'::text);
+
 CREATE INDEX erasures_newest ON public.erasures USING btree (tenant_id, created_at DESC, id DESC);
 
 CREATE UNIQUE INDEX erasures_of_expired ON public.erasures USING btree (tenant_id) WHERE ((kind = 'retention'::text) AND (state <> 'done'::text));
@@ -1864,7 +1972,7 @@ CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.ap
 
 CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
 
-CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
 
 CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON public.audit_heads FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
@@ -1872,9 +1980,11 @@ CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON public.audit_trail FOR EACH R
 
 CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_chain();
 
-CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER erasures_end BEFORE UPDATE OF state ON public.erasures FOR EACH ROW WHEN (((new.kind = 'tenant'::text) AND (new.state = 'done'::text))) EXECUTE FUNCTION public.refuse_early_end();
 
 CREATE CONSTRAINT TRIGGER events_number AFTER INSERT ON public.events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.n IS NULL)) EXECUTE FUNCTION public.event_number();
 
@@ -2394,6 +2504,8 @@ GRANT ALL ON FUNCTION public.audit_blank(tenant uuid, id text, key uuid) TO varv
 
 GRANT ALL ON FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) TO varve_app;
 
+GRANT ALL ON FUNCTION public.audit_blank_tenant(tenant uuid) TO varve_worker;
+
 GRANT ALL ON FUNCTION public.audit_blanks() TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_chain() TO varve_app;
@@ -2425,7 +2537,12 @@ GRANT INSERT(after) ON TABLE public.audit_trail TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
 
+GRANT ALL ON FUNCTION public.audit_keep() TO varve_app;
+
 GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
+
+REVOKE ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) TO varve_worker;
 
 GRANT ALL ON FUNCTION public.event_number() TO varve_app;
 
@@ -2436,6 +2553,8 @@ GRANT ALL ON FUNCTION public.job_now() TO varve_app;
 GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
+
+GRANT ALL ON FUNCTION public.refuse_early_end() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_held() TO varve_app;
 

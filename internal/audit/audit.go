@@ -27,6 +27,7 @@ type Action string
 const (
 	TenantCreate    Action = "tenant.create"
 	TenantChange    Action = "tenant.change"
+	TenantDelete    Action = "tenant.delete"
 	LimitsChange    Action = "limits.change"
 	KeyCreate       Action = "key.create"
 	KeyRotate       Action = "key.rotate"

@@ -47,6 +47,7 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 		w.each(ctx, postgres.ChoreRecompaction, w.requeueRecompactions),
 		w.each(ctx, postgres.ChoreReplay, w.requeueReplays),
 		w.each(ctx, postgres.ChoreIndex, w.Store.RequeueIndex),
+		w.each(ctx, postgres.ChoreErasure, w.requeueErasures),
 		w.followPolicies(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
 }
 
@@ -84,6 +85,14 @@ func (w *sweepWorker) requeueReplays(ctx context.Context, tenant uuid.UUID) erro
 	lost, err := w.Store.RequeueReplays(ctx, tenant)
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "a replay had lost its job", "tenant", tenant)
+	}
+	return err
+}
+
+func (w *sweepWorker) requeueErasures(ctx context.Context, tenant uuid.UUID) error {
+	lost, err := w.Store.RequeueErasures(ctx, tenant)
+	if lost > 0 {
+		w.Log.WarnContext(ctx, "erasures had lost their job", "tenant", tenant, "erasures", lost)
 	}
 	return err
 }

@@ -19,8 +19,30 @@ func TestEveryStatementOfAnAdministratorReadsWhatItConcerns(t *testing.T) {
 		p.checkCounts(t)
 	}
 	p.checkExpiry(t)
+	p.checkTenant(t)
 	p.checkChange(t)
 	p.compare(t, "testdata/plans_admin.golden", p.prunes(t))
+}
+
+// checkTenant checks that what a tenant has is read without the rows of its sessions.
+func (p *planned) checkTenant(t *testing.T) {
+	t.Helper()
+	ran := p.plansOf(t, func(ctx context.Context) error {
+		found, err := p.Tenant(ctx, largeTenant)
+		if err == nil && found.Usage.Sessions < int64(*planRows) {
+			t.Errorf("the tenant has %+v", found.Usage)
+		}
+		return err
+	})
+	for i := range ran {
+		e := &ran[i]
+		t.Logf("what a tenant has: %6d pages %9.1f ms", e.pages(), e.Took)
+		e.Plan.each(func(n *planNode) {
+			if strings.HasSuffix(n.Relation, "sessions") && n.Type != "Index Only Scan" {
+				t.Errorf("%s reads %s:\n%s", n.Type, n.Relation, e.short())
+			}
+		})
+	}
 }
 
 // dryRunTime is what a dry run may take at the size of test/scale, in milliseconds.
