@@ -22,6 +22,11 @@ REVOKE DELETE ON erasures FROM varve_app;
 REVOKE ALL ON receipt_keys FROM varve_app;
 GRANT SELECT (id, public, created_at, live) ON receipt_keys TO varve_app;
 GRANT SELECT, INSERT ON receipt_keys TO varve_worker;
+
+-- The last step of the deletion of a tenant is a worker's, too: the function deletes what nobody else may.
+REVOKE EXECUTE ON FUNCTION end_tenant, audit_blank_tenant FROM varve_app;
+GRANT EXECUTE ON FUNCTION end_tenant, audit_blank_tenant TO varve_worker;
+
 -- Events are written and forgotten. A trigger numbers them at the commit, with the owner's rights.
 REVOKE INSERT, UPDATE ON events FROM varve_app;
 REVOKE INSERT, UPDATE, DELETE ON event_heads FROM varve_app;
@@ -46,7 +51,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['event_heads', 'webhook_turns'] LOOP
+    FOREACH name IN ARRAY ARRAY['event_heads', 'webhook_turns', 'retention'] LOOP
         IF NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = name::regclass AND p.polname = 'worker') THEN
             EXECUTE format('CREATE POLICY worker ON %I TO varve_worker USING (true) WITH CHECK (true)', name);
         END IF;
@@ -58,6 +63,7 @@ $$;
 GRANT INSERT, UPDATE ON tenants TO varve_admin;
 GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;
 GRANT SELECT, INSERT ON campaigns TO varve_admin;
+GRANT UPDATE (live) ON receipt_keys TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
 -- varve backup reads everything. Row-level security shows it all rows by a policy: BYPASSRLS is not to be had everywhere.

@@ -94,6 +94,43 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.audit_blank_tenant(tenant uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    operators constant uuid := '00000000-0000-0000-0000-000000000000';
+    next bigint;
+BEGIN
+    IF operators IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    SELECT n + 1
+      INTO next
+      FROM public.audit_heads
+     WHERE tenant_id = operators
+       FOR NO KEY UPDATE;
+    IF EXISTS (SELECT FROM public.tenants t WHERE t.id = audit_blank_tenant.tenant) THEN
+        RAISE EXCEPTION 'the tenant is there: nothing that was done to it is forgotten'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN QUERY
+    WITH rows AS (
+        UPDATE public.audit_trail t
+           SET detail = NULL, before = NULL, after = NULL, blanked_by = next
+         WHERE t.tenant_id = operators
+           AND t.blanked_by IS NULL
+           AND t.object_id = audit_blank_tenant.tenant::text
+           AND t.action = 'tenant.create'
+        RETURNING t.n, public.audit_hash(t) AS hash
+    )
+    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+      FROM rows;
+END
+$$;
+
 CREATE FUNCTION public.audit_blanks() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public'
@@ -188,12 +225,64 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.audit_keep() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
+       AND NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
+        USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
 CREATE FUNCTION public.audit_refuse() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
     RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
         USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
+CREATE FUNCTION public.end_tenant(tenant uuid, erasure uuid) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    found public.tenants;
+BEGIN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant that may be deleted'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    SELECT *
+      INTO found
+      FROM public.tenants
+     WHERE id = tenant
+       FOR UPDATE;
+    IF found.erasure_id IS DISTINCT FROM erasure OR erasure IS NULL THEN
+        RAISE EXCEPTION 'no operator has asked for the deletion of the tenant'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF found.hold IS NOT NULL THEN
+        RAISE EXCEPTION 'the tenant is under a legal hold: nothing of it is erased'
+            USING ERRCODE = 'restrict_violation', CONSTRAINT = 'tenants_hold';
+    END IF;
+    DELETE FROM public.api_keys WHERE tenant_id = tenant;
+    DELETE FROM public.event_heads WHERE tenant_id = tenant;
+    DELETE FROM public.erasure_sessions WHERE tenant_id = tenant;
+    DELETE FROM public.erasures WHERE tenant_id = tenant;
+    DELETE FROM public.tenants WHERE id = tenant;
+    DELETE FROM public.audit_trail WHERE tenant_id = tenant;
+    DELETE FROM public.audit_heads WHERE tenant_id = tenant;
+    DELETE FROM public.campaigns WHERE tenants = ARRAY[tenant];
+    UPDATE public.campaigns
+       SET tenants = array_remove(tenants, tenant)
+     WHERE tenant = ANY (tenants);
 END
 $$;
 
@@ -317,6 +406,19 @@ CREATE FUNCTION public.notify_ended() RETURNS trigger
 BEGIN
     PERFORM pg_notify('varve_ended', NEW.id::text);
     RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.refuse_early_end() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.tenants WHERE id = NEW.erased_tenant AND erasure_id = NEW.id) THEN
+        RAISE EXCEPTION 'the tenant is there: its erasure has not ended'
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
 END
 $$;
 
@@ -544,10 +646,12 @@ CREATE TABLE public.erasures (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     receipt text,
+    erased_tenant uuid,
     CONSTRAINT erasures_check CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
     CONSTRAINT erasures_check1 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
     CONSTRAINT erasures_check2 CHECK (((state = 'done'::text) = (finished_at IS NOT NULL))),
-    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text]))),
+    CONSTRAINT erasures_erased_tenant_check CHECK (((kind = 'tenant'::text) = (erased_tenant IS NOT NULL))),
+    CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['session'::text, 'subject'::text, 'tenant'::text, 'retention'::text]))),
     CONSTRAINT erasures_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text])))
 );
 
@@ -1038,6 +1142,17 @@ CREATE TABLE public.results (
 
 ALTER TABLE ONLY public.results FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.retention (
+    tenant_id uuid NOT NULL,
+    idle_seconds bigint,
+    age_seconds bigint,
+    looked_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    CONSTRAINT retention_age_seconds_check CHECK ((age_seconds > 0)),
+    CONSTRAINT retention_idle_seconds_check CHECK ((idle_seconds > 0))
+);
+
+ALTER TABLE ONLY public.retention FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.river_job (
     id bigint NOT NULL,
     state public.river_job_state DEFAULT 'available'::public.river_job_state NOT NULL,
@@ -1257,6 +1372,18 @@ CREATE TABLE public.session_pins (
 
 ALTER TABLE ONLY public.session_pins FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.session_retention (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    idle_seconds bigint,
+    age_seconds bigint,
+    look_at timestamp with time zone,
+    CONSTRAINT session_retention_age_seconds_check CHECK ((age_seconds > 0)),
+    CONSTRAINT session_retention_idle_seconds_check CHECK ((idle_seconds > 0))
+);
+
+ALTER TABLE ONLY public.session_retention FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.session_tokens (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1363,6 +1490,8 @@ CREATE TABLE public.tenants (
     hold text,
     held_by uuid,
     held_at timestamp with time zone,
+    erasure_id uuid,
+    CONSTRAINT tenants_erasure_check CHECK (((erasure_id IS NULL) OR ((suspended = 'all'::text) AND (suspended IS NOT NULL)))),
     CONSTRAINT tenants_hold_check CHECK (((octet_length(hold) >= 1) AND (octet_length(hold) <= 1024))),
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
     CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
@@ -1621,6 +1750,9 @@ ALTER TABLE ONLY public.result_chunks
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_pkey PRIMARY KEY (tenant_id, session_key, ref);
 
+ALTER TABLE ONLY public.retention
+    ADD CONSTRAINT retention_pkey PRIMARY KEY (tenant_id);
+
 ALTER TABLE ONLY public.river_job
     ADD CONSTRAINT river_job_pkey PRIMARY KEY (id);
 
@@ -1668,6 +1800,9 @@ ALTER TABLE ONLY public.session_metadata
 
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_pkey PRIMARY KEY (tenant_id, session_key, ref);
+
+ALTER TABLE ONLY public.session_retention
+    ADD CONSTRAINT session_retention_pkey PRIMARY KEY (tenant_id, session_key);
 
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_pkey PRIMARY KEY (tenant_id, session_key, id);
@@ -1732,7 +1867,11 @@ CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
 
 CREATE INDEX erasure_sessions_live ON public.erasure_sessions USING btree (tenant_id, erasure_id, state) WHERE (state <> 'gone'::text);
 
+CREATE INDEX erasures_live ON public.erasures USING btree (tenant_id) WHERE (state <> 'done'::text);
+
 CREATE INDEX erasures_newest ON public.erasures USING btree (tenant_id, created_at DESC, id DESC);
+
+CREATE UNIQUE INDEX erasures_of_expired ON public.erasures USING btree (tenant_id) WHERE ((kind = 'retention'::text) AND (state <> 'done'::text));
 
 CREATE UNIQUE INDEX events_n ON public.events USING btree (tenant_id, n);
 
@@ -1808,6 +1947,8 @@ CREATE INDEX results_place ON public.results USING btree (tenant_id, session_key
 
 CREATE INDEX results_tool ON public.results USING btree (tenant_id, session_key, tool_name, seq, part);
 
+CREATE INDEX retention_looked_at ON public.retention USING btree (looked_at);
+
 CREATE INDEX river_job_args_index ON public.river_job USING gin (args);
 
 CREATE INDEX river_job_kind ON public.river_job USING btree (kind);
@@ -1840,6 +1981,8 @@ CREATE INDEX session_failures_quarantined ON public.session_failures USING btree
 
 CREATE INDEX session_metadata_pair ON public.session_metadata USING btree (tenant_id, pair, created_at DESC, session_key DESC);
 
+CREATE INDEX session_retention_look_at ON public.session_retention USING btree (tenant_id, look_at) WHERE (look_at IS NOT NULL);
+
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
@@ -1868,6 +2011,8 @@ CREATE INDEX usage_sessions_appended ON public.usage_sessions USING btree (tenan
 
 CREATE INDEX usage_sessions_bytes ON public.usage_sessions USING btree (bytes DESC, session_key DESC);
 
+CREATE INDEX usage_sessions_empty ON public.usage_sessions USING btree (tenant_id, session_key) WHERE (appended_at IS NULL);
+
 CREATE INDEX usage_sessions_idle ON public.usage_sessions USING btree (appended_at, session_key) WHERE (appended_at IS NOT NULL);
 
 CREATE INDEX usage_sessions_over ON public.usage_sessions USING btree (tokens DESC, session_key DESC) WHERE over_window;
@@ -1884,7 +2029,7 @@ CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.ap
 
 CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
 
-CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
 
 CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON public.audit_heads FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
@@ -1892,9 +2037,11 @@ CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON public.audit_trail FOR EACH R
 
 CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_chain();
 
-CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER erasures_end BEFORE UPDATE OF state ON public.erasures FOR EACH ROW WHEN (((new.kind = 'tenant'::text) AND (new.state = 'done'::text))) EXECUTE FUNCTION public.refuse_early_end();
 
 CREATE CONSTRAINT TRIGGER events_number AFTER INSERT ON public.events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.n IS NULL)) EXECUTE FUNCTION public.event_number();
 
@@ -2013,6 +2160,9 @@ ALTER TABLE ONLY public.results
 ALTER TABLE ONLY public.results
     ADD CONSTRAINT results_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.retention
+    ADD CONSTRAINT retention_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
@@ -2036,6 +2186,9 @@ ALTER TABLE ONLY public.session_metadata
 
 ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
+ALTER TABLE ONLY public.session_retention
+    ADD CONSTRAINT session_retention_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_tenant_id_made_by_fkey FOREIGN KEY (tenant_id, made_by) REFERENCES public.api_keys(tenant_id, id);
@@ -2144,6 +2297,8 @@ CREATE POLICY backup ON public.result_chunks FOR SELECT TO varve_backup USING (t
 
 CREATE POLICY backup ON public.results FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.retention FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.river_job FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.rounds FOR SELECT TO varve_backup USING (true);
@@ -2163,6 +2318,8 @@ CREATE POLICY backup ON public.session_holds FOR SELECT TO varve_backup USING (t
 CREATE POLICY backup ON public.session_metadata FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_pins FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.session_retention FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_tokens FOR SELECT TO varve_backup USING (true);
 
@@ -2254,6 +2411,8 @@ ALTER TABLE public.result_chunks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.results ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.retention ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.river_job ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.rounds ENABLE ROW LEVEL SECURITY;
@@ -2273,6 +2432,8 @@ ALTER TABLE public.session_holds ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.session_metadata ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_pins ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.session_retention ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_tokens ENABLE ROW LEVEL SECURITY;
 
@@ -2340,6 +2501,8 @@ CREATE POLICY tenant ON public.result_chunks USING ((tenant_id = (NULLIF(current
 
 CREATE POLICY tenant ON public.results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.retention USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text))) WITH CHECK (((args ->> 'tenant'::text) = NULLIF(current_setting('app.tenant_id'::text, true), ''::text)));
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -2357,6 +2520,8 @@ CREATE POLICY tenant ON public.session_holds USING ((tenant_id = (NULLIF(current
 CREATE POLICY tenant ON public.session_metadata USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_pins USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.session_retention USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_tokens USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2402,6 +2567,8 @@ ALTER TABLE public.webhooks ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY worker ON public.event_heads TO varve_worker USING (true) WITH CHECK (true);
 
+CREATE POLICY worker ON public.retention TO varve_worker USING (true) WITH CHECK (true);
+
 CREATE POLICY worker ON public.webhook_turns TO varve_worker USING (true) WITH CHECK (true);
 
 CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (true);
@@ -2412,6 +2579,8 @@ GRANT USAGE ON SCHEMA public TO varve_backup;
 GRANT ALL ON FUNCTION public.audit_blank(tenant uuid, id text, key uuid) TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_blank_tenant(tenant uuid) TO varve_worker;
 
 GRANT ALL ON FUNCTION public.audit_blanks() TO varve_app;
 
@@ -2444,7 +2613,12 @@ GRANT INSERT(after) ON TABLE public.audit_trail TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
 
+GRANT ALL ON FUNCTION public.audit_keep() TO varve_app;
+
 GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
+
+REVOKE ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) TO varve_worker;
 
 GRANT ALL ON FUNCTION public.event_number() TO varve_app;
 
@@ -2459,6 +2633,8 @@ GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 GRANT ALL ON FUNCTION public.metadata_pairs(metadata jsonb) TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
+
+GRANT ALL ON FUNCTION public.refuse_early_end() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_held() TO varve_app;
 
@@ -2603,6 +2779,7 @@ GRANT SELECT(public) ON TABLE public.receipt_keys TO varve_app;
 GRANT SELECT(created_at) ON TABLE public.receipt_keys TO varve_app;
 
 GRANT SELECT(live) ON TABLE public.receipt_keys TO varve_app;
+GRANT UPDATE(live) ON TABLE public.receipt_keys TO varve_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
@@ -2627,6 +2804,9 @@ GRANT SELECT ON TABLE public.result_chunks TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
 GRANT SELECT ON TABLE public.results TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.retention TO varve_app;
+GRANT SELECT ON TABLE public.retention TO varve_backup;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.river_job TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_job TO varve_worker;
@@ -2685,6 +2865,9 @@ GRANT SELECT ON TABLE public.session_metadata TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
 GRANT SELECT ON TABLE public.session_pins TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_retention TO varve_app;
+GRANT SELECT ON TABLE public.session_retention TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 GRANT SELECT ON TABLE public.session_tokens TO varve_backup;

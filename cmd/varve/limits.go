@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -20,16 +22,23 @@ type tenantsLimitsCommand struct {
 
 // Validate returns an error for quotas that no process would read.
 func (c *tenantsLimitsCommand) Validate() error {
-	var problem error
-	if c.Set != "" {
-		problem = new(config.Quotas).UnmarshalText([]byte(c.Set))
+	return errors.Join(c.Database.Validate(), validQuotas(c.Set))
+}
+
+// validQuotas returns an error for quotas that no process would read; "" is none.
+func validQuotas(text string) error {
+	if text == "" {
+		return nil
 	}
-	return errors.Join(c.Database.Validate(), problem)
+	return new(config.Quotas).UnmarshalText([]byte(text))
 }
 
 // Run sets the quotas, if there are any to set, and prints those that the tenant has of its own; processes notice
 // within a quarter of a minute.
 func (c *tenantsLimitsCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if settings.Key != "" {
+		return c.overHTTP(ctx, settings, out)
+	}
 	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
 		tenant, err := store.TenantByName(ctx, string(c.Name))
 		if err != nil {
@@ -50,4 +59,26 @@ func (c *tenantsLimitsCommand) Run(ctx context.Context, settings *config.Client,
 		}
 		return err
 	})
+}
+
+func (c *tenantsLimitsCommand) overHTTP(ctx context.Context, settings *config.Client, out io.Writer) error {
+	to, err := connectOperator(settings, out)
+	if err != nil {
+		return err
+	}
+	id, err := to.tenant(ctx, string(c.Name))
+	if err != nil {
+		return err
+	}
+	var found client.Answer[session.TenantDetails]
+	if c.Set == "" {
+		found, err = client.GetTenant.Call(ctx, to.api, id)
+	} else {
+		o := client.Options{Body: protocol.TenantChange{Quotas: json.RawMessage(c.Set)}}
+		found, err = client.ChangeTenant.With(ctx, to.api, o, id)
+	}
+	if err != nil {
+		return err
+	}
+	return to.printRaw(found.Value.Quotas)
 }

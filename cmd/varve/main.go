@@ -1,5 +1,6 @@
-// Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate,
-// tenants and keys work on the database; all others are clients of the HTTP API, through internal/client.
+// Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate works
+// on the database, as tenants and keys do without a key; all others are clients of the HTTP API, through
+// internal/client.
 package main
 
 import (
@@ -29,12 +30,15 @@ type commands struct {
 	Up          upCommand          `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
 	Demo        demoCommand        `cmd:"" help:"Show what Varve does, with sample conversations or your own."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring a database's schema up to date."`
-	Tenants     tenantsCommand     `cmd:"" help:"Create and list tenants."`
-	Keys        keysCommand        `cmd:"" help:"Create, list and revoke API keys."`
+	Tenants     tenantsCommand     `cmd:"" help:"Create, list, change, suspend and delete tenants."`
+	Keys        keysCommand        `cmd:"" help:"Create, list, rotate and revoke API keys."`
 	Failures    failuresCommand    `cmd:"" help:"List the sessions whose compaction fails, and try them again."`
 	Import      importCommand      `cmd:"" help:"Append conversations from files."`
 	Export      exportCommand      `cmd:"" help:"Write sessions to a file that varve import reads."`
 	Sessions    sessionsCommand    `cmd:"" help:"List sessions, show one, or erase one."`
+	Retention   retentionCommand   `cmd:"" help:"When sessions expire, and which would now."`
+	Holds       holdsCommand       `cmd:"" help:"Show, place and lift legal holds."`
+	Webhooks    webhooksCommand    `cmd:"" help:"List, make, change and delete webhooks."`
 	Fleet       fleetCommand       `cmd:"" help:"List sessions of all tenants, with an operator's key."`
 	Erasures    erasuresCommand    `cmd:"" help:"Erase all sessions of a person, and show receipts."`
 	Fork        forkCommand        `cmd:"" help:"Make a session that shares the log of another."`
@@ -102,10 +106,11 @@ func helpText(command string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// parser returns the command line's parser. A command whose Run names a *console gets it from connect.
+// parser returns the command line's parser. A command whose Run names a *console gets it from connect,
+// and one that names operators from connectOperator.
 func parser(cli *commands) *kong.Kong {
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
-		kong.BindToProvider(connect),
+		kong.BindToProvider(connect), kong.BindToProvider(connectOperator),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
 }
 
@@ -113,6 +118,7 @@ func parser(cli *commands) *kong.Kong {
 type console struct {
 	*config.Client
 	api *client.Client
+	key string
 	out io.Writer
 }
 
@@ -135,7 +141,7 @@ func connect(settings *config.Client, out io.Writer) (*console, error) {
 			return nil, err
 		}
 	}
-	return &console{Client: settings, api: client.New(base, key, os.Stderr), out: out}, nil
+	return &console{Client: settings, api: client.New(base, key, os.Stderr), key: key, out: out}, nil
 }
 
 // readKey returns the key that a file holds.

@@ -77,6 +77,11 @@ func showFound[T any](
 	if err != nil {
 		return err
 	}
+	return printList(to, name, found)
+}
+
+// printList prints entries of a list.
+func printList[T any](to *console, name string, found []client.Answer[T]) error {
 	if to.JSON {
 		return writeJSON(to.out, found)
 	}

@@ -229,6 +229,9 @@ func (s *Server) routeSessions() {
 		append([]string{"q"}, request.ListQuery...)...)
 	read.get("/v1/search/settings", s.readSearchSettings)
 	s.tenants(session.ScopeAdmin).put("/v1/search/settings", s.putSearchSettings)
+	read.get("/v1/retention", s.readRetention)
+	read.get("/v1/retention/preview", s.previewRetention, "idle_seconds", "max_age_seconds")
+	s.tenants(session.ScopeAdmin, session.ScopeErase).put("/v1/retention", s.putRetention)
 	read.get("/v1/usage", s.readUsage, "from", "to", "format")
 	read.list("/v1/usage/sessions", s.listUsage)
 }
@@ -362,12 +365,16 @@ func (s *Server) routeOperators() {
 	operator.ask("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
+	operator.ask("/v1/admin/receipts/keys", s.rotateReceiptKey)
 
 	operator.ask("/v1/admin/tenants", s.createTenant) // may show a key once
 	operator.list("/v1/admin/tenants", s.listTenants)
 	operator.get("/v1/admin/sessions", s.listFleet, fleetQuery...)
 	operator.get("/v1/admin/tenants/:tenant", s.readTenant)
 	operator.patch("/v1/admin/tenants/:tenant", s.changeTenant)
+	operator.delete("/v1/admin/tenants/:tenant", s.deleteTenant, "confirm")
+	operator.list("/v1/admin/erasures", s.listErasures)
+	operator.get("/v1/admin/erasures/:erasure", s.readErasure)
 	operator.get("/v1/admin/tenants/:tenant/policy", s.readTenantPolicy)
 	operator.put("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(replaceLayer))
 	operator.patch("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(mergeLayer))

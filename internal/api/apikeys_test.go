@@ -2,10 +2,13 @@ package api_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,13 +136,47 @@ func TestARotatedKeyLivesOnForAWhile(t *testing.T) {
 	if left := time.Until(*listed[1].ExpiresAt); listed[1].ID != old.ID || left > time.Hour || left < 50*time.Minute {
 		t.Errorf("the old key ends in %v: %+v", left, listed)
 	}
-	decoded[protocol.NewKey](w.must(http.StatusCreated, "POST", path, `{"overlap_seconds":0}`))
+	if again := w.must(http.StatusConflict, "POST", path, ""); !strings.Contains(again.Body.String(), `"key_rotated"`) || !strings.Contains(again.Body.String(), fresh.ID.String()) {
+		t.Errorf("a second rotation does not name the newer key %s: %s", fresh.ID, again.Body)
+	}
+	again := decoded[protocol.NewKey](w.must(http.StatusCreated, "POST", "/v1/keys/"+fresh.ID.String()+"/rotate", `{"overlap_seconds":0}`))
+	if again.ExpiresAt != nil || *again.Replaces != fresh.ID {
+		t.Errorf("the newer key rotated: %+v", again)
+	}
+	w.must(http.StatusNoContent, "DELETE", "/v1/keys/"+old.ID.String(), "")
 	w.server.ExpireKeys()
 	if code, _ := w.code(old.Text, "GET", "/v1/sessions", ""); code != http.StatusUnauthorized {
 		t.Errorf("after the overlap: %d", code)
 	}
 	if code, why := w.code(w.key, "POST", path, ""); code != http.StatusConflict || why != "key_ended" {
 		t.Errorf("a third rotation: %d %s", code, why)
+	}
+}
+
+// TestManyRequestsAtOnceKeepToTheLimits makes keys and webhooks at the same time, of which a few have room.
+func TestManyRequestsAtOnceKeepToTheLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const room, atOnce = 3, 12
+	live := w.count(`SELECT count(*) FROM api_keys WHERE tenant_id = '` + w.tenant.String() + `'`)
+	w.exec(fmt.Sprintf(`INSERT INTO api_keys (tenant_id, id, digest, last4)
+		SELECT '%s', gen_random_uuid(), sha256(n::text::bytea), 'last' FROM generate_series(1, %d) n`, w.tenant, session.MaxLiveKeys-room-live))
+	for range session.MaxWebhooks - room {
+		w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve"}`)
+	}
+	for path, body := range map[string]string{"/v1/keys": `{"role":"viewer"}`, "/v1/webhooks": `{"url":"https://hooks.example/varve"}`} {
+		var made atomic.Int32
+		var group sync.WaitGroup
+		for range atOnce {
+			group.Go(func() {
+				if w.ask("POST", path, body).Code == http.StatusCreated {
+					made.Add(1)
+				}
+			})
+		}
+		if group.Wait(); made.Load() != room {
+			t.Errorf("%s: %d were made where %d have room", path, made.Load(), room)
+		}
 	}
 }
 

@@ -81,6 +81,15 @@ func (s *Server) listReceiptKeys(req *request.Request) error {
 	return req.JSON(http.StatusOK, set)
 }
 
+// rotateReceiptKey handles POST /v1/admin/receipts/keys: a new key signs receipts.
+func (s *Server) rotateReceiptKey(req *request.Request) error {
+	id, made, err := s.Operators.RotateReceiptKey(req.Ctx)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusCreated, verificationKey(id, made))
+}
+
 func verificationKey(id string, key ed25519.PublicKey) protocol.VerificationKey {
 	return protocol.VerificationKey{
 		Type: "OKP", Curve: "Ed25519", Use: "sig", ID: id, X: base64.RawURLEncoding.EncodeToString(key),

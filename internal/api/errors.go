@@ -70,6 +70,9 @@ var sentinels = []struct {
 		"new one"},
 	{session.ErrHeld, "legal_hold", "a legal hold on the session or on its tenant keeps it, and nothing was erased: " +
 		"GET /v1/sessions/{id}/hold says why, and DELETE lifts it; one on the tenant is the operator's"},
+	{session.ErrTenantHeld, "legal_hold", ""},
+	{session.ErrTenantDeleted, "tenant_deleted", "the tenant is being deleted, and nothing of it changes any more: " +
+		"GET /v1/admin/erasures/{erasure} says how far that is"},
 	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
 		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
@@ -82,6 +85,7 @@ var sentinels = []struct {
 		"enables it"},
 	{session.ErrKeyEnded, "key_ended", "the key has expired or was revoked, and nothing can take its place: make " +
 		"another with POST /v1/keys"},
+	{session.ErrKeyRotated, "key_rotated", ""},
 	{session.ErrTooManyPins, "too_many_pins", fmt.Sprintf("the session has %d pins, or they have more tokens than the "+
 		"policy's pins.max_tokens: DELETE some, or raise the limit", session.MaxPins)},
 	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: " +

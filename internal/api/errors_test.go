@@ -270,6 +270,16 @@ var wrongRequests = map[string]struct {
 		w.must(http.StatusNoContent, "DELETE", "/v1/keys/"+made, "")
 		return w.ask("POST", "/v1/keys/"+made+"/rotate", "")
 	}, "make another"},
+	"key_rotated": {func(w *world) answer {
+		made := id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`))
+		w.must(http.StatusCreated, "POST", "/v1/keys/"+made+"/rotate", "")
+		return w.ask("POST", "/v1/keys/"+made+"/rotate", "")
+	}, "is the newer one"},
+	"tenant_deleted": {func(w *world) answer {
+		made := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"leaves"}`))
+		w.must(http.StatusAccepted, "DELETE", "/v1/admin/tenants/"+made+"?confirm="+made, "")
+		return w.ask("PATCH", "/v1/admin/tenants/"+made, `{"suspended":null}`)
+	}, "how far that is"},
 	"legal_hold": {func(w *world) answer {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/held", "")
 		w.must(http.StatusOK, "PUT", "/v1/sessions/held/hold", `{"reason":"case 7"}`)

@@ -140,6 +140,8 @@ func (w *world) shown() map[string]string {
 	w.must(http.StatusOK, "PUT", "/v1/admin/tenants/"+tenant+"/hold", `{"reason":"case 7 of 2026"}`)
 	hook := id(w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve","types":["session.due"]}`))
 	w.exec(`UPDATE webhooks SET disabled_at = now(), disabled_reason = 'it was dead'`)
+	gone := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"gone","quotas":{"sessions":100}}`))
+	deletion := id(w.must(http.StatusAccepted, "DELETE", "/v1/admin/tenants/"+gone+"?confirm="+gone, ""))
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
@@ -158,6 +160,7 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-00000000000f":  campaign.Recompactions[0].Recompaction.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-000000000011":  hook,
+		"0198f0c1-7c1e-7000-8000-000000000013":  deletion,
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
 }
@@ -193,7 +196,7 @@ func (e *examples) of(tag string) (ops []operation) {
 	}
 	slices.SortStableFunc(ops, func(a, b operation) int {
 		last := func(op operation) int { // what takes away what others need
-			return slices.Index([]string{"patchMessage", "putMessages"}, fmt.Sprint(op.value["operationId"])) +
+			return slices.Index([]string{"patchMessage", "putMessages", "deleteTenant"}, fmt.Sprint(op.value["operationId"])) +
 				strings.Count(op.method, http.MethodDelete) + strings.Count(op.path, "rebuild")
 		}
 		return last(a) - last(b)
@@ -215,11 +218,11 @@ func (e *examples) run(op operation) {
 			continue
 		}
 		text := fmt.Sprint(example)
+		if known, ok := e.values[text]; ok {
+			text = known
+		}
 		switch p.value["in"] {
 		case "path":
-			if known, ok := e.values[text]; ok {
-				text = known
-			}
 			path = strings.Replace(path, "{"+name+"}", url.PathEscape(text), 1)
 		case "query":
 			query.Set(name, text)

@@ -59,11 +59,13 @@ func (d door) orTokens() door {
 // The methods below register routes: with a document as the body (post, put, patch), without one (do, delete), and with
 // one but without effect, so that an Idempotency-Key has none either (ask). The handler of feed reads the body itself.
 
-func (d door) post(path string, h handler)                  { d.add("POST", path, document, h, nil) }
-func (d door) put(path string, h handler)                   { d.add("PUT", path, document, h, nil) }
-func (d door) patch(path string, h handler)                 { d.add("PATCH", path, document, h, nil) }
+func (d door) post(path string, h handler)  { d.add("POST", path, document, h, nil) }
+func (d door) put(path string, h handler)   { d.add("PUT", path, document, h, nil) }
+func (d door) patch(path string, h handler) { d.add("PATCH", path, document, h, nil) }
+func (d door) delete(path string, h handler, query ...string) {
+	d.add("DELETE", path, command, h, query)
+}
 func (d door) do(path string, h handler, query ...string)   { d.add("POST", path, command, h, query) }
-func (d door) delete(path string, h handler)                { d.add("DELETE", path, command, h, nil) }
 func (d door) ask(path string, h handler, query ...string)  { d.add("POST", path, question, h, query) }
 func (d door) feed(path string, h handler, query ...string) { d.add("POST", path, key, h, query) }
 func (d door) get(path string, h handler, query ...string)  { d.add("GET", path, nothing, h, query) }

@@ -24,6 +24,9 @@ func answerOf(s session.Session) protocol.Session {
 		Calibration: s.Calibration, UnseenTokens: s.UnseenTokens, CalibratedTokens: s.CalibratedTokens(),
 		LastUsage: s.LastUsage, CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}
+	if s.Expiry != nil {
+		a.Retention, a.ExpiresAt = s.Expiry.Own, s.Expiry.ExpiresAt
+	}
 	if s.Format != "" {
 		a.Format = &s.Format
 	}
@@ -128,6 +131,9 @@ func (s *Server) readSettings(req *request.Request, known []string, layers layer
 			return nil, err
 		}
 		set.ResolvePolicy(below, s.writers)
+	}
+	if set.ChangesRetention() && !req.Caller.May(session.ScopeErase) {
+		return nil, lacks(session.ScopeErase)
 	}
 	set.ChangedBy = req.KeyDigest
 	if err := set.Finish(s.Models); err != nil {

@@ -149,6 +149,20 @@ func (s *Server) changeTenant(req *request.Request) error {
 	return request.AnswerFound(req, changed, err, request.AsIs)
 }
 
+// deleteTenant handles DELETE /v1/admin/tenants/{tenant}: it names the tenant a second time. Doing it twice changes
+// nothing.
+func (s *Server) deleteTenant(req *request.Request) error {
+	if named, err := uuid.Parse(req.Query().Text("confirm", "")); err != nil || named != req.Tenant {
+		return session.Invalid("confirm", request.InvalidRequest, "must be the id of the tenant, %s: all that it has "+
+			"is erased, and nothing brings it back", req.Tenant)
+	}
+	begun, err := s.Operators.DeleteTenant(req.Ctx, req.Tenant)
+	if err != nil {
+		return err
+	}
+	return answerWork(req, begun.State == session.ErasureDone, "/v1/admin/erasures/"+begun.ID.String(), begun)
+}
+
 // suspensionOf reads what is to be refused; null is nothing.
 func suspensionOf(d *request.Document, value rawjson.Span) session.Suspension {
 	if d.IsNull(value) {

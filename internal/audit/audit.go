@@ -25,18 +25,21 @@ type Action string
 
 // The actions.
 const (
-	TenantCreate Action = "tenant.create"
-	TenantChange Action = "tenant.change"
-	LimitsChange Action = "limits.change"
-	KeyCreate    Action = "key.create"
-	KeyRotate    Action = "key.rotate"
-	KeyRevoke    Action = "key.revoke"
-	PolicyChange Action = "policy.change"
-	SearchChange Action = "search.change"
+	TenantCreate    Action = "tenant.create"
+	TenantChange    Action = "tenant.change"
+	TenantDelete    Action = "tenant.delete"
+	LimitsChange    Action = "limits.change"
+	KeyCreate       Action = "key.create"
+	KeyRotate       Action = "key.rotate"
+	KeyRevoke       Action = "key.revoke"
+	PolicyChange    Action = "policy.change"
+	SearchChange    Action = "search.change"
+	RetentionChange Action = "retention.change"
 
 	SessionCreate    Action = "session.create"
 	SessionChange    Action = "session.change"
 	SessionErase     Action = "session.erase"
+	SessionExpire    Action = "session.expire"
 	SessionFork      Action = "session.fork"
 	SessionRepair    Action = "session.repair"
 	MessageRemove    Action = "message.remove"
@@ -66,10 +69,11 @@ const (
 	ImportResume         Action = "import.resume"
 	Export               Action = "export"
 
-	ErasureStart  Action = "erasure.start"
-	ErasureFinish Action = "erasure.finish"
-	HoldPlace     Action = "hold.place"
-	HoldLift      Action = "hold.lift"
+	ErasureStart     Action = "erasure.start"
+	ErasureFinish    Action = "erasure.finish"
+	ReceiptKeyRotate Action = "receipt_key.rotate"
+	HoldPlace        Action = "hold.place"
+	HoldLift         Action = "hold.lift"
 
 	WebhookCreate Action = "webhook.create"
 	WebhookChange Action = "webhook.change"
@@ -92,6 +96,7 @@ const (
 	Import       Object = "import"
 	Erasure      Object = "erasure"
 	Webhook      Object = "webhook"
+	ReceiptKey   Object = "receipt_key"
 )
 
 // Hash is the hash of a row.

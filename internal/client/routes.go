@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +20,9 @@ import (
 
 // Route is a route whose answer is a T: its method, and its path below /v1 with an argument for each {name}.
 type Route[T any] string
+
+// Effect is a route whose answer says nothing but that it is done.
+type Effect string
 
 // ListRoute is a route whose answer is a page of a list of T.
 type ListRoute[T any] string
@@ -64,6 +69,33 @@ const (
 	BeginErasure Route[session.Erasure] = "POST erasures" // ErasureRequest
 	GetErasure   Route[session.Erasure] = "GET erasures/{erasure}"
 
+	GetRetention     Route[session.Retention]     = "GET retention"
+	SetRetention     Route[session.Retention]     = "PUT retention" // session.Retention
+	PreviewRetention Route[session.Expired]       = "GET retention/preview"
+	CreateTenant     Route[protocol.NewTenant]    = "POST admin/tenants" // TenantRequest
+	GetTenant        Route[session.TenantDetails] = "GET admin/tenants/{tenant}"
+	ChangeTenant     Route[session.TenantDetails] = "PATCH admin/tenants/{tenant}" // TenantChange
+	DeleteTenant     Route[session.Erasure]       = "DELETE admin/tenants/{tenant}"
+	TenantErasure    Route[session.Erasure]       = "GET admin/erasures/{erasure}"
+
+	CreateOperatorKey Route[protocol.NewOperatorKey] = "POST admin/keys" // KeyRequest
+	RevokeOperatorKey Effect                         = "DELETE admin/keys/{key}"
+
+	GetHold        Route[session.Hold] = "GET sessions/{session}/hold"
+	PutHold        Route[session.Hold] = "PUT sessions/{session}/hold" // HoldRequest
+	LiftHold       Effect              = "DELETE sessions/{session}/hold"
+	GetTenantHold  Route[session.Hold] = "GET admin/tenants/{tenant}/hold"
+	PutTenantHold  Route[session.Hold] = "PUT admin/tenants/{tenant}/hold" // HoldRequest
+	LiftTenantHold Effect              = "DELETE admin/tenants/{tenant}/hold"
+
+	CreateWebhook Route[protocol.NewWebhook] = "POST webhooks" // WebhookRequest
+	GetWebhook    Route[session.Webhook]     = "GET webhooks/{webhook}"
+	ChangeWebhook Route[session.Webhook]     = "PATCH webhooks/{webhook}"       // WebhookRequest
+	RotateWebhook Route[protocol.NewWebhook] = "POST webhooks/{webhook}/rotate" // RotateRequest
+	EnableWebhook Route[session.Webhook]     = "POST webhooks/{webhook}/enable"
+	TestWebhook   Effect                     = "POST webhooks/{webhook}/test"
+	DeleteWebhook Effect                     = "DELETE webhooks/{webhook}"
+
 	Audit Route[protocol.List[audit.Entry]] = "GET audit"
 
 	BeginImport    Route[protocol.Import]      = "POST imports"
@@ -79,10 +111,54 @@ const (
 	Tokens               ListRoute[session.Token]               = "sessions/{session}/tokens"
 	Recompactions        ListRoute[protocol.Recompaction]       = "admin/recompactions"
 	Erasures             ListRoute[session.Erasure]             = "erasures"
+	Tenants              ListRoute[session.TenantDetails]       = "admin/tenants"
+	TenantErasures       ListRoute[session.Erasure]             = "admin/erasures"
+	OperatorKeys         ListRoute[session.OperatorKey]         = "admin/keys"
+	Webhooks             ListRoute[session.Webhook]             = "webhooks"
 	Replays              ListRoute[protocol.Replay]             = "admin/replays"
 	ReplaySessions       ListRoute[session.ReplaySession]       = "admin/replays/{replay}/sessions"
 	RecompactionSessions ListRoute[session.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"
 )
+
+// Keyring has the routes of the keys of a tenant: the caller's, or one that an operator names.
+type Keyring struct {
+	at     string
+	tenant []any
+}
+
+// Keys returns the keyring of the caller's tenant.
+func Keys() Keyring { return Keyring{at: "keys"} }
+
+// KeysOf returns the keyring of a tenant for an operator.
+func KeysOf(tenant string) Keyring { return Keyring{"admin/tenants/{tenant}/keys", []any{tenant}} }
+
+// Create makes a key.
+func (k Keyring) Create(ctx context.Context, c *Client, wanted protocol.KeyRequest) (Answer[protocol.NewKey], error) {
+	return Route[protocol.NewKey]("POST "+k.at).With(ctx, c, Options{Body: wanted}, k.tenant...)
+}
+
+// List returns the keys, newest first.
+func (k Keyring) List(ctx context.Context, c *Client) ([]Answer[session.APIKey], error) {
+	return ListRoute[session.APIKey](k.at).All(ctx, c, math.MaxInt, k.tenant...)
+}
+
+// Rotate makes a key in the place of one.
+func (k Keyring) Rotate(
+	ctx context.Context, c *Client, key string, wanted protocol.RotateRequest,
+) (Answer[protocol.NewKey], error) {
+	return Route[protocol.NewKey]("POST "+k.at+"/{key}/rotate").
+		With(ctx, c, Options{Body: wanted}, append(slices.Clone(k.tenant), key)...)
+}
+
+// Revoke revokes a key.
+func (k Keyring) Revoke(ctx context.Context, c *Client, key string) error {
+	return Effect("DELETE "+k.at+"/{key}").Call(ctx, c, append(slices.Clone(k.tenant), key)...)
+}
+
+// TenantPolicy returns the route of the default policy of a tenant for an operator.
+func TenantPolicy(method string) Route[protocol.Policy] {
+	return Route[protocol.Policy](method + " admin/tenants/{tenant}/policy")
+}
 
 // Policy returns the route of a session's policy or, without an id, of the tenant's default.
 func Policy(method, id string) Route[protocol.Policy] {
@@ -117,6 +193,15 @@ func (q Query) encode() string {
 		}
 	}
 	return values.Encode()
+}
+
+// Call sends the request.
+func (e Effect) Call(ctx context.Context, c *Client, args ...any) error {
+	res, err := c.do(ctx, string(e), Options{}, args)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 // Call sends a request without query and body.

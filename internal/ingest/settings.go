@@ -34,7 +34,7 @@ type Settings struct {
 
 // The members that the routes of a session know.
 var (
-	OldSession = []string{"model", "window_tokens", "overhead_tokens", "metadata", "policy"}
+	OldSession = []string{"model", "window_tokens", "overhead_tokens", "metadata", "policy", "retention"}
 	NewSession = append([]string{"id", "format"}, OldSession...)
 )
 
@@ -76,8 +76,31 @@ func (s *Settings) set(name string, value rawjson.Span) {
 		s.Metadata = ReadMetadata(&s.Document, value)
 	case "policy":
 		s.policy = value
+	case "retention":
+		if s.DefaultRetention = s.IsNull(value); !s.DefaultRetention {
+			s.Retention = new(ReadRetention(&s.Document, "/retention", value))
+		}
 	}
 }
+
+// ReadRetention reads when sessions expire; a member that is null or left out never lets them.
+func ReadRetention(d *request.Document, pointer string, value rawjson.Span) (r session.Retention) {
+	if d.Data[value.Start] != '{' {
+		d.Wrong(pointer, request.InvalidRequest, "must be an object like {\"idle_seconds\":2592000}, not %s",
+			d.Kind(value))
+		return r
+	}
+	members := map[string]**int64{"idle_seconds": &r.IdleSeconds, "max_age_seconds": &r.AgeSeconds}
+	for name, value := range d.Members(pointer, value, []string{"idle_seconds", "max_age_seconds"}) {
+		if !d.IsNull(value) {
+			*members[name] = new(d.Integer(pointer+"/"+name, value, session.MinRetention, session.MaxRetention))
+		}
+	}
+	return r
+}
+
+// ChangesRetention reports whether the settings say when the session expires.
+func (s *Settings) ChangesRetention() bool { return s.Retention != nil || s.DefaultRetention }
 
 // HasPolicy reports whether the settings change the session's policy, so that ResolvePolicy must be called.
 func (s *Settings) HasPolicy() bool { return !isNone(s.policy) }

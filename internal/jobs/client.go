@@ -58,6 +58,8 @@ type Config struct {
 	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
 	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
 	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
+	RetainEvery time.Duration // from one look for a tenant's expired sessions to the next; an hour
+	Settle      time.Duration // how long after its suspension a tenant's requests may still write; 40 seconds
 	BackupsKept time.Duration // which receipts of erasures say; 0 if it is not known
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
@@ -77,7 +79,7 @@ type Config struct {
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
 	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; of a collection: rows
 	// deleted, objects deleted, orphan deleted, object erased; and of an erasure: session erased, objects of a session
-	// erased, erasure finished.
+	// erased, rows of a tenant erased, erasure finished.
 	Trace func(step string)
 }
 
@@ -86,6 +88,7 @@ func (c Config) withDefaults() Config {
 	c.Compactions = cmp.Or(c.Compactions, 4)
 	c.Window = cmp.Or(c.Window, compactor.WindowWithin(c.Memory.Total()/int64(c.Compactions)))
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
+	c.Settle = cmp.Or(c.Settle, 40*time.Second) // a request takes 30 seconds, and keys are remembered for two
 	c.Summaries = cmp.Or(c.Summaries, 8)
 	c.SummaryTimeout = cmp.Or(c.SummaryTimeout, 10*time.Minute)
 	c.WebhookTimeout = cmp.Or(c.WebhookTimeout, 10*time.Second)
@@ -95,6 +98,7 @@ func (c Config) withDefaults() Config {
 	c.VerifyRound = cmp.Or(c.VerifyRound, 4*24*time.Hour)
 	c.VerifyEvery = cmp.Or(c.VerifyEvery, 5*time.Minute)
 	c.Grace = cmp.Or(c.Grace, 24*time.Hour)
+	c.RetainEvery = cmp.Or(c.RetainEvery, time.Hour)
 	c.SoftStop = cmp.Or(c.SoftStop, 20*time.Second)
 	if c.Trace == nil {
 		c.Trace = func(string) {}
@@ -174,7 +178,9 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 	}})
 	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
-	river.AddWorker(workers, &sweepWorker{Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole})
+	river.AddWorker(workers, &sweepWorker{
+		Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole, RetainEvery: config.RetainEvery,
+	})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
 		Every: config.VerifyEvery, Hold: admission.hold,
@@ -186,7 +192,8 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, objects)
 	river.AddWorker(workers, &erasureWorker{
 		Store: config.Store, Objects: objects, Log: config.Log, Kept: config.BackupsKept, Slice: config.JobTimeout / 4,
-		Trace: config.Trace,
+		Settle: config.Settle,
+		Trace:  config.Trace,
 	})
 	river.AddWorker(workers, &deliverWorker{
 		Store: config.Store, Log: config.Log,

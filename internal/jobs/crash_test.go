@@ -37,7 +37,7 @@ func victim(dsn, step string) int {
 		return 1
 	}
 	client, err := jobs.NewClient(pool, jobs.Config{
-		Store: postgres.New(pool, inserts, nil), Beat: beat,
+		Store: postgres.New(pool, inserts, nil), Beat: beat, Settle: time.Nanosecond,
 		Trace: func(reached string) {
 			if reached == step {
 				fmt.Println("reached")

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/postgres"
@@ -25,6 +27,12 @@ const (
 	// webhookWorkers is how many webhooks a process looks after at once.
 	webhookWorkers = 16
 )
+
+// deliveriesTotal counts what this process has sent.
+var deliveriesTotal = promauto.NewCounterVec(prometheus.CounterOpts{
+	Name: "varve_webhook_deliveries_total",
+	Help: "Events that were sent to webhooks, by outcome: delivered, failed, or gone for a receiver that wants none.",
+}, []string{"outcome"})
 
 // deliverWorker sends a webhook what it has not got, round by round: of each topic one event at a time, so that the
 // events of a session arrive in order. No transaction is open while it sends. A worker that dies has sent what it did
@@ -55,6 +63,7 @@ func (w *deliverWorker) Work(ctx context.Context, job *river.Job[queue.DeliverAr
 		if err != nil {
 			return err
 		}
+		countDeliveries(round)
 		if disabled {
 			w.Log.WarnContext(ctx, "a webhook gets nothing any more: it is disabled", "tenant", tenant, "webhook", id)
 			break
@@ -78,6 +87,19 @@ func (w *deliverWorker) send(ctx context.Context, next postgres.Deliveries) []po
 	}
 	all.Wait()
 	return round
+}
+
+func countDeliveries(round []postgres.Delivery) {
+	for _, d := range round {
+		outcome := "failed"
+		switch {
+		case d.Error == "":
+			outcome = "delivered"
+		case d.Gone:
+			outcome = "gone"
+		}
+		deliveriesTotal.WithLabelValues(outcome).Inc()
+	}
 }
 
 func delivered(round []postgres.Delivery) bool {

@@ -320,6 +320,12 @@ func TestADeadReceiverIsDisabledAndContinuesWhereItStood(t *testing.T) {
 	}
 	w.await("it has all", func() bool { return len(r.numbers()) == 6 }) // and that two webhooks were disabled
 	w.inOrder(r.got)
+	counted := gauges(t)
+	for _, outcome := range []string{"delivered", "failed", "gone"} {
+		if counted["varve_webhook_deliveries_total{"+outcome+"}"] == 0 {
+			t.Errorf("no delivery is counted as %s", outcome)
+		}
+	}
 }
 
 // A tenant whose receivers hang does not hold up another tenant's.

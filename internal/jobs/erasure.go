@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -19,8 +20,13 @@ const (
 	// erasedAtOnce is how many sessions an erasure looks for at a time.
 	erasedAtOnce = 100
 
-	// unfinishedWait is how long an erasure waits for the last jobs of its sessions.
+	// erasedRows is how many rows of a tenant one transaction deletes.
+	erasedRows = 5000
+
+	// unfinishedWait is how long an erasure waits for the last jobs of its sessions, and heldWait how long for the end
+	// of a legal hold on a tenant that is to be deleted.
 	unfinishedWait = time.Second
+	heldWait       = 5 * time.Second
 )
 
 // erasureWorker erases the sessions of an erasure one after the other, then their objects, and ends it with a receipt.
@@ -32,6 +38,7 @@ type erasureWorker struct {
 	Log     *slog.Logger
 	Kept    time.Duration // how long backups are kept; 0 if it is not known
 	Slice   time.Duration // how long it erases before other erasures get their turn
+	Settle  time.Duration // how long after the suspension of a tenant its last requests may still write
 	Trace   func(step string)
 }
 
@@ -46,12 +53,15 @@ func (w *erasureWorker) Work(ctx context.Context, job *river.Job[queue.ErasureAr
 		return err
 	}
 	ctx = work.As(ctx)
+	if work.Kind == session.ErasureOfTenant {
+		return w.tenant(ctx, work, until)
+	}
 	for _, step := range []func(context.Context, postgres.ErasureWork, time.Time) (bool, error){w.sessions, w.objects} {
 		if done, err := step(ctx, work, until); err != nil || !done {
 			return orSnooze(err, 0)
 		}
 	}
-	return w.finish(ctx, work)
+	return w.finish(ctx, work, w.Store.FinishErasure)
 }
 
 // orSnooze returns an error, or what has a job continue later.
@@ -124,12 +134,13 @@ func (w *erasureWorker) objectsOf(
 }
 
 // finish ends an erasure with its receipt, unless there is more to do.
-func (w *erasureWorker) finish(ctx context.Context, work postgres.ErasureWork) error {
+func (w *erasureWorker) finish(ctx context.Context, work postgres.ErasureWork,
+	end func(context.Context, postgres.ErasureWork, receipt.Key, time.Duration) error) error {
 	key, err := w.Store.ReceiptKey(ctx)
 	if err != nil {
 		return err
 	}
-	err = w.Store.FinishErasure(ctx, work, key, w.Kept)
+	err = end(ctx, work, key, w.Kept)
 	switch {
 	case errors.Is(err, postgres.ErrUnfinished):
 		return river.JobSnooze(unfinishedWait)
@@ -137,7 +148,7 @@ func (w *erasureWorker) finish(ctx context.Context, work postgres.ErasureWork) e
 		return nil
 	case err == nil:
 		w.Trace("erasure finished")
-		w.Log.InfoContext(ctx, "an erasure has ended", "tenant", work.Tenant, "erasure", work.ID, "kind", work.Kind)
+		w.Log.InfoContext(ctx, "an erasure has ended", "tenant", work.Of(), "erasure", work.ID, "kind", work.Kind)
 	}
 	return err
 }

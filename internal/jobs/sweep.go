@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
@@ -31,9 +32,10 @@ const (
 
 type sweepWorker struct {
 	river.WorkerDefaults[queue.SweepArgs]
-	Store     *postgres.Store
-	Log       *slog.Logger
-	KeepWhole bool
+	Store       *postgres.Store
+	Log         *slog.Logger
+	KeepWhole   bool
+	RetainEvery time.Duration
 }
 
 // Work asks again for what is due and has lost its job, looks after what was written down, and continues with the
@@ -48,7 +50,8 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 		w.each(ctx, postgres.ChoreRecompaction, w.requeueRecompactions),
 		w.each(ctx, postgres.ChoreReplay, w.requeueReplays),
 		w.each(ctx, postgres.ChoreIndex, w.Store.RequeueIndex),
-		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.visit(ctx))
+		w.each(ctx, postgres.ChoreErasure, w.requeueErasures),
+		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
 }
 
 // each does a kind of chore for the tenants that have it.
@@ -85,6 +88,14 @@ func (w *sweepWorker) requeueReplays(ctx context.Context, tenant uuid.UUID) erro
 	lost, err := w.Store.RequeueReplays(ctx, tenant)
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "a replay had lost its job", "tenant", tenant)
+	}
+	return err
+}
+
+func (w *sweepWorker) requeueErasures(ctx context.Context, tenant uuid.UUID) error {
+	lost, err := w.Store.RequeueErasures(ctx, tenant)
+	if lost > 0 {
+		w.Log.WarnContext(ctx, "erasures had lost their job", "tenant", tenant, "erasures", lost)
 	}
 	return err
 }
@@ -135,6 +146,20 @@ func (w *sweepWorker) audit(ctx context.Context) error {
 		w.Log.WarnContext(ctx, "sessions over their trigger were not known to be due", "sessions", inserted)
 	}
 	return err
+}
+
+// retain begins the erasure of expired sessions for the tenants in which nobody has looked for a while.
+func (w *sweepWorker) retain(ctx context.Context) error {
+	tenants, err := w.Store.TenantsToLookAt(ctx, w.RetainEvery, choresAtOnce)
+	failed := []error{err}
+	for _, tenant := range tenants {
+		begun, err := w.Store.EraseExpired(ctx, tenant)
+		failed = append(failed, ofTenant(tenant, err))
+		if begun {
+			w.Log.InfoContext(ctx, "sessions of a tenant have expired", "tenant", tenant)
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // visit prunes and packs for the next tenants.

@@ -22,6 +22,7 @@ const (
 	ChoreReplay       ChoreKind = "replay"
 	ChoreIndex        ChoreKind = "index"    // sessions whose messages the search does not find yet
 	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
+	ChoreErasure      ChoreKind = "erasure"  // of which the chores of the nil tenant are operators'
 )
 
 // Chore is something to look after.
@@ -64,7 +65,8 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 		ChorePolicy: ``,
 		ChoreRecompaction: ` AND NOT EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
 			AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
-		ChoreReplay: ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
+		ChoreReplay:  ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
+		ChoreErasure: ` AND NOT EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
 		ChoreIndex: ` AND NOT EXISTS (
 		       SELECT
 		         FROM search_sessions

@@ -106,6 +106,7 @@ var auditSQL = `
 	       coalesce(array_agg(s.id) FILTER (WHERE coalesce(u.counted_seq, 0) < s.last_seq
 	                                           OR coalesce(u.counted_n, 0) < s.checkpoint_n
 	                                           OR u.appended_at IS DISTINCT FROM s.last_append_at
+	                                           OR u.session_key IS NULL
 	                                           OR u.over_window <> (` + overWindow + `)
 	                                           OR i.due_since IS NULL AND ` + notIndexed + `), '{}')
 	  FROM slice s

@@ -41,15 +41,17 @@ type erasing struct {
 	tenant uuid.UUID // that the erasure belongs to
 	id     uuid.UUID
 	kind   session.ErasureKind
+	erased *uuid.UUID // the tenant that an erasure of operators deletes
 }
 
 // beginErasure inserts an erasure and its job.
 func (s *Store) beginErasure(ctx context.Context, tx pgx.Tx, of erasing) error {
 	by := audit.From(ctx)
 	err := exec(ctx, tx, `
-		INSERT INTO erasures (tenant_id, id, kind, actor, actor_id, request, address)
+		INSERT INTO erasures (tenant_id, id, kind, actor, actor_id, request, address, erased_tenant)
 		VALUES ($1, $2, $3, $4, nullif($5, '00000000-0000-0000-0000-000000000000'::uuid), nullif($6, ''),
-		        nullif($7, ''))`, of.tenant, of.id, of.kind, by.Kind, by.ID, Text(by.Request), Text(by.Address))
+		        nullif($7, ''), $8)`,
+		of.tenant, of.id, of.kind, by.Kind, by.ID, Text(by.Request), Text(by.Address), of.erased)
 	if err != nil {
 		return err
 	}
@@ -83,6 +85,11 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 	if err := s.erase(ctx, tx, row, id); err != nil {
 		return err
 	}
+	if of.kind == session.ErasureOfSession {
+		if err := addChore(ctx, tx, of.tenant, ChoreErasure); err != nil {
+			return err
+		}
+	}
 	detail := about{"erasure": of.id, "last_seq": row.lastSeq, "total_tokens": row.totalTokens}
 	blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank($1, $2, $3)`, row.Tenant, id, row.Key.Key)
 	if err != nil {
@@ -92,8 +99,12 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 		detail["blanked_from"], detail["blanked"] = blanked.First, blanked.Rows
 		detail["blanked_sha256"] = blanked.SHA256
 	}
+	action := audit.SessionErase
+	if of.kind == session.ErasureOfExpired {
+		action = audit.SessionExpire
+	}
 	return record(ctx, tx, row.Tenant, deed{
-		action: audit.SessionErase, object: audit.Session, id: row.Key.Key.String(), detail: detail,
+		action: action, object: audit.Session, id: row.Key.Key.String(), detail: detail,
 	})
 }
 
@@ -110,7 +121,7 @@ func waitForBodies(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return exec(ctx, tx, `SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, key.Tenant, key.Key)
 }
 
-// countErased counts for an erasure what a session has, and notes under which prefixes its objects lie.
+// countErased counts for an erasure what a session has, and notes where its objects lie.
 func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
 	var messages, results, bodies, checkpoints, bytes int64
 	var digest []byte
@@ -119,23 +130,45 @@ func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of erasing, key sess
 	if err != nil {
 		return err
 	}
-	err = exec(ctx, tx, `
+	if of.kind != session.ErasureOfTenant { // whose objects are erased at once
+		if err := noteObjects(ctx, tx, of, key); err != nil {
+			return err
+		}
+	}
+	return inOwner(ctx, tx, of, key.Tenant, func() error {
+		return exec(ctx, tx, `
+			UPDATE erasures
+			   SET sessions = sessions + 1, messages = messages + $3, results = results + $4, bodies = bodies + $5,
+			       checkpoints = checkpoints + $6, bytes = bytes + $7,
+			       digest = sha256(coalesce(digest, '') || uuid_send($8) || $9)
+			 WHERE tenant_id = $1 AND id = $2`,
+			of.tenant, of.id, messages, results, bodies, checkpoints, bytes, key.Key, digest)
+	})
+}
+
+// inOwner runs do where the transaction, which sees a tenant, sees the one that the erasure belongs to.
+func inOwner(ctx context.Context, tx pgx.Tx, of erasing, tenant uuid.UUID, do func() error) error {
+	if of.tenant == tenant {
+		return do()
+	}
+	if err := exec(ctx, tx, setTenant, of.tenant.String()); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return exec(ctx, tx, setTenant, tenant.String())
+}
+
+// noteObjects notes under which prefixes the objects of a session lie.
+func noteObjects(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
+	return exec(ctx, tx, `
 		INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state, prefixes)
 		SELECT $1, $2, $3, 'erased', coalesce(array_agg(DISTINCT objects_in), '{}') || $3::uuid
 		  FROM result_bodies
 		 WHERE tenant_id = $1 AND session_key = $3 AND objects_in IS NOT NULL AND held_in IS NULL
 		ON CONFLICT (tenant_id, erasure_id, session_key) DO UPDATE
 		   SET state = excluded.state, prefixes = excluded.prefixes`, of.tenant, of.id, key.Key)
-	if err != nil {
-		return err
-	}
-	return exec(ctx, tx, `
-		UPDATE erasures
-		   SET sessions = sessions + 1, messages = messages + $3, results = results + $4, bodies = bodies + $5,
-		       checkpoints = checkpoints + $6, bytes = bytes + $7,
-		       digest = sha256(coalesce(digest, '') || uuid_send($8) || $9)
-		 WHERE tenant_id = $1 AND id = $2`,
-		of.tenant, of.id, messages, results, bodies, checkpoints, bytes, key.Key, digest)
 }
 
 // erase deletes a session's rows, once the ledger has counted them, gives the bodies that forks share to them, and

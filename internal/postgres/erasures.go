@@ -15,7 +15,7 @@ import (
 
 const erasureColumns = `
 	e.id, e.kind, e.state, e.metadata, e.sessions, e.messages, e.results, e.bodies, e.checkpoints, e.bytes,
-	e.objects, e.created_at, e.started_at, e.finished_at, e.receipt`
+	e.objects, e.created_at, e.started_at, e.finished_at, e.receipt, e.erased_tenant`
 
 var scanErasure = pgx.RowToStructByNameLax[session.Erasure]
 
@@ -39,6 +39,9 @@ func (s *Store) EraseSubject(
 			return of.id, of.id, err
 		}
 		made.Held = []string{}
+		if err := addChore(ctx, tx, tenant, ChoreErasure); err != nil {
+			return of.id, of.id, err
+		}
 		return of.id, of.id, record(ctx, tx, tenant, deed{
 			action: audit.ErasureStart, object: audit.Erasure, id: of.id.String(), detail: about{"kind": of.kind},
 		})
@@ -49,24 +52,32 @@ func (s *Store) EraseSubject(
 	return made, replayed, err
 }
 
-// Erasure reads an erasure with the sessions that a legal hold has kept; ErrNotFound.
+// Erasure reads an erasure with the sessions that a legal hold has kept, or how far that of a tenant is; ErrNotFound.
 func (s *Store) Erasure(ctx context.Context, tenant, id uuid.UUID) (session.Erasure, error) {
 	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.Erasure, error) {
-		found, err := rowIn(ctx, tx, scanErasure, `
-			SELECT `+erasureColumns+`
-			  FROM erasures e
-			 WHERE e.tenant_id = $1 AND e.id = $2`, tenant, id)
-		if err != nil {
-			return found, err
-		}
-		found.Held, err = rowsIn(ctx, tx, pgx.RowTo[string], `
-			SELECT s.id
-			  FROM erasure_sessions l
-			  JOIN sessions s ON s.tenant_id = $1 AND s.key = l.session_key
-			 WHERE l.tenant_id = $1 AND l.erasure_id = $2 AND l.state = 'held'
-			 ORDER BY s.id`, tenant, id)
-		return found, err
+		return readErasure(ctx, tx, tenant, id)
 	})
+}
+
+// readErasure does what Erasure does. The transaction may see another tenant than before.
+func readErasure(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Erasure, error) {
+	found, err := rowIn(ctx, tx, scanErasure, `
+		SELECT `+erasureColumns+`
+		  FROM erasures e
+		 WHERE e.tenant_id = $1 AND e.id = $2`, tenant, id)
+	if err != nil {
+		return found, err
+	}
+	if found.Kind == session.ErasureOfTenant {
+		return found, readProgress(ctx, tx, &found)
+	}
+	found.Held, err = rowsIn(ctx, tx, pgx.RowTo[string], `
+		SELECT s.id
+		  FROM erasure_sessions l
+		  JOIN sessions s ON s.tenant_id = $1 AND s.key = l.session_key
+		 WHERE l.tenant_id = $1 AND l.erasure_id = $2 AND l.state = 'held'
+		 ORDER BY s.id`, tenant, id)
+	return found, err
 }
 
 // Erasures lists a tenant's erasures, newest first, without what was held.
@@ -85,7 +96,17 @@ type ErasureWork struct {
 	By     audit.Actor
 }
 
-func (w *ErasureWork) erasing() erasing { return erasing{tenant: w.Tenant, id: w.ID, kind: w.Kind} }
+// Of returns the tenant whose sessions are erased.
+func (w *ErasureWork) Of() uuid.UUID {
+	if w.ErasedTenant != nil {
+		return *w.ErasedTenant
+	}
+	return w.Tenant
+}
+
+func (w *ErasureWork) erasing() erasing {
+	return erasing{tenant: w.Tenant, id: w.ID, kind: w.Kind, erased: w.ErasedTenant}
+}
 
 // As returns a context in which the store does what it does in the name of the caller that asked for the erasure.
 func (w *ErasureWork) As(ctx context.Context) context.Context { return audit.With(ctx, &w.By) }
@@ -115,6 +136,14 @@ func (s *Store) StartErasure(ctx context.Context, tenant, id uuid.UUID) (w Erasu
 	return w, err
 }
 
+// ofErasure returns the condition that an erasure is to erase a session s, see ofErasureSQL.
+func (w *ErasureWork) ofErasure() string {
+	if w.Kind == session.ErasureOfExpired {
+		return isExpired
+	}
+	return ofErasureSQL
+}
+
 // ofErasureSQL is the condition that an erasure $2 with the metadata $3 is to erase a session s, and has not found that
 // a hold keeps it.
 const ofErasureSQL = `
@@ -129,24 +158,38 @@ const ofErasureSQL = `
 	            WHERE l.tenant_id = $1 AND l.erasure_id = $2 AND l.session_key = s.key AND l.state = 'due'))`
 
 // SessionsToErase returns the next sessions that an erasure is to erase, at most limit.
-func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) (found []session.Key, err error) {
+func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) ([]session.Key, error) {
+	find := s.namedSessions
+	switch w.Kind {
+	case session.ErasureOfExpired:
+		find = s.expiredSessions
+	case session.ErasureOfTenant:
+		find = s.allSessions
+	}
+	keys, err := find(ctx, w, limit)
+	found := make([]session.Key, len(keys))
+	for i, key := range keys {
+		found[i] = session.Key{Tenant: w.Of(), Key: key}
+	}
+	return found, err
+}
+
+// namedSessions returns sessions that an erasure names, or finds by their metadata.
+func (s *Store) namedSessions(ctx context.Context, w ErasureWork, limit int) (keys []uuid.UUID, err error) {
 	err = s.inSnapshot(ctx, w.Tenant, func(tx pgx.Tx) error {
 		pair, err := rarestPair(ctx, tx, w.Tenant, w.Metadata)
 		if err != nil {
 			return err
 		}
 		among, args := amongSQL(w, pair, []any{w.Tenant, w.ID, w.Metadata, limit})
-		keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		keys, err = rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 			SELECT s.key
 			  FROM sessions s
 			 WHERE s.tenant_id = $1`+among+` AND `+ofErasureSQL+`
 			 LIMIT $4`, args...)
-		for _, key := range keys {
-			found = append(found, session.Key{Tenant: w.Tenant, Key: key})
-		}
 		return err
 	})
-	return found, err
+	return keys, err
 }
 
 // amongSQL returns the condition on sessions s among which those of an erasure are found, and args with its own behind
@@ -169,9 +212,22 @@ func amongSQL(w ErasureWork, pair *metadataPair, args []any) (string, []any) {
 			        WHERE tenant_id = $1 AND pair = $5)`, append(args, pair.Hash)
 }
 
-// EraseSession erases one session of an erasure, and has it erase the session's forks. It does nothing to one that is
-// gone, or is not the erasure's any more, and notes one that a legal hold keeps.
+// allSessions returns sessions of a tenant that is deleted.
+func (s *Store) allSessions(ctx context.Context, w ErasureWork, limit int) ([]uuid.UUID, error) {
+	return queryRows(ctx, s, w.Of(), pgx.RowTo[uuid.UUID], `
+		SELECT key
+		  FROM sessions
+		 WHERE tenant_id = $1
+		 LIMIT $2`, w.Of(), limit)
+}
+
+// EraseSession erases one session of an erasure, and has that of a subject erase the session's forks. It does nothing
+// to one that is gone, or is not the erasure's any more, and notes one that a legal hold keeps. One of a tenant that is
+// deleted is not passed over: ErrTenantHeld, ErrHeld.
 func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key) error {
+	if w.Kind == session.ErasureOfTenant {
+		return s.eraseOfTenant(ctx, w, key)
+	}
 	err := s.eraseOne(ctx, w, key)
 	switch {
 	case errors.Is(err, session.ErrHeld):
@@ -201,22 +257,28 @@ func (s *Store) eraseOne(ctx context.Context, w ErasureWork, key session.Key) er
 		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s
-			 WHERE s.tenant_id = $1 AND s.key = $4 AND `+ofErasureSQL, w.Tenant, w.ID, w.Metadata, key.Key)
+			 WHERE s.tenant_id = $1 AND s.key = $4 AND `+w.ofErasure(), w.Tenant, w.ID, w.Metadata, key.Key)
 		if err != nil {
 			return err
 		}
-		err = exec(ctx, tx, `
-			INSERT INTO erasure_sessions (tenant_id, erasure_id, session_key, state)
-			SELECT $1, $2, f.key, 'due'
-			  FROM sessions f
-			  JOIN sessions s ON s.tenant_id = $1 AND s.key = $3
-			 WHERE f.tenant_id = $1 AND f.forked_from = s.id AND f.created_at >= s.created_at
-			ON CONFLICT DO NOTHING`, w.Tenant, w.ID, key.Key)
-		if err != nil {
-			return err
+		if w.Kind == session.ErasureOfSubject {
+			if err := noteForks(ctx, tx, w, key); err != nil {
+				return err
+			}
 		}
 		return s.eraseFor(ctx, tx, w.erasing(), row, id)
 	})
+}
+
+// noteForks has an erasure erase the forks of a session.
+func noteForks(ctx context.Context, tx pgx.Tx, w ErasureWork, key session.Key) error {
+	return exec(ctx, tx, `
+		INSERT INTO erasure_sessions (tenant_id, erasure_id, session_key, state)
+		SELECT $1, $2, f.key, 'due'
+		  FROM sessions f
+		  JOIN sessions s ON s.tenant_id = $1 AND s.key = $3
+		 WHERE f.tenant_id = $1 AND f.forked_from = s.id AND f.created_at >= s.created_at
+		ON CONFLICT DO NOTHING`, w.Tenant, w.ID, key.Key)
 }
 
 // ErasedSession is a session without rows, whose objects may still be there.

@@ -44,6 +44,9 @@ func insertKey(
 	if err != nil {
 		return made, err
 	}
+	if err := lockCount(ctx, tx, tenant, "api_keys"); err != nil {
+		return made, err
+	}
 	live, err := rowIn(ctx, tx, pgx.RowTo[int], `
 		SELECT count(*)
 		  FROM api_keys
@@ -63,11 +66,18 @@ func insertKey(
 		tenant, uuid.Must(uuid.NewV7()), k.Name, digest[:], k.Text[len(k.Text)-4:], k.Scopes, replaces, k.Lifetime)
 }
 
+// lockCount lets one transaction at a time count what a tenant has in a table and add to it. The logins that serve
+// cannot lock the tenant's row.
+func lockCount(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, table string) error {
+	return exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended($1 || $2::text, 0))`, table, tenant)
+}
+
 // RotateKey stores a new key in the place of a live one, which gives it its name, its scopes and its lifetime, if it
 // has one. The old key ends after the overlap, unless it ends earlier. What allowed says of the key's scopes, in the
 // transaction, refuses the rotation.
 //
-// Errors: ErrNotFound, ErrKeyEnded, ErrTooManyKeys, and what allowed returns.
+// Errors: ErrNotFound, ErrKeyEnded, ErrTooManyKeys, ErrKeyRotated, which names the key that has its place already, and
+// what allowed returns.
 func (s *Store) RotateKey(
 	ctx context.Context, tenant, id uuid.UUID, text string, overlap time.Duration, allowed func([]session.Scope) error,
 ) (session.APIKey, error) {
@@ -84,6 +94,9 @@ func (s *Store) RotateKey(
 			return made, session.ErrKeyEnded
 		}
 		if err := allowed(old.Scopes); err != nil {
+			return made, err
+		}
+		if err := refuseRotated(ctx, tx, tenant, id); err != nil {
 			return made, err
 		}
 		k := session.NewKey{Name: old.Name, Text: text, Scopes: old.Scopes}
@@ -106,6 +119,25 @@ func (s *Store) RotateKey(
 			detail: about{"key": made.ID, "expires_at": made.ExpiresAt, "old_expires_at": ends},
 		})
 	})
+}
+
+// refuseRotated returns ErrKeyRotated for a key that was rotated before: what is left of its life is the overlap, and
+// no lifetime for another key.
+func refuseRotated(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
+	newer, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		SELECT id
+		  FROM api_keys
+		 WHERE tenant_id = $1 AND replaces = $2
+		 ORDER BY created_at DESC, id DESC
+		 LIMIT 1`, tenant, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: it was rotated before, and %s is the newer one. Rotate that, or make another with "+
+			"POST /v1/keys", session.ErrKeyRotated, newer)
+	}
+	return err
 }
 
 // Authorized is whom a key lets in.

@@ -18,8 +18,31 @@ func TestEveryStatementOfAnAdministratorReadsWhatItConcerns(t *testing.T) {
 		p.analyze(t, target)
 		p.checkCounts(t)
 	}
+	p.checkExpiry(t)
+	p.checkTenant(t)
 	p.checkChange(t)
 	p.compare(t, "testdata/plans_admin.golden", p.prunes(t))
+}
+
+// checkTenant checks that what a tenant has is read without the rows of its sessions.
+func (p *planned) checkTenant(t *testing.T) {
+	t.Helper()
+	ran := p.plansOf(t, func(ctx context.Context) error {
+		found, err := p.Tenant(ctx, largeTenant)
+		if err == nil && found.Usage.Sessions < int64(*planRows) {
+			t.Errorf("the tenant has %+v", found.Usage)
+		}
+		return err
+	})
+	for i := range ran {
+		e := &ran[i]
+		t.Logf("what a tenant has: %6d pages %9.1f ms", e.pages(), e.Took)
+		e.Plan.each(func(n *planNode) {
+			if strings.HasSuffix(n.Relation, "sessions") && n.Type != "Index Only Scan" {
+				t.Errorf("%s reads %s:\n%s", n.Type, n.Relation, e.short())
+			}
+		})
+	}
 }
 
 // dryRunTime is what a dry run may take at the size of test/scale, in milliseconds.
@@ -63,6 +86,52 @@ func (p *planned) checkCounts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// expiryTime is what one statement of a look for expired sessions may take at the size of test/scale, in milliseconds.
+const expiryTime = 20
+
+// checkExpiry looks for expired sessions where none has expired, though each has a retention of its own: what is not
+// expired is not read.
+func (p *planned) checkExpiry(t *testing.T) {
+	t.Helper()
+	p.exec(t, fmt.Sprintf(`
+		INSERT INTO session_retention (tenant_id, session_key, idle_seconds, look_at)
+		SELECT tenant_id, key, %d, now() + interval '1 day'
+		  FROM sessions
+		 WHERE tenant_id = '%s'`, session.MaxRetention, largeTenant))
+	p.exec(t, `ANALYZE session_retention`)
+	long := session.Retention{IdleSeconds: new(session.MaxRetention), AgeSeconds: new(session.MaxRetention)}
+	if _, err := p.SetRetention(t.Context(), largeTenant, long); err != nil {
+		t.Fatal(err)
+	}
+	ran := p.plansOf(t, func(ctx context.Context) error {
+		begun, err := p.EraseExpired(ctx, largeTenant)
+		if err != nil || begun {
+			return fmt.Errorf("an erasure has begun: %w", err)
+		}
+		_, err = p.ExpiredBy(ctx, largeTenant, long)
+		return err
+	})
+	for i := range ran {
+		e := &ran[i]
+		checkPlan(t, "expiry", e)
+		if e.pages() > 100 || *atScale && e.Took > expiryTime {
+			t.Errorf("expiry: %d pages, %.1f ms:\n%s", e.pages(), e.Took, e.short())
+		}
+	}
+	p.exec(t, fmt.Sprintf(`UPDATE retention SET age_seconds = 3600 WHERE tenant_id = '%s'`, largeTenant))
+	p.exec(t, `TRUNCATE session_retention`)
+	for i, e := range p.plansOf(t, func(ctx context.Context) error {
+		begun, err := p.EraseExpired(ctx, largeTenant)
+		if err == nil && !begun {
+			t.Error("all have expired, and no erasure begins")
+		}
+		return err
+	}) {
+		checkPlan(t, fmt.Sprint("expired ", i), &e)
+	}
+	p.exec(t, `DELETE FROM erasures; DELETE FROM river_job`)
 }
 
 // changeTime is what a change of a tenant's default may take at the size of test/scale, in milliseconds.

@@ -33,6 +33,35 @@ func (s *Store) ReceiptKey(ctx context.Context) (receipt.Key, error) {
 	return receipt.NewKey(seed), err
 }
 
+// RotateReceiptKey has a new key sign receipts from now on, and returns its id and what verifies it. Receipts of
+// before are verified by the key that signed them.
+func (s *Store) RotateReceiptKey(ctx context.Context) (id string, public ed25519.PublicKey, err error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := rand.Read(seed); err != nil {
+		return "", nil, err
+	}
+	public = receipt.NewKey(seed).Public()
+	id = receipt.KeyID(public)
+	public, err = asOperator(ctx, s, func(tx pgx.Tx) (ed25519.PublicKey, error) {
+		if err := exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended('receipt_keys', 0))`); err != nil {
+			return nil, err
+		}
+		if err := exec(ctx, tx, `UPDATE receipt_keys SET live = NULL WHERE live`); err != nil {
+			return nil, err
+		}
+		err := exec(ctx, tx, `
+			INSERT INTO receipt_keys (id, public, seed, live)
+			VALUES ($1, $2, $3, true)`, id, public, seed)
+		if err != nil {
+			return nil, err
+		}
+		return public, recordOperator(ctx, tx, deed{
+			action: audit.ReceiptKeyRotate, object: audit.ReceiptKey, id: id,
+		})
+	})
+	return id, public, err
+}
+
 // PublicReceiptKeys returns what verifies receipts, by the ids of the keys.
 func (s *Store) PublicReceiptKeys(ctx context.Context) (map[string]ed25519.PublicKey, error) {
 	rows, err := s.pool.Query(ctx, `SELECT id, public FROM receipt_keys`)
@@ -75,6 +104,9 @@ func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Ke
 		if r.Audit, err = headOf(ctx, tx, w.Tenant); err != nil {
 			return err
 		}
+		if err := lookSoon(ctx, tx, w); err != nil {
+			return err
+		}
 		return endErasure(ctx, tx, w, r, key, kept)
 	})
 }
@@ -98,7 +130,7 @@ func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.
 		SELECT EXISTS (
 		       SELECT
 		         FROM sessions s
-		        WHERE s.tenant_id = $1 AND `+ofErasureSQL+`)
+		        WHERE s.tenant_id = $1 AND `+ofErasureSQL+`) -- what has expired since is the next erasure's
 		    OR EXISTS (
 		       SELECT
 		         FROM erasure_sessions
@@ -211,30 +243,51 @@ func endErasure(
 // erased.
 func (s *Store) TablesWith(ctx context.Context, tenant uuid.UUID, sessions []uuid.UUID) (found []string, err error) {
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
-		columns, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Table, Column string }], `
-			SELECT table_name::text, column_name::text
-			  FROM information_schema.columns c
-			 WHERE table_schema = 'public'
-			   AND (column_name IN ('session_key', 'held_in') OR table_name = 'sessions' AND column_name = 'key')
-			   AND table_name <> 'erasure_sessions'
-			 ORDER BY 1, 2`)
-		if err != nil {
-			return err
-		}
-		for _, c := range columns {
-			has, err := rowIn(ctx, tx, pgx.RowTo[bool], `
-				SELECT EXISTS (
-				       SELECT
-				         FROM `+pgx.Identifier{c.Table}.Sanitize()+`
-				        WHERE tenant_id = $1 AND `+pgx.Identifier{c.Column}.Sanitize()+` = ANY ($2))`, tenant, sessions)
-			if err != nil {
-				return err
-			}
-			if has {
-				found = append(found, c.Table)
-			}
-		}
-		return nil
+		found, err = tablesWhere(ctx, tx, `(column_name IN ('session_key', 'held_in')
+			OR table_name = 'sessions' AND column_name = 'key') AND table_name <> 'erasure_sessions'`,
+			func(column string) string { return ` AND ` + column + ` = ANY ($2)` }, tenant, sessions)
+		return err
 	})
+	return found, err
+}
+
+// TablesOf returns the tables that have rows of a tenant that was deleted at a time, and whether there is one again
+// with its id.
+func (s *Store) TablesOf(ctx context.Context, tenant uuid.UUID, at time.Time) (found []string, again bool, err error) {
+	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+		again, err = rowIn(ctx, tx, pgx.RowTo[bool], `
+			SELECT EXISTS (SELECT FROM tenants WHERE id = $1 AND created_at >= $2)`, tenant, at)
+		if err == nil {
+			found, err = tablesWhere(ctx, tx, `column_name = 'tenant_id'`,
+				func(string) string { return `` }, tenant)
+		}
+		return err
+	})
+	return found, again, err
+}
+
+// tablesWhere returns the tables with a row of the tenant $1 for which a condition on some columns holds.
+func tablesWhere(
+	ctx context.Context, tx pgx.Tx, columns string, condition func(column string) string, args ...any,
+) (found []string, err error) {
+	all, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Table, Column string }], `
+		SELECT table_name::text, column_name::text
+		  FROM information_schema.columns c
+		 WHERE table_schema = 'public' AND `+columns+`
+		 ORDER BY 1, 2`)
+	for _, c := range all {
+		if err != nil {
+			break
+		}
+		var has bool
+		has, err = rowIn(ctx, tx, pgx.RowTo[bool], `
+			SELECT EXISTS (
+			       SELECT
+			         FROM `+pgx.Identifier{c.Table}.Sanitize()+`
+			        WHERE tenant_id = $1`+condition(pgx.Identifier{c.Column}.Sanitize())+`)`, args...)
+		if has {
+			found = append(found, c.Table)
+		}
+	}
 	return found, err
 }

@@ -29,7 +29,7 @@ func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search sessi
 		scanned, own := scannedSQL(search, pair, pageArgs(tenant, page))
 		conditions, args := searchSQL(search, own)
 		found, err = rowsIn(ctx, tx, scanListed, `
-			SELECT `+sessionColumns+`, NULL::jsonb, s.listed_at
+			SELECT `+sessionColumns+`, NULL::jsonb, NULL::jsonb, s.listed_at
 			  FROM (SELECT *
 			          FROM (`+scanned+`) s
 			         WHERE true`+conditions+`

@@ -78,7 +78,10 @@ func insertSession(
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
-	return true, changePolicy(ctx, tx, key, uuid.Nil, change)
+	if err := changePolicy(ctx, tx, key, uuid.Nil, change); err != nil {
+		return true, err
+	}
+	return true, setOwnRetention(ctx, tx, key, change)
 }
 
 // windowSource returns the source of a session's window after a change; fallback is the source before it.
@@ -124,7 +127,7 @@ func scanSessionAnd(row pgx.CollectableRow, more ...any) (session.Session, error
 		&s.Metadata, &s.LastSeq, &s.ContextTokens, &s.TotalTokens, &s.Checkpoint, &s.CreatedAt, &s.LastAppendAt,
 		&s.Policy.Trigger, &s.Policy.Hard, &s.Policy.CacheTTL, &s.Policy.Document, &s.Policy.Version.Tenant,
 		&s.Policy.Version.Session, &s.Calibration, &s.UnseenTokens, &s.LastUsage, &s.Forked, &outdated,
-		&s.Failing}, more...)...)
+		&s.Failing, &s.Expiry}, more...)...)
 	if err != nil {
 		return s, err
 	}
@@ -132,20 +135,25 @@ func scanSessionAnd(row pgx.CollectableRow, more ...any) (session.Session, error
 }
 
 // sessionSQL reads a tenant's session with the id $2.
-const sessionSQL = `
+var sessionSQL = `
 	SELECT ` + sessionColumns + `,
 	       (SELECT jsonb_build_object('session', s.id, 'key', f.session_key, 'run', f.run_id, 'failures', f.failures,
 	                                  'deaths', f.deaths, 'error', f.error, 'since', f.since, 'failed_at', f.failed_at,
 	                                  'next_try_at', f.next_try_at, 'quarantined_at', f.quarantined_at)
 	          FROM session_failures f
-	         WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key)
+	         WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key),
+	       jsonb_build_object('own', (
+	       SELECT jsonb_build_object('idle_seconds', r.idle_seconds, 'max_age_seconds', r.age_seconds)
+	         FROM session_retention r
+	        WHERE r.tenant_id = s.tenant_id AND r.session_key = s.key),
+	       'expires_at', ` + expiresAt(tenantIdle, tenantAge) + `)
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1 AND s.id = $2`
 
 // sessionsSQL reads a page of a tenant's sessions, without what is of single ones only.
 var sessionsSQL = `
-	SELECT ` + sessionColumns + `, NULL::jsonb
+	SELECT ` + sessionColumns + `, NULL::jsonb, NULL::jsonb
 	  FROM (SELECT *
 	          FROM sessions
 	         WHERE tenant_id = $1` + newestFirst(`created_at`, `key`) + `) s` + joinPolicy + `
@@ -223,6 +231,7 @@ func recordChanged(
 	add("overhead_tokens", before.OverheadTokens != after.OverheadTokens)
 	add("metadata", !bytes.Equal(before.Metadata, after.Metadata))
 	add("policy", !bytes.Equal(d.before, d.after))
+	add("retention", !before.Expiry.SameOwn(after.Expiry))
 	if len(changed) == 0 {
 		return nil
 	}
@@ -241,6 +250,9 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, row lockedSession, change
 		return err
 	}
 	if err := changePolicy(ctx, tx, row.Key, row.policy, change); err != nil {
+		return err
+	}
+	if err := setOwnRetention(ctx, tx, row.Key, change); err != nil {
 		return err
 	}
 	if err := s.compactIfDue(ctx, tx, row.Key, causes[due.Trigger]); err != nil {

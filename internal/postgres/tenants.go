@@ -51,16 +51,16 @@ func (s *Store) ProvisionTenant(
 	return made, key, err
 }
 
-const tenantColumns = `id, name, created_at, suspended, suspended_at, limits`
+const tenantColumns = `id, name, created_at, suspended, suspended_at, erasure_id, limits`
 
 func scanTenant(row pgx.CollectableRow) (t session.TenantDetails, err error) {
-	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Quotas)
+	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Erasure, &t.Quotas)
 	return t, err
 }
 
 // ChangeTenant renames a tenant, suspends it or ends that, and gives it quotas.
 //
-// Errors: ErrNotFound, ErrTenantExists if the name is taken.
+// Errors: ErrNotFound, ErrTenantExists if the name is taken, ErrTenantDeleted.
 func (s *Store) ChangeTenant(
 	ctx context.Context, id uuid.UUID, c session.TenantChange,
 ) (session.TenantDetails, error) {
@@ -70,6 +70,9 @@ func (s *Store) ChangeTenant(
 			  FROM tenants
 			 WHERE id = $1
 			   FOR NO KEY UPDATE`, id)
+		if err == nil && before.Erasure != nil {
+			err = session.ErrTenantDeleted
+		}
 		if err != nil {
 			return changed, err
 		}
@@ -162,17 +165,24 @@ func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.Te
 	})
 }
 
-// usageOf returns what a tenant has, in a transaction that sees it.
+// usageOf returns what a tenant has, in a transaction that sees it. It reads no session's row: tokens and the last
+// append are those that the ledger has counted, and sessions are counted in an index.
 func usageOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.TenantUsage, error) {
 	return rowIn(ctx, tx, pgx.RowToStructByPos[session.TenantUsage], `
-		SELECT count(*), coalesce(sum(total_tokens), 0)::bigint, max(last_append_at), (
-		       SELECT count(*)
-		         FROM api_keys
-		        WHERE tenant_id = $1
-		          AND revoked_at IS NULL
-		          AND (expires_at IS NULL OR expires_at > now()))
-		  FROM sessions
-		 WHERE tenant_id = $1`, tenant)
+		SELECT (SELECT count(*)
+		          FROM sessions
+		         WHERE tenant_id = $1),
+		       (SELECT coalesce(sum(tokens), 0)::bigint
+		          FROM usage_days
+		         WHERE tenant_id = $1),
+		       (SELECT max(appended_at)
+		          FROM usage_sessions
+		         WHERE tenant_id = $1),
+		       (SELECT count(*)
+		          FROM api_keys
+		         WHERE tenant_id = $1
+		           AND revoked_at IS NULL
+		           AND (expires_at IS NULL OR expires_at > now()))`, tenant)
 }
 
 // Tenants returns all tenants by name. The table has no row-level security: it belongs to the operator.

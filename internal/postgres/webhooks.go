@@ -29,6 +29,9 @@ func (s *Store) CreateWebhook(
 	ctx context.Context, tenant uuid.UUID, w session.Webhook, secret session.WebhookSecret,
 ) (session.Webhook, error) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (made session.Webhook, err error) {
+		if err := lockCount(ctx, tx, tenant, "webhooks"); err != nil {
+			return made, err
+		}
 		there, err := rowIn(ctx, tx, pgx.RowTo[int], `
 			SELECT count(*)
 			  FROM webhooks

@@ -20,3 +20,8 @@ type VerificationKey struct {
 	ID    string `json:"kid"`
 	X     string `json:"x"`
 }
+
+// HoldRequest is the body that places a legal hold.
+type HoldRequest struct {
+	Reason string `json:"reason"`
+}

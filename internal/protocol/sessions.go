@@ -31,6 +31,9 @@ type Session struct {
 
 	ForkedFrom *session.ForkedFrom `json:"forked_from,omitempty"` // absent for what is no fork
 
+	Retention *session.Retention `json:"retention,omitempty"`  // absent if it is the tenant's; lists omit it
+	ExpiresAt *time.Time         `json:"expires_at,omitempty"` // absent for never; lists omit it
+
 	Checkpoint   int              `json:"checkpoint"`
 	Failing      *session.Failing `json:"failing,omitempty"` // why it is not compacted; lists omit it
 	CreatedAt    time.Time        `json:"created_at"`

@@ -143,6 +143,31 @@ func RunsFor(ctx context.Context, tx pgx.Tx, sessions []uuid.UUID) (runs bool, e
 	return runs, err
 }
 
+// RunsForTenant reports whether a job of a tenant is running.
+func RunsForTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (runs bool, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT EXISTS (
+		       SELECT
+		         FROM river_job
+		        WHERE state = 'running' AND args @> jsonb_build_object('tenant', $1::text))`, tenant).Scan(&runs)
+	return runs, err
+}
+
+// ForgetTenant deletes the jobs of a tenant, and reports whether there are none any more: one that runs stays.
+func ForgetTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (gone bool, err error) {
+	_, err = tx.Exec(ctx, `
+		DELETE FROM river_job
+		 WHERE state <> 'running' AND args @> jsonb_build_object('tenant', $1::text)`, tenant)
+	if err == nil {
+		err = tx.QueryRow(ctx, `
+			SELECT NOT EXISTS (
+			       SELECT
+			         FROM river_job
+			        WHERE args @> jsonb_build_object('tenant', $1::text))`, tenant).Scan(&gone)
+	}
+	return gone, err
+}
+
 // The tags of jobs whose session's compaction fails.
 const (
 	Failing     = "failing"

@@ -23,7 +23,8 @@ import (
 const Version = 1
 
 // Receipt is what a signed receipt says. A session is named by its key, which Varve made: a receipt says nothing of
-// what was erased but its size.
+// what was erased but its size. That of a tenant names no session: all of the tenant is gone. Its Audit is of the
+// operators' trail, and Ended the last row that the tenant's own had.
 type Receipt struct {
 	Version      int         `json:"version"`
 	ID           uuid.UUID   `json:"id"` // of the erasure
@@ -38,7 +39,8 @@ type Receipt struct {
 	Held         []uuid.UUID `json:"held"`     // that a legal hold has kept
 	Subject      *Digest     `json:"subject"`  // HMAC of the metadata that selected the sessions
 	Digest       Digest      `json:"digest"`   // HMAC of the digests of all that was erased
-	Audit        Head        `json:"audit"`    // of the audit trail, after the row of the last session
+	Audit        Head        `json:"audit"`    // of the audit trail, after the row of the last session or the tenant
+	Ended        *Head       `json:"ended,omitempty"`
 	Backups      Backups     `json:"backups"`
 }
 

@@ -13,7 +13,9 @@ type ErasureKind string
 // The kinds of erasures.
 const (
 	ErasureOfSession ErasureKind = "session"
-	ErasureOfSubject ErasureKind = "subject" // all sessions with some metadata, and their forks
+	ErasureOfSubject ErasureKind = "subject"   // all sessions with some metadata, and their forks
+	ErasureOfExpired ErasureKind = "retention" // sessions of a tenant that have expired
+	ErasureOfTenant  ErasureKind = "tenant"    // the tenant with all that it has
 )
 
 // ErasureState is the state of an erasure.
@@ -28,22 +30,28 @@ const (
 
 // Erasure is the erasure of one session or many, with what was erased so far.
 type Erasure struct {
-	ID          uuid.UUID       `json:"id"`
-	Kind        ErasureKind     `json:"kind"`
-	State       ErasureState    `json:"state"`
-	Metadata    json.RawMessage `json:"metadata"` // nil at the end: it is of the subject
-	Sessions    int64           `json:"sessions"`
-	Messages    int64           `json:"messages"`
-	Results     int64           `json:"results"`
-	Bodies      int64           `json:"bodies"`
-	Checkpoints int64           `json:"checkpoints"`
-	Bytes       int64           `json:"bytes"`
-	Objects     int64           `json:"objects"`
-	Held        []string        `json:"held,omitzero"` // ids of sessions that a legal hold has kept; lists omit them
-	CreatedAt   time.Time       `json:"created_at"`
-	StartedAt   *time.Time      `json:"started_at"`
-	FinishedAt  *time.Time      `json:"finished_at"`
-	Receipt     *string         `json:"receipt"` // a signed receipt, at the end
+	ID       uuid.UUID       `json:"id"`
+	Kind     ErasureKind     `json:"kind"`
+	State    ErasureState    `json:"state"`
+	Metadata json.RawMessage `json:"metadata"` // nil at the end: it is of the subject
+
+	// Of a tenant: which, how many sessions it had, and what keeps it at the moment. Lists omit the last two.
+	ErasedTenant  *uuid.UUID `json:"tenant,omitzero"`
+	TotalSessions *int64     `json:"total_sessions,omitzero"`
+	StoppedBy     *Hold      `json:"stopped_by,omitzero"`
+
+	Sessions    int64      `json:"sessions"`
+	Messages    int64      `json:"messages"`
+	Results     int64      `json:"results"`
+	Bodies      int64      `json:"bodies"`
+	Checkpoints int64      `json:"checkpoints"`
+	Bytes       int64      `json:"bytes"`
+	Objects     int64      `json:"objects"`
+	Held        []string   `json:"held,omitzero"` // ids of sessions that a legal hold has kept; lists omit them
+	CreatedAt   time.Time  `json:"created_at"`
+	StartedAt   *time.Time `json:"started_at"`
+	FinishedAt  *time.Time `json:"finished_at"`
+	Receipt     *string    `json:"receipt"` // a signed receipt, at the end
 }
 
 // Hold is a legal hold, which keeps a session, or all of a tenant, from being erased.

@@ -50,6 +50,7 @@ type Session struct {
 	UnseenTokens   int64           `json:"unseen_tokens"`  // what callers' usage counts beyond the estimate
 	LastUsage      *Usage          `json:"last_usage"`     // nil for never reported
 	Checkpoint     int             `json:"checkpoint"`     // number of the newest checkpoint, 0 for none
+	Expiry         *Expiry         `json:"expiry"`         // lists leave it out
 	Forked         *ForkedFrom     `json:"forked"`         // nil: it is no fork
 	Failing        *Failing        `json:"failing"`        // nil: its compaction does not fail; lists leave it out
 	CreatedAt      time.Time       `json:"created_at"`
@@ -103,16 +104,18 @@ type Created struct {
 
 // Change sets members of a session; nil keeps a member (or, for a new session, its default).
 type Change struct {
-	Format         *Format
-	Model          *string
-	WindowTokens   *int
-	WindowSource   WindowSource // of WindowTokens
-	OverheadTokens *int
-	Metadata       json.RawMessage
-	Policy         *Policy    // of this session alone
-	EditPolicy     PolicyEdit // makes that policy from the stored layers
-	DefaultPolicy  bool       // go back to the tenant's policy
-	ChangedBy      [32]byte   // the digest of the key that changes the policy
+	Format           *Format
+	Model            *string
+	WindowTokens     *int
+	WindowSource     WindowSource // of WindowTokens
+	OverheadTokens   *int
+	Metadata         json.RawMessage
+	Policy           *Policy    // of this session alone
+	EditPolicy       PolicyEdit // makes that policy from the stored layers
+	DefaultPolicy    bool       // go back to the tenant's policy
+	Retention        *Retention // of this session alone
+	DefaultRetention bool       // go back to the tenant's retention
+	ChangedBy        [32]byte   // the digest of the key that changes the policy
 }
 
 // ChangesPolicy reports whether the change sets the session's policy.

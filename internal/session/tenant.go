@@ -49,14 +49,15 @@ type TenantDetails struct {
 	Tenant
 	Suspended   *Suspension     `json:"suspended"` // nil: nothing is refused
 	SuspendedAt *time.Time      `json:"suspended_at"`
-	Quotas      json.RawMessage `json:"quotas"` // its own: some members of Quotas
+	Erasure     *uuid.UUID      `json:"erasure"` // that deletes it; nil: it stays
+	Quotas      json.RawMessage `json:"quotas"`  // its own: some members of Quotas
 	Usage       TenantUsage     `json:"usage"`
 }
 
 // TenantUsage is what a tenant has.
 type TenantUsage struct {
 	Sessions     int64      `json:"sessions"`
-	TotalTokens  int64      `json:"total_tokens"` // estimated, of all logs
+	TotalTokens  int64      `json:"total_tokens"` // estimated, of all that was appended, as the ledger has counted it
 	LastAppendAt *time.Time `json:"last_append_at"`
 	LiveKeys     int64      `json:"live_keys"`
 }

@@ -25,6 +25,10 @@ func (v *Verifier) Receipt(ctx context.Context, text string) (said receipt.Recei
 	if err != nil {
 		return said, nil, err
 	}
+	if said.Kind == string(session.ErasureOfTenant) {
+		left, err = v.tenantLeft(ctx, said)
+		return said, left, err
+	}
 	tables, err := v.Store.TablesWith(ctx, said.Tenant, said.Sessions)
 	if err != nil {
 		return said, nil, err
@@ -77,4 +81,44 @@ func (v *Verifier) unnamedBelow(ctx context.Context, kind persist.Kind, key sess
 	}
 	named, err := v.Store.NamedObjects(ctx, key.Tenant, ids)
 	return objects - len(named), err
+}
+
+// tenantLeft names the tables and stores that have something of a deleted tenant, unless its id was given again.
+func (v *Verifier) tenantLeft(ctx context.Context, said receipt.Receipt) (left []string, err error) {
+	tables, again, err := v.Store.TablesOf(ctx, said.Tenant, said.FinishedAt)
+	if err != nil || again {
+		return nil, err
+	}
+	for _, table := range tables {
+		left = append(left, "table "+table)
+	}
+	used, err := v.Store.UsedResultStores(ctx)
+	if err != nil {
+		return left, err
+	}
+	for _, kind := range used {
+		n, err := v.objectsOf(ctx, kind, said.Tenant)
+		if err != nil {
+			return left, err
+		}
+		if n > 0 {
+			left = append(left, fmt.Sprintf("%d objects in the store %s", n, kind))
+		}
+	}
+	return left, nil
+}
+
+// objectsOf counts the objects of a tenant in a store.
+func (v *Verifier) objectsOf(ctx context.Context, kind persist.Kind, tenant uuid.UUID) (objects int, err error) {
+	store, err := v.Store.ResultStores().Store(kind)
+	if err != nil {
+		return 0, err
+	}
+	for _, err := range store.List(ctx, tenant.String()) {
+		if err != nil {
+			return objects, err
+		}
+		objects++
+	}
+	return objects, nil
 }

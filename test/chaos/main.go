@@ -127,7 +127,7 @@ func (r *rig) examine(ctx context.Context) (*findings, error) {
 	settled := r.awaitCompaction(ctx, time.Now())
 	load.stop()
 	for _, p := range r.apis {
-		p.Signal(syscall.SIGKILL) // with the use that they have not counted; checkUsage comes before reads that count it
+		p.Signal(syscall.SIGKILL) // with what they have not counted; checkUsage comes before reads that count it
 	}
 	if err := settled.err; err != nil {
 		r.found.add("late", "after the last fault: %v", err)

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/protocol"
+)
+
+type holdsCommand struct {
+	Show  holdsShowCommand  `cmd:"" help:"Show the legal hold of a session or a tenant."`
+	Place holdsPlaceCommand `cmd:"" help:"Keep a session, or all of a tenant, from being erased."`
+	Lift  holdsLiftCommand  `cmd:"" help:"Lift a legal hold."`
+}
+
+// held is what a legal hold is on: a session, with a key of its tenant, or a tenant, with an operator's.
+type held struct {
+	Session string `arg:"" optional:"" xor:"held" help:"Session id."`
+	Tenant  string `xor:"held" help:"Name or id of a tenant instead, which takes an operator's key."`
+}
+
+// Validate returns an error unless the hold is on something.
+func (h *held) Validate() error {
+	if (h.Session == "") == (h.Tenant == "") {
+		return fmt.Errorf("a hold is on a session or, with --tenant, on a tenant: name one of them")
+	}
+	return nil
+}
+
+// on calls one of two functions, with the session, or with the id of the tenant.
+func (h *held) on(ctx context.Context, settings *config.Client, out io.Writer,
+	onSession, onTenant func(to *console, id string) error) error {
+	if h.Tenant == "" {
+		to, err := connect(settings, out)
+		if err != nil {
+			return err
+		}
+		return onSession(to, h.Session)
+	}
+	to, err := connectOperator(settings, out)
+	if err != nil {
+		return err
+	}
+	id, err := to.tenant(ctx, h.Tenant)
+	if err != nil {
+		return err
+	}
+	return onTenant(to.console, id)
+}
+
+type holdsShowCommand struct {
+	held `embed:""`
+}
+
+// Run prints the hold.
+func (c *holdsShowCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	return c.on(ctx, settings, out,
+		func(to *console, id string) error {
+			return show(ctx, to, "hold", client.GetHold, client.Options{}, id)
+		},
+		func(to *console, id string) error {
+			return show(ctx, to, "hold", client.GetTenantHold, client.Options{}, id)
+		})
+}
+
+type holdsPlaceCommand struct {
+	held   `embed:""`
+	Reason string `required:"" help:"Why nothing may be erased, e.g. 'case 7 of 2026'."`
+}
+
+// Run places the hold, or gives the one that there is another reason.
+func (c *holdsPlaceCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	o := client.Options{Body: protocol.HoldRequest{Reason: c.Reason}}
+	return c.on(ctx, settings, out,
+		func(to *console, id string) error { return show(ctx, to, "hold", client.PutHold, o, id) },
+		func(to *console, id string) error { return show(ctx, to, "hold", client.PutTenantHold, o, id) })
+}
+
+type holdsLiftCommand struct {
+	held `embed:""`
+}
+
+// Run lifts the hold, if there is one.
+func (c *holdsLiftCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	err := c.on(ctx, settings, out,
+		func(to *console, id string) error { return client.LiftHold.Call(ctx, to.api, id) },
+		func(to *console, id string) error { return client.LiftTenantHold.Call(ctx, to.api, id) })
+	if err == nil {
+		fmt.Fprintln(os.Stderr, "there is no hold on it any more")
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+type retentionCommand struct {
+	Show    retentionShowCommand    `cmd:"" help:"Print when the tenant's sessions expire."`
+	Preview retentionPreviewCommand `cmd:"" help:"Count what would be erased now, and name the first sessions."`
+	Set     retentionSetCommand     `cmd:"" help:"Let sessions expire. What has expired is erased within an hour."`
+}
+
+// retentionFlags are the times of a retention; 0 is never.
+type retentionFlags struct {
+	Idle time.Duration `help:"After the last append, e.g. 720h."`
+	Age  time.Duration `help:"After the creation."`
+}
+
+// Validate returns an error for a time that no retention has.
+func (f *retentionFlags) Validate() error {
+	const shortest = time.Duration(session.MinRetention) * time.Second
+	for name, d := range map[string]time.Duration{"--idle": f.Idle, "--age": f.Age} {
+		if d != 0 && (d < shortest || int64(d/time.Second) > session.MaxRetention || d%time.Second != 0) {
+			return fmt.Errorf("%s is %s: it must be whole seconds from %s on", name, d, shortest)
+		}
+	}
+	return nil
+}
+
+func (f *retentionFlags) retention() (r session.Retention) {
+	if f.Idle > 0 {
+		r.IdleSeconds = new(int64(f.Idle.Seconds()))
+	}
+	if f.Age > 0 {
+		r.AgeSeconds = new(int64(f.Age.Seconds()))
+	}
+	return r
+}
+
+type retentionShowCommand struct{}
+
+// Run prints the retention.
+func (c *retentionShowCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, "retention", client.GetRetention, client.Options{})
+}
+
+type retentionPreviewCommand struct {
+	retentionFlags `embed:""`
+}
+
+// Run prints what would be erased by the flags or, without any, by the tenant's retention.
+func (c *retentionPreviewCommand) Run(ctx context.Context, to *console) error {
+	query := client.Query{}
+	wanted := c.retention()
+	if wanted.IdleSeconds != nil {
+		query["idle_seconds"] = *wanted.IdleSeconds
+	}
+	if wanted.AgeSeconds != nil {
+		query["max_age_seconds"] = *wanted.AgeSeconds
+	}
+	return show(ctx, to, "retention preview", client.PreviewRetention, client.Options{Query: query})
+}
+
+type retentionSetCommand struct {
+	retentionFlags `embed:""`
+	Never          bool `help:"Nothing expires any more."`
+	Yes            bool `required:"" help:"Confirm: nothing brings expired sessions back."`
+}
+
+// Validate returns an error for a retention without a time, unless nothing is to expire.
+func (c *retentionSetCommand) Validate() error {
+	if c.Never == (c.retention() != session.Retention{}) {
+		return errors.New("give --idle, --age or both, or --never alone")
+	}
+	return c.retentionFlags.Validate()
+}
+
+// Run changes the retention and prints it.
+func (c *retentionSetCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, "retention", client.SetRetention, client.Options{Body: c.retention()})
+}

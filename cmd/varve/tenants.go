@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+type tenantsCommand struct {
+	Create   tenantsCreateCommand   `cmd:"" help:"Create a tenant."`
+	List     tenantsListCommand     `cmd:"" help:"List tenants."`
+	Show     tenantsShowCommand     `cmd:"" help:"Print a tenant with its quotas and what it has, as JSON."`
+	Rename   tenantsRenameCommand   `cmd:"" help:"Give a tenant another name."`
+	Suspend  tenantsSuspendCommand  `cmd:"" help:"Refuse requests of a tenant."`
+	Resume   tenantsResumeCommand   `cmd:"" help:"End the suspension of a tenant."`
+	Delete   tenantsDeleteCommand   `cmd:"" help:"Delete a tenant with all that it has, and write the receipt."`
+	Deletion tenantsDeletionCommand `cmd:"" help:"Print how far the deletion of a tenant is, and its receipt, as JSON."`
+	Limits   tenantsLimitsCommand   `cmd:"" help:"Show or set a tenant's quotas."`
+	Policy   tenantsPolicyCommand   `cmd:"" help:"Show or set a tenant's default policy."`
+}
+
+// Help says when which command needs what.
+func (c *tenantsCommand) Help() string { return helpText("tenants") }
+
+// operators is a console for the routes of operators.
+type operators struct{ *console }
+
+// connectOperator returns a console with an operator's key: that of the settings, or else the one in DATA/operator-key.
+func connectOperator(settings *config.Client, out io.Writer) (operators, error) {
+	own := *settings
+	if own.Key == "" {
+		file := filepath.Join(own.Data, operatorKeyFile)
+		key, err := readKey(file)
+		if err != nil {
+			return operators{}, &failure{exitAuth, fmt.Sprintf("no operator's key: set VARVE_KEY to one (vop_…), or "+
+				"point --data at the data directory of a varve up (%s)", err)}
+		}
+		own.Key = key
+	}
+	to, err := connect(&own, out)
+	return operators{to}, err
+}
+
+// tenant returns the id of a tenant that is named by its id or its name.
+func (to *operators) tenant(ctx context.Context, named string) (string, error) {
+	if id, err := uuid.Parse(named); err == nil {
+		return id.String(), nil
+	}
+	all, err := client.Tenants.All(ctx, to.api, math.MaxInt)
+	if err != nil {
+		return "", err
+	}
+	for i := range all {
+		if all[i].Value.Name == named {
+			return all[i].Value.ID.String(), nil
+		}
+	}
+	return "", fmt.Errorf("tenant %q: %w", named, session.ErrNotFound)
+}
+
+// changeTenant changes a tenant and prints it.
+func (to *operators) changeTenant(ctx context.Context, named string, change protocol.TenantChange) error {
+	id, err := to.tenant(ctx, named)
+	if err != nil {
+		return err
+	}
+	return show(ctx, to.console, "tenant details", client.ChangeTenant, client.Options{Body: change}, id)
+}
+
+type tenantsCreateCommand struct {
+	config.Database `embed:""`
+	Name            tenantName   `arg:"" help:"The tenant's name, 1 to 255 bytes."`
+	ID              *uuid.UUID   `help:"Its id; a new one if not given. This and the next three take a key."`
+	Quotas          string       `placeholder:"JSON" help:"Quotas of its own, e.g. {\"sessions\":100}."`
+	Policy          string       `placeholder:"FILE" help:"Its default policy; - for standard input."`
+	Role            session.Role `help:"Make its first key with the scopes of viewer, operator or admin, and print it."`
+}
+
+// Validate returns an error for quotas that no process would read.
+func (c *tenantsCreateCommand) Validate() error {
+	return errors.Join(c.Database.Validate(), validQuotas(c.Quotas))
+}
+
+// Run creates the tenant and prints its id, and the text of its first key.
+func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if settings.Key != "" {
+		return c.overHTTP(ctx, settings, out)
+	}
+	if c.ID != nil || c.Quotas != "" || c.Policy != "" || c.Role != "" {
+		return usageError("--id, --quotas, --policy and --role take an operator's key: set VARVE_KEY")
+	}
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		tenant, err := store.CreateTenant(ctx, string(c.Name), policy.StoredDefault())
+		if err != nil {
+			return err
+		}
+		return printValue(out, settings.JSON, "tenant", tenant)
+	})
+}
+
+func (c *tenantsCreateCommand) overHTTP(ctx context.Context, settings *config.Client, out io.Writer) error {
+	to, err := connectOperator(settings, out)
+	if err != nil {
+		return err
+	}
+	wanted := protocol.TenantRequest{ID: c.ID, Name: string(c.Name)}
+	if c.Quotas != "" {
+		wanted.Quotas = json.RawMessage(c.Quotas)
+	}
+	if c.Policy != "" {
+		if wanted.Policy, err = policyFile(c.Policy); err != nil {
+			return err
+		}
+	}
+	if c.Role != "" {
+		wanted.Key = &protocol.KeyRequest{Role: c.Role}
+	}
+	return show(ctx, to.console, "new tenant", client.CreateTenant, client.Options{Body: wanted})
+}
+
+type tenantsListCommand struct {
+	config.Database `embed:""`
+}
+
+// Run prints all tenants.
+func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if settings.Key != "" {
+		to, err := connectOperator(settings, out)
+		if err != nil {
+			return err
+		}
+		return showList(ctx, to.console, "tenants in full", client.Tenants, math.MaxInt)
+	}
+	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
+		tenants, err := store.Tenants(ctx)
+		if err != nil {
+			return err
+		}
+		return printValue(out, settings.JSON, "tenants", tenants)
+	})
+}
+
+type tenantsShowCommand struct {
+	Tenant string `arg:"" help:"Name or id."`
+}
+
+// Run prints the tenant.
+func (c *tenantsShowCommand) Run(ctx context.Context, to operators) error {
+	id, err := to.tenant(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	found, err := client.GetTenant.Call(ctx, to.api, id)
+	if err != nil {
+		return err
+	}
+	return to.printRaw(found.Raw)
+}
+
+type tenantsRenameCommand struct {
+	Tenant string     `arg:"" help:"Name or id."`
+	Name   tenantName `arg:"" help:"The new name."`
+}
+
+// Run renames the tenant.
+func (c *tenantsRenameCommand) Run(ctx context.Context, to operators) error {
+	return to.changeTenant(ctx, c.Tenant, protocol.TenantChange{Name: string(c.Name)})
+}
+
+type tenantsSuspendCommand struct {
+	Tenant string `arg:"" help:"Name or id."`
+	Refuse string `default:"all" enum:"reads,writes,all" help:"What is refused: reads, writes or all."`
+}
+
+// Run suspends the tenant; processes notice within 3 seconds.
+func (c *tenantsSuspendCommand) Run(ctx context.Context, to operators) error {
+	refused, err := json.Marshal(c.Refuse)
+	if err != nil {
+		return err
+	}
+	return to.changeTenant(ctx, c.Tenant, protocol.TenantChange{Suspended: refused})
+}
+
+type tenantsResumeCommand struct {
+	Tenant string `arg:"" help:"Name or id."`
+}
+
+// Run ends the suspension; processes notice within 3 seconds.
+func (c *tenantsResumeCommand) Run(ctx context.Context, to operators) error {
+	return to.changeTenant(ctx, c.Tenant, protocol.TenantChange{Suspended: json.RawMessage("null")})
+}
+
+type tenantsPolicyCommand struct {
+	Tenant string `arg:"" help:"Name or id."`
+	Set    string `placeholder:"FILE" help:"Make this file the tenant's layer; - for standard input."`
+	Merge  bool   `help:"Merge the file into the layer instead of replacing it."`
+	All    bool   `help:"Also the values that are the profile's."`
+}
+
+// Run sets the policy if there is one to set, and prints it.
+func (c *tenantsPolicyCommand) Run(ctx context.Context, to operators) error {
+	id, err := to.tenant(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	if c.Set != "" {
+		document, err := policyFile(c.Set)
+		if err != nil {
+			return err
+		}
+		method := "PUT"
+		if c.Merge {
+			method = "PATCH"
+		}
+		_, err = client.TenantPolicy(method).With(ctx, to.api, client.Options{Body: document}, id)
+		if err != nil {
+			return err
+		}
+	}
+	return showPolicy(ctx, to.console, c.All, client.TenantPolicy("GET"), client.Options{}, id)
+}
+
+type tenantsDeleteCommand struct {
+	Tenant  string `arg:"" help:"Name or id."`
+	Confirm string `required:"" placeholder:"ID" help:"The tenant's id: nothing brings back what it has."`
+	Receipt string `placeholder:"FILE" help:"Where the receipt is written at the end; nowhere if not given."`
+	Detach  bool   `help:"Do not wait for the end."`
+}
+
+// Validate returns an error for a receipt that nobody waits for.
+func (c *tenantsDeleteCommand) Validate() error {
+	if c.Detach && c.Receipt != "" {
+		return errors.New("--receipt with --detach: there is no receipt before the end; tenants deletion prints it")
+	}
+	return nil
+}
+
+// Run deletes the tenant, and shows how far that is. Interrupted, the deletion continues, and the same command waits
+// again.
+func (c *tenantsDeleteCommand) Run(ctx context.Context, to operators) error {
+	id, err := to.tenant(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	begun, err := client.DeleteTenant.With(ctx, to.api, client.Options{Query: client.Query{"confirm": c.Confirm}}, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "erasure %s deletes tenant %s\n", begun.Value.ID, id)
+	if !c.Detach {
+		if begun, err = to.waitForDeletion(ctx, begun.Value.ID); err != nil {
+			return err
+		}
+	}
+	if c.Receipt != "" {
+		if err := os.WriteFile(c.Receipt, []byte(*begun.Value.Receipt+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return to.print("erasure", begun.Raw, &begun.Value)
+}
+
+// pollEvery is how often a command asks how far a deletion is.
+const pollEvery = time.Second
+
+// waitForDeletion shows how far a deletion is until it has ended.
+func (to *operators) waitForDeletion(ctx context.Context, id uuid.UUID) (client.Answer[session.Erasure], error) {
+	m := newMeter(os.Stderr, -1, progressbar.OptionShowCount())
+	defer m.finish()
+	for {
+		found, err := client.TenantErasure.Call(ctx, to.api, id)
+		if err != nil || found.Value.State == session.ErasureDone {
+			return found, err
+		}
+		e := &found.Value
+		text := "erased"
+		if e.StoppedBy != nil {
+			text = fmt.Sprintf("stopped by a legal hold: %q", e.StoppedBy.Reason)
+		}
+		m.update(e.Sessions, *e.TotalSessions, text,
+			fmt.Sprintf("%d of %d sessions %s", e.Sessions, *e.TotalSessions, text))
+		if err := to.api.Sleep(ctx, pollEvery); err != nil {
+			return found, err
+		}
+	}
+}
+
+type tenantsDeletionCommand struct {
+	Erasure string `arg:"" optional:"" help:"Id of the erasure; the deletions of all tenants are listed without one."`
+	Limit   int    `default:"100" help:"How many to list."`
+}
+
+// Run prints the erasure, or all.
+func (c *tenantsDeletionCommand) Run(ctx context.Context, to operators) error {
+	if c.Erasure == "" {
+		return showList(ctx, to.console, "erasures", client.TenantErasures, c.Limit)
+	}
+	found, err := client.TenantErasure.Call(ctx, to.api, c.Erasure)
+	if err != nil {
+		return err
+	}
+	return to.printRaw(found.Raw)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// commander runs commands with a key on a varve up.
+type commander struct {
+	*up
+	key string
+}
+
+// run requires that a command ends with a code, and returns what it printed.
+func (c commander) run(code int, args ...string) string {
+	c.Helper()
+	out, got := c.exits(append(args, "--key", c.key)...)
+	if got != code {
+		c.Fatalf("%v: exit code %d, want %d: %s", args, got, code, out)
+	}
+	return out
+}
+
+// has requires that a command which ends well prints some texts.
+func (c commander) has(args []string, texts ...string) {
+	c.Helper()
+	out := c.run(0, args...)
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			c.Errorf("%v printed no %q: %s", args, text, out)
+		}
+	}
+}
+
+// lastLine returns the last line of what was printed.
+func lastLine(text string) string {
+	lines := strings.Fields(text)
+	return lines[len(lines)-1]
+}
+
+// keyIn returns the key of a file of the data directory.
+func keyIn(u *up, file string) string {
+	u.Helper()
+	key, err := readKey(filepath.Join(u.data, file))
+	if err != nil {
+		u.Fatal(err)
+	}
+	return key
+}
+
+// TestTenantsAreManagedOverHTTP makes a tenant with an operator's key, changes it, and deletes it with a receipt.
+func TestTenantsAreManagedOverHTTP(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	u := startUp(t, filepath.Join(dir, "data"), "--addr", freeAddress(t))
+	op := commander{u, keyIn(u, operatorKeyFile)}
+	policy := filepath.Join(dir, "policy.json")
+	if err := os.WriteFile(policy, []byte(`{"target":0.41}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := uuid.NewString()
+	made := op.run(0, "tenants", "create", "acme", "--id", id, "--quotas", `{"sessions":7}`, "--policy", policy, "--role", "admin")
+	own := commander{u, lastLine(made)}
+	if !strings.Contains(made, id) || !wellFormed(own.key) {
+		t.Fatalf("the tenant is %s", made)
+	}
+	op.has([]string{"tenants", "list"}, "acme", id, "LIVE KEYS")
+	op.has([]string{"tenants", "rename", "acme", "acme 2"}, "acme 2")
+	op.has([]string{"tenants", "show", "acme 2"}, `"sessions":7`)
+	op.has([]string{"tenants", "policy", "acme 2"}, "0.41")
+	op.has([]string{"tenants", "limits", "acme 2", "--set", `{"sessions":8}`}, `{"sessions":8}`)
+	op.has([]string{"tenants", "limits", id}, `8}`)
+	op.has([]string{"tenants", "suspend", id, "--refuse", "reads"}, "reads refused")
+	op.has([]string{"tenants", "resume", id}, "acme 2")
+	own.run(exitAuth, "tenants", "list")
+	op.run(exitUsage, "tenants", "delete", id)
+
+	op.has([]string{"holds", "place", "--tenant", id, "--reason", "case 7"}, "case 7")
+	if said := op.run(exitConflict, "tenants", "delete", id, "--confirm", id); !strings.Contains(said, "case 7") {
+		t.Errorf("what is held: %s", said)
+	}
+	op.has([]string{"holds", "show", "--tenant", "acme 2"}, "case 7")
+	op.run(0, "holds", "lift", "--tenant", id)
+	if _, code := u.exits("tenants", "delete", id, "--confirm", uuid.NewString()); code == 0 {
+		t.Error("another tenant confirms the deletion")
+	}
+	receipt := filepath.Join(dir, "receipt")
+	var erasure session.Erasure
+	out := op.run(0, "tenants", "delete", "acme 2", "--confirm", id, "--receipt", receipt, "--json")
+	if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &erasure); err != nil || erasure.State != session.ErasureDone {
+		t.Fatalf("%s: %v", out, err)
+	}
+	op.has([]string{"tenants", "deletion", erasure.ID.String()}, `"state":"done"`)
+	op.has([]string{"tenants", "deletion"}, erasure.ID.String())
+	if said, code := u.exits("verify", "--receipt", receipt); code != 0 || !strings.Contains(said, id) {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	own.run(exitAuth, "keys", "list")
+}
+
+// TestKeysHoldsAndWebhooksAreManagedOverHTTP does so with a tenant's key, and keys also with an operator's.
+func TestKeysHoldsAndWebhooksAreManagedOverHTTP(t *testing.T) {
+	t.Parallel()
+	u := startUp(t, filepath.Join(t.TempDir(), "data"), "--addr", freeAddress(t))
+	own, op := commander{u, keyIn(u, "key")}, commander{u, keyIn(u, operatorKeyFile)}
+	for _, c := range []struct {
+		commander
+		flags []string
+	}{{own, nil}, {op, []string{"--tenant", defaultTenant}}} {
+		var key struct{ ID, Key string }
+		out := c.run(0, slices.Concat([]string{"keys", "create", "--role", "viewer", "--name", "ci", "--json"}, c.flags)...)
+		if err := json.Unmarshal([]byte(strings.SplitAfter(out, "\n")[0]), &key); err != nil || !wellFormed(key.Key) {
+			t.Fatalf("%s: %v", out, err)
+		}
+		c.has(slices.Concat([]string{"keys", "list"}, c.flags), key.ID, "ci")
+		rotated := c.run(0, slices.Concat([]string{"keys", "rotate", key.ID, "--overlap", "0s"}, c.flags)...)
+		if !wellFormed(strings.Fields(rotated)[0]) {
+			t.Errorf("the new key is %s", rotated)
+		}
+		c.run(0, slices.Concat([]string{"keys", "revoke", key.ID}, c.flags)...)
+	}
+	own.run(exitUsage, "keys", "list", "--tenant", "acme")
+	op.run(0, "keys", "create", "--operator", "--name", "ops")
+	op.has([]string{"keys", "list", "--operator"}, "ops")
+
+	u.want(201, "PUT", "/v1/sessions/held", "")
+	own.has([]string{"holds", "place", "held", "--reason", "case 8"}, "case 8")
+	own.has([]string{"holds", "show", "held"}, "case 8")
+	own.run(exitConflict, "sessions", "rm", "held", "--yes")
+	own.run(0, "holds", "lift", "held")
+	own.run(exitUsage, "holds", "lift")
+
+	var hook struct{ ID, Secret string }
+	out := own.run(0, "webhooks", "create", "https://hooks.example/varve", "--types", "session.due", "--json")
+	if err := json.Unmarshal([]byte(strings.SplitAfter(out, "\n")[0]), &hook); err != nil || !strings.HasPrefix(hook.Secret, "whsec_") {
+		t.Fatalf("%s: %v", out, err)
+	}
+	own.has([]string{"webhooks", "set", hook.ID, "--name", "mine", "--to", "https://hooks.example/other"}, "mine", "other", "session.due")
+	own.has([]string{"webhooks", "list"}, hook.ID, "PENDING")
+	own.has([]string{"webhooks", "show", hook.ID}, `"pending"`)
+	own.has([]string{"webhooks", "rotate", hook.ID}, "whsec_")
+	own.has([]string{"webhooks", "enable", hook.ID}, hook.ID)
+	own.run(0, "webhooks", "test", hook.ID)
+	own.run(0, "webhooks", "delete", hook.ID)
+	if out := own.run(0, "webhooks", "list"); strings.Contains(out, hook.ID) {
+		t.Errorf("the webhook is there: %s", out)
+	}
+}
