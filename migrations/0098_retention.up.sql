@@ -17,7 +17,7 @@ CREATE TABLE session_retention (
     age_seconds  bigint      CHECK (age_seconds > 0),
     look_at      timestamptz,
     PRIMARY KEY (tenant_id, session_key),
-    FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key) ON DELETE CASCADE
+    FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key)
 );
 CREATE INDEX session_retention_look_at ON session_retention (tenant_id, look_at) WHERE look_at IS NOT NULL;
 

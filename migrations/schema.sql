@@ -2188,7 +2188,7 @@ ALTER TABLE ONLY public.session_pins
     ADD CONSTRAINT session_pins_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.session_retention
-    ADD CONSTRAINT session_retention_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key) ON DELETE CASCADE;
+    ADD CONSTRAINT session_retention_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.session_tokens
     ADD CONSTRAINT session_tokens_tenant_id_made_by_fkey FOREIGN KEY (tenant_id, made_by) REFERENCES public.api_keys(tenant_id, id);

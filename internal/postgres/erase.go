@@ -198,7 +198,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	for _, table := range []string{
 		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
 		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings", "due_sessions",
-		"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions",
+		"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions", "session_retention",
 		"search_texts", "search_sessions",
 	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
