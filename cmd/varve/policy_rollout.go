@@ -41,7 +41,7 @@ type rolloutStartCommand struct {
 	rolloutShare
 	FromVersion    int     `placeholder:"N" help:"The layer of this earlier version, instead of a file."`
 	MinSessions    int     `placeholder:"N" help:"It is promoted only when N sessions were compacted under it."`
-	GuardFactor    float64 `placeholder:"F" help:"It goes back by itself when a rate is more than F times the default's."`
+	GuardFactor    float64 `placeholder:"F" help:"It goes back by itself if a rate is more than F times the default's."`
 	MinCompactions int64   `default:"100" placeholder:"N" help:"Under each version, before the guard looks."`
 	Replay         bool    `help:"Also measure both versions over a sample of the tenant's sessions."`
 }

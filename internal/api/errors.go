@@ -75,8 +75,9 @@ var sentinels = []struct {
 		"GET /v1/admin/erasures/{erasure} says how far that is"},
 	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
 		"it; GET /v1/admin/replays lists it first"},
-	{session.ErrRolloutRunning, "rollout_running", "a new version of the tenant's policy is being rolled out: promote " +
-		"it or go back first; GET /v1/policy/rollouts lists it first"},
+	{session.ErrRolloutRunning, "rollout_running", "a new version of the tenant's policy is being rolled out: " +
+		"promote it or go back first; GET /v1/policy/rollouts lists it first"},
+	{session.ErrRolloutSmall, "rollout_small", ""},
 	{session.ErrRolloutEnded, "rollout_ended", "the rollout has ended: start another one"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
 		"them expire", session.MaxLiveTokens)},
@@ -148,7 +149,6 @@ func failureOf(err error) *request.Failure {
 	var exceeded *session.WindowExceededError
 	var damaged *session.DamagedError
 	var offset *session.OffsetError
-	var small *session.SmallRolloutError
 	switch {
 	case errors.As(err, &damaged): // first: a decoder's io.ErrUnexpectedEOF is no lost connection
 		return damagedFailure(damaged)
@@ -158,8 +158,6 @@ func failureOf(err error) *request.Failure {
 		return &request.Failure{Code: codeOf(invalid), Detail: invalid.Error(), Problems: invalid.Problems}
 	case errors.As(err, &offset):
 		return &request.Failure{Code: "upload_offset", Detail: offset.Error()}
-	case errors.As(err, &small):
-		return &request.Failure{Code: "rollout_small", Detail: small.Error() + ": wait, or PATCH its min_sessions"}
 	case errors.As(err, &stale):
 		return staleFailure(stale)
 	case errors.As(err, &staleVersion):

@@ -106,24 +106,9 @@ var wrongRequests = map[string]struct {
 		path := w.must(http.StatusCreated, "POST", "/v1/imports", `{"session":{"id":"imported"}}`).Header().Get("Location")
 		return w.ask("POST", path+"?from_line=2", `{"session":{"id":"more"}}`)
 	}, "begin a new one"},
-	"rollout_running": {func(w *world) answer {
-		path := w.rollOut(0.2, 10)
-		refused := w.ask("PUT", "/v1/policy", `{"target":0.25}`)
-		w.must(http.StatusOK, "POST", path+"/back", "")
-		return refused
-	}, "promote it or go back first"},
-	"rollout_ended": {func(w *world) answer {
-		path := w.rollOut(0.2, 10)
-		w.must(http.StatusOK, "POST", path+"/back", "")
-		return w.ask("POST", path+"/promote", "")
-	}, "start another one"},
-	"rollout_small": {func(w *world) answer {
-		path := w.rollOut(0.2, 10)
-		w.must(http.StatusOK, "PATCH", path, `{"min_sessions":3}`)
-		refused := w.ask("POST", path+"/promote", "")
-		w.must(http.StatusOK, "POST", path+"/back", "")
-		return refused
-	}, "wait, or PATCH its min_sessions"},
+	"rollout_running": {(*world).changeDuringRollout, "promote it or go back first"},
+	"rollout_ended":   {(*world).promoteAfterBack, "start another one"},
+	"rollout_small":   {(*world).promoteTooEarly, "wait, or PATCH its min_sessions"},
 	"replay_live": {func(w *world) answer {
 		w.must(http.StatusAccepted, "POST", replays, `{"policies":["default"]}`)
 		return w.ask("POST", replays, `{"policies":["default"]}`)

@@ -44,7 +44,8 @@ func (s *Server) startRollout(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	r.start.ChangedBy, r.start.Rebase, r.start.Idempotency = req.KeyDigest, ingest.Rebase, req.Idempotency()
+	r.start.ChangedBy, r.start.Rebase = req.KeyDigest, ingest.Rebase
+	r.start.Idempotency = req.Idempotency()
 	if r.start.Expected, err = ifMatch(req); err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func decodeRollout(body []byte) (*rolloutRequest, error) {
 		r.Wrong("/per_mille", request.InvalidRequest, "is missing: it is the share of sessions, in thousandths")
 	}
 	if (r.layer == nil) == (r.start.From == 0) && len(r.Problems) == 0 {
-		r.Wrong("/policy", request.InvalidRequest, "send either policy, the new layer, or version, that of an earlier one")
+		r.Wrong("/policy", request.InvalidRequest, "send either policy, a new layer, or version, that of an old one")
 	}
 	return r, r.Err()
 }

@@ -19,6 +19,27 @@ func (w *world) rollOut(target float64, perMille int) string {
 	return w.must(http.StatusCreated, "POST", rollouts, body).Header().Get("Location")
 }
 
+func (w *world) changeDuringRollout() answer {
+	path := w.rollOut(0.2, 10)
+	refused := w.ask("PUT", "/v1/policy", `{"target":0.25}`)
+	w.must(http.StatusOK, "POST", path+"/back", "")
+	return refused
+}
+
+func (w *world) promoteAfterBack() answer {
+	path := w.rollOut(0.2, 10)
+	w.must(http.StatusOK, "POST", path+"/back", "")
+	return w.ask("POST", path+"/promote", "")
+}
+
+func (w *world) promoteTooEarly() answer {
+	path := w.rollOut(0.2, 10)
+	w.must(http.StatusOK, "PATCH", path, `{"min_sessions":3}`)
+	refused := w.ask("POST", path+"/promote", "")
+	w.must(http.StatusOK, "POST", path+"/back", "")
+	return refused
+}
+
 // tenantVersions returns by session which version of the tenant's policy GET shows.
 func (w *world) tenantVersions(ids []string) map[string]int {
 	w.Helper()

@@ -111,8 +111,8 @@ func edited(change session.Change, tenant, own json.RawMessage) (*session.Policy
 }
 
 // recordPolicy writes the next version of a layer: of the session's own, or of the tenant's default if the key has no
-// session. A nil policy means that the session lost its layer. below is the version of the layer below a session's, last
-// the version in force. A version that a rollout names is kept.
+// session. A nil policy means that the session lost its layer. below is the version of the layer below a session's,
+// last the version in force. A version that a rollout names is kept.
 func recordPolicy(
 	ctx context.Context, tx pgx.Tx, key session.Key, p *session.Policy, below, last int, by [32]byte,
 ) (version int, err error) {

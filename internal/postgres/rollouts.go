@@ -19,8 +19,9 @@ import (
 // inForce is the condition that a policy p of a tenant is the one of its session s. A session's place among the
 // thousandths of a rollout is a hash of the two, so it never moves, and another rollout tries other sessions.
 const inForce = `p.for_id = s.policy_id
-	AND (p.rollout_id IS NULL OR (p.id = p.rollout_id) = (p.share >
-	     ('x' || encode(substr(sha256(uuid_send(p.rollout_id) || uuid_send(s.key)), 1, 4), 'hex'))::bit(32)::bigint % 1000))`
+	AND (p.rollout_id IS NULL OR (p.id = p.rollout_id) = (
+	     ('x' || encode(substr(sha256(uuid_send(p.rollout_id) || uuid_send(s.key)), 1, 4), 'hex'))::bit(32)::bigint
+	     % 1000 < p.share))`
 
 const rolloutColumns = `
 	id, state, base_version, version, share AS per_mille, min_sessions, guard, reason, recompaction, revision,
@@ -114,8 +115,8 @@ func triedPolicy(
 		return next, err
 	}
 	if equal(next, old) {
-		return next, session.Invalid("", "invalid_request", "the policy is the tenant's default already, as version %d: "+
-			"send one that differs", old.Version.Tenant)
+		return next, session.Invalid("", "invalid_request", "the policy is the tenant's default already, as version %d: send "+
+			"one that differs", old.Version.Tenant)
 	}
 	next.Version.Tenant, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next, 0, old.Version.Tenant,
 		start.ChangedBy)
@@ -194,7 +195,8 @@ func changeRollout(
 	}
 	after, err := rowIn(ctx, tx, scanRollout, `
 		UPDATE policy_rollouts
-		   SET share = coalesce(nullif($3, 0), share), min_sessions = coalesce($4, min_sessions), revision = revision + 1
+		   SET share = coalesce(nullif($3, 0), share), min_sessions = coalesce($4, min_sessions),
+		       revision = revision + 1
 		 WHERE tenant_id = $1 AND id = $2
 		RETURNING `+rolloutColumns, tenant, id, change.PerMille, change.MinSessions)
 	if err != nil {
@@ -211,18 +213,19 @@ func changeRollout(
 		return after, err
 	}
 	return after, record(ctx, tx, tenant, deed{
-		action: audit.RolloutChange, object: audit.Rollout, id: id.String(), before: sizeOf(before), after: sizeOf(after),
+		action: audit.RolloutChange, object: audit.Rollout, id: id.String(),
+		before: sizeOf(before), after: sizeOf(after),
 	})
 }
 
-// sizeOf is what a change of a rollout changes, for the audit trail.
+// sizeOf returns what a change of a rollout changes.
 func sizeOf(r session.Rollout) json.RawMessage {
 	return fmt.Appendf(nil, `{"per_mille":%d,"min_sessions":%d}`, r.PerMille, r.MinSessions)
 }
 
 // PromoteRollout makes the version of a rollout the tenant's default, in one transaction: no session ever has neither.
 //
-// Errors: those of ChangeRollout, *session.SmallRolloutError, and an InvalidError that names sessions whose own layer
+// Errors: those of ChangeRollout, ErrRolloutSmall, and an InvalidError that names sessions whose own layer
 // contradicts the version.
 func (s *Store) PromoteRollout(
 	ctx context.Context, tenant, id uuid.UUID, change session.RolloutChange,
@@ -262,7 +265,7 @@ func promoteRollout(
 	})
 }
 
-// refuseSmall returns a *session.SmallRolloutError for a rollout with fewer sessions than it wants.
+// refuseSmall returns ErrRolloutSmall for a rollout with fewer sessions than it wants.
 func refuseSmall(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Rollout) error {
 	if r.MinSessions == 0 {
 		return nil
@@ -272,7 +275,8 @@ func refuseSmall(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Rol
 		  FROM runs
 		 WHERE tenant_id = $1 AND tenant_version = $2 AND session_version = 0 AND state = 'done'`, tenant, r.Version)
 	if err == nil && sessions < int64(r.MinSessions) {
-		err = &session.SmallRolloutError{Sessions: sessions, Min: int64(r.MinSessions)}
+		err = fmt.Errorf("%d sessions were %w, and the rollout wants %d: wait, or PATCH its min_sessions", sessions,
+			session.ErrRolloutSmall, r.MinSessions)
 	}
 	return err
 }

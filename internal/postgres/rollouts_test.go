@@ -325,6 +325,7 @@ func TestAnEndThatIsCutOffEndsNothing(t *testing.T) {
 			return err
 		}
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		ended := make(chan error, 1)
 		go func() {
 			_, _, err := store.PromoteRollout(ctx, tenant, r.ID, session.RolloutChange{Rebase: rebased})

@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +10,7 @@ import (
 // Errors of rollouts.
 var (
 	ErrRolloutRunning = errors.New("a new version of the tenant's policy is being rolled out")
+	ErrRolloutSmall   = errors.New("compacted under the new version")
 	ErrRolloutEnded   = errors.New("the rollout has ended")
 )
 
@@ -34,7 +34,7 @@ type Rollout struct {
 	BaseVersion  int           `json:"base_version"` // the tenant's default, which the other sessions have
 	Version      int           `json:"version"`
 	PerMille     int           `json:"per_mille"`    // of the sessions without a policy of their own
-	MinSessions  int           `json:"min_sessions"` // that must have been compacted under the version before it is promoted
+	MinSessions  int           `json:"min_sessions"` // compacted under it before it is promoted
 	Guard        *RolloutGuard `json:"guard"`        // null: nobody but a caller ends it
 	Reason       *string       `json:"reason"`       // why the guard has ended it
 	Recompaction *uuid.UUID    `json:"recompaction"` // that takes back what the version's compactions did
@@ -67,14 +67,6 @@ type RolloutChange struct {
 	Rebase      PolicyEdit
 	RollBack    bool // what the version's compactions did
 	Idempotency *Idempotency
-}
-
-// SmallRolloutError is returned if a version was tried on too few sessions to be promoted.
-type SmallRolloutError struct{ Sessions, Min int64 }
-
-func (e *SmallRolloutError) Error() string {
-	return fmt.Sprintf("%d sessions were compacted under the new version, and the rollout wants %d before it is promoted",
-		e.Sessions, e.Min)
 }
 
 // RolloutComparison is what compactions have done since a rollout began, under either version.
