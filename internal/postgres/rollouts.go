@@ -115,8 +115,8 @@ func triedPolicy(
 		return next, err
 	}
 	if equal(next, old) {
-		return next, session.Invalid("", "invalid_request", "the policy is the tenant's default already, as version %d: send "+
-			"one that differs", old.Version.Tenant)
+		return next, session.Invalid("", "invalid_request", "the policy is the tenant's default already, "+
+			"as version %d: send one that differs", old.Version.Tenant)
 	}
 	next.Version.Tenant, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next, 0, old.Version.Tenant,
 		start.ChangedBy)

@@ -56,7 +56,8 @@ func compareRollout(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.
 func scanArm(row pgx.CollectableRow) (a session.RolloutArm, err error) {
 	m, b := &a.Summaries, &a.ReadBack
 	err = row.Scan(&a.Sessions, &a.Compactions, &a.TokensBefore, &a.TokensAfter, &a.TokensSaved, &a.Trimmed,
-		&a.Failures, &a.Quarantined, &m.Answered, &m.Calls, &m.Input, &m.Output, &m.CostMicros, &b.Parts, &b.Reads, &b.Tokens)
+		&a.Failures, &a.Quarantined, &m.Answered, &m.Calls, &m.Input, &m.Output, &m.CostMicros,
+		&b.Parts, &b.Reads, &b.Tokens)
 	return a, err
 }
 
