@@ -161,7 +161,7 @@ func ifMatch(req *request.Request) (*int, error) {
 	version, err := strconv.Atoi(strings.Trim(header, `"`))
 	if err != nil {
 		return nil, session.Invalid("If-Match", request.InvalidRequest,
-			"If-Match is %q: send the ETag of GET /v1/policy", spelling.Shorten(header))
+			"If-Match is %q: send the ETag of what you change", spelling.Shorten(header))
 	}
 	return &version, nil
 }

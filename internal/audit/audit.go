@@ -33,6 +33,10 @@ const (
 	KeyRotate       Action = "key.rotate"
 	KeyRevoke       Action = "key.revoke"
 	PolicyChange    Action = "policy.change"
+	RolloutStart    Action = "rollout.start"
+	RolloutChange   Action = "rollout.change"
+	RolloutPromote  Action = "rollout.promote"
+	RolloutBack     Action = "rollout.back"
 	SearchChange    Action = "search.change"
 	RetentionChange Action = "retention.change"
 
@@ -93,6 +97,7 @@ const (
 	Recompaction Object = "recompaction"
 	Campaign     Object = "campaign"
 	Replay       Object = "replay"
+	Rollout      Object = "rollout"
 	Import       Object = "import"
 	Erasure      Object = "erasure"
 	Webhook      Object = "webhook"

@@ -241,7 +241,7 @@ func clamped(calibration string) string {
 // cap. armed is the number of tokens at which it does, set what else the session gets.
 func appendStatement(armed, set, columns, arrays string) string {
 	return statement("append", "{set}", set, "{columns}", columns, "{arrays}", arrays,
-		"{armed}", armed, "{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"),
+		"{armed}", armed, "{in_force}", inForce, "{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"),
 		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes))
 }
 

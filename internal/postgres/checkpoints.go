@@ -193,7 +193,8 @@ const shrunkSQL = `
 	 WHERE tenant_id = $1 AND key = $2`
 
 // newestSQL makes a checkpoint the session's newest and counts the tokens of its view.
-var newestSQL = statement("newest_checkpoint", "{separate_tokens}", separateTokens, "{pinned}", pinnedElsewhere)
+var newestSQL = statement("newest_checkpoint", "{separate_tokens}", separateTokens, "{pinned}", pinnedElsewhere,
+	"{in_force}", inForce)
 
 // rollBack makes a copied checkpoint the session's newest, records that as a run, which has no job, and returns the
 // tokens of the view.

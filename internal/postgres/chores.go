@@ -20,6 +20,7 @@ const (
 	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
 	ChoreRecompaction ChoreKind = "recompaction"
 	ChoreReplay       ChoreKind = "replay"
+	ChoreRollout      ChoreKind = "rollout"  // the guard of a rollout
 	ChoreIndex        ChoreKind = "index"    // sessions whose messages the search does not find yet
 	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
 	ChoreErasure      ChoreKind = "erasure"  // of which the chores of the nil tenant are operators'
@@ -67,6 +68,10 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 			AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
 		ChoreReplay:  ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
 		ChoreErasure: ` AND NOT EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
+		ChoreRollout: ` AND NOT EXISTS (
+		       SELECT
+		         FROM policy_rollouts
+		        WHERE tenant_id = $1 AND ended_at IS NULL AND guard IS NOT NULL)`,
 		ChoreIndex: ` AND NOT EXISTS (
 		       SELECT
 		         FROM search_sessions

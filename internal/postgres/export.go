@@ -35,7 +35,7 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.
 	sql := `
 		SELECT ` + exportColumns + `
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND ` + inForce + `
 		 WHERE s.tenant_id = $1 AND s.id = $2`
 	return queryRow(ctx, s, at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
 }

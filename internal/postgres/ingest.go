@@ -72,9 +72,10 @@ const earlierMessages = 256
 func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Append) (IngestBatch, error) {
 	batch := IngestBatch{Format: a.Format, FirstSeq: row.lastSeq + 1, Messages: a.Messages}
 	err := tx.QueryRow(ctx, `
-		SELECT document
-		  FROM policies
-		 WHERE tenant_id = $1 AND id = $2`, row.Tenant, row.policy).Scan(&batch.Policy)
+		SELECT p.document
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		 WHERE s.tenant_id = $1 AND s.key = $2`, row.Tenant, row.Key.Key).Scan(&batch.Policy)
 	if err != nil {
 		return batch, err
 	}

@@ -143,8 +143,9 @@ func (l *lockedSession) readRule(ctx context.Context, tx pgx.Tx) (outdated bool,
 	columns := []any{&outdated, &l.version.Tenant, &l.version.Session, &l.calibrate, &l.capsOver}
 	err = tx.QueryRow(ctx, `
 		SELECT `+outdatedSQL+`, p.tenant_version, p.session_version, p.calibrate, p.caps_over, `+due.PolicyColumns+`
-		  FROM policies p
-		 WHERE p.tenant_id = $1 AND p.id = $2`, l.Tenant, l.policy).
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		 WHERE s.tenant_id = $1 AND s.key = $2`, l.Tenant, l.Key.Key).
 		Scan(append(columns, l.rule.Columns()...)...)
 	return outdated, err
 }

@@ -17,9 +17,9 @@ func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found se
 	var outdated *layers
 	sql := `
 		SELECT p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.patch, p.tenant_version, p.session_version,
-		       d.patch, ` + layersSQL + `
+		       CASE WHEN p.session_version > 0 THEN d.patch ELSE p.patch END, ` + layersSQL + `
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND ` + inForce + `
 		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`
 	err = query(ctx, s.pool, at.Tenant, sql, []any{at.Tenant, at.ID, uuid.Nil},
@@ -111,7 +111,8 @@ func edited(change session.Change, tenant, own json.RawMessage) (*session.Policy
 }
 
 // recordPolicy writes the next version of a layer: of the session's own, or of the tenant's default if the key has no
-// session. A nil policy means that the session lost its layer.
+// session. A nil policy means that the session lost its layer. below is the version of the layer below a session's,
+// last the version in force. A version that a rollout names is kept.
 func recordPolicy(
 	ctx context.Context, tx pgx.Tx, key session.Key, p *session.Policy, below, last int, by [32]byte,
 ) (version int, err error) {
@@ -121,19 +122,25 @@ func recordPolicy(
 	}
 	err = tx.QueryRow(ctx, `
 		INSERT INTO policy_versions (tenant_id, session_key, version, tenant_version, patch, document, changed_by)
-		SELECT $1, $2, greatest(max(version), $3) + 1, $4, $5, $6,
+		SELECT $1, $2, greatest(max(version), $3) + 1,
+		       CASE WHEN $2::uuid = $8::uuid THEN greatest(max(version), $3) + 1 ELSE $4 END, $5, $6,
 		       (SELECT id
 		          FROM api_keys
 		         WHERE tenant_id = $1 AND digest = $7)
 		  FROM policy_versions
 		 WHERE tenant_id = $1 AND session_key = $2
-		RETURNING version`, key.Tenant, key.Key, last, below, patch, document, by[:]).Scan(&version)
+		RETURNING version`, key.Tenant, key.Key, last, below, patch, document, by[:], uuid.Nil).Scan(&version)
 	if err != nil || version <= keptPolicyVersions {
 		return version, err
 	}
 	return version, exec(ctx, tx, `
-		DELETE FROM policy_versions
-		 WHERE tenant_id = $1 AND session_key = $2 AND version <= $3`, key.Tenant, key.Key, version-keptPolicyVersions)
+		DELETE FROM policy_versions v
+		 WHERE v.tenant_id = $1 AND v.session_key = $2 AND v.version <= $3
+		   AND NOT (v.session_key = $4 AND EXISTS (
+		       SELECT
+		         FROM policy_rollouts r
+		        WHERE r.tenant_id = $1 AND v.version IN (r.base_version, r.version)))`,
+		key.Tenant, key.Key, version-keptPolicyVersions, uuid.Nil)
 }
 
 // putPolicy stores a policy, whose session version never changes. What every append compares with is stored in columns

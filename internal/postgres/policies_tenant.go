@@ -27,7 +27,7 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 	if err := exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, p)...); err != nil {
 		return err
 	}
-	_, err := recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &p, p.Version.Tenant, 0, [32]byte{})
+	_, err := recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &p, 0, 0, [32]byte{})
 	return err
 }
 
@@ -36,7 +36,7 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 // that the session is due.
 //
 // Errors: *session.StaleVersionError, ErrIdempotencyReused, those of change.Edit, and an InvalidError that names
-// sessions whose own layer contradicts the new default.
+// sessions whose own layer contradicts the new default; ErrRolloutRunning.
 func (s *Store) ChangeTenantPolicy(
 	ctx context.Context, tenant uuid.UUID, change session.TenantPolicy,
 ) (session.Policy, bool, error) {
@@ -60,9 +60,11 @@ func changeTenantPolicy(
 	if err != nil || equal(next, old) {
 		return old, err
 	}
-	next.Version.Tenant = old.Version.Tenant + 1
-	_, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next,
-		next.Version.Tenant, old.Version.Tenant, change.ChangedBy)
+	if err := refuseDuringRollout(ctx, tx, tenant); err != nil {
+		return old, err
+	}
+	next.Version.Tenant, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next, 0, old.Version.Tenant,
+		change.ChangedBy)
 	if err != nil {
 		return old, err
 	}

@@ -115,11 +115,12 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
 		                              units, manifest, policy, engine_version, run_id, made_after)
 		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
-		       '[]', document, $4, $5, $7
-		  FROM policies
-		 WHERE tenant_id = $1 AND id = $6
+		       '[]', p.document, $4, $5, $6
+		  FROM sessions s
+		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		 WHERE s.tenant_id = $1 AND s.key = $2
 		RETURNING `+recordColumns,
-		row.Tenant, row.Key.Key, row.checkpoint+1, noEngine, uuid.Must(uuid.NewV7()), row.policy, row.lastSeq)
+		row.Tenant, row.Key.Key, row.checkpoint+1, noEngine, uuid.Must(uuid.NewV7()), row.lastSeq)
 	if err != nil {
 		return made, err
 	}

@@ -137,11 +137,12 @@ func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinn
 			INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
 			                         units, manifest, policy, engine_version, run_id)
 			SELECT $1, $2, $3, 0, 0, 0, CASE WHEN $4 THEN ''::bytea END, 0, CASE WHEN $4 THEN ''::bytea END,
-			       '[]', '[]', document, $5, $6
-			  FROM policies
-			 WHERE tenant_id = $1 AND id = $7
+			       '[]', '[]', p.document, $5, $6
+			  FROM sessions s
+			  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+			 WHERE s.tenant_id = $1 AND s.key = $2
 			ON CONFLICT DO NOTHING`,
-			key.Tenant, key.Key, n, n == row.checkpoint, noEngine, uuid.Must(uuid.NewV7()), row.policy)
+			key.Tenant, key.Key, n, n == row.checkpoint, noEngine, uuid.Must(uuid.NewV7()))
 		if err == nil {
 			err = exec(ctx, tx, sealSQL, key.Tenant, key.Key, n)
 		}

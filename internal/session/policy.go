@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -55,9 +56,13 @@ type PolicyRecord struct {
 	CreatedAt     time.Time       `json:"created_at"`
 }
 
-// StaleVersionError is returned if a policy was changed meanwhile.
-type StaleVersionError struct{ Expected, Current int }
+// StaleVersionError is returned if a policy, or what Of names, was changed meanwhile.
+type StaleVersionError struct {
+	Of                string
+	Expected, Current int
+}
 
 func (e *StaleVersionError) Error() string {
-	return fmt.Sprintf("the policy's version is %d, not %d: read it anew, then change that one", e.Current, e.Expected)
+	return fmt.Sprintf("the %s's version is %d, not %d: read it anew, then change that one",
+		cmp.Or(e.Of, "policy"), e.Current, e.Expected)
 }
