@@ -83,6 +83,10 @@ func (s *Server) listReceiptKeys(req *request.Request) error {
 
 // rotateReceiptKey handles POST /v1/admin/receipts/keys: a new key signs receipts.
 func (s *Server) rotateReceiptKey(req *request.Request) error {
+	req.EmptyBody()
+	if err := req.Err(); err != nil {
+		return err
+	}
 	id, made, err := s.Operators.RotateReceiptKey(req.Ctx)
 	if err != nil {
 		return err
