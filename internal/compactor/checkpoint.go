@@ -31,8 +31,12 @@ func storedCheckpoint(p *Proposal) (*postgres.Checkpoint, error) {
 	for i, r := range p.Plan.Results {
 		refs[i] = r.Ref.String()
 	}
+	body := zframe.Compress(made.Body)
+	if body == nil {
+		body = []byte{} // NULL is the body of a checkpoint that was pruned
+	}
 	return &postgres.Checkpoint{
-		Through: made.Through, Tokens: made.Tokens, Body: zframe.Compress(made.Body), Size: len(made.Body),
+		Through: made.Through, Tokens: made.Tokens, Body: body, Size: len(made.Body),
 		State: encoder.EncodeAll(made.State, nil), Units: units, Manifest: manifest, OpenCalls: made.OpenCalls,
 		ValidatorState: p.rendition.ValidatorState(), Policy: p.Input.Policy.Document(),
 		EngineVersion: compact.EngineVersion, Refs: refs, FromLog: p.From == FromLog,

@@ -164,8 +164,13 @@ func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Reque
 
 // execute persists what leaves the view, and commits. No transaction is open between the steps; the last one commits
 // only if the checkpoint that was the newest still is.
+//
+// Errors: ErrStale.
 func (r *run) execute(ctx context.Context, p *Proposal) (err error) {
 	if p.Decision.Verdict == Now {
+		if p.Made.Through == 0 { // all messages were removed after the snapshot, before they were read
+			return session.ErrStale
+		}
 		if err := r.persist(ctx, p.window, p.Plan.Results[p.persisted:]); err != nil {
 			return err
 		}

@@ -178,6 +178,41 @@ func TestAnErasedSessionNeedsNoCompaction(t *testing.T) {
 	}
 }
 
+// TestALogThatIsEmptyWhenItIsReadIsNotCompacted removes all messages between the snapshot of a compaction and its look at
+// the log. It made an empty checkpoint without a body, which readers took for damage.
+func TestALogThatIsEmptyWhenItIsReadIsNotCompacted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.session("s")
+	w.fill(at)
+	first, _ := w.work(jobs.Config{})
+	w.settle()
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	remove := func(seq int64) {
+		if _, _, err := w.store.Remove(t.Context(), at, seq, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove(1) // which no checkpoint is without: the next compaction begins with the log
+	run, _, err := w.store.Compact(t.Context(), at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.newPause("snapshot")
+	w.work(jobs.Config{Trace: p.trace})
+	await(w, p.reached)
+	for seq := range int64(len(filled()) - 1) {
+		remove(seq + 2)
+	}
+	close(p.goOn)
+	w.settle()
+	if run, err = w.store.Run(t.Context(), at, run.ID); err != nil || run.State != session.RunSuperseded {
+		t.Errorf("the run is %+v, %v", run, err)
+	}
+}
+
 func TestNoSessionIsLeftOverItsTrigger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
