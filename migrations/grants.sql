@@ -13,9 +13,13 @@ GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, c
     ON messages TO varve_app;
 
 -- The audit trail only grows. The trigger of an insert, which has the owner's rights, gives a row its place and its hash.
-REVOKE INSERT, UPDATE, DELETE ON audit_trail, audit_heads FROM varve_app;
+REVOKE INSERT, UPDATE, DELETE ON audit_trail, audit_heads, audit_anchors, audit_stubs FROM varve_app;
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
+
+-- What its time is over for is removed by a worker, through a function that leaves the trail provable.
+REVOKE EXECUTE ON FUNCTION audit_prune FROM varve_app;
+GRANT EXECUTE ON FUNCTION audit_prune TO varve_worker;
 
 -- What an erasure has counted is never taken back, and its receipt stays. Only workers sign.
 REVOKE DELETE ON erasures FROM varve_app;

@@ -239,6 +239,117 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.audit_keep_row() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.n)
+       OR OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
+          AND NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
+        USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
+CREATE FUNCTION public.audit_keep_stub() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.blanked_by)
+       OR NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
+        USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
+CREATE FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    anchor  public.audit_anchors;
+    through bigint;
+    removed bigint;
+    others  boolean;
+    ended   bytea;
+    said_by bigint;
+BEGIN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+        RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be shortened'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF kept IS NULL OR kept < interval '30 days' OR most IS NULL THEN
+        RAISE EXCEPTION 'rows of the audit trail are kept for 30 days at least'
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    PERFORM
+       FROM (SELECT at
+               FROM public.audit_trail
+              WHERE tenant_id = tenant
+              ORDER BY n
+              LIMIT 1) oldest
+      WHERE oldest.at < now() - kept - interval '1 day';
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    PERFORM
+       FROM public.tenants
+      WHERE id = tenant AND hold IS NULL
+        FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    SELECT *
+      INTO anchor
+      FROM public.audit_anchors
+     WHERE tenant_id = tenant;
+    WITH oldest AS (
+        SELECT (entry).n, (entry).action,
+               (entry).previous = lag((entry).hash, 1, coalesce(anchor.hash, decode(repeat('00', 32), 'hex'))) OVER by_n
+               AND ((entry).blanked_by IS NOT NULL OR (entry).hash = public.audit_hash(entry))
+               AND (entry).at < now() - kept AS removable
+          FROM (SELECT t AS entry
+                  FROM public.audit_trail t
+                 WHERE t.tenant_id = tenant
+                 ORDER BY t.n
+                 LIMIT most) first
+        WINDOW by_n AS (ORDER BY (entry).n)
+    )
+    SELECT max(n), count(*), bool_or(action <> 'audit.prune')
+      INTO through, removed, others
+      FROM oldest
+     WHERE n < (SELECT coalesce(min(n) FILTER (WHERE NOT removable), max(n) + 1) FROM oldest);
+    IF others IS NOT TRUE THEN
+        RETURN 0;
+    END IF;
+    SELECT hash
+      INTO STRICT ended
+      FROM public.audit_trail
+     WHERE tenant_id = tenant AND n = through;
+    INSERT INTO public.audit_trail (tenant_id, actor, action, object, object_id, detail)
+    VALUES (tenant, 'varve', 'audit.prune', 'tenant', tenant::text,
+            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::json)
+    RETURNING n INTO said_by;
+    INSERT INTO public.audit_anchors AS a (tenant_id, n, hash, removed_by)
+    VALUES (tenant, through, ended, said_by)
+        ON CONFLICT (tenant_id) DO UPDATE
+       SET n = excluded.n, hash = excluded.hash, removed_by = excluded.removed_by;
+    INSERT INTO public.audit_stubs (tenant_id, n, blanked_by, sum)
+    SELECT t.tenant_id, t.n, t.blanked_by, public.audit_hash(t)
+      FROM public.audit_trail t
+     WHERE t.tenant_id = tenant AND t.n <= through AND t.blanked_by > through;
+    DELETE FROM public.audit_stubs WHERE tenant_id = tenant AND blanked_by <= through;
+    DELETE FROM public.audit_trail WHERE tenant_id = tenant AND n <= through;
+    RETURN removed;
+END
+$$;
+
 CREATE FUNCTION public.audit_refuse() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -279,6 +390,8 @@ BEGIN
     DELETE FROM public.tenants WHERE id = tenant;
     DELETE FROM public.audit_trail WHERE tenant_id = tenant;
     DELETE FROM public.audit_heads WHERE tenant_id = tenant;
+    DELETE FROM public.audit_stubs WHERE tenant_id = tenant;
+    DELETE FROM public.audit_anchors WHERE tenant_id = tenant;
     DELETE FROM public.campaigns WHERE tenants = ARRAY[tenant];
     UPDATE public.campaigns
        SET tenants = array_remove(tenants, tenant)
@@ -533,6 +646,17 @@ CREATE TABLE public.api_keys (
 
 ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.audit_anchors (
+    tenant_id uuid NOT NULL,
+    n bigint NOT NULL,
+    hash bytea NOT NULL,
+    removed_by bigint NOT NULL,
+    CONSTRAINT audit_anchors_check CHECK ((removed_by > n)),
+    CONSTRAINT audit_anchors_n_check CHECK ((n > 0))
+);
+
+ALTER TABLE ONLY public.audit_anchors FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.audit_heads (
     tenant_id uuid NOT NULL,
     n bigint NOT NULL,
@@ -541,6 +665,15 @@ CREATE TABLE public.audit_heads (
 );
 
 ALTER TABLE ONLY public.audit_heads FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.audit_stubs (
+    tenant_id uuid NOT NULL,
+    n bigint NOT NULL,
+    blanked_by bigint NOT NULL,
+    sum bytea NOT NULL
+);
+
+ALTER TABLE ONLY public.audit_stubs FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.campaigns (
     id uuid NOT NULL,
@@ -1680,8 +1813,14 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_digest_key UNIQUE (tenant_id, digest);
 
+ALTER TABLE ONLY public.audit_anchors
+    ADD CONSTRAINT audit_anchors_pkey PRIMARY KEY (tenant_id);
+
 ALTER TABLE ONLY public.audit_heads
     ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.audit_stubs
+    ADD CONSTRAINT audit_stubs_pkey PRIMARY KEY (tenant_id, n);
 
 ALTER TABLE ONLY public.audit_trail
     ADD CONSTRAINT audit_trail_pkey PRIMARY KEY (tenant_id, n);
@@ -1889,6 +2028,8 @@ ALTER TABLE ONLY public.workers
 
 CREATE INDEX api_keys_newest ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
 
+CREATE INDEX audit_stubs_blanked_by ON public.audit_stubs USING btree (tenant_id, blanked_by);
+
 CREATE INDEX audit_trail_action ON public.audit_trail USING btree (tenant_id, action, n);
 
 CREATE INDEX audit_trail_actor ON public.audit_trail USING btree (tenant_id, actor_id, n);
@@ -2071,17 +2212,29 @@ CREATE INDEX webhooks_newest ON public.webhooks USING btree (tenant_id, created_
 
 CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.api_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
+CREATE TRIGGER audit_anchors_grow BEFORE UPDATE ON public.audit_anchors FOR EACH ROW WHEN (((new.n <= old.n) OR (new.tenant_id <> old.tenant_id))) EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER audit_anchors_kept BEFORE DELETE ON public.audit_anchors FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
+
+CREATE TRIGGER audit_anchors_not_emptied BEFORE TRUNCATE ON public.audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
+
 CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
 
 CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON public.audit_heads FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
+CREATE TRIGGER audit_stubs_kept BEFORE DELETE ON public.audit_stubs FOR EACH ROW EXECUTE FUNCTION public.audit_keep_stub();
+
+CREATE TRIGGER audit_stubs_never_change BEFORE UPDATE ON public.audit_stubs FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
+
+CREATE TRIGGER audit_stubs_not_emptied BEFORE TRUNCATE ON public.audit_stubs FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
+
 CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_blanks();
 
 CREATE TRIGGER audit_trail_chain BEFORE INSERT ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_chain();
 
-CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
+CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_keep_row();
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
@@ -2283,13 +2436,21 @@ ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
+ALTER TABLE public.audit_anchors ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.audit_heads ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.audit_stubs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.audit_trail ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY backup ON public.api_keys FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.audit_anchors FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.audit_heads FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.audit_stubs FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.audit_trail FOR SELECT TO varve_backup USING (true);
 
@@ -2497,7 +2658,11 @@ ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.audit_heads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.audit_stubs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.audit_trail USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2671,6 +2836,13 @@ GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
 
 GRANT ALL ON FUNCTION public.audit_keep() TO varve_app;
 
+GRANT ALL ON FUNCTION public.audit_keep_row() TO varve_app;
+
+GRANT ALL ON FUNCTION public.audit_keep_stub() TO varve_app;
+
+REVOKE ALL ON FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) TO varve_worker;
+
 GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
 
 REVOKE ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) FROM PUBLIC;
@@ -2716,8 +2888,14 @@ GRANT UPDATE(revoked_at) ON TABLE public.api_keys TO varve_app;
 
 GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
 
+GRANT SELECT ON TABLE public.audit_anchors TO varve_app;
+GRANT SELECT ON TABLE public.audit_anchors TO varve_backup;
+
 GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
+
+GRANT SELECT ON TABLE public.audit_stubs TO varve_app;
+GRANT SELECT ON TABLE public.audit_stubs TO varve_backup;
 
 GRANT SELECT,INSERT ON TABLE public.campaigns TO varve_admin;
 GRANT SELECT ON TABLE public.campaigns TO varve_backup;

@@ -61,7 +61,7 @@ func (s *auditSource) lines(
 			lines, out := io.Pipe()
 			defer lines.Close()
 			go func() {
-				read := func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
+				read := func(after int64, limit int) (audit.Page, error) {
 					return store.TrailPage(ctx, audit.Operator, after, limit)
 				}
 				out.CloseWithError(audit.Copy(out, after, read))
@@ -147,9 +147,10 @@ func checkTrail(lines io.Reader, chain *audit.Chain, out io.Writer, asJSON bool)
 		return err
 	}
 	if err := printValue(out, asJSON, "audit head", struct {
-		Head  audit.Head `json:"head"`
-		Wrong int        `json:"wrong"`
-	}{head, wrong}); err != nil {
+		Begins audit.Head `json:"begins"`
+		Head   audit.Head `json:"head"`
+		Wrong  int        `json:"wrong"`
+	}{chain.First(), head, wrong}); err != nil {
 		return err
 	}
 	if wrong > 0 {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -69,6 +70,75 @@ func TestTheTrailIsListedExportedAndVerified(t *testing.T) {
 	} {
 		for _, line := range args {
 			if out, code := u.exits(line...); code != want {
+				t.Errorf("%v exits with %d, want %d:\n%s", line, code, want, out)
+			}
+		}
+	}
+}
+
+// TestAShortenedTrailIsVerified has the sweep remove the first rows of a trail, and looks at it with the commands.
+func TestAShortenedTrailIsVerified(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	u := startUp(t, data, "--addr", freeAddress(t), "--keep-audit", "720h", "--sweep-interval", "1s")
+	for _, id := range []string{"one", "two", "three"} {
+		u.want(201, "PUT", "/v1/sessions/"+id, "")
+	}
+	url, err := embedded.Running(data, embedded.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(t.Context())
+	if _, err := owner.Exec(t.Context(), `
+		SET session_replication_role = replica;
+		DO $$
+		DECLARE
+		    r    audit_trail;
+		    last bytea;
+		BEGIN
+		    LOCK TABLE audit_heads, audit_trail;
+		    FOR r IN SELECT * FROM audit_trail WHERE tenant_id <> '00000000-0000-0000-0000-000000000000' ORDER BY n LOOP
+		        r.previous := coalesce(last, r.previous);
+		        r.at := CASE WHEN r.n <= 2 THEN now() - interval '40 days' ELSE r.at END;
+		        last := audit_hash(r);
+		        UPDATE audit_trail SET at = r.at, previous = r.previous, hash = last WHERE tenant_id = r.tenant_id AND n = r.n;
+		    END LOOP;
+		    UPDATE audit_heads SET hash = last WHERE tenant_id <> '00000000-0000-0000-0000-000000000000';
+		END
+		$$`); err != nil {
+		t.Fatal(err)
+	}
+	u.want(201, "PUT", "/v1/sessions/four", "")
+	begins := regexp.MustCompile(`^nothing is wrong; the trail begins behind (2:[0-9a-f]{64}); the head of the chain is \d+:`)
+	var out string
+	for end := time.Now().Add(time.Minute); !begins.MatchString(out); time.Sleep(100 * time.Millisecond) {
+		if out, _ = u.exits("audit", "verify"); time.Now().After(end) {
+			t.Fatalf("audit verify: %s", out)
+		}
+	}
+	last := begins.FindStringSubmatch(out)[1]
+	if listed, _ := u.exits("audit", "list", "--action", "audit.prune"); !regexp.MustCompile(`varve +- +audit.prune +tenant `).MatchString(listed) {
+		t.Errorf("audit list: %s", listed)
+	}
+	file := filepath.Join(t.TempDir(), "trail.jsonl")
+	if out, code := u.exits("audit", "export", "-o", file); code != 0 {
+		t.Errorf("audit export: %d %s", code, out)
+	}
+	for want, args := range map[int][][]string{
+		0: {
+			{"audit", "verify", file}, {"audit", "verify", file, "--expect", last}, {"audit", "verify", "--after", last}, {"verify"},
+			{"audit", "verify", "--operator"},
+		},
+		exitFindings: {
+			{"audit", "verify", "--expect", strings.Replace(last, "2:", "1:", 1)}, {"audit", "verify", "--after", strings.Replace(last, "2:", "1:", 1)},
+		},
+	} {
+		for _, line := range args {
+			if out, code := u.exits(line...); code != want || code != 0 && !strings.Contains(out, "cannot be proved: the rows up to 2 were removed") {
 				t.Errorf("%v exits with %d, want %d:\n%s", line, code, want, out)
 			}
 		}

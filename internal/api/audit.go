@@ -59,10 +59,10 @@ func (s *Server) exportAudit(req *request.Request) error {
 		return nil
 	}
 	var failed error
-	read := func(after int64, limit int) (page []audit.Entry, head audit.Head, err error) {
+	read := func(after int64, limit int) (page audit.Page, err error) {
 		req.WriteBy(time.Now().Add(request.StepTimeout))
-		page, head, failed = s.Store.TrailPage(req.Ctx, req.Tenant, after, limit)
-		return page, head, failed
+		page, failed = s.Store.TrailPage(req.Ctx, req.Tenant, after, limit)
+		return page, failed
 	}
 	out := bufio.NewWriter(req.W)
 	err := audit.Copy(out, after, read)

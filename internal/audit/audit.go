@@ -72,6 +72,7 @@ const (
 	ImportStart          Action = "import.start"
 	ImportResume         Action = "import.resume"
 	Export               Action = "export"
+	Prune                Action = "audit.prune"
 
 	ErasureStart     Action = "erasure.start"
 	ErasureFinish    Action = "erasure.finish"

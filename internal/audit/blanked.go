@@ -22,18 +22,17 @@ type blanked struct {
 	sum         hash.Hash
 }
 
-// blank takes in a blanked row, which is held to what the row says that blanked it.
-func (c *Chain) blank(e *Entry) {
+// blank takes in a blanked row, with the hash of what it says now: it is held to what the row says that blanked it.
+func (c *Chain) blank(n, by int64, sum Hash) {
 	if c.blanked == nil {
 		c.blanked = map[int64]*blanked{}
 	}
-	rows := c.blanked[*e.BlankedBy]
+	rows := c.blanked[by]
 	if rows == nil {
-		rows = &blanked{first: e.N, sum: sha256.New()}
-		c.blanked[*e.BlankedBy] = rows
+		rows = &blanked{first: n, sum: sha256.New()}
+		c.blanked[by] = rows
 	}
 	rows.rows++
-	sum := e.Sum()
 	rows.sum.Write(sum[:])
 }
 

@@ -43,13 +43,30 @@ type Break struct {
 type Chain struct {
 	Expected *Head // a row that it must have; nil for none
 
-	known   int64 // the row behind which the check began
+	known   int64 // the row behind which the check began, and before which no row is known to be blanked or not
+	first   Head
 	last    Head
+	anchor  *Anchor            // of which the row that says so is still to come
 	blanked map[int64]*blanked // by the row that must say so, which is still to come
 }
 
 // Behind returns the check of a chain's rows behind one that is known, the zero Head for all.
-func Behind(known Head) *Chain { return &Chain{known: known.N, last: known} }
+func Behind(known Head) *Chain { return &Chain{known: known.N, first: known, last: known} }
+
+// First returns the row behind which the check began: a head that was kept, or the last row that was removed because
+// its time was over. It is the zero Head for a trail that is there as a whole.
+func (c *Chain) First() Head { return c.first }
+
+// Page checks the rows of a page.
+func (c *Chain) Page(p *Page) (found []Break) {
+	if p.Begins != nil {
+		found = c.Begin(p.Begins)
+	}
+	for i := range p.Rows {
+		found = append(found, c.Add(&p.Rows[i])...)
+	}
+	return found
+}
 
 // Add checks the next row. After a break the check continues from the row as it is, so that each is reported once.
 func (c *Chain) Add(e *Entry) (found []Break) {
@@ -68,16 +85,24 @@ func (c *Chain) Add(e *Entry) (found []Break) {
 	case e.BlankedBy != nil && *e.BlankedBy <= e.N:
 		wrong("row %d was changed: a row before it cannot say that it was blanked", e.N)
 	case e.BlankedBy != nil:
-		c.blank(e)
+		c.blank(e.N, *e.BlankedBy, e.Sum())
 	}
-	if what := c.unblanked(e); what != "" {
-		wrong("%s", what)
+	for _, what := range []string{c.unblanked(e), c.anchored(e)} {
+		if what != "" {
+			wrong("%s", what)
+		}
 	}
-	c.last = Head{e.N, e.Hash}
-	if want := c.Expected; want != nil && want.N == e.N && want.Hash != e.Hash {
-		wrong("row %d has another hash than it had when its head was kept: the chain was written anew", e.N)
-	}
+	c.reach(Head{e.N, e.Hash}, &found)
 	return found
+}
+
+// reach notes the last row that is known, which must have the hash that is expected of it.
+func (c *Chain) reach(last Head, found *[]Break) {
+	c.last = last
+	if want := c.Expected; want != nil && want.N == last.N && want.Hash != last.Hash {
+		*found = append(*found, Break{last.N, fmt.Sprintf(
+			"row %d has another hash than it had when its head was kept: the chain was written anew", last.N)})
+	}
 }
 
 // End checks that the rows which were added are all that the chain has by its head.
@@ -94,6 +119,10 @@ func (c *Chain) End(head Head) (found []Break) {
 	for n, rows := range c.blanked {
 		found = append(found, Break{rows.first, fmt.Sprintf("row %d was blanked by row %d, which there is not",
 			rows.first, n)})
+	}
+	if a := c.anchor; a != nil {
+		found = append(found, Break{a.N, fmt.Sprintf("the rows up to %d were removed, and there is no row %d that "+
+			"says so", a.N, a.RemovedBy)})
 	}
 	if want := c.Expected; want != nil && want.N > c.last.N {
 		found = append(found, Break{want.N, fmt.Sprintf("row %d was there when its head was kept, and the chain ends "+

@@ -7,29 +7,38 @@ import (
 	"io"
 )
 
-// A Reader reads the next rows behind a place, at most limit of them, and the head of the chain at the same moment.
-type Reader func(after int64, limit int) ([]Entry, Head, error)
+// Page is the next rows of a trail, oldest first, and the head of the chain at the same moment.
+type Page struct {
+	Begins *Anchor // behind which the rows are; nil if they are behind the row that was asked for
+	Rows   []Entry
+	Head   Head
+}
+
+// A Reader reads the next rows behind a place, at most limit of them.
+type Reader func(after int64, limit int) (Page, error)
 
 // eachPage is how many rows Each holds at a time.
 const eachPage = 1000
 
 // Each calls do with the rows behind a place, oldest first, a page at a time, and returns the head of the chain as it
 // was when the last one was read.
-func Each(after int64, read Reader, do func(page []Entry) error) (Head, error) {
+func Each(after int64, read Reader, do func(*Page) error) (Head, error) {
 	for {
-		page, head, err := read(after, eachPage)
-		if err == nil && len(page) > 0 {
-			err = do(page)
+		page, err := read(after, eachPage)
+		if err == nil {
+			err = do(&page)
 		}
-		if err != nil || len(page) < eachPage {
-			return head, err
+		if err != nil || len(page.Rows) < eachPage {
+			return page.Head, err
 		}
-		after = page[len(page)-1].N
+		after = page.Rows[len(page.Rows)-1].N
 	}
 }
 
-// Line is one line of an exported trail: a row or, as the last line, the head of the chain.
+// Line is one line of an exported trail: where it begins, if rows were removed because their time was over; a row; or,
+// as the last line, the head of the chain.
 type Line struct {
+	Begins *Anchor `json:"begins,omitempty"`
 	*Entry
 	Head *Head `json:"head,omitempty"`
 }
@@ -44,9 +53,14 @@ func write(out io.Writer, l Line) error {
 
 // Copy writes the rows behind a place, and then the head of the chain.
 func Copy(out io.Writer, after int64, read Reader) error {
-	head, err := Each(after, read, func(page []Entry) error {
-		for i := range page {
-			if err := write(out, Line{Entry: &page[i]}); err != nil {
+	head, err := Each(after, read, func(page *Page) error {
+		if page.Begins != nil {
+			if err := write(out, Line{Begins: page.Begins}); err != nil {
+				return err
+			}
+		}
+		for i := range page.Rows {
+			if err := write(out, Line{Entry: &page.Rows[i]}); err != nil {
 				return err
 			}
 		}
@@ -80,6 +94,8 @@ func (c *Chain) Read(in io.Reader, tell func(Break) error) (Head, error) {
 		switch {
 		case l.Head != nil:
 			found = c.End(*l.Head)
+		case l.Begins != nil:
+			found = c.Begin(l.Begins)
 		case l.Entry != nil:
 			for _, document := range []*json.RawMessage{&l.Detail, &l.Before, &l.After} {
 				if string(*document) == "null" {

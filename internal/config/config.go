@@ -179,6 +179,7 @@ type Worker struct {
 	BackupsKept   time.Duration `env:"VARVE_BACKUPS_KEPT" help:"How long backups are kept, for receipts of erasures."`
 	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
 	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long to keep runs; 0: for ever."`
+	KeepAudit     time.Duration `env:"VARVE_KEEP_AUDIT" help:"How long to keep the audit trail; 0: for ever."`
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
 	Networks      []string      `name:"webhook-networks" env:"VARVE_WEBHOOK_NETWORKS" help:"Private ones of webhooks."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
@@ -208,6 +209,8 @@ func (w Worker) Validate() error {
 		check(w.Summaries >= 1 && w.Summaries <= 1000, "--summaries (VARVE_SUMMARIES)", w.Summaries, "1 to 1000"),
 		check(w.JobTimeout >= time.Second, "--job-timeout (VARVE_JOB_TIMEOUT)", w.JobTimeout, "at least 1s"),
 		check(w.KeepRuns == 0 || w.KeepRuns >= day, "--keep-runs (VARVE_KEEP_RUNS)", w.KeepRuns, "0 or at least 24h"),
+		check(w.KeepAudit == 0 || w.KeepAudit >= 30*day,
+			"--keep-audit (VARVE_KEEP_AUDIT)", w.KeepAudit, "0 or at least 720h"),
 		check(w.BackupsKept >= 0, "--backups-kept (VARVE_BACKUPS_KEPT)", w.BackupsKept, "0 for not known, or more"),
 		check(w.VerifyRound == 0 || w.VerifyRound >= time.Hour,
 			"--verify-round (VARVE_VERIFY_ROUND)", w.VerifyRound, "0 or at least 1h"),

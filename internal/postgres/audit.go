@@ -168,27 +168,28 @@ func (s *Store) Trail(ctx context.Context, tenant uuid.UUID, f TrailFilter) ([]a
 	return queryRows(ctx, s, tenant, scanEntry, sql, args...)
 }
 
-// TrailPage reads the rows of a tenant's audit trail after a place, oldest first, and the head of the chain as it was
-// at the same moment: a page with fewer rows than limit ends there.
-func (s *Store) TrailPage(ctx context.Context, tenant uuid.UUID, after int64, limit int) (
-	page []audit.Entry, head audit.Head, err error,
-) {
+// TrailPage reads the rows of a tenant's audit trail after a place, or from where the trail begins, oldest first, and
+// the head of the chain as it was at the same moment: a page with fewer rows than limit ends there.
+func (s *Store) TrailPage(ctx context.Context, tenant uuid.UUID, after int64, limit int) (page audit.Page, err error) {
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+		if page.Begins, err = trailAnchor(ctx, tx, tenant, after); err != nil {
+			return err
+		}
 		f := TrailFilter{Oldest: true, Place: after, Limit: limit}
 		sql, args := f.sql(tenant)
-		if page, err = rowsIn(ctx, tx, scanEntry, sql, args...); err != nil {
+		if page.Rows, err = rowsIn(ctx, tx, scanEntry, sql, args...); err != nil {
 			return err
 		}
 		var hash []byte
 		err := tx.QueryRow(ctx, `
 			SELECT n, hash
 			  FROM audit_heads
-			 WHERE tenant_id = $1`, tenant).Scan(&head.N, &hash)
-		copy(head.Hash[:], hash)
+			 WHERE tenant_id = $1`, tenant).Scan(&page.Head.N, &hash)
+		copy(page.Head.Hash[:], hash)
 		if errors.Is(err, pgx.ErrNoRows) { // nothing was done yet
 			err = nil
 		}
 		return err
 	})
-	return page, head, err
+	return page, err
 }

@@ -14,7 +14,8 @@ import (
 
 // Retention is how long what a tenant's sessions do not need is kept.
 type Retention struct {
-	Runs time.Duration // after their end; 0 for ever
+	Runs  time.Duration // after their end; 0 for ever
+	Audit time.Duration // of rows of the audit trail, at least 30 days; 0 for ever
 }
 
 // DefaultRetention is the retention of a store that no other was set for.
@@ -47,19 +48,22 @@ const (
 func (s *Store) KeepFor(r Retention) { s.retention = r }
 
 // Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote; its old events; and of models the answers that belong to no session, and what was
-// spent. It deletes a bounded number in a transaction, in a bounded number of them: what is left goes next time. What
-// it looks for is at the beginning of an index.
+// sessions that the imports wrote; its old events; of models the answers that belong to no session, and what was
+// spent; and the oldest rows of its audit trail. It deletes a bounded number in a transaction, in a bounded number of
+// them: what is left goes next time. What it looks for is at the beginning of an index.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 	for range pruneRounds {
 		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
 			return s.prune(ctx, tx, tenant)
 		})
-		if err != nil || !more {
+		if err != nil {
 			return err
 		}
+		if !more {
+			break
+		}
 	}
-	return nil
+	return s.pruneTrail(ctx, tenant)
 }
 
 // prune deletes the next rows of each table, and reports whether there may be more.

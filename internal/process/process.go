@@ -181,7 +181,7 @@ func Worker(
 	if err := postgres.RequireWorker(ctx, store.Pool()); err != nil {
 		return err
 	}
-	store.KeepFor(postgres.Retention{Runs: settings.KeepRuns})
+	store.KeepFor(postgres.Retention{Runs: settings.KeepRuns, Audit: settings.KeepAudit})
 	stop, err := serveMetrics(ctx, settings.MetricsAddr)
 	if err != nil {
 		return err

@@ -14,14 +14,10 @@ const shownBreaks = 100
 // trail looks at the audit trail of a tenant, or of the operators, a page at a time.
 func (v *Verifier) trail(ctx context.Context, tenant uuid.UUID) (report Report, err error) {
 	chain := audit.Behind(audit.Head{})
-	read := func(after int64, limit int) ([]audit.Entry, audit.Head, error) {
-		return v.Store.TrailPage(ctx, tenant, after, limit)
-	}
-	head, err := audit.Each(0, read, func(page []audit.Entry) error {
-		report.Actions += int64(len(page))
-		for i := range page {
-			report.broken(tenant, chain.Add(&page[i]))
-		}
+	read := func(after int64, limit int) (audit.Page, error) { return v.Store.TrailPage(ctx, tenant, after, limit) }
+	head, err := audit.Each(0, read, func(page *audit.Page) error {
+		report.Actions += int64(len(page.Rows))
+		report.broken(tenant, chain.Page(page))
 		return nil
 	})
 	if err == nil {
