@@ -409,6 +409,35 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.prune_campaigns(kept interval, most integer) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    over   uuid[];
+BEGIN
+    SELECT coalesce(array_agg(l.id), '{}')
+      INTO over
+      FROM (SELECT c.id
+              FROM public.campaigns c
+             WHERE c.created_at < now() - kept
+               AND tenant = ANY (c.tenants)
+               AND NOT EXISTS (
+                   SELECT
+                     FROM public.recompactions r
+                    WHERE r.tenant_id = tenant AND r.campaign_id = c.id)
+             ORDER BY c.created_at, c.id
+             LIMIT most
+               FOR UPDATE) l;
+    DELETE FROM public.campaigns WHERE id = ANY (over) AND tenants = ARRAY[tenant];
+    UPDATE public.campaigns
+       SET tenants = array_remove(tenants, tenant)
+     WHERE id = ANY (over);
+    RETURN cardinality(over);
+END
+$$;
+
 CREATE FUNCTION public.refuse_early_end() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public'
@@ -2689,6 +2718,8 @@ GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 GRANT ALL ON FUNCTION public.metadata_pairs(metadata jsonb) TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
+
+GRANT ALL ON FUNCTION public.prune_campaigns(kept interval, most integer) TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_early_end() TO varve_app;
 

@@ -47,8 +47,8 @@ const (
 func (s *Store) KeepFor(r Retention) { s.retention = r }
 
 // Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote; its old events; and of models the answers that belong to no session, and what was
-// spent. It deletes a bounded number in a transaction, in a bounded number of them: what is left goes next time. What
+// sessions that the imports wrote; its part of campaigns whose recompaction has gone; its old events; and of models the
+// answers that belong to no session, and what was spent. It deletes a bounded number in a transaction, in a bounded number of them: what is left goes next time. What
 // it looks for is at the beginning of an index.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 	for range pruneRounds {
@@ -81,6 +81,12 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 	for _, p := range pruneRecompactions {
 		queue(p, recompactionRetention)
 	}
+	batch.Queue(`SELECT prune_campaigns($1, $2)`, recompactionRetention, pruneWholes).QueryRow(func(r pgx.Row) error {
+		var pruned int
+		err := r.Scan(&pruned)
+		more = more || pruned == pruneWholes
+		return err
+	})
 	for _, p := range pruneReplays {
 		queue(p, replayRetention)
 	}
