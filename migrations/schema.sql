@@ -1577,6 +1577,8 @@ CREATE TABLE public.uploads (
     mark text DEFAULT ''::text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     finished_at timestamp with time zone,
+    searched_in text,
+    searched_in_part boolean DEFAULT false NOT NULL,
     CONSTRAINT uploads_check CHECK (((ref IS NULL) = (finished_at IS NULL))),
     CONSTRAINT uploads_check1 CHECK (((shown IS NULL) = (finished_at IS NULL))),
     CONSTRAINT uploads_expected_check CHECK ((octet_length(expected) = 32)),
@@ -2077,6 +2079,8 @@ CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key,
 CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, session_key, key) WHERE (key IS NOT NULL);
 
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
+
+CREATE INDEX uploads_searched_in_part ON public.uploads USING btree (tenant_id) WHERE searched_in_part;
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
