@@ -56,12 +56,12 @@ func (s *Store) markBehind(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, ids
 	return err
 }
 
-// notIndexed is the condition that a session s of the tenant $1 has messages or uploaded results that are not indexed by
-// the rules of the tenant's language, as far as its row i and its uploads say.
+// notIndexed is the condition that a session s of the tenant $1 has messages or uploaded results that are not indexed
+// by the rules of the tenant's language, as far as its row i and its uploads say.
 var notIndexed = `(coalesce(i.indexed_seq, 0) < s.last_seq OR i.language <> ` + searchLanguage + ` OR ` +
 	uploadsNotIndexed(`s.key`) + `)`
 
-// uploadsNotIndexed is the condition that a session of the tenant $1 has uploaded results that are not indexed by the
+// uploadsNotIndexed returns the condition that a session of the tenant $1 has uploaded results that are not indexed by the
 // rules of the tenant's language.
 func uploadsNotIndexed(key string) string {
 	return `

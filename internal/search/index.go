@@ -26,8 +26,8 @@ type Indexer struct {
 	Log   *slog.Logger
 }
 
-// Tenant indexes a tenant's messages and uploaded results until all are indexed, which it reports, or a time has come. A
-// result that cannot be read now keeps nothing else from being indexed.
+// Tenant indexes a tenant's messages and uploaded results until all are indexed, which it reports, or a time has come.
+// A result that cannot be read now keeps nothing else from being indexed.
 func (x *Indexer) Tenant(ctx context.Context, tenant uuid.UUID, until time.Time) (done bool, err error) {
 	for time.Now().Before(until) {
 		steps, err := x.Store.NextToIndex(ctx, tenant, stepSessions)

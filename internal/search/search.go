@@ -1,5 +1,5 @@
-// Package search finds words in all messages and uploaded results of a tenant. A worker indexes what was stored, behind the appends; what a
-// search finds is read again from the log.
+// Package search finds words in all messages and uploaded results of a tenant. A worker indexes what was stored,
+// behind the appends; what a search finds is read again from the log.
 //
 // Start at Find for what a request asks, and at Indexer for what the worker does. The index is the table search_texts,
 // which package postgres writes and searches.
