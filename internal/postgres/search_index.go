@@ -61,8 +61,8 @@ func (s *Store) markBehind(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, ids
 var notIndexed = `(coalesce(i.indexed_seq, 0) < s.last_seq OR i.language <> ` + searchLanguage + ` OR ` +
 	uploadsNotIndexed(`s.key`) + `)`
 
-// uploadsNotIndexed returns the condition that a session of the tenant $1 has uploaded results that are not indexed by the
-// rules of the tenant's language.
+// uploadsNotIndexed returns the condition that a session of the tenant $1 has uploaded results that are not indexed by
+// the rules of the tenant's language.
 func uploadsNotIndexed(key string) string {
 	return `
 		       EXISTS (
