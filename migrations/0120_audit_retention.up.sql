@@ -196,6 +196,7 @@ BEGIN
     DELETE FROM public.audit_heads WHERE tenant_id = tenant;
     DELETE FROM public.audit_stubs WHERE tenant_id = tenant;
     DELETE FROM public.audit_anchors WHERE tenant_id = tenant;
+    PERFORM FROM public.campaigns WHERE tenant = ANY (tenants) ORDER BY id FOR UPDATE; -- others may shorten the list
     DELETE FROM public.campaigns WHERE tenants = ARRAY[tenant];
     UPDATE public.campaigns
        SET tenants = array_remove(tenants, tenant)

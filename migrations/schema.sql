@@ -392,6 +392,7 @@ BEGIN
     DELETE FROM public.audit_heads WHERE tenant_id = tenant;
     DELETE FROM public.audit_stubs WHERE tenant_id = tenant;
     DELETE FROM public.audit_anchors WHERE tenant_id = tenant;
+    PERFORM FROM public.campaigns WHERE tenant = ANY (tenants) ORDER BY id FOR UPDATE; -- others may shorten the list
     DELETE FROM public.campaigns WHERE tenants = ARRAY[tenant];
     UPDATE public.campaigns
        SET tenants = array_remove(tenants, tenant)
@@ -519,6 +520,35 @@ CREATE FUNCTION public.notify_ended() RETURNS trigger
 BEGIN
     PERFORM pg_notify('varve_ended', NEW.id::text);
     RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.prune_campaigns(kept interval, most integer) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public'
+    AS $$
+DECLARE
+    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    over   uuid[];
+BEGIN
+    SELECT coalesce(array_agg(l.id), '{}')
+      INTO over
+      FROM (SELECT c.id
+              FROM public.campaigns c
+             WHERE c.created_at < now() - kept
+               AND tenant = ANY (c.tenants)
+               AND NOT EXISTS (
+                   SELECT
+                     FROM public.recompactions r
+                    WHERE r.tenant_id = tenant AND r.campaign_id = c.id)
+             ORDER BY c.created_at, c.id
+             LIMIT most
+               FOR UPDATE) l;
+    DELETE FROM public.campaigns WHERE id = ANY (over) AND tenants = ARRAY[tenant];
+    UPDATE public.campaigns
+       SET tenants = array_remove(tenants, tenant)
+     WHERE id = ANY (over);
+    RETURN cardinality(over);
 END
 $$;
 
@@ -1681,6 +1711,8 @@ CREATE TABLE public.uploads (
     mark text DEFAULT ''::text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     finished_at timestamp with time zone,
+    searched_in text,
+    searched_in_part boolean DEFAULT false NOT NULL,
     CONSTRAINT uploads_check CHECK (((ref IS NULL) = (finished_at IS NULL))),
     CONSTRAINT uploads_check1 CHECK (((shown IS NULL) = (finished_at IS NULL))),
     CONSTRAINT uploads_expected_check CHECK ((octet_length(expected) = 32)),
@@ -2189,6 +2221,8 @@ CREATE INDEX uploads_body ON public.uploads USING btree (tenant_id, session_key,
 CREATE UNIQUE INDEX uploads_key ON public.uploads USING btree (tenant_id, session_key, key) WHERE (key IS NOT NULL);
 
 CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_key, n);
+
+CREATE INDEX uploads_searched_in_part ON public.uploads USING btree (tenant_id) WHERE searched_in_part;
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
@@ -2861,6 +2895,8 @@ GRANT ALL ON FUNCTION public.job_place() TO varve_app;
 GRANT ALL ON FUNCTION public.metadata_pairs(metadata jsonb) TO varve_app;
 
 GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
+
+GRANT ALL ON FUNCTION public.prune_campaigns(kept interval, most integer) TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_early_end() TO varve_app;
 

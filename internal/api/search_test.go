@@ -223,3 +223,68 @@ func TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestASearchFindsUploadedResults has a text, one that is larger than what is indexed, JSON blocks, and bytes that are
+// no text.
+func TestASearchFindsUploadedResults(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t)
+	w.work()
+	large := "quartz " + strings.Repeat("é", 1<<20) + " obsidian"
+	for _, content := range []string{"basalt\n" + toolOutput(600_000) + "granite\n", large, "\x00\xff marble", "PNG marble"} {
+		kind := ""
+		if strings.HasPrefix(content, "PNG") {
+			kind = "&media_type=image/png"
+		}
+		w.must(http.StatusCreated, "POST", uploads+"?tool=Bash"+kind, content)
+	}
+	w.must(http.StatusCreated, "POST", uploads+"?media_type=application/json", `[{"type":"text","text":"over\nslate"}]`)
+	w.uploadsIndexed()
+	w.finds(map[string]string{"granite": "s:0", "quartz": "s:0", "obsidian": "", "marble": "", "slate": "s:0", "nslate": ""})
+	answer := w.searched("granite")
+	if answer.Covers.InPart != 1 || answer.Covers.Behind != 0 {
+		t.Errorf("it covers %+v", answer.Covers)
+	}
+	hit := answer.Data[0]
+	if !strings.HasPrefix(hit.Ref, "u1-") || hit.Kind != "result" || hit.Tool != "Bash" || !strings.Contains(hit.Snippet, "granite") {
+		t.Errorf("the hit is %+v", hit)
+	}
+	if text := w.must(http.StatusOK, "GET", hit.ReadBack+"?raw=true", "").Body.String(); !strings.Contains(text, "granite") {
+		t.Errorf("its ref reads %.100q", text)
+	}
+
+	// The first message and another language index a session anew.
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("gneiss")))
+	w.indexed()
+	w.finds(map[string]string{"gneiss": "s:1", "granite": "s:0", "compile packaging": ""})
+	w.must(http.StatusOK, "PUT", "/v1/search/settings", `{"language":"english"}`)
+	chores, err := w.admin.Chores(t.Context(), postgres.ChorePolicy, 10)
+	if err != nil || len(chores) != 1 {
+		t.Fatal(chores, err)
+	}
+	if _, _, err := w.admin.AuditTenant(t.Context(), chores[0], 100); err != nil { // as the sweep does
+		t.Fatal(err)
+	}
+	w.uploadsIndexed()
+	w.finds(map[string]string{"basalt compiles": "s:0", "gneiss": "s:1"})
+
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.finds(map[string]string{"granite": "", "quartz": "", "gneiss": ""})
+	if n := w.count(`SELECT count(*) FROM search_texts`); n != 0 {
+		t.Errorf("the erased session has %d passages", n)
+	}
+}
+
+// uploadsIndexed waits until the worker has looked at what was uploaded, too.
+func (w *world) uploadsIndexed() {
+	w.Helper()
+	w.indexed()
+	w.until("every upload was looked at", func() bool {
+		return w.count(`
+			SELECT count(*)
+			  FROM uploads u
+			  LEFT JOIN search_settings l ON l.tenant_id = u.tenant_id
+			 WHERE u.searched_in IS DISTINCT FROM coalesce(l.language, 'simple')`)+
+			w.count(`SELECT count(*) FROM search_sessions WHERE due_since IS NOT NULL`) == 0
+	})
+}

@@ -40,9 +40,9 @@ func (u Uploaded) TextOf(p *policy.Policy, window int) (shown, mark string, err 
 	head, tail := u.Head, u.Tail
 	whole := int64(len(head)+len(tail)) == u.Bytes
 	if !whole {
-		head, tail = wholeRunes(head, tail)
+		head, tail = WholeRunes(head, tail)
 	}
-	if !isText(u.MediaType, head) || !isText(u.MediaType, tail) {
+	if !IsText(u.MediaType, head) || !IsText(u.MediaType, tail) {
 		mark = fmt.Sprintf("[%s, %d bytes, not shown here: read_result %s]", kindOf(u.MediaType), u.Bytes, u.Ref)
 		return mark, mark, nil
 	}
@@ -130,8 +130,8 @@ func kindOf(mediaType string) string {
 	return plainText
 }
 
-// isText reports whether bytes of a media type can be shown as text.
-func isText(mediaType string, b []byte) bool {
+// IsText reports whether bytes of a media type can be shown as text.
+func IsText(mediaType string, b []byte) bool {
 	kind := kindOf(mediaType)
 	for _, family := range []string{"image/", "audio/", "video/", "font/"} {
 		if strings.HasPrefix(kind, family) && !strings.HasSuffix(kind, "+xml") {
@@ -141,8 +141,8 @@ func isText(mediaType string, b []byte) bool {
 	return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0
 }
 
-// wholeRunes returns the beginning and the end of a text without the pieces of characters at the cut between them.
-func wholeRunes(head, tail []byte) (first, last []byte) {
+// WholeRunes returns the beginning and the end of a text without the pieces of characters at the cut between them.
+func WholeRunes(head, tail []byte) (first, last []byte) {
 	for n := 1; n < utf8.UTFMax && n <= len(head); n++ {
 		if r := head[len(head)-n:]; utf8.RuneStart(r[0]) {
 			if !utf8.FullRune(r) {

@@ -135,7 +135,7 @@ func TestTheEdgesOfAnUploadHaveWholeCharacters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"wörter", "日本語", "😀😀", "\xff\xff\xff\xff\xff", "", "a"} {
 		for at := range len(c) + 1 {
-			head, tail := wholeRunes([]byte(c[:at]), []byte(c[at:]))
+			head, tail := WholeRunes([]byte(c[:at]), []byte(c[at:]))
 			if utf8.ValidString(c) && (!utf8.Valid(head) || !utf8.Valid(tail)) {
 				t.Errorf("%q at %d: %q and %q", c, at, head, tail)
 			}

@@ -18,7 +18,7 @@ type indexWorker struct {
 	search.Indexer
 }
 
-// Work indexes messages of a tenant until all are indexed or its time is over.
+// Work indexes messages and uploaded results of a tenant until all are indexed or its time is over.
 func (w *indexWorker) Work(ctx context.Context, job *river.Job[queue.IndexArgs]) error {
 	var done bool
 	err := recovered(func() (err error) {

@@ -90,6 +90,24 @@ func (c *Content) Chunk(ctx context.Context, i int) ([]byte, error) {
 	return texts[0], nil
 }
 
+// Between returns the bytes of the body from one offset to before another, or to its end, verified.
+//
+// Errors: those of Chunk.
+func (c *Content) Between(ctx context.Context, from, to int64) (found []byte, err error) {
+	if to = min(to, c.Size()); from >= to {
+		return nil, nil
+	}
+	for i := c.At(from); i < len(c.chunks) && c.chunks[i].At < to; i++ {
+		chunk, err := c.Chunk(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		first, last := max(from-c.chunks[i].At, 0), min(to-c.chunks[i].At, int64(len(chunk)))
+		found = append(found, chunk[first:last]...)
+	}
+	return found, nil
+}
+
 // readAhead is how many chunks From reads at once.
 const readAhead = 16
 

@@ -177,7 +177,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}
 	queueUsage(batch, tenant, []session.Reading{{Session: id}})
-	batch.Queue(forgetAnswersSQL, tenant, id)
+	batch.Queue(forgetAnswersSQL, tenant, id, key)
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
 	batch.Queue(`SELECT forget_in_campaigns(NULL, $1)`, id)

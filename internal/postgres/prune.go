@@ -48,9 +48,10 @@ const (
 func (s *Store) KeepFor(r Retention) { s.retention = r }
 
 // Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote; its old events; of models the answers that belong to no session, and what was
-// spent; and the oldest rows of its audit trail. It deletes a bounded number in a transaction, in a bounded number of
-// them: what is left goes next time. What it looks for is at the beginning of an index.
+// sessions that the imports wrote; its part of campaigns whose recompaction has gone; its old events; of models the
+// answers that belong to no session, and what was spent; and the oldest rows of its audit trail. It deletes a bounded
+// number in a transaction, in a bounded number of them: what is left goes next time. What it looks for is at the
+// beginning of an index.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 	for range pruneRounds {
 		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
@@ -85,6 +86,12 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 	for _, p := range pruneRecompactions {
 		queue(p, recompactionRetention)
 	}
+	batch.Queue(`SELECT prune_campaigns($1, $2)`, recompactionRetention, pruneWholes).QueryRow(func(r pgx.Row) error {
+		var pruned int
+		err := r.Scan(&pruned)
+		more = more || pruned == pruneWholes
+		return err
+	})
 	for _, p := range pruneReplays {
 		queue(p, replayRetention)
 	}
@@ -148,16 +155,25 @@ var pruneSpending = pruneRows("model_spending", `
 	        ORDER BY day`, pruneBatch)
 
 var (
-	pruneRecompactions = pruneWholesOf("recompactions", "finished_at", "recompaction_id", "recompaction_sessions")
-	pruneReplays       = pruneWholesOf("replays", "finished_at", "replay_id", "replay_outcomes", "replay_sessions")
-	pruneImports       = pruneWholesOf("imports", "updated_at", "import_id", "import_lines")
+	pruneRecompactions = pruneWholesOf("recompactions", "finished_at",
+		part{"recompaction_sessions", "recompaction_id"}, answersOfWhole)
+	pruneReplays = pruneWholesOf("replays", "finished_at",
+		part{"replay_outcomes", "replay_id"}, part{"replay_sessions", "replay_id"}, answersOfWhole)
+	pruneImports = pruneWholesOf("imports", "updated_at", part{"import_lines", "import_id"})
 )
+
+// part is a table whose rows name a whole by its id, in a column.
+type part struct{ table, id string }
+
+// answersOfWhole are the answers that were kept of requests for a whole. An erasure finds those that name a session by
+// the whole.
+var answersOfWhole = part{"idempotency", "session_key"}
 
 // pruneWholesOf returns the statements that delete the rows of a table which have not changed since their time ended,
 // and before them the rows of other tables that name them. What was changed long ago was created long ago: the index
 // on the time of creation finds it. The parts of each are looked for in order, and not joined: a join would read all
 // parts that there are.
-func pruneWholesOf(table, changed, id string, parts ...string) (list []pruning) {
+func pruneWholesOf(table, changed string, parts ...part) (list []pruning) {
 	oldest := `
 	         FROM (SELECT r.ctid, r.id
 	                 FROM ` + table + ` r
@@ -166,12 +182,12 @@ func pruneWholesOf(table, changed, id string, parts ...string) (list []pruning) 
 	                ORDER BY r.created_at, r.id
 	                LIMIT ` + strconv.Itoa(pruneWholes) + `) r`
 	whole := `true`
-	for _, part := range parts {
+	for _, p := range parts {
 		of := `
-	                FROM ` + part + ` l
-	               WHERE l.tenant_id = $1 AND l.` + id + ` >= r.id AND l.` + id + ` <= r.id
-	               ORDER BY l.` + id
-		list = append(list, pruneRows(part, `
+	                FROM ` + p.table + ` l
+	               WHERE l.tenant_id = $1 AND l.` + p.id + ` >= r.id AND l.` + p.id + ` <= r.id
+	               ORDER BY l.` + p.id
+		list = append(list, pruneRows(p.table, `
 	       SELECT p.ctid`+oldest+`
 	        CROSS JOIN LATERAL (
 	              SELECT l.ctid`+of+`

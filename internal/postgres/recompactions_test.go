@@ -147,8 +147,15 @@ func TestARecompactionIsForgottenAMonthAfterItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	late := &session.Idempotency{Route: "POST /v1/admin/recompactions/:recompaction/cancel", Key: "k"}
+	if _, _, err := store.ControlRecompaction(t.Context(), tenant, old, postgres.Cancel, late); err != nil {
+		t.Fatal(err)
+	}
 	if err := store.Prune(t.Context(), tenant); err != nil {
 		t.Fatal(err)
+	}
+	if _, _, err := store.ControlRecompaction(t.Context(), tenant, old, postgres.Cancel, late); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("its last answer is still there: %v", err)
 	}
 	if _, err := store.Recompaction(t.Context(), tenant, old); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("it is still there: %v", err)
@@ -160,6 +167,51 @@ func TestARecompactionIsForgottenAMonthAfterItsEnd(t *testing.T) {
 	}
 	if found, err := store.RecompactionSessions(t.Context(), tenant, recent, session.Page{Limit: 10}); err != nil || len(found) != 2 {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// What pause, resume, cancel and rollback have answered may name a session that failed, whatever the filter says.
+func TestAnErasedSessionIsInNoAnswerToTheControlsOfARecompaction(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "somebody")
+	newSession(t, store, tenant, "other")
+	id := newRecompaction(t, store, tenant)
+	if err := fill(t, store, tenant, id); err != nil {
+		t.Fatal(err)
+	}
+	err := execInTenant(t, store, tenant, `
+		UPDATE recompaction_sessions
+		   SET state = 'failed', finished_at = now(), error = 'the policy of ' || s.id || ' is wrong'
+		  FROM sessions s
+		 WHERE s.tenant_id = $1 AND s.key = session_key AND recompaction_id = $2`, tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := func(name string) (n int) {
+		t.Helper()
+		err := postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `SELECT count(*) FROM idempotency WHERE strpos(answer, $1) > 0`, name).Scan(&n)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, what := range []postgres.Control{postgres.Pause, postgres.Resume, postgres.Cancel, postgres.RollBack} {
+		key := &session.Idempotency{Route: "POST /v1/admin/recompactions/:recompaction/" + string(what), Key: "k"}
+		if _, _, err := store.ControlRecompaction(t.Context(), tenant, id, what, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := answers("somebody"); n != 4 {
+		t.Fatalf("%d answers name the session before, want 4", n)
+	}
+	if _, err := store.Delete(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := answers("somebody"); n > 0 {
+		t.Errorf("%d answers still name the session", n)
 	}
 }
 

@@ -35,7 +35,8 @@ type Found struct {
 
 var passagesSQL = statement("search")
 
-// Search finds passages of a tenant's messages, the best first; of equal ones, those that were indexed last. A message
+// Search finds passages of a tenant's messages and uploaded results, the best first; of equal ones, those that were
+// indexed last. A message
 // that was removed is not found. One that a fork shares is found in the session that the fork was made of, as long as
 // that has it.
 //
@@ -58,7 +59,7 @@ func (s *Store) Search(ctx context.Context, tenant uuid.UUID, page SearchPage) (
 		}
 		found.Passages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p session.SearchPassage, err error) {
 			err = row.Scan(&found.Matches, &p.ID, &p.Rank, &p.Session, &p.Key, &p.Seq, &p.Block, &p.At, &p.Bytes,
-				&p.AppendedAt)
+				&p.AppendedAt, &p.Upload)
 			return p, err
 		})
 		if n := len(found.Passages); n > 0 && found.Passages[n-1].ID == 0 { // the row that has nothing but the matches
@@ -93,7 +94,10 @@ func searchState(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state sessio
 		         WHERE tenant_id = $1 AND due_since IS NOT NULL),
 		       (SELECT coalesce(sum(in_part), 0)
 		          FROM search_sessions
-		         WHERE tenant_id = $1 AND in_part > 0),
+		         WHERE tenant_id = $1 AND in_part > 0)
+		       + (SELECT count(*)
+		            FROM uploads
+		           WHERE tenant_id = $1 AND searched_in_part),
 		       now()`, tenant, session.MaxBehind).
 		Scan(&state.Language, &state.Behind, &state.Since, &state.InPart, &state.Through)
 	if state.Since != nil {

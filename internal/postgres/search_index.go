@@ -22,10 +22,11 @@ type IndexStep struct {
 	WasLanguage string // of what is indexed
 }
 
-// IndexedPassage is a passage to index.
+// IndexedPassage is a passage to index. That of an uploaded result has the seq 0, and the number of the upload as its
+// block.
 type IndexedPassage struct {
 	Seq              int64
-	N                int // of the message
+	N                int // of the message, or among those of all uploads
 	Block, At, Bytes int // see session.SearchPassage
 	Text             string
 }
@@ -55,9 +56,23 @@ func (s *Store) markBehind(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, ids
 	return err
 }
 
-// notIndexed is the condition that a session s of the tenant $1 has messages that are not indexed by the rules of the
-// tenant's language, as far as its row i says.
-const notIndexed = `(coalesce(i.indexed_seq, 0) < s.last_seq OR i.language <> ` + searchLanguage + `)`
+// notIndexed is the condition that a session s of the tenant $1 has messages or uploaded results that are not indexed
+// by the rules of the tenant's language, as far as its row i and its uploads say.
+var notIndexed = `(coalesce(i.indexed_seq, 0) < s.last_seq OR i.language <> ` + searchLanguage + ` OR ` +
+	uploadsNotIndexed(`s.key`) + `)`
+
+// uploadsNotIndexed returns the condition that a session of the tenant $1 has uploaded results that are not indexed by
+// the rules of the tenant's language.
+func uploadsNotIndexed(key string) string {
+	return `
+		       EXISTS (
+		       SELECT
+		         FROM uploads u
+		        WHERE u.tenant_id = $1
+		          AND u.session_key = ` + key + `
+		          AND u.finished_at IS NOT NULL
+		          AND u.searched_in IS DISTINCT FROM ` + searchLanguage + `)`
+}
 
 // RequeueIndex inserts the job again that indexes a tenant's sessions, if it was lost.
 func (s *Store) RequeueIndex(ctx context.Context, tenant uuid.UUID) error {
@@ -107,14 +122,17 @@ func (s *Store) PutIndex(
 			   SET language = $3,
 			       indexed_seq = $4::bigint,
 			       in_part = CASE WHEN language = $3 THEN in_part ELSE 0 END + $5::int,
-			       due_since = CASE WHEN $6::bigint > $4::bigint OR $3 <> `+searchLanguage+` THEN now() END
+			       due_since = CASE WHEN $6::bigint > $4::bigint OR $3 <> `+searchLanguage+`
+			                             OR `+uploadsNotIndexed(`search_sessions.session_key`)+` THEN now() END
 			 WHERE tenant_id = $1 AND session_key = $2 AND indexed_seq = $7 AND language = $8`,
 			tenant, step.Key, step.Language, through, inPart, lastSeq, step.Indexed, step.WasLanguage)
 		if errors.Is(err, errIndexed) {
 			return nil
 		}
 		if err == nil && step.After == 0 {
-			err = exec(ctx, tx, `DELETE FROM search_texts WHERE tenant_id = $1 AND session_key = $2`, tenant, step.Key)
+			err = exec(ctx, tx, `
+				DELETE FROM search_texts
+				 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0`, tenant, step.Key)
 		}
 		if err != nil {
 			return err

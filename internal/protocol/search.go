@@ -22,14 +22,14 @@ type SearchCoverage struct {
 // SearchHit is a passage that was found. Reading Ref shows it.
 type SearchHit struct {
 	Session   string    `json:"session"`
-	Seq       int64     `json:"seq"`
+	Seq       int64     `json:"seq"` // 0 of an uploaded result
 	Ref       string    `json:"ref"`
 	Role      string    `json:"role,omitempty"`
 	Kind      string    `json:"kind,omitempty"` // text, reasoning, call or result
 	Tool      string    `json:"tool,omitempty"`
 	Snippet   string    `json:"snippet"`
 	Rank      float32   `json:"rank"`
-	CreatedAt time.Time `json:"created_at"` // of the message
+	CreatedAt time.Time `json:"created_at"` // of the message, or when the result was whole
 	ReadBack  string    `json:"read_back"`  // the path that reads the ref
 	ID        int64     `json:"-"`
 }

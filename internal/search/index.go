@@ -26,23 +26,37 @@ type Indexer struct {
 	Log   *slog.Logger
 }
 
-// Tenant indexes a tenant's messages until all are indexed, which it reports, or a time has come.
+// Tenant indexes a tenant's messages and uploaded results until all are indexed, which it reports, or a time has come.
+// A result that cannot be read now keeps nothing else from being indexed.
 func (x *Indexer) Tenant(ctx context.Context, tenant uuid.UUID, until time.Time) (done bool, err error) {
 	for time.Now().Before(until) {
 		steps, err := x.Store.NextToIndex(ctx, tenant, stepSessions)
 		if err != nil || len(steps) == 0 {
 			return err == nil, err
 		}
+		var unread []error
 		for _, step := range steps {
-			if err := x.step(ctx, tenant, step); err != nil && !errors.Is(err, session.ErrNotFound) {
+			unread = append(unread, unlessGone(x.uploads(ctx, tenant, step)))
+			if err := unlessGone(x.step(ctx, tenant, step)); err != nil {
 				return false, err
 			}
 			if !time.Now().Before(until) {
-				return false, nil
+				break
 			}
+		}
+		if err := errors.Join(unread...); err != nil {
+			return false, err
 		}
 	}
 	return false, nil
+}
+
+// unlessGone returns an error but for that of a session that is gone.
+func unlessGone(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // step indexes the next messages of a session; ErrNotFound if it is gone.

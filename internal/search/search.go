@@ -1,5 +1,5 @@
-// Package search finds words in all messages of a tenant. A worker indexes what was stored, behind the appends; what a
-// search finds is read again from the log.
+// Package search finds words in all messages and uploaded results of a tenant. A worker indexes what was stored,
+// behind the appends; what a search finds is read again from the log.
 //
 // Start at Find for what a request asks, and at Indexer for what the worker does. The index is the table search_texts,
 // which package postgres writes and searches.
@@ -25,7 +25,7 @@ import (
 // positions.
 const (
 	passageBytes = 32 << 10
-	messageBytes = 1 << 20
+	messageBytes = 1 << 20 // of a message, or of an uploaded result
 )
 
 // MaxQuery is how long a query may be.
@@ -39,8 +39,8 @@ type Wanted struct {
 	Limit int
 }
 
-// Find finds passages of all messages of a tenant, the best first. The ids
-// of the passages are for the next page.
+// Find finds passages of all messages and uploaded results of a tenant, the best first. The ids of the passages are for
+// the next page.
 //
 // Errors: InvalidError.
 func Find(ctx context.Context, store *postgres.Store, tenant uuid.UUID, want Wanted) (
@@ -80,30 +80,38 @@ func check(query string) error {
 	return nil
 }
 
-// read reads what was found from the log. What is gone since, or damaged, has no text.
+// read reads what was found, a message from the log. What is gone since, or damaged, has no text.
 func read(ctx context.Context, store *postgres.Store, tenant uuid.UUID, p *session.SearchPassage) (
 	hit protocol.SearchHit, text string, err error,
 ) {
-	ref := session.MessagesRef{First: p.Seq, Last: p.Seq}.String()
-	hit = protocol.SearchHit{
-		Session: p.Session, Seq: p.Seq, Ref: ref, Rank: p.Rank, CreatedAt: p.AppendedAt, ID: p.ID,
+	if p.Upload != "" {
+		return readUpload(ctx, store, tenant, p)
 	}
+	ref := session.MessagesRef{First: p.Seq, Last: p.Seq}.String()
 	messages, err := store.MessagesAt(ctx, session.Key{Tenant: tenant, Key: p.Key}, []int64{p.Seq})
 	if err != nil && !errors.Is(err, session.ErrDamaged) && !errors.Is(err, session.ErrNotFound) {
 		return hit, "", err
 	}
+	hit = hitAt(p, ref)
 	if err == nil && len(messages) == 1 {
-		hit.Role = messages[0].Role
 		texts, _ := readback.Texts(&messages[0])
 		if p.Block < len(texts) {
 			t := texts[p.Block]
-			hit.Ref, hit.Kind = t.Ref, t.Kind
-			hit.Tool = t.Tool
+			hit = hitAt(p, t.Ref)
+			hit.Kind, hit.Tool = t.Kind, t.Tool
 			text = t.Text[min(p.At, len(t.Text)):min(p.At+p.Bytes, len(t.Text))]
 		}
+		hit.Role = messages[0].Role
 	}
-	hit.ReadBack = fmt.Sprintf("/v1/sessions/%s/results/%s", url.PathEscape(p.Session), hit.Ref)
 	return hit, text, nil
+}
+
+// hitAt returns the hit of a passage that a ref reads.
+func hitAt(p *session.SearchPassage, ref string) protocol.SearchHit {
+	return protocol.SearchHit{
+		Session: p.Session, Seq: p.Seq, Ref: ref, Rank: p.Rank, CreatedAt: p.AppendedAt, ID: p.ID,
+		ReadBack: fmt.Sprintf("/v1/sessions/%s/results/%s", url.PathEscape(p.Session), ref),
+	}
 }
 
 // cut returns how much of a text is the next passage: all of it, or as much as a passage may have, up to the end of a

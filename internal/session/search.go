@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// SearchPassage is a piece of a message that the search over all of a tenant's messages finds.
+// SearchPassage is a piece of a message or of an uploaded result that the search over all of a tenant's sessions finds.
 type SearchPassage struct {
 	ID         int64
 	Rank       float32
@@ -17,14 +17,15 @@ type SearchPassage struct {
 	At         int // the byte of the piece where the passage begins
 	Bytes      int
 	AppendedAt time.Time // the message
+	Upload     string    // ref of the uploaded result, whose Seq is 0; "" of a message
 }
 
 // SearchState is how far a tenant's messages are indexed for the search.
 type SearchState struct {
 	Language string     `json:"language"`         // whose rules turn texts into words; simple has none
-	Behind   int64      `json:"sessions_behind"`  // sessions with messages that are not indexed yet, up to MaxBehind
+	Behind   int64      `json:"sessions_behind"`  // sessions that are not indexed whole yet, up to MaxBehind
 	Since    *time.Time `json:"-"`                // it is known of the first of them
-	InPart   int64      `json:"messages_in_part"` // of which only the beginning is indexed
+	InPart   int64      `json:"messages_in_part"` // and uploaded results, of which only the beginning is indexed
 	Through  time.Time  `json:"indexed_through"`  // what was appended before it is found
 }
 

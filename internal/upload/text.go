@@ -50,28 +50,11 @@ func finish(ctx context.Context, store *postgres.Store, at session.Address, u se
 
 // edges returns the first and the last bytes of a content: all of it, as head, if it is small.
 func edges(ctx context.Context, c *persist.Content) (head, tail []byte, err error) {
-	if head, err = between(ctx, c, 0, compact.UploadEdge); err != nil {
+	if head, err = c.Between(ctx, 0, compact.UploadEdge); err != nil {
 		return nil, nil, err
 	}
-	tail, err = between(ctx, c, max(c.Size()-compact.UploadEdge, compact.UploadEdge), c.Size())
+	tail, err = c.Between(ctx, max(c.Size()-compact.UploadEdge, compact.UploadEdge), c.Size())
 	return head, tail, err
-}
-
-// between returns the bytes of a content from one offset to before another.
-func between(ctx context.Context, c *persist.Content, from, to int64) (found []byte, err error) {
-	if to = min(to, c.Size()); from >= to {
-		return nil, nil
-	}
-	index := c.Index()
-	for i := c.At(from); i < len(index) && index[i].At < to; i++ {
-		chunk, err := c.Chunk(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		first, last := max(from-index[i].At, 0), min(to-index[i].At, int64(len(chunk)))
-		found = append(found, chunk[first:last]...)
-	}
-	return found, nil
 }
 
 // counts are the sizes of a content that nothing else knows.

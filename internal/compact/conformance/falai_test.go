@@ -63,7 +63,7 @@ func falaiQuestion(v vector, messages []object) *question {
 	sent := make([]object, len(messages))
 	for i, m := range messages {
 		sent[i] = maps.Clone(m)
-		if _, isText := m["content"].(string); !isText && m["role"] == "tool" { // it is JSON
+		if _, IsText := m["content"].(string); !IsText && m["role"] == "tool" { // it is JSON
 			sent[i]["content"] = jsonText(cmp.Or(m["content"], any("")))
 		}
 	}

@@ -76,8 +76,8 @@ func proxyIdentities(v vector) object {
 	for _, c := range objects(v.Input["cases"]) {
 		q := proxyQuestion(vector{System: v.System, Input: object{"config": object{"enabled": true}}}, nil)
 		q.context = always
-		arguments, isText := c["arguments"].(string)
-		if !isText {
+		arguments, IsText := c["arguments"].(string)
+		if !IsText {
 			arguments = jsonText(c["arguments"])
 		}
 		for _, id := range []string{"a", "b"} {

@@ -5,12 +5,16 @@ WITH found AS MATERIALIZED (
 	SELECT *
 	  FROM search_passages($1, $2::text::regconfig, $3, $4)
 ), page AS (
-	SELECT f.id, f.rank, s.id AS session, f.session_key, f.seq, f.piece, f.at, f.bytes, m.created_at
+	SELECT f.id, f.rank, s.id AS session, f.session_key, f.seq, f.piece, f.at, f.bytes, m.created_at, m.upload
 	  FROM found f
 	 CROSS JOIN LATERAL (
-	       SELECT m.created_at
+	       SELECT m.created_at, '' AS upload
 	         FROM messages m
 	        WHERE m.tenant_id = $1 AND m.session_key = f.session_key AND m.seq = f.seq AND m.removed_at IS NULL
+	        UNION ALL
+	       SELECT u.finished_at, u.ref
+	         FROM uploads u
+	        WHERE u.tenant_id = $1 AND u.session_key = f.session_key AND f.seq = 0 AND u.n = f.piece
 	        LIMIT 1) m
 	 CROSS JOIN LATERAL (
 	       SELECT s.id, s.forked_from, s.forked_seq, s.created_at
@@ -34,5 +38,5 @@ SELECT (SELECT count(*) FROM found), p.*
   FROM (SELECT *
           FROM page
         UNION ALL
-        SELECT 0, -1::real, '', $1, 0, 0, 0, 0, to_timestamp(0)) p
+        SELECT 0, -1::real, '', $1, 0, 0, 0, 0, to_timestamp(0), '') p
  ORDER BY p.rank DESC, p.id DESC

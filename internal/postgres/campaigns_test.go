@@ -1,0 +1,80 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// aCampaign begins a campaign for tenants that was begun 40 days ago.
+func aCampaign(t *testing.T, operator *postgres.Store, dsn string, tenants ...uuid.UUID) uuid.UUID {
+	t.Helper()
+	made, _, err := operator.CreateCampaign(t.Context(), session.Campaign{
+		ID: uuid.New(), Tenants: tenants, Pace: session.Pace{MaxRunning: 1},
+		Filter: session.SessionFilter{Metadata: []byte(`{"user_id":"somebody"}`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := pgx.Connect(t.Context(), pgtest.Owner(t, dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = owner.Close(t.Context()) }()
+	_, err = owner.Exec(t.Context(), `
+		UPDATE campaigns
+		   SET created_at = now() - interval '40 days'
+		 WHERE id = $1`, made.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+// endPart lets the recompaction of a tenant of a campaign have begun 40 days ago, and ended some days ago.
+func endPart(t *testing.T, operator *postgres.Store, tenant, campaign uuid.UUID, days int) {
+	t.Helper()
+	err := execInTenant(t, operator, tenant, `
+		UPDATE recompactions
+		   SET state = 'done', created_at = now() - interval '40 days', finished_at = now() - make_interval(days => $3)
+		 WHERE tenant_id = $1 AND campaign_id = $2`, tenant, campaign, days)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A campaign goes with the recompaction of its last tenant, and with it the filter, which may name a person.
+func TestACampaignIsForgottenWithItsRecompactions(t *testing.T) {
+	t.Parallel()
+	operator, dsn := newStoreAt(t)
+	one, two := newTenant(t, operator, "one"), newTenant(t, operator, "two")
+	worker := openStore(t, pgtest.Worker(dsn))
+	old, recent := aCampaign(t, operator, dsn, one, two), aCampaign(t, operator, dsn, one)
+	running, ofTwo := aCampaign(t, operator, dsn, one), aCampaign(t, operator, dsn, two)
+	endPart(t, operator, one, old, 31)
+	endPart(t, operator, two, old, 31)
+	endPart(t, operator, one, recent, 29)
+	endPart(t, operator, two, ofTwo, 31)
+	if err := worker.Prune(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	left, parts, err := operator.Campaign(t.Context(), old)
+	if err != nil || len(left.Tenants) != 1 || left.Tenants[0] != two || len(parts) != 1 {
+		t.Errorf("one tenant's part was forgotten: %+v, %+v, %v", left, parts, err)
+	}
+	if err := worker.Prune(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	for id, kept := range map[uuid.UUID]bool{old: false, ofTwo: false, recent: true, running: true} {
+		_, parts, err := operator.Campaign(t.Context(), id)
+		if kept && (err != nil || len(parts) != 1) || !kept && !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("campaign %s, to be kept: %v: %+v, %v", id, kept, parts, err)
+		}
+	}
+}

@@ -1,0 +1,1 @@
+DROP FUNCTION prune_campaigns(interval, integer);
