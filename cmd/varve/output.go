@@ -27,7 +27,7 @@ var viewsText string
 var views = template.Must(template.New("views").Funcs(template.FuncMap{
 	"row": tableRow, "cell": cell, "cut": terminal.Cut, "place": place, "stages": stagesOf, "outcomes": outcomes,
 	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base,
-	"flags": flagsOf, "rate": rateOf, "spent": spentOn, "megabytes": megabytes, "printable": terminal.Printable,
+	"flags": flagsOf, "rate": rateOf, "spent": spentOn, "lasting": lasting, "megabytes": megabytes, "printable": terminal.Printable,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
 

@@ -85,3 +85,11 @@ func (c *retentionSetCommand) Validate() error {
 func (c *retentionSetCommand) Run(ctx context.Context, to *console) error {
 	return show(ctx, to, "retention", client.SetRetention, client.Options{Body: c.retention()})
 }
+
+// lasting says how many seconds something lasts; nil is for ever.
+func lasting(seconds *int64) string {
+	if seconds == nil {
+		return "never expires"
+	}
+	return (time.Duration(*seconds) * time.Second).String()
+}
