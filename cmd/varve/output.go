@@ -26,8 +26,8 @@ var viewsText string
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(template.FuncMap{
 	"row": tableRow, "cell": cell, "cut": terminal.Cut, "place": place, "stages": stagesOf, "outcomes": outcomes,
-	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base,
-	"flags": flagsOf, "rate": rateOf, "spent": spentOn, "lasting": lasting, "megabytes": megabytes, "printable": terminal.Printable,
+	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting, "joined": joined,
+	"flags": flagsOf, "rate": rateOf, "spent": spentOn, "megabytes": megabytes, "printable": terminal.Printable,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
 
@@ -130,6 +130,19 @@ func cell(value any) string {
 		return v.Format(time.RFC3339)
 	}
 	return fmt.Sprint(value)
+}
+
+// joined returns the elements of a slice with commas, or none for an empty one.
+func joined(slice any, none string) string {
+	v := reflect.ValueOf(slice)
+	if v.Len() == 0 {
+		return none
+	}
+	texts := make([]string, v.Len())
+	for i := range texts {
+		texts[i] = cell(v.Index(i).Interface())
+	}
+	return strings.Join(texts, ",")
 }
 
 // place names a part by its message and number, or the messages from one to another.

@@ -25,7 +25,7 @@ func TestViewsThatNoOtherTestPrints(t *testing.T) {
 		{"tenants", []session.Tenant{{ID: id, Name: "a\tb", CreatedAt: at}}, "ID NAME CREATED\n" + id.String() + ` "a\tb" 2026-01-02T03:04:05Z` + "\n"},
 		{"keys", []session.APIKey{{ID: id, Name: "ci", Last4: "wxyz", Scopes: []session.Scope{"erase"}, CreatedAt: at, RevokedAt: &at}},
 			"ID ENDS IN NAME SCOPES CREATED EXPIRES REVOKED LAST USED\n" +
-				id.String() + " …wxyz ci [erase] 2026-01-02T03:04:05Z - 2026-01-02T03:04:05Z -\n"},
+				id.String() + " …wxyz ci erase 2026-01-02T03:04:05Z - 2026-01-02T03:04:05Z -\n"},
 		{"recompactions", []protocol.Recompaction{{ID: id, CreatedAt: at, State: "running", Progress: protocol.RecompactionProgress{Done: 1, Total: 2, Changed: 3, Failed: 4}, TokensBefore: 5, TokensAfter: 6}},
 			"RECOMPACTION CREATED STATE DONE TOTAL CHANGED FAILED BEFORE AFTER\n" + id.String() + " 2026-01-02T03:04:05Z running 1 2 3 4 5 6\n"},
 		{"recompaction sessions", []session.RecompactionSession{{Session: new("s"), State: "failed", TokensBefore: new(int64(7)), Error: new("why\x1b")}},
