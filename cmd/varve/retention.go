@@ -86,7 +86,7 @@ func (c *retentionSetCommand) Run(ctx context.Context, to *console) error {
 	return show(ctx, to, "retention", client.SetRetention, client.Options{Body: c.retention()})
 }
 
-// lasting says how many seconds something lasts; nil is for ever.
+// lasting returns a time of a retention, in seconds, as a table shows it; nil is none.
 func lasting(seconds *int64) string {
 	if seconds == nil {
 		return "never expires"
