@@ -213,6 +213,20 @@ func TestAHeldTenantsSessionsDoNotExpire(t *testing.T) {
 	}
 }
 
+// TestAHeldSessionAloneBeginsNoErasure: each look would otherwise sign a receipt for nothing.
+func TestAHeldSessionAloneBeginsNoErasure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.aged("a", 100, 30, turn(1, 100)...)
+	w.retain(day)
+	if _, err := w.store.HoldSession(t.Context(), session.Address{Tenant: w.tenant, ID: "a"}, "a case"); err != nil {
+		t.Fatal(err)
+	}
+	if begun, err := w.store.EraseExpired(t.Context(), w.tenant); begun || err != nil {
+		t.Error(begun, err)
+	}
+}
+
 // TestAnErasureOfExpiredSessionsIsFinishedWhereverItIsKilled kills a worker after each step, and lets another go on.
 func TestAnErasureOfExpiredSessionsIsFinishedWhereverItIsKilled(t *testing.T) {
 	t.Parallel()
