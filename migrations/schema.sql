@@ -1689,8 +1689,12 @@ CREATE TABLE public.tenants (
     held_by uuid,
     held_at timestamp with time zone,
     erasure_id uuid,
+    most_idle_seconds bigint,
+    most_age_seconds bigint,
     CONSTRAINT tenants_erasure_check CHECK (((erasure_id IS NULL) OR ((suspended = 'all'::text) AND (suspended IS NOT NULL)))),
     CONSTRAINT tenants_hold_check CHECK (((octet_length(hold) >= 1) AND (octet_length(hold) <= 1024))),
+    CONSTRAINT tenants_most_age_seconds_check CHECK ((most_age_seconds > 0)),
+    CONSTRAINT tenants_most_idle_seconds_check CHECK ((most_idle_seconds > 0)),
     CONSTRAINT tenants_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255))),
     CONSTRAINT tenants_suspended_check CHECK ((suspended = ANY (ARRAY['reads'::text, 'writes'::text, 'all'::text])))
 );

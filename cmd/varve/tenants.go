@@ -33,6 +33,8 @@ type tenantsCommand struct {
 	Deletion tenantsDeletionCommand `cmd:"" help:"Print how far the deletion of a tenant is, and its receipt, as JSON."`
 	Limits   tenantsLimitsCommand   `cmd:"" help:"Show or set a tenant's quotas."`
 	Policy   tenantsPolicyCommand   `cmd:"" help:"Show or set a tenant's default policy."`
+
+	Retention tenantsRetentionCommand `cmd:"" help:"Bound how long a tenant may keep its sessions."`
 }
 
 // Help says when which command needs what.

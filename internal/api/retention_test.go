@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,4 +77,62 @@ func TestARetentionIsRefused(t *testing.T) {
 	key := decoded[struct{ Key string }](w.must(http.StatusCreated, "POST", "/v1/keys", `{"name":"writes","scopes":["sessions:write","sessions:read"]}`)).Key
 	w.must(http.StatusForbidden, "PATCH", "/v1/sessions/s", `{"retention":{"idle_seconds":3600}}`, "Authorization", "Bearer "+key)
 	w.must(http.StatusForbidden, "POST", "/v1/sessions", `{"retention":{}}`, "Authorization", "Bearer "+key)
+}
+
+// TestATenantAsksForNoMoreThanItsOperatorLeaves has retentions of before held to a bound, and longer ones refused.
+func TestATenantAsksForNoMoreThanItsOperatorLeaves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusOK, "PUT", "/v1/retention", `{"max_age_seconds":86400}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions", `{"id":"own","retention":{}}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
+	bound := func(body string) session.TenantDetails {
+		t.Helper()
+		return decoded[session.TenantDetails](w.must(http.StatusOK, "PATCH", "/v1/admin/tenants/"+w.tenant.String(), `{"retention_at_most":`+body+`}`))
+	}
+	expires := func(id string, after time.Duration) {
+		t.Helper()
+		s := decoded[struct {
+			CreatedAt time.Time  `json:"created_at"`
+			ExpiresAt *time.Time `json:"expires_at"`
+		}](w.must(http.StatusOK, "GET", "/v1/sessions/"+id, ""))
+		if after == 0 && s.ExpiresAt != nil || after != 0 && (s.ExpiresAt == nil || !s.ExpiresAt.Equal(s.CreatedAt.Add(after))) {
+			t.Errorf("%s expires at %v, created at %v", id, s.ExpiresAt, s.CreatedAt)
+		}
+	}
+	expires("own", 0)
+	if got := bound(`{"max_age_seconds":7200}`); got.MostKept.AgeSeconds == nil || *got.MostKept.AgeSeconds != 7200 {
+		t.Errorf("the tenant says %+v", got.MostKept)
+	}
+	bound(`{"max_age_seconds":7200}`)
+	expires("own", 2*time.Hour)
+	expires("s", 2*time.Hour)
+	for path, pointer := range map[string]string{"/v1/retention": "/max_age_seconds", "/v1/sessions/s": "/retention/max_age_seconds"} {
+		method, body := "PUT", `{"max_age_seconds":7201}`
+		if path != "/v1/retention" {
+			method, body = "PATCH", `{"retention":`+body+`}`
+		}
+		refused := w.must(http.StatusUnprocessableEntity, method, path, body)
+		if !strings.Contains(refused.Body.String(), pointer) || !strings.Contains(refused.Body.String(), "at most 7200") {
+			t.Errorf("%s: %s", path, refused.Body.String())
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/sessions", `{"id":"new","retention":{"max_age_seconds":7201}}`)
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"retention":{"max_age_seconds":7200,"idle_seconds":7201}}`)
+	set := decoded[session.TenantRetention](w.must(http.StatusOK, "PUT", "/v1/retention", `{}`))
+	if set.AgeSeconds != nil || set.AtMost.AgeSeconds == nil || *set.AtMost.AgeSeconds != 7200 {
+		t.Errorf("the retention is %+v", set)
+	}
+	if rows := w.trail("action=retention.bound"); len(rows) != 1 || string(rows[0].After) != `{"idle_seconds":null,"max_age_seconds":7200}` {
+		t.Errorf("the trail has %+v", rows)
+	}
+	bound(`{}`)
+	expires("own", 0)
+	for _, wrong := range []string{`null`, `{"idle_seconds":60}`, `{"max_age_seconds":"1 day"}`} {
+		w.must(http.StatusUnprocessableEntity, "PATCH", "/v1/admin/tenants/"+w.tenant.String(), `{"retention_at_most":`+wrong+`}`)
+	}
+	made := w.provision(`{"name":"bounded","retention_at_most":{"idle_seconds":3600}}`)
+	if made.MostKept.IdleSeconds == nil {
+		t.Errorf("made with %+v", made.MostKept)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -32,7 +33,10 @@ func (s *Server) enterTenant(req *request.Request, route *Route) error {
 	return err
 }
 
-var tenantMembers = []string{"id", "name", "policy", "quotas", "key"}
+// mostKeptMember bounds the retention of a tenant.
+const mostKeptMember = "retention_at_most"
+
+var tenantMembers = []string{"id", "name", "policy", "quotas", "key", mostKeptMember}
 
 // createTenant handles POST /v1/admin/tenants: a tenant with its policy, its quotas and its first key, or nothing.
 func (s *Server) createTenant(req *request.Request) error {
@@ -69,6 +73,8 @@ func (s *Server) readNewTenant(req *request.Request) (session.NewTenant, error) 
 			t.Policy = s.policyOf(d, value)
 		case "quotas":
 			t.Quotas = quotasOf(d, value)
+		case mostKeptMember:
+			t.MostKept = ingest.ReadRetention(d, "/"+mostKeptMember, value)
 		case "key":
 			t.Key = new(keyIn(d, "/key", value))
 		}
@@ -132,7 +138,7 @@ func (s *Server) changeTenant(req *request.Request) error {
 		return err
 	}
 	change := session.TenantChange{}
-	for member, value := range d.Fields([]string{"name", "suspended", "quotas"}) {
+	for member, value := range d.Fields([]string{"name", "suspended", "quotas", mostKeptMember}) {
 		switch member {
 		case "name":
 			change.Name = new(tenantName(d, value))
@@ -140,6 +146,8 @@ func (s *Server) changeTenant(req *request.Request) error {
 			change.Suspended = new(suspensionOf(d, value))
 		case "quotas":
 			change.Quotas = quotasOf(d, value)
+		case mostKeptMember:
+			change.MostKept = new(ingest.ReadRetention(d, "/"+mostKeptMember, value))
 		}
 	}
 	if err := d.Err(); err != nil {

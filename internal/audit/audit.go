@@ -38,6 +38,7 @@ const (
 	RolloutPromote  Action = "rollout.promote"
 	RolloutBack     Action = "rollout.back"
 	SearchChange    Action = "search.change"
+	RetentionBound  Action = "retention.bound"
 	RetentionChange Action = "retention.change"
 
 	SessionCreate    Action = "session.create"

@@ -75,14 +75,14 @@ const (
 	BeginErasure Route[session.Erasure] = "POST erasures" // ErasureRequest
 	GetErasure   Route[session.Erasure] = "GET erasures/{erasure}"
 
-	GetRetention     Route[session.Retention]     = "GET retention"
-	SetRetention     Route[session.Retention]     = "PUT retention" // session.Retention
-	PreviewRetention Route[session.Expired]       = "GET retention/preview"
-	CreateTenant     Route[protocol.NewTenant]    = "POST admin/tenants" // TenantRequest
-	GetTenant        Route[session.TenantDetails] = "GET admin/tenants/{tenant}"
-	ChangeTenant     Route[session.TenantDetails] = "PATCH admin/tenants/{tenant}" // TenantChange
-	DeleteTenant     Route[session.Erasure]       = "DELETE admin/tenants/{tenant}"
-	TenantErasure    Route[session.Erasure]       = "GET admin/erasures/{erasure}"
+	GetRetention     Route[session.TenantRetention] = "GET retention"
+	SetRetention     Route[session.TenantRetention] = "PUT retention" // session.Retention
+	PreviewRetention Route[session.Expired]         = "GET retention/preview"
+	CreateTenant     Route[protocol.NewTenant]      = "POST admin/tenants" // TenantRequest
+	GetTenant        Route[session.TenantDetails]   = "GET admin/tenants/{tenant}"
+	ChangeTenant     Route[session.TenantDetails]   = "PATCH admin/tenants/{tenant}" // TenantChange
+	DeleteTenant     Route[session.Erasure]         = "DELETE admin/tenants/{tenant}"
+	TenantErasure    Route[session.Erasure]         = "GET admin/erasures/{erasure}"
 
 	CreateOperatorKey Route[protocol.NewOperatorKey] = "POST admin/keys" // KeyRequest
 	RevokeOperatorKey Effect                         = "DELETE admin/keys/{key}"

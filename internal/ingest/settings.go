@@ -83,7 +83,8 @@ func (s *Settings) set(name string, value rawjson.Span) {
 	}
 }
 
-// ReadRetention reads when sessions expire; a member that is null or left out never lets them.
+// ReadRetention reads when sessions expire; a member that is null or left out never lets them,
+// as far as operators leave that.
 func ReadRetention(d *request.Document, pointer string, value rawjson.Span) (r session.Retention) {
 	if d.Data[value.Start] != '{' {
 		d.Wrong(pointer, request.InvalidRequest, "must be an object like {\"idle_seconds\":2592000}, not %s",

@@ -102,7 +102,7 @@ func TestWhatHasExpiredIsErased(t *testing.T) {
 	}
 	fork := w.fork(session.Address{Tenant: w.tenant, ID: "idle"}, "fork", 10)
 	w.inTenant(`UPDATE sessions SET last_append_at = now() WHERE id = 'fork'`)
-	would, err := w.store.ExpiredBy(t.Context(), w.tenant, day)
+	would, err := w.store.ExpiredBy(t.Context(), w.tenant, &day)
 	if err != nil || would.Expired != 3 || would.Held != 1 || !slices.Equal(would.Sessions, []string{"idle", "never used", "its own is an hour"}) {
 		t.Fatalf("a preview says %+v, %v", would, err)
 	}
@@ -202,7 +202,7 @@ func TestAHeldTenantsSessionsDoNotExpire(t *testing.T) {
 	if begun, err := w.store.EraseExpired(t.Context(), w.tenant); begun || err != nil {
 		t.Fatal(begun, err)
 	}
-	if would, err := w.store.ExpiredBy(t.Context(), w.tenant, day); err != nil || would.Expired != 0 || would.Held != 1 {
+	if would, err := w.store.ExpiredBy(t.Context(), w.tenant, &day); err != nil || would.Expired != 0 || would.Held != 1 {
 		t.Errorf("a preview says %+v, %v", would, err)
 	}
 	if err := w.store.ReleaseTenant(t.Context(), w.tenant); err != nil {
@@ -247,5 +247,29 @@ func TestAnErasureOfExpiredSessionsIsFinishedWhereverItIsKilled(t *testing.T) {
 				t.Errorf("the receipt says %+v", said)
 			}
 		})
+	}
+}
+
+// TestABoundOfOperatorsErasesWhatIsKeptLonger has a session that is kept for ever, one that its own retention keeps for
+// longer than the bound, and a younger one.
+func TestABoundOfOperatorsErasesWhatIsKeptLonger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.aged("for ever", 100, 30, turn(1, 100)...)
+	w.retain(session.Retention{}, w.aged("its own is never", 100, 30, turn(1, 100)...))
+	w.retain(session.Retention{IdleSeconds: new(int64(360_000))}, w.aged("its own is long", 100, 30, turn(1, 100)...))
+	w.aged("young", 20, 20, turn(1, 100)...)
+	bound := session.TenantChange{MostKept: &day}
+	if _, err := w.store.ChangeTenant(t.Context(), w.tenant, bound); err != nil {
+		t.Fatal(err)
+	}
+	long := session.Retention{IdleSeconds: new(int64(360_000))}
+	if would, err := w.store.ExpiredBy(t.Context(), w.tenant, &long); err != nil || would.Expired != 3 {
+		t.Errorf("a preview of a longer one says %+v, %v", would, err)
+	}
+	w.work(jobs.Config{})
+	w.expired()
+	if got := w.ids(); !slices.Equal(got, []string{"young"}) {
+		t.Errorf("%q are there", got)
 	}
 }

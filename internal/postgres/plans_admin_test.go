@@ -110,7 +110,7 @@ func (p *planned) checkExpiry(t *testing.T) {
 		if err != nil || begun {
 			return fmt.Errorf("an erasure has begun: %w", err)
 		}
-		_, err = p.ExpiredBy(ctx, largeTenant, long)
+		_, err = p.ExpiredBy(ctx, largeTenant, &long)
 		return err
 	})
 	for i := range ran {

@@ -22,21 +22,23 @@ const previewedIDs = 100
 // lookedBehind is how many sessions with a retention of their own one look brings up to date.
 const lookedBehind = 10_000
 
-// The tenant's own retention, in seconds, as SQL expressions.
+// The retention of the tenant $1, in seconds, as SQL expressions.
 const (
-	tenantIdle = `(SELECT idle_seconds FROM retention WHERE tenant_id = $1)`
-	tenantAge  = `(SELECT age_seconds FROM retention WHERE tenant_id = $1)`
+	tenantIdle = `least((SELECT idle_seconds FROM retention WHERE tenant_id = $1), ` + mostIdle + `)`
+	tenantAge  = `least((SELECT age_seconds FROM retention WHERE tenant_id = $1), ` + mostAge + `)`
 )
 
-// expiresAt returns the SQL expression of when a session s expires, NULL for never, by its own retention or else by the
-// tenant's, which two SQL expressions give in seconds.
+// expiresAt returns the SQL expression of when a session s of the tenant $1 expires, NULL for never, by its own
+// retention, held to what operators leave the tenant, or else by the tenant's, which two SQL expressions give in
+// seconds.
 func expiresAt(idle, age string) string {
 	return `(
 		SELECT CASE WHEN r.session_key IS NULL
 		            THEN least(s.created_at + ` + age + ` * interval '1 second',
 		                       greatest(s.created_at, s.last_append_at) + ` + idle + ` * interval '1 second')
-		            ELSE least(s.created_at + r.age_seconds * interval '1 second',
-		                       greatest(s.created_at, s.last_append_at) + r.idle_seconds * interval '1 second')
+		            ELSE least(s.created_at + least(r.age_seconds, ` + mostAge + `) * interval '1 second',
+		                       greatest(s.created_at, s.last_append_at)
+		                       + least(r.idle_seconds, ` + mostIdle + `) * interval '1 second')
 		       END
 		  FROM (SELECT) one
 		  LEFT JOIN session_retention r ON r.tenant_id = s.tenant_id AND r.session_key = s.key)`
@@ -100,9 +102,18 @@ const retentionSQL = `
 	  FROM retention
 	 WHERE tenant_id = $1`
 
-// Retention returns a tenant's retention.
-func (s *Store) Retention(ctx context.Context, tenant uuid.UUID) (session.Retention, error) {
-	return orKept(queryRow(ctx, s, tenant, scanRetention, retentionSQL, tenant))
+// Retention returns a tenant's retention, as it was set, and what it is held to.
+func (s *Store) Retention(ctx context.Context, tenant uuid.UUID) (session.TenantRetention, error) {
+	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.TenantRetention, error) {
+		return retentionOf(ctx, tx, tenant)
+	})
+}
+
+func retentionOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (found session.TenantRetention, err error) {
+	if found.Retention, err = orKept(rowIn(ctx, tx, scanRetention, retentionSQL, tenant)); err == nil {
+		found.AtMost, err = mostRetention(ctx, tx, tenant)
+	}
+	return found, err
 }
 
 // orKept returns the retention of a tenant that has set none.
@@ -113,34 +124,45 @@ func orKept(found session.Retention, err error) (session.Retention, error) {
 	return found, err
 }
 
-// SetRetention changes a tenant's retention. A worker looks for expired sessions at once.
+// SetRetention changes a tenant's retention. A worker looks for expired sessions at once. InvalidError for one that is
+// longer than operators leave the tenant.
 func (s *Store) SetRetention(
 	ctx context.Context, tenant uuid.UUID, wanted session.Retention,
-) (session.Retention, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Retention, error) {
-		if err := expectExpiry(ctx, tx, tenant); err != nil {
-			return wanted, err
+) (session.TenantRetention, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) (set session.TenantRetention, err error) {
+		if err := refuseLonger(ctx, tx, tenant, wanted, ""); err != nil {
+			return set, err
 		}
-		was, err := rowIn(ctx, tx, scanRetention, retentionSQL+` FOR UPDATE`, tenant)
-		if err != nil {
-			return wanted, err
+		if err := setRetention(ctx, tx, tenant, wanted); err != nil {
+			return set, err
 		}
-		d := deed{action: audit.RetentionChange, object: audit.Tenant, id: tenant.String()}
-		if d.before, err = json.Marshal(was); err != nil {
-			return wanted, err
-		}
-		if d.after, err = json.Marshal(wanted); err != nil || string(d.before) == string(d.after) {
-			return wanted, err
-		}
-		err = exec(ctx, tx, `
-			UPDATE retention
-			   SET idle_seconds = $2, age_seconds = $3, looked_at = '-infinity'
-			 WHERE tenant_id = $1`, tenant, wanted.IdleSeconds, wanted.AgeSeconds)
-		if err != nil {
-			return wanted, err
-		}
-		return wanted, record(ctx, tx, tenant, d)
+		return retentionOf(ctx, tx, tenant)
 	})
+}
+
+func setRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted session.Retention) error {
+	if err := expectExpiry(ctx, tx, tenant); err != nil {
+		return err
+	}
+	was, err := rowIn(ctx, tx, scanRetention, retentionSQL+` FOR UPDATE`, tenant)
+	if err != nil {
+		return err
+	}
+	d := deed{action: audit.RetentionChange, object: audit.Tenant, id: tenant.String()}
+	if d.before, err = json.Marshal(was); err != nil {
+		return err
+	}
+	if d.after, err = json.Marshal(wanted); err != nil || string(d.before) == string(d.after) {
+		return err
+	}
+	err = exec(ctx, tx, `
+		UPDATE retention
+		   SET idle_seconds = $2, age_seconds = $3, looked_at = '-infinity'
+		 WHERE tenant_id = $1`, tenant, wanted.IdleSeconds, wanted.AgeSeconds)
+	if err != nil {
+		return err
+	}
+	return record(ctx, tx, tenant, d)
 }
 
 // expectExpiry makes workers look for the tenant's expired sessions.
@@ -151,11 +173,24 @@ func expectExpiry(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 		ON CONFLICT DO NOTHING`, tenant)
 }
 
-// ExpiredBy returns what a retention of a tenant would erase now, which need not be the one that it has.
+// ExpiredBy returns what a retention of a tenant would erase now, which need not be the one that it has: nil is that.
 func (s *Store) ExpiredBy(
-	ctx context.Context, tenant uuid.UUID, by session.Retention,
+	ctx context.Context, tenant uuid.UUID, wanted *session.Retention,
 ) (session.Expired, error) {
-	found, err := queryRow(ctx, s, tenant, pgx.RowToStructByPos[session.Expired], `
+	return readTx(ctx, s, tenant, func(tx pgx.Tx) (found session.Expired, err error) {
+		has, err := retentionOf(ctx, tx, tenant)
+		if err != nil {
+			return found, err
+		}
+		if wanted != nil {
+			has.Retention = *wanted
+		}
+		return expiredBy(ctx, tx, tenant, has.Held())
+	})
+}
+
+func expiredBy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, by session.Retention) (session.Expired, error) {
+	return rowIn(ctx, tx, pgx.RowToStructByPos[session.Expired], `
 		WITH found AS MATERIALIZED (`+expiredNow+`
 		), kept AS (
 			SELECT DISTINCT key, id, held OR (SELECT hold IS NOT NULL FROM tenants WHERE id = $1) AS held
@@ -165,7 +200,6 @@ func (s *Store) ExpiredBy(
 		       SELECT array_agg(id)
 		         FROM (SELECT id FROM kept WHERE NOT held ORDER BY key LIMIT $4) first), '{}')
 		  FROM kept`, tenant, by.IdleSeconds, by.AgeSeconds, previewedIDs)
-	return found, err
 }
 
 // setOwnRetention changes the retention of a session's own, if a change says so.
@@ -177,6 +211,9 @@ func setOwnRetention(ctx context.Context, tx pgx.Tx, key session.Key, change ses
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 	case change.Retention == nil:
 		return nil
+	}
+	if err := refuseLonger(ctx, tx, key.Tenant, *change.Retention, "/retention"); err != nil {
+		return err
 	}
 	if err := expectExpiry(ctx, tx, key.Tenant); err != nil {
 		return err
@@ -226,10 +263,11 @@ func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool,
 		if err := lookAgain(ctx, tx, tenant); err != nil {
 			return err
 		}
-		by, err := orKept(rowIn(ctx, tx, scanRetention, retentionSQL, tenant))
+		has, err := retentionOf(ctx, tx, tenant)
 		if err != nil {
 			return err
 		}
+		by := has.Held()
 		begun, err = rowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM (`+expiredNow+`) e WHERE NOT e.held)
 			   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
@@ -263,15 +301,17 @@ func lookAgain(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 		UPDATE session_retention r
 		   SET look_at = b.expires_at
 		  FROM behind b
-		 WHERE r.tenant_id = $1 AND r.session_key = b.session_key AND b.expires_at > now()`, tenant, lookedBehind)
+		 WHERE r.tenant_id = $1 AND r.session_key = b.session_key
+		   AND (b.expires_at > now() OR b.expires_at IS NULL)`, tenant, lookedBehind)
 }
 
 // expiredSessions returns the next sessions that an erasure of expired ones is to erase, at most limit.
 func (s *Store) expiredSessions(ctx context.Context, w ErasureWork, limit int) ([]uuid.UUID, error) {
-	by, err := s.Retention(ctx, w.Tenant)
+	has, err := s.Retention(ctx, w.Tenant)
 	if err != nil {
 		return nil, err
 	}
+	by := has.Held()
 	return queryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
 		SELECT e.key
 		  FROM (`+expiredNow+`) e

@@ -36,6 +36,10 @@ func (s *Store) ProvisionTenant(
 		if err == nil {
 			err = insertDefaultPolicy(ctx, tx, t.ID, t.Policy)
 		}
+		if err == nil {
+			made.MostKept = t.MostKept
+			err = boundRetention(ctx, tx, t.ID, session.Retention{}, t.MostKept)
+		}
 		if err == nil && t.Key != nil {
 			key = new(session.APIKey)
 			*key, err = makeKey(ctx, tx, t.ID, *t.Key)
@@ -51,14 +55,16 @@ func (s *Store) ProvisionTenant(
 	return made, key, err
 }
 
-const tenantColumns = `id, name, created_at, suspended, suspended_at, erasure_id, limits`
+const tenantColumns = `id, name, created_at, suspended, suspended_at, erasure_id, limits,
+	most_idle_seconds, most_age_seconds`
 
 func scanTenant(row pgx.CollectableRow) (t session.TenantDetails, err error) {
-	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Erasure, &t.Quotas)
+	err = row.Scan(&t.ID, &t.Name, &t.CreatedAt, &t.Suspended, &t.SuspendedAt, &t.Erasure, &t.Quotas,
+		&t.MostKept.IdleSeconds, &t.MostKept.AgeSeconds)
 	return t, err
 }
 
-// ChangeTenant renames a tenant, suspends it or ends that, and gives it quotas.
+// ChangeTenant renames a tenant, suspends it or ends that, gives it quotas, and bounds its retention.
 //
 // Errors: ErrNotFound, ErrTenantExists if the name is taken, ErrTenantDeleted.
 func (s *Store) ChangeTenant(
@@ -91,10 +97,14 @@ func (s *Store) ChangeTenant(
 		if err == nil {
 			changed.Usage, err = usageOf(ctx, tx, id)
 		}
-		if err != nil {
-			return changed, err
+		if err == nil {
+			err = recordChange(ctx, tx, before, changed)
 		}
-		return changed, recordChange(ctx, tx, before, changed)
+		if err == nil && c.MostKept != nil {
+			changed.MostKept = *c.MostKept
+			err = boundRetention(ctx, tx, id, before.MostKept, changed.MostKept)
+		}
+		return changed, err
 	})
 }
 

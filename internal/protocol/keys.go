@@ -34,6 +34,8 @@ type TenantRequest struct {
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Quotas json.RawMessage `json:"quotas,omitempty"`
 	Key    *KeyRequest     `json:"key,omitempty"`
+
+	MostKept *session.Retention `json:"retention_at_most,omitempty"`
 }
 
 // NewTenant is a tenant that was just made, with its first key if one was asked for.
@@ -47,6 +49,8 @@ type TenantChange struct {
 	Name      string          `json:"name,omitempty"`
 	Suspended json.RawMessage `json:"suspended,omitempty"`
 	Quotas    json.RawMessage `json:"quotas,omitempty"`
+
+	MostKept *session.Retention `json:"retention_at_most,omitempty"`
 }
 
 // NewOperatorKey is a key of an operator that was just made. This answer alone has its text.

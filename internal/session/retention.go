@@ -11,6 +11,28 @@ type Retention struct {
 	AgeSeconds  *int64 `json:"max_age_seconds"` // since the creation
 }
 
+// TenantRetention is a tenant's retention, and the longest that operators leave it and its sessions.
+type TenantRetention struct {
+	Retention
+	AtMost Retention `json:"at_most"` // nil members bound nothing
+}
+
+// Held returns the retention that holds: the shorter of what was set and what operators leave.
+func (r TenantRetention) Held() Retention {
+	return Retention{
+		IdleSeconds: shorter(r.IdleSeconds, r.AtMost.IdleSeconds),
+		AgeSeconds:  shorter(r.AgeSeconds, r.AtMost.AgeSeconds),
+	}
+}
+
+// shorter returns the smaller of two numbers, of which nil is none.
+func shorter(a, b *int64) *int64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
 // The bounds of the numbers of a Retention. The worker looks every hour.
 const (
 	MinRetention = int64(time.Hour / time.Second)

@@ -1,0 +1,3 @@
+ALTER TABLE tenants
+    DROP COLUMN most_age_seconds,
+    DROP COLUMN most_idle_seconds;
