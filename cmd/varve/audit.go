@@ -61,8 +61,8 @@ func (s *auditSource) lines(
 			lines, out := io.Pipe()
 			defer lines.Close()
 			go func() {
-				read := func(after int64, limit int) (audit.Page, error) {
-					return store.TrailPage(ctx, audit.Operator, after, limit)
+				read := func(after, began int64, limit int) (audit.Page, error) {
+					return store.TrailPage(ctx, audit.Operator, after, began, limit)
 				}
 				out.CloseWithError(audit.Copy(out, after, read))
 			}()

@@ -59,9 +59,9 @@ func (s *Server) exportAudit(req *request.Request) error {
 		return nil
 	}
 	var failed error
-	read := func(after int64, limit int) (page audit.Page, err error) {
+	read := func(after, began int64, limit int) (page audit.Page, err error) {
 		req.WriteBy(time.Now().Add(request.StepTimeout))
-		page, failed = s.Store.TrailPage(req.Ctx, req.Tenant, after, limit)
+		page, failed = s.Store.TrailPage(req.Ctx, req.Tenant, after, began, limit)
 		return page, failed
 	}
 	out := bufio.NewWriter(req.W)

@@ -32,19 +32,14 @@ func (c *Chain) blank(n, by int64, sum Hash) {
 		rows = &blanked{first: n, sum: sha256.New()}
 		c.blanked[by] = rows
 	}
-	rows.rows++
-	rows.sum.Write(sum[:])
+	rows.add(sum)
 }
 
 // unblanked returns what is wrong with the rows that a row says it has blanked, "" for nothing. Rows from before the
 // check began are not known.
 func (c *Chain) unblanked(e *Entry) string {
-	rows := c.blanked[e.N]
-	delete(c.blanked, e.N)
-	var said Blanked
-	if e.BlankedBy == nil && len(e.Detail) > 0 {
-		_ = json.Unmarshal(e.Detail, &said) // other rows' details say nothing of it
-	}
+	rows := c.allBlanked(e.N)
+	said := e.blanks()
 	switch {
 	case rows == nil && said.Rows > 0 && said.First > c.known:
 		return fmt.Sprintf("row %d says that it has blanked %d rows, and there are none", e.N, said.Rows)
@@ -55,4 +50,12 @@ func (c *Chain) unblanked(e *Entry) string {
 			rows.first, e.N)
 	}
 	return ""
+}
+
+// blanks returns what a row says that it has blanked.
+func (e *Entry) blanks() (said Blanked) {
+	if e.BlankedBy == nil && len(e.Detail) > 0 {
+		_ = json.Unmarshal(e.Detail, &said) // other rows' details say nothing of it
+	}
+	return said
 }

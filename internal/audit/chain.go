@@ -48,6 +48,7 @@ type Chain struct {
 	last    Head
 	anchor  *Anchor            // of which the row that says so is still to come
 	blanked map[int64]*blanked // by the row that must say so, which is still to come
+	late    map[int64]Late     // by that row, too
 }
 
 // Behind returns the check of a chain's rows behind one that is known, the zero Head for all.
@@ -62,6 +63,7 @@ func (c *Chain) Page(p *Page) (found []Break) {
 	if p.Begins != nil {
 		found = c.Begin(p.Begins)
 	}
+	c.takeLate(p.Late)
 	for i := range p.Rows {
 		found = append(found, c.Add(&p.Rows[i])...)
 	}

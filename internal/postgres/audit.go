@@ -169,8 +169,11 @@ func (s *Store) Trail(ctx context.Context, tenant uuid.UUID, f TrailFilter) ([]a
 }
 
 // TrailPage reads the rows of a tenant's audit trail after a place, or from where the trail begins, oldest first, and
-// the head of the chain as it was at the same moment: a page with fewer rows than limit ends there.
-func (s *Store) TrailPage(ctx context.Context, tenant uuid.UUID, after int64, limit int) (page audit.Page, err error) {
+// the head of the chain as it was at the same moment: a page with fewer rows than limit ends there. What the rows
+// behind began have blanked before after is read again.
+func (s *Store) TrailPage(
+	ctx context.Context, tenant uuid.UUID, after, began int64, limit int,
+) (page audit.Page, err error) {
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
 		if page.Begins, err = trailAnchor(ctx, tx, tenant, after); err != nil {
 			return err
@@ -178,6 +181,9 @@ func (s *Store) TrailPage(ctx context.Context, tenant uuid.UUID, after int64, li
 		f := TrailFilter{Oldest: true, Place: after, Limit: limit}
 		sql, args := f.sql(tenant)
 		if page.Rows, err = rowsIn(ctx, tx, scanEntry, sql, args...); err != nil {
+			return err
+		}
+		if page.Late, err = lateBlanked(ctx, tx, tenant, page.Rows, after, began); err != nil {
 			return err
 		}
 		var hash []byte

@@ -54,7 +54,7 @@ func keepTrails(t testing.TB, store *postgres.Store, tenant uuid.UUID, kept time
 // trailOf says which rows a trail has, and where it begins.
 func trailOf(t testing.TB, store *postgres.Store, tenant uuid.UUID) string {
 	t.Helper()
-	page, err := store.TrailPage(t.Context(), tenant, 0, 10_000)
+	page, err := store.TrailPage(t.Context(), tenant, 0, 0, 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +72,8 @@ func trailOf(t testing.TB, store *postgres.Store, tenant uuid.UUID) string {
 func exported(t testing.TB, store *postgres.Store, tenant uuid.UUID) string {
 	t.Helper()
 	var out bytes.Buffer
-	err := audit.Copy(&out, 0, func(after int64, limit int) (audit.Page, error) {
-		return store.TrailPage(t.Context(), tenant, after, limit)
+	err := audit.Copy(&out, 0, func(after, began int64, limit int) (audit.Page, error) {
+		return store.TrailPage(t.Context(), tenant, after, began, limit)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,11 +125,11 @@ func TestRowsOfTheTrailGoWhenTheirTimeIsOver(t *testing.T) {
 	}
 	// A page of rows that is read before, and the rest after.
 	chain, pages := audit.Behind(audit.Head{}), 0
-	head, err := audit.Each(0, func(after int64, limit int) (audit.Page, error) {
+	head, err := audit.Each(0, func(after, began int64, limit int) (audit.Page, error) {
 		if pages++; pages == 2 {
 			keepTrails(t, store, tenant, 31*day)
 		}
-		return store.TrailPage(t.Context(), tenant, after, limit)
+		return store.TrailPage(t.Context(), tenant, after, began, limit)
 	}, func(page *audit.Page) error {
 		if found := chain.Page(page); len(found) > 0 {
 			t.Errorf("removed while it is read: %v", found)

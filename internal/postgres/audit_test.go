@@ -29,8 +29,8 @@ func breaks(t testing.TB, store *postgres.Store, tenant uuid.UUID, expected *aud
 			rows = append(rows, b.N)
 		}
 	}
-	head, err := audit.Each(0, func(after int64, limit int) (audit.Page, error) {
-		return store.TrailPage(t.Context(), tenant, after, limit)
+	head, err := audit.Each(0, func(after, began int64, limit int) (audit.Page, error) {
+		return store.TrailPage(t.Context(), tenant, after, began, limit)
 	}, func(page *audit.Page) error {
 		note(chain.Page(page))
 		return nil
