@@ -2200,6 +2200,8 @@ CREATE INDEX session_failures_oldest ON public.session_failures USING btree (sin
 
 CREATE INDEX session_failures_quarantined ON public.session_failures USING btree (quarantined_at, session_key) WHERE (quarantined_at IS NOT NULL);
 
+CREATE INDEX session_holds_newest ON public.session_holds USING btree (tenant_id, placed_at DESC, session_key DESC);
+
 CREATE INDEX session_metadata_pair ON public.session_metadata USING btree (tenant_id, pair, created_at DESC, session_key DESC);
 
 CREATE INDEX session_retention_look_at ON public.session_retention USING btree (tenant_id, look_at) WHERE (look_at IS NOT NULL);

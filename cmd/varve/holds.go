@@ -12,6 +12,7 @@ import (
 )
 
 type holdsCommand struct {
+	List  holdsListCommand  `cmd:"" help:"List the legal holds of the tenant and its sessions, newest first."`
 	Show  holdsShowCommand  `cmd:"" help:"Show the legal hold of a session or a tenant."`
 	Place holdsPlaceCommand `cmd:"" help:"Keep a session, or all of a tenant, from being erased."`
 	Lift  holdsLiftCommand  `cmd:"" help:"Lift a legal hold."`
@@ -50,6 +51,31 @@ func (h *held) on(ctx context.Context, settings *config.Client, out io.Writer,
 		return err
 	}
 	return onTenant(to.console, id)
+}
+
+type holdsListCommand struct {
+	Tenant string `help:"Name or id of another tenant, which takes an operator's key."`
+	Limit  int    `default:"100" help:"How many to list."`
+}
+
+// Run prints the holds.
+func (c *holdsListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if c.Tenant == "" {
+		to, err := connect(settings, out)
+		if err != nil {
+			return err
+		}
+		return showList(ctx, to, "holds", client.Holds, c.Limit)
+	}
+	to, err := connectOperator(settings, out)
+	if err != nil {
+		return err
+	}
+	id, err := to.tenant(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	return showList(ctx, to.console, "holds", client.TenantHolds, c.Limit, id)
 }
 
 type holdsShowCommand struct {

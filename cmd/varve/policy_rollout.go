@@ -18,8 +18,14 @@ type rolloutCommand struct {
 	List    rolloutListCommand    `cmd:"" help:"List the rollouts, newest first."`
 	Show    rolloutShowCommand    `cmd:"" help:"Print a rollout: the new version beside the default."`
 	Share   rolloutShareCommand   `cmd:"" help:"Change the share of sessions."`
+	Change  rolloutChangeCommand  `cmd:"" help:"Change the guard, or how many sessions a promotion takes."`
 	Promote rolloutPromoteCommand `cmd:"" help:"Make the version the tenant's default."`
 	Back    rolloutBackCommand    `cmd:"" help:"Give all sessions the tenant's default again."`
+}
+
+// ifMatch is the revision that whoever changes something knows.
+type ifMatch struct {
+	IfMatch int `placeholder:"N" help:"Do nothing unless the rollout (at the start, the default) has this revision."`
 }
 
 // rolloutShare is a share of the tenant's sessions.
@@ -39,6 +45,7 @@ func (s *rolloutShare) perMille() (int, error) {
 type rolloutStartCommand struct {
 	File string `arg:"" optional:"" help:"JSON file with the new policy; - is standard input."`
 	rolloutShare
+	ifMatch
 	FromVersion    int     `placeholder:"N" help:"The layer of this earlier version, instead of a file."`
 	MinSessions    int     `placeholder:"N" help:"It is promoted only when N sessions were compacted under it."`
 	GuardFactor    float64 `placeholder:"F" help:"It goes back by itself if a rate is more than F times the default's."`
@@ -52,7 +59,8 @@ func (c *rolloutStartCommand) Run(ctx context.Context, to *console) error {
 	if err != nil {
 		return err
 	}
-	a, err := client.StartRollout.With(ctx, to.api, client.Options{Body: body, Key: uuid.NewString()})
+	o := client.Options{Body: body, Key: uuid.NewString(), IfMatch: c.IfMatch}
+	a, err := client.StartRollout.With(ctx, to.api, o)
 	if err != nil {
 		return err
 	}
@@ -108,6 +116,7 @@ func (c *rolloutShowCommand) Run(ctx context.Context, to *console) error {
 type rolloutShareCommand struct {
 	ID string `arg:"" help:"The rollout's id."`
 	rolloutShare
+	ifMatch
 }
 
 // Run changes the share.
@@ -116,27 +125,59 @@ func (c *rolloutShareCommand) Run(ctx context.Context, to *console) error {
 	if err != nil {
 		return err
 	}
-	o := client.Options{Body: protocol.RolloutChange{PerMille: perMille}}
+	o := client.Options{Body: protocol.RolloutChange{PerMille: perMille}, IfMatch: c.IfMatch}
+	return show(ctx, to, "rollout", client.ChangeRollout, o, c.ID)
+}
+
+type rolloutChangeCommand struct {
+	ID string `arg:"" help:"The rollout's id."`
+	ifMatch
+	MinSessions    *int    `placeholder:"N" help:"It is promoted only when N sessions were compacted under it."`
+	GuardFactor    float64 `placeholder:"F" xor:"guard" help:"It goes back by itself above F times the default."`
+	MinCompactions int64   `default:"100" placeholder:"N" help:"Under each version, before the guard looks."`
+	NoGuard        bool    `xor:"guard" help:"Nobody but a caller ends it."`
+}
+
+// Run changes the rollout and prints it.
+func (c *rolloutChangeCommand) Run(ctx context.Context, to *console) (err error) {
+	change := protocol.RolloutChange{MinSessions: c.MinSessions}
+	switch {
+	case c.NoGuard:
+		change.Guard = json.RawMessage("null")
+	case c.GuardFactor > 0:
+		change.Guard, err = json.Marshal(session.RolloutGuard{Factor: c.GuardFactor, MinCompactions: c.MinCompactions})
+	case c.MinSessions == nil:
+		err = usageError("give --min-sessions, --guard-factor or --no-guard")
+	}
+	if err != nil {
+		return err
+	}
+	o := client.Options{Body: change, IfMatch: c.IfMatch}
 	return show(ctx, to, "rollout", client.ChangeRollout, o, c.ID)
 }
 
 type rolloutPromoteCommand struct {
 	ID string `arg:"" help:"The rollout's id."`
+	ifMatch
 }
 
 // Run ends the rollout with the version as the default.
 func (c *rolloutPromoteCommand) Run(ctx context.Context, to *console) error {
-	return show(ctx, to, "rollout", client.PromoteRollout, client.Options{Key: uuid.NewString()}, c.ID)
+	o := client.Options{Key: uuid.NewString(), IfMatch: c.IfMatch}
+	return show(ctx, to, "rollout", client.PromoteRollout, o, c.ID)
 }
 
 type rolloutBackCommand struct {
+	ifMatch
 	ID       string `arg:"" help:"The rollout's id."`
 	RollBack bool   `help:"Also take back what compactions under the version did."`
 }
 
 // Run ends the rollout with the default as it was.
 func (c *rolloutBackCommand) Run(ctx context.Context, to *console) error {
-	o := client.Options{Body: protocol.RolloutBack{RollBack: c.RollBack}, Key: uuid.NewString()}
+	o := client.Options{
+		Body: protocol.RolloutBack{RollBack: c.RollBack}, Key: uuid.NewString(), IfMatch: c.IfMatch,
+	}
 	return show(ctx, to, "rollout", client.BackRollout, o, c.ID)
 }
 

@@ -28,17 +28,26 @@ func TestTheCommandsOfARolloutAreItsRequests(t *testing.T) {
 		"start " + file + " --percent 5":                                           `POST /v1/policy/rollouts {"policy":{"target":0.3},"per_mille":50}`,
 		"start --from-version=2 --percent 0.1 --min-sessions 9 --guard-factor 1.5": `POST /v1/policy/rollouts {"version":2,"per_mille":1,"min_sessions":9,"guard":{"factor":1.5,"min_compactions":100}}`,
 		"start --from-version=2 --percent 100 --replay":                            `POST /v1/policy/rollouts {"version":2,"per_mille":1000}` + "\n" + `POST /v1/admin/replays {"policies":[{"name":"tenant@3"},{"name":"tenant@4"}],"filter":{}}`,
-		"list":                 `GET /v1/policy/rollouts `,
-		"show 7":               `GET /v1/policy/rollouts/7 `,
-		"share 7 --percent 20": `PATCH /v1/policy/rollouts/7 {"per_mille":200}`,
-		"promote 7":            `POST /v1/policy/rollouts/7/promote `,
-		"back 7":               `POST /v1/policy/rollouts/7/back {}`,
-		"back 7 --roll-back":   `POST /v1/policy/rollouts/7/back {"roll_back":true}`,
+		"list":                             `GET /v1/policy/rollouts `,
+		"show 7":                           `GET /v1/policy/rollouts/7 `,
+		"share 7 --percent 20":             `PATCH /v1/policy/rollouts/7 {"per_mille":200}`,
+		"share 7 --percent 1 --if-match 4": `PATCH /v1/policy/rollouts/7 {"per_mille":10} "4"`,
+		"change 7 --guard-factor 1.5 --min-compactions 9": `PATCH /v1/policy/rollouts/7 {"guard":{"factor":1.5,"min_compactions":9}}`,
+		"change 7 --no-guard --min-sessions 0":            `PATCH /v1/policy/rollouts/7 {"min_sessions":0,"guard":null}`,
+		"promote 7 --if-match 5":                          `POST /v1/policy/rollouts/7/promote  "5"`,
+		"back 7 --if-match 6":                             `POST /v1/policy/rollouts/7/back {} "6"`,
+		"promote 7":                                       `POST /v1/policy/rollouts/7/promote `,
+		"back 7":                                          `POST /v1/policy/rollouts/7/back {}`,
+		"back 7 --roll-back":                              `POST /v1/policy/rollouts/7/back {"roll_back":true}`,
 	} {
 		var asked []string
 		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			asked = append(asked, r.Method+" "+r.URL.Path+" "+string(body))
+			line := r.Method + " " + r.URL.Path + " " + string(body)
+			if tag := r.Header.Get("If-Match"); tag != "" {
+				line += " " + tag
+			}
+			asked = append(asked, line)
 			fmt.Fprint(w, someRollout)
 		})
 		cli, err := parse(append([]string{"policy", "rollout"}, strings.Fields(args)...)...)
@@ -50,6 +59,7 @@ func TestTheCommandsOfARolloutAreItsRequests(t *testing.T) {
 		run := map[string]func() error{
 			"start": func() error { return c.Start.Run(t.Context(), to) }, "list": func() error { return c.List.Run(t.Context(), to) },
 			"show": func() error { return c.Show.Run(t.Context(), to) }, "share": func() error { return c.Share.Run(t.Context(), to) },
+			"change":  func() error { return c.Change.Run(t.Context(), to) },
 			"promote": func() error { return c.Promote.Run(t.Context(), to) }, "back": func() error { return c.Back.Run(t.Context(), to) },
 		}
 		name, _, _ := strings.Cut(args, " ")

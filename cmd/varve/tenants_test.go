@@ -88,6 +88,7 @@ func TestTenantsAreManagedOverHTTP(t *testing.T) {
 		t.Errorf("what is held: %s", said)
 	}
 	op.has([]string{"holds", "show", "--tenant", "acme 2"}, "case 7")
+	op.has([]string{"holds", "list", "--tenant", "acme 2"}, "all of the tenant", "case 7")
 	op.run(0, "holds", "lift", "--tenant", id)
 	if _, code := u.exits("tenants", "delete", id, "--confirm", uuid.NewString()); code == 0 {
 		t.Error("another tenant confirms the deletion")
@@ -134,6 +135,7 @@ func TestKeysHoldsAndWebhooksAreManagedOverHTTP(t *testing.T) {
 	u.want(201, "PUT", "/v1/sessions/held", "")
 	own.has([]string{"holds", "place", "held", "--reason", "case 8"}, "case 8")
 	own.has([]string{"holds", "show", "held"}, "case 8")
+	own.has([]string{"holds", "list"}, "held", "case 8")
 	own.run(exitConflict, "sessions", "rm", "held", "--yes")
 	own.run(0, "holds", "lift", "held")
 	own.run(exitUsage, "holds", "lift")

@@ -58,6 +58,15 @@ func (s *Server) deleteTenantHold(req *request.Request) error {
 	return nil
 }
 
+// listHolds handles GET /v1/holds and GET /v1/admin/tenants/{tenant}/holds.
+func (s *Server) listHolds(req *request.Request) error {
+	find := func(l *request.List) ([]session.ListedHold, error) {
+		return s.Store.Holds(req.Ctx, req.Tenant, l.Page())
+	}
+	place := func(last session.ListedHold) request.Place { return request.PlaceIn(last.PlacedAt, last.Key) }
+	return request.AnswerList(req, "holds", find, request.AsIs, place)
+}
+
 // readReason reads why a hold is placed.
 func readReason(req *request.Request) (reason string, err error) {
 	d, err := request.Open(req.Body())

@@ -27,7 +27,7 @@ const (
 var (
 	rolloutMembers  = []string{"policy", "version", "per_mille", "min_sessions", "guard"}
 	guardMembers    = []string{"factor", "min_compactions"}
-	rolloutChanges  = []string{"per_mille", "min_sessions"}
+	rolloutChanges  = []string{"per_mille", "min_sessions", "guard"}
 	rolloutBackings = []string{"roll_back"}
 )
 
@@ -199,6 +199,10 @@ func (s *Server) changeRollout() handler {
 				change.PerMille = int(d.Integer("/per_mille", value, 1, session.MaxShare))
 			case "min_sessions":
 				change.MinSessions = new(int(d.Integer("/min_sessions", value, 0, maxMinSessions)))
+			case "guard":
+				if change.NoGuard = d.IsNull(value); !change.NoGuard {
+					change.Guard = guardOf(d, value)
+				}
 			}
 		}
 	}

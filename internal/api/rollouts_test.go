@@ -143,8 +143,28 @@ func TestARolloutIsChangedByWhomKnowsIt(t *testing.T) {
 	if r := decoded[protocol.Rollout](found); r.PerMille != 20 || r.State != session.RolloutRunning {
 		t.Errorf("%+v", r)
 	}
+	for _, step := range []struct{ body, guard string }{
+		{`{"guard":{"factor":3}}`, `"guard":{"factor":3,"min_compactions":100}`},
+		{`{"min_sessions":0}`, `"guard":{"factor":3,"min_compactions":100}`}, {`{"guard":null}`, `"guard":null`},
+	} {
+		if found = w.must(http.StatusOK, "PATCH", path, step.body); !strings.Contains(found.Body.String(), step.guard) {
+			t.Errorf("after %s: %s", step.body, found.Body)
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "PATCH", path, `{"guard":{"factor":0.5}}`)
+	if rows := w.trail("action=rollout.change"); !strings.HasSuffix(string(rows[2].After), `"guard":{"factor":3,"min_compactions":100}}`) {
+		t.Errorf("the trail has %s", rows[2].After)
+	}
 	w.must(http.StatusOK, "POST", path+"/promote", "", "If-Match", found.Header().Get("Etag"))
 	w.must(http.StatusConflict, "POST", path+"/back", "")
 	w.must(http.StatusUnprocessableEntity, "POST", rollouts, `{"policy":{"target":0.2},"per_mille":10}`)
+	w.must(http.StatusOK, "POST", w.rollOut(0.27, 10)+"/back", "")
+	var told []session.EventType
+	for _, e := range decoded[protocol.List[session.Event]](w.must(http.StatusOK, "GET", "/v1/events", "")).Data {
+		told = append(told, e.Type)
+	}
+	if got := fmt.Sprint(told); got != "[rollout.started rollout.promoted rollout.started rollout.back]" {
+		t.Errorf("it is told %s", got)
+	}
 	w.must(http.StatusUnprocessableEntity, "POST", rollouts, `{"version":9,"per_mille":10}`)
 }

@@ -19,8 +19,8 @@ func (c *Chain) takeLate(late Late) {
 	}
 }
 
-// allBlanked returns the rows that a row has blanked, which the check is behind now: those that were seen blanked, or all
-// if some were read before that and the others are as they were seen.
+// allBlanked returns the rows that a row has blanked, which the check is behind now: those that were seen blanked, or
+// all if some were read before that and the others are as they were seen.
 func (c *Chain) allBlanked(by int64) *blanked {
 	seen, late := c.blanked[by], c.late[by]
 	delete(c.blanked, by)

@@ -117,6 +117,8 @@ const (
 	Tokens               ListRoute[session.Token]               = "sessions/{session}/tokens"
 	Recompactions        ListRoute[protocol.Recompaction]       = "admin/recompactions"
 	Erasures             ListRoute[session.Erasure]             = "erasures"
+	Holds                ListRoute[session.ListedHold]          = "holds"
+	TenantHolds          ListRoute[session.ListedHold]          = "admin/tenants/{tenant}/holds"
 	Tenants              ListRoute[session.TenantDetails]       = "admin/tenants"
 	TenantErasures       ListRoute[session.Erasure]             = "admin/erasures"
 	OperatorKeys         ListRoute[session.OperatorKey]         = "admin/keys"
@@ -180,6 +182,8 @@ type Options struct {
 	Query Query
 	Body  any    // is sent as JSON; a []byte or a reader as it is
 	Key   string // Idempotency-Key of a request that would have its effect twice without one
+
+	IfMatch int // the revision that the object must have; 0 does not check
 }
 
 // Query holds query parameters by name. Those that are "" or a nil pointer are not sent.
@@ -276,6 +280,9 @@ func (c *Client) request(ctx context.Context, route string, o Options, args []an
 	}
 	if o.Key != "" {
 		req.Header.Set("Idempotency-Key", o.Key)
+	}
+	if o.IfMatch > 0 {
+		req.Header.Set("If-Match", strconv.Quote(strconv.Itoa(o.IfMatch)))
 	}
 	return req, nil
 }

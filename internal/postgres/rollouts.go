@@ -87,6 +87,9 @@ func startRollout(
 	if err := tryPolicy(ctx, tx, tenant, made, next); err != nil {
 		return made, err
 	}
+	if err := emitRollout(ctx, tx, tenant, made, session.EventRolloutStarted); err != nil {
+		return made, err
+	}
 	return made, record(ctx, tx, tenant, deed{
 		action: audit.RolloutStart, object: audit.Rollout, id: made.ID.String(), before: old.Patch, after: next.Patch,
 		detail: about{"base_version": made.BaseVersion, "version": made.Version, "per_mille": made.PerMille},
@@ -173,8 +176,8 @@ func readRollout(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.
 		 WHERE tenant_id = $1 AND id = $2`, tenant, id)
 }
 
-// ChangeRollout changes the share of a rollout that runs. A larger share adds sessions, and takes none out; the next
-// append of each is judged by the policy that it has then.
+// ChangeRollout changes the share of a rollout that runs, the sessions that it wants, or its guard. A larger share adds
+// sessions, and takes none out; the next append of each is judged by the policy that it has then.
 //
 // Errors: ErrNotFound, ErrRolloutEnded, *session.StaleVersionError, ErrIdempotencyReused.
 func (s *Store) ChangeRollout(
@@ -196,9 +199,10 @@ func changeRollout(
 	after, err := rowIn(ctx, tx, scanRollout, `
 		UPDATE policy_rollouts
 		   SET share = coalesce(nullif($3, 0), share), min_sessions = coalesce($4, min_sessions),
+		       guard = CASE WHEN $6 THEN NULL ELSE coalesce($5::jsonb, guard) END,
 		       revision = revision + 1
 		 WHERE tenant_id = $1 AND id = $2
-		RETURNING `+rolloutColumns, tenant, id, change.PerMille, change.MinSessions)
+		RETURNING `+rolloutColumns, tenant, id, change.PerMille, change.MinSessions, change.Guard, change.NoGuard)
 	if err != nil {
 		return after, err
 	}
@@ -212,15 +216,23 @@ func changeRollout(
 	if err := followRollout(ctx, tx, tenant, after); err != nil {
 		return after, err
 	}
-	return after, record(ctx, tx, tenant, deed{
-		action: audit.RolloutChange, object: audit.Rollout, id: id.String(),
-		before: sizeOf(before), after: sizeOf(after),
-	})
+	d := deed{action: audit.RolloutChange, object: audit.Rollout, id: id.String()}
+	if d.before, err = changeable(before); err != nil {
+		return after, err
+	}
+	if d.after, err = changeable(after); err != nil {
+		return after, err
+	}
+	return after, record(ctx, tx, tenant, d)
 }
 
-// sizeOf returns what a change of a rollout changes.
-func sizeOf(r session.Rollout) json.RawMessage {
-	return fmt.Appendf(nil, `{"per_mille":%d,"min_sessions":%d}`, r.PerMille, r.MinSessions)
+// changeable returns what a change of a rollout changes.
+func changeable(r session.Rollout) (json.RawMessage, error) {
+	return json.Marshal(struct {
+		PerMille    int                   `json:"per_mille"`
+		MinSessions int                   `json:"min_sessions"`
+		Guard       *session.RolloutGuard `json:"guard"`
+	}{r.PerMille, r.MinSessions, r.Guard})
 }
 
 // PromoteRollout makes the version of a rollout the tenant's default, in one transaction: no session ever has neither.
@@ -257,6 +269,9 @@ func promoteRollout(
 		return r, err
 	}
 	if r, err = endRollout(ctx, tx, tenant, r, session.RolloutPromoted, nil); err != nil {
+		return r, err
+	}
+	if err := emitRollout(ctx, tx, tenant, r, session.EventRolloutPromoted); err != nil {
 		return r, err
 	}
 	return r, record(ctx, tx, tenant, deed{
@@ -336,6 +351,13 @@ func backOut(
 		return r, err
 	}
 	if r, err = endRollout(ctx, tx, tenant, r, session.RolloutBack, reason); err != nil {
+		return r, err
+	}
+	told := session.EventRolloutBack
+	if reason != nil {
+		told = session.EventRolloutStopped
+	}
+	if err := emitRollout(ctx, tx, tenant, r, told); err != nil {
 		return r, err
 	}
 	return r, record(ctx, tx, tenant, deed{

@@ -309,6 +309,16 @@ func TestAGuardGoesBackWhenTheVersionIsWorse(t *testing.T) {
 		if want := map[bool]string{true: "varve"}[c.back]; err != nil || by != want {
 			t.Errorf("%s: %q went back, want %q, %v", name, by, want, err)
 		}
+		err = postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `SELECT string_agg(type, ' ' ORDER BY n) FROM events`).Scan(&by)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := "rollout.started" + map[bool]string{true: " rollout.stopped"}[c.back]
+		if by != told {
+			t.Errorf("%s: it is told %q, not %q", name, by, told)
+		}
 	}
 }
 

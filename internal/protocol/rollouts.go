@@ -28,6 +28,8 @@ type RolloutRequest struct {
 type RolloutChange struct {
 	PerMille    int  `json:"per_mille,omitempty"`
 	MinSessions *int `json:"min_sessions,omitempty"`
+
+	Guard json.RawMessage `json:"guard,omitempty"` // a session.RolloutGuard, or null for none
 }
 
 // RolloutBack is the body that ends a rollout with the tenant's default for all.

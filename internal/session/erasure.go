@@ -61,5 +61,12 @@ type Hold struct {
 	PlacedAt time.Time  `json:"placed_at"`
 }
 
+// ListedHold is a legal hold in the list of its tenant's.
+type ListedHold struct {
+	Session *string   `json:"session"` // nil: it keeps all of the tenant
+	Key     uuid.UUID `json:"-"`
+	Hold
+}
+
 // MaxHoldReason bounds the reason of a hold, in bytes.
 const MaxHoldReason = 1024

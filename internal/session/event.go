@@ -21,6 +21,11 @@ const (
 	EventRecompactionStarted EventType = "recompaction.started"
 	EventRecompactionEnded   EventType = "recompaction.ended"
 
+	EventRolloutStarted  EventType = "rollout.started"
+	EventRolloutPromoted EventType = "rollout.promoted"
+	EventRolloutBack     EventType = "rollout.back"
+	EventRolloutStopped  EventType = "rollout.stopped" // by its guard
+
 	EventBudgetSpent EventType = "budget.spent"
 
 	EventWebhookDisabled EventType = "webhook.disabled"
@@ -31,6 +36,7 @@ const (
 func EventTypes() []EventType {
 	return []EventType{
 		EventDue, EventCompacted, EventFailed, EventQuarantined, EventRecompactionStarted, EventRecompactionEnded,
+		EventRolloutStarted, EventRolloutPromoted, EventRolloutBack, EventRolloutStopped,
 		EventBudgetSpent, EventWebhookDisabled, EventWebhookTest,
 	}
 }

@@ -63,6 +63,8 @@ type RolloutStart struct {
 type RolloutChange struct {
 	PerMille    int
 	MinSessions *int
+	Guard       *RolloutGuard
+	NoGuard     bool // there is to be none any more
 	Expected    *int // the revision that the caller knows; nil does not check
 	Rebase      PolicyEdit
 	RollBack    bool // what the version's compactions did
