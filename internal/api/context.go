@@ -83,6 +83,11 @@ func (s *Server) readContext(req *request.Request) error {
 
 // answerStored answers with a stored view, or one that is made of it.
 func (s *Server) answerStored(req *request.Request, want viewRequest, stored *postgres.View) error {
+	if stored.LeftOut && want.newest() && want.BoundsEnd(stored) {
+		if answered, err := s.answerEnd(req, want, stored); answered || err != nil {
+			return err
+		}
+	}
 	if stored.LeftOut {
 		if sent, err := s.streamView(req, want, stored); sent || err != nil {
 			return s.served(req, stored, err)
@@ -101,10 +106,28 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 	return s.answerMade(req, want, tag, stored)
 }
 
+// answerEnd answers with a bounded view of a long log, of which it reads no more than it must. It reports false if the
+// view that it finds must be read whole.
+func (s *Server) answerEnd(req *request.Request, want viewRequest, stored *postgres.View) (answered bool, err error) {
+	for tokens := want.MaxTokens + want.MaxTokens/4; ; tokens *= 4 {
+		if err := want.FillEnd(req.Ctx, s.Store, want.at, stored, tokens); err != nil {
+			return false, err
+		}
+		if stored.LeftOut || stored.Damage != nil {
+			return false, nil
+		}
+		err := s.answerMade(req, want, want.tagOf(stored), stored)
+		if !errors.Is(err, view.ErrShortEnd) {
+			return true, err
+		}
+	}
+}
+
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
 func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) error {
 	read := postgres.ViewRead{Known: known, MaxTokens: want.MaxTokens, Largest: want.Largest}
 	if want.newest() {
+		read.Largest = want.LargestWhole(want.Largest)
 		return s.Store.ViewInto(req.Ctx, want.at, read, into)
 	}
 	older := postgres.ViewFrom(want.checkpoint)
@@ -145,7 +168,7 @@ func (r *viewRequest) readAsOf(q *request.Query) {
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
 	var made *postgres.View
 	var notes view.Notes
-	err := req.Heavy(int64(len(stored.System)+stored.Size)+stored.TailBytes, func() (err error) {
+	err := req.Heavy(weightOf(stored), func() (err error) {
 		made, notes, err = want.Make(req.Ctx, stored)
 		return err
 	})
@@ -160,6 +183,15 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 	}
 	notes.Degraded = notes.Degraded || stored.Damage != nil
 	return s.served(req, made, answerView(req, want, tag, made, notes))
+}
+
+// weightOf returns the bytes of which a view is made.
+func weightOf(stored *postgres.View) int64 {
+	tail := stored.TailBytes
+	if stored.End != nil {
+		tail = stored.End.Bytes
+	}
+	return int64(len(stored.System)+stored.Size) + tail
 }
 
 // served counts a view that was answered with, unless that failed.
@@ -180,7 +212,7 @@ func (s *Server) degraded(at session.Address, why string, err error) {
 var views = sync.Pool{New: func() any { return new(postgres.View) }}
 
 func freeView(v *postgres.View) {
-	v.Loose, v.Bodies = nil, nil
+	v.Loose, v.Bodies, v.End = nil, nil, nil
 	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= request.MaxKeptBuffer {
 		views.Put(v)
 	}

@@ -48,6 +48,9 @@ type View struct {
 	// Loose are the messages after the checkpoint, of a view that was filled: it has neither Tail nor TailShapes.
 	Loose []TailMessage
 
+	// End is set of a view that has only the newest of the messages after the checkpoint, which are Loose.
+	End *End
+
 	// Bodies are the messages of a large view that was made, which has no Tail.
 	Bodies [][]byte
 
@@ -273,7 +276,7 @@ func viewArgs(at session.Address, read ViewRead, held heldBody) []any {
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
 	v.sql, v.args = sql, args
-	v.Loose, v.Bodies = nil, nil
+	v.Loose, v.Bodies, v.End = nil, nil, nil
 	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}
