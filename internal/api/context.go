@@ -101,7 +101,7 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 		s.degraded(want.at, "the newest checkpoint is damaged, an older view is served", stored.Damage)
 	}
 	if want.AsStored(stored) {
-		return s.served(req, stored, answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil}))
+		return s.served(req, stored, s.answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil}))
 	}
 	return s.answerMade(req, want, tag, stored)
 }
@@ -182,7 +182,7 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 		return err
 	}
 	notes.Degraded = notes.Degraded || stored.Damage != nil
-	return s.served(req, made, answerView(req, want, tag, made, notes))
+	return s.served(req, made, s.answerView(req, want, tag, made, notes))
 }
 
 // weightOf returns the bytes of which a view is made.
@@ -212,7 +212,8 @@ func (s *Server) degraded(at session.Address, why string, err error) {
 var views = sync.Pool{New: func() any { return new(postgres.View) }}
 
 func freeView(v *postgres.View) {
-	v.Loose, v.Bodies, v.End = nil, nil, nil
+	v.Loose, v.Bodies = nil, nil
+	v.End = nil
 	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= request.MaxKeptBuffer {
 		views.Put(v)
 	}
@@ -287,15 +288,16 @@ func (r *viewRequest) settleDialect(registry *models.Registry, v *postgres.View)
 		target, r.Dialect, provider.Join(known))
 }
 
-// answerView answers with a view, in one write.
-func answerView(req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes) error {
+// answerView answers with a view.
+func (s *Server) answerView(
+	req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes,
+) error {
 	v.Format = want.Target(v.Format)
 	if v.Bodies != nil {
 		return answerLarge(req, want, tag, v, notes)
 	}
 	head := req.Buffer()
 	tail := req.Buffer()
-	body := req.Buffer()
 	head.B = view.AppendHead(head.B, req.SessionID, v, notes)
 	if v.Size > 0 && len(v.Tail) > 0 {
 		tail.B = append(tail.B, ',')
@@ -305,16 +307,27 @@ func answerView(req *request.Request, want viewRequest, tag string, v *postgres.
 	h := viewHeader(req, tag)
 	if want.zstd {
 		h["Content-Encoding"] = zstdCoding
-		body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
+		body := req.Buffer()
+		if v.Size == 0 && len(tail.B) >= worthPacking {
+			body.B = zframe.AppendFrame(body.B, head.B, zframe.Compress(tail.B), nil)
+		} else {
+			body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
+		}
 		return req.Bytes(http.StatusOK, request.JSONType, body.B)
 	}
-	var err error
-	if body.B, err = zframe.Decompress(append(body.B, head.B...), v.Body, v.Size); err != nil {
-		return session.DamagedCheckpoint(v.Checkpoint, err)
+	if v.Size == 0 {
+		return req.Bytes(http.StatusOK, request.JSONType, append(head.B, tail.B...))
 	}
-	body.B = append(body.B, tail.B...)
-	return req.Bytes(http.StatusOK, request.JSONType, body.B)
+	plain, err := s.Store.PlainBody(want.at, v)
+	if err != nil {
+		return err
+	}
+	return req.Pieces(http.StatusOK, request.JSONType, head.B, plain, tail.B)
 }
+
+// worthPacking is how many bytes of messages without a checkpoint are compressed for a reader who takes zstd. Behind a
+// checkpoint they are not: blocks that were compressed by themselves only fit at the beginning of a frame.
+const worthPacking = 16 << 10
 
 var (
 	zstdCoding  = []string{"zstd"}

@@ -112,3 +112,37 @@ func (w *world) bounded(at session.Address, r reads.Request, end *postgres.End) 
 	}
 	return boundedView{body: string(append(append(body, view.Tail...), "]}"...))}
 }
+
+func TestMessagesWithoutACheckpointAreCompressed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	for n := range 8 {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(fmt.Sprint(n, strings.Repeat(" the same", 500)))))
+	}
+	for name, server := range map[string]http.Handler{"whole": w.server, "piece by piece": w.streaming()} {
+		plain := w.asked(server, "/v1/sessions/s/context")
+		packed := w.asked(server, "/v1/sessions/s/context", "Accept-Encoding", "zstd")
+		if sent := packed.Body.Len(); sent > plain.Body.Len()/5 || plainOf(packed) != plainOf(plain) {
+			t.Errorf("%s: %d bytes of %d, equal: %t", name, sent, plain.Body.Len(), plainOf(packed) == plainOf(plain))
+		}
+	}
+}
+
+func TestAViewWithoutZstdIsThatOfItsOwnCheckpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	path := w.compacted("openai-chat")
+	before := plainOf(w.ask("GET", path+"/checkpoints/1/context", ""))
+	for range 2 { // the second time from memory
+		for _, url := range []string{path + "/context", path + "/checkpoints/1/context", path + "/checkpoints/2/context"} {
+			if plain, packed := plainOf(w.ask("GET", url, "")), plainOf(w.ask("GET", url, "", "Accept-Encoding", "zstd")); plain != packed {
+				t.Errorf("%s: %.300s\nin zstd %.300s", url, plain, packed)
+			}
+		}
+	}
+	if after := plainOf(w.ask("GET", path+"/checkpoints/1/context", "")); after != before {
+		t.Errorf("%.300s, it was %.300s", after, before)
+	}
+}

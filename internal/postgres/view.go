@@ -253,7 +253,7 @@ func (s *Store) ViewInto(ctx context.Context, at session.Address, read ViewRead,
 		if damaged := v.checkCheckpoint(); damaged != nil {
 			return s.standIn(ctx, at, damaged, v)
 		}
-		s.bodies.put(at, v)
+		s.hold(at, v)
 	}
 	return nil
 }
@@ -276,7 +276,8 @@ func viewArgs(at session.Address, read ViewRead, held heldBody) []any {
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
 	v.sql, v.args = sql, args
-	v.Loose, v.Bodies, v.End = nil, nil, nil
+	v.Loose, v.Bodies = nil, nil
+	v.End = nil
 	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}

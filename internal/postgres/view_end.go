@@ -81,8 +81,8 @@ func endOf(sizes []messageSize, last int64) End {
 // beforeTail returns the seq behind which the messages of the tail begin.
 func (v *View) beforeTail() int64 { return max(v.Through, v.Separate()) }
 
-// FillEnd does for the end of a view's tail what FillView does for all of it. The view has its End afterwards, unless it
-// is another one that stands in for it.
+// FillEnd does for the end of a view's tail what FillView does for all of it. The view has its End afterwards, unless
+// another one stands in for it.
 //
 // Errors: those of FillView.
 func (s *Store) FillEnd(ctx context.Context, at session.Address, v *View, end End) error {
@@ -108,7 +108,9 @@ func (s *Store) FillEnd(ctx context.Context, at session.Address, v *View, end En
 }
 
 // readFrom reads messages of the tail from a seq on.
-func (v *View) readFrom(ctx context.Context, tx pgx.Tx, at session.Address, first int64, limit int) ([]TailMessage, error) {
+func (v *View) readFrom(
+	ctx context.Context, tx pgx.Tx, at session.Address, first int64, limit int,
+) ([]TailMessage, error) {
 	return rowsIn(ctx, tx, scanTail(false), `
 		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape
 		  FROM messages

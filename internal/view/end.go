@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -35,8 +36,8 @@ func (r *Request) LargestWhole(largest int64) int64 {
 const leastWhole = 128 << 10
 
 // FillEnd does what Fill does for a newest view that BoundsEnd, but reads only the end of the log, of about a number of
-// tokens. If Make returns ErrShortEnd then, more of the log is needed. A view that stands in for a damaged one may still be
-// left out.
+// tokens. If Make returns ErrShortEnd then, more of the log is needed. A view that stands in for a damaged one may
+// still be left out.
 //
 // Errors: those of Admit and of postgres.Store.FillEnd.
 func (r *Request) FillEnd(
@@ -127,9 +128,10 @@ func (o *opened) readBefore() (list []unit, err error) {
 		if len(list) > 0 && list[len(list)-1].FirstSeq == m.Seq {
 			continue // the anchor is pinned
 		}
-		u := unit{}
-		u.FirstSeq, u.Messages, u.Tokens = m.Seq, 1, m.Tokens
-		u.Pinned = m.Seq <= o.stored.Pinned
+		one := compact.Unit{
+			FirstSeq: m.Seq, Messages: 1, Tokens: m.Tokens, Pinned: m.Seq <= o.stored.Pinned,
+		}
+		u := unit{Unit: Unit{Unit: one}}
 		if u.tail, _, err = loose([]postgres.TailMessage{m}); err != nil {
 			return nil, fmt.Errorf("a message before the end: %w", err)
 		}
@@ -150,11 +152,10 @@ func (g *gaps) append(list []unit, from, to int64) []unit {
 	if from == to {
 		return list
 	}
-	u := unit{}
-	u.FirstSeq, u.Messages, u.Tokens = from, min(g.messages, int(to-from)), g.tokens
-	g.messages -= u.Messages
+	gap := compact.Unit{FirstSeq: from, Messages: min(g.messages, int(to-from)), Tokens: g.tokens}
+	g.messages -= gap.Messages
 	g.tokens = 0
-	return append(list, u)
+	return append(list, unit{Unit: Unit{Unit: gap}})
 }
 
 func setOf(ids []string) map[string]bool {
