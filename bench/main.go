@@ -44,6 +44,7 @@ var scenarios = []scenario{
 	{"append", true, true, measureLoads(appendLoads)},
 	{"view", true, true, measureLoads(viewLoads)},
 	{"history", true, false, measureLoads(historyLoads)},
+	{"bounded", true, true, measureLoads(boundedLoads)},
 	{"crossing", true, false, measureCrossings},
 	{"readback", true, false, measureLoads(readbackLoads)},
 }

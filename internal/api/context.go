@@ -83,6 +83,11 @@ func (s *Server) readContext(req *request.Request) error {
 
 // answerStored answers with a stored view, or one that is made of it.
 func (s *Server) answerStored(req *request.Request, want viewRequest, stored *postgres.View) error {
+	if stored.LeftOut && want.newest() && want.BoundsEnd(stored) {
+		if answered, err := s.answerEnd(req, want, stored); answered || err != nil {
+			return err
+		}
+	}
 	if stored.LeftOut {
 		if sent, err := s.streamView(req, want, stored); sent || err != nil {
 			return s.served(req, stored, err)
@@ -96,15 +101,33 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 		s.degraded(want.at, "the newest checkpoint is damaged, an older view is served", stored.Damage)
 	}
 	if want.AsStored(stored) {
-		return s.served(req, stored, answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil}))
+		return s.served(req, stored, s.answerView(req, want, tag, stored, view.Notes{Degraded: stored.Damage != nil}))
 	}
 	return s.answerMade(req, want, tag, stored)
+}
+
+// answerEnd answers with a bounded view of a long log, of which it reads no more than it must. It reports false if the
+// view that it finds must be read whole.
+func (s *Server) answerEnd(req *request.Request, want viewRequest, stored *postgres.View) (answered bool, err error) {
+	for tokens := want.MaxTokens + want.MaxTokens/4; ; tokens *= 4 {
+		if err := want.FillEnd(req.Ctx, s.Store, want.at, stored, tokens); err != nil {
+			return false, err
+		}
+		if stored.LeftOut || stored.Damage != nil {
+			return false, nil
+		}
+		err := s.answerMade(req, want, want.tagOf(stored), stored)
+		if !errors.Is(err, view.ErrShortEnd) {
+			return true, err
+		}
+	}
 }
 
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
 func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) error {
 	read := postgres.ViewRead{Known: known, MaxTokens: want.MaxTokens, Largest: want.Largest}
 	if want.newest() {
+		read.Largest = want.LargestWhole(want.Largest)
 		return s.Store.ViewInto(req.Ctx, want.at, read, into)
 	}
 	older := postgres.ViewFrom(want.checkpoint)
@@ -145,7 +168,7 @@ func (r *viewRequest) readAsOf(q *request.Query) {
 func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, stored *postgres.View) error {
 	var made *postgres.View
 	var notes view.Notes
-	err := req.Heavy(int64(len(stored.System)+stored.Size)+stored.TailBytes, func() (err error) {
+	err := req.Heavy(weightOf(stored), func() (err error) {
 		made, notes, err = want.Make(req.Ctx, stored)
 		return err
 	})
@@ -159,7 +182,16 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 		return err
 	}
 	notes.Degraded = notes.Degraded || stored.Damage != nil
-	return s.served(req, made, answerView(req, want, tag, made, notes))
+	return s.served(req, made, s.answerView(req, want, tag, made, notes))
+}
+
+// weightOf returns the bytes of which a view is made.
+func weightOf(stored *postgres.View) int64 {
+	tail := stored.TailBytes
+	if stored.End != nil {
+		tail = stored.End.Bytes
+	}
+	return int64(len(stored.System)+stored.Size) + tail
 }
 
 // served counts a view that was answered with, unless that failed.
@@ -181,6 +213,7 @@ var views = sync.Pool{New: func() any { return new(postgres.View) }}
 
 func freeView(v *postgres.View) {
 	v.Loose, v.Bodies = nil, nil
+	v.End = nil
 	if cap(v.Body)+cap(v.System)+cap(v.Tail) <= request.MaxKeptBuffer {
 		views.Put(v)
 	}
@@ -255,15 +288,16 @@ func (r *viewRequest) settleDialect(registry *models.Registry, v *postgres.View)
 		target, r.Dialect, provider.Join(known))
 }
 
-// answerView answers with a view, in one write.
-func answerView(req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes) error {
+// answerView answers with a view.
+func (s *Server) answerView(
+	req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes,
+) error {
 	v.Format = want.Target(v.Format)
 	if v.Bodies != nil {
 		return answerLarge(req, want, tag, v, notes)
 	}
 	head := req.Buffer()
 	tail := req.Buffer()
-	body := req.Buffer()
 	head.B = view.AppendHead(head.B, req.SessionID, v, notes)
 	if v.Size > 0 && len(v.Tail) > 0 {
 		tail.B = append(tail.B, ',')
@@ -273,16 +307,27 @@ func answerView(req *request.Request, want viewRequest, tag string, v *postgres.
 	h := viewHeader(req, tag)
 	if want.zstd {
 		h["Content-Encoding"] = zstdCoding
-		body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
+		body := req.Buffer()
+		if v.Size == 0 && len(tail.B) >= worthPacking {
+			body.B = zframe.AppendFrame(body.B, head.B, zframe.Compress(tail.B), nil)
+		} else {
+			body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
+		}
 		return req.Bytes(http.StatusOK, request.JSONType, body.B)
 	}
-	var err error
-	if body.B, err = zframe.Decompress(append(body.B, head.B...), v.Body, v.Size); err != nil {
-		return session.DamagedCheckpoint(v.Checkpoint, err)
+	if v.Size == 0 {
+		return req.Bytes(http.StatusOK, request.JSONType, append(head.B, tail.B...))
 	}
-	body.B = append(body.B, tail.B...)
-	return req.Bytes(http.StatusOK, request.JSONType, body.B)
+	plain, err := s.Store.PlainBody(want.at, v)
+	if err != nil {
+		return err
+	}
+	return req.Pieces(http.StatusOK, request.JSONType, head.B, plain, tail.B)
 }
+
+// worthPacking is how many bytes of messages without a checkpoint are compressed for a reader who takes zstd. Behind a
+// checkpoint they are not: blocks that were compressed by themselves only fit at the beginning of a frame.
+const worthPacking = 16 << 10
 
 var (
 	zstdCoding  = []string{"zstd"}

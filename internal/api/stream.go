@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -58,6 +60,7 @@ type viewStream struct {
 	sent   postgres.Seen // those that were sent
 	comma  bool          // before the next message
 	frame  []byte        // memory of write
+	packer *zstd.Encoder // of a view in zstd without a checkpoint, whose messages nobody has compressed; else nil
 }
 
 var errNotStored = errors.New("the view has to be made")
@@ -161,10 +164,8 @@ func (w *viewStream) join(after int64, page *request.Buffer) (last int64, err er
 // begin sends all that is before the messages after the checkpoint.
 func (w *viewStream) begin() error {
 	v := w.stored
-	if w.zstd {
-		if err := w.raw(zframe.AppendStart(nil, v.Body)); err != nil {
-			return err
-		}
+	if err := w.beginFrame(v.Body); err != nil {
+		return err
 	}
 	head := w.Buffer()
 	head.B = view.AppendHead(head.B, w.SessionID, v, view.Notes{})
@@ -187,13 +188,36 @@ func (w *viewStream) end() error {
 	if _, err := w.Write([]byte("]}")); err != nil || !w.zstd {
 		return err
 	}
+	if w.packer != nil {
+		return w.packer.Close()
+	}
 	return w.raw([]byte(zframe.End))
 }
 
+// beginFrame begins the answer's frame, if it has one, for a checkpoint as it is stored, which may be empty.
+func (w *viewStream) beginFrame(blocks []byte) (err error) {
+	switch {
+	case !w.zstd:
+		return nil
+	case len(blocks) > 0:
+		return w.raw(zframe.AppendStart(nil, blocks))
+	}
+	w.packer, err = zframe.NewWriter(rawWriter{w})
+	return err
+}
+
+// rawWriter sends bytes as they are.
+type rawWriter struct{ *viewStream }
+
+func (w rawWriter) Write(p []byte) (int, error) { return len(p), w.raw(p) }
+
 // Write sends a piece of the view, in the coding of the answer.
 func (w *viewStream) Write(p []byte) (int, error) {
-	if !w.zstd {
+	switch {
+	case !w.zstd:
 		return len(p), w.raw(p)
+	case w.packer != nil:
+		return w.packer.Write(p)
 	}
 	w.frame = zframe.AppendRaw(w.frame[:0], p)
 	return len(p), w.raw(w.frame)
@@ -221,10 +245,8 @@ func answerLarge(req *request.Request, want viewRequest, tag string, v *postgres
 		return nil
 	}
 	w := &viewStream{Request: req, stored: v, zstd: want.zstd}
-	if w.zstd {
-		if err := w.raw(zframe.AppendStart(nil, nil)); err != nil {
-			return err
-		}
+	if err := w.beginFrame(nil); err != nil {
+		return err
 	}
 	if err := w.messages(head, v.Bodies); err != nil {
 		return err

@@ -8,10 +8,14 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/zframe"
 )
 
-// cachedBodies bounds the memory for checkpoint bodies, in bytes.
-const cachedBodies = 32 << 20
+// The memory for checkpoint bodies, in bytes: as they are stored, and decompressed for readers without zstd.
+const (
+	cachedBodies = 32 << 20
+	cachedPlain  = 32 << 20
+)
 
 // heldBody is the body of a checkpoint, and what else a View has of it. A checkpoint never changes, and neither its
 // session's key nor its number is ever used again, so a body that is held is right as long as the database still
@@ -33,52 +37,88 @@ func (b *heldBody) copyTo(v *View) {
 	v.Proof = v.Proof[:0]
 }
 
+// plainBody is the body of a checkpoint, decompressed.
+type plainBody struct {
+	key  uuid.UUID
+	n    int
+	body []byte
+}
+
+func (b *plainBody) size() int { return len(b.body) }
+
 // bodyCache holds the bodies of the checkpoints that were read last, by the session's address: an agent reads the same
-// checkpoint at every turn, and that body is most of what a read costs PostgreSQL.
-type bodyCache struct {
+// checkpoint at every turn, and that body is most of what a read costs PostgreSQL or, without zstd, the API.
+type bodyCache[B any] struct {
 	mu    sync.Mutex
-	lru   *simplelru.LRU[session.Address, heldBody]
-	size  int
+	lru   *simplelru.LRU[session.Address, B]
+	size  func(*B) int
+	held  int
 	limit int
 }
 
-func newBodyCache(limit int) *bodyCache {
-	c := &bodyCache{limit: limit}
+func newBodyCache[B any](limit int, size func(*B) int) *bodyCache[B] {
+	c := &bodyCache[B]{limit: limit, size: size}
 	// Its only error is a limit of 0.
-	c.lru, _ = simplelru.NewLRU(limit, func(_ session.Address, b heldBody) { c.size -= b.size() })
+	c.lru, _ = simplelru.NewLRU(limit, func(_ session.Address, b B) { c.held -= size(&b) })
 	return c
 }
 
-// get returns what is held for a session, the zero heldBody if nothing is.
-func (c *bodyCache) get(at session.Address) heldBody {
+// get returns what is held for a session, the zero value if nothing is.
+func (c *bodyCache[B]) get(at session.Address) B {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	held, _ := c.lru.Get(at)
 	return held
 }
 
-// ForgetBody makes the next read of a session's view read its checkpoint again, because what is held makes no valid
-// view: it may have been mended since.
-func (s *Store) ForgetBody(at session.Address) {
-	s.bodies.mu.Lock()
-	defer s.bodies.mu.Unlock()
-	s.bodies.lru.Remove(at)
-}
-
-// put holds a copy of a view's body, which was checked, unless it takes more than an eighth of the room.
-func (c *bodyCache) put(at session.Address, v *View) {
-	if len(v.Body) > c.limit/8 {
-		return
-	}
-	held := heldBody{
-		key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), validator: bytes.Clone(v.Validator),
-		calls: bytes.Clone(v.OpenCalls), units: v.Units,
-	}
+func (c *bodyCache[B]) forget(at session.Address) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lru.Remove(at)
-	c.lru.Add(at, held)
-	for c.size += held.size(); c.size > c.limit; {
+}
+
+// takes reports whether a body of a size is held: not if it takes more than an eighth of the room.
+func (c *bodyCache[B]) takes(size int) bool { return size <= c.limit/8 }
+
+func (c *bodyCache[B]) put(at session.Address, b B) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lru.Remove(at)
+	c.lru.Add(at, b)
+	for c.held += c.size(&b); c.held > c.limit; {
 		c.lru.RemoveOldest()
 	}
+}
+
+// hold holds a copy of a view's body, which was checked.
+func (s *Store) hold(at session.Address, v *View) {
+	if s.bodies.takes(len(v.Body)) {
+		s.bodies.put(at, heldBody{
+			key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), validator: bytes.Clone(v.Validator),
+			calls: bytes.Clone(v.OpenCalls), units: v.Units,
+		})
+	}
+}
+
+// ForgetBody makes the next read of a session's view read its checkpoint again, because what is held makes no valid
+// view: it may have been mended since.
+func (s *Store) ForgetBody(at session.Address) {
+	s.bodies.forget(at)
+	s.plain.forget(at)
+}
+
+// PlainBody returns the body of a view's checkpoint, decompressed. It must not be changed: other readers have it, too.
+// Error: a *session.DamagedError.
+func (s *Store) PlainBody(at session.Address, v *View) ([]byte, error) {
+	if held := s.plain.get(at); held.key == v.Key && held.n == v.Checkpoint && len(held.body) == v.Size {
+		return held.body, nil
+	}
+	body, err := zframe.Decompress(nil, v.Body, v.Size)
+	if err != nil {
+		return nil, session.DamagedCheckpoint(v.Checkpoint, err)
+	}
+	if s.plain.takes(v.Size) {
+		s.plain.put(at, plainBody{key: v.Key, n: v.Checkpoint, body: body})
+	}
+	return body, nil
 }

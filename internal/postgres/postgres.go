@@ -86,7 +86,8 @@ func inUTC(conn *pgx.Conn) {
 type Store struct {
 	pool   *pgxpool.Pool
 	queue  *queue.Queue
-	bodies *bodyCache
+	bodies *bodyCache[heldBody]
+	plain  *bodyCache[plainBody]
 	cap    IngestCap
 	asked  *lru.Cache[checkpointID, struct{}] // damaged checkpoints that a compaction was asked for
 
@@ -98,7 +99,8 @@ type Store struct {
 // nothing.
 func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	asked, _ := lru.New[checkpointID, struct{}](rememberedDamages) // its only error is a size of 0
-	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies), asked: asked,
+	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies, (*heldBody).size),
+		plain: newBodyCache(cachedPlain, (*plainBody).size), asked: asked,
 		retention: DefaultRetention}
 }
 

@@ -48,6 +48,9 @@ type View struct {
 	// Loose are the messages after the checkpoint, of a view that was filled: it has neither Tail nor TailShapes.
 	Loose []TailMessage
 
+	// End is set of a view that has only the newest of the messages after the checkpoint, which are Loose.
+	End *End
+
 	// Bodies are the messages of a large view that was made, which has no Tail.
 	Bodies [][]byte
 
@@ -250,7 +253,7 @@ func (s *Store) ViewInto(ctx context.Context, at session.Address, read ViewRead,
 		if damaged := v.checkCheckpoint(); damaged != nil {
 			return s.standIn(ctx, at, damaged, v)
 		}
-		s.bodies.put(at, v)
+		s.hold(at, v)
 	}
 	return nil
 }
@@ -274,6 +277,7 @@ func viewArgs(at session.Address, read ViewRead, held heldBody) []any {
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
 	v.sql, v.args = sql, args
 	v.Loose, v.Bodies = nil, nil
+	v.End = nil
 	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}

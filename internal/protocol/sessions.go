@@ -80,7 +80,7 @@ type ToolNames struct {
 
 // Omitted counts what a bounded view leaves out.
 type Omitted struct {
-	Units    int      `json:"units"`
+	Units    int      `json:"units,omitempty"` // 0: not known, as only the end of a long log was read
 	Messages int      `json:"messages"`
 	Tokens   int64    `json:"tokens"`
 	Refs     []string `json:"refs"` // of these messages

@@ -2,8 +2,8 @@ package units
 
 import "slices"
 
-// earlyReach is how many messages a result waits for its call. Who appends at once is not further apart.
-const earlyReach = 64
+// EarlyReach is how many messages a result waits for its call. Who appends at once is not further apart.
+const EarlyReach = 64
 
 // Early finds results that stand before their calls: of two programs that append at once, or of parallel tools, one may
 // be faster. Feed it a conversation in its order, beside a Pairer.
@@ -38,7 +38,7 @@ func (e *Early[R]) Result(id string, place int, result R) {
 // Call returns the results that wait for a call of an id, the nearest one first.
 func (e *Early[R]) Call(id string, place int) (results []R) {
 	for _, w := range slices.Backward(e.waiting[id]) {
-		if place-w.place <= earlyReach {
+		if place-w.place <= EarlyReach {
 			results = append(results, w.result)
 		}
 	}

@@ -15,13 +15,19 @@ import (
 // are kept. A view of a provider that wants the user's message first has to begin with one: if the units that are
 // kept do not, the newest user message before them is kept, too, because they answer it.
 //
-// Errors: *session.CannotFitError.
+// Errors: *session.CannotFitError, ErrShortEnd.
 func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
-	all := o.allUnits()
+	all, known, err := o.knownUnits()
+	if err != nil {
+		return omitted, err
+	}
 	minimum := o.stored.Tokens
 	for c := range cuts(all, o.stored.Format, o.stored.Tokens, nobody) {
 		if minimum = min(minimum, c.tokens); c.tokens > limit {
 			continue
+		}
+		if known.isShortFor(c) {
+			return omitted, ErrShortEnd
 		}
 		o.units, o.tail = nil, nil
 		for i, u := range all {
@@ -29,17 +35,25 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 				o.units = append(o.units, u)
 			}
 		}
-		return omittedBy(c, all), nil
+		omitted = omittedBy(c, all)
+		if known.end != nil {
+			omitted.Units = 0
+		}
+		return omitted, nil
 	}
 	return omitted, &session.CannotFitError{MaxTokens: limit, Minimum: minimum}
 }
 
 // allUnits returns the units of the checkpoint and of the tail, each with the seqs of its messages.
 func (o *opened) allUnits() []unit {
-	all := append(o.units, o.tailUnits()...)
+	return withLast(append(o.units, o.unitsOf(o.readTail())...), o.stored.LastSeq)
+}
+
+// withLast sets the last seqs of units, of which the last one ends with the log.
+func withLast(all []unit, last int64) []unit {
 	for i := range all {
 		u := &all[i]
-		next := o.stored.LastSeq + 1
+		next := last + 1
 		if i+1 < len(all) {
 			next = all[i+1].FirstSeq
 		}
@@ -147,12 +161,21 @@ func (u *unit) isFromUser(own session.Format) bool {
 // checkpoint is the place of a call that the checkpoint makes and leaves open.
 const checkpoint = -1
 
-// place is where a call stands in a tail.
-type place struct{ message, unit int }
+// place is where a call of a tool stands in a tail.
+type place struct {
+	message, unit int
+	tool          string
+}
 
-// tailUnits groups the messages after the checkpoint by units, as a compaction does.
-func (o *opened) tailUnits() []unit {
-	t := tailReader{tracker: units.Tracker{Items: provider.Of(o.stored.Format).Items}, tied: map[int]bool{}}
+// readTail finds the units of the messages after the checkpoint, as a compaction does.
+func (o *opened) readTail() *tailReader {
+	t := &tailReader{
+		tracker: units.Tracker{Items: provider.Of(o.stored.Format).Items}, tied: map[int]bool{}, unsure: nobody,
+		user: len(o.tail),
+	}
+	if o.stored.End != nil {
+		t.waits = setOf(o.stored.End.Early)
+	}
 	if len(o.stored.OpenCalls) > 0 {
 		for _, id := range strings.Split(string(o.stored.OpenCalls), "\x1d") {
 			t.calls.Call(id, "", place{message: checkpoint})
@@ -161,6 +184,11 @@ func (o *opened) tailUnits() []unit {
 	for i := range o.tail {
 		t.read(i, &o.tail[i])
 	}
+	return t
+}
+
+// unitsOf returns the units that a reader of the tail has found.
+func (o *opened) unitsOf(t *tailReader) []unit {
 	list := make([]unit, len(t.starts))
 	for i, start := range t.starts {
 		end := len(o.tail)
@@ -187,6 +215,12 @@ type tailReader struct {
 	early   units.Early[int]
 	starts  []int        // the messages with which units begin
 	tied    map[int]bool // messages that answer a call of the checkpoint
+
+	// What matters if there are messages before these that were not read:
+	waits  map[string]bool // ids of results there that wait for their calls
+	sure   int             // the first message, but message 0, with which a unit of the assistant begins; 0 for none
+	unsure int             // the last message that may belong to what was not read; -1 for none
+	user   int             // the first message of the user that may begin a unit
 }
 
 // read takes message i. One that cannot be inspected has no calls and no results.
@@ -195,6 +229,9 @@ func (t *tailReader) read(i int, m *wire.Stored) {
 	assistant := found.Role == "assistant" || found.Role == "model"
 	if t.tracker.Add(units.Message{Assistant: assistant, StartsUnit: found.StartsUnit || err != nil}) {
 		t.starts = append(t.starts, i)
+		if assistant && t.sure == 0 {
+			t.sure = i
+		}
 	}
 	results := 0
 	for p := range found.Parts {
@@ -206,6 +243,9 @@ func (t *tailReader) read(i int, m *wire.Stored) {
 			results++
 		}
 	}
+	if found.Role == "user" && found.StartsUnit {
+		t.user = min(t.user, i)
+	}
 	if found.Role == "user" && results == 0 {
 		t.early.Said()
 	}
@@ -216,13 +256,19 @@ func (t *tailReader) call(i int, call *wire.Part) {
 	for _, result := range t.early.Call(call.CallID, i) {
 		t.starts = units.Join(t.starts, result)
 	}
+	if t.waits[call.CallID] && i < units.EarlyReach {
+		t.unsure = i
+	}
 	t.early.Called(call.CallID)
-	t.calls.Call(call.CallID, call.Name, place{i, t.tracker.Unit()})
+	t.calls.Call(call.CallID, call.Name, place{i, t.tracker.Unit(), call.Name})
 	t.tracker.Called(t.tracker.Unit())
 }
 
 func (t *tailReader) answer(i int, result *wire.Part) {
 	call, ok := t.calls.Answer(result.CallID, result.Name)
+	if !ok || call.message == checkpoint || call.tool != result.Name && call.tool != "" && result.Name != "" {
+		t.unsure = i
+	}
 	switch {
 	case !ok:
 		t.early.Result(result.CallID, i, i)

@@ -31,7 +31,7 @@ func AppendHead(dst []byte, session string, v *postgres.View, notes Notes) []byt
 	dst = strconv.AppendInt(dst, v.Window, 10)
 	dst = append(dst, `,"over_window":`...)
 	dst = strconv.AppendBool(dst, v.Tokens > v.Room)
-	if notes.Omitted.Units > 0 {
+	if len(notes.Omitted.Refs) > 0 {
 		dst = AppendMember(dst, "omitted", notes.Omitted)
 	}
 	if len(notes.Cut) > 0 {

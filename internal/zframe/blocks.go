@@ -62,6 +62,15 @@ func Compress(body []byte) []byte {
 	return blocks
 }
 
+// NewWriter returns a writer of one frame that compresses what it is given, for a view that is sent piece by piece and
+// has no stored blocks. It takes a MiB or two of memory.
+func NewWriter(out io.Writer) (*zstd.Encoder, error) {
+	return zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(writerWindow),
+		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+}
+
+const writerWindow = 512 << 10
+
 const (
 	blockHeaderSize = 3 // little endian: the last-block flag, two bits of type, 21 bits of size
 	lastFlag        = 1

@@ -196,14 +196,27 @@ var JSONType = []string{"application/json"}
 
 // Bytes answers with a body. Contents must not get into shared caches.
 func (req *Request) Bytes(status int, contentType []string, body []byte) error {
+	return req.Pieces(status, contentType, body)
+}
+
+// Pieces answers with a body in pieces, which it does not put together: a large one would be copied once more.
+func (req *Request) Pieces(status int, contentType []string, pieces ...[]byte) (err error) {
+	size := 0
+	for _, piece := range pieces {
+		size += len(piece)
+	}
 	h := req.W.Header()
 	h["Content-Type"] = contentType
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h["Content-Length"] = []string{strconv.Itoa(size)}
 	if h["Cache-Control"] == nil {
 		h["Cache-Control"] = NoStore
 	}
 	req.W.WriteHeader(status)
-	_, err := req.W.Write(body)
+	for _, piece := range pieces {
+		if err == nil {
+			_, err = req.W.Write(piece)
+		}
+	}
 	return req.Sent(err)
 }
 
