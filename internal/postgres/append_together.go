@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/share"
+	"github.com/varve-dev/varve/internal/together"
+)
+
+// How appends are put together.
+const (
+	appendsTogether = 8
+	bytesTogether   = 256 << 10
+	roundPatience   = 20 * time.Millisecond
+)
+
+// togetherConfig returns how appends are put together over some connections: so that no fewer of them are on the way
+// to the disk at a time than if each had a connection of its own.
+func togetherConfig(connections int) together.Config {
+	return together.Config{
+		Slots: max(2, connections/appendsTogether), Members: appendsTogether, Bytes: bytesTogether,
+		Patience: roundPatience,
+	}
+}
+
+var (
+	appendsOfRounds = promauto.NewHistogram(prometheus.HistogramOpts{
+		Name: "varve_append_together", Help: "Appends that one transaction tried.", Buckets: []float64{1, 2, 4, 6, 8},
+	})
+	roundsUndone = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "varve_append_undone_total",
+		Help: "Transactions of several appends that one of them failed, so that each was tried alone.",
+	})
+)
+
+// appending is an append on its way through a round.
+type appending struct {
+	session.Append
+	params appendParams
+	sql    string
+	done   session.Appended
+	fate   fate
+	err    error // of fate failed
+}
+
+// fate is what became of an append in a round.
+type fate int
+
+const (
+	undone   fate = iota // it is to be tried alone
+	appended             // it is committed
+	refused              // the statement did nothing: the session's lock must decide
+	failed               // as it would have alone; it may be committed or not
+)
+
+// appendTogether appends in a round, with those that arrive at the same time. The error is that of an append that was
+// in no round.
+func (s *Store) appendTogether(ctx context.Context, a *appending) error {
+	round, err := s.together.Enter(ctx, a.Session, a.params.bytes, a)
+	if err != nil || round == nil {
+		return err
+	}
+	defer round.End()
+	return s.onConnection(ctx, a.Session.Tenant, func(conn *pgxpool.Conn) {
+		ctx, all := round.Board(ctx)
+		appendsOfRounds.Observe(float64(len(all)))
+		commitAppends(ctx, conn, all)
+	})
+}
+
+// appendAlone appends in a transaction of its own.
+func (s *Store) appendAlone(ctx context.Context, a *appending) error {
+	return s.onConnection(ctx, a.Session.Tenant, func(conn *pgxpool.Conn) {
+		commitAppends(ctx, conn, []*appending{a})
+	})
+}
+
+// onConnection runs do with a connection of a tenant's share.
+func (s *Store) onConnection(ctx context.Context, tenant uuid.UUID, do func(conn *pgxpool.Conn)) error {
+	turn, err := share.Connection(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer turn.Done()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	do(conn)
+	return nil
+}
+
+// tenantForMany is setTenant for a transaction of several appends. They don't wait for a lock for long: whoever has a
+// session's lock would hold all of them up. It is less than PostgreSQL waits before it looks for a deadlock, so that
+// nobody else's transaction ends because of one.
+const tenantForMany = `SELECT set_config('app.tenant_id', $1, true), set_config('lock_timeout', '50ms', true)`
+
+// commitAppends runs the statements of several appends in one transaction, which is one pipeline with one Sync. It
+// decides what becomes of each.
+func commitAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) {
+	inLockOrder(all)
+	nothingDone, err := runAppends(ctx, conn, all)
+	switch {
+	case err == nil:
+	case nothingDone && len(all) > 1:
+		roundsUndone.Inc()
+		for _, a := range all {
+			a.fate = undone
+		}
+	default:
+		for _, a := range all {
+			a.fate, a.err = failed, err
+		}
+	}
+}
+
+// inLockOrder sorts appends so that the transactions of two processes take the locks of sessions in the same order.
+// Those of one session keep theirs.
+func inLockOrder(all []*appending) {
+	slices.SortStableFunc(all, func(a, b *appending) int {
+		return cmp.Or(slices.Compare(a.Session.Tenant[:], b.Session.Tenant[:]), strings.Compare(a.Session.ID, b.Session.ID))
+	})
+}
+
+// runAppends returns an error if the appends are not known to be committed, and whether none of them is.
+func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (nothingDone bool, err error) {
+	results := conn.SendBatch(ctx, batchOf(all))
+	defer results.Close()
+	for i, a := range all {
+		if startsTenant(all, i) {
+			if _, err := results.Exec(); err != nil {
+				return statementFailed(err), err
+			}
+		}
+		if err := a.read(results); err != nil {
+			return statementFailed(err), err
+		}
+	}
+	err = results.Close()
+	return commitFailed(err), err
+}
+
+func batchOf(all []*appending) *pgx.Batch {
+	setSQL := setTenant
+	if len(all) > 1 {
+		setSQL = tenantForMany
+	}
+	batch := &pgx.Batch{}
+	for i, a := range all {
+		if startsTenant(all, i) {
+			batch.Queue(setSQL, a.Session.Tenant.String())
+		}
+		batch.Queue(a.sql, a.params.args()...)
+	}
+	return batch
+}
+
+// startsTenant reports whether the append before is another tenant's, or there is none.
+func startsTenant(all []*appending, i int) bool {
+	return i == 0 || all[i].Session.Tenant != all[i-1].Session.Tenant
+}
+
+// statementFailed reports whether err is what PostgreSQL answered to a statement, after which it does not commit, or
+// nothing was sent to it.
+func statementFailed(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.SeverityUnlocalized == "ERROR"
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// commitFailed reports whether err is a violation or a serialization failure, after which nothing is committed. Other
+// errors can come behind a commit.
+func commitFailed(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "40"))
+}
+
+// read reads the result of one statement.
+func (a *appending) read(results pgx.BatchResults) error {
+	var measured measure
+	err := results.QueryRow().Scan(&a.done.LastSeq, &a.done.ContextTokens, &a.done.TotalTokens,
+		&measured.calibration, &measured.unseen)
+	if errors.Is(err, pgx.ErrNoRows) {
+		a.fate = refused
+		return nil
+	}
+	a.done.FirstSeq = a.done.LastSeq - a.params.count + 1
+	a.fate = appended
+	return err
+}
+
+// givenUp says of an append whose round failed that its own caller had gone, if that is so.
+func givenUp(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
