@@ -27,9 +27,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 		return done, false, err
 	}
 	defer pen.Done()
-	now := &appending{Append: a, params: newAppendParams(a)}
-	now.sql = appendSQLOf(a).of(&now.params)
-	now.done = session.Appended{Tokens: now.params.tokens, Compaction: session.CompactionNone}
+	now := &appending{Append: a, params: newAppendParams(a), sql: appendSQLOf(a)}
 	if err := s.appendTogether(ctx, now); err != nil {
 		return done, false, err
 	}
@@ -101,7 +99,7 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	}
 	locked := p
 	locked.locked = true
-	locked.idempotency = nil // remember writes the record, with the compaction
+	locked.route = nil // remember writes the record, with the compaction
 	if capped != nil {
 		locked.capped = capped
 		locked.spared = capped.spared

@@ -51,7 +51,7 @@ var (
 type appending struct {
 	session.Append
 	params appendParams
-	sql    string
+	sql    *appendSQL
 	done   session.Appended
 	fate   fate
 	err    error // of fate failed
@@ -139,15 +139,16 @@ func inLockOrder(all []*appending) {
 
 // runAppends returns an error if the appends are not known to be committed, and whether none of them is.
 func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (nothingDone bool, err error) {
-	results := conn.SendBatch(ctx, batchOf(all))
+	runs := inRuns(all)
+	results := conn.SendBatch(ctx, batchOf(runs))
 	defer results.Close()
-	for i, a := range all {
-		if startsTenant(all, i) {
+	for i, run := range runs {
+		if startsTenant(runs, i) {
 			if _, err := results.Exec(); err != nil {
 				return statementFailed(err), err
 			}
 		}
-		if err := a.read(results); err != nil {
+		if err := readRun(results, run); err != nil {
 			return statementFailed(err), err
 		}
 	}
@@ -155,24 +156,47 @@ func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (noth
 	return commitFailed(err), err
 }
 
-func batchOf(all []*appending) *pgx.Batch {
+// inRuns divides appends in the order of their locks into those that one statement does.
+func inRuns(all []*appending) (runs [][]*appending) {
+	from := 0
+	for i := 1; i <= len(all); i++ {
+		if i == len(all) || !all[i].follows(all[i-1]) {
+			runs = append(runs, all[from:i])
+			from = i
+		}
+	}
+	return runs
+}
+
+// follows reports whether an append can be done by the statement that does another, which is measured the same way and
+// goes to another session of the same tenant.
+func (a *appending) follows(other *appending) bool {
+	return a.Session.Tenant == other.Session.Tenant && a.Session.ID != other.Session.ID && a.sql == other.sql
+}
+
+func batchOf(runs [][]*appending) *pgx.Batch {
 	setSQL := setTenant
-	if len(all) > 1 {
+	if len(runs) > 1 || len(runs[0]) > 1 {
 		setSQL = tenantForMany
 	}
 	batch := &pgx.Batch{}
-	for i, a := range all {
-		if startsTenant(all, i) {
+	for i, run := range runs {
+		a := run[0]
+		if startsTenant(runs, i) {
 			batch.Queue(setSQL, a.Session.Tenant.String())
 		}
-		batch.Queue(a.sql, a.params.args()...)
+		if len(run) == 1 {
+			batch.Queue(a.sql.of(&a.params), a.params.args()...)
+		} else {
+			batch.Queue(a.sql.many, manyArgs(run)...)
+		}
 	}
 	return batch
 }
 
-// startsTenant reports whether the append before is another tenant's, or there is none.
-func startsTenant(all []*appending, i int) bool {
-	return i == 0 || all[i].Session.Tenant != all[i-1].Session.Tenant
+// startsTenant reports whether the run before is another tenant's, or there is none.
+func startsTenant(runs [][]*appending, i int) bool {
+	return i == 0 || runs[i][0].Session.Tenant != runs[i-1][0].Session.Tenant
 }
 
 // statementFailed reports whether err is what PostgreSQL answered to a statement, after which it does not commit, or
@@ -192,18 +216,38 @@ func commitFailed(err error) bool {
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "40"))
 }
 
-// read reads the result of one statement.
-func (a *appending) read(results pgx.BatchResults) error {
-	var measured measure
-	err := results.QueryRow().Scan(&a.done.LastSeq, &a.done.ContextTokens, &a.done.TotalTokens,
-		&measured.calibration, &measured.unseen)
-	if errors.Is(err, pgx.ErrNoRows) {
-		a.fate = refused
-		return nil
+// readRun reads the result of the statement of a run: a row for each append that it did.
+func readRun(results pgx.BatchResults, run []*appending) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
 	}
-	a.done.FirstSeq = a.done.LastSeq - a.params.count + 1
-	a.fate = appended
-	return err
+	defer rows.Close()
+	for _, a := range run {
+		a.fate = refused
+	}
+	for rows.Next() {
+		var done session.Appended
+		var measured measure
+		columns := []any{&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen}
+		number := int64(1)
+		if len(run) > 1 {
+			columns = append(columns, &number)
+		}
+		if err := rows.Scan(columns...); err != nil {
+			return err
+		}
+		run[number-1].wasDone(done)
+	}
+	return rows.Err()
+}
+
+// wasDone notes what the statement answered.
+func (a *appending) wasDone(done session.Appended) {
+	done.FirstSeq = done.LastSeq - a.params.count + 1
+	done.Tokens = a.params.tokens
+	done.Compaction = session.CompactionNone
+	a.done, a.fate = done, appended
 }
 
 // givenUp says of an append whose round failed that its own caller had gone, if that is so.
