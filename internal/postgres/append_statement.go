@@ -128,7 +128,9 @@ func newAppendParams(a session.Append) appendParams {
 		bytes:  bytesOf(a.Messages), largest: largestAnswer(a.Messages), items: itemsOf(a.Messages),
 	}
 	if id := a.Idempotency; id != nil {
-		p.route, p.request, p.digest = &id.Route, &id.Key, id.Digest[:]
+		p.route = &id.Route
+		p.request = &id.Key
+		p.digest = id.Digest[:]
 	}
 	for i := range a.Messages {
 		m := &a.Messages[i]

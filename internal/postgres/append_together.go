@@ -23,7 +23,7 @@ import (
 
 // How appends are put together.
 const (
-	appendsTogether = 8
+	appendsTogether = 16
 	bytesTogether   = 256 << 10
 	roundPatience   = 20 * time.Millisecond
 )
@@ -32,14 +32,14 @@ const (
 // to the disk at a time than if each had a connection of its own.
 func togetherConfig(connections int) together.Config {
 	return together.Config{
-		Slots: max(2, connections/appendsTogether), Members: appendsTogether, Bytes: bytesTogether,
+		Slots: max(2, connections/4), Members: appendsTogether, Bytes: bytesTogether,
 		Patience: roundPatience,
 	}
 }
 
 var (
 	appendsOfRounds = promauto.NewHistogram(prometheus.HistogramOpts{
-		Name: "varve_append_together", Help: "Appends that one transaction tried.", Buckets: []float64{1, 2, 4, 6, 8},
+		Name: "varve_append_together", Help: "Appends that one transaction tried.", Buckets: []float64{1, 2, 4, 8, 16},
 	})
 	roundsUndone = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_append_undone_total",
@@ -133,7 +133,8 @@ func commitAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) {
 // Those of one session keep theirs.
 func inLockOrder(all []*appending) {
 	slices.SortStableFunc(all, func(a, b *appending) int {
-		return cmp.Or(slices.Compare(a.Session.Tenant[:], b.Session.Tenant[:]), strings.Compare(a.Session.ID, b.Session.ID))
+		of, other := a.Session, b.Session
+		return cmp.Or(slices.Compare(of.Tenant[:], other.Tenant[:]), strings.Compare(of.ID, other.ID))
 	})
 }
 
@@ -148,7 +149,7 @@ func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (noth
 				return statementFailed(err), err
 			}
 		}
-		if err := readRun(results, run); err != nil {
+		if err := readRun(results, run, !isAlone(runs)); err != nil {
 			return statementFailed(err), err
 		}
 	}
@@ -174,25 +175,25 @@ func (a *appending) follows(other *appending) bool {
 	return a.Session.Tenant == other.Session.Tenant && a.Session.ID != other.Session.ID && a.sql == other.sql
 }
 
+// batchOf returns the statements of runs. Only an append that is alone has the statement of one append, which fails if
+// its Idempotency-Key or client ids are known.
 func batchOf(runs [][]*appending) *pgx.Batch {
-	setSQL := setTenant
-	if len(runs) > 1 || len(runs[0]) > 1 {
-		setSQL = tenantForMany
-	}
 	batch := &pgx.Batch{}
+	if a := runs[0][0]; isAlone(runs) {
+		batch.Queue(setTenant, a.Session.Tenant.String())
+		batch.Queue(a.sql.of(&a.params), a.params.args()...)
+		return batch
+	}
 	for i, run := range runs {
-		a := run[0]
 		if startsTenant(runs, i) {
-			batch.Queue(setSQL, a.Session.Tenant.String())
+			batch.Queue(tenantForMany, run[0].Session.Tenant.String())
 		}
-		if len(run) == 1 {
-			batch.Queue(a.sql.of(&a.params), a.params.args()...)
-		} else {
-			batch.Queue(a.sql.many, manyArgs(run)...)
-		}
+		batch.Queue(run[0].sql.many, manyArgs(run)...)
 	}
 	return batch
 }
+
+func isAlone(runs [][]*appending) bool { return len(runs) == 1 && len(runs[0]) == 1 }
 
 // startsTenant reports whether the run before is another tenant's, or there is none.
 func startsTenant(runs [][]*appending, i int) bool {
@@ -216,8 +217,9 @@ func commitFailed(err error) bool {
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "40"))
 }
 
-// readRun reads the result of the statement of a run: a row for each append that it did.
-func readRun(results pgx.BatchResults, run []*appending) error {
+// readRun reads the result of the statement of a run: a row for each append that it did, with its number if it is
+// that of several.
+func readRun(results pgx.BatchResults, run []*appending, numbered bool) error {
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -231,7 +233,7 @@ func readRun(results pgx.BatchResults, run []*appending) error {
 		var measured measure
 		columns := []any{&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen}
 		number := int64(1)
-		if len(run) > 1 {
+		if numbered {
 			columns = append(columns, &number)
 		}
 		if err := rows.Scan(columns...); err != nil {

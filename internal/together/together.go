@@ -11,7 +11,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,8 +33,7 @@ type Config struct {
 
 // Queue puts work together. Make it with New.
 type Queue[T any] struct {
-	config  Config
-	waiting atomic.Int64
+	config Config
 
 	mu      sync.Mutex
 	running int                           // rounds that have a slot
@@ -64,8 +62,15 @@ func New[T any](config Config) *Queue[T] {
 	return &Queue[T]{config: config, rounds: map[session.Address]*Round[T]{}, lines: map[uuid.UUID]*line[T]{}}
 }
 
-// Waiting returns how many works wait in line.
-func (q *Queue[T]) Waiting() int { return int(q.waiting.Load()) }
+// Load returns how many rounds have a slot, and how many works wait in line.
+func (q *Queue[T]) Load() (rounds, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.lines {
+		waiting += len(l.waiting)
+	}
+	return q.running, waiting
+}
 
 // Enter waits until a caller has something to do. It returns a round that the caller leads, or none: then a round that
 // another leads has ended that the work was in, or the work is better done alone. The error is that of ctx, if it ended
@@ -83,8 +88,6 @@ func (q *Queue[T]) Enter(ctx context.Context, at session.Address, bytes int64, w
 		return nil, nil
 	}
 	q.mu.Unlock()
-	q.waiting.Add(1)
-	defer q.waiting.Add(-1)
 	select {
 	case round := <-m.ended:
 		return round, nil
