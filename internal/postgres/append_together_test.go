@@ -47,6 +47,7 @@ func newTogether(t *testing.T, dial func(context.Context, string, string) (net.C
 		t.Fatal(err)
 	}
 	config.MaxConns = 3
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "0" // what waits for a lock for ever is noticed
 	if dial != nil {
 		config.ConnConfig.DialFunc = dial
 	}

@@ -166,7 +166,7 @@ func TestWhatIsLargeIsDoneAlone(t *testing.T) {
 func TestWhoGoesLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, a := newCaller(t, config), uuid.New()
+		c, a, began := newCaller(t, config), uuid.New(), time.Now()
 		c.do(t.Context(), address(a, "0"), 1, "0")
 		ctx, cancel := context.WithCancel(t.Context())
 		c.do(ctx, address(a, "1"), 1, "1")
@@ -176,6 +176,9 @@ func TestWhoGoesLeavesTheLine(t *testing.T) {
 		c.expect("gone", &c.gone, "1")
 		c.all.Wait()
 		c.expect("rounds", &c.rounds, "0", "2")
+		if took := time.Since(began); took != config.Patience {
+			t.Errorf("two rounds of half the patience took %v", took)
+		}
 	})
 }
 
