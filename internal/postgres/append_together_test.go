@@ -400,7 +400,7 @@ func TestACallerWhoGoesTakesNobodyAlong(t *testing.T) {
 	}
 }
 
-// cutConn loses everything that comes from the server when cut says so.
+// cutConn loses the next answer of the server when cut says so, and its connection with it.
 type cutConn struct {
 	net.Conn
 	cut *atomic.Bool
@@ -408,7 +408,7 @@ type cutConn struct {
 
 func (c cutConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.cut.Load() {
+	if c.cut.CompareAndSwap(true, false) {
 		c.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
