@@ -32,7 +32,8 @@ func measureAppends(ctx context.Context, b *bench) error {
 	return b.measureAppendBytes(ctx, bytesRow+", with an Idempotency-Key", "", "key")
 }
 
-// measureAppendBytes adds rows for the WAL, to which the worker and PostgreSQL's own processes add, and for the tables and indexes that appends one by one add to.
+// measureAppendBytes adds rows for the WAL, to which the worker and PostgreSQL's own processes add, and for the
+// tables and indexes that appends one by one add to.
 func (b *bench) measureAppendBytes(ctx context.Context, name, goal, key string) error {
 	b.progress("%s: bytes", name)
 	c := b.here.newClient()
