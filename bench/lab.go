@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/policy"
@@ -28,6 +30,7 @@ type bench struct {
 	here     *site // this checkout's
 	other    *site // that of -against, else nil
 	store    *postgres.Store
+	plain    *pgxpool.Pool // of the superuser, nil until it is needed
 	notes    []string
 	rows     []row
 	replayed *replay.Report // of the recorded conversations, nil if they were not replayed
@@ -84,6 +87,9 @@ func (b *bench) close() error {
 	var errs []error
 	if b.store != nil {
 		b.store.Pool().Close()
+	}
+	if b.plain != nil {
+		b.plain.Close()
 	}
 	for _, s := range b.sites {
 		errs = append(errs, s.close(ctx))

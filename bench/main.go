@@ -41,7 +41,7 @@ var scenarios = []scenario{
 	{"summaries", false, false, measureSummaries},
 	{"storage", true, false, measureStorage},
 	{"memory", true, false, measureMemory},
-	{"append", true, true, measureLoads(appendLoads)},
+	{"append", true, true, measureAppends},
 	{"view", true, true, measureLoads(viewLoads)},
 	{"history", true, false, measureLoads(historyLoads)},
 	{"bounded", true, true, measureLoads(boundedLoads)},

@@ -27,6 +27,11 @@ type loadCase struct {
 	prepare    func(ctx context.Context, s *site) error // makes the sessions that are not there yet
 	round      func(s *site) (sample, error)
 	floor      func() (sample, error)
+
+	lower      func() (sample, error) // another floor, which does less than the first one; nil for none
+	lowerName  string                 // what it is
+	lowerGoal  string
+	clockGoals []string // of the processor time of a call in ms, by clock; nil if it is not of interest
 }
 
 // measureLoads returns what measures those of the cases that are wanted.
@@ -56,58 +61,56 @@ func (b *bench) measureLoad(ctx context.Context, c loadCase) error {
 		return err
 	}
 	if b.other == nil {
-		floor, err := c.floor()
-		if err != nil {
-			return err
-		}
-		rates, err := alternate(ctx, b.rounds, b.round, ours, floor)
-		if err == nil {
-			b.add(row{Name: c.name, Unit: c.unit, Goal: c.goal}.pairs(rates[0], rates[1]))
-		}
-		return err
+		return b.besideFloors(ctx, c, ours)
 	}
 	theirs, err := c.round(b.other)
 	if err != nil {
 		return err
 	}
-	var oursCPU, theirsCPU []float64
-	rates, err := alternate(ctx, b.rounds, b.round,
-		b.here.alsoByProcessor(ours, &oursCPU), b.other.alsoByProcessor(theirs, &theirsCPU))
+	oursClocks, theirsClocks := b.here.clocks(), b.other.clocks()
+	rates, err := alternate(ctx, b.rounds, b.round, timed(ours, oursClocks), timed(theirs, theirsClocks))
 	if err != nil {
 		return err
 	}
 	b.add(row{Name: c.name, Unit: c.unit}.pairs(rates[0], rates[1]))
-	if len(oursCPU) == len(theirsCPU) && len(oursCPU) > 0 {
-		// The first turn warms.
-		b.add(row{Name: c.name, Unit: c.unit + " of the API's processor time"}.pairs(oursCPU[1:], theirsCPU[1:]))
+	for i, clock := range oursClocks {
+		if old := theirsClocks[i]; len(clock.rates) == len(old.rates) && len(old.rates) > 0 {
+			// The first turn warms.
+			b.add(row{Name: c.name, Unit: c.unit + " of " + clock.of}.pairs(clock.rates[1:], old.rates[1:]))
+		}
 	}
 	return nil
 }
 
-// processorTick is the unit in which operating systems count processor time.
-const processorTick = 0.01
-
-// alsoByProcessor returns a sample that also appends to rates how many calls the API served in a second of its
-// processor time, which other programs on the machine disturb less, if it publishes that.
-func (s *site) alsoByProcessor(round sample, rates *[]float64) sample {
-	c := s.newClient()
-	return func(ctx context.Context, d time.Duration) (float64, error) {
-		before, err := c.metric("process_cpu_seconds_total")
-		if err != nil {
-			return 0, err
-		}
-		start := time.Now()
-		rate, err := round(ctx, d)
-		calls := rate * time.Since(start).Seconds()
-		if err != nil {
-			return 0, err
-		}
-		after, err := c.metric("process_cpu_seconds_total")
-		if after > 0 {
-			*rates = append(*rates, calls/max(after-before, processorTick))
-		}
-		return rate, err
+// besideFloors measures a case beside its floors.
+func (b *bench) besideFloors(ctx context.Context, c loadCase, ours sample) error {
+	clocks := b.here.clocks()
+	floor, err := c.floor()
+	if err != nil {
+		return err
 	}
+	sides := []sample{timed(ours, clocks), floor}
+	if c.lower != nil {
+		lower, err := c.lower()
+		if err != nil {
+			return err
+		}
+		sides = append(sides, lower)
+	}
+	rates, err := alternate(ctx, b.rounds, b.round, sides...)
+	if err != nil {
+		return err
+	}
+	b.add(row{Name: c.name, Unit: c.unit, Goal: c.goal}.pairs(rates[0], rates[1]))
+	if c.lower != nil {
+		b.add(row{Name: c.name + ", beside " + c.lowerName, Unit: c.unit, Goal: c.lowerGoal}.pairs(rates[0], rates[2]))
+	}
+	for i, goal := range c.clockGoals {
+		if clock := clocks[i]; len(clock.rates) > 1 { // the first turn warms
+			b.add(row{Name: c.name + ": " + clock.of, Unit: "ms", Value: 1000 / median(clock.rates[1:]), Goal: goal})
+		}
+	}
+	return nil
 }
 
 // alternate lets the sides take turns, so that whatever else the machine does meets all of them, and returns the

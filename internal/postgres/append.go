@@ -27,19 +27,22 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 		return done, false, err
 	}
 	defer pen.Done()
-	p := newAppendParams(a)
-	done = session.Appended{Tokens: p.tokens, Compaction: session.CompactionNone}
-	var measured measure
-	err = query(ctx, s.pool, a.Session.Tenant, appendSQLOf(a).of(&p), p.args(),
-		one(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen))
-	switch {
-	case err == nil:
-		done.FirstSeq = done.LastSeq - p.count + 1
-		return done, false, nil
-	case errors.Is(err, session.ErrNotFound), violates(err, "messages_client_id"), violates(err, "idempotency_pkey"):
-		return s.appendLocked(ctx, a, p)
+	now := &appending{Append: a, params: newAppendParams(a), sql: appendSQLOf(a)}
+	if err := s.appendTogether(ctx, now); err != nil {
+		return done, false, err
 	}
-	return done, false, err
+	if now.fate == undone {
+		if err := s.appendAlone(ctx, now); err != nil {
+			return done, false, err
+		}
+	}
+	switch {
+	case now.fate == appended:
+		return now.done, false, nil
+	case now.fate == refused, violates(now.err, "messages_client_id"), violates(now.err, "idempotency_pkey"):
+		return s.appendLocked(ctx, a, now.params)
+	}
+	return done, false, givenUp(ctx, now.err)
 }
 
 // appendLocked decides under the session's lock what the one statement could not: replays first, then what is wrong,
@@ -96,7 +99,7 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	}
 	locked := p
 	locked.locked = true
-	locked.idempotency = nil // remember writes the record, with the compaction
+	locked.route = nil // remember writes the record, with the compaction
 	if capped != nil {
 		locked.capped = capped
 		locked.spared = capped.spared

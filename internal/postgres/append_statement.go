@@ -24,9 +24,11 @@ type appendParams struct {
 	locked      bool // the caller holds the session's lock and decides what the statement alone cannot
 	expectedSeq *int64
 	pinned      int64 // leading system messages
-	messages    []any // by column
+	messages    byColumn
 	shapes      []string
-	idempotency *session.Idempotency
+	route       *string // of the Idempotency-Key, nil for none
+	request     *string // the Idempotency-Key
+	digest      []byte
 	bytes       int64
 	spared      int64 // tokens that views do not show of capped messages
 	largest     int32 // bytes of the largest message with results
@@ -40,7 +42,7 @@ var (
 		"tenant", "session", "format", "count", "tokens", "locked", "expected_seq", "pinned",
 		"roles", "message_tokens", "client_ids", "calls", "answers", "starts_unit", "flags", "bodies", "digests",
 		"shapes",
-		"route", "key", "digest", "bytes", "spared", "largest",
+		"route", "request", "digest", "bytes", "spared", "largest",
 	}
 	usageNames  = []string{"used", "counted", "usage"}
 	exactNames  = []string{"exact_tokens"}
@@ -49,17 +51,10 @@ var (
 )
 
 func (p *appendParams) args() []any {
-	var route, key *string
-	var digest []byte
-	if p.idempotency != nil {
-		route = &p.idempotency.Route
-		key = &p.idempotency.Key
-		digest = p.idempotency.Digest[:]
-	}
 	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames)+len(itemNames))
 	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
-	args = append(args, p.messages...)
-	args = append(args, p.shapes, route, key, digest, p.bytes, p.spared, p.largest)
+	args = append(args, p.messages.args()...)
+	args = append(args, p.shapes, p.route, p.request, p.digest, p.bytes, p.spared, p.largest)
 	args = append(args, p.measured...)
 	if p.capped != nil {
 		args = append(args, p.capped.bodies, p.capped.tokens)
@@ -70,41 +65,72 @@ func (p *appendParams) args() []any {
 	return args
 }
 
-// columnsOf returns messages by column, as unnest takes them.
-func columnsOf(messages []session.NewMessage) []any {
+// byColumn is messages by column, as unnest takes them.
+type byColumn struct {
+	roles, calls, answers []string
+	tokens, flags         []int32
+	clientIDs             []*string
+	startsUnit            []bool
+	bodies, digests       [][]byte
+
+	named bool // some have client ids
+}
+
+func (c *byColumn) args() []any {
+	return []any{c.roles, c.tokens, c.clientIDs, c.calls, c.answers, c.startsUnit, c.flags, c.bodies, c.digests}
+}
+
+// add appends the messages of others.
+func (c *byColumn) add(others *byColumn) {
+	c.roles = append(c.roles, others.roles...)
+	c.tokens = append(c.tokens, others.tokens...)
+	c.clientIDs = append(c.clientIDs, others.clientIDs...)
+	c.calls = append(c.calls, others.calls...)
+	c.answers = append(c.answers, others.answers...)
+	c.startsUnit = append(c.startsUnit, others.startsUnit...)
+	c.flags = append(c.flags, others.flags...)
+	c.bodies = append(c.bodies, others.bodies...)
+	c.digests = append(c.digests, others.digests...)
+}
+
+func columnsOf(messages []session.NewMessage) byColumn {
 	n := len(messages)
-	roles := make([]string, n)
-	calls, answers := make([]string, n), make([]string, n)
-	tokens, flags := make([]int32, n), make([]int32, n)
-	clientIDs := make([]*string, n)
-	startsUnit := make([]bool, n)
-	bodies, digests := make([][]byte, n), make([][]byte, n)
+	c := byColumn{
+		roles: make([]string, n), calls: make([]string, n), answers: make([]string, n),
+		tokens: make([]int32, n), flags: make([]int32, n), clientIDs: make([]*string, n),
+		startsUnit: make([]bool, n), bodies: make([][]byte, n), digests: make([][]byte, n),
+	}
 	sums := make([][sha256.Size]byte, n)
 	for i := range messages {
 		m := &messages[i]
-		roles[i] = Text(m.Role)
-		tokens[i] = int32(m.Tokens)
-		calls[i] = joinIDs(m.Calls)
-		answers[i] = joinIDs(m.Answers)
-		startsUnit[i] = m.StartsUnit
-		flags[i] = m.Flags
-		bodies[i] = m.Body
+		c.roles[i] = Text(m.Role)
+		c.tokens[i] = int32(m.Tokens)
+		c.calls[i] = joinIDs(m.Calls)
+		c.answers[i] = joinIDs(m.Answers)
+		c.startsUnit[i] = m.StartsUnit
+		c.flags[i] = m.Flags
+		c.bodies[i] = m.Body
 		sums[i] = sha256.Sum256(m.Body)
-		digests[i] = sums[i][:]
+		c.digests[i] = sums[i][:]
 		if m.ClientID != "" {
-			clientIDs[i] = &m.ClientID
+			c.clientIDs[i] = &m.ClientID
+			c.named = true
 		}
 	}
-	return []any{roles, tokens, clientIDs, calls, answers, startsUnit, flags, bodies, digests}
+	return c
 }
 
 func newAppendParams(a session.Append) appendParams {
 	p := appendParams{
 		tenant: [16]byte(a.Session.Tenant), session: a.Session.ID, format: a.Format.Number(),
 		count: int64(len(a.Messages)), expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages),
-		shapes:      shapesOf(a.Format.Number(), a.Messages, nil),
-		idempotency: a.Idempotency, bytes: bytesOf(a.Messages), largest: largestAnswer(a.Messages),
-		items: itemsOf(a.Messages),
+		shapes: shapesOf(a.Format.Number(), a.Messages, nil),
+		bytes:  bytesOf(a.Messages), largest: largestAnswer(a.Messages), items: itemsOf(a.Messages),
+	}
+	if id := a.Idempotency; id != nil {
+		p.route = &id.Route
+		p.request = &id.Key
+		p.digest = id.Digest[:]
 	}
 	for i := range a.Messages {
 		m := &a.Messages[i]
@@ -138,7 +164,9 @@ func itemsOf(messages []session.NewMessage) (ids []*string) {
 
 // appendSQL is the statement of an append, and the ones that also write what views show of capped messages, the ids of
 // items, or both. Few appends have these, and all would pay for the columns.
-type appendSQL struct{ plain, capped, items, both string }
+//
+// many is the statement of several appends of a tenant, with or without items.
+type appendSQL struct{ plain, capped, items, both, many string }
 
 // of returns the statement that takes the parameters.
 func (s *appendSQL) of(p *appendParams) string {
@@ -187,6 +215,7 @@ func newAppendSQL(measured []string, calibration, unseen, set string) appendSQL 
 		items:  number(slices.Concat(names, itemNames), appendStatement(armed, set, item, items)),
 		both: number(slices.Concat(names, cappedNames, itemNames),
 			appendStatement(armed, set, columns+item, arrays+items)),
+		many: manySQL(armed, set, measured),
 	}
 }
 
@@ -240,9 +269,14 @@ func clamped(calibration string) string {
 // Unless the caller holds the lock, it returns none either if the append would make the session due or has a result to
 // cap. armed is the number of tokens at which it does, set what else the session gets.
 func appendStatement(armed, set, columns, arrays string) string {
-	return statement("append", "{set}", set, "{columns}", columns, "{arrays}", arrays,
-		"{armed}", armed, "{in_force}", inForce, "{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"),
-		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes))
+	return appendSQLWith(armed, set, "{columns}", columns, "{arrays}", arrays, "{appends}", "", "{new}", "",
+		"{of_append}", "", "{numbered}", `) WITH ORDINALITY`, "{owned}", `)`, "{number}", "")
+}
+
+func appendSQLWith(armed, set string, replacements ...string) string {
+	return statement("append", append(replacements, "{set}", set, "{armed}", armed, "{in_force}", inForce,
+		"{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"),
+		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes))...)
 }
 
 // usedOf returns what a provider counted for a request and its answer. It returns nil for a usage that counts no input,

@@ -214,7 +214,7 @@ func importArgs(key session.Key, a session.Append, fresh []*importLine, capped *
 		}
 	}
 	args := []any{key.Tenant, key.Key, fresh[0].seq, p.format, p.pinned}
-	args = append(args, p.messages...)
+	args = append(args, p.messages.args()...)
 	return append(args, shapesOf(p.format, a.Messages, capped), views, viewTokens, created, removed, removedSeqs,
 		p.items, superseded)
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/together"
 )
 
 // What only the tests of this package need of its inside.
@@ -77,4 +80,52 @@ func MigrateDown(ctx context.Context, dsn string) error {
 		_, err = conn.Exec(ctx, `DROP TABLE schema_migrations, schema_fingerprints`)
 		return err
 	})
+}
+
+// HoldAppends makes appends arrive together: all that are made while every connection of the pool is held are tried in
+// one transaction when release is called.
+func HoldAppends(ctx context.Context, s *Store) (release func(), err error) {
+	s.together = together.New[*appending](together.Config{
+		Slots: 1, Members: 32, Bytes: bytesTogether, Patience: time.Hour,
+	})
+	var held []*pgxpool.Conn
+	release = func() {
+		for _, conn := range held {
+			conn.Release()
+		}
+	}
+	for range s.pool.Config().MaxConns {
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		held = append(held, conn)
+	}
+	return release, nil
+}
+
+// ArrivedAppends returns how many appends have arrived and are not done.
+func ArrivedAppends(s *Store) int {
+	rounds, waiting := s.together.Load()
+	return rounds + waiting
+}
+
+// InLockOrder returns the ids of sessions in the order in which a transaction locks them.
+func InLockOrder(at ...session.Address) (ids []string) {
+	var all []*appending
+	for _, a := range at {
+		all = append(all, &appending{Append: session.Append{Session: a}})
+	}
+	inLockOrder(all)
+	for _, a := range all {
+		ids = append(ids, a.Session.ID)
+	}
+	return ids
+}
+
+// ManyStatement returns the statement of several appends for one.
+func ManyStatement(a session.Append) (sql string, args []any) {
+	all := []*appending{{Append: a, params: newAppendParams(a), sql: appendSQLOf(a)}}
+	return all[0].sql.many, manyArgs(all)
 }

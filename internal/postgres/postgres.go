@@ -28,6 +28,7 @@ import (
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/share"
+	"github.com/varve-dev/varve/internal/together"
 )
 
 // Open connects with a login that serves: a member of AppRole that row-level security binds on every connection, and
@@ -91,6 +92,8 @@ type Store struct {
 	cap    IngestCap
 	asked  *lru.Cache[checkpointID, struct{}] // damaged checkpoints that a compaction was asked for
 
+	together *together.Queue[*appending] // appends
+
 	results   persist.Stores
 	retention Retention
 }
@@ -99,9 +102,12 @@ type Store struct {
 // nothing.
 func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	asked, _ := lru.New[checkpointID, struct{}](rememberedDamages) // its only error is a size of 0
-	return &Store{pool: pool, queue: jobs, cap: ingestCap, bodies: newBodyCache(cachedBodies, (*heldBody).size),
-		plain: newBodyCache(cachedPlain, (*plainBody).size), asked: asked,
-		retention: DefaultRetention}
+	return &Store{
+		pool: pool, queue: jobs, cap: ingestCap, asked: asked, retention: DefaultRetention,
+		bodies:   newBodyCache(cachedBodies, (*heldBody).size),
+		plain:    newBodyCache(cachedPlain, (*plainBody).size),
+		together: together.New[*appending](togetherConfig(int(pool.Config().MaxConns))),
+	}
 }
 
 // Pool returns the pool that the store uses.

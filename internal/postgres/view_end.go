@@ -50,7 +50,7 @@ func (s *Store) EndOf(ctx context.Context, at session.Address, v *View, tokens i
 		if err != nil {
 			return End{}, err
 		}
-		if n := messagesOf(sizes, tokens); n <= len(sizes) || len(sizes) < limit {
+		if n := inEnd(sizes, tokens); n <= len(sizes) || len(sizes) < limit {
 			return endOf(sizes[:min(n, len(sizes))], v.LastSeq), nil
 		}
 	}
@@ -59,8 +59,8 @@ func (s *Store) EndOf(ctx context.Context, at session.Address, v *View, tokens i
 // messageSize is how large a message is.
 type messageSize struct{ Seq, Tokens, Bytes int64 }
 
-// messagesOf returns how many of the newest messages an end of a number of tokens has, at least.
-func messagesOf(sizes []messageSize, tokens int64) int {
+// inEnd returns how many of the newest messages an end of a number of tokens has, at least.
+func inEnd(sizes []messageSize, tokens int64) int {
 	for i, m := range sizes {
 		if tokens -= m.Tokens; tokens <= 0 {
 			return i + 1 + endMargin

@@ -7,7 +7,7 @@ WITH grown AS (
 	       total_tokens = s.total_tokens + @tokens,
 	       format = CASE WHEN s.format = 0 THEN @format ELSE s.format END,{set}
 	       last_append_at = now()
-	  FROM policies p
+	  FROM {appends}policies p
 	 WHERE s.tenant_id = @tenant
 	   AND s.id = @session
 	   AND p.tenant_id = @tenant
@@ -17,8 +17,8 @@ WITH grown AS (
 	   AND s.tail_bytes + @bytes <= {max_bytes}
 	   AND (@locked OR NOT {outdated}
 	              AND s.context_tokens + @tokens + s.overhead_tokens < {armed}
-	              AND (@largest::int <= p.caps_over) IS NOT FALSE)
-	RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens
+	              AND (@largest::int <= p.caps_over) IS NOT FALSE){new}
+	RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens{of_append}
 ), logged AS (
 	INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
 	                      flags, body, digest, shape{columns})
@@ -28,17 +28,16 @@ WITH grown AS (
 	  FROM grown g,
 	       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
 	              @starts_unit::bool[], @flags::int[], @bodies::bytea[], @digests::bytea[],
-	              @shapes::text[]{arrays})
-	       WITH ORDINALITY
-	           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, digest, shape{columns}, n)
+	              @shapes::text[]{arrays}{numbered}
+	           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, digest, shape{columns}, n{owned}
 ), remembered AS (
 	INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
-	SELECT @tenant, @route, @key, g.key, @digest,
+	SELECT @tenant, @route, @request, g.key, @digest,
 	       json_build_object('first_seq', g.last_seq - @count + 1, 'last_seq', g.last_seq,
 	                         'tokens', @tokens::bigint, 'context_tokens', g.context_tokens,
 	                         'total_tokens', g.total_tokens, 'compaction', 'none')::text
 	  FROM grown g
 	 WHERE @route::text IS NOT NULL AND NOT @locked
 )
-SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens
+SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens{number}
   FROM grown
