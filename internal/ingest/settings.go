@@ -83,20 +83,44 @@ func (s *Settings) set(name string, value rawjson.Span) {
 	}
 }
 
-// ReadRetention reads when sessions expire; a member that is null or left out never lets them.
+// ReadRetention reads when sessions expire, and what becomes of them; a time that is null or left out is never.
 func ReadRetention(d *request.Document, pointer string, value rawjson.Span) (r session.Retention) {
 	if d.Data[value.Start] != '{' {
 		d.Wrong(pointer, request.InvalidRequest, "must be an object like {\"idle_seconds\":2592000}, not %s",
 			d.Kind(value))
 		return r
 	}
-	members := map[string]**int64{"idle_seconds": &r.IdleSeconds, "max_age_seconds": &r.AgeSeconds}
-	for name, value := range d.Members(pointer, value, []string{"idle_seconds", "max_age_seconds"}) {
-		if !d.IsNull(value) {
+	members := map[string]**int64{
+		"idle_seconds": &r.IdleSeconds, "max_age_seconds": &r.AgeSeconds, "archive_max_age_seconds": &r.ArchiveSeconds,
+	}
+	names := []string{"idle_seconds", "max_age_seconds", "then", "archive_max_age_seconds"}
+	for name, value := range d.Members(pointer, value, names) {
+		switch {
+		case name == "then":
+			text, _ := d.Text(pointer+"/then", value, 16)
+			r.Then = session.Then(text)
+		case !d.IsNull(value):
 			*members[name] = new(d.Integer(pointer+"/"+name, value, session.MinRetention, session.MaxRetention))
 		}
 	}
+	checkThen(d, pointer, &r)
 	return r
+}
+
+// checkThen requires that a retention says of expired sessions what can become of them, and of archives only if there
+// are any. One that does not say it erases.
+func checkThen(d *request.Document, pointer string, r *session.Retention) {
+	switch r.Then {
+	case "":
+		r.Then = session.ThenErase
+	case session.ThenErase, session.ThenArchive:
+	default:
+		d.Wrong(pointer+"/then", request.InvalidRequest, "must be \"erase\" or \"archive\"")
+	}
+	if r.Then == session.ThenErase && r.ArchiveSeconds != nil {
+		d.Wrong(pointer+"/archive_max_age_seconds", request.InvalidRequest,
+			"is how long archives are kept: it needs \"then\":\"archive\"")
+	}
 }
 
 // ChangesRetention reports whether the settings say when the session expires.

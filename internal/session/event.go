@@ -17,6 +17,8 @@ const (
 	EventCompacted   EventType = "session.compacted"
 	EventFailed      EventType = "session.failed"
 	EventQuarantined EventType = "session.quarantined"
+	EventArchived    EventType = "session.archived"
+	EventRestored    EventType = "session.restored"
 
 	EventRecompactionStarted EventType = "recompaction.started"
 	EventRecompactionEnded   EventType = "recompaction.ended"
@@ -30,8 +32,8 @@ const (
 // EventTypes returns all types, in the order in which documents list them.
 func EventTypes() []EventType {
 	return []EventType{
-		EventDue, EventCompacted, EventFailed, EventQuarantined, EventRecompactionStarted, EventRecompactionEnded,
-		EventBudgetSpent, EventWebhookDisabled, EventWebhookTest,
+		EventDue, EventCompacted, EventFailed, EventQuarantined, EventArchived, EventRestored,
+		EventRecompactionStarted, EventRecompactionEnded, EventBudgetSpent, EventWebhookDisabled, EventWebhookTest,
 	}
 }
 

@@ -5,11 +5,28 @@ import (
 	"time"
 )
 
-// Retention says when sessions expire. The zero Retention keeps them for ever.
+// Retention says when sessions expire, and what becomes of them then. The zero Retention keeps them for ever.
 type Retention struct {
 	IdleSeconds *int64 `json:"idle_seconds"`    // since the last append or, without one, since the creation
 	AgeSeconds  *int64 `json:"max_age_seconds"` // since the creation
+	Then        Then   `json:"then"`            // "" in a request is ThenErase
+
+	// ArchiveSeconds is how long archives are kept, since they were made or, if that is later, since the session would
+	// have expired; nil is for ever.
+	ArchiveSeconds *int64 `json:"archive_max_age_seconds"`
 }
+
+// Then is what becomes of an expired session.
+type Then string
+
+// What may become of it.
+const (
+	ThenErase   Then = "erase"
+	ThenArchive Then = "archive"
+)
+
+// Archives reports whether expired sessions are archived.
+func (r *Retention) Archives() bool { return r.Then == ThenArchive }
 
 // The bounds of the numbers of a Retention. The worker looks every hour.
 const (
@@ -26,9 +43,11 @@ type Expiry struct {
 // SameOwn reports whether a session has the same retention of its own, or none, as in another state.
 func (e *Expiry) SameOwn(other *Expiry) bool { return reflect.DeepEqual(e.Own, other.Own) }
 
-// Expired is what a retention would erase now.
+// Expired is what a retention would do now.
 type Expired struct {
-	Expired  int64    `json:"expired"`  // sessions that would be erased
+	Expired  int64    `json:"expired"`  // sessions that would be erased or archived
 	Held     int64    `json:"held"`     // expired sessions that a legal hold keeps
-	Sessions []string `json:"sessions"` // the ids of the first of them
+	Sessions []string `json:"sessions"` // the ids of the first that would be erased or archived
+	Erased   int64    `json:"erased"`   // of those that expired, how many would be erased, archives among them
+	Archived int64    `json:"archived"` // and how many would be archived
 }
