@@ -121,7 +121,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything. A context only stops them.
-var pure = []string{"internal/audit", "internal/receipt", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/audit", "internal/shelf", "internal/receipt", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 
