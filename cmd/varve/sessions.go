@@ -16,7 +16,7 @@ type sessionsCommand struct {
 	Search sessionsSearchCommand `cmd:"" help:"Search the messages of all sessions for words, the best passages first."`
 
 	Show      sessionsShowCommand      `cmd:"" help:"Print a session with its policy, as JSON."`
-	Archive   sessionsArchiveCommand   `cmd:"" help:"Archive a session: it costs less, and is away until it is restored."`
+	Archive   sessionsArchiveCommand   `cmd:"" help:"Archive a session: it is away until it is restored."`
 	Unarchive sessionsUnarchiveCommand `cmd:"" help:"Restore an archived session."`
 	Archived  sessionsArchivedCommand  `cmd:"" help:"List the archived sessions."`
 

@@ -72,7 +72,8 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // CallerByToken returns whom a live token lets in. The token's row goes with its session, so a session that is made
 // anew under the same id has none.
 //
-// Errors: ErrArchived if the session is archived; ErrUnauthorized if the token does not exist, has expired or was revoked, or the key that made it was.
+// Errors: ErrArchived if the session is archived; ErrUnauthorized if the token does not exist, has expired or was
+// revoked, or the key that made it was.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
 		SELECT s.id, s.key, t.id, k.id, t.scopes, coalesce(o.suspended, ''), s.archived_at IS NOT NULL
