@@ -2296,6 +2296,8 @@ CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
 
+CREATE INDEX sessions_archived ON public.sessions USING btree (tenant_id, archived_at);
+
 CREATE INDEX sessions_forked ON public.sessions USING btree (tenant_id, forked_from, created_at DESC, key DESC) WHERE (forked_from IS NOT NULL);
 
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
