@@ -53,13 +53,14 @@ var mayImport = map[string][]string{
 	"internal/asker":            {"internal/compact/summary", "internal/llm", "internal/postgres", "internal/session"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
+	"internal/shelf":            {},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/packed":           {},
 	"internal/embedded":         {"internal/config"},
 	"internal/share":            {"internal/session"},
 	"internal/together":         {"internal/session"},
 	"internal/quota":            {"internal/postgres", "internal/session"},
-	"internal/postgres":         {"internal/receipt", "internal/audit", "internal/policy", "internal/session", "internal/share", "internal/together", "internal/zframe", "internal/units", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object", "internal/compact/manifest"},
+	"internal/postgres":         {"internal/receipt", "internal/shelf", "internal/audit", "internal/policy", "internal/session", "internal/share", "internal/together", "internal/zframe", "internal/units", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object", "internal/compact/manifest"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/search":           {"internal/compact", "internal/postgres", "internal/protocol", "internal/readback", "internal/session"},
 	"internal/offload":          {"internal/budget", "internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/receipt", "internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/receipt", "internal/asker", "internal/budget", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook", "internal/search"},
+	"internal/jobs":             {"internal/receipt", "internal/shelf", "internal/asker", "internal/budget", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook", "internal/search"},
 	"internal/webhook":          {"internal/egress", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
@@ -121,7 +122,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything. A context only stops them.
-var pure = []string{"internal/audit", "internal/receipt", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/audit", "internal/shelf", "internal/receipt", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

@@ -552,6 +552,27 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refuse_archived() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public'
+    SET "varve.archived" TO 'on'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT
+                 FROM public.session_archives a
+                 JOIN public.sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
+                WHERE a.tenant_id = NEW.tenant_id AND s.metadata @> OLD.metadata
+                  AND NOT EXISTS (SELECT
+                                    FROM public.erasure_sessions l
+                                   WHERE l.tenant_id = s.tenant_id AND l.erasure_id = NEW.id
+                                     AND l.session_key = s.key AND l.state = 'held')) THEN
+        RAISE EXCEPTION 'an archived session of the subject is there: its erasure has not ended'
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
 CREATE FUNCTION public.refuse_early_end() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public'
@@ -675,6 +696,21 @@ CREATE TABLE public.api_keys (
 );
 
 ALTER TABLE ONLY public.api_keys FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.archive_parts (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    n integer NOT NULL,
+    rows bigint NOT NULL,
+    size integer NOT NULL,
+    digest bytea NOT NULL,
+    body bytea,
+    object uuid,
+    CONSTRAINT archive_parts_check CHECK (((body IS NULL) <> (object IS NULL)))
+);
+ALTER TABLE ONLY public.archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;
+
+ALTER TABLE ONLY public.archive_parts FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.audit_anchors (
     tenant_id uuid NOT NULL,
@@ -1342,7 +1378,14 @@ CREATE TABLE public.retention (
     idle_seconds bigint,
     age_seconds bigint,
     looked_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    archives boolean DEFAULT false NOT NULL,
+    archive_idle_seconds bigint,
+    archive_age_seconds bigint,
+    archive_kept_seconds bigint,
     CONSTRAINT retention_age_seconds_check CHECK ((age_seconds > 0)),
+    CONSTRAINT retention_archive_age_seconds_check CHECK ((archive_age_seconds > 0)),
+    CONSTRAINT retention_archive_idle_seconds_check CHECK ((archive_idle_seconds > 0)),
+    CONSTRAINT retention_archive_kept_seconds_check CHECK ((archive_kept_seconds > 0)),
     CONSTRAINT retention_idle_seconds_check CHECK ((idle_seconds > 0))
 );
 
@@ -1515,6 +1558,36 @@ ALTER TABLE public.search_texts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     CACHE 1
 );
 
+CREATE TABLE public.session_archives (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    id uuid NOT NULL,
+    state text DEFAULT 'archiving'::text NOT NULL,
+    attempt uuid,
+    asked_at timestamp with time zone DEFAULT now() NOT NULL,
+    archived_at timestamp with time zone,
+    store smallint DEFAULT 0 NOT NULL,
+    tables jsonb DEFAULT '{}'::jsonb NOT NULL,
+    rows bigint DEFAULT 0 NOT NULL,
+    messages bigint DEFAULT 0 NOT NULL,
+    results bigint DEFAULT 0 NOT NULL,
+    bodies bigint DEFAULT 0 NOT NULL,
+    checkpoints bigint DEFAULT 0 NOT NULL,
+    bytes bigint DEFAULT 0 NOT NULL,
+    message_bytes bigint DEFAULT 0 NOT NULL,
+    contents bytea,
+    model_use jsonb DEFAULT '{}'::jsonb NOT NULL,
+    parts integer DEFAULT 0 NOT NULL,
+    stored bigint DEFAULT 0 NOT NULL,
+    digest bytea,
+    done bigint DEFAULT 0 NOT NULL,
+    error text,
+    failed_at timestamp with time zone,
+    CONSTRAINT session_archives_state_check CHECK ((state = ANY (ARRAY['archiving'::text, 'archived'::text, 'restoring'::text])))
+);
+
+ALTER TABLE ONLY public.session_archives FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.session_failures (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1576,7 +1649,14 @@ CREATE TABLE public.session_retention (
     idle_seconds bigint,
     age_seconds bigint,
     look_at timestamp with time zone,
+    archives boolean DEFAULT false NOT NULL,
+    archive_idle_seconds bigint,
+    archive_age_seconds bigint,
+    archive_kept_seconds bigint,
     CONSTRAINT session_retention_age_seconds_check CHECK ((age_seconds > 0)),
+    CONSTRAINT session_retention_archive_age_seconds_check CHECK ((archive_age_seconds > 0)),
+    CONSTRAINT session_retention_archive_idle_seconds_check CHECK ((archive_idle_seconds > 0)),
+    CONSTRAINT session_retention_archive_kept_seconds_check CHECK ((archive_kept_seconds > 0)),
     CONSTRAINT session_retention_idle_seconds_check CHECK ((idle_seconds > 0))
 );
 
@@ -1642,7 +1722,9 @@ CREATE TABLE public.sessions (
     policy_version integer,
     forked_from text,
     forked_seq bigint,
-    forked_checkpoint integer
+    forked_checkpoint integer,
+    archived_at timestamp with time zone,
+    restored_at timestamp with time zone
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -1849,6 +1931,9 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_digest_key UNIQUE (tenant_id, digest);
 
+ALTER TABLE ONLY public.archive_parts
+    ADD CONSTRAINT archive_parts_pkey PRIMARY KEY (tenant_id, session_key, n);
+
 ALTER TABLE ONLY public.audit_anchors
     ADD CONSTRAINT audit_anchors_pkey PRIMARY KEY (tenant_id);
 
@@ -2002,6 +2087,9 @@ ALTER TABLE ONLY public.search_settings
 ALTER TABLE ONLY public.search_texts
     ADD CONSTRAINT search_texts_pkey PRIMARY KEY (tenant_id, session_key, seq, n);
 
+ALTER TABLE ONLY public.session_archives
+    ADD CONSTRAINT session_archives_pkey PRIMARY KEY (tenant_id, session_key);
+
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_pkey PRIMARY KEY (tenant_id, session_key);
 
@@ -2063,6 +2151,8 @@ ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
 CREATE INDEX api_keys_newest ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
+
+CREATE INDEX archive_parts_object ON public.archive_parts USING btree (tenant_id, object) WHERE (object IS NOT NULL);
 
 CREATE INDEX audit_stubs_blanked_by ON public.audit_stubs USING btree (tenant_id, blanked_by);
 
@@ -2194,6 +2284,8 @@ CREATE INDEX search_sessions_in_part ON public.search_sessions USING btree (tena
 
 CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (gin_pending_list_limit='1024');
 
+CREATE INDEX session_archives_newest ON public.session_archives USING btree (tenant_id, asked_at DESC, session_key DESC);
+
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
 CREATE INDEX session_failures_oldest ON public.session_failures USING btree (since, session_key);
@@ -2209,6 +2301,8 @@ CREATE INDEX session_retention_look_at ON public.session_retention USING btree (
 CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (tenant_id, digest);
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
+
+CREATE INDEX sessions_archived ON public.sessions USING btree (tenant_id, archived_at);
 
 CREATE INDEX sessions_forked ON public.sessions USING btree (tenant_id, forked_from, created_at DESC, key DESC) WHERE (forked_from IS NOT NULL);
 
@@ -2278,6 +2372,8 @@ CREATE TRIGGER audit_trail_kept BEFORE DELETE ON public.audit_trail FOR EACH ROW
 
 CREATE TRIGGER audit_trail_not_emptied BEFORE TRUNCATE ON public.audit_trail FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
+CREATE TRIGGER erasures_archived BEFORE UPDATE OF state ON public.erasures FOR EACH ROW WHEN (((new.kind = 'subject'::text) AND (new.state = 'done'::text) AND (old.state <> 'done'::text) AND (old.metadata IS NOT NULL))) EXECUTE FUNCTION public.refuse_archived();
+
 CREATE TRIGGER erasures_end BEFORE UPDATE OF state ON public.erasures FOR EACH ROW WHEN (((new.kind = 'tenant'::text) AND (new.state = 'done'::text))) EXECUTE FUNCTION public.refuse_early_end();
 
 CREATE CONSTRAINT TRIGGER events_number AFTER INSERT ON public.events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.n IS NULL)) EXECUTE FUNCTION public.event_number();
@@ -2330,6 +2426,9 @@ CREATE TRIGGER sessions_window_tokens_check BEFORE INSERT OR UPDATE OF window_to
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.archive_parts
+    ADD CONSTRAINT archive_parts_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.session_archives(tenant_id, session_key);
 
 ALTER TABLE ONLY public.checkpoint_results
     ADD CONSTRAINT checkpoint_results_tenant_id_session_key_n_fkey FOREIGN KEY (tenant_id, session_key, n) REFERENCES public.checkpoints(tenant_id, session_key, n) DEFERRABLE INITIALLY DEFERRED;
@@ -2418,6 +2517,9 @@ ALTER TABLE ONLY public.search_settings
 ALTER TABLE ONLY public.search_texts
     ADD CONSTRAINT search_texts_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.session_archives
+    ADD CONSTRAINT session_archives_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.session_failures
     ADD CONSTRAINT session_failures_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
@@ -2474,6 +2576,10 @@ ALTER TABLE ONLY public.webhooks
 
 ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.archive_parts ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY archived ON public.sessions AS RESTRICTIVE TO varve_app USING (((archived_at IS NULL) OR (current_setting('varve.archived'::text, true) = 'on'::text)));
+
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
 ALTER TABLE public.audit_anchors ENABLE ROW LEVEL SECURITY;
@@ -2485,6 +2591,8 @@ ALTER TABLE public.audit_stubs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.audit_trail ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY backup ON public.api_keys FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.archive_parts FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.audit_anchors FOR SELECT TO varve_backup USING (true);
 
@@ -2563,6 +2671,8 @@ CREATE POLICY backup ON public.search_sessions FOR SELECT TO varve_backup USING 
 CREATE POLICY backup ON public.search_settings FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.search_texts FOR SELECT TO varve_backup USING (true);
+
+CREATE POLICY backup ON public.session_archives FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_failures FOR SELECT TO varve_backup USING (true);
 
@@ -2680,6 +2790,8 @@ ALTER TABLE public.search_settings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.search_texts ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.session_archives ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.session_failures ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_holds ENABLE ROW LEVEL SECURITY;
@@ -2697,6 +2809,8 @@ ALTER TABLE public.sessions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.archive_parts USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2773,6 +2887,8 @@ CREATE POLICY tenant ON public.search_sessions USING ((tenant_id = (NULLIF(curre
 CREATE POLICY tenant ON public.search_settings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.search_texts USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+CREATE POLICY tenant ON public.session_archives USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_failures USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2904,6 +3020,8 @@ GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
 
 GRANT ALL ON FUNCTION public.prune_campaigns(kept interval, most integer) TO varve_app;
 
+GRANT ALL ON FUNCTION public.refuse_archived() TO varve_app;
+
 GRANT ALL ON FUNCTION public.refuse_early_end() TO varve_app;
 
 GRANT ALL ON FUNCTION public.refuse_held() TO varve_app;
@@ -2929,6 +3047,9 @@ GRANT UPDATE(expires_at) ON TABLE public.api_keys TO varve_app;
 GRANT UPDATE(revoked_at) ON TABLE public.api_keys TO varve_app;
 
 GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.archive_parts TO varve_app;
+GRANT SELECT ON TABLE public.archive_parts TO varve_backup;
 
 GRANT SELECT ON TABLE public.audit_anchors TO varve_app;
 GRANT SELECT ON TABLE public.audit_anchors TO varve_backup;
@@ -3132,6 +3253,9 @@ GRANT SELECT ON TABLE public.search_texts TO varve_backup;
 
 GRANT SELECT,USAGE ON SEQUENCE public.search_texts_id_seq TO varve_app;
 GRANT SELECT ON SEQUENCE public.search_texts_id_seq TO varve_backup;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_archives TO varve_app;
+GRANT SELECT ON TABLE public.session_archives TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
 GRANT SELECT ON TABLE public.session_failures TO varve_backup;

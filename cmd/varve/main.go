@@ -35,7 +35,7 @@ type commands struct {
 	Failures    failuresCommand    `cmd:"" help:"List the sessions whose compaction fails, and try them again."`
 	Import      importCommand      `cmd:"" help:"Append conversations from files."`
 	Export      exportCommand      `cmd:"" help:"Write sessions to a file that varve import reads."`
-	Sessions    sessionsCommand    `cmd:"" help:"List sessions, show one, or erase one."`
+	Sessions    sessionsCommand    `cmd:"" help:"List sessions, show, archive or erase one."`
 	Retention   retentionCommand   `cmd:"" help:"When sessions expire, and which would now."`
 	Holds       holdsCommand       `cmd:"" help:"Show, place and lift legal holds."`
 	Webhooks    webhooksCommand    `cmd:"" help:"List, make, change and delete webhooks."`

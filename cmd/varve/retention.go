@@ -12,20 +12,34 @@ import (
 
 type retentionCommand struct {
 	Show    retentionShowCommand    `cmd:"" help:"Print when the tenant's sessions expire."`
-	Preview retentionPreviewCommand `cmd:"" help:"Count what would be erased now, and name the first sessions."`
-	Set     retentionSetCommand     `cmd:"" help:"Let sessions expire. What has expired is erased within an hour."`
+	Preview retentionPreviewCommand `cmd:"" help:"Count what would happen now, and name the first sessions."`
+	Set     retentionSetCommand     `cmd:"" help:"Let sessions expire: they are erased or archived within an hour."`
 }
 
-// retentionFlags are the times of a retention; 0 is never.
-type retentionFlags struct {
+// expiryFlags say when sessions expire; 0 is never.
+type expiryFlags struct {
 	Idle time.Duration `help:"After the last append, e.g. 720h."`
 	Age  time.Duration `help:"After the creation."`
 }
 
 // Validate returns an error for a time that no retention has.
-func (f *retentionFlags) Validate() error {
+func (f *expiryFlags) Validate() error {
+	return checkTimes(map[string]time.Duration{"--idle": f.Idle, "--age": f.Age})
+}
+
+func (f *expiryFlags) times() (t session.RetentionBound) {
+	if f.Idle > 0 {
+		t.IdleSeconds = new(int64(f.Idle.Seconds()))
+	}
+	if f.Age > 0 {
+		t.AgeSeconds = new(int64(f.Age.Seconds()))
+	}
+	return t
+}
+
+func checkTimes(times map[string]time.Duration) error {
 	const shortest = time.Duration(session.MinRetention) * time.Second
-	for name, d := range map[string]time.Duration{"--idle": f.Idle, "--age": f.Age} {
+	for name, d := range times {
 		if d != 0 && (d < shortest || int64(d/time.Second) > session.MaxRetention || d%time.Second != 0) {
 			return fmt.Errorf("%s is %s: it must be whole seconds from %s on", name, d, shortest)
 		}
@@ -33,12 +47,29 @@ func (f *retentionFlags) Validate() error {
 	return nil
 }
 
-func (f *retentionFlags) retention() (r session.Retention) {
-	if f.Idle > 0 {
-		r.IdleSeconds = new(int64(f.Idle.Seconds()))
+// retentionFlags are a retention.
+type retentionFlags struct {
+	expiryFlags `embed:""`
+	Archive     bool          `help:"Expired sessions are archived, not erased."`
+	ArchivesFor time.Duration `help:"How long archives are kept; for ever if not given."`
+}
+
+// Validate returns an error for a time that no retention has, and for one of archives if there are none.
+func (f *retentionFlags) Validate() error {
+	if f.ArchivesFor != 0 && !f.Archive {
+		return errors.New("--archives-for needs --archive")
 	}
-	if f.Age > 0 {
-		r.AgeSeconds = new(int64(f.Age.Seconds()))
+	return errors.Join(f.expiryFlags.Validate(), checkTimes(map[string]time.Duration{"--archives-for": f.ArchivesFor}))
+}
+
+func (f *retentionFlags) retention() (r session.Retention) {
+	times := f.times()
+	r.IdleSeconds, r.AgeSeconds = times.IdleSeconds, times.AgeSeconds
+	if f.Archive {
+		r.Then = session.ThenArchive
+	}
+	if f.ArchivesFor > 0 {
+		r.ArchiveSeconds = new(int64(f.ArchivesFor.Seconds()))
 	}
 	return r
 }
@@ -54,7 +85,7 @@ type retentionPreviewCommand struct {
 	retentionFlags `embed:""`
 }
 
-// Run prints what would be erased by the flags or, without any, by the tenant's retention.
+// Run prints what would happen by the flags or, without any, by the tenant's retention.
 func (c *retentionPreviewCommand) Run(ctx context.Context, to *console) error {
 	query := client.Query{}
 	wanted := c.retention()
@@ -63,6 +94,12 @@ func (c *retentionPreviewCommand) Run(ctx context.Context, to *console) error {
 	}
 	if wanted.AgeSeconds != nil {
 		query["max_age_seconds"] = *wanted.AgeSeconds
+	}
+	if wanted.Archives() {
+		query["then"] = string(wanted.Then)
+	}
+	if wanted.ArchiveSeconds != nil {
+		query["archive_max_age_seconds"] = *wanted.ArchiveSeconds
 	}
 	return show(ctx, to, "retention preview", client.PreviewRetention, client.Options{Query: query})
 }

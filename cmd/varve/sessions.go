@@ -15,8 +15,12 @@ type sessionsCommand struct {
 	List   sessionsListCommand   `cmd:"" help:"List sessions: all, or those for which all conditions hold."`
 	Search sessionsSearchCommand `cmd:"" help:"Search the messages of all sessions for words, the best passages first."`
 
-	Show sessionsShowCommand `cmd:"" help:"Print a session with its policy, as JSON."`
-	Rm   sessionsRmCommand   `cmd:"" help:"Erase a session and all that belongs to it."`
+	Show      sessionsShowCommand      `cmd:"" help:"Print a session with its policy, as JSON."`
+	Archive   sessionsArchiveCommand   `cmd:"" help:"Archive a session: it is away until it is restored."`
+	Unarchive sessionsUnarchiveCommand `cmd:"" help:"Restore an archived session."`
+	Archived  sessionsArchivedCommand  `cmd:"" help:"List the archived sessions."`
+
+	Rm sessionsRmCommand `cmd:"" help:"Erase a session and all that belongs to it."`
 }
 
 type sessionsListCommand struct {

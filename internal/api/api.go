@@ -226,6 +226,11 @@ func (s *Server) routeSessions() {
 	write.patch("/v1/sessions/:id", s.patchSession)
 	s.tenants(session.ScopeErase).delete("/v1/sessions/:id", s.deleteSession)
 	s.tenants(session.SessionsWrite, session.SessionsRead).post("/v1/sessions/:id/fork", s.forkSession)
+	archive := s.tenants(session.SessionsWrite, session.ScopeExport)
+	archive.do("/v1/sessions/:id/archive", s.archiveSession)
+	archive.do("/v1/sessions/:id/unarchive", s.unarchiveSession)
+	read.get("/v1/sessions/:id/archive", s.readArchive)
+	read.list("/v1/archives", s.listArchives)
 
 	read.ask("/v1/tokens", s.countTokens)
 	read.get("/v1/models", s.listModels, "model")
@@ -236,7 +241,8 @@ func (s *Server) routeSessions() {
 	read.get("/v1/search/settings", s.readSearchSettings)
 	s.tenants(session.ScopeAdmin).put("/v1/search/settings", s.putSearchSettings)
 	read.get("/v1/retention", s.readRetention)
-	read.get("/v1/retention/preview", s.previewRetention, "idle_seconds", "max_age_seconds")
+	read.get("/v1/retention/preview", s.previewRetention, "idle_seconds", "max_age_seconds", "then",
+		"archive_max_age_seconds")
 	s.tenants(session.ScopeAdmin, session.ScopeErase).put("/v1/retention", s.putRetention)
 	read.get("/v1/usage", s.readUsage, "from", "to", "format")
 	read.list("/v1/usage/sessions", s.listUsage)

@@ -45,6 +45,7 @@ var audited = map[string]int{
 // otherwise. An {id} in a path is what the request before it made.
 var idle = map[string][]struct{ method, path, body string }{
 	"putSession":      {{"PUT", "/v1/sessions/new", ""}},
+	"archiveSession":  {{"PUT", "/v1/sessions/put-away", ""}, {"POST", "/v1/sessions/put-away/archive", ""}},
 	"putTenantPolicy": {{"PUT", "/v1/policy", `{"target":0.45}`}},
 	"operatorPutTenantPolicy": {
 		{"POST", "/v1/admin/tenants", `{"name":"audited"}`},

@@ -68,6 +68,10 @@ var sentinels = []struct {
 	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
 	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
 		"new one"},
+	{session.ErrArchived, "session_archived", "the session is archived: POST /v1/sessions/{id}/unarchive restores " +
+		"it, and GET /v1/sessions/{id}/archive says how far that is"},
+	{session.ErrRestoring, "session_archived", "the session is being restored from its archive: GET " +
+		"/v1/sessions/{id}/archive says how far that is; archive it when it is back"},
 	{session.ErrHeld, "legal_hold", "a legal hold on the session or on its tenant keeps it, and nothing was erased: " +
 		"GET /v1/sessions/{id}/hold says why, and DELETE lifts it; one on the tenant is the operator's"},
 	{session.ErrTenantHeld, "legal_hold", ""},
@@ -123,6 +127,7 @@ var (
 	errNoCampaign = request.Fail(request.NotFound, "there is no such campaign: GET /v1/admin/campaigns lists them")
 	errNoRollout  = request.Fail(request.NotFound, "there is no such rollout: GET /v1/policy/rollouts lists them")
 	errNoReplay   = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
+	errNoArchive  = request.Fail(request.NotFound, "there is no such session, or it is not archived")
 	errNoHold     = request.Fail(request.NotFound, "there is no such session or tenant, or no legal hold on it")
 	errNoErasure  = request.Fail(request.NotFound, "there is no such erasure: GET /v1/erasures lists them")
 	errNoReport   = request.Fail(request.NotFound,

@@ -136,6 +136,8 @@ func (w *world) shown() map[string]string {
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
 	campaign := w.campaignEnded(w.must(http.StatusAccepted, "POST", campaigns, `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`).Header().Get("Location"))
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/chat-40", "")
+	w.archived("chat-40")
 	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
 	w.must(http.StatusOK, "PUT", "/v1/admin/tenants/"+tenant+"/hold", `{"reason":"case 7 of 2026"}`)
 	hook := id(w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve","types":["session.due"]}`))

@@ -27,12 +27,16 @@ func (s *Server) putRetention(req *request.Request) error {
 	return request.AnswerFound(req, set, err, request.AsIs)
 }
 
-// previewRetention handles GET /v1/retention/preview: what the tenant's retention, or that of the query, would erase.
+// previewRetention handles GET /v1/retention/preview: what the tenant's retention, or that of the query, would do.
 // Both are held to what operators leave the tenant.
 func (s *Server) previewRetention(req *request.Request) error {
 	query := req.Query()
 	by := &session.Retention{
 		IdleSeconds: secondsIn(query, "idle_seconds"), AgeSeconds: secondsIn(query, "max_age_seconds"),
+		ArchiveSeconds: secondsIn(query, "archive_max_age_seconds"),
+	}
+	if query.Values.Has("then") {
+		by.Then = session.Then(query.Choice("then", string(session.ThenErase), string(session.ThenArchive)))
 	}
 	if err := query.Err(); err != nil {
 		return err

@@ -51,7 +51,7 @@ func TestASessionSaysWhenItExpires(t *testing.T) {
 	if s := read("own"); !s.ExpiresAt.Equal(s.CreatedAt.Add(time.Hour)) {
 		t.Errorf("made with its own: %+v", s)
 	}
-	if rows := w.trail("action=retention.change"); len(rows) != 1 || string(rows[0].After) != `{"idle_seconds":7200,"max_age_seconds":86400}` {
+	if rows := w.trail("action=retention.change"); len(rows) != 1 || string(rows[0].After) != `{"idle_seconds":7200,"max_age_seconds":86400,"then":"erase","archive_max_age_seconds":null}` {
 		t.Errorf("the trail has %+v", rows)
 	}
 	if rows := w.trail("action=session.change"); len(rows) != 3 {
@@ -59,7 +59,7 @@ func TestASessionSaysWhenItExpires(t *testing.T) {
 	}
 	other := *w
 	other.tenant, other.key = w.newTenant("other")
-	if found := decoded[session.Retention](other.must(http.StatusOK, "GET", "/v1/retention", "")); found != (session.Retention{}) {
+	if found := decoded[session.Retention](other.must(http.StatusOK, "GET", "/v1/retention", "")); found != (session.Retention{Then: session.ThenErase}) {
 		t.Errorf("another tenant has %+v", found)
 	}
 }

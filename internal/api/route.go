@@ -191,6 +191,7 @@ func (s *Server) authorized(route Route, body reader, h handler, query []string)
 		if err == nil {
 			err = h(req)
 		}
+		err = s.orArchived(req, &route, err)
 		if err == nil && route.ofSession() && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
 			s.ledger.Changed(req.Address())
 		}

@@ -74,7 +74,7 @@ func (s *Server) readNewTenant(req *request.Request) (session.NewTenant, error) 
 		case "quotas":
 			t.Quotas = quotasOf(d, value)
 		case mostKeptMember:
-			t.MostKept = ingest.ReadRetention(d, "/"+mostKeptMember, value)
+			t.MostKept = ingest.ReadRetentionBound(d, "/"+mostKeptMember, value)
 		case "key":
 			t.Key = new(keyIn(d, "/key", value))
 		}
@@ -147,7 +147,7 @@ func (s *Server) changeTenant(req *request.Request) error {
 		case "quotas":
 			change.Quotas = quotasOf(d, value)
 		case mostKeptMember:
-			change.MostKept = new(ingest.ReadRetention(d, "/"+mostKeptMember, value))
+			change.MostKept = new(ingest.ReadRetentionBound(d, "/"+mostKeptMember, value))
 		}
 	}
 	if err := d.Err(); err != nil {

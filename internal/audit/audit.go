@@ -46,6 +46,8 @@ const (
 	SessionErase     Action = "session.erase"
 	SessionExpire    Action = "session.expire"
 	SessionFork      Action = "session.fork"
+	SessionArchive   Action = "session.archive"
+	SessionUnarchive Action = "session.unarchive"
 	SessionRepair    Action = "session.repair"
 	MessageRemove    Action = "message.remove"
 	MessagesReplace  Action = "messages.replace"

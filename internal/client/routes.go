@@ -75,6 +75,10 @@ const (
 	BeginErasure Route[session.Erasure] = "POST erasures" // ErasureRequest
 	GetErasure   Route[session.Erasure] = "GET erasures/{erasure}"
 
+	Archive    Route[session.Archive] = "POST sessions/{session}/archive"
+	Unarchive  Route[session.Archive] = "POST sessions/{session}/unarchive"
+	GetArchive Route[session.Archive] = "GET sessions/{session}/archive"
+
 	GetRetention     Route[session.TenantRetention] = "GET retention"
 	SetRetention     Route[session.TenantRetention] = "PUT retention" // session.Retention
 	PreviewRetention Route[session.Expired]         = "GET retention/preview"
@@ -109,6 +113,7 @@ const (
 	GetImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
 
 	Sessions             ListRoute[protocol.Session]            = "sessions"
+	Archives             ListRoute[session.Archive]             = "archives"
 	Fleet                ListRoute[session.FleetSession]        = "admin/sessions"
 	Search               ListRoute[protocol.SearchHit]          = "search"
 	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"

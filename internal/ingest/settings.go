@@ -83,21 +83,71 @@ func (s *Settings) set(name string, value rawjson.Span) {
 	}
 }
 
-// ReadRetention reads when sessions expire; a member that is null or left out never lets them,
-// as far as operators leave that.
+// ReadRetention reads when sessions expire, and what becomes of them; a time that is null or left out is never, as far
+// as operators leave that.
 func ReadRetention(d *request.Document, pointer string, value rawjson.Span) (r session.Retention) {
-	if d.Data[value.Start] != '{' {
-		d.Wrong(pointer, request.InvalidRequest, "must be an object like {\"idle_seconds\":2592000}, not %s",
-			d.Kind(value))
+	if !isTimes(d, pointer, value) {
 		return r
 	}
-	members := map[string]**int64{"idle_seconds": &r.IdleSeconds, "max_age_seconds": &r.AgeSeconds}
-	for name, value := range d.Members(pointer, value, []string{"idle_seconds", "max_age_seconds"}) {
-		if !d.IsNull(value) {
-			*members[name] = new(d.Integer(pointer+"/"+name, value, session.MinRetention, session.MaxRetention))
+	members := map[string]**int64{
+		"idle_seconds": &r.IdleSeconds, "max_age_seconds": &r.AgeSeconds, "archive_max_age_seconds": &r.ArchiveSeconds,
+	}
+	names := []string{"idle_seconds", "max_age_seconds", "then", "archive_max_age_seconds"}
+	for name, value := range d.Members(pointer, value, names) {
+		switch {
+		case name == "then":
+			text, _ := d.Text(pointer+"/then", value, 16)
+			r.Then = session.Then(text)
+		case !d.IsNull(value):
+			*members[name] = secondsOf(d, pointer+"/"+name, value)
 		}
 	}
+	checkThen(d, pointer, &r)
 	return r
+}
+
+// ReadRetentionBound reads the longest retention that operators leave a tenant; a time that is null or left out is not
+// bounded.
+func ReadRetentionBound(d *request.Document, pointer string, value rawjson.Span) (b session.RetentionBound) {
+	if !isTimes(d, pointer, value) {
+		return b
+	}
+	members := map[string]**int64{"idle_seconds": &b.IdleSeconds, "max_age_seconds": &b.AgeSeconds}
+	for name, value := range d.Members(pointer, value, []string{"idle_seconds", "max_age_seconds"}) {
+		if !d.IsNull(value) {
+			*members[name] = secondsOf(d, pointer+"/"+name, value)
+		}
+	}
+	return b
+}
+
+// isTimes reports whether a value is an object, as the times of a retention are.
+func isTimes(d *request.Document, pointer string, value rawjson.Span) bool {
+	if d.Data[value.Start] == '{' {
+		return true
+	}
+	d.Wrong(pointer, request.InvalidRequest, "must be an object like {\"idle_seconds\":2592000}, not %s", d.Kind(value))
+	return false
+}
+
+func secondsOf(d *request.Document, pointer string, value rawjson.Span) *int64 {
+	return new(d.Integer(pointer, value, session.MinRetention, session.MaxRetention))
+}
+
+// checkThen requires that a retention says of expired sessions what can become of them, and of archives only if there
+// are any. One that does not say it erases.
+func checkThen(d *request.Document, pointer string, r *session.Retention) {
+	switch r.Then {
+	case "":
+		r.Then = session.ThenErase
+	case session.ThenErase, session.ThenArchive:
+	default:
+		d.Wrong(pointer+"/then", request.InvalidRequest, "must be \"erase\" or \"archive\"")
+	}
+	if r.Then == session.ThenErase && r.ArchiveSeconds != nil {
+		d.Wrong(pointer+"/archive_max_age_seconds", request.InvalidRequest,
+			"is how long archives are kept: it needs \"then\":\"archive\"")
+	}
 }
 
 // ChangesRetention reports whether the settings say when the session expires.

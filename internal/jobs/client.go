@@ -11,6 +11,7 @@
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
 //   - erasure.go: an erasure of sessions, which ends with a receipt
+//   - archive.go: a session moves into an archive, or back
 //   - lease.go, takeover.go: show that this worker lives, and take over the jobs of those that died
 //   - failure.go: whose fault a failure is, and what follows
 //   - gauges.go: what /metrics shows of all jobs
@@ -78,8 +79,9 @@ type Config struct {
 
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
 	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; of a collection: rows
-	// deleted, objects deleted, orphan deleted, object erased; and of an erasure: session erased, objects of a session
-	// erased, rows of a tenant erased, erasure finished.
+	// deleted, objects deleted, orphan deleted, object erased; of an archive: archive begun, part added, archive
+	// checked, session archived, part restored, session restored, objects forgotten; and of an erasure: session erased,
+	// objects of a session erased, rows of a tenant erased, erasure finished.
 	Trace func(step string)
 }
 
@@ -151,6 +153,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 			queue.Verification: {MaxWorkers: 1},
 			queue.Collection:   {MaxWorkers: 1},
 			queue.Erasure:      {MaxWorkers: 1},
+			queue.Archive:      {MaxWorkers: 1},
 		},
 		PeriodicJobs: periodic(config),
 	})
@@ -195,6 +198,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 		Settle: config.Settle,
 		Trace:  config.Trace,
 	})
+	river.AddWorker(workers, &archiveWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
 	river.AddWorker(workers, &deliverWorker{
 		Store: config.Store, Log: config.Log,
 		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce*webhookWorkers, config.WebhookNetworks),

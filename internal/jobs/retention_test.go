@@ -259,7 +259,7 @@ func TestABoundOfOperatorsErasesWhatIsKeptLonger(t *testing.T) {
 	w.retain(session.Retention{}, w.aged("its own is never", 100, 30, turn(1, 100)...))
 	w.retain(session.Retention{IdleSeconds: new(int64(360_000))}, w.aged("its own is long", 100, 30, turn(1, 100)...))
 	w.aged("young", 20, 20, turn(1, 100)...)
-	bound := session.TenantChange{MostKept: &day}
+	bound := session.TenantChange{MostKept: &session.RetentionBound{IdleSeconds: day.IdleSeconds}}
 	if _, err := w.store.ChangeTenant(t.Context(), w.tenant, bound); err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,7 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 		w.each(ctx, postgres.ChoreRollout, w.guardRollouts),
 		w.each(ctx, postgres.ChoreIndex, w.Store.RequeueIndex),
 		w.each(ctx, postgres.ChoreErasure, w.requeueErasures),
+		w.each(ctx, postgres.ChoreArchive, w.requeueArchives),
 		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
 }
 
@@ -73,6 +74,14 @@ func (w *sweepWorker) each(
 func ofTenant(tenant uuid.UUID, err error) error {
 	if err != nil {
 		err = fmt.Errorf("tenant %s: %w", tenant, err)
+	}
+	return err
+}
+
+func (w *sweepWorker) requeueArchives(ctx context.Context, tenant uuid.UUID) error {
+	lost, err := w.Store.RequeueArchives(ctx, tenant)
+	if lost > 0 {
+		w.Log.WarnContext(ctx, "archives of sessions had lost their job", "tenant", tenant, "archives", lost)
 	}
 	return err
 }
@@ -159,7 +168,10 @@ func (w *sweepWorker) audit(ctx context.Context) error {
 	return err
 }
 
-// retain begins the erasure of expired sessions for the tenants in which nobody has looked for a while.
+// archivedAtOnce bounds how many expired sessions of a tenant one sweep begins to archive.
+const archivedAtOnce = 1000
+
+// retain begins to erase or archive expired sessions of the tenants in which nobody has looked for a while.
 func (w *sweepWorker) retain(ctx context.Context) error {
 	tenants, err := w.Store.TenantsToLookAt(ctx, w.RetainEvery, choresAtOnce)
 	failed := []error{err}
@@ -168,6 +180,11 @@ func (w *sweepWorker) retain(ctx context.Context) error {
 		failed = append(failed, ofTenant(tenant, err))
 		if begun {
 			w.Log.InfoContext(ctx, "sessions of a tenant have expired", "tenant", tenant)
+		}
+		archived, err := w.Store.ArchiveExpired(ctx, tenant, archivedAtOnce)
+		failed = append(failed, ofTenant(tenant, err))
+		if archived > 0 {
+			w.Log.InfoContext(ctx, "expired sessions of a tenant are archived", "tenant", tenant, "sessions", archived)
 		}
 	}
 	return errors.Join(failed...)

@@ -22,7 +22,8 @@ type Waste struct {
 }
 
 // Collect deletes the rows of at most limit bodies of a tenant that nothing names and nobody has written to for grace.
-// What names a body is known from the foreign keys to result_bodies.
+// Sessions that are archived or restored now are left alone. What names a body is known from the foreign keys to
+// result_bodies.
 func Collect(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, grace time.Duration, limit int) ([]Waste, error) {
 	unnamed, err := unnamedSQL(ctx, tx)
 	if err != nil {
@@ -32,7 +33,11 @@ func Collect(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, grace time.Durati
 	ids, err := rowsOf(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT b.id
 		  FROM result_bodies b
-		 WHERE b.tenant_id = $1 AND b.touched_at < now() - $2::interval`+unnamed+`
+		 WHERE b.tenant_id = $1 AND b.touched_at < now() - $2::interval
+		   AND NOT EXISTS (
+		       SELECT
+		         FROM session_archives a
+		        WHERE a.tenant_id = $1 AND a.session_key = b.session_key)`+unnamed+`
 		 LIMIT $3
 		   FOR UPDATE SKIP LOCKED`, tenant, grace, limit)
 	if err != nil || len(ids) == 0 {
@@ -143,10 +148,14 @@ func ObjectOf(name string) (key session.Key, id uuid.UUID, ok bool) {
 	return key, id, true
 }
 
-// Named returns which of some objects of a tenant are named by a chunk.
+// Named returns which of some objects of a tenant are named by a chunk or by a part of an archive.
 func Named(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, objects []uuid.UUID) ([]uuid.UUID, error) {
 	return rowsOf(ctx, tx, pgx.RowTo[uuid.UUID], `
-		SELECT DISTINCT object
+		SELECT object
 		  FROM result_chunks
+		 WHERE tenant_id = $1 AND object = ANY ($2)
+		 UNION
+		SELECT object
+		  FROM archive_parts
 		 WHERE tenant_id = $1 AND object = ANY ($2)`, tenant, objects)
 }

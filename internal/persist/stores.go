@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -107,20 +106,7 @@ func (s *Stores) putObject(ctx context.Context, store object.Store, key session.
 		chunks[i].size = len(chunks[i].stored)
 		body = append(body, chunks[i].stored...)
 	}
-	name := ObjectName(key, id)
-	if err := store.Put(ctx, name, body); err != nil {
-		return err
-	}
-	s.Step("put")
-	found, err := store.Get(ctx, name, 0, len(body)+1)
-	if err != nil {
-		return verified(store, name, err)
-	}
-	if !bytes.Equal(found, body) {
-		return fmt.Errorf("%w: %s returns other bytes for %s than were put", session.ErrResultStore, store, name)
-	}
-	s.Step("verified")
-	return nil
+	return s.putVerified(ctx, store, ObjectName(key, id), body)
 }
 
 // verified returns the error of reading an object back that was just put.

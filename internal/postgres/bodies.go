@@ -77,10 +77,12 @@ func (c *bodyCache[B]) forget(at session.Address) {
 	c.lru.Remove(at)
 }
 
-// takes reports whether a body of a size is held: not if it takes more than an eighth of the room.
-func (c *bodyCache[B]) takes(size int) bool { return size <= c.limit/8 }
-
-func (c *bodyCache[B]) put(at session.Address, b B) {
+// put holds the body that makes returns, unless one of that many bytes takes more than an eighth of the room.
+func (c *bodyCache[B]) put(at session.Address, bytes int, makes func() B) {
+	if bytes > c.limit/8 {
+		return
+	}
+	b := makes()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lru.Remove(at)
@@ -92,12 +94,12 @@ func (c *bodyCache[B]) put(at session.Address, b B) {
 
 // hold holds a copy of a view's body, which was checked.
 func (s *Store) hold(at session.Address, v *View) {
-	if s.bodies.takes(len(v.Body)) {
-		s.bodies.put(at, heldBody{
+	s.bodies.put(at, len(v.Body), func() heldBody {
+		return heldBody{
 			key: v.Key, n: v.Checkpoint, body: bytes.Clone(v.Body), validator: bytes.Clone(v.Validator),
 			calls: bytes.Clone(v.OpenCalls), units: v.Units,
-		})
-	}
+		}
+	})
 }
 
 // ForgetBody makes the next read of a session's view read its checkpoint again, because what is held makes no valid
@@ -117,8 +119,6 @@ func (s *Store) PlainBody(at session.Address, v *View) ([]byte, error) {
 	if err != nil {
 		return nil, session.DamagedCheckpoint(v.Checkpoint, err)
 	}
-	if s.plain.takes(v.Size) {
-		s.plain.put(at, plainBody{key: v.Key, n: v.Checkpoint, body: body})
-	}
+	s.plain.put(at, v.Size, func() plainBody { return plainBody{key: v.Key, n: v.Checkpoint, body: body} })
 	return body, nil
 }

@@ -23,7 +23,8 @@ const (
 	ChoreRollout      ChoreKind = "rollout"  // the guard of a rollout
 	ChoreIndex        ChoreKind = "index"    // sessions whose messages the search does not find yet
 	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
-	ChoreErasure      ChoreKind = "erasure"  // of which the chores of the nil tenant are operators'
+	ChoreArchive      ChoreKind = "archive"
+	ChoreErasure      ChoreKind = "erasure" // of which the chores of the nil tenant are operators'
 )
 
 // Chore is something to look after.
@@ -68,6 +69,7 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 			AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
 		ChoreReplay:  ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
 		ChoreErasure: ` AND NOT EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
+		ChoreArchive: ` AND NOT EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
 		ChoreRollout: ` AND NOT EXISTS (
 		       SELECT
 		         FROM policy_rollouts

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,6 +27,7 @@ type Deleted struct {
 func (s *Store) Delete(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (done Deleted, err error) {
+	ctx = seeingArchived(ctx)
 	done, done.Replayed, err = onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (Deleted, error) {
 		of := erasing{tenant: at.Tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSession}
 		if err := s.beginErasure(ctx, tx, of); err != nil {
@@ -125,8 +127,15 @@ func waitForBodies(ctx context.Context, tx pgx.Tx, key session.Key) error {
 func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
 	var messages, results, bodies, checkpoints, bytes int64
 	var digest []byte
-	err := tx.QueryRow(ctx, erasedCountsSQL, key.Tenant, key.Key).
+	err := tx.QueryRow(ctx, `
+		SELECT messages, results, bodies, checkpoints, bytes, contents
+		  FROM session_archives
+		 WHERE tenant_id = $1 AND session_key = $2 AND state <> 'archiving'`, key.Tenant, key.Key).
 		Scan(&messages, &results, &bodies, &checkpoints, &bytes, &digest)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = tx.QueryRow(ctx, erasedCountsSQL, key.Tenant, key.Key).
+			Scan(&messages, &results, &bodies, &checkpoints, &bytes, &digest)
+	}
 	if err != nil {
 		return err
 	}
@@ -185,21 +194,12 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 		UPDATE imports
 		   SET session = '', report = '{}'
 		 WHERE tenant_id = $1 AND session = $2 AND finished_at IS NOT NULL`, tenant, id)
-	batch.Queue(`
-		SELECT
-		  FROM result_bodies h
-		 WHERE h.tenant_id = $1 AND h.session_key = $2
-		   AND EXISTS (
-		       SELECT
-		         FROM result_bodies f
-		        WHERE f.tenant_id = $1 AND f.held_in = $2 AND f.id = h.id)
-		   FOR UPDATE`, tenant, key)
-	batch.Queue(handOverSQL, tenant, key)
+	queueHandOver(batch, row.Key)
 	for _, table := range []string{
 		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
 		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings", "due_sessions",
 		"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions", "session_retention",
-		"search_texts", "search_sessions",
+		"search_texts", "search_sessions", "archive_parts", "session_archives",
 	} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}
@@ -215,4 +215,18 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 		return err
 	}
 	return s.queue.Scrub(ctx, tx, row.Key.Key)
+}
+
+// queueHandOver queues the statements that give the bodies which forks share with a session to them.
+func queueHandOver(batch *pgx.Batch, key session.Key) {
+	batch.Queue(`
+		SELECT
+		  FROM result_bodies h
+		 WHERE h.tenant_id = $1 AND h.session_key = $2
+		   AND EXISTS (
+		       SELECT
+		         FROM result_bodies f
+		        WHERE f.tenant_id = $1 AND f.held_in = $2 AND f.id = h.id)
+		   FOR UPDATE`, key.Tenant, key.Key)
+	batch.Queue(handOverSQL, key.Tenant, key.Key)
 }

@@ -27,8 +27,9 @@ var fleetLists = map[session.FleetList]struct {
 	session.FleetQuarantined: {`session_failures`, `quarantined_at`, `quarantined_at IS NOT NULL`, true},
 }
 
-// Fleet returns sessions of a list of all tenants, or of one, behind a place, as a login of operators sees them. It
-// looks at a bounded number: if it has not seen all then, the list continues behind the place beyond, else that is nil.
+// Fleet returns sessions of a list of all tenants, or of one, behind a place, as a login of operators sees them, but
+// archived ones. It looks at a bounded number: if it has not seen all then, the list continues behind the place beyond,
+// else that is nil.
 func (s *Store) Fleet(
 	ctx context.Context, list session.FleetList, tenant *uuid.UUID, after *session.FleetPlace, limit int,
 ) (found []session.FleetSession, beyond *session.FleetPlace, err error) {
@@ -47,6 +48,9 @@ func (s *Store) Fleet(
 		}
 		if err == nil {
 			found, err = fleetSessions(ctx, tx, places)
+		}
+		if n := len(places); len(found) < n && beyond == nil {
+			beyond = &session.FleetPlace{Order: places[n-1].Order, Key: places[n-1].Session}
 		}
 		return err
 	})
@@ -114,15 +118,14 @@ func fleetSessions(ctx context.Context, tx pgx.Tx, places []fleetPlace) ([]sessi
 			err := row.Scan(&f.Tenant, &f.TenantName, &f.Session, &f.Format, &f.Model, &f.Messages, &f.Tokens, &f.Bytes,
 				&f.ContextTokens, &f.WindowTokens, &f.OverWindow, &f.Failures, &f.FailingSince, &f.QuarantinedAt,
 				&f.CreatedAt, &f.LastAppendAt)
+			if errors.Is(err, pgx.ErrNoRows) { // it is archived
+				return nil
+			}
 			if err == nil {
 				found = append(found, f)
 			}
 			return err
 		})
 	}
-	err := tx.SendBatch(ctx, batch).Close()
-	if errors.Is(err, pgx.ErrNoRows) { // a foreign key keeps the session there
-		err = errors.New("a session of the ledger is not there")
-	}
-	return found, err
+	return found, tx.SendBatch(ctx, batch).Close()
 }

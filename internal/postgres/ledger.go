@@ -82,12 +82,15 @@ func (s *Store) UsageByDay(ctx context.Context, tenant uuid.UUID, from, to time.
 		 ORDER BY 1`, tenant, from.UTC(), to.UTC())
 }
 
-// UsageBySession returns what a page of a tenant's sessions, newest first, have used.
+// UsageBySession returns what a page of a tenant's sessions, archived ones included, newest first, have used.
 func (s *Store) UsageBySession(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.SessionUse, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByName[session.SessionUse], `
+	return queryRows(seeingArchived(ctx), s, tenant, pgx.RowToStructByName[session.SessionUse], `
 		SELECT s.id AS session, s.key, s.created_at,
 		       u.messages, u.bytes, u.tokens, u.views, u.tokens_served, u.tokens_saved, u.read_backs, u.compactions,
-		       m.model_calls, m.model_input_tokens, m.model_output_tokens, m.model_cost_micros
+		       m.model_calls + coalesce((a.model_use ->> 'calls')::bigint, 0) AS model_calls,
+		       m.model_input_tokens + coalesce((a.model_use ->> 'input')::bigint, 0) AS model_input_tokens,
+		       m.model_output_tokens + coalesce((a.model_use ->> 'output')::bigint, 0) AS model_output_tokens,
+		       m.model_cost_micros + coalesce((a.model_use ->> 'cost')::bigint, 0) AS model_cost_micros
 		  FROM sessions s
 		  JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key
 		 CROSS JOIN LATERAL (
@@ -96,5 +99,6 @@ func (s *Store) UsageBySession(ctx context.Context, tenant uuid.UUID, page sessi
 		              coalesce(sum(a.cost_micros), 0)::bigint AS model_cost_micros
 		         FROM model_answers a
 		        WHERE a.tenant_id = s.tenant_id AND a.session_key = s.key AND a.answer IS NOT NULL) m
+		  LEFT JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key AND a.state = 'archived'
 		 WHERE s.tenant_id = $1`+newestFirst("s.created_at", "s.key"), pageArgs(tenant, page)...)
 }

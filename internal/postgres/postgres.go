@@ -128,9 +128,27 @@ func InTenant(
 		if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
 			return err
 		}
+		if seesArchived(ctx) {
+			if _, err := tx.Exec(ctx, showArchived); err != nil {
+				return err
+			}
+		}
 		return do(tx)
 	})
 }
+
+// showArchived has the transaction see archived sessions, which a policy hides.
+const showArchived = `SELECT set_config('varve.archived', 'on', true)`
+
+type archivedKey struct{}
+
+// seeingArchived returns a context whose transactions see archived sessions, too: those that erase, hold, verify or
+// count whatever there is, and those of archives.
+func seeingArchived(ctx context.Context) context.Context {
+	return context.WithValue(ctx, archivedKey{}, true)
+}
+
+func seesArchived(ctx context.Context) bool { return ctx.Value(archivedKey{}) != nil }
 
 // query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
 func query(
@@ -143,11 +161,16 @@ func query(
 	defer turn.Done()
 	batch := &pgx.Batch{}
 	batch.Queue(setTenant, tenant.String())
+	if seesArchived(ctx) {
+		batch.Queue(showArchived)
+	}
 	batch.Queue(sql, args...)
 	results := pool.SendBatch(ctx, batch)
 	defer results.Close()
-	if _, err := results.Exec(); err != nil {
-		return err
+	for range batch.Len() - 1 {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
 	}
 	rows, err := results.Query()
 	if err != nil {

@@ -22,50 +22,99 @@ const previewedIDs = 100
 // lookedBehind is how many sessions with a retention of their own one look brings up to date.
 const lookedBehind = 10_000
 
-// The retention of the tenant $1, in seconds, as SQL expressions.
-const (
-	tenantIdle = `least((SELECT idle_seconds FROM retention WHERE tenant_id = $1), ` + mostIdle + `)`
-	tenantAge  = `least((SELECT age_seconds FROM retention WHERE tenant_id = $1), ` + mostAge + `)`
+// retentionSQLs are the SQL expressions of a tenant's retention.
+type retentionSQLs struct{ idle, age, archives, kept string }
+
+var (
+	// ofTenant is the retention that the tenant $1 has, held to what operators leave it.
+	ofTenant = retentionSQLs{
+		idle:     atMost(tenantHas(`coalesce(idle_seconds, archive_idle_seconds)`), mostIdle),
+		age:      atMost(tenantHas(`coalesce(age_seconds, archive_age_seconds)`), mostAge),
+		archives: tenantHas(`archives`),
+		kept:     tenantHas(`archive_kept_seconds`),
+	}
+
+	// ofArguments is one that $2 to $5 say, which must be held to that.
+	ofArguments = retentionSQLs{idle: `$2::bigint`, age: `$3::bigint`, archives: `$4::boolean`, kept: `$5::bigint`}
 )
 
-// expiresAt returns the SQL expression of when a session s of the tenant $1 expires, NULL for never, by its own
-// retention, held to what operators leave the tenant, or else by the tenant's, which two SQL expressions give in
-// seconds.
-func expiresAt(idle, age string) string {
+func tenantHas(value string) string {
+	return `(SELECT ` + value + ` FROM retention WHERE tenant_id = $1)`
+}
+
+// retentionArgs returns the arguments that ofArguments stands for.
+func retentionArgs(tenant uuid.UUID, by session.Retention) []any {
+	return []any{tenant, by.IdleSeconds, by.AgeSeconds, by.Archives(), by.ArchiveSeconds}
+}
+
+// boundEnds is the SQL expression of when what operators leave the tenant $1 of a session s is over, NULL for never. No
+// archive and no restoration makes that later.
+var boundEnds = atMost(`s.created_at + `+mostAge+` * interval '1 second'`,
+	`greatest(s.created_at, s.last_append_at) + `+mostIdle+` * interval '1 second'`)
+
+// expiresAt returns the SQL expression of when a session s expires, NULL for never, by its own retention or else by the
+// tenant's, and at the latest when the operators' bound ends. Where sessions are archived, that is when the archive
+// expires.
+func expiresAt(tenants retentionSQLs) string {
 	return `(
-		SELECT CASE WHEN r.session_key IS NULL
-		            THEN least(s.created_at + ` + age + ` * interval '1 second',
-		                       greatest(s.created_at, s.last_append_at) + ` + idle + ` * interval '1 second')
-		            ELSE least(s.created_at + least(r.age_seconds, ` + mostAge + `) * interval '1 second',
-		                       greatest(s.created_at, s.last_append_at)
-		                       + least(r.idle_seconds, ` + mostIdle + `) * interval '1 second')
-		       END
-		  FROM (SELECT) one
-		  LEFT JOIN session_retention r ON r.tenant_id = s.tenant_id AND r.session_key = s.key)`
+		SELECT least(` + boundEnds + `,
+		             CASE WHEN s.archived_at IS NULL OR r.archives IS NOT TRUE THEN e.at
+		                  ELSE greatest(s.archived_at, e.at) + r.kept * interval '1 second'
+		             END)
+		  FROM ` + ownOr(tenants) + `
+		 CROSS JOIN LATERAL (
+		       SELECT least(greatest(s.created_at, s.restored_at) + r.age * interval '1 second',
+		                    greatest(s.created_at, s.last_append_at, s.restored_at)
+		                    + r.idle * interval '1 second') AS at) e)`
+}
+
+// ownOr joins the retention of a session s as r, its own or else the tenant's.
+func ownOr(tenants retentionSQLs) string {
+	return `(SELECT) one
+		 CROSS JOIN LATERAL (
+		       SELECT ` + atMost(`coalesce(o.idle_seconds, o.archive_idle_seconds)`, mostIdle) + ` AS idle,
+		              ` + atMost(`coalesce(o.age_seconds, o.archive_age_seconds)`, mostAge) + ` AS age,
+		              o.archives, o.archive_kept_seconds AS kept
+		         FROM session_retention o
+		        WHERE o.tenant_id = s.tenant_id AND o.session_key = s.key
+		        UNION ALL
+		       SELECT ` + tenants.idle + `, ` + tenants.age + `, ` + tenants.archives + `, ` + tenants.kept + `
+		        WHERE NOT EXISTS (
+		              SELECT
+		                FROM session_retention o
+		               WHERE o.tenant_id = s.tenant_id AND o.session_key = s.key)) r`
+}
+
+// isArchived returns the condition that a session s is archived when it expires, and is not yet: an archive would be too
+// late for the operators' bound when that is over.
+func isArchived(tenants retentionSQLs) string {
+	return `(s.archived_at IS NULL AND (` + boundEnds + ` <= now()) IS NOT TRUE
+		AND (SELECT r.archives IS TRUE FROM ` + ownOr(tenants) + `))`
 }
 
 // heldSQL is the condition that a legal hold of its own keeps a session s.
 const heldSQL = `EXISTS (SELECT FROM session_holds h WHERE h.tenant_id = $1 AND h.session_key = s.key)`
 
-// expiredSQL returns the statement that finds the tenant's expired sessions: their keys, and whether a legal hold of
-// their own keeps them. Each branch has an index, and none of them is one that appends write to: the ledger notes the
-// last append of each session a few seconds later. A session may be there twice.
-func expiredSQL(idle, age string) string {
-	condition := expiresAt(idle, age) + ` <= now()`
-	return `
-		SELECT s.key, s.id, ` + heldSQL + ` AS held
+// expiredSQL returns the statement that finds the tenant's expired sessions: their keys, whether a legal hold of their
+// own keeps them, and whether they are to be archived. Each branch has an index, and none of them is one that appends
+// write to: the ledger notes the last append of each session a few seconds later. A session may be there twice.
+func expiredSQL(by retentionSQLs) string {
+	condition := expiresAt(by) + ` <= now()`
+	found := `
+		SELECT s.key, s.id, ` + heldSQL + ` AS held, ` + isArchived(by) + ` AS archive`
+	return found + `
 		  FROM sessions s
-		 WHERE s.tenant_id = $1 AND ` + before(`s.created_at`, age) + ` AND ` + condition + `
-		 UNION ALL
-		SELECT s.key, s.id, ` + heldSQL + `
+		 WHERE s.tenant_id = $1 AND ` + before(`s.created_at`, by.age) + ` AND ` + condition + `
+		 UNION ALL` + found + `
 		  FROM usage_sessions u` + joinSession(`u`) + `
-		 WHERE u.tenant_id = $1 AND ` + before(`u.appended_at`, idle) + ` AND ` + condition + `
-		 UNION ALL
-		SELECT s.key, s.id, ` + heldSQL + `
+		 WHERE u.tenant_id = $1 AND ` + before(`u.appended_at`, by.idle) + ` AND ` + condition + `
+		 UNION ALL` + found + `
 		  FROM usage_sessions u` + joinSession(`u`) + `
-		 WHERE u.tenant_id = $1 AND u.appended_at IS NULL AND ` + idle + ` IS NOT NULL AND ` + condition + `
-		 UNION ALL
-		SELECT s.key, s.id, ` + heldSQL + `
+		 WHERE u.tenant_id = $1 AND u.appended_at IS NULL AND ` + by.idle + ` IS NOT NULL AND ` + condition + `
+		 UNION ALL` + found + `
+		  FROM session_archives a` + joinSession(`a`) + `
+		 WHERE a.tenant_id = $1 AND ` + by.archives + ` AND ` + before(`a.asked_at`, by.kept) + ` AND ` + condition + `
+		 UNION ALL` + found + `
 		  FROM session_retention r` + joinSession(`r`) + `
 		 WHERE r.tenant_id = $1 AND r.look_at <= now() AND ` + condition
 }
@@ -87,18 +136,28 @@ func joinSession(row string) string {
 }
 
 var (
-	// expiredNow finds what has expired by the retention $2 and $3 of the tenant $1.
-	expiredNow = expiredSQL(`$2::bigint`, `$3::bigint`)
+	// expiredNow finds what has expired by the retention $2 to $5 of the tenant $1.
+	expiredNow = expiredSQL(ofArguments)
 
-	// isExpired is the condition that a session s has expired. It has the arguments of ofErasureSQL.
+	// isExpired is the condition that a session s has expired, and is to be erased. It has the arguments of
+	// ofErasureSQL.
 	isExpired = `$2::uuid IS NOT NULL AND $3::jsonb IS NULL
-		AND ` + expiresAt(tenantIdle, tenantAge) + ` <= now()`
+		AND ` + expiresAt(ofTenant) + ` <= now() AND NOT ` + isArchived(ofTenant)
 )
 
-var scanRetention = pgx.RowToStructByPos[session.Retention]
+func scanRetention(row pgx.CollectableRow) (r session.Retention, err error) {
+	var archives bool
+	err = row.Scan(&r.IdleSeconds, &r.AgeSeconds, &archives, &r.ArchiveSeconds)
+	r.Then = session.ThenErase
+	if archives {
+		r.Then = session.ThenArchive
+	}
+	return r, err
+}
 
 const retentionSQL = `
-	SELECT idle_seconds, age_seconds
+	SELECT coalesce(idle_seconds, archive_idle_seconds), coalesce(age_seconds, archive_age_seconds), archives,
+	       archive_kept_seconds
 	  FROM retention
 	 WHERE tenant_id = $1`
 
@@ -119,7 +178,7 @@ func retentionOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (found sessio
 // orKept returns the retention of a tenant that has set none.
 func orKept(found session.Retention, err error) (session.Retention, error) {
 	if errors.Is(err, session.ErrNotFound) {
-		err = nil
+		return session.Retention{Then: session.ThenErase}, nil
 	}
 	return found, err
 }
@@ -129,18 +188,21 @@ func orKept(found session.Retention, err error) (session.Retention, error) {
 func (s *Store) SetRetention(
 	ctx context.Context, tenant uuid.UUID, wanted session.Retention,
 ) (session.TenantRetention, error) {
+	if wanted.Then == "" {
+		wanted.Then = session.ThenErase
+	}
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) (set session.TenantRetention, err error) {
 		if err := refuseLonger(ctx, tx, tenant, wanted, ""); err != nil {
 			return set, err
 		}
-		if err := setRetention(ctx, tx, tenant, wanted); err != nil {
+		if err := changeRetention(ctx, tx, tenant, wanted); err != nil {
 			return set, err
 		}
 		return retentionOf(ctx, tx, tenant)
 	})
 }
 
-func setRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted session.Retention) error {
+func changeRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted session.Retention) error {
 	if err := expectExpiry(ctx, tx, tenant); err != nil {
 		return err
 	}
@@ -157,13 +219,20 @@ func setRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted sessi
 	}
 	err = exec(ctx, tx, `
 		UPDATE retention
-		   SET idle_seconds = $2, age_seconds = $3, looked_at = '-infinity'
-		 WHERE tenant_id = $1`, tenant, wanted.IdleSeconds, wanted.AgeSeconds)
+		   SET `+setRetention+`, looked_at = '-infinity'
+		 WHERE tenant_id = $1`, retentionArgs(tenant, wanted)...)
 	if err != nil {
 		return err
 	}
 	return record(ctx, tx, tenant, d)
 }
+
+// setRetention sets the columns of a retention to $2 to $5. One that archives has its times where programs from before
+// do not see them: they would erase.
+const setRetention = `
+	idle_seconds = CASE WHEN NOT $4 THEN $2::bigint END, age_seconds = CASE WHEN NOT $4 THEN $3::bigint END,
+	archives = $4, archive_idle_seconds = CASE WHEN $4 THEN $2::bigint END,
+	archive_age_seconds = CASE WHEN $4 THEN $3::bigint END, archive_kept_seconds = CASE WHEN $4 THEN $5::bigint END`
 
 // expectExpiry makes workers look for the tenant's expired sessions.
 func expectExpiry(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
@@ -173,11 +242,11 @@ func expectExpiry(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 		ON CONFLICT DO NOTHING`, tenant)
 }
 
-// ExpiredBy returns what a retention of a tenant would erase now, which need not be the one that it has: nil is that.
+// ExpiredBy returns what a retention of a tenant would do now, which need not be the one that it has: nil is that.
 func (s *Store) ExpiredBy(
 	ctx context.Context, tenant uuid.UUID, wanted *session.Retention,
 ) (session.Expired, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (found session.Expired, err error) {
+	return readTx(seeingArchived(ctx), s, tenant, func(tx pgx.Tx) (found session.Expired, err error) {
 		has, err := retentionOf(ctx, tx, tenant)
 		if err != nil {
 			return found, err
@@ -193,13 +262,14 @@ func expiredBy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, by session.Rete
 	return rowIn(ctx, tx, pgx.RowToStructByPos[session.Expired], `
 		WITH found AS MATERIALIZED (`+expiredNow+`
 		), kept AS (
-			SELECT DISTINCT key, id, held OR (SELECT hold IS NOT NULL FROM tenants WHERE id = $1) AS held
+			SELECT DISTINCT key, id, held OR (SELECT hold IS NOT NULL FROM tenants WHERE id = $1) AS held, archive
 			  FROM found
 		)
 		SELECT count(*) FILTER (WHERE NOT held), count(*) FILTER (WHERE held), coalesce((
 		       SELECT array_agg(id)
-		         FROM (SELECT id FROM kept WHERE NOT held ORDER BY key LIMIT $4) first), '{}')
-		  FROM kept`, tenant, by.IdleSeconds, by.AgeSeconds, previewedIDs)
+		         FROM (SELECT id FROM kept WHERE NOT held ORDER BY key LIMIT $6) first), '{}'),
+		       count(*) FILTER (WHERE NOT held AND NOT archive), count(*) FILTER (WHERE NOT held AND archive)
+		  FROM kept`, append(retentionArgs(tenant, by), previewedIDs)...)
 }
 
 // setOwnRetention changes the retention of a session's own, if a change says so.
@@ -219,17 +289,27 @@ func setOwnRetention(ctx context.Context, tx pgx.Tx, key session.Key, change ses
 		return err
 	}
 	err := exec(ctx, tx, `
-		INSERT INTO session_retention AS r (tenant_id, session_key, idle_seconds, age_seconds)
-		VALUES ($1, $2, $3, $4)
-		ON CONFLICT (tenant_id, session_key) DO UPDATE
-		   SET idle_seconds = excluded.idle_seconds, age_seconds = excluded.age_seconds`,
-		key.Tenant, key.Key, change.Retention.IdleSeconds, change.Retention.AgeSeconds)
+		INSERT INTO session_retention (tenant_id, session_key)
+		VALUES ($1, $2)
+		ON CONFLICT DO NOTHING`, key.Tenant, key.Key)
+	if err == nil {
+		err = exec(ctx, tx, `
+			UPDATE session_retention
+			   SET `+setRetention+`
+			 WHERE tenant_id = $1 AND session_key = $6`,
+			append(retentionArgs(key.Tenant, *change.Retention), key.Key)...)
+	}
 	if err != nil {
 		return err
 	}
+	return lookAtOwn(ctx, tx, key)
+}
+
+// lookAtOwn notes when to look at a session, if it has a retention of its own.
+func lookAtOwn(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return exec(ctx, tx, `
 		UPDATE session_retention r
-		   SET look_at = `+expiresAt(tenantIdle, tenantAge)+`
+		   SET look_at = `+expiresAt(ofTenant)+`
 		  FROM sessions s
 		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 }
@@ -249,10 +329,10 @@ func (s *Store) TenantsToLookAt(ctx context.Context, every time.Duration, limit 
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
-// EraseExpired looks for expired sessions of a tenant, and begins their erasure if there are any: one at a time, and
-// none while a legal hold keeps the tenant.
+// EraseExpired looks for expired sessions of a tenant that are to be erased, and begins their erasure if there are any:
+// one at a time, and none while a legal hold keeps the tenant.
 func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.inTenant(seeingArchived(ctx), tenant, func(tx pgx.Tx) error {
 		err := exec(ctx, tx, `
 			UPDATE retention
 			   SET looked_at = now()
@@ -267,15 +347,14 @@ func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool,
 		if err != nil {
 			return err
 		}
-		by := has.Held()
 		begun, err = rowIn(ctx, tx, pgx.RowTo[bool], `
-			SELECT EXISTS (SELECT FROM (`+expiredNow+`) e WHERE NOT e.held)
+			SELECT EXISTS (SELECT FROM (`+expiredNow+`) e WHERE NOT e.held AND NOT e.archive)
 			   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
 			   AND NOT EXISTS (
 			       SELECT
 			         FROM erasures
 			        WHERE tenant_id = $1 AND kind = 'retention' AND state <> 'done')`,
-			tenant, by.IdleSeconds, by.AgeSeconds)
+			retentionArgs(tenant, has.Held())...)
 		if err != nil || !begun {
 			return err
 		}
@@ -286,11 +365,62 @@ func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool,
 	return begun, err
 }
 
+// ArchiveExpired begins to archive expired sessions of a tenant that are to be archived, at most limit of them, and
+// returns how many. If there may be more, workers look again soon.
+func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int) (begun int, err error) {
+	has, err := s.Retention(ctx, tenant)
+	if err != nil {
+		return 0, err
+	}
+	keys, err := queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
+		SELECT DISTINCT e.key
+		  FROM (`+expiredNow+`) e
+		 WHERE e.archive AND NOT e.held
+		   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
+		 LIMIT $6`, append(retentionArgs(tenant, has.Held()), limit)...)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		err := s.archiveExpired(ctx, session.Key{Tenant: tenant, Key: key})
+		switch {
+		case err == nil:
+			begun++
+		case !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrHeld):
+			return begun, err
+		}
+	}
+	if begun < limit {
+		return begun, nil
+	}
+	return begun, s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		return exec(ctx, tx, `
+			UPDATE retention
+			   SET looked_at = '-infinity'
+			 WHERE tenant_id = $1`, tenant)
+	})
+}
+
+// archiveExpired begins to archive a session if it is still expired; ErrNotFound if not.
+func (s *Store) archiveExpired(ctx context.Context, key session.Key) error {
+	return s.underLock(seeingArchived(ctx), key, func(tx pgx.Tx, row lockedSession) error {
+		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
+			SELECT s.id
+			  FROM sessions s
+			 WHERE s.tenant_id = $1 AND s.key = $2
+			   AND `+expiresAt(ofTenant)+` <= now() AND `+isArchived(ofTenant), key.Tenant, key.Key)
+		if err != nil {
+			return err
+		}
+		return s.beginArchive(ctx, tx, row.Key, id)
+	})
+}
+
 // lookAgain says when to look again at sessions with a retention of their own to which something was appended.
 func lookAgain(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 	return exec(ctx, tx, `
 		WITH behind AS (
-			SELECT r.session_key, `+expiresAt(tenantIdle, tenantAge)+` AS expires_at
+			SELECT r.session_key, `+expiresAt(ofTenant)+` AS expires_at
 			  FROM (SELECT session_key
 			          FROM session_retention
 			         WHERE tenant_id = $1 AND look_at <= now()
@@ -311,19 +441,17 @@ func (s *Store) expiredSessions(ctx context.Context, w ErasureWork, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	by := has.Held()
 	return queryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
 		SELECT e.key
 		  FROM (`+expiredNow+`) e
-		 WHERE NOT e.held
+		 WHERE NOT e.held AND NOT e.archive
 		   AND NOT EXISTS (
 		       SELECT
 		         FROM erasure_sessions l
-		        WHERE l.tenant_id = $1 AND l.erasure_id = $4 AND l.session_key = e.key AND l.state = 'held')
+		        WHERE l.tenant_id = $1 AND l.erasure_id = $6 AND l.session_key = e.key AND l.state = 'held')
 		   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
-		   AND (SELECT sessions FROM erasures WHERE tenant_id = $1 AND id = $4) < $6
-		 LIMIT $5`,
-		w.Tenant, by.IdleSeconds, by.AgeSeconds, w.ID, limit, expiredAtOnce)
+		   AND (SELECT sessions FROM erasures WHERE tenant_id = $1 AND id = $6) < $8
+		 LIMIT $7`, append(retentionArgs(w.Tenant, has.Held()), w.ID, limit, expiredAtOnce)...)
 }
 
 // lookSoon has workers look for more expired sessions if an erasure has left some for the next.

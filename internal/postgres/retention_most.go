@@ -18,9 +18,12 @@ const (
 	mostAge  = `(SELECT most_age_seconds FROM tenants WHERE id = $1)`
 )
 
+// atMost returns the smaller one of two SQL expressions, of which NULL is none.
+func atMost(a, b string) string { return `least(` + a + `, ` + b + `)` }
+
 // mostRetention reads the longest retention that operators leave a tenant.
-func mostRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.Retention, error) {
-	return rowIn(ctx, tx, scanRetention, `SELECT `+mostIdle+`, `+mostAge, tenant)
+func mostRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.RetentionBound, error) {
+	return rowIn(ctx, tx, pgx.RowToStructByPos[session.RetentionBound], `SELECT `+mostIdle+`, `+mostAge, tenant)
 }
 
 // refuseLonger returns an InvalidError for a retention that is longer than operators leave the tenant; pointer is that
@@ -47,7 +50,7 @@ func refuseLonger(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted sessi
 
 // boundRetention changes the longest retention of a tenant, in the transaction that has locked its row. What is longer
 // stays written and is held to the bound; a worker looks for what has expired by it at once.
-func boundRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, after session.Retention) error {
+func boundRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, after session.RetentionBound) error {
 	d := deed{action: audit.RetentionBound, object: audit.Tenant, id: tenant.String()}
 	var err error
 	if d.before, err = json.Marshal(before); err != nil {

@@ -75,13 +75,34 @@ func insertSession(
 		at.Tenant, key.Key, at.ID, formatNumber(change.Format), change.Model, change.WindowTokens,
 		session.DefaultWindowTokens, change.OverheadTokens, change.Metadata, uuid.Nil,
 		windowSource(change, session.WindowOfDefault))
-	if err != nil || tag.RowsAffected() == 0 {
+	if err != nil {
 		return false, err
+	}
+	if tag.RowsAffected() == 0 {
+		return false, refuseArchived(ctx, tx, at)
 	}
 	if err := changePolicy(ctx, tx, key, uuid.Nil, change); err != nil {
 		return true, err
 	}
 	return true, setOwnRetention(ctx, tx, key, change)
+}
+
+// refuseArchived returns ErrArchived if the session of an id that is taken is archived.
+func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
+	if err := exec(ctx, tx, showArchived); err != nil {
+		return err
+	}
+	archived, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		SELECT archived_at IS NOT NULL
+		  FROM sessions
+		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
+	switch {
+	case err == nil && archived:
+		return session.ErrArchived
+	case err != nil && !errors.Is(err, session.ErrNotFound):
+		return err
+	}
+	return exec(ctx, tx, `SELECT set_config('varve.archived', '', true)`)
 }
 
 // windowSource returns the source of a session's window after a change; fallback is the source before it.
@@ -143,10 +164,13 @@ var sessionSQL = `
 	          FROM session_failures f
 	         WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key),
 	       jsonb_build_object('own', (
-	       SELECT jsonb_build_object('idle_seconds', r.idle_seconds, 'max_age_seconds', r.age_seconds)
+	       SELECT jsonb_build_object('idle_seconds', coalesce(r.idle_seconds, r.archive_idle_seconds),
+	                                 'max_age_seconds', coalesce(r.age_seconds, r.archive_age_seconds),
+	                                 'then', CASE WHEN r.archives THEN 'archive' ELSE 'erase' END,
+	                                 'archive_max_age_seconds', r.archive_kept_seconds)
 	         FROM session_retention r
 	        WHERE r.tenant_id = s.tenant_id AND r.session_key = s.key),
-	       'expires_at', ` + expiresAt(tenantIdle, tenantAge) + `)
+	       'expires_at', ` + expiresAt(ofTenant) + `)
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND ` + inForce + `
 	 WHERE s.tenant_id = $1 AND s.id = $2`

@@ -72,10 +72,11 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // CallerByToken returns whom a live token lets in. The token's row goes with its session, so a session that is made
 // anew under the same id has none.
 //
-// Errors: ErrUnauthorized if the token does not exist, has expired or was revoked, or the key that made it was.
+// Errors: ErrArchived if the session is archived; ErrUnauthorized if the token does not exist, has expired or was
+// revoked, or the key that made it was.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
-		SELECT s.id, s.key, t.id, k.id, t.scopes, coalesce(o.suspended, '')
+		SELECT s.id, s.key, t.id, k.id, t.scopes, coalesce(o.suspended, ''), s.archived_at IS NOT NULL
 		  FROM session_tokens t
 		  JOIN sessions s ON s.tenant_id = t.tenant_id AND s.key = t.session_key
 		  JOIN api_keys k ON k.tenant_id = t.tenant_id AND k.id = t.made_by
@@ -85,13 +86,18 @@ func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]
 		   AND t.revoked_at IS NULL
 		   AND t.expires_at > now()
 		   AND k.revoked_at IS NULL`
+	archived := false
+	ctx = seeingArchived(ctx)
 	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
 		var scopes []session.Scope
-		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended)
+		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived)
 		c.Scopes = session.OfTokens(scopes)
 		return c, err
 	}, sql, tenant, digest[:])
 	found.Kind, found.Tenant = session.TokenCaller, tenant
+	if err == nil && archived {
+		err = session.ErrArchived
+	}
 	return found, unauthorized(err)
 }
 

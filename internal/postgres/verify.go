@@ -203,9 +203,10 @@ func (a *Audit) Bodies(ctx context.Context, after uuid.UUID, limit int) ([]persi
 	return persist.AuditBodies(ctx, a.tx, a.Key, after, limit)
 }
 
-// AuditKeys returns the sessions of a tenant whose keys are behind one, in the order of their keys.
+// AuditKeys returns the sessions of a tenant, archived ones included, whose keys are behind one, in the order of their
+// keys.
 func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit int) ([]uuid.UUID, error) {
-	return queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
+	return queryRows(seeingArchived(ctx), s, tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key > $2
@@ -213,9 +214,16 @@ func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit in
 		 LIMIT $3`, tenant, after, limit)
 }
 
-// CountSessions counts a tenant's sessions.
+// KeyOf returns the key of a session, which may be archived; ErrNotFound.
+func (s *Store) KeyOf(ctx context.Context, at session.Address) (uuid.UUID, error) {
+	return inTx(seeingArchived(ctx), s, at.Tenant, func(tx pgx.Tx) (uuid.UUID, error) {
+		return sessionKey(ctx, tx, at)
+	})
+}
+
+// CountSessions counts a tenant's sessions, archived ones included.
 func (s *Store) CountSessions(ctx context.Context, tenant uuid.UUID) (int64, error) {
-	return queryRow(ctx, s, tenant, pgx.RowTo[int64], `
+	return queryRow(seeingArchived(ctx), s, tenant, pgx.RowTo[int64], `
 		SELECT count(*)
 		  FROM sessions
 		 WHERE tenant_id = $1`, tenant)

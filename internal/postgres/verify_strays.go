@@ -22,8 +22,8 @@ var strayTables = []string{
 // most.
 func (s *Store) Strays(ctx context.Context, tenant uuid.UUID, limit int) (found []Stray, err error) {
 	for _, table := range strayTables {
-		keys, err := queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], statement("verify_strays", "{table}", table),
-			tenant, limit)
+		sql := statement("verify_strays", "{table}", table)
+		keys, err := queryRows(seeingArchived(ctx), s, tenant, pgx.RowTo[uuid.UUID], sql, tenant, limit)
 		if err != nil {
 			return nil, err
 		}

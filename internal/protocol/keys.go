@@ -35,7 +35,7 @@ type TenantRequest struct {
 	Quotas json.RawMessage `json:"quotas,omitempty"`
 	Key    *KeyRequest     `json:"key,omitempty"`
 
-	MostKept *session.Retention `json:"retention_at_most,omitempty"`
+	MostKept *session.RetentionBound `json:"retention_at_most,omitempty"`
 }
 
 // NewTenant is a tenant that was just made, with its first key if one was asked for.
@@ -50,7 +50,7 @@ type TenantChange struct {
 	Suspended json.RawMessage `json:"suspended,omitempty"`
 	Quotas    json.RawMessage `json:"quotas,omitempty"`
 
-	MostKept *session.Retention `json:"retention_at_most,omitempty"`
+	MostKept *session.RetentionBound `json:"retention_at_most,omitempty"`
 }
 
 // NewOperatorKey is a key of an operator that was just made. This answer alone has its text.

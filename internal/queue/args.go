@@ -22,6 +22,7 @@ const (
 	Verification = "verification"
 	Collection   = "collection"
 	Erasure      = "erasure"
+	Archive      = "archive"
 )
 
 const (
@@ -272,6 +273,27 @@ func (ErasureArgs) Kind() string { return "erasure" }
 // InsertOpts allows one live job for each erasure. It is tried for weeks, as that of a session's objects is.
 func (ErasureArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Erasure, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
+}
+
+// ArchiveArgs name a session that is archived, or comes back from its archive.
+type ArchiveArgs struct {
+	Tenant  uuid.UUID `json:"tenant" river:"unique"`
+	Session uuid.UUID `json:"session" river:"unique"`
+	Archive uuid.UUID `json:"archive" river:"unique"`
+	Back    bool      `json:"back" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (ArchiveArgs) Kind() string { return "archive" }
+
+// InsertOpts allows one live job for each archive and direction. It is tried for weeks: the store may be away. Who
+// waits for a session comes first.
+func (a ArchiveArgs) InsertOpts() river.InsertOpts {
+	priority := lowestPriority
+	if a.Back {
+		priority = thresholdPriority
+	}
+	return river.InsertOpts{Queue: Archive, Priority: priority, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
 }
 
 var oneLive = river.UniqueOpts{ByArgs: true, ByState: live}

@@ -27,6 +27,8 @@ var (
 	ErrKeyEnded          = errors.New("the key has expired or was revoked")
 	ErrKeyRotated        = errors.New("another key has taken the place of the key")
 	ErrTooManyTokens     = errors.New("the session has as many live tokens as it may")
+	ErrArchived          = errors.New("the session is archived")
+	ErrRestoring         = errors.New("the session is being restored from its archive")
 	ErrHeld              = errors.New("a legal hold keeps the session")
 	ErrTenantHeld        = errors.New("a legal hold keeps the tenant")
 	ErrTenantDeleted     = errors.New("the tenant is being deleted")

@@ -17,6 +17,8 @@ const (
 	EventCompacted   EventType = "session.compacted"
 	EventFailed      EventType = "session.failed"
 	EventQuarantined EventType = "session.quarantined"
+	EventArchived    EventType = "session.archived"
+	EventRestored    EventType = "session.restored"
 
 	EventRecompactionStarted EventType = "recompaction.started"
 	EventRecompactionEnded   EventType = "recompaction.ended"
@@ -35,7 +37,8 @@ const (
 // EventTypes returns all types, in the order in which documents list them.
 func EventTypes() []EventType {
 	return []EventType{
-		EventDue, EventCompacted, EventFailed, EventQuarantined, EventRecompactionStarted, EventRecompactionEnded,
+		EventDue, EventCompacted, EventFailed, EventQuarantined, EventArchived, EventRestored,
+		EventRecompactionStarted, EventRecompactionEnded,
 		EventRolloutStarted, EventRolloutPromoted, EventRolloutBack, EventRolloutStopped,
 		EventBudgetSpent, EventWebhookDisabled, EventWebhookTest,
 	}

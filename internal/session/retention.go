@@ -5,24 +5,47 @@ import (
 	"time"
 )
 
-// Retention says when sessions expire. The zero Retention keeps them for ever.
+// Retention says when sessions expire, and what becomes of them then. The zero Retention keeps them for ever.
 type Retention struct {
 	IdleSeconds *int64 `json:"idle_seconds"`    // since the last append or, without one, since the creation
 	AgeSeconds  *int64 `json:"max_age_seconds"` // since the creation
+	Then        Then   `json:"then"`            // "" in a request is ThenErase
+
+	// ArchiveSeconds is how long archives are kept, since they were made or, if that is later, since the session would
+	// have expired; nil is for ever.
+	ArchiveSeconds *int64 `json:"archive_max_age_seconds"`
+}
+
+// Then is what becomes of an expired session.
+type Then string
+
+// What may become of it.
+const (
+	ThenErase   Then = "erase"
+	ThenArchive Then = "archive"
+)
+
+// Archives reports whether expired sessions are archived.
+func (r *Retention) Archives() bool { return r.Then == ThenArchive }
+
+// RetentionBound is the longest retention that operators leave a tenant and its sessions. What is nil is not bounded.
+type RetentionBound struct {
+	IdleSeconds *int64 `json:"idle_seconds"`
+	AgeSeconds  *int64 `json:"max_age_seconds"`
 }
 
 // TenantRetention is a tenant's retention, and the longest that operators leave it and its sessions.
 type TenantRetention struct {
 	Retention
-	AtMost Retention `json:"at_most"` // nil members bound nothing
+	AtMost RetentionBound `json:"at_most"`
 }
 
 // Held returns the retention that holds: the shorter of what was set and what operators leave.
 func (r TenantRetention) Held() Retention {
-	return Retention{
-		IdleSeconds: shorter(r.IdleSeconds, r.AtMost.IdleSeconds),
-		AgeSeconds:  shorter(r.AgeSeconds, r.AtMost.AgeSeconds),
-	}
+	held := r.Retention
+	held.IdleSeconds = shorter(r.IdleSeconds, r.AtMost.IdleSeconds)
+	held.AgeSeconds = shorter(r.AgeSeconds, r.AtMost.AgeSeconds)
+	return held
 }
 
 // shorter returns the smaller of two numbers, of which nil is none.
@@ -48,9 +71,11 @@ type Expiry struct {
 // SameOwn reports whether a session has the same retention of its own, or none, as in another state.
 func (e *Expiry) SameOwn(other *Expiry) bool { return reflect.DeepEqual(e.Own, other.Own) }
 
-// Expired is what a retention would erase now.
+// Expired is what a retention would do now.
 type Expired struct {
-	Expired  int64    `json:"expired"`  // sessions that would be erased
+	Expired  int64    `json:"expired"`  // sessions that would be erased or archived
 	Held     int64    `json:"held"`     // expired sessions that a legal hold keeps
-	Sessions []string `json:"sessions"` // the ids of the first of them
+	Sessions []string `json:"sessions"` // the ids of the first that would be erased or archived
+	Erased   int64    `json:"erased"`   // of those that expired, how many would be erased, archives among them
+	Archived int64    `json:"archived"` // and how many would be archived
 }

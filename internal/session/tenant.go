@@ -51,7 +51,7 @@ type TenantDetails struct {
 	SuspendedAt *time.Time      `json:"suspended_at"`
 	Erasure     *uuid.UUID      `json:"erasure"` // that deletes it; nil: it stays
 	Quotas      json.RawMessage `json:"quotas"`  // its own: some members of Quotas
-	MostKept    Retention       `json:"retention_at_most"`
+	MostKept    RetentionBound  `json:"retention_at_most"`
 	Usage       TenantUsage     `json:"usage"`
 }
 
@@ -71,7 +71,7 @@ type NewTenant struct {
 	Quotas json.RawMessage // nil: those of the processes
 	Key    *NewKey         // nil: none
 
-	MostKept Retention // to which its retention is held
+	MostKept RetentionBound // to which its retention is held
 }
 
 // TenantChange sets members of a tenant; nil keeps one.
@@ -79,5 +79,5 @@ type TenantChange struct {
 	Name      *string
 	Suspended *Suspension // "" ends a suspension
 	Quotas    json.RawMessage
-	MostKept  *Retention
+	MostKept  *RetentionBound
 }

@@ -27,13 +27,14 @@ const (
 	Manifest   Kind = "manifest"
 	Ref        Kind = "ref" // a ref that brings nothing back
 	Link       Kind = "link"
-	Result     Kind = "result" // a result's body
-	Chunk      Kind = "chunk"  // a piece of a result's body
-	Pack       Kind = "pack"   // messages that were compressed together
-	Hole       Kind = "hole"   // a message in a pack that cannot be filled
-	Orphan     Kind = "orphan" // rows or objects that nothing names
-	View       Kind = "view"   // no valid view can be made
-	Audit      Kind = "audit"  // the audit trail is not as it was written
+	Result     Kind = "result"  // a result's body
+	Chunk      Kind = "chunk"   // a piece of a result's body
+	Pack       Kind = "pack"    // messages that were compressed together
+	Hole       Kind = "hole"    // a message in a pack that cannot be filled
+	Orphan     Kind = "orphan"  // rows or objects that nothing names
+	View       Kind = "view"    // no valid view can be made
+	Archive    Kind = "archive" // what an archived session must be restored from
+	Audit      Kind = "audit"   // the audit trail is not as it was written
 )
 
 // Finding is one thing that is wrong: where, what it means for readers, and what to do.
@@ -124,6 +125,8 @@ var advices = map[Kind]advice{
 	Pack:       {"reading the messages answers 500 damaged; checkpoints show what they had of them", restoreLog},
 	Hole:       {"reading the message answers 500 damaged; what a checkpoint shows of it stays readable", restoreLog},
 	Orphan:     {"nothing: it takes room", "a support question: nothing in Varve leaves such rows"},
+	Archive: {"the session cannot be restored", "nothing can rebuild an archive: restore the store's objects, or " +
+		"the session, from a backup"},
 	Audit: {"who did what cannot be told from the trail at this place",
 		"compare with an export of the trail or a backup; whoever changed it had the rights of the tables' owner"},
 	View: {"reads fall back to an older checkpoint or to the log, and are marked degraded", recompactIt},

@@ -81,7 +81,7 @@ func (r *Rolling) look(ctx context.Context, key session.Key) (report Report, err
 	if r.Hold != nil {
 		release, err := r.Hold(ctx, key)
 		if errors.Is(err, session.ErrNotFound) {
-			return report, nil // it was erased
+			return r.archive(ctx, key) // it was erased, or is archived
 		}
 		if err != nil {
 			return report, err

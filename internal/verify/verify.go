@@ -54,7 +54,7 @@ func (r *Report) Add(o *Report) {
 func (v *Verifier) Session(ctx context.Context, key session.Key) (Report, error) {
 	first, err := v.look(ctx, key)
 	if errors.Is(err, session.ErrNotFound) {
-		return Report{}, nil
+		return v.archive(ctx, key)
 	}
 	if err != nil || len(first.Findings) == 0 {
 		return first, err
@@ -75,6 +75,25 @@ func (v *Verifier) Session(ctx context.Context, key session.Key) (Report, error)
 	}
 	again.Findings = confirmed
 	return again, err
+}
+
+// archive looks at the archive of a session that is archived. One that is gone has nothing to report.
+func (v *Verifier) archive(ctx context.Context, key session.Key) (Report, error) {
+	stored, err := v.Store.VerifyArchive(ctx, key)
+	report := Report{Sessions: 1, Bytes: stored}
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return Report{}, nil
+	case errors.Is(err, session.ErrDamaged):
+		report.Unexplained = stored
+		report.Findings = []Finding{{
+			Kind: Archive, Tenant: key.Tenant, Key: key.Key, What: err.Error(), Means: advices[Archive].means,
+			Do: advices[Archive].do,
+		}}
+	case err != nil:
+		return Report{}, fmt.Errorf("session %s: %w", key.Key, err)
+	}
+	return report, nil
 }
 
 // Scope is what to look at. The zero Scope is everything.
@@ -150,11 +169,11 @@ func (look tenantLooker) tell(ctx context.Context, tenant uuid.UUID, done, total
 type looker func(context.Context, session.Key) (Report, error)
 
 func (v *Verifier) one(ctx context.Context, at session.Address, look looker, told Progress) error {
-	found, err := v.Store.Session(ctx, at)
+	key, err := v.Store.KeyOf(ctx, at)
 	if err != nil {
 		return fmt.Errorf("session %s: %w", at.ID, err)
 	}
-	report, err := look(ctx, session.Key{Tenant: at.Tenant, Key: found.Key})
+	report, err := look(ctx, session.Key{Tenant: at.Tenant, Key: key})
 	if err != nil {
 		return err
 	}

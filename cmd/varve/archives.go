@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/google/uuid"
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+type sessionsArchiveCommand struct {
+	Session string `arg:"" help:"Session id."`
+	Detach  bool   `help:"Do not wait for the end."`
+}
+
+// Run archives the session, with a bar on a terminal, and prints its archive. An interrupt leaves the worker at it.
+func (c *sessionsArchiveCommand) Run(ctx context.Context, to *console) error {
+	a, err := client.Archive.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
+	if err == nil && !c.Detach {
+		a, err = followArchive(ctx, to.api, a, os.Stderr)
+	}
+	if err != nil {
+		return err
+	}
+	return to.print("archive", a.Raw, &a.Value)
+}
+
+type sessionsUnarchiveCommand struct {
+	Session string `arg:"" help:"Session id."`
+	Detach  bool   `help:"Do not wait for the end."`
+}
+
+// Run restores the session in the same way, and prints what its archive was.
+func (c *sessionsUnarchiveCommand) Run(ctx context.Context, to *console) error {
+	a, err := client.Unarchive.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
+	if err == nil && !c.Detach {
+		a, err = followArchive(ctx, to.api, a, os.Stderr)
+	}
+	if err != nil {
+		return err
+	}
+	return to.print("archive", a.Raw, &a.Value)
+}
+
+type sessionsArchivedCommand struct {
+	Limit int `default:"100" help:"How many to list."`
+}
+
+// Run prints the archives.
+func (c *sessionsArchivedCommand) Run(ctx context.Context, to *console) error {
+	return showFound(ctx, to, "archives", client.Archives, client.Query{}, c.Limit)
+}
+
+// followArchive waits until a session is archived, or back, and shows how far that is.
+func followArchive(
+	ctx context.Context, api *client.Client, a client.Answer[session.Archive], out *os.File,
+) (client.Answer[session.Archive], error) {
+	shown := newMeter(out, -1, progressbar.OptionShowCount())
+	defer shown.finish()
+	id, back := a.Value.Session, a.Value.State == session.Restoring
+	for a.Value.State == session.Archiving || a.Value.State == session.Restoring {
+		v := &a.Value
+		line := fmt.Sprintf("%s: %d rows", v.State, v.DoneRows)
+		if v.Error != nil {
+			line += ", it will be tried again: " + *v.Error
+		}
+		shown.update(v.DoneRows, max(v.Rows, v.DoneRows+1), string(v.State), line)
+		err := api.Sleep(ctx, followEvery)
+		if err == nil {
+			var next client.Answer[session.Archive]
+			next, err = client.GetArchive.Call(ctx, api, id)
+			if gone := (*client.Error)(nil); back && errors.As(err, &gone) && gone.Status == http.StatusNotFound {
+				a.Value.State, a.Value.DoneRows = session.Restored, a.Value.Rows
+				return a, nil
+			}
+			if err == nil {
+				a = next
+			}
+		}
+		if err != nil {
+			return a, fmt.Errorf("session %s: the worker continues without this command: %w", id, err)
+		}
+	}
+	return a, nil
+}

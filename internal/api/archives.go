@@ -1,0 +1,68 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// archiveSession handles POST /v1/sessions/{id}/archive. Doing it twice changes nothing.
+func (s *Server) archiveSession(req *request.Request) error {
+	found, replayed, err := s.Store.Archive(req.Ctx, req.Address(), req.Idempotency())
+	return answerArchive(req, found, replayed, err)
+}
+
+// unarchiveSession handles POST /v1/sessions/{id}/unarchive. Doing it twice changes nothing.
+func (s *Server) unarchiveSession(req *request.Request) error {
+	found, replayed, err := s.Store.Unarchive(req.Ctx, req.Address(), req.Idempotency())
+	return answerArchive(req, found, replayed, orNoArchive(err))
+}
+
+func answerArchive(req *request.Request, found session.Archive, replayed bool, err error) error {
+	if err != nil {
+		return err
+	}
+	req.Replayed(replayed)
+	return req.JSON(http.StatusAccepted, found)
+}
+
+// readArchive handles GET /v1/sessions/{id}/archive.
+func (s *Server) readArchive(req *request.Request) error {
+	found, err := s.Store.ArchiveOf(req.Ctx, req.Address())
+	return request.AnswerFound(req, found, orNoArchive(err), request.AsIs)
+}
+
+// listArchives handles GET /v1/archives.
+func (s *Server) listArchives(req *request.Request) error {
+	find := func(l *request.List) ([]session.Archive, error) {
+		return s.Store.Archives(req.Ctx, req.Tenant, l.Page())
+	}
+	place := func(last session.Archive) request.Place { return request.PlaceIn(last.AskedAt, last.Key) }
+	return request.AnswerList(req, "archives", find, request.AsIs, place)
+}
+
+// orNoArchive returns the error of an archive that there is not.
+func orNoArchive(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return errNoArchive
+	}
+	return err
+}
+
+// orArchived returns ErrArchived in the place of ErrNotFound if the session of the path is archived: no statement that
+// does not mean such sessions finds them.
+func (s *Server) orArchived(req *request.Request, route *Route, err error) error {
+	if !errors.Is(err, session.ErrNotFound) || !route.ofSession() {
+		return err
+	}
+	archived, failed := s.Store.IsArchived(req.Ctx, req.Address())
+	switch {
+	case failed != nil:
+		return failed
+	case archived:
+		return session.ErrArchived
+	}
+	return err
+}

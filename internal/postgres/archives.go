@@ -1,0 +1,226 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// archiveColumns are those of an archive a with its session s.
+var archiveColumns = `
+	s.id, s.key, a.state, a.asked_at, a.archived_at, ` + expiresAt(ofTenant) + `, a.messages, a.results, a.checkpoints,
+	a.bytes, a.stored, a.rows, a.done, encode(a.digest, 'hex'), a.parts, a.store, a.error, a.failed_at`
+
+func scanArchive(row pgx.CollectableRow) (a session.Archive, err error) {
+	var store persist.Kind
+	err = row.Scan(&a.Session, &a.Key, &a.State, &a.AskedAt, &a.ArchivedAt, &a.ExpiresAt, &a.Messages, &a.Results,
+		&a.Checkpoints, &a.Bytes, &a.StoredBytes, &a.Rows, &a.DoneRows, &a.SHA256, &a.Parts, &store, &a.Error,
+		&a.FailedAt)
+	if err == nil {
+		a.Store = store.String()
+	}
+	return a, err
+}
+
+func readArchive(ctx context.Context, tx pgx.Tx, key session.Key) (session.Archive, error) {
+	return rowIn(ctx, tx, scanArchive, `
+		SELECT `+archiveColumns+`
+		  FROM session_archives a
+		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
+		 WHERE a.tenant_id = $1 AND a.session_key = $2`, key.Tenant, key.Key)
+}
+
+// ArchiveOf reads the archive of a session; ErrNotFound if there is no such session, or it is not archived.
+func (s *Store) ArchiveOf(ctx context.Context, at session.Address) (session.Archive, error) {
+	return inSession(seeingArchived(ctx), s, at, func(tx pgx.Tx, key session.Key) (session.Archive, error) {
+		return readArchive(ctx, tx, key)
+	})
+}
+
+// IsArchived reports whether there is a session of this id, and it is archived.
+func (s *Store) IsArchived(ctx context.Context, at session.Address) (bool, error) {
+	return queryRow(seeingArchived(ctx), s, at.Tenant, pgx.RowTo[bool], `
+		SELECT EXISTS (
+		       SELECT
+		         FROM sessions
+		        WHERE tenant_id = $1 AND id = $2 AND archived_at IS NOT NULL)`, at.Tenant, at.ID)
+}
+
+// Archives lists a tenant's archives, those first that were asked for last.
+func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Archive, error) {
+	return queryRows(seeingArchived(ctx), s, tenant, scanArchive, `
+		SELECT `+archiveColumns+`
+		  FROM session_archives a
+		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
+		 WHERE a.tenant_id = $1`+newestFirst(`a.asked_at`, `a.session_key`), pageArgs(tenant, page)...)
+}
+
+// Archive hides a session and has a worker archive it. Doing it twice changes nothing.
+//
+// Errors: ErrNotFound, ErrHeld, ErrRestoring, ErrSessionBusy, ErrIdempotencyReused.
+func (s *Store) Archive(
+	ctx context.Context, at session.Address, id *session.Idempotency,
+) (session.Archive, bool, error) {
+	ctx = seeingArchived(ctx)
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Archive, error) {
+		found, err := readArchive(ctx, tx, row.Key)
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+			err = s.beginArchive(ctx, tx, row.Key, at.ID)
+		case err == nil && found.State == session.Restoring:
+			err = session.ErrRestoring
+		}
+		if err != nil {
+			return found, err
+		}
+		return readArchive(ctx, tx, row.Key)
+	})
+}
+
+// beginArchive hides a session that this transaction has locked, once the ledger has counted it, and inserts the job
+// that archives it.
+func (s *Store) beginArchive(ctx context.Context, tx pgx.Tx, key session.Key, id string) error {
+	if err := refuseHeld(ctx, tx, key); err != nil {
+		return err
+	}
+	archive := uuid.Must(uuid.NewV7())
+	batch := &pgx.Batch{}
+	queueUsage(batch, key.Tenant, []session.Reading{{Session: id}})
+	batch.Queue(`
+		UPDATE sessions
+		   SET archived_at = now()
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+	batch.Queue(`
+		INSERT INTO session_archives (tenant_id, session_key, id, store)
+		VALUES ($1, $2, $3, $4)`, key.Tenant, key.Key, archive, s.results.New)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if err := lookAtOwn(ctx, tx, key); err != nil {
+		return err
+	}
+	if err := s.insertArchiving(ctx, tx, key, archive, false); err != nil {
+		return err
+	}
+	return record(ctx, tx, key.Tenant, deed{action: audit.SessionArchive, object: audit.Session, id: id})
+}
+
+// insertArchiving inserts the job that archives or restores a session.
+func (s *Store) insertArchiving(ctx context.Context, tx pgx.Tx, key session.Key, archive uuid.UUID, back bool) error {
+	if err := addChore(ctx, tx, key.Tenant, ChoreArchive); err != nil {
+		return err
+	}
+	args := queue.ArchiveArgs{Tenant: key.Tenant, Session: key.Key, Archive: archive, Back: back}
+	_, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
+	return err
+}
+
+// Unarchive has a worker restore an archived session. One whose archive is not complete is back at once, and its state
+// is Restored. Doing it twice changes nothing.
+//
+// Errors: ErrNotFound if there is no such session, or it is not archived; ErrSessionBusy, ErrIdempotencyReused.
+func (s *Store) Unarchive(
+	ctx context.Context, at session.Address, id *session.Idempotency,
+) (session.Archive, bool, error) {
+	ctx = seeingArchived(ctx)
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Archive, error) {
+		found, err := readArchive(ctx, tx, row.Key)
+		if err != nil || found.State == session.Restoring {
+			return found, err
+		}
+		if found.State == session.Archiving {
+			found.State, found.ExpiresAt = session.Restored, nil
+			if err := s.endArchive(ctx, tx, row.Key); err != nil {
+				return found, err
+			}
+		} else if found, err = s.beginRestoring(ctx, tx, row.Key); err != nil {
+			return found, err
+		}
+		return found, recordSession(ctx, tx, at, audit.SessionUnarchive, nil)
+	})
+}
+
+func (s *Store) beginRestoring(ctx context.Context, tx pgx.Tx, key session.Key) (found session.Archive, err error) {
+	archive, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		UPDATE session_archives
+		   SET state = 'restoring', done = 0, error = NULL, failed_at = NULL
+		 WHERE tenant_id = $1 AND session_key = $2
+		RETURNING id`, key.Tenant, key.Key)
+	if err != nil {
+		return found, err
+	}
+	if err := s.insertArchiving(ctx, tx, key, archive, true); err != nil {
+		return found, err
+	}
+	return readArchive(ctx, tx, key)
+}
+
+// endArchive shows a session again whose rows are all there, and deletes the rows of its archive. Its retention counts
+// from now, and a compaction that is due is asked for.
+func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	batch := &pgx.Batch{}
+	for _, table := range []string{"archive_parts", "session_archives"} {
+		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+	}
+	batch.Queue(`
+		UPDATE sessions
+		   SET archived_at = NULL, restored_at = now(), idle_asked = false
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if err := lookAtOwn(ctx, tx, key); err != nil {
+		return err
+	}
+	id, err := idOf(ctx, tx, key)
+	if err != nil {
+		return err
+	}
+	if err := s.markBehind(ctx, tx, key.Tenant, []string{id}); err != nil {
+		return err
+	}
+	_, err = s.sweepOne(ctx, tx, key)
+	return err
+}
+
+// RequeueArchives inserts the jobs of a tenant's archives that have lost theirs. It returns how many.
+func (s *Store) RequeueArchives(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
+	type archive struct {
+		Key, ID uuid.UUID
+		Back    bool
+	}
+	found, err := queryRows(ctx, s, tenant, pgx.RowToStructByPos[archive], `
+		SELECT session_key, id, state = 'restoring'
+		  FROM session_archives
+		 WHERE tenant_id = $1 AND state <> 'archived'
+		 ORDER BY asked_at
+		 LIMIT $2`, tenant, requeuedArchives)
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range found {
+		args := queue.ArchiveArgs{Tenant: tenant, Session: a.Key, Archive: a.ID, Back: a.Back}
+		err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+			_, inserted, err := s.queue.Insert(ctx, tx, args, time.Time{})
+			if inserted {
+				lost++
+			}
+			return err
+		})
+		if err != nil {
+			return lost, err
+		}
+	}
+	return lost, nil
+}
+
+// requeuedArchives bounds how many archives one sweep looks at.
+const requeuedArchives = 1000

@@ -1,0 +1,176 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// ErrArchiveMoved says that rows of a session have changed since its archive was begun.
+var ErrArchiveMoved = errors.New("rows of the session have changed since its archive was begun")
+
+// FinishArchive deletes the rows of a session whose archive was read back whole, and gives the bodies that forks share
+// to them. It returns the objects that nothing names any more.
+//
+// Errors: ErrNotFound and ErrEnded if the attempt is not the archive's any more; ErrArchiveMoved: it must begin anew;
+// ErrHeld.
+func (s *Store) FinishArchive(
+	ctx context.Context, w *ArchiveWork, parts int, digest []byte, tables map[string]int64,
+) (objects []AwayObject, err error) {
+	err = s.underLock(seeingArchived(ctx), w.Key, func(tx pgx.Tx, _ lockedSession) error {
+		if err := waitForBodies(ctx, tx, w.Key); err != nil {
+			return err
+		}
+		if err := w.goOn(ctx, tx, 0); err != nil {
+			return err
+		}
+		if err := refuseHeld(ctx, tx, w.Key); err != nil {
+			return err
+		}
+		rows, err := sumOfRows(ctx, tx, w.Key)
+		if err == nil && rows != w.rows {
+			err = ErrArchiveMoved
+		}
+		if err != nil {
+			return err
+		}
+		if err := countArchived(ctx, tx, w, parts, digest, tables); err != nil {
+			return err
+		}
+		if objects, err = deleteArchived(ctx, tx, w.Key); err != nil {
+			return err
+		}
+		return emitArchived(ctx, tx, w.Key, session.EventArchived)
+	})
+	return objects, err
+}
+
+// countArchived makes an archive complete, with what a session has before its rows are deleted.
+func countArchived(
+	ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, digest []byte, tables map[string]int64,
+) error {
+	var messages, results, bodies, checkpoints, bytes int64
+	var contents []byte
+	err := tx.QueryRow(ctx, erasedCountsSQL, w.Tenant, w.Key.Key).
+		Scan(&messages, &results, &bodies, &checkpoints, &bytes, &contents)
+	if err != nil {
+		return err
+	}
+	use, err := modelUseOf(ctx, tx, w.Key)
+	if err != nil {
+		return err
+	}
+	return execOne(ctx, tx, session.ErrEnded, `
+		UPDATE session_archives
+		   SET state = 'archived', archived_at = now(), attempt = NULL, error = NULL, failed_at = NULL,
+		       tables = $4, rows = done, messages = $5, results = $6, bodies = $7, checkpoints = $8, bytes = $9,
+		       contents = $10, model_use = $11, parts = $12, digest = $13,
+		       message_bytes = (SELECT coalesce(sum(`+messageBytes+`), 0)
+		                          FROM messages
+		                         WHERE tenant_id = $1 AND session_key = $2),
+		       stored = (SELECT coalesce(sum(size), 0)
+		                   FROM archive_parts
+		                  WHERE tenant_id = $1 AND session_key = $2)
+		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = 'archiving'`,
+		w.Tenant, w.Key.Key, w.ID, tables, messages, results, bodies, checkpoints, bytes, contents, use, parts, digest)
+}
+
+// deleteArchived deletes the rows of a session that an archive has and those that are made anew, and gives the bodies
+// that forks share to them. It returns the objects that nothing names any more.
+func deleteArchived(ctx context.Context, tx pgx.Tx, key session.Key) (objects []AwayObject, err error) {
+	batch := &pgx.Batch{}
+	queueHandOver(batch, key)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, err
+	}
+	objects, err = rowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
+		SELECT DISTINCT b.store, coalesce(b.objects_in, b.session_key), c.object
+		  FROM result_chunks c
+		  JOIN result_bodies b ON b.tenant_id = c.tenant_id AND b.session_key = c.session_key AND b.id = c.body_id
+		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.object IS NOT NULL`, key.Tenant, key.Key)
+	if err != nil {
+		return nil, err
+	}
+	batch = &pgx.Batch{}
+	archived, anew := ArchivedTables()
+	for _, table := range append(archived, anew...) {
+		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+	}
+	return objects, tx.SendBatch(ctx, batch).Close()
+}
+
+// CancelArchive shows a session again whose archive is not complete; ErrNotFound, ErrEnded.
+func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) error {
+	return s.underLock(seeingArchived(ctx), w.Key, func(tx pgx.Tx, _ lockedSession) error {
+		if err := w.goOn(ctx, tx, 0); err != nil {
+			return err
+		}
+		if err := s.endArchive(ctx, tx, w.Key); err != nil {
+			return err
+		}
+		id, err := idOf(ctx, tx, w.Key)
+		if err != nil {
+			return err
+		}
+		return recordSession(ctx, tx, session.Address{Tenant: w.Tenant, ID: id}, audit.SessionUnarchive,
+			about{"reason": why})
+	})
+}
+
+// FinishRestoring shows a session again whose rows are all back, and deletes the rows of its archive. It returns the
+// objects of the archive, which nothing names any more.
+//
+// Errors: ErrNotFound and ErrEnded if the attempt is not the archive's any more; ErrArchiveMoved: it must begin anew.
+func (s *Store) FinishRestoring(ctx context.Context, w *ArchiveWork) (objects []AwayObject, err error) {
+	err = s.underLock(seeingArchived(ctx), w.Key, func(tx pgx.Tx, _ lockedSession) error {
+		if err := w.goOn(ctx, tx, 0); err != nil {
+			return err
+		}
+		back, err := rowIn(ctx, tx, pgx.RowTo[map[string]int64], countRowsSQL, w.Tenant, w.Key.Key)
+		if err != nil {
+			return err
+		}
+		for table, rows := range back {
+			if rows != w.Tables[table] {
+				return ErrArchiveMoved
+			}
+		}
+		ids, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+			SELECT object
+			  FROM archive_parts
+			 WHERE tenant_id = $1 AND session_key = $2 AND object IS NOT NULL`, w.Tenant, w.Key.Key)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			objects = append(objects, AwayObject{w.Store, w.Key.Key, id})
+		}
+		if err := s.endArchive(ctx, tx, w.Key); err != nil {
+			return err
+		}
+		return emitArchived(ctx, tx, w.Key, session.EventRestored)
+	})
+	return objects, err
+}
+
+// emitArchived tells that a session was archived or is back.
+func emitArchived(ctx context.Context, tx pgx.Tx, key session.Key, kind session.EventType) error {
+	data, err := rowIn(ctx, tx, pgx.RowToStructByPos[archivedCounts], `
+		SELECT last_seq, total_tokens
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+	if err != nil {
+		return err
+	}
+	return emitOf(ctx, tx, key, kind, data)
+}
+
+type archivedCounts struct {
+	LastSeq     int64 `json:"last_seq"`
+	TotalTokens int64 `json:"total_tokens"`
+}

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/shelf"
+)
+
+// The bounds of what one transaction restores, the last row aside.
+const (
+	restoredRows  = 500
+	restoredBytes = 4 << 20
+)
+
+// restoring are rows of a table that are about to be restored.
+type restoring struct {
+	store *Store
+	work  *ArchiveWork
+	table *archivedTable
+	of    shelf.Table
+	rows  [][]*string
+	bytes int
+}
+
+// RestorePart restores the rows of a part, some of them in a transaction; nobody sees the session meanwhile.
+//
+// Errors: ErrEnded if the attempt is not the archive's any more; shelf.ErrFormat, ErrResultStore.
+func (s *Store) RestorePart(ctx context.Context, w *ArchiveWork, body []byte) error {
+	r := &restoring{store: s, work: w}
+	err := shelf.Read(body, func(of *shelf.Table, row []*string) error { return r.add(ctx, of, row) })
+	if err != nil {
+		return err
+	}
+	return r.flush(ctx)
+}
+
+func (r *restoring) add(ctx context.Context, of *shelf.Table, row []*string) error {
+	if r.of.Name != of.Name || !slices.Equal(r.of.Columns, of.Columns) {
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+		r.of = *of
+		if r.table = archivedTableOf(of.Name); r.table == nil {
+			return fmt.Errorf("%w: there is no table %s", shelf.ErrFormat, of.Name)
+		}
+	}
+	r.rows = append(r.rows, row)
+	for _, value := range row {
+		if value != nil {
+			r.bytes += len(*value)
+		}
+	}
+	if len(r.rows) < restoredRows && r.bytes < restoredBytes {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// flush restores the rows that are held.
+func (r *restoring) flush(ctx context.Context) error {
+	if len(r.rows) == 0 {
+		return nil
+	}
+	put := time.Now()
+	of, err := r.putChunks(ctx)
+	if err != nil {
+		return err
+	}
+	columns := make([][]*string, len(of))
+	for i := range of {
+		for _, row := range r.rows {
+			columns[i] = append(columns[i], row[i])
+		}
+	}
+	err = r.store.inTenant(seeingArchived(ctx), r.work.Tenant, func(tx pgx.Tx) error {
+		if err := persist.InTime(put); err != nil {
+			return err
+		}
+		if err := r.work.goOn(ctx, tx, int64(len(r.rows))); err != nil {
+			return err
+		}
+		return r.insert(ctx, tx, of, columns)
+	})
+	r.rows, r.bytes = nil, 0
+	return err
+}
+
+func (r *restoring) insert(ctx context.Context, tx pgx.Tx, of []string, values [][]*string) error {
+	if err := exec(ctx, tx, asText); err != nil {
+		return err
+	}
+	columns, err := r.table.typesOf(ctx, tx, of)
+	if err != nil {
+		return err
+	}
+	constants := map[string]string{}
+	if r.table.name == "result_bodies" {
+		constants["store"] = strconv.Itoa(int(r.store.results.New)) + `::smallint`
+	}
+	args := []any{r.work.Tenant, r.work.Key.Key}
+	for _, column := range values {
+		args = append(args, column)
+	}
+	return exec(ctx, tx, r.table.insertSQL(columns, constants), args...)
+}
+
+// putChunks puts the bytes of chunks where new bodies go, and has their rows say where. It returns the columns that the
+// rows have.
+func (r *restoring) putChunks(ctx context.Context) ([]string, error) {
+	columns := r.of.Columns
+	at := slices.Index(columns, "body")
+	if !r.table.chunks() || at < 0 || r.store.results.New == persist.Postgres {
+		return columns, nil
+	}
+	stored := make([][]byte, len(r.rows))
+	for i, row := range r.rows {
+		var text string
+		if row[at] != nil {
+			text = *row[at]
+		}
+		var err error
+		if stored[i], err = hex.DecodeString(strings.TrimPrefix(text, `\x`)); err != nil {
+			return nil, fmt.Errorf("%w: %v", shelf.ErrFormat, err)
+		}
+	}
+	spots, err := r.store.results.PutAway(ctx, session.Key{Tenant: r.work.Tenant, Key: r.work.Key.Key}, stored)
+	if err != nil {
+		return nil, err
+	}
+	for i, spot := range spots {
+		r.rows[i][at] = nil
+		r.rows[i] = append(r.rows[i], new(spot.Object.String()), new(strconv.FormatInt(spot.At, 10)),
+			new(strconv.FormatInt(spot.Size, 10)))
+	}
+	return append(slices.Clone(columns), "object", "object_at", "object_size"), nil
+}

@@ -1,0 +1,86 @@
+package postgres_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// TestEveryTableOfSessionsIsArchivedMadeAnewOrStays fails for a new table with a session_key until somebody has decided
+// what becomes of its rows when their session is archived.
+func TestEveryTableOfSessionsIsArchivedMadeAnewOrStays(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	rows, err := store.Pool().Query(t.Context(), `
+		SELECT c.relname
+		  FROM pg_class c
+		  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'session_key'
+		 WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	archived, anew := postgres.ArchivedTables()
+	known := slices.Concat(archived, anew, postgres.StayWithSession)
+	slices.Sort(known)
+	slices.Sort(tables)
+	if !slices.Equal(known, tables) {
+		t.Errorf("the tables of sessions are\n%v\nand those whose rows have a place are\n%v", tables, known)
+	}
+	if len(slices.Compact(known)) != len(tables) {
+		t.Error("a table is in two lists")
+	}
+}
+
+// TestAnArchivedSessionIsHiddenFromStatementsThatDoNotMeanIt asks as the logins that serve.
+func TestAnArchivedSessionIsHiddenFromStatementsThatDoNotMeanIt(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 1)))
+	if _, _, err := store.Archive(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	count := func(before string) (n int) {
+		t.Helper()
+		err := postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), before); err != nil {
+				return err
+			}
+			if err := tx.QueryRow(t.Context(), `SELECT count(*) FROM sessions`).Scan(&n); err != nil {
+				return err
+			}
+			tag, err := tx.Exec(t.Context(), `UPDATE sessions SET model = 'changed'`)
+			if int(tag.RowsAffected()) != n {
+				t.Errorf("%d sessions are seen, and %d changed", n, tag.RowsAffected())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := count(`SELECT`); n != 0 {
+		t.Errorf("%d sessions are seen", n)
+	}
+	if n := count(`SELECT set_config('varve.archived', 'on', true)`); n != 1 {
+		t.Errorf("%d sessions are seen by a transaction that means archived ones", n)
+	}
+	if n := count(`SELECT`); n != 0 {
+		t.Errorf("%d sessions are seen behind that transaction", n)
+	}
+	if stored, err := store.Stored(t.Context(), tenant); err != nil || stored.Sessions != 1 {
+		t.Errorf("%+v, %v", stored, err)
+	}
+	if found, _, err := store.Unarchive(t.Context(), at, nil); err != nil || found.State != session.Restored {
+		t.Errorf("%+v, %v", found, err)
+	}
+}

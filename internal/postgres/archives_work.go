@@ -1,0 +1,328 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/shelf"
+)
+
+// ArchiveWork is an archive that a worker makes, or restores.
+type ArchiveWork struct {
+	session.Key
+	ID      uuid.UUID
+	attempt uuid.UUID
+	Back    bool
+	Store   persist.Kind
+	Parts   int              // that a complete archive has
+	Tables  map[string]int64 // rows by table that a complete archive has
+	digest  []byte
+	rows    string // the sum of the session's rows when it was begun
+}
+
+// StartArchive begins an attempt to make an archive, or to restore it, from the beginning: nobody else's attempt
+// continues. ErrNotFound if there is nothing to do any more.
+func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID, back bool) (*ArchiveWork, error) {
+	w := &ArchiveWork{Key: key, ID: id, Back: back, attempt: uuid.New()}
+	state := session.Archiving
+	if back {
+		state = session.Restoring
+	}
+	err := s.underLock(seeingArchived(ctx), key, func(tx pgx.Tx, _ lockedSession) error {
+		err := tx.QueryRow(ctx, `
+			UPDATE session_archives
+			   SET attempt = $5, done = 0, store = CASE WHEN state = 'archiving' THEN $6 ELSE store END
+			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = $4
+			RETURNING store, parts, tables, digest`, key.Tenant, key.Key, id, state, w.attempt, s.results.New).
+			Scan(&w.Store, &w.Parts, &w.Tables, &w.digest)
+		if err != nil {
+			return notFound(err)
+		}
+		if back {
+			_, err := deleteArchived(ctx, tx, key)
+			return err
+		}
+		if w.rows, err = sumOfRows(ctx, tx, key); err != nil {
+			return err
+		}
+		return exec(ctx, tx, `
+			DELETE FROM archive_parts
+			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+	})
+	return w, err
+}
+
+// ArchiveCursor is how far the rows of a session are read.
+type ArchiveCursor struct {
+	table int
+	after []string // the key of the last row; nil at the beginning of the table
+}
+
+// archivedRow is a row on its way into an archive.
+type archivedRow struct {
+	line  []byte
+	key   []string
+	chunk *persist.Row // where its bytes are, of a chunk
+}
+
+// FillPart reads the next rows of a session into a part until it is full, and reports whether there are no more.
+//
+// Errors: ErrResultStore, *session.DamagedError.
+func (s *Store) FillPart(ctx context.Context, w *ArchiveWork, at *ArchiveCursor, part *shelf.Writer) (bool, error) {
+	for !part.Full() {
+		if at.table == len(archivedTables) {
+			return true, nil
+		}
+		of, rows, err := s.archivedPage(ctx, w.Key, at)
+		if err != nil {
+			return false, err
+		}
+		if len(rows) == 0 {
+			*at = ArchiveCursor{table: at.table + 1}
+			continue
+		}
+		if err := s.addBytes(ctx, w.Key, rows); err != nil {
+			return false, err
+		}
+		for i := range rows {
+			if err := part.Add(of, rows[i].line); err != nil {
+				return false, err
+			}
+		}
+		at.after = rows[len(rows)-1].key
+	}
+	return false, nil
+}
+
+// archivedPage reads the next rows of a table, of chunks without their bytes.
+func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCursor) (
+	of shelf.Table, rows []archivedRow, err error,
+) {
+	t := &archivedTables[at.table]
+	err = s.inSnapshot(seeingArchived(ctx), key.Tenant, func(tx pgx.Tx) error {
+		if err := exec(ctx, tx, asText); err != nil {
+			return err
+		}
+		columns, err := t.columns(ctx, tx)
+		if err != nil {
+			return err
+		}
+		var sql string
+		sql, of = t.pageSQL(columns, at.after)
+		args := []any{key.Tenant, key.Key}
+		for _, value := range at.after {
+			args = append(args, value)
+		}
+		rows, err = rowsIn(ctx, tx, t.scan, sql, args...)
+		return err
+	})
+	return of, rows, err
+}
+
+func (t *archivedTable) scan(row pgx.CollectableRow) (r archivedRow, err error) {
+	dest := []any{&r.line, &r.key}
+	if t.chunks() {
+		r.chunk = &persist.Row{}
+		c := r.chunk
+		dest = append(dest, &c.Codec, &c.Body, &c.Store, &c.Prefix, &c.Object, &c.ObjectAt, &c.ObjectSize)
+	}
+	return r, row.Scan(dest...)
+}
+
+// addBytes reads the bytes of chunks, wherever they lie, and adds them to their rows as the last column.
+func (s *Store) addBytes(ctx context.Context, key session.Key, rows []archivedRow) error {
+	if rows[0].chunk == nil {
+		return nil
+	}
+	chunks := make([]persist.Row, len(rows))
+	for i := range rows {
+		chunks[i] = *rows[i].chunk
+	}
+	found, err := s.results.Load(ctx, key.Tenant, chunks)
+	if persist.IsMissing(err) {
+		err = &session.DamagedError{What: "a result", Cause: err}
+	}
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		line := rows[i].line
+		line = append(line[:len(line)-1], `, "\\x`...)
+		line = hex.AppendEncode(line, found[i].Bytes)
+		rows[i].line = append(line, `"]`...)
+	}
+	return nil
+}
+
+// AddPart puts a part of an archive into the store and notes it; ErrEnded if the attempt is not the archive's any more.
+func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.Part) error {
+	object, err := s.results.PutPart(ctx, w.Key, part.Body)
+	if err != nil {
+		return err
+	}
+	body := part.Body
+	if object != nil {
+		body = nil
+	}
+	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+		if err := w.goOn(ctx, tx, part.Rows); err != nil {
+			return err
+		}
+		return exec(ctx, tx, `
+			INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, body, object)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object)
+	})
+}
+
+// goOn counts rows that are done, and keeps another attempt from beginning until the transaction ends; ErrEnded.
+func (w *ArchiveWork) goOn(ctx context.Context, tx pgx.Tx, rows int64) error {
+	return execOne(ctx, tx, session.ErrEnded, `
+		UPDATE session_archives
+		   SET done = done + $5
+		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND attempt = $4`,
+		w.Tenant, w.Key.Key, w.ID, w.attempt, rows)
+}
+
+// archivePart is a row of archive_parts.
+type archivePart struct {
+	N      int
+	Size   int
+	Digest []byte
+	Body   []byte
+	Object *uuid.UUID
+}
+
+// EachPart calls do with each part of an archive, as it was written, and returns their number and the digest of their
+// digests.
+//
+// Errors: *session.DamagedError, ErrResultStore, and those of do.
+func (s *Store) EachPart(
+	ctx context.Context, w *ArchiveWork, do func(n int, body []byte) error,
+) (parts int, digest []byte, err error) {
+	sum := sha256.New()
+	for ; ; parts++ {
+		found, err := queryRow(ctx, s, w.Tenant, pgx.RowToStructByPos[archivePart], `
+			SELECT n, size, digest, body, object
+			  FROM archive_parts
+			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, w.Tenant, w.Key.Key, parts)
+		if errors.Is(err, session.ErrNotFound) {
+			return parts, sum.Sum(nil), nil
+		}
+		if err != nil {
+			return parts, nil, err
+		}
+		body := found.Body
+		if found.Object != nil {
+			if body, err = s.results.GetPart(ctx, w.Key, w.Store, *found.Object, found.Size); err != nil {
+				return parts, nil, err
+			}
+		}
+		if is := sha256.Sum256(body); string(is[:]) != string(found.Digest) {
+			return parts, nil, &session.DamagedError{What: "the archive"}
+		}
+		sum.Write(found.Digest)
+		if err := do(parts, body); err != nil {
+			return parts, nil, err
+		}
+	}
+}
+
+// CheckArchive reads all parts of an archive, and returns their number, the digest of their digests and the rows that
+// they have by table.
+//
+// Errors: *session.DamagedError, ErrResultStore.
+func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork) (
+	parts int, digest []byte, tables map[string]int64, err error,
+) {
+	tables = map[string]int64{}
+	parts, digest, err = s.EachPart(ctx, w, func(_ int, body []byte) error {
+		return shelf.Read(body, func(of *shelf.Table, _ []*string) error {
+			tables[of.Name]++
+			return nil
+		})
+	})
+	if errors.Is(err, shelf.ErrFormat) {
+		err = &session.DamagedError{What: "the archive", Cause: err}
+	}
+	return parts, digest, tables, err
+}
+
+// ExpectWhole reads all parts of a complete archive.
+//
+// Errors: *session.DamagedError if they are not what was written; ErrResultStore.
+func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork) error {
+	parts, digest, tables, err := s.CheckArchive(ctx, w)
+	if err == nil && (parts != w.Parts || string(digest) != string(w.digest) || !maps.Equal(tables, w.Tables)) {
+		err = &session.DamagedError{What: "the archive"}
+	}
+	return err
+}
+
+// VerifyArchive reads a complete archive, and returns how many bytes it has.
+//
+// Errors: ErrNotFound if the session has none; *session.DamagedError, ErrResultStore.
+func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (stored int64, err error) {
+	w := &ArchiveWork{Key: key}
+	read := func() error {
+		return query(ctx, s.pool, key.Tenant, `
+			SELECT id, store, parts, tables, digest, stored
+			  FROM session_archives
+			 WHERE tenant_id = $1 AND session_key = $2 AND state = 'archived'`, []any{key.Tenant, key.Key},
+			one(&w.ID, &w.Store, &w.Parts, &w.Tables, &w.digest, &stored))
+	}
+	if err := read(); err != nil {
+		return 0, err
+	}
+	err = s.ExpectWhole(ctx, w)
+	if err != nil {
+		if gone := read(); gone != nil { // it was restored or erased meanwhile
+			return 0, gone
+		}
+	}
+	return stored, err
+}
+
+// FailArchive notes why an attempt has failed.
+func (s *Store) FailArchive(ctx context.Context, key session.Key, id uuid.UUID, why string) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		return exec(ctx, tx, `
+			UPDATE session_archives
+			   SET error = $4, failed_at = now()
+			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3`, key.Tenant, key.Key, id, Text(why))
+	})
+}
+
+// AwayObject is an object that nothing names any more.
+type AwayObject struct {
+	Store  persist.Kind
+	Prefix uuid.UUID // the session under whose prefix it lies
+	Object uuid.UUID
+}
+
+// ForgetObjects deletes objects that nothing names any more. What it cannot delete, a collection finds later.
+func (s *Store) ForgetObjects(ctx context.Context, tenant uuid.UUID, objects []AwayObject) {
+	for _, o := range objects {
+		_ = s.results.Forget(ctx, session.Key{Tenant: tenant, Key: o.Prefix}, o.Store, []uuid.UUID{o.Object})
+	}
+}
+
+// modelUse is what language models cost for a session, by the answers that are kept.
+const modelUseSQL = `
+	SELECT jsonb_build_object('calls', count(*), 'input', coalesce(sum(input_tokens), 0),
+	                          'output', coalesce(sum(output_tokens), 0), 'cost', coalesce(sum(cost_micros), 0))
+	  FROM model_answers
+	 WHERE tenant_id = $1 AND session_key = $2 AND answer IS NOT NULL`
+
+func modelUseOf(ctx context.Context, tx pgx.Tx, key session.Key) (json.RawMessage, error) {
+	return rowIn(ctx, tx, pgx.RowTo[json.RawMessage], modelUseSQL, key.Tenant, key.Key)
+}
