@@ -379,10 +379,7 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 		return err
 	}
 	h := req.W.Header()
-	for _, name := range []string{"Etag", "Content-Encoding", "Content-Range", "Last-Modified", "Accept-Ranges",
-		"Cache-Control"} {
-		delete(h, name)
-	}
+	forgetAnswer(h)
 	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
