@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,10 +37,12 @@ type primaryPosition struct {
 	pool *pgxpool.Pool
 
 	mu     sync.Mutex
-	newest position
-	asking *question // that is under way
+	recent []position // oldest first
+	asking *question  // that is under way
 
-	conn *pgx.Conn // of the question under way; nil before the first and after one that failed
+	// Of the question under way, or the last one.
+	asked time.Time
+	conn  *pgx.Conn // nil before the first and after one that failed
 }
 
 // question is one that several readers wait for. Its moment and its error are there when it is done.
@@ -54,19 +57,52 @@ const (
 	positionPause   = time.Millisecond // between questions, so that many readers cost the primary little
 )
 
+// recentPositions and recentPause are how many positions are kept, and how far they are apart: a read must not wait for
+// what was written long after that which it must show.
+const (
+	recentPositions = 64
+	recentPause     = 100 * time.Millisecond
+)
+
+// find returns the first position of a moment that is not before t.
+func (p *primaryPosition) find(t time.Time) (position, bool) {
+	at, _ := slices.BinarySearchFunc(p.recent, t, func(known position, t time.Time) int { return known.at.Compare(t) })
+	if at == len(p.recent) {
+		return position{}, false
+	}
+	return p.recent[at], true
+}
+
+// keep keeps a position, in the place of the newest if that was asked for a moment ago.
+func (p *primaryPosition) keep(found position) {
+	if end := len(p.recent) - 1; end >= 0 && p.recent[end].timeline != found.timeline {
+		p.recent = p.recent[:0] // the primary is another one now
+	}
+	end := len(p.recent) - 1
+	switch {
+	case end > 0 && found.at.Sub(p.recent[end-1].at) < recentPause:
+		p.recent[end] = found
+	case len(p.recent) == recentPositions:
+		copy(p.recent, p.recent[1:])
+		p.recent[end] = found
+	default:
+		p.recent = append(p.recent, found)
+	}
+}
+
 // since returns a position of a moment that is not before t, asking the primary if there is none yet.
 func (p *primaryPosition) since(ctx context.Context, t time.Time) (position, error) {
 	for {
 		p.mu.Lock()
-		if !p.newest.at.Before(t) {
-			defer p.mu.Unlock()
-			return p.newest, nil
+		if known, ok := p.find(t); ok {
+			p.mu.Unlock()
+			return known, nil
 		}
 		q := p.asking
 		if q == nil {
 			q = &question{done: make(chan struct{})}
 			p.asking = q
-			go p.ask(q, p.newest.at)
+			go p.ask(q)
 		}
 		p.mu.Unlock()
 		select {
@@ -81,9 +117,10 @@ func (p *primaryPosition) since(ctx context.Context, t time.Time) (position, err
 }
 
 // ask asks the primary, and ends the question.
-func (p *primaryPosition) ask(q *question, before time.Time) {
-	time.Sleep(time.Until(before.Add(positionPause)))
+func (p *primaryPosition) ask(q *question) {
+	time.Sleep(time.Until(p.asked.Add(positionPause)))
 	q.at = time.Now()
+	p.asked = q.at
 	ctx, cancel := context.WithTimeout(context.Background(), positionTimeout)
 	defer cancel()
 	found, err := p.read(ctx)
@@ -91,7 +128,7 @@ func (p *primaryPosition) ask(q *question, before time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		p.newest = found
+		p.keep(found)
 	}
 	p.asking = nil
 	close(q.done)
