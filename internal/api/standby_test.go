@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -164,7 +165,7 @@ func everyReadIsTheSame(t *testing.T, r *replicated) {
 				continue
 			}
 			got := w.must(http.StatusOK, "GET", path, "")
-			if !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) || got.Header().Get("Etag") != want.Header().Get("Etag") {
+			if timeless(got) != timeless(want) || got.Header().Get("Etag") != want.Header().Get("Etag") {
 				t.Errorf("%s %s: %s\n%s\nwant %s\n%s", path, name, got.Header().Get("Etag"), got.Body, want.Header().Get("Etag"), want.Body)
 			}
 		}
@@ -179,6 +180,12 @@ func everyReadIsTheSame(t *testing.T, r *replicated) {
 		}
 	}
 }
+
+// timeless returns the body of an answer without the time of its query, which stands for how far a search reaches that
+// leaves nothing out.
+func timeless(a answer) string { return searchedAt.ReplaceAllString(a.Body.String(), "") }
+
+var searchedAt = regexp.MustCompile(`"indexed_through":"[^"]*"`)
 
 // readsBy returns how many reads were answered by the primary or the standby, as the metrics say.
 func (r *replicated) readsBy(who string) (n int) {
