@@ -205,8 +205,8 @@ func damagedFailure(e *session.DamagedError) *request.Failure {
 		"and is not served; everything else stays readable. The operator finds out more with varve verify"}
 }
 
-// codeReadOnly is the code of a write to a process that has a standby as its database: it does not help to send it there
-// again.
+// codeReadOnly is the code of a write to a process that has a standby as its database: to send it there again does not
+// help.
 const codeReadOnly = "read_only"
 
 // codeDamaged is the code of the one fault of the server that no repetition of the request mends.

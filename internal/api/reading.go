@@ -92,8 +92,8 @@ func (s *Server) awaitSeq(req *request.Request, seq int64) error {
 		case err != nil || last >= seq:
 			return err
 		case !postgres.FromStandby(req.Ctx):
-			return &request.Failure{Code: "seq_not_reached", Current: &last, Detail: fmt.Sprintf("the session's last seq "+
-				"is %d, it has no %d yet: read again when that was appended, or with min_seq=%d", last, seq, last)}
+			return &request.Failure{Code: "seq_not_reached", Current: &last, Detail: fmt.Sprintf("the session's last "+
+				"seq is %d, it has no %d yet: read again when that was appended, or with min_seq=%d", last, seq, last)}
 		case time.Now().After(up):
 			return postgres.ErrStandbyStale
 		}

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -27,8 +25,6 @@ import (
 )
 
 var staleReads = flag.Int("stale-reads", 300, "how many reads with min_seq are compared with what was appended")
-
-var standbyViews = flag.Int("standby-views", 0, "how many views are read to measure what a standby takes of them")
 
 // replicated is a world whose reads go to a standby, with two more processes: one that knows no standby, and one whose
 // only database is the standby.
@@ -195,10 +191,10 @@ func timeless(a answer) string { return searchedAt.ReplaceAllString(a.Body.Strin
 var searchedAt = regexp.MustCompile(`"indexed_through":"[^"]*"`)
 
 // readsBy returns how many reads were answered by the primary or the standby, as the metrics say.
-func (r *replicated) readsBy(who string) (n int) {
+func (r *replicated) readsBy(server string) (n int) {
 	r.Helper()
 	for line := range strings.Lines(r.must(http.StatusOK, "GET", "/metrics", "").Body.String()) {
-		if name, count, _ := strings.Cut(strings.TrimSpace(line), "} "); strings.HasPrefix(name, `varve_standby_reads_total{by="`+who+`"`) {
+		if name, count, _ := strings.Cut(strings.TrimSpace(line), "} "); strings.HasPrefix(name, `varve_standby_reads_total{by="`+server+`"`) {
 			more, _ := strconv.Atoi(count)
 			n += more
 		}
@@ -368,71 +364,6 @@ func noOlderView(t *testing.T, r *replicated) {
 		t.Errorf("a reader that has 2 gets %d", got.LastSeq)
 	}
 	r.onStandby(`SELECT pg_wal_replay_resume()::text`, &nothing)
-}
-
-// takesTheViews measures the CPU time that a view costs the two servers, without a standby and with one. In the time in
-// which one server alone answers a view, the standby answers so many and the primary, with what it has left, so many.
-func takesTheViews(t *testing.T, r *replicated, views int) {
-	r = r.in(t)
-	r.without.must(http.StatusCreated, "PUT", "/v1/sessions/viewed", `{"window_tokens":10000000}`)
-	for n := range 10 {
-		r.without.must(http.StatusCreated, "POST", "/v1/sessions/viewed/messages", batch("openai-chat", turn("openai-chat", n, 1, 2000)...))
-	}
-	r.quiet()
-	read := func(w *world, n int) (primary, standby time.Duration) {
-		beforePrimary, beforeStandby := processorTime(t, r.primary), processorTime(t, r.standby)
-		var readers sync.WaitGroup
-		for range 8 {
-			readers.Go(func() {
-				for range n / 8 {
-					w.must(http.StatusOK, "GET", "/v1/sessions/viewed/context", "")
-				}
-			})
-		}
-		readers.Wait()
-		return (processorTime(t, r.primary) - beforePrimary) / time.Duration(n), (processorTime(t, r.standby) - beforeStandby) / time.Duration(n)
-	}
-	read(r.without, views/10)
-	read(r.world, views/10)
-	alone, _ := read(r.without, views)
-	left, there := read(r.world, views)
-	times := float64(alone)/float64(there) + 1 - float64(left)/float64(there)
-	t.Logf("a view costs the primary alone %v; with a standby that %v and the primary %v: %.2f times the views", alone, there, left, times)
-	if times < 1.8 {
-		t.Errorf("a standby makes it %.2f times the views", times)
-	}
-}
-
-// processorTime returns the CPU time that a cluster has used, its processes that ended included.
-func processorTime(t *testing.T, s *embedded.Server) (sum time.Duration) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.Dir, "pgdata", "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	postmaster, _, _ := strings.Cut(string(text), "\n")
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
-	const tick = 10 * time.Millisecond
-	for _, stat := range stats {
-		text, err := os.ReadFile(stat)
-		if err != nil {
-			continue // it has ended
-		}
-		pid, rest, _ := strings.Cut(string(text), " ")
-		fields := strings.Fields(rest[strings.LastIndex(rest, ")")+1:])
-		used := fields[11:13] // of itself
-		switch {
-		case pid == postmaster:
-			used = fields[11:15] // and of those that it waited for
-		case fields[1] != postmaster:
-			continue
-		}
-		for _, field := range used {
-			n, _ := strconv.Atoi(field)
-			sum += time.Duration(n) * tick
-		}
-	}
-	return sum
 }
 
 // nothingFails lets the standby crash, come back, and become a primary.

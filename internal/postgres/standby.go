@@ -16,8 +16,9 @@ import (
 	"github.com/varve-dev/varve/internal/share"
 )
 
-// Reads from a standby, in three files beside this one: standby_read.go has one request's reads, standby_position.go how
-// far the primary has written, standby_wrote.go what this process has written where.
+// Reads from a standby, in four files beside this one: standby_read.go has the reads of one request, standby_look.go
+// whether the standby can be asked, standby_position.go how far the primary has written, standby_wrote.go where this
+// process has written.
 
 var (
 	standbyReads = promauto.NewCounterVec(prometheus.CounterOpts{

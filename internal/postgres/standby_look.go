@@ -80,7 +80,7 @@ func (s *Standby) look(ctx context.Context) {
 	s.becomes(err, found.timeline)
 }
 
-// shown is what a standby says of itself.
+// shown is what a standby answers when it is looked at.
 type shown struct {
 	standby  bool
 	replayed int64 // the position up to which it shows the primary's writes

@@ -184,10 +184,10 @@ func (r *Reading) queryOnce(
 
 // reached returns an error unless a server shows what the request must show. If so, later reads must show as much.
 func (r *Reading) reached(standby bool, replayed int64) error {
-	switch need := r.need.Load(); {
+	switch {
 	case !standby:
 		return errPromoted
-	case replayed < need:
+	case replayed < r.need.Load():
 		return ErrStandbyStale
 	}
 	r.need.Store(replayed)

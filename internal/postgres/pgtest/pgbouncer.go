@@ -35,22 +35,7 @@ func NewPgBouncer(t testing.TB, mode string) *PgBouncer {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	server := Server(t)
-	users := ""
-	for _, login := range []string{embedded.User, apiLogin, workerLogin, adminLogin, backupLogin} {
-		users += fmt.Sprintf("%q %q\n", login, password)
-	}
-	servers := enough // in transaction mode more clients share them
-	if mode == "session" {
-		servers = 20
-	}
-	settings := fmt.Sprintf("[databases]\n* = host=%s port=5432\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = %s\n"+
-		"listen_port = %s\nauth_type = trust\nauth_file = %s\npool_mode = %s\ndefault_pool_size = %d\n",
-		server.SocketDir, dir, bouncerPort, filepath.Join(dir, "users.txt"), mode, servers)
-	for name, text := range map[string]string{"users.txt": users, "pgbouncer.ini": settings} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	configure(t, server, dir, mode)
 	cmd := exec.Command(program, filepath.Join(dir, "pgbouncer.ini"))
 	cmd.SysProcAttr = asOwner(t, server, dir)
 	cmd.Stderr = t.Output()
@@ -70,6 +55,27 @@ func NewPgBouncer(t testing.TB, mode string) *PgBouncer {
 		}
 		if time.Now().After(end) {
 			t.Fatal("PgBouncer does not start")
+		}
+	}
+}
+
+// configure writes the files of a PgBouncer in front of a cluster.
+func configure(t testing.TB, server *embedded.Server, dir, mode string) {
+	t.Helper()
+	users := ""
+	for _, login := range []string{embedded.User, apiLogin, workerLogin, adminLogin, backupLogin} {
+		users += fmt.Sprintf("%q %q\n", login, password)
+	}
+	servers := enough // in transaction mode more clients share them
+	if mode == "session" {
+		servers = 20
+	}
+	settings := fmt.Sprintf("[databases]\n* = host=%s port=5432\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = %s\n"+
+		"listen_port = %s\nauth_type = trust\nauth_file = %s\npool_mode = %s\ndefault_pool_size = %d\n",
+		server.SocketDir, dir, bouncerPort, filepath.Join(dir, "users.txt"), mode, servers)
+	for name, text := range map[string]string{"users.txt": users, "pgbouncer.ini": settings} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -100,7 +106,9 @@ func (b *PgBouncer) Through(dsn string, settings ...string) string {
 	if err != nil {
 		b.test.Fatal(err)
 	}
-	values := url.Values{"host": {b.socket}, "port": {bouncerPort}, "sslmode": {"disable"}, "user": {query(u, "user")}, "password": {query(u, "password")}}
+	values := url.Values{"host": {b.socket}, "port": {bouncerPort}, "sslmode": {"disable"}}
+	values.Set("user", query(u, "user"))
+	values.Set("password", query(u, "password"))
 	for i := 0; i < len(settings); i += 2 {
 		values.Set(settings[i], settings[i+1])
 	}

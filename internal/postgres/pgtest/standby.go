@@ -40,7 +40,10 @@ func baseBackup(t testing.TB, s *embedded.Server) (program string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	err = conn.QueryRow(t.Context(), `SELECT setting || '/pg_basebackup' FROM pg_config WHERE name = 'BINDIR'`).Scan(&program)
+	err = conn.QueryRow(t.Context(), `
+		SELECT setting || '/pg_basebackup'
+		  FROM pg_config
+		 WHERE name = 'BINDIR'`).Scan(&program)
 	if err != nil {
 		t.Fatal(err)
 	}
