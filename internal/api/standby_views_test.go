@@ -25,7 +25,7 @@ func takesTheViews(t *testing.T, r *replicated, views int) {
 	for n := range 10 {
 		r.without.must(http.StatusCreated, "POST", "/v1/sessions/viewed/messages", batch("openai-chat", turn("openai-chat", n, 1, 2000)...))
 	}
-	r.quiet()
+	r.catchUp()
 	read := func(w *world, n int) (primary, standby time.Duration) {
 		beforePrimary, beforeStandby := processorTime(t, r.primary), processorTime(t, r.standby)
 		var readers sync.WaitGroup
