@@ -2,6 +2,9 @@
 .PHONY: help demo up test check race bench lint fmt schema samples soak build
 
 GO ?= go
+ifdef PG # the major version of PostgreSQL that the tests run on: make test PG=18
+export VARVE_PG_BIN := $(or $(shell scripts/postgres.sh $(PG)),$(error there is no PostgreSQL $(PG)))
+endif
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
 help: ## List the targets
@@ -20,7 +23,7 @@ up: build ## Run everything in one process on a private database in .varve/
 PLAIN = internal/compact|internal/wire|internal/replay/planted|cmd/varve|test|bench
 TEST = $(GO) test -vet=off -shuffle=on -timeout 30m
 
-test: postgres ## Run all tests, with the race detector where there are goroutines, on a private database
+test: postgres ## Run all tests, with the race detector where there are goroutines, on a private database; PG=18 chooses its version
 	$(TEST) $$($(GO) list ./... | grep -E '/varve/($(PLAIN))(/|$$)')
 	scripts/norace.sh $(TEST)
 	$(TEST) -race $$($(GO) list ./... | grep -vE '/varve/($(PLAIN))(/|$$)')

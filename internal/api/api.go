@@ -255,9 +255,9 @@ func (s *Server) routeMessages() {
 	write.put("/v1/sessions/:id/messages", s.putMessages)
 	write.patch("/v1/sessions/:id/messages/:message", s.patchMessage)
 	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "after_seq", "before_seq",
-		"order", "limit")
+		"order", "limit", minSeq)
 	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "dialect", "pending",
-		"fit", "wait", "as_of_seq", "as_of")
+		"fit", "wait", "as_of_seq", "as_of", minSeq)
 }
 
 // routeCompaction has compactions, their runs and checkpoints.

@@ -69,7 +69,13 @@ const connections = 10
 // newWorldSharing returns what newWorldLogging does, with another gate than one that turns nobody away for being slow.
 func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
 	t.Helper()
-	w := &world{TB: t, dsn: pgtest.New(t)}
+	return newWorldAt(t, pgtest.New(t), log, gate)
+}
+
+// newWorldAt makes a world of a migrated database without tenants.
+func newWorldAt(t testing.TB, dsn string, log io.Writer, gate *share.Gate) *world {
+	t.Helper()
+	w := &world{TB: t, dsn: dsn}
 	w.store = openStore(t, pgtest.API(w.dsn))
 	w.admin = openStore(t, pgtest.Admin(w.dsn))
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))

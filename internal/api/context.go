@@ -36,6 +36,7 @@ type viewRequest struct {
 	dialect    provider.Dialect // that the reader names; the request's may be that of its model
 	full       bool             // the raw log
 	checkpoint int              // whose view is wanted, 0 for the newest
+	minSeq     int64            // that the session must have, 0 for any
 	asOf       *postgres.At     // the moment whose view is wanted, nil for now
 	zstd       bool             // the reader takes zstd
 	tags       []entityTag      // versions that the reader has
@@ -54,13 +55,22 @@ func (s *Server) readContext(req *request.Request) error {
 		return err
 	}
 	if want.full && want.Format == "" {
+		if err := s.awaitSeq(req, want.minSeq); err != nil {
+			return err
+		}
 		return s.readLog(req, want)
+	}
+	if err := s.awaitSeq(req, want.minSeq); err != nil {
+		return err
 	}
 	stored := views.Get().(*postgres.View)
 	defer freeView(stored)
 	known := want.known()
 	if err := s.openView(req, want, known, stored); err != nil {
 		return err
+	}
+	if want.showsLess(req.Ctx, stored) {
+		return postgres.ErrStandbyStale
 	}
 	if err := want.settleDialect(s.Models, stored); err != nil {
 		return err
@@ -242,6 +252,7 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 		q.Wrong("max_tokens", request.InvalidRequest, "view=full is the whole log: leave max_tokens or view=full out")
 	}
 	r.readAsOf(q)
+	r.minSeq = readMinSeq(q)
 	s.readFit(req, &r)
 	if err := q.Err(); err != nil {
 		return r, err

@@ -210,6 +210,10 @@ func damagedFailure(e *session.DamagedError) *request.Failure {
 		"and is not served; everything else stays readable. The operator finds out more with varve verify"}
 }
 
+// codeReadOnly is the code of a write to a process that has a standby as its database: to send it there again does not
+// help.
+const codeReadOnly = "read_only"
+
 // codeDamaged is the code of the one fault of the server that no repetition of the request mends.
 const codeDamaged = "damaged"
 
@@ -259,8 +263,8 @@ func databaseFailure(err error) *request.Failure {
 		return &request.Failure{Code: timedOut, RetryAfter: retryTimedOut, Detail: fmt.Sprintf("it took longer than "+
 			"%s and was stopped: ask for less, or try again after Retry-After. %s", requestTimeout, unknownWrite)}
 	case code == "25006":
-		return &request.Failure{Code: request.Unavailable, Detail: "the database takes no writes now, it is " +
-			"read-only or a standby: nothing was written; try again after Retry-After"}
+		return &request.Failure{Code: codeReadOnly, Detail: "the database of this process takes no writes, it is a " +
+			"standby or read-only: nothing was written; send this to a process whose database is the primary"}
 	case errors.Is(err, postgres.ErrLogin): // somebody changed it while the process runs
 		return &request.Failure{Code: request.Unavailable, Detail: "the login of this process at the database " +
 			"cannot be used now, and its log says why: nothing was done; try again after Retry-After"}
@@ -365,7 +369,7 @@ const statusClientGone = 499
 
 func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	retryable := status == http.StatusInternalServerError && f.Code != codeDamaged ||
-		status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout ||
+		status == http.StatusServiceUnavailable && f.Code != codeReadOnly || status == http.StatusRequestTimeout ||
 		status == http.StatusTooManyRequests
 	kind, answer := problemType, any(protocol.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail,
@@ -384,10 +388,7 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 		return err
 	}
 	h := req.W.Header()
-	for _, name := range []string{"Etag", "Content-Encoding", "Content-Range", "Last-Modified", "Accept-Ranges",
-		"Cache-Control"} {
-		delete(h, name)
-	}
+	forgetAnswer(h)
 	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:

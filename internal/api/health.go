@@ -18,12 +18,16 @@ func (s *Server) livez(req *request.Request) error {
 	return req.Bytes(http.StatusOK, request.JSONType, []byte(`{"status":"ok"}`))
 }
 
-// readyz handles GET /readyz: the process serves requests. It needs no key, so the answer has no details.
+// readyz handles GET /readyz: the process serves requests, or with reads=true at least those that write nothing. It
+// needs no key, so the answer has no details.
 func (s *Server) readyz(req *request.Request) error {
 	if s.draining.Load() {
 		return request.Fail(request.Unavailable, "the process is stopping: ask another one")
 	}
 	detail, cause := s.ready.look(req.Ctx, s)
+	if req.R.URL.Query().Get("reads") == "true" && errors.Is(cause, postgres.ErrReadOnly) {
+		return req.Bytes(http.StatusOK, request.JSONType, []byte(`{"status":"reads_only"}`))
+	}
 	if cause != nil {
 		req.Cause = cause
 		return request.Fail(request.Unavailable, "%s", detail)
@@ -58,7 +62,8 @@ func (r *readiness) look(ctx context.Context, s *Server) (detail string, cause e
 	var connect *pgconn.ConnectError
 	switch {
 	case errors.Is(r.cause, postgres.ErrReadOnly):
-		r.detail = r.cause.Error()
+		r.detail = r.cause.Error() + ": this process answers requests that write nothing, and GET /readyz?reads=true " +
+			"is 200"
 	case errors.As(r.cause, &connect), r.cause != nil && databaseIsDown(r.cause):
 		r.detail = "the database does not answer"
 	}

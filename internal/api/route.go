@@ -189,7 +189,7 @@ func (s *Server) authorized(route Route, body reader, h handler, query []string)
 		body(req)
 		err := req.Err()
 		if err == nil {
-			err = h(req)
+			err = s.handleFrom(req, &route, h, func() bool { return c.Response().Committed })
 		}
 		err = s.orArchived(req, &route, err)
 		if err == nil && route.ofSession() && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {

@@ -52,7 +52,9 @@ func New(store *postgres.Store, log *slog.Logger) *Counter {
 			return store.CountUsage(ctx, tenant, read)
 		},
 		Failed: func(tenant uuid.UUID, err error) {
-			log.Warn("usage is not counted yet", "tenant", tenant, "error", err)
+			if !postgres.IsReadOnly(err) { // a process on a standby counts nothing
+				log.Warn("usage is not counted yet", "tenant", tenant, "error", err)
+			}
 		},
 		Dropped: func(lost session.Reading) { droppedTotal.Add(float64(lost.Views)) },
 	}

@@ -190,6 +190,7 @@ func (v *ViewWithSources) From() int64 { return min(v.RawFrom, v.Through+1) }
 func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v ViewWithSources, err error) {
 	var newest Version
 	err = s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
+		v.Damage = nil
 		if v.Session, err = readSession(ctx, tx, at); err != nil {
 			return err
 		}
@@ -204,6 +205,9 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 			 ORDER BY seq`, at.Tenant, v.Key, v.Through)
 		return err
 	})
+	if err == nil && v.Damage != nil && leaveStandby(ctx) { // the primary's copy may be whole
+		return s.ViewWithSources(ctx, at)
+	}
 	if err == nil && v.Damage != nil {
 		CountDamage(v.Damage)
 		v.Damage = errors.Join(v.Damage, s.askToHeal(ctx, at, newest))

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,7 @@ func (p *forkPlan) hold(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	return errors.Join(err, session.ErrNotFound)
+	return cmp.Or(err, session.ErrNotFound)
 }
 
 // create inserts a session with the settings and the policy of the other.

@@ -324,11 +324,12 @@ func TestALoginThatIsNoSuperuserMayMigrateAndLetAnotherServe(t *testing.T) {
 	if err := postgres.GrantTo(t.Context(), as(t, dsn, owner), postgres.Grant{Login: server, Role: postgres.AppRole}); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := postgres.Open(t.Context(), as(t, dsn, server), 1)
-	if err != nil {
-		t.Fatal(err)
+	tenants, served := postgres.New(openPool(t, as(t, dsn, owner)), nil, nil), openStore(t, as(t, dsn, server))
+	at := newSession(t, served, newTenant(t, tenants, "acme"), "s")
+	mustAppend(t, served, batch(at, message("a", 10)))
+	if v, err := served.View(t.Context(), at, postgres.Version{}); err != nil || v.LastSeq != 1 {
+		t.Errorf("the view is at %d: %v", v.LastSeq, err)
 	}
-	pool.Close()
 }
 
 // newLogin makes a login of the test's own, whose password is its name. In the end it is dropped, and with it the schema

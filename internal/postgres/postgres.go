@@ -96,6 +96,7 @@ type Store struct {
 
 	results   persist.Stores
 	retention Retention
+	standby   *Standby // nil without one
 }
 
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps
@@ -150,10 +151,16 @@ func seeingArchived(ctx context.Context) context.Context {
 
 func seesArchived(ctx context.Context) bool { return ctx.Value(archivedKey{}) != nil }
 
-// query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
+// query runs one statement that sees this tenant only, in one round trip, and hands its rows to read. A read that fails
+// on a standby is repeated, and read called again.
 func query(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
 ) error {
+	if r := readingOf(ctx, pool); r != nil {
+		if err := r.query(ctx, tenant, sql, args, read); err == nil {
+			return nil
+		}
+	}
 	turn, err := share.Connection(ctx, tenant)
 	if err != nil {
 		return err
@@ -172,6 +179,11 @@ func query(
 			return err
 		}
 	}
+	return readResult(results, read)
+}
+
+// readResult hands the rows of the last statement of a batch to read, and ends the batch.
+func readResult(results pgx.BatchResults, read func(rows pgx.Rows) error) error {
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -279,10 +291,26 @@ func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.T
 	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{}, do)
 }
 
-// inSnapshot runs do like inTenant, in a transaction whose statements all read the same moment.
+// inSnapshot runs do like inTenant, in a transaction whose statements all read the same moment. If that fails on a
+// standby, do is called again.
 func (s *Store) inSnapshot(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
-	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
+	if r := readingOf(ctx, s.pool); r != nil {
+		if err := r.inSnapshot(ctx, tenant, do); err == nil {
+			return nil
+		}
+	}
+	return InTenant(ctx, s.pool, tenant, snapshotOptions, do)
 }
+
+// inSnapshotOnce does the same, and calls do once at most.
+func (s *Store) inSnapshotOnce(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
+	if r := readingOf(ctx, s.pool); r != nil {
+		return r.inSnapshot(ctx, tenant, do)
+	}
+	return InTenant(ctx, s.pool, tenant, snapshotOptions, do)
+}
+
+var snapshotOptions = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
 // inTx runs do in one transaction that sees this tenant only, and returns its value.
 func inTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error)) (found T, err error) {

@@ -11,6 +11,9 @@ import (
 // ErrReadOnly reports that the database takes no writes: it is a standby, or was made read-only.
 var ErrReadOnly = errors.New("the database takes no writes: it is a standby, or read-only")
 
+// IsReadOnly reports whether err says that the database takes no writes.
+func IsReadOnly(err error) bool { return hasCode(err, "25006") }
+
 // rowQuerier is a connection or a pool.
 type rowQuerier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -25,7 +28,7 @@ type Readiness struct {
 
 // Check returns an error if the database's schema is older than this program, or the database does not answer.
 //
-// Errors: ErrReadOnly.
+// Errors: ErrReadOnly if that is all that is wrong.
 func (r *Readiness) Check(ctx context.Context, s *Store) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,13 +48,13 @@ func (r *Readiness) ask(ctx context.Context) error {
 	var readOnly bool
 	err := r.conn.QueryRow(ctx, `
 		SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`).Scan(&readOnly)
+	if err == nil {
+		err = checkSchema(ctx, r.conn)
+	}
 	if err == nil && readOnly {
-		return ErrReadOnly
+		err = ErrReadOnly
 	}
-	if err != nil {
-		return err
-	}
-	return checkSchema(ctx, r.conn)
+	return err
 }
 
 // Close ends the connection.

@@ -201,6 +201,14 @@ func (s *Store) Session(ctx context.Context, at session.Address) (session.Sessio
 	return queryRow(ctx, s, at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
+// LastSeq reads the newest seq of a session; ErrNotFound.
+func (s *Store) LastSeq(ctx context.Context, at session.Address) (int64, error) {
+	return queryRow(ctx, s, at.Tenant, pgx.RowTo[int64], `
+		SELECT last_seq
+		  FROM sessions
+		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
+}
+
 // Sessions lists a tenant's sessions, newest first.
 func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Session, error) {
 	return queryRows(ctx, s, tenant, scanSession, sessionsSQL, pageArgs(tenant, page)...)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -62,7 +63,8 @@ func (s *Store) FillView(ctx context.Context, at session.Address, v *View) error
 func (s *Store) OpenView(
 	ctx context.Context, at session.Address, v *View, each func(seq int64, shape string) error,
 ) error {
-	return s.readLeftOut(ctx, at, v, func(tx pgx.Tx) error {
+	var stopped error // by each, which is no failure of the database
+	err := s.readLeftOut(ctx, at, v, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			SELECT seq, shape
 			  FROM messages
@@ -80,13 +82,18 @@ func (s *Store) OpenView(
 		count := 0
 		_, err = pgx.ForEachRow(rows, []any{&seq, &shape}, func() error {
 			count++
-			return each(seq, shape)
+			stopped = each(seq, shape)
+			return stopped
 		})
-		if err != nil {
+		switch {
+		case stopped != nil:
+			return nil
+		case err != nil:
 			return err
 		}
 		return v.checkCount(ctx, tx, at, count)
 	})
+	return cmp.Or(stopped, err)
 }
 
 // checkCount returns a *session.DamagedError if fewer messages are behind the checkpoint than have been appended there
@@ -111,7 +118,7 @@ func (v *View) checkCount(ctx context.Context, tx pgx.Tx, at session.Address, co
 // that stands in for a damaged one may be left out: for that, rest is not called.
 func (s *Store) readLeftOut(ctx context.Context, at session.Address, v *View, rest func(tx pgx.Tx) error) error {
 	v.LeftOut = false
-	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
+	err := s.inSnapshotOnce(ctx, at.Tenant, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, v.sql, v.withoutBodies()...)
 		if err != nil {
 			return err

@@ -68,7 +68,9 @@ func New(store *postgres.Store, log *slog.Logger) *Counter {
 			}
 		},
 		Failed: func(tenant uuid.UUID, err error) {
-			log.Warn("reads are not counted yet", "tenant", tenant, "error", err)
+			if !postgres.IsReadOnly(err) { // a process on a standby counts nothing
+				log.Warn("reads are not counted yet", "tenant", tenant, "error", err)
+			}
 		},
 		Dropped: func(lost count) { droppedTotal.Add(float64(lost.reads)) },
 	}

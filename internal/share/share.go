@@ -120,6 +120,16 @@ func Connection(ctx context.Context, tenant uuid.UUID) (Turn, error) {
 	if p == nil {
 		return Turn{}, nil
 	}
+	return p.gate.Connection(ctx, tenant)
+}
+
+// Connection does the same for the connections that g divides, whichever gate the context has.
+func (g *Gate) Connection(ctx context.Context, tenant uuid.UUID) (Turn, error) {
+	p := placeOf(ctx)
+	if p == nil {
+		return Turn{}, nil
+	}
+	p = &g.places[p.lane.class]
 	if p.lane.class == Keys {
 		tenant = uuid.Nil // who sends an invented key can choose the tenant
 	}

@@ -251,7 +251,7 @@ type Failure struct {
 	Detail   string
 	Problems []session.Problem
 	Minimum  *int64        // of view_cannot_fit and window_exceeded
-	Current  *int64        // of stale_expected_seq
+	Current  *int64        // of stale_expected_seq and seq_not_reached
 	Size     int64         // of range_not_satisfiable: how many bytes there are
 	Scope    session.Scope // of scope_missing
 

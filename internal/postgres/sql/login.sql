@@ -71,5 +71,7 @@ SELECT format('it becomes role %I when it connects', current_user), format('ALTE
  WHERE $2::text IS NULL AND current_user <> session_user
  UNION ALL
 SELECT format('it does not have the rights of role %I', $1::text),
-       format('GRANT %I TO %I; ALTER ROLE %2$I INHERIT', $1::text, (TABLE login))
+       format(CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'GRANT %I TO %I; ALTER ROLE %2$I INHERIT'
+                   ELSE 'GRANT %I TO %I WITH INHERIT TRUE' -- since 16 it is a matter of each grant
+              END, $1::text, (TABLE login))
  WHERE NOT coalesce((SELECT pg_has_role((TABLE login)::name, oid, 'USAGE') FROM pg_roles WHERE rolname = $1::text), false)
