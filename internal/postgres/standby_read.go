@@ -99,10 +99,10 @@ func WaitOnStandby(ctx context.Context) time.Duration {
 }
 
 // readingOf returns the reading of a context whose reads of a pool go to the standby, nil if they go to the pool. No
-// pool is any.
+// pool is any. What sees archived sessions, too, always goes to the primary.
 func readingOf(ctx context.Context, pool *pgxpool.Pool) *Reading {
 	r, _ := ctx.Value(readingKey{}).(*Reading)
-	if r == nil || r.over.Load() || pool != nil && pool != r.standby.primary {
+	if r == nil || r.over.Load() || seesArchived(ctx) || pool != nil && pool != r.standby.primary {
 		return nil
 	}
 	return r
