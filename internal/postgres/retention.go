@@ -85,8 +85,8 @@ func ownOr(tenants retentionSQLs) string {
 		               WHERE o.tenant_id = s.tenant_id AND o.session_key = s.key)) r`
 }
 
-// isArchived returns the condition that a session s is archived when it expires, and is not yet: an archive would be too
-// late for the operators' bound when that is over.
+// isArchived returns the condition that a session s is archived when it expires, and is not yet: when the operators'
+// bound is over, it is too late for an archive.
 func isArchived(tenants retentionSQLs) string {
 	return `(s.archived_at IS NULL AND (` + boundEnds + ` <= now()) IS NOT TRUE
 		AND (SELECT r.archives IS TRUE FROM ` + ownOr(tenants) + `))`

@@ -117,12 +117,12 @@ func (s *Standby) close() {
 	s.pool.Close()
 }
 
-// state returns what reads need to know: why the standby is not asked, nil if it is, which timeline it follows, and the
-// context of its reads.
-func (s *Standby) state() (unusable error, timeline int32, attempts context.Context) {
+// state returns what reads need to know: which timeline the standby follows, the context of its reads, and an error if
+// it is not asked.
+func (s *Standby) state() (timeline int32, attempts context.Context, unusable error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unusable, s.timeline, s.attempts
+	return s.timeline, s.attempts, s.unusable
 }
 
 // becomes sets whether the standby is asked, and logs it if that is new. Reads that are under way there end if it is

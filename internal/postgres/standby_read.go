@@ -38,7 +38,7 @@ func (s *Store) Reading(ctx context.Context, at session.Address) (context.Contex
 	if s.standby == nil {
 		return ctx, nil
 	}
-	unusable, timeline, attempts := s.standby.state()
+	timeline, attempts, unusable := s.standby.state()
 	if unusable != nil {
 		standbyReads.WithLabelValues("primary", why(unusable)).Inc()
 		return ctx, nil
