@@ -22,6 +22,7 @@ var fleetLists = map[session.FleetList]struct {
 	session.FleetTokens:      {table: `usage_sessions`, column: `tokens`, of: `true`},
 	session.FleetBytes:       {table: `usage_sessions`, column: `bytes`, of: `true`},
 	session.FleetIdle:        {`usage_sessions`, `appended_at`, `appended_at IS NOT NULL`, true},
+	session.FleetUnread:      {`usage_sessions`, `read_at`, `true`, true},
 	session.FleetOverWindow:  {table: `usage_sessions`, column: `tokens`, of: `over_window`},
 	session.FleetFailing:     {`session_failures`, `since`, `true`, true},
 	session.FleetQuarantined: {`session_failures`, `quarantined_at`, `quarantined_at IS NOT NULL`, true},
@@ -100,7 +101,7 @@ func fleetListSQL(list session.FleetList, after *session.FleetPlace) (string, []
 var fleetSQL = `
 	SELECT t.id, t.name, s.id, s.format, s.model, coalesce(u.messages, 0), coalesce(u.tokens, 0), coalesce(u.bytes, 0),
 	       s.context_tokens, s.window_tokens, ` + overWindow + `, coalesce(f.failures, 0),
-	       f.since, f.quarantined_at, s.created_at, s.last_append_at
+	       f.since, f.quarantined_at, s.created_at, s.last_append_at, nullif(u.read_at, 'epoch')
 	  FROM sessions s
 	  JOIN tenants t ON t.id = s.tenant_id
 	  LEFT JOIN usage_sessions u ON u.tenant_id = $1 AND u.session_key = $2
@@ -117,7 +118,7 @@ func fleetSessions(ctx context.Context, tx pgx.Tx, places []fleetPlace) ([]sessi
 			f := session.FleetSession{Place: session.FleetPlace{Order: p.Order, Key: p.Session}}
 			err := row.Scan(&f.Tenant, &f.TenantName, &f.Session, &f.Format, &f.Model, &f.Messages, &f.Tokens, &f.Bytes,
 				&f.ContextTokens, &f.WindowTokens, &f.OverWindow, &f.Failures, &f.FailingSince, &f.QuarantinedAt,
-				&f.CreatedAt, &f.LastAppendAt)
+				&f.CreatedAt, &f.LastAppendAt, &f.LastReadAt)
 			if errors.Is(err, pgx.ErrNoRows) { // it is archived
 				return nil
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -64,8 +65,23 @@ func TestTheFleetIsListed(t *testing.T) {
 		}
 	}
 	newSession(t, store, acme, "silent")
+	// Two were never read, the others some days ago, and a read of this hour changes nothing.
+	for id, ago := range map[string]string{"small": "3 days", "over": "2 days", "wide": "30 minutes"} {
+		for _, tenant := range []uuid.UUID{acme, other} {
+			err := execInTenant(t, store, tenant, `
+				UPDATE usage_sessions u
+				   SET read_at = now() - $3::interval
+				  FROM sessions s
+				 WHERE u.tenant_id = $1 AND s.tenant_id = $1 AND s.key = u.session_key AND s.id = $2`, tenant, id, ago)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustCount(t, store, other, session.Reading{Session: "wide", Views: 1}, session.Reading{Session: "large"})
 	all := map[session.FleetList]string{
 		session.FleetTokens: "over over too large wide small", session.FleetIdle: "small large over wide over too",
+		session.FleetUnread:     "large over too small over wide",
 		session.FleetOverWindow: "over over too", session.FleetFailing: "wide large", session.FleetQuarantined: "wide",
 	}
 	for list, want := range all {
@@ -89,6 +105,25 @@ func TestTheFleetIsListed(t *testing.T) {
 	if s.Tenant != other || s.TenantName != "other" || s.Messages != 1 || s.Tokens != 20 || s.Failures != 4 ||
 		s.OverWindow || s.WindowTokens != 1000 || s.QuarantinedAt == nil || s.LastAppendAt == nil {
 		t.Errorf("%+v", s)
+	}
+
+	// A read of this hour is not noted again, one of another is.
+	read := func() (at time.Time) {
+		found, _, err := store.Fleet(t.Context(), session.FleetUnread, &other, nil, 10)
+		if err != nil || len(found) != 3 || found[2].Session != "wide" || found[0].LastReadAt != nil {
+			t.Fatal(found, err)
+		}
+		return *found[2].LastReadAt
+	}
+	if age := time.Since(read()); age < 29*time.Minute {
+		t.Errorf("it was noted again after %v", age)
+	}
+	if err := execInTenant(t, store, other, `UPDATE usage_sessions SET read_at = read_at - interval '1 hour' WHERE tenant_id = $1 AND views > 0`, other); err != nil {
+		t.Fatal(err)
+	}
+	mustCount(t, store, other, session.Reading{Session: "wide", ReadBacks: 1})
+	if age := time.Since(read()); age > 29*time.Minute {
+		t.Errorf("it was last read %v ago", age)
 	}
 
 	// A window that was made larger is seen by the audit; so is one that the ledger of before did not know.

@@ -1,0 +1,1 @@
+ALTER TABLE usage_sessions DROP COLUMN read_at;
