@@ -1836,7 +1836,8 @@ CREATE TABLE public.usage_sessions (
     read_backs bigint DEFAULT 0 NOT NULL,
     compactions bigint DEFAULT 0 NOT NULL,
     appended_at timestamp with time zone,
-    over_window boolean DEFAULT false NOT NULL
+    over_window boolean DEFAULT false NOT NULL,
+    read_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL
 )
 WITH (fillfactor='70');
 
@@ -2337,6 +2338,8 @@ CREATE INDEX usage_sessions_idle ON public.usage_sessions USING btree (appended_
 CREATE INDEX usage_sessions_over ON public.usage_sessions USING btree (tokens DESC, session_key DESC) WHERE over_window;
 
 CREATE INDEX usage_sessions_tokens ON public.usage_sessions USING btree (tokens DESC, session_key DESC);
+
+CREATE INDEX usage_sessions_unread ON public.usage_sessions USING btree (read_at, session_key);
 
 CREATE INDEX webhook_deliveries_first ON public.webhook_deliveries USING btree (tenant_id, webhook_id, topic, n);
 
