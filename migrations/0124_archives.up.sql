@@ -85,9 +85,11 @@ ALTER TABLE session_retention
 -- The erasure of a subject has not ended while there is an archived session of it that no hold keeps: a program from
 -- before archives does not see it.
 CREATE FUNCTION refuse_archived() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, public
-    SET varve.archived = 'on' AS $$
+    SET search_path = pg_catalog, public AS $$
+DECLARE
+    shown text := coalesce(current_setting('varve.archived', true), '');
 BEGIN
+    PERFORM set_config('varve.archived', 'on', true);
     IF EXISTS (SELECT
                  FROM public.session_archives a
                  JOIN public.sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -99,6 +101,7 @@ BEGIN
         RAISE EXCEPTION 'an archived session of the subject is there: its erasure has not ended'
             USING ERRCODE = 'restrict_violation';
     END IF;
+    PERFORM set_config('varve.archived', shown, true);
     RETURN NEW;
 END
 $$;

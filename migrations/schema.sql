@@ -555,9 +555,11 @@ $$;
 CREATE FUNCTION public.refuse_archived() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public'
-    SET "varve.archived" TO 'on'
     AS $$
+DECLARE
+    shown text := coalesce(current_setting('varve.archived', true), '');
 BEGIN
+    PERFORM set_config('varve.archived', 'on', true);
     IF EXISTS (SELECT
                  FROM public.session_archives a
                  JOIN public.sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -569,6 +571,7 @@ BEGIN
         RAISE EXCEPTION 'an archived session of the subject is there: its erasure has not ended'
             USING ERRCODE = 'restrict_violation';
     END IF;
+    PERFORM set_config('varve.archived', shown, true);
     RETURN NEW;
 END
 $$;

@@ -5,9 +5,8 @@ import "github.com/varve-dev/varve/test/harness"
 // mutants are the defects that prove the checks.
 var mutants = []harness.Mutant{
 	{Name: "no-idempotency-record", Only: "lose answers,cut", Edits: []harness.Edit{
-		harness.Replace("internal/postgres/append_statement.go",
-			"statement(\"append\", \"{set}\", set,",
-			"statement(\"append\", \"AND NOT @locked\\n\", \"AND NOT @locked AND false\\n\", \"{set}\", set,"),
+		harness.Replace("internal/postgres/sql/append.sql",
+			"AND NOT @locked\n", "AND NOT @locked AND false\n"),
 		harness.Replace("internal/postgres/idempotency.go",
 			"\tif id == nil {\n\t\treturn nil\n", "\tif true {\n\t\treturn nil\n"),
 	}},
