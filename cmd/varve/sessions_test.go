@@ -45,7 +45,7 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 		}, `"chat\n42"  2026-01-02T03:04:05Z  -            openai-chat  -      21   3400    2`},
 		{&sessionsSearchCommand{Query: "two words", Limit: 5}, `s        3    m3   text  0.060  "two\nwords"`},
 		{&fleetCommand{List: "failing", Tenant: "0198f0c1-7c1e-7000-8000-00000000000c", Limit: 3},
-			`acme    "chat\n42"  90000   360000  130000  128000  -            2         -`},
+			`acme    "chat\n42"  90000   360000  130000  128000  -            -          2         -`},
 		{&sessionsShowCommand{Session: "s"}, one},
 		{&sessionsRmCommand{Session: "s", Yes: true}, ""},
 		{&forkCommand{Session: "s", ID: "b", Seq: 17}, `"chat\n42"`},
