@@ -22,7 +22,13 @@ func TestARetentionIsSetAndShown(t *testing.T) {
 	own.has([]string{"retention", "set", "--idle", "720h", "--age", "2000h", "--yes"}, "720h0m0s", "2000h0m0s")
 	own.has([]string{"retention", "show", "--json"}, `"idle_seconds":2592000`)
 	own.has([]string{"retention", "preview", "--idle", "1h"}, "expired  0", "held     0")
+	own.has([]string{"retention", "set", "--idle", "720h", "--archive", "--archives-for", "8760h", "--yes"}, "archived", "8760h0m0s")
+	own.run(exitUsage, "retention", "set", "--idle", "720h", "--archives-for", "8760h", "--yes")
 	own.has([]string{"retention", "set", "--never", "--yes"}, "never expires")
+	operator := commander{u, keyIn(u, "operator-key")}
+	operator.run(exitUsage, "tenants", "retention", "default", "--yes")
+	operator.has([]string{"tenants", "retention", "default", "--age", "2000h", "--yes"}, "default")
+	own.has([]string{"retention", "show"}, "age at most", "2000h0m0s")
 }
 
 // viewNames matches the names of views where commands print them.
