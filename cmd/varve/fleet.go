@@ -7,7 +7,7 @@ import (
 )
 
 type fleetCommand struct {
-	List   string `enum:"tokens,bytes,idle,unread,over_window,failing,quarantined" default:"tokens" help:"One of ${enum}."`
+	List   string `enum:"tokens,bytes,idle,unread,over_window,failing,quarantined" default:"tokens" help:"${enum}."`
 	Tenant string `help:"Id of the tenant whose sessions to list; of all if not given."`
 	Limit  int    `default:"100" help:"How many to list."`
 }
