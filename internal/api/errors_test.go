@@ -316,6 +316,23 @@ var wrongRequests = map[string]struct {
 		w.exec(`UPDATE webhooks SET disabled_at = now()`)
 		return w.ask("POST", "/v1/webhooks/"+id(made)+"/test", "")
 	}, "/enable"},
+	"session_archived": {func(w *world) answer {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/old", "")
+		w.must(http.StatusAccepted, "POST", "/v1/sessions/old/archive", "")
+		return w.ask("GET", "/v1/sessions/old", "")
+	}, "/unarchive"},
+	"seq_not_reached": {func(w *world) answer {
+		return w.ask("GET", "/v1/sessions/s/context?min_seq=99999", "")
+	}, "min_seq"},
+	"read_only": {func(w *world) answer {
+		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
+			if _, err := conn.Exec(w.Context(), `SET default_transaction_read_only = on`); err != nil {
+				w.Fatal(err)
+			}
+			conn.Release()
+		}
+		return w.ask("PUT", "/v1/sessions/unwritten", "")
+	}, "primary"},
 	"timed_out": {func(w *world) answer {
 		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
 			if _, err := conn.Exec(w.Context(), `SET statement_timeout = '1ms'`); err != nil {
@@ -359,20 +376,21 @@ func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 // checkProblem checks what every error has in common.
 func checkProblem(t testing.TB, got answer, p problem) {
 	t.Helper()
-	retryable := p.Status == 500 && p.Code != "damaged" || p.Status == 503 || p.Status == 429 || p.Status == 408
+	busy := p.Status == 503 && p.Code != "read_only" || p.Status == 429
+	retryable := p.Status == 500 && p.Code != "damaged" || p.Status == 408 || busy
 	h := got.Header()
 	switch {
 	case h.Get("Content-Type") != "application/problem+json", h.Get("X-Content-Type-Options") != "nosniff":
 		t.Errorf("headers %v", h)
 	case p.Status != got.Code, p.Title != http.StatusText(p.Status), p.Type != "about:blank", p.Retryable != retryable:
 		t.Errorf("%d: %s", got.Code, got.Body)
-	case h.Get("X-Should-Retry") != strconv.FormatBool(retryable), (h.Get("Retry-After") != "") != (p.Status == 503 || p.Status == 429):
+	case h.Get("X-Should-Retry") != strconv.FormatBool(retryable), (h.Get("Retry-After") != "") != (busy || p.Status == 503):
 		t.Errorf("headers %v for %s", h, got.Body)
 	case p.RequestID != h.Get("X-Request-Id"), !strings.HasPrefix(p.RequestID, "req_"), !strings.HasPrefix(p.Instance, "/"):
 		t.Errorf("request id %q in the header: %s", h.Get("X-Request-Id"), got.Body)
 	case p.Error.Message != p.Detail, p.Error.Code != p.Code, p.Error.Type == "":
 		t.Errorf("error member of %s", got.Body)
-	case (p.Current != nil) != (p.Code == "stale_expected_seq"), (p.Minimum != nil) != (p.Code == "view_cannot_fit" || p.Code == "window_exceeded"):
+	case (p.Current != nil) != (p.Code == "stale_expected_seq" || p.Code == "seq_not_reached"), (p.Minimum != nil) != (p.Code == "view_cannot_fit" || p.Code == "window_exceeded"):
 		t.Errorf("members of %s", got.Body)
 	case (h.Get("Content-Range") != "") != (p.Status == 416), strings.HasPrefix(p.Detail, ":"):
 		t.Errorf("headers %v for %s", h, got.Body)

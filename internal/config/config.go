@@ -129,7 +129,8 @@ func (s Standby) Validate() error {
 	return errors.Join(malformedURL,
 		check(s.ReadWait >= 0 && s.ReadWait <= 5*time.Second,
 			"--read-wait (VARVE_READ_WAIT)", s.ReadWait, "0s to 5s"),
-		check(s.ReadMaxLag >= time.Second, "--read-max-lag (VARVE_READ_MAX_LAG)", s.ReadMaxLag, "at least 1s"))
+		check(s.ReadURL == "" || s.ReadMaxLag >= time.Second,
+			"--read-max-lag (VARVE_READ_MAX_LAG)", s.ReadMaxLag, "at least 1s"))
 }
 
 // Models returns the registry of models: those that are built in, and those of the file.
