@@ -48,7 +48,8 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 }
 
 // ofTheFleet are the indexes for the list of sessions of all tenants.
-var ofTheFleet = []string{"usage_sessions_tokens", "usage_sessions_bytes", "usage_sessions_idle", "usage_sessions_over",
+var ofTheFleet = []string{"usage_sessions_tokens", "usage_sessions_bytes", "usage_sessions_idle", "usage_sessions_unread",
+	"usage_sessions_over",
 	"session_failures_oldest", "session_failures_quarantined"}
 
 func TestEveryKeyOfATenantsTableBeginsWithTheTenant(t *testing.T) {
