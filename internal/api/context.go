@@ -54,14 +54,11 @@ func (s *Server) readContext(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if want.full && want.Format == "" {
-		if err := s.awaitSeq(req, want.minSeq); err != nil {
-			return err
-		}
-		return s.readLog(req, want)
-	}
 	if err := s.awaitSeq(req, want.minSeq); err != nil {
 		return err
+	}
+	if want.full && want.Format == "" {
+		return s.readLog(req, want)
 	}
 	stored := views.Get().(*postgres.View)
 	defer freeView(stored)

@@ -63,6 +63,37 @@ func TestABoundedViewOfALongLogIsThatOfTheWholeLog(t *testing.T) {
 	}
 }
 
+// TestAnEndIsReadBehindTheNewestCheckpoint reads ends that were chosen before a compaction made the view what it is: they
+// may begin before the checkpoint's end, or the view may fit by now.
+func TestAnEndIsReadBehindTheNewestCheckpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	at := session.Address{Tenant: w.tenant, ID: strings.TrimPrefix(w.compacted("openai-chat"), "/v1/sessions/")}
+	now, err := w.store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, short := 0, 0
+	for first := int64(1); first <= now.LastSeq; first++ {
+		for _, limit := range []int64{now.ContextTokens / 2, now.ContextTokens * 3 / 4, now.ContextTokens} {
+			r := reads.Request{MaxTokens: limit, Pending: wire.KeepPending, Largest: -1, Admit: func(int64) error { return nil }}
+			got := w.bounded(at, r, &postgres.End{First: first})
+			if errors.Is(got.err, reads.ErrShortEnd) {
+				short++
+				continue
+			}
+			made++
+			if want := w.bounded(at, r, nil); want.String() != got.String() {
+				t.Fatalf("from %d, %d tokens: %s\nwant %s", first, limit, got, want)
+			}
+		}
+	}
+	if made < 10 || short < 3 {
+		t.Errorf("%d views were made, of %d the end was too short", made, short)
+	}
+}
+
 // wander appends an arbitrary conversation. Some messages of every second one are removed.
 func (w *world) wander(rng *rand.Rand, at session.Address, f session.Format, wild bool) {
 	w.Helper()

@@ -392,7 +392,9 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		setRetryAfter(h, f.RetryAfter)
+		if retryable {
+			setRetryAfter(h, f.RetryAfter)
+		}
 	case http.StatusRequestTimeout:
 		h["Connection"] = []string{"close"}
 	case http.StatusRequestedRangeNotSatisfiable:

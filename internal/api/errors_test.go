@@ -384,7 +384,7 @@ func checkProblem(t testing.TB, got answer, p problem) {
 		t.Errorf("headers %v", h)
 	case p.Status != got.Code, p.Title != http.StatusText(p.Status), p.Type != "about:blank", p.Retryable != retryable:
 		t.Errorf("%d: %s", got.Code, got.Body)
-	case h.Get("X-Should-Retry") != strconv.FormatBool(retryable), (h.Get("Retry-After") != "") != (busy || p.Status == 503):
+	case h.Get("X-Should-Retry") != strconv.FormatBool(retryable), (h.Get("Retry-After") != "") != busy:
 		t.Errorf("headers %v for %s", h, got.Body)
 	case p.RequestID != h.Get("X-Request-Id"), !strings.HasPrefix(p.RequestID, "req_"), !strings.HasPrefix(p.Instance, "/"):
 		t.Errorf("request id %q in the header: %s", h.Get("X-Request-Id"), got.Body)

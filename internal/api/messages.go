@@ -23,11 +23,11 @@ func (s *Server) listMessages(req *request.Request) error {
 	r := readRange(q)
 	r.Limit = limit + 1
 	r.Bytes, r.Removed = maxMessagePageBytes, true
-	min := readMinSeq(q)
+	seq := readMinSeq(q)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := s.awaitSeq(req, min); err != nil {
+	if err := s.awaitSeq(req, seq); err != nil {
 		return err
 	}
 	found, err := req.Page(r, func(r postgres.Range) ([]session.Message, error) {

@@ -38,13 +38,7 @@ const (
 func (s *Store) EndOf(ctx context.Context, at session.Address, v *View, tokens int64) (End, error) {
 	for limit := sizesAtOnce; ; limit *= 8 {
 		sizes, err := queryRows(ctx, s, at.Tenant, pgx.RowToStructByPos[messageSize], `
-			SELECT seq, coalesce(view_tokens, tokens), coalesce(octet_length(coalesce(view_body, body)), 0)
-			  FROM messages
-			 WHERE tenant_id = $1
-			   AND session_key = $2
-			   AND removed_at IS NULL
-			   AND seq > $3
-			   AND seq <= $4
+			SELECT seq, coalesce(view_tokens, tokens), coalesce(octet_length(coalesce(view_body, body)), 0)`+presentSQL+`
 			 ORDER BY seq DESC
 			 LIMIT $5`, at.Tenant, v.Key, v.beforeTail(), v.LastSeq, limit)
 		if err != nil {
@@ -78,9 +72,6 @@ func endOf(sizes []messageSize, last int64) End {
 	return end
 }
 
-// beforeTail returns the seq behind which the messages of the tail begin.
-func (v *View) beforeTail() int64 { return max(v.Through, v.Separate()) }
-
 // FillEnd does for the end of a view's tail what FillView does for all of it. The view has its End afterwards, unless
 // another one stands in for it.
 //
@@ -88,6 +79,7 @@ func (v *View) beforeTail() int64 { return max(v.Through, v.Separate()) }
 func (s *Store) FillEnd(ctx context.Context, at session.Address, v *View, end End) error {
 	v.End = nil
 	err := s.readLeftOut(ctx, at, v, func(tx pgx.Tx) (err error) {
+		end.First = max(end.First, v.beforeTail()+1) // a checkpoint may have been made meanwhile
 		if v.Loose, err = v.readFrom(ctx, tx, at, end.First, math.MaxInt32); err != nil {
 			return err
 		}
@@ -112,15 +104,9 @@ func (v *View) readFrom(
 	ctx context.Context, tx pgx.Tx, at session.Address, first int64, limit int,
 ) ([]TailMessage, error) {
 	return rowsIn(ctx, tx, scanTail(false), `
-		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape
-		  FROM messages
-		 WHERE tenant_id = $1
-		   AND session_key = $2
-		   AND removed_at IS NULL
-		   AND seq >= $3
-		   AND seq <= $4
+		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape`+presentSQL+`
 		 ORDER BY seq
-		 LIMIT $5`, at.Tenant, v.Key, first, v.LastSeq, limit)
+		 LIMIT $5`, at.Tenant, v.Key, first-1, v.LastSeq, limit)
 }
 
 // readBefore reads what is known of the messages of the tail before its end.
@@ -179,17 +165,11 @@ func (end *End) readPinned(ctx context.Context, tx pgx.Tx, at session.Address, v
 // belongs to it, it may be in a unit with other messages.
 func (end *End) readAnchor(ctx context.Context, tx pgx.Tx, at session.Address, v *View) error {
 	found, err := rowsIn(ctx, tx, pgx.RowTo[int64], `
-		SELECT seq
-		  FROM messages
-		 WHERE tenant_id = $1
-		   AND session_key = $2
-		   AND removed_at IS NULL
-		   AND seq > $3
-		   AND seq < $4
+		SELECT seq`+presentSQL+`
 		   AND role = 'user'
 		   AND starts_unit
 		 ORDER BY seq DESC
-		 LIMIT 1`, at.Tenant, v.Key, v.beforeTail(), end.First)
+		 LIMIT 1`, at.Tenant, v.Key, v.beforeTail(), end.First-1)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -197,13 +177,7 @@ func (end *End) readAnchor(ctx context.Context, tx pgx.Tx, at session.Address, v
 		return err
 	}
 	next, err := rowsIn(ctx, tx, pgx.RowTo[bool], `
-		SELECT starts_unit OR role IN ('assistant', 'model')
-		  FROM messages
-		 WHERE tenant_id = $1
-		   AND session_key = $2
-		   AND removed_at IS NULL
-		   AND seq > $3
-		   AND seq <= $4
+		SELECT starts_unit OR role IN ('assistant', 'model')`+presentSQL+`
 		 ORDER BY seq
 		 LIMIT 1`, at.Tenant, v.Key, found[0], v.LastSeq)
 	if err != nil {
@@ -220,15 +194,9 @@ type calls []struct{ Calls, Answers []string }
 // callsBefore returns the calls and results of some messages of the tail before a seq.
 func (v *View) callsBefore(ctx context.Context, tx pgx.Tx, at session.Address, before int64) (calls, error) {
 	found, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Calls, Answers []string }], `
-		SELECT coalesce(calls, '{}'), coalesce(answers, '{}')
-		  FROM messages
-		 WHERE tenant_id = $1
-		   AND session_key = $2
-		   AND removed_at IS NULL
-		   AND seq > $3
-		   AND seq < $4
+		SELECT coalesce(calls, '{}'), coalesce(answers, '{}')`+presentSQL+`
 		 ORDER BY seq DESC
-		 LIMIT $5`, at.Tenant, v.Key, v.beforeTail(), before, units.EarlyReach)
+		 LIMIT $5`, at.Tenant, v.Key, v.beforeTail(), before-1, units.EarlyReach)
 	slices.Reverse(found)
 	return found, err
 }

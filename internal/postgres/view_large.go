@@ -18,6 +18,18 @@ import (
 //     it is;
 //   - then TailPage reads the messages, a page at a time, and Seen tells in the end whether they were the same ones.
 
+// presentSQL reads the messages of a session, by key, behind the seq $3 and through $4 that were not removed.
+const presentSQL = `
+		  FROM messages
+		 WHERE tenant_id = $1
+		   AND session_key = $2
+		   AND removed_at IS NULL
+		   AND seq > $3
+		   AND seq <= $4`
+
+// beforeTail returns the seq behind which the messages of the tail begin.
+func (v *View) beforeTail() int64 { return max(v.Through, v.Separate()) }
+
 // Seen is a running digest of which messages a reader has seen. Its zero value has seen none.
 type Seen struct{ sum uint64 }
 
@@ -66,14 +78,8 @@ func (s *Store) OpenView(
 	var stopped error // by each, which is no failure of the database
 	err := s.readLeftOut(ctx, at, v, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			SELECT seq, shape
-			  FROM messages
-			 WHERE tenant_id = $1
-			   AND session_key = $2
-			   AND removed_at IS NULL
-			   AND seq > $3
-			   AND seq <= $4
-			 ORDER BY seq`, at.Tenant, v.Key, max(v.Through, v.Separate()), v.LastSeq)
+			SELECT seq, shape`+presentSQL+`
+			 ORDER BY seq`, at.Tenant, v.Key, v.beforeTail(), v.LastSeq)
 		if err != nil {
 			return err
 		}
@@ -99,7 +105,7 @@ func (s *Store) OpenView(
 // checkCount returns a *session.DamagedError if fewer messages are behind the checkpoint than have been appended there
 // and not removed.
 func (v *View) checkCount(ctx context.Context, tx pgx.Tx, at session.Address, count int) error {
-	after := max(v.Through, v.Separate())
+	after := v.beforeTail()
 	missing := v.LastSeq - after - int64(count)
 	if missing == 0 {
 		return nil
@@ -215,18 +221,12 @@ func (s *Store) TailPage(ctx context.Context, at session.Address, v *View, after
 		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape
 		  FROM (SELECT seq, tokens, view_tokens, view_body, body, shape,
 		               sum(octet_length(coalesce(view_body, body))) OVER before
-		               - octet_length(coalesce(view_body, body)) AS bytes_before
-		          FROM messages
-		         WHERE tenant_id = $1
-		           AND session_key = $2
-		           AND removed_at IS NULL
-		           AND seq > $3
-		           AND seq <= $4
+		               - octet_length(coalesce(view_body, body)) AS bytes_before`+presentSQL+`
 		        WINDOW before AS (ORDER BY seq)
 		         ORDER BY seq
 		         LIMIT $5) m
 		 WHERE bytes_before < $6
-		 ORDER BY seq`, at.Tenant, v.Key, max(after, v.Through, v.Separate()), v.LastSeq, pageMessages, pageBytes)
+		 ORDER BY seq`, at.Tenant, v.Key, max(after, v.beforeTail()), v.LastSeq, pageMessages, pageBytes)
 	for i := range page {
 		if err == nil {
 			err = page[i].check()

@@ -141,7 +141,7 @@ const smallMessage = 32
 // Tail, or its Bodies if the stored view was filled, have all messages, and it has no Body. A stored view of more
 // tokens than asked for must have those of its messages.
 //
-// Errors: *BrokenError, *session.CannotFitError, and what makeFitting returns.
+// Errors: *BrokenError, *session.CannotFitError, ErrShortEnd, and what makeFitting returns.
 func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.View, Notes, error) {
 	var notes Notes
 	opened, err := open(stored)
@@ -152,11 +152,14 @@ func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.Vi
 		return r.makeFitting(ctx, &opened)
 	}
 	tokens := stored.Tokens
-	if r.MaxTokens > 0 && stored.Tokens > r.MaxTokens {
+	switch {
+	case r.MaxTokens > 0 && stored.Tokens > r.MaxTokens:
 		if notes.Omitted, err = opened.bound(r.MaxTokens); err != nil {
 			return nil, notes, err
 		}
 		tokens -= notes.Omitted.Tokens
+	case stored.End != nil && stored.End.Messages > 0: // it fits now, for a compaction has made it smaller
+		return nil, notes, ErrShortEnd
 	}
 	messages, err := opened.messages()
 	if err != nil {
