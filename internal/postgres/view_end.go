@@ -38,7 +38,8 @@ const (
 func (s *Store) EndOf(ctx context.Context, at session.Address, v *View, tokens int64) (End, error) {
 	for limit := sizesAtOnce; ; limit *= 8 {
 		sizes, err := queryRows(ctx, s, at.Tenant, pgx.RowToStructByPos[messageSize], `
-			SELECT seq, coalesce(view_tokens, tokens), coalesce(octet_length(coalesce(view_body, body)), 0)`+presentSQL+`
+			SELECT seq, coalesce(view_tokens, tokens),
+			       coalesce(octet_length(coalesce(view_body, body)), 0)`+presentSQL+`
 			 ORDER BY seq DESC
 			 LIMIT $5`, at.Tenant, v.Key, v.beforeTail(), v.LastSeq, limit)
 		if err != nil {
