@@ -23,6 +23,18 @@ func logOf(size int) string {
 	return text.String()
 }
 
+// mustAll calls a tool that must answer, and again as long as an answer has a cursor, and returns all texts.
+func (a agent) mustAll(name string, with map[string]any) string {
+	a.Helper()
+	var texts strings.Builder
+	for more := true; more; {
+		text, structured := a.must(name, with)
+		texts.WriteString(text)
+		with["cursor"], more = structured["next_cursor"].(string)
+	}
+	return texts.String()
+}
+
 // TestAnAgentReadsAResultToItsEnd: over MCP, old and new, following nothing but what the answers say.
 func TestAnAgentReadsAResultToItsEnd(t *testing.T) {
 	t.Parallel()
@@ -41,11 +53,11 @@ func TestAnAgentReadsAResultToItsEnd(t *testing.T) {
 				t.Errorf("the %d bytes of the messages lack the result", len(messages))
 			}
 		}
-		found, _ := a.must("grep_results", map[string]any{"pattern": "needle", "ref": ref})
+		found := a.mustAll("grep_results", map[string]any{"pattern": "needle", "ref": ref})
 		if !strings.Contains(found, "the needle is 8d1f77") {
 			t.Errorf("%s: grep: %s", version, found)
 		}
-		found, _ = a.must("search_session", map[string]any{"query": "needle"})
+		found = a.mustAll("search_session", map[string]any{"query": "needle"})
 		if !strings.Contains(found, "8d1f77") || !strings.Contains(found, ref) {
 			t.Errorf("%s: search: %s", version, found)
 		}
