@@ -1,8 +1,6 @@
 package postgres_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -141,42 +139,6 @@ func TestTheFleetIsListed(t *testing.T) {
 	if got, _ := fleetOf(t, store, session.FleetOverWindow, nil, 5); got != "over too" {
 		t.Errorf("after the audit, %q are over their window", got)
 	}
-}
-
-// TestAPageOfTheFleetCostsThePage reads pages of every list in a database with many tenants.
-func TestAPageOfTheFleetCostsThePage(t *testing.T) {
-	t.Parallel()
-	p := newPlanned(t, *planRows)
-	p.exec(t, `
-		SET session_replication_role = replica;
-		UPDATE usage_sessions u
-		   SET tokens = abs(hashint8(hashtext(session_key::text))), bytes = abs(hashint8(hashtext(session_key::text))) / 3,
-		       over_window = hashtext(session_key::text) % 10 = 0;
-		INSERT INTO usage_sessions (tenant_id, session_key, tokens)
-		SELECT tenant_id, key, 1 FROM sessions WHERE tenant_id <> '`+largeTenant.String()+`'`)
-	p.analyze(t, 100)
-	small := p.idOf(t, "tenant7")
-	for _, list := range session.FleetLists() {
-		var after *session.FleetPlace
-		for page := range 3 {
-			ran := p.plansOf(t, func(ctx context.Context) error {
-				found, _, err := p.Fleet(ctx, list, nil, after, planPage)
-				if len(found) > 0 {
-					after = new(found[len(found)-1].Place)
-				}
-				if len(found) < planPage && list != session.FleetQuarantined {
-					t.Errorf("%s: page %d has %d sessions", list, page, len(found))
-				}
-				return err
-			})
-			checkFleet(t, fmt.Sprintf("fleet by %s, page %d", list, page+1), ran, 3*planPage)
-		}
-	}
-	ran := p.plansOf(t, func(ctx context.Context) error {
-		_, _, err := p.Fleet(ctx, session.FleetTokens, &small, nil, planPage)
-		return err
-	})
-	checkFleet(t, "fleet of a small tenant", ran, 2**planRows)
 }
 
 // checkFleet fails the test if statements read more than this number of rows of a node.

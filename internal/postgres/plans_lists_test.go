@@ -1,3 +1,5 @@
+//go:build !race
+
 package postgres_test
 
 import (
