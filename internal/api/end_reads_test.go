@@ -63,6 +63,86 @@ func TestABoundedViewOfALongLogIsThatOfTheWholeLog(t *testing.T) {
 	}
 }
 
+// TestTheEndOfAShortLogIsThatOfTheWholeLog reads short logs in which messages of the user, calls, and results before and
+// behind their calls follow one another in any order: from every beginning of an end, with bounds of every kind.
+func TestTheEndOfAShortLogIsThatOfTheWholeLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pieces := map[session.Format][]string{
+		"openai-responses": {
+			`{"type":"message","role":"user","content":"a question"}`,
+			`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"an answer"}]}`,
+			`{"type":"function_call","call_id":"x%[1]d","name":"f","arguments":"{}"}`,
+			`{"type":"function_call_output","call_id":"x%[1]d","output":"a result"}`,
+		},
+		"anthropic": {
+			`{"role":"user","content":"a question"}`,
+			`{"role":"assistant","content":"an answer"}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"x%[1]d","name":"f","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x%[1]d","content":"a result"}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x%[1]d","content":"a result"},{"type":"text","text":"a question"}]}`,
+		},
+		"gemini": {
+			`{"role":"user","parts":[{"text":"a question"}]}`,
+			`{"role":"model","parts":[{"text":"an answer"}]}`,
+			`{"role":"model","parts":[{"functionCall":{"name":"f%[1]d","args":{}}}]}`,
+			`{"role":"user","parts":[{"functionResponse":{"name":"f%[1]d","response":{}}}]}`,
+		},
+		"openai-chat": {
+			`{"role":"user","content":"a question"}`,
+			`{"role":"assistant","content":"an answer"}`,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"x%[1]d","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
+			`{"role":"tool","tool_call_id":"x%[1]d","content":"a result"}`,
+		},
+	}
+	made := 0
+	for f, pieces := range pieces {
+		for seed := range uint64(40) {
+			at := session.Address{Tenant: w.tenant, ID: fmt.Sprintf("%s-short-%d", f, seed)}
+			rng := rand.New(rand.NewPCG(seed, 4))
+			var said []string
+			for range 14 {
+				piece := pieces[rng.IntN(len(pieces))]
+				if strings.Contains(piece, "%") {
+					piece = fmt.Sprintf(piece, rng.IntN(2))
+				}
+				said = append(said, piece)
+			}
+			w.must(http.StatusCreated, "PUT", "/v1/sessions/"+at.ID, fmt.Sprintf(`{"format":%q}`, f))
+			w.must(http.StatusCreated, "POST", "/v1/sessions/"+at.ID+"/messages", batch(string(f), said...))
+			made += w.readEnds(at, rng)
+		}
+	}
+	if made < 150 {
+		t.Errorf("%d views were made of an end", made)
+	}
+}
+
+// readEnds reads every end of a session with six bounds, and returns how many views were made.
+func (w *world) readEnds(at session.Address, rng *rand.Rand) (made int) {
+	w.Helper()
+	now, err := w.store.Session(w.Context(), at)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for range 6 {
+		r := reads.Request{MaxTokens: 1 + rng.Int64N(now.ContextTokens), Pending: wire.KeepPending, Largest: -1, Admit: func(int64) error { return nil }}
+		want := w.bounded(at, r, nil)
+		for first := int64(2); first <= now.LastSeq; first++ {
+			got := w.bounded(at, r, &postgres.End{First: first})
+			if errors.Is(got.err, reads.ErrShortEnd) {
+				continue
+			}
+			made++
+			if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+				w.Errorf("%s from %d, %d tokens of\n%s\n%.3000s", at.ID, first, r.MaxTokens, w.must(http.StatusOK, "GET", "/v1/sessions/"+at.ID+"/messages", "").Body, diff)
+				return made
+			}
+		}
+	}
+	return made
+}
+
 // TestAnEndIsReadBehindTheNewestCheckpoint reads ends that were chosen before a compaction made the view what it is: they
 // may begin before the checkpoint's end, or the view may fit by now.
 func TestAnEndIsReadBehindTheNewestCheckpoint(t *testing.T) {

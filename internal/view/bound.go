@@ -21,9 +21,12 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 	if err != nil {
 		return omitted, err
 	}
-	minimum := o.stored.Tokens
+	least := cut{tokens: o.stored.Tokens}
 	for c := range cuts(all, o.stored.Format, o.stored.Tokens, nobody) {
-		if minimum = min(minimum, c.tokens); c.tokens > limit {
+		if c.tokens = known.fewest(c, all); c.tokens < least.tokens {
+			least = c
+		}
+		if c.tokens > limit {
 			continue
 		}
 		if known.isShortFor(c) {
@@ -41,7 +44,10 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 		}
 		return omitted, nil
 	}
-	return omitted, &session.CannotFitError{MaxTokens: limit, Minimum: minimum}
+	if known.isShortFor(least) {
+		return omitted, ErrShortEnd
+	}
+	return omitted, &session.CannotFitError{MaxTokens: limit, Minimum: least.tokens}
 }
 
 // allUnits returns the units of the checkpoint and of the tail, each with the seqs of its messages.

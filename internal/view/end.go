@@ -63,7 +63,18 @@ type known struct {
 
 // isShortFor reports whether a cut that fits may not be the one that leaves the least out.
 func (k *known) isShortFor(c cut) bool {
-	return k.end != nil && (c.first <= k.first || c.anchor == k.anchor && k.doubt)
+	return k.end != nil && (c.first <= k.first || k.doubts(c))
+}
+
+// doubts reports whether the anchor of a cut may be another one, or none.
+func (k *known) doubts(c cut) bool { return k.end != nil && k.doubt && c.anchor == k.anchor }
+
+// fewest returns the tokens that the view of a cut has at least.
+func (k *known) fewest(c cut, all []unit) int64 {
+	if k.doubts(c) && c.anchor != nobody {
+		return c.tokens - all[c.anchor].Tokens
+	}
+	return c.tokens
 }
 
 // knownUnits returns what allUnits does. If there are messages that were not read, those units stand for them that have
