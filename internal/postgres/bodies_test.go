@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/zframe"
 )
 
 func TestTheBodyCacheKeepsToItsLimit(t *testing.T) {
@@ -33,5 +34,25 @@ func TestTheBodyCacheKeepsToItsLimit(t *testing.T) {
 	put(1, 1, 126)
 	if c.get(at(1)).body != nil {
 		t.Error("it holds a body that takes an eighth of its room")
+	}
+}
+
+// TestAPlainBodyIsThatOfItsCheckpoint: also where bodies have the same size, as two checkpoints of a session may, and two
+// sessions of one id one after another.
+func TestAPlainBodyIsThatOfItsCheckpoint(t *testing.T) {
+	t.Parallel()
+	s := &Store{plain: newBodyCache(1000, (*plainBody).size)}
+	at := session.Address{ID: "s"}
+	for i, v := range []View{
+		{Key: uuid.UUID{1}, Checkpoint: 1}, {Key: uuid.UUID{1}, Checkpoint: 2}, {Key: uuid.UUID{2}, Checkpoint: 2},
+		{Key: uuid.UUID{2}, Checkpoint: 1},
+	} {
+		want := []byte{'a', 'b', byte('0' + i)}
+		v.Body, v.Size = zframe.Compress(want), len(want)
+		for range 2 { // the second time from memory
+			if got, err := s.PlainBody(at, &v); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s %d: %s, %v, want %s", v.Key, v.Checkpoint, got, err, want)
+			}
+		}
 	}
 }
