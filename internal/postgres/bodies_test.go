@@ -43,12 +43,13 @@ func TestAPlainBodyIsThatOfItsCheckpoint(t *testing.T) {
 	t.Parallel()
 	s := &Store{plain: newBodyCache(1000, (*plainBody).size)}
 	at := session.Address{ID: "s"}
-	for i, v := range []View{
-		{Key: uuid.UUID{1}, Checkpoint: 1}, {Key: uuid.UUID{1}, Checkpoint: 2}, {Key: uuid.UUID{2}, Checkpoint: 2},
-		{Key: uuid.UUID{2}, Checkpoint: 1},
-	} {
+	for i, of := range []struct {
+		key byte
+		n   int
+	}{{1, 1}, {1, 2}, {2, 2}, {2, 1}} {
 		want := []byte{'a', 'b', byte('0' + i)}
-		v.Body, v.Size = zframe.Compress(want), len(want)
+		var v View
+		v.Key, v.Checkpoint, v.Body, v.Size = uuid.UUID{of.key}, of.n, zframe.Compress(want), len(want)
 		for range 2 { // the second time from memory
 			if got, err := s.PlainBody(at, &v); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s %d: %s, %v, want %s", v.Key, v.Checkpoint, got, err, want)
