@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"crypto/md5"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Two databases, one with many sessions and one with few, take turns: an append, a view or a page of a list costs what it
+// touches, so it must cost the same.
+const (
+	fewSessions  = 10_000
+	filledAtOnce = 250_000
+	manyCallers  = 8
+	manyGoal     = "<= 1.3" // times beside those of few sessions
+	pagesAhead   = 50       // of the list, whose cursors the callers choose from
+)
+
+// crowd is a site with a number of sessions, and without a worker, which would have work to do for the sessions that
+// were put there. Its PostgreSQL does what it does for any.
+type crowd struct {
+	*site
+	sessions int
+	pages    []string // paths of pages of the list
+}
+
+// measureMany measures the site with many sessions beside the one with few, and the lists of operators of the first.
+func measureMany(ctx context.Context, b *bench) error {
+	many, err := b.openCrowd(ctx, "many", b.sessions)
+	if err != nil {
+		return err
+	}
+	if err := b.addRowBytes(ctx, many); err != nil {
+		return err
+	}
+	few, err := b.openCrowd(ctx, "few", fewSessions)
+	if err != nil {
+		return err
+	}
+	append1KiB := appendBody(appendCase{messages: 1}.bodies())
+	for _, m := range []struct {
+		name   string
+		status int
+		call   func(c *client, crowd *crowd) []byte
+	}{
+		{"append", http.StatusCreated, func(c *client, crowd *crowd) []byte {
+			return c.request("POST", sessionPath(crowd.randomID())+"/messages", append1KiB)
+		}},
+		{"view", http.StatusOK, func(c *client, crowd *crowd) []byte {
+			return c.request("GET", sessionPath(crowd.randomID())+"/context", nil)
+		}},
+		{"list of 20", http.StatusOK, func(c *client, crowd *crowd) []byte {
+			return c.request("GET", crowd.pages[rand.IntN(len(crowd.pages))], nil)
+		}},
+		{"list by metadata", http.StatusOK, func(c *client, crowd *crowd) []byte {
+			user := fmt.Sprintf(`{"user":"%d"}`, rand.IntN(crowd.sessions)/10)
+			return c.request("GET", "/v1/sessions?metadata="+url.QueryEscape(user), nil)
+		}},
+	} {
+		name := fmt.Sprintf("%s, %d sessions beside %d", m.name, b.sessions, fewSessions)
+		if !b.match.MatchString(name) {
+			continue
+		}
+		b.progress("%s", name)
+		round := func(crowd *crowd) *latencies {
+			return &latencies{crowd: crowd, status: m.status, call: m.call}
+		}
+		if err := b.compareCrowds(ctx, name, round(many), round(few)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return b.measureFleet(ctx, many)
+}
+
+// compareCrowds adds rows for what a call takes and for the processor time that PostgreSQL has for it, by turns.
+func (b *bench) compareCrowds(ctx context.Context, name string, many, few *latencies) error {
+	ours, theirs := many.crowd.clocks(), few.crowd.clocks()
+	_, err := alternate(ctx, b.rounds, b.round, timed(many.sample, ours), timed(few.sample, theirs))
+	if err != nil {
+		return err
+	}
+	// The first turn warms.
+	b.add(
+		row{Name: name + ", p50", Unit: "ms", Goal: manyGoal}.pairs(many.p50[1:], few.p50[1:]),
+		row{Name: name + ", p99", Unit: "ms", Goal: manyGoal}.pairs(many.p99[1:], few.p99[1:]),
+	)
+	for i, clock := range ours {
+		if old := theirs[i]; len(clock.rates) == b.rounds+1 && len(old.rates) == b.rounds+1 {
+			b.add(row{Name: name + ": " + clock.of, Unit: "ms", Goal: manyGoal}.
+				pairs(milliseconds(clock.rates[1:]), milliseconds(old.rates[1:])))
+		}
+	}
+	return nil
+}
+
+// milliseconds returns the times of one call at some rates a second.
+func milliseconds(rates []float64) []float64 {
+	times := make([]float64, len(rates))
+	for i, rate := range rates {
+		times[i] = 1000 / rate
+	}
+	return times
+}
+
+// latencies are how long calls took, by round in ms.
+type latencies struct {
+	crowd    *crowd
+	status   int
+	call     func(c *client, crowd *crowd) []byte
+	p50, p99 []float64
+}
+
+// sample calls from all callers for d, and returns the rate.
+func (l *latencies) sample(ctx context.Context, d time.Duration) (float64, error) {
+	var mu sync.Mutex
+	var all []float64
+	rate, err := load(ctx, d, manyCallers, func(int) func() error {
+		c := l.crowd.newClient()
+		return func() error {
+			request := l.call(c, l.crowd)
+			start := time.Now()
+			err := c.call(request, l.status)
+			took := float64(time.Since(start)) / float64(time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, took)
+			return err
+		}
+	})
+	if err == nil && len(all) > 0 {
+		l.p50 = append(l.p50, median(all))
+		l.p99 = append(l.p99, percentile(all, 0.99))
+	}
+	return rate, err
+}
+
+// openCrowd starts a site and fills its tenant.
+func (b *bench) openCrowd(ctx context.Context, name string, sessions int) (*crowd, error) {
+	s, err := b.openSite(ctx, name, ".")
+	if err != nil {
+		return nil, err
+	}
+	last := len(s.servers) - 1
+	if err := s.servers[last].close(); err != nil { // the worker
+		return nil, err
+	}
+	s.servers = s.servers[:last]
+	c := &crowd{site: s, sessions: sessions}
+	b.progress("fill %d sessions", sessions)
+	if err := c.fill(ctx, b); err != nil {
+		return nil, fmt.Errorf("fill: %w", err)
+	}
+	return c, c.readPages()
+}
+
+//go:embed many.sql
+var manySQL string
+
+// fill makes the sessions, set by set, without the checks of foreign keys.
+func (c *crowd) fill(ctx context.Context, b *bench) error {
+	if _, err := c.admin.Exec(ctx, `
+		SET session_replication_role = replica;
+		SET synchronous_commit = off`); err != nil {
+		return err
+	}
+	start := time.Now()
+	for from := 0; from < c.sessions; from += filledAtOnce {
+		to := min(from+filledAtOnce, c.sessions) - 1
+		sql := strings.NewReplacer("$tenant", c.tenant.String(), "$from", fmt.Sprint(from), "$to", fmt.Sprint(to),
+			"$all", fmt.Sprint(c.sessions)).Replace(manySQL)
+		if _, err := c.admin.Exec(ctx, sql); err != nil {
+			return err
+		}
+		b.progress("  %d sessions after %s", to+1, time.Since(start).Round(time.Second))
+	}
+	for _, sql := range []string{`RESET session_replication_role`, `RESET synchronous_commit`, `VACUUM ANALYZE`, `CHECKPOINT`} {
+		if _, err := c.admin.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// randomID returns the id of one of the sessions, as many.sql makes it.
+func (c *crowd) randomID() string {
+	return fmt.Sprintf("%x", md5.Sum(fmt.Append(nil, rand.IntN(c.sessions))))
+}
+
+// readPages reads the list from its beginning, so that pages behind cursors can be asked for.
+func (c *crowd) readPages() error {
+	reader := c.newClient()
+	path := "/v1/sessions?limit=20"
+	for range pagesAhead {
+		c.pages = append(c.pages, path)
+		var page struct {
+			Data   []struct{ ID string }
+			Cursor string `json:"next_cursor"`
+		}
+		if err := reader.get(path, &page); err != nil {
+			return err
+		}
+		if len(page.Data) != 20 || page.Cursor == "" {
+			return errors.New("the list has fewer pages than sessions")
+		}
+		path = "/v1/sessions?limit=20&cursor=" + url.QueryEscape(page.Cursor)
+	}
+	return nil
+}
