@@ -8,10 +8,8 @@ SELECT '$tenant', ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid
   FROM generate_series($from, $to) n;
 
 INSERT INTO session_metadata (tenant_id, session_key, pair, created_at)
-SELECT s.tenant_id, s.key, p.pair, s.created_at
-  FROM generate_series($from, $to) n
-  JOIN sessions s ON s.tenant_id = '$tenant' AND s.id = md5(n::text),
-       metadata_pairs(s.metadata) AS p (pair);
+SELECT '$tenant', ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, p.pair, now() - ($all - n) * interval '1 s'
+  FROM generate_series($from, $to) n, metadata_pairs(jsonb_build_object('user', (n / 10)::text)) AS p (pair);
 
 INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, shape, body)
 SELECT '$tenant', ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1, 'user', 1, 64, true, '1',
