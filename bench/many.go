@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Two databases, one with many sessions and one with few, take turns: an append, a view or a page of a list costs what it
-// touches, so it must cost the same.
+// Two databases, one with many sessions and one with few, take turns: an append, a view or a page of a list costs what
+// it touches, so it must cost the same.
 const (
 	fewSessions  = 10_000
 	filledAtOnce = 250_000
@@ -32,6 +32,32 @@ type crowd struct {
 	pages    []string // paths of pages of the list
 }
 
+// manyCall is what callers repeat, each time for another session.
+type manyCall struct {
+	name    string
+	status  int
+	request func(c *client, crowd *crowd) []byte
+}
+
+func manyCalls() []manyCall {
+	body := appendBody(appendCase{messages: 1}.bodies())
+	return []manyCall{
+		{"append", http.StatusCreated, func(c *client, crowd *crowd) []byte {
+			return c.request("POST", sessionPath(crowd.randomID())+"/messages", body)
+		}},
+		{"view", http.StatusOK, func(c *client, crowd *crowd) []byte {
+			return c.request("GET", sessionPath(crowd.randomID())+"/context", nil)
+		}},
+		{"list of 20", http.StatusOK, func(c *client, crowd *crowd) []byte {
+			return c.request("GET", crowd.pages[rand.IntN(len(crowd.pages))], nil)
+		}},
+		{"list by metadata", http.StatusOK, func(c *client, crowd *crowd) []byte {
+			user := fmt.Sprintf(`{"user":"%d"}`, rand.IntN(crowd.sessions)/10)
+			return c.request("GET", "/v1/sessions?metadata="+url.QueryEscape(user), nil)
+		}},
+	}
+}
+
 // measureMany measures the site with many sessions beside the one with few, and the lists of operators of the first.
 func measureMany(ctx context.Context, b *bench) error {
 	many, err := b.openCrowd(ctx, "many", b.sessions)
@@ -45,35 +71,14 @@ func measureMany(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	append1KiB := appendBody(appendCase{messages: 1}.bodies())
-	for _, m := range []struct {
-		name   string
-		status int
-		call   func(c *client, crowd *crowd) []byte
-	}{
-		{"append", http.StatusCreated, func(c *client, crowd *crowd) []byte {
-			return c.request("POST", sessionPath(crowd.randomID())+"/messages", append1KiB)
-		}},
-		{"view", http.StatusOK, func(c *client, crowd *crowd) []byte {
-			return c.request("GET", sessionPath(crowd.randomID())+"/context", nil)
-		}},
-		{"list of 20", http.StatusOK, func(c *client, crowd *crowd) []byte {
-			return c.request("GET", crowd.pages[rand.IntN(len(crowd.pages))], nil)
-		}},
-		{"list by metadata", http.StatusOK, func(c *client, crowd *crowd) []byte {
-			user := fmt.Sprintf(`{"user":"%d"}`, rand.IntN(crowd.sessions)/10)
-			return c.request("GET", "/v1/sessions?metadata="+url.QueryEscape(user), nil)
-		}},
-	} {
-		name := fmt.Sprintf("%s, %d sessions beside %d", m.name, b.sessions, fewSessions)
+	for _, call := range manyCalls() {
+		name := fmt.Sprintf("%s, %d sessions beside %d", call.name, b.sessions, fewSessions)
 		if !b.match.MatchString(name) {
 			continue
 		}
 		b.progress("%s", name)
-		round := func(crowd *crowd) *latencies {
-			return &latencies{crowd: crowd, status: m.status, call: m.call}
-		}
-		if err := b.compareCrowds(ctx, name, round(many), round(few)); err != nil {
+		ours, theirs := &latencies{crowd: many, call: call}, &latencies{crowd: few, call: call}
+		if err := b.compareCrowds(ctx, name, ours, theirs); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -113,8 +118,7 @@ func milliseconds(rates []float64) []float64 {
 // latencies are how long calls took, by round in ms.
 type latencies struct {
 	crowd    *crowd
-	status   int
-	call     func(c *client, crowd *crowd) []byte
+	call     manyCall
 	p50, p99 []float64
 }
 
@@ -125,9 +129,9 @@ func (l *latencies) sample(ctx context.Context, d time.Duration) (float64, error
 	rate, err := load(ctx, d, manyCallers, func(int) func() error {
 		c := l.crowd.newClient()
 		return func() error {
-			request := l.call(c, l.crowd)
+			request := l.call.request(c, l.crowd)
 			start := time.Now()
-			err := c.call(request, l.status)
+			err := c.call(request, l.call.status)
 			took := float64(time.Since(start)) / float64(time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()
@@ -181,7 +185,9 @@ func (c *crowd) fill(ctx context.Context, b *bench) error {
 		}
 		b.progress("  %d sessions after %s", to+1, time.Since(start).Round(time.Second))
 	}
-	for _, sql := range []string{`RESET session_replication_role`, `RESET synchronous_commit`, `VACUUM ANALYZE`, `CHECKPOINT`} {
+	for _, sql := range []string{
+		`RESET session_replication_role`, `RESET synchronous_commit`, `VACUUM ANALYZE`, `CHECKPOINT`,
+	} {
 		if _, err := c.admin.Exec(ctx, sql); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -34,7 +35,7 @@ var citusWalls = []struct {
 	{13, regexp.MustCompile(`(?i)\btriggers?\b.*(not supported|cannot distribute)|cannot distribute.*\btriggers?\b`)},
 }
 
-// wallOf returns the number of the wall that an error is, 0 if it is none that is known.
+// wallOf returns the number of the wall that an error is, 0 for an error that is not among them.
 func wallOf(err error) int {
 	for _, w := range citusWalls {
 		if w.error.MatchString(err.Error()) {
@@ -179,7 +180,8 @@ func runOnCitus(t *testing.T, conn *pgx.Conn, dsn string) (met []int) {
 	} {
 		try(step.name, step.do)
 	}
-	return met
+	slices.Sort(met)
+	return slices.Compact(met)
 }
 
 // distribution returns the statements that distribute the tables: without their foreign keys, which are added again.
