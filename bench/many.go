@@ -52,7 +52,7 @@ func manyCalls() []manyCall {
 			return c.request("GET", crowd.pages[rand.IntN(len(crowd.pages))], nil)
 		}},
 		{"list by metadata", http.StatusOK, func(c *client, crowd *crowd) []byte {
-			user := fmt.Sprintf(`{"user":"%d"}`, rand.IntN(crowd.sessions)/10)
+			user := fmt.Sprintf(`{"user":"%d"}`, crowd.randomActive()/10)
 			return c.request("GET", "/v1/sessions?metadata="+url.QueryEscape(user), nil)
 		}},
 	}
@@ -60,6 +60,9 @@ func manyCalls() []manyCall {
 
 // measureMany measures the site with many sessions beside the one with few, and the lists of operators of the first.
 func measureMany(ctx context.Context, b *bench) error {
+	if b.sessions < fewSessions {
+		return fmt.Errorf("-sessions: %d is less than the %d of the smaller database", b.sessions, fewSessions)
+	}
 	many, err := b.openCrowd(ctx, "many", b.sessions)
 	if err != nil {
 		return err
@@ -69,6 +72,9 @@ func measureMany(ctx context.Context, b *bench) error {
 	}
 	few, err := b.openCrowd(ctx, "few", fewSessions)
 	if err != nil {
+		return err
+	}
+	if err := awaitStatistics(ctx); err != nil {
 		return err
 	}
 	for _, call := range manyCalls() {
@@ -87,6 +93,12 @@ func measureMany(ctx context.Context, b *bench) error {
 
 // compareCrowds adds rows for what a call takes and for the processor time that PostgreSQL has for it, by turns.
 func (b *bench) compareCrowds(ctx context.Context, name string, many, few *latencies) error {
+	sides := []*latencies{many, few}
+	for _, side := range sides {
+		if err := side.countPages(ctx, -1); err != nil {
+			return err
+		}
+	}
 	ours, theirs := many.crowd.clocks(), few.crowd.clocks()
 	_, err := alternate(ctx, b.rounds, b.round, timed(many.sample, ours), timed(few.sample, theirs))
 	if err != nil {
@@ -103,7 +115,31 @@ func (b *bench) compareCrowds(ctx context.Context, name string, many, few *laten
 				pairs(milliseconds(clock.rates[1:]), milliseconds(old.rates[1:])))
 		}
 	}
+	if err := awaitStatistics(ctx); err != nil {
+		return err
+	}
+	for _, side := range sides {
+		if err := side.countPages(ctx, 1); err != nil {
+			return err
+		}
+	}
+	b.add(
+		row{Name: name + ": pages that PostgreSQL looks at", Unit: "pages", Value: many.pages(), Goal: manyGoal}.
+			beside(few.pages()),
+		row{Name: name + ": pages of these that are not in its memory", Unit: "pages", Value: many.missed()}.
+			beside(few.missed()),
+	)
 	return nil
+}
+
+// awaitStatistics waits until PostgreSQL's processes have reported what they did: ten seconds after the last of it.
+func awaitStatistics(ctx context.Context) error {
+	select {
+	case <-time.After(11 * time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // milliseconds returns the times of one call at some rates a second.
@@ -120,7 +156,26 @@ type latencies struct {
 	crowd    *crowd
 	call     manyCall
 	p50, p99 []float64
+
+	calls     int
+	hit, read float64 // pages that were and were not in PostgreSQL's memory
 }
+
+// countPages adds the pages that all calls of the database looked at, by a sign.
+func (l *latencies) countPages(ctx context.Context, sign float64) error {
+	var hit, read float64
+	err := l.crowd.admin.QueryRow(ctx, `
+		SELECT blks_hit, blks_read
+		  FROM pg_stat_database
+		 WHERE datname = current_database()`).Scan(&hit, &read)
+	l.hit += sign * hit
+	l.read += sign * read
+	return err
+}
+
+func (l *latencies) pages() float64 { return (l.hit + l.read) / float64(l.calls) }
+
+func (l *latencies) missed() float64 { return l.read / float64(l.calls) }
 
 // sample calls from all callers for d, and returns the rate.
 func (l *latencies) sample(ctx context.Context, d time.Duration) (float64, error) {
@@ -139,6 +194,7 @@ func (l *latencies) sample(ctx context.Context, d time.Duration) (float64, error
 			return err
 		}
 	})
+	l.calls += len(all)
 	if err == nil && len(all) > 0 {
 		l.p50 = append(l.p50, median(all))
 		l.p99 = append(l.p99, percentile(all, 0.99))
@@ -195,9 +251,15 @@ func (c *crowd) fill(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// randomID returns the id of one of the sessions, as many.sql makes it.
+// randomActive returns the number of one of the active sessions. There are as many in both databases, spread over all:
+// the ledger writes a row for each session that was used in some seconds, and the same number must be used.
+func (c *crowd) randomActive() int {
+	return rand.IntN(fewSessions) * (c.sessions / fewSessions)
+}
+
+// randomID returns the id of an active session, as many.sql makes it.
 func (c *crowd) randomID() string {
-	return fmt.Sprintf("%x", md5.Sum(fmt.Append(nil, rand.IntN(c.sessions))))
+	return fmt.Sprintf("%x", md5.Sum(fmt.Append(nil, c.randomActive())))
 }
 
 // readPages reads the list from its beginning, so that pages behind cursors can be asked for.
