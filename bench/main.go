@@ -47,6 +47,7 @@ var scenarios = []scenario{
 	{"bounded", true, true, measureLoads(boundedLoads)},
 	{"crossing", true, false, measureCrossings},
 	{"readback", true, false, measureLoads(readbackLoads)},
+	{"many", true, false, measureMany},
 }
 
 const (
@@ -65,6 +66,7 @@ type options struct {
 	rounds    int
 	round     time.Duration
 	crossings int
+	sessions  int // of the group many
 	output    string
 	publish   bool // write docsFile
 	isPart    bool // -run or -quick leaves something out
@@ -85,6 +87,7 @@ func parseOptions() (o options, err error) {
 	flag.DurationVar(&o.round, "round", 1500*time.Millisecond, "length of one round")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each side of a measurement; at least 5 with -against")
 	flag.IntVar(&o.crossings, "crossings", 50, "number of sessions that are timed while they cross the trigger")
+	flag.IntVar(&o.sessions, "sessions", 1_000_000, "number of sessions of the larger database of the group many")
 	flag.StringVar(&o.output, "o", "", "file to write the numbers to; a run of everything writes "+latestFile)
 	flag.StringVar(&o.against, "against", "", againstHelp)
 	flag.Parse()
@@ -95,6 +98,7 @@ func parseOptions() (o options, err error) {
 		o.round = 300 * time.Millisecond
 		o.rounds = 1
 		o.crossings = 5
+		o.sessions = min(o.sessions, 20_000)
 	} else if o.against != "" {
 		o.rounds = max(o.rounds, 5)
 	}

@@ -180,7 +180,7 @@ func (s *Store) NoteUse(ctx context.Context, tenant, id uuid.UUID) error {
 			UPDATE api_keys
 			   SET last_used_at = now()
 			 WHERE tenant_id = $1 AND id = $2
-			   AND coalesce(last_used_at < now() - $3::interval, true)`, tenant, id, session.UseNoted)
+			   AND (last_used_at < now() - $3::interval) IS NOT FALSE`, tenant, id, session.UseNoted)
 	})
 }
 

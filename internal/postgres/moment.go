@@ -82,7 +82,7 @@ func seqAt(ctx context.Context, tx pgx.Tx, key session.Key, at time.Time, remova
 		         LIMIT 1),
 		       (SELECT max(removed_seq)
 		          FROM messages
-		         WHERE $4 AND tenant_id = $1 AND session_key = $2 AND removed_at <= $3), 0)`,
+		         WHERE tenant_id = $1 AND session_key = $2 AND removed_at <= $3 AND $4), 0)`,
 		key.Tenant, key.Key, at, removals)
 }
 

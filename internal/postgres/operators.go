@@ -74,7 +74,7 @@ func (s *Store) NoteOperatorUse(ctx context.Context, id uuid.UUID) error {
 			UPDATE operator_keys
 			   SET last_used_at = now()
 			 WHERE id = $1
-			   AND coalesce(last_used_at < now() - $2::interval, true)`, id, session.UseNoted)
+			   AND (last_used_at < now() - $2::interval) IS NOT FALSE`, id, session.UseNoted)
 	})
 }
 

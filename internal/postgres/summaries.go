@@ -35,7 +35,7 @@ func InsertDue(ctx context.Context, tx pgx.Tx, key session.Key, checkpoint int, 
 			ON CONFLICT (tenant_id, session_key, model, digest) DO UPDATE
 			   SET state = 'due', request = excluded.request, checkpoint_n = excluded.checkpoint_n, attempts = 0,
 			       reason = NULL, ask_after = NULL, asked_at = NULL, finished_at = NULL
-			 WHERE s.state = 'superseded' OR s.state = 'failed' AND coalesce(s.ask_after, now()) <= now()
+			 WHERE s.state = 'superseded' OR s.state = 'failed' AND (s.ask_after <= now()) IS NOT FALSE
 			RETURNING state`, key.Tenant, key.Key, d.Model, d.Digest[:], d.First, d.Last, checkpoint,
 			requestEncoder.EncodeAll(d.Request, nil))
 		if err != nil {

@@ -65,7 +65,7 @@ func (s *Store) askForSummaries(
 		   SET state = 'due', attempts = 0, reason = NULL, ask_after = NULL, asked_at = NULL, finished_at = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND digest = ANY ($3)
 		   AND request IS NOT NULL
-		   AND (state = 'superseded' OR state = 'failed' AND coalesce(ask_after, now()) <= now())`,
+		   AND (state = 'superseded' OR state = 'failed' AND (ask_after <= now()) IS NOT FALSE)`,
 		key.Tenant, key.Key, digests)
 	if err != nil {
 		return err

@@ -290,8 +290,8 @@ func settle(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, delivered []in
 		UPDATE webhook_deliveries d
 		   SET next_try_at = now()
 		  FROM webhook_turns t
-		 WHERE $3 AND d.tenant_id = $1 AND d.webhook_id = $2
-		   AND t.tenant_id = $1 AND t.webhook_id = $2 AND t.failing`, tenant, id, recovered)
+		 WHERE d.tenant_id = $1 AND d.webhook_id = $2
+		   AND t.tenant_id = $1 AND t.webhook_id = $2 AND t.failing AND $3`, tenant, id, recovered)
 	batch.Queue(`
 		UPDATE webhook_turns
 		   SET failing = failing AND NOT $3, resume_at = '-infinity',

@@ -107,8 +107,8 @@ func login(dsn, name string) string {
 	return u.String()
 }
 
-// makeLogins makes the logins of the tests; dsn is the superuser's of a migrated database.
-func makeLogins(ctx context.Context, dsn string) error {
+// MakeLogins makes the logins of the tests; dsn is the superuser's of a migrated database.
+func MakeLogins(ctx context.Context, dsn string) error {
 	grants := []postgres.Grant{
 		{Login: apiLogin, Role: postgres.AppRole, Make: true},
 		{Login: workerLogin, Role: postgres.WorkerRole, Make: true},
@@ -155,7 +155,7 @@ func NewDurable(t testing.TB) *embedded.Server {
 	t.Helper()
 	s := startDurable(t, t.TempDir())
 	dsn := s.DSN(embedded.Database)
-	if err := errors.Join(postgres.Migrate(t.Context(), dsn), makeLogins(t.Context(), dsn)); err != nil {
+	if err := errors.Join(postgres.Migrate(t.Context(), dsn), MakeLogins(t.Context(), dsn)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -235,7 +235,7 @@ func (c *cluster) open(ctx context.Context) (err error) {
 	if err := postgres.Migrate(ctx, c.dsn(c.template())); err != nil {
 		return err
 	}
-	return makeLogins(ctx, c.dsn(c.template()))
+	return MakeLogins(ctx, c.dsn(c.template()))
 }
 
 func (c *cluster) start(ctx context.Context) (err error) {
