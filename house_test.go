@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/zframe":           {},
 	"internal/backup":           {"internal/postgres"},
 	"internal/budget":           {"internal/session"},
+	"internal/cells":            {"internal/audit", "internal/persist", "internal/persist/object", "internal/postgres", "internal/session"},
 	"internal/spelling":         {},
 	"internal/units":            {},
 	"internal/pack":             {"internal/rawjson"},

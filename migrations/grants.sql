@@ -8,6 +8,10 @@ GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_app;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO varve_app;
 REVOKE INSERT, UPDATE, DELETE ON schema_migrations, schema_fingerprints, river_migration, tenants, api_keys FROM varve_app;
 REVOKE ALL ON operator_keys, campaigns FROM varve_app;
+
+-- Who serves a tenant looks whether it moves. Only the operator's command moves it.
+REVOKE ALL ON tenant_moves FROM varve_app;
+GRANT SELECT (tenant, state, frozen_until, address) ON tenant_moves TO varve_app;
 REVOKE UPDATE ON messages, policy_versions FROM varve_app;
 GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, calls, answers, shape, bytes)
     ON messages TO varve_app;

@@ -33,6 +33,7 @@ type tenantsCommand struct {
 	Deletion tenantsDeletionCommand `cmd:"" help:"Print how far the deletion of a tenant is, and its receipt, as JSON."`
 	Limits   tenantsLimitsCommand   `cmd:"" help:"Show or set a tenant's quotas."`
 	Policy   tenantsPolicyCommand   `cmd:"" help:"Show or set a tenant's default policy."`
+	Move     tenantsMoveCommand     `cmd:"" help:"Move a tenant to another cluster (with rights on both databases)."`
 
 	Retention tenantsRetentionCommand `cmd:"" help:"Bound how long a tenant may keep its sessions."`
 }
@@ -88,8 +89,8 @@ func (to *operators) changeTenant(ctx context.Context, named string, change prot
 type tenantsCreateCommand struct {
 	config.Database `embed:""`
 	Name            tenantName   `arg:"" help:"The tenant's name, 1 to 255 bytes."`
-	ID              *uuid.UUID   `help:"Its id; a new one if not given. This and the next three take a key."`
-	Quotas          string       `placeholder:"JSON" help:"Quotas of its own, e.g. {\"sessions\":100}."`
+	ID              *uuid.UUID   `help:"Its id, the same in every cell; a new one if not given."`
+	Quotas          string       `placeholder:"JSON" help:"Quotas of its own. This and the next two take a key."`
 	Policy          string       `placeholder:"FILE" help:"Its default policy; - for standard input."`
 	Role            session.Role `help:"Make its first key with the scopes of viewer, operator or admin, and print it."`
 }
@@ -104,15 +105,19 @@ func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client,
 	if settings.Key != "" {
 		return c.overHTTP(ctx, settings, out)
 	}
-	if c.ID != nil || c.Quotas != "" || c.Policy != "" || c.Role != "" {
-		return usageError("--id, --quotas, --policy and --role take an operator's key: set VARVE_KEY")
+	if c.Quotas != "" || c.Policy != "" || c.Role != "" {
+		return usageError("--quotas, --policy and --role take an operator's key: set VARVE_KEY")
+	}
+	wanted := session.NewTenant{ID: uuid.Must(uuid.NewV7()), Name: string(c.Name), Policy: policy.StoredDefault()}
+	if c.ID != nil {
+		wanted.ID = *c.ID
 	}
 	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.CreateTenant(ctx, string(c.Name), policy.StoredDefault())
+		made, _, err := store.ProvisionTenant(ctx, wanted)
 		if err != nil {
 			return err
 		}
-		return printValue(out, settings.JSON, "tenant", tenant)
+		return printValue(out, settings.JSON, "tenant", made.Tenant)
 	})
 }
 

@@ -28,6 +28,10 @@ const (
 	TenantCreate    Action = "tenant.create"
 	TenantChange    Action = "tenant.change"
 	TenantDelete    Action = "tenant.delete"
+	TenantMove      Action = "tenant.move"   // its move to another database has begun, or was given up
+	TenantLeave     Action = "tenant.leave"  // it is served there
+	TenantArrive    Action = "tenant.arrive" // it has come from another database
+	TenantForget    Action = "tenant.forget" // what was left of it after it had moved is deleted
 	LimitsChange    Action = "limits.change"
 	KeyCreate       Action = "key.create"
 	KeyRotate       Action = "key.rotate"

@@ -147,7 +147,7 @@ type Authorized struct {
 }
 
 // CallerByKey returns whom a tenant's live key lets in; ErrUnauthorized if it does not exist, has expired or was
-// revoked.
+// revoked; *session.MovedError if the tenant has moved to another database.
 func (s *Store) CallerByKey(ctx context.Context, tenant uuid.UUID, digest [32]byte) (Authorized, error) {
 	sql := `
 		SELECT k.id, k.scopes, coalesce(t.suspended, ''), coalesce(k.last_used_at < now() - $3::interval, true)
@@ -157,16 +157,27 @@ func (s *Store) CallerByKey(ctx context.Context, tenant uuid.UUID, digest [32]by
 		   AND k.digest = $2
 		   AND k.revoked_at IS NULL
 		   AND (k.expires_at IS NULL OR k.expires_at > now())`
-	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
+	found, err := queryRow(evenMoved(ctx), s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
 		err = row.Scan(&a.APIKey, &a.Scopes, &a.Suspended, &a.NoteUse)
 		return a, err
 	}, sql, tenant, digest[:], session.UseNoted)
 	found.Kind, found.Tenant = session.TenantCaller, tenant
-	return found, unauthorized(err)
+	return found, s.unauthorized(ctx, tenant, digest, err)
 }
 
-// unauthorized returns ErrUnauthorized for a key that was not found.
-func unauthorized(err error) error {
+// unauthorized returns, for a key or token that was not found, ErrUnauthorized, or where its tenant is now.
+func (s *Store) unauthorized(ctx context.Context, tenant uuid.UUID, digest [32]byte, err error) error {
+	if !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	if err := s.movedAway(ctx, tenant, digest); err != nil {
+		return err
+	}
+	return session.ErrUnauthorized
+}
+
+// unknown returns ErrUnauthorized for a key that was not found.
+func unknown(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
 		return session.ErrUnauthorized
 	}

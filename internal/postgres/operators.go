@@ -64,7 +64,7 @@ func (s *Store) OperatorByKey(ctx context.Context, digest [32]byte) (Authorized,
 			   AND (expires_at IS NULL OR expires_at > now())`, digest[:], session.UseNoted)
 	})
 	found.Kind = session.OperatorCaller
-	return found, unauthorized(err)
+	return found, unknown(err)
 }
 
 // NoteOperatorUse records that an operator's key was used now, unless that was noted a moment ago.

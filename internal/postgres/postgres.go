@@ -114,7 +114,14 @@ func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 // Pool returns the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
+// setTenant has a transaction see one tenant. One that is being moved it may not write, and one that has moved it may
+// not see.
+const setTenant = `SELECT set_config('app.tenant_id', $1, true), ` + enterMove
+
+const enterMove = `(
+	SELECT enter_move(state, frozen_until)
+	  FROM tenant_moves
+	 WHERE tenant = $1::text::uuid)`
 
 // InTenant runs do in one transaction that sees this tenant only.
 func InTenant(
@@ -167,7 +174,7 @@ func query(
 	}
 	defer turn.Done()
 	batch := &pgx.Batch{}
-	batch.Queue(setTenant, tenant.String())
+	batch.Queue(entering(ctx), tenant.String())
 	if seesArchived(ctx) {
 		batch.Queue(showArchived)
 	}

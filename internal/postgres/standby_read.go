@@ -160,7 +160,8 @@ func (r *Reading) query(
 // the same connection shows at least as much, unless its snapshot is older.
 const (
 	placeSQL          = `SELECT pg_is_in_recovery(), ` + replayedSQL
-	setTenantAndPlace = `SELECT pg_is_in_recovery(), ` + replayedSQL + `, set_config('app.tenant_id', $1, true)`
+	setTenantAndPlace = `SELECT pg_is_in_recovery(), ` + replayedSQL + `, set_config('app.tenant_id', $1, true), ` +
+		enterMove
 )
 
 func (r *Reading) queryOnce(
@@ -173,7 +174,7 @@ func (r *Reading) queryOnce(
 	defer results.Close()
 	var standby bool
 	var replayed int64
-	if err := results.QueryRow().Scan(&standby, &replayed, nil); err != nil {
+	if err := results.QueryRow().Scan(&standby, &replayed, nil, nil); err != nil {
 		return err
 	}
 	if err := r.reached(standby, replayed); err != nil {

@@ -31,7 +31,7 @@ func (s *Store) ProvisionTenant(
 			VALUES ($1, $2, coalesce($3::jsonb, '{}'))
 			RETURNING `+tenantColumns, t.ID, t.Name, t.Quotas)
 		if violates(err, "tenants_name_key") || violates(err, "tenants_pkey") {
-			err = fmt.Errorf("tenant %q: %w", t.Name, session.ErrTenantExists)
+			err = fmt.Errorf("tenant %s, %q: %w", t.ID, t.Name, session.ErrTenantExists)
 		}
 		if err == nil {
 			err = insertDefaultPolicy(ctx, tx, t.ID, t.Policy)
@@ -52,6 +52,10 @@ func (s *Store) ProvisionTenant(
 			action: audit.TenantCreate, object: audit.Tenant, id: t.ID.String(), detail: about{"name": t.Name},
 		})
 	})
+	if isMoving(err) {
+		err = fmt.Errorf("%w: %s is on its way to this database, or has moved away from it", session.ErrTenantExists,
+			t.ID)
+	}
 	return made, key, err
 }
 

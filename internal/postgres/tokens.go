@@ -41,7 +41,7 @@ func (s *Store) CreateToken(ctx context.Context, at session.Address, t session.N
 			key.Tenant, key.Key, uuid.Must(uuid.NewV7()), t.Name, digest[:], t.Text[len(t.Text)-4:], t.Scopes,
 			t.Lifetime, t.MadeBy[:])
 		if err != nil {
-			return made, unauthorized(err)
+			return made, unknown(err)
 		}
 		return made, recordSession(ctx, tx, at, audit.TokenCreate, about{
 			"token": made.ID, "scopes": made.Scopes, "expires_at": made.ExpiresAt,
@@ -73,7 +73,7 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // anew under the same id has none.
 //
 // Errors: ErrArchived if the session is archived; ErrUnauthorized if the token does not exist, has expired or was
-// revoked, or the key that made it was.
+// revoked, or the key that made it was; *session.MovedError if the tenant has moved to another database.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
 		SELECT s.id, s.key, t.id, k.id, t.scopes, coalesce(o.suspended, ''), s.archived_at IS NOT NULL
@@ -88,7 +88,7 @@ func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]
 		   AND k.revoked_at IS NULL`
 	archived := false
 	ctx = seeingArchived(ctx)
-	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
+	found, err := queryRow(evenMoved(ctx), s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
 		var scopes []session.Scope
 		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived)
 		c.Scopes = session.OfTokens(scopes)
@@ -98,7 +98,7 @@ func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]
 	if err == nil && archived {
 		err = session.ErrArchived
 	}
-	return found, unauthorized(err)
+	return found, s.unauthorized(ctx, tenant, digest, err)
 }
 
 // Tokens lists a session's tokens, newest first; ErrNotFound.

@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// The moves of tenants between databases are made by package cells. Here is what serves a tenant meanwhile: every
+// transaction asks, with setTenant, whether its tenant moves.
+
+// isMoving reports whether err says that a tenant is not served here: it has moved away, or has not arrived.
+func isMoving(err error) bool { return hasCode(err, "VM001") }
+
+type evenMovedKey struct{}
+
+// evenMoved returns a context whose queries read, too, of a tenant that has moved away: only the lookup of a key does.
+func evenMoved(ctx context.Context) context.Context {
+	return context.WithValue(ctx, evenMovedKey{}, true)
+}
+
+// entering returns what the transactions of a context begin with.
+func entering(ctx context.Context) string {
+	if ctx.Value(evenMovedKey{}) != nil {
+		return `SELECT set_config('app.tenant_id', $1, true)`
+	}
+	return setTenant
+}
+
+// movedAway returns *session.MovedError if a key or token was that of a tenant which has moved to another database.
+// Who has no such key learns nothing.
+func (s *Store) movedAway(ctx context.Context, tenant uuid.UUID, digest [32]byte) error {
+	address, err := queryRow(evenMoved(ctx), s, tenant, pgx.RowTo[string], `
+		SELECT coalesce(address, '')
+		  FROM tenant_moves
+		 WHERE tenant = $1 AND state = 'moved'
+		   AND (EXISTS (SELECT FROM api_keys WHERE tenant_id = $1 AND digest = $2 AND revoked_at IS NULL)
+		        OR EXISTS (SELECT FROM session_tokens WHERE tenant_id = $1 AND digest = $2 AND revoked_at IS NULL))`,
+		tenant, digest[:])
+	switch {
+	case err == nil:
+		return &session.MovedError{Address: address}
+	case errors.Is(err, session.ErrNotFound):
+		return nil
+	}
+	return err
+}
+
+// TakesWrites reports whether a database that refused to write in a transaction takes writes in others. If so, the
+// tenant of that transaction was being moved.
+func (s *Store) TakesWrites(ctx context.Context) (takes bool, err error) {
+	err = s.pool.QueryRow(ctx, `
+		SELECT NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::boolean`).Scan(&takes)
+	return takes, err
+}
+
+// RecordMove records in the operators' trail what was done with a tenant that moves.
+func RecordMove(ctx context.Context, tx pgx.Tx, action audit.Action, tenant uuid.UUID, detail map[string]any) error {
+	return recordOperator(ctx, tx, deed{
+		action: action, object: audit.Tenant, id: tenant.String(), detail: about(detail),
+	})
+}

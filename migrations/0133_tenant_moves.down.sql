@@ -1,0 +1,2 @@
+DROP FUNCTION enter_move(text, timestamptz);
+DROP TABLE tenant_moves;
