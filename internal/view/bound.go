@@ -21,10 +21,10 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 	if err != nil {
 		return omitted, err
 	}
-	least := cut{tokens: o.stored.Tokens}
+	smallest := cut{tokens: o.stored.Tokens}
 	for c := range cuts(all, o.stored.Format, o.stored.Tokens, nobody) {
-		if c.tokens = known.fewest(c, all); c.tokens < least.tokens {
-			least = c
+		if c.tokens = known.fewest(c, all); c.tokens < smallest.tokens {
+			smallest = c
 		}
 		if c.tokens > limit {
 			continue
@@ -44,10 +44,10 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 		}
 		return omitted, nil
 	}
-	if known.isShortFor(least) {
+	if known.isShortFor(smallest) {
 		return omitted, ErrShortEnd
 	}
-	return omitted, &session.CannotFitError{MaxTokens: limit, Minimum: least.tokens}
+	return omitted, &session.CannotFitError{MaxTokens: limit, Minimum: smallest.tokens}
 }
 
 // allUnits returns the units of the checkpoint and of the tail, each with the seqs of its messages.
