@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -44,6 +45,7 @@ type replayWorker struct {
 	river.WorkerDefaults[queue.ReplayArgs]
 	Admission *admission
 	Store     *postgres.Store
+	Thawer    *cold.Thawer
 	Log       *slog.Logger
 	Trace     func(step string)
 	Slice     time.Duration
@@ -167,6 +169,9 @@ type measureError struct{ error }
 func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skipped string, err error) {
 	if step.Attempts > replayAttempts {
 		return "", &measureError{fmt.Errorf("its worker died %d times", replayAttempts)}
+	}
+	if err := r.Thawer.Read(ctx, step.Key); err != nil {
+		return "", err
 	}
 	release, err := r.Admission.hold(ctx, step.Key)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -19,11 +20,12 @@ const rolledBackAtOnce = 100
 
 type rollbackWorker struct {
 	river.WorkerDefaults[queue.RollbackArgs]
-	Store *postgres.Store
-	Log   *slog.Logger
-	Trace func(step string)
-	Slice time.Duration
-	lease *lease
+	Store  *postgres.Store
+	Thawer *cold.Thawer
+	Log    *slog.Logger
+	Trace  func(step string)
+	Slice  time.Duration
+	lease  *lease
 }
 
 // Work rolls sessions of a recompaction back until its slice of time is over. Then another job continues. Each session
@@ -54,7 +56,10 @@ func (w *rollbackWorker) Work(ctx context.Context, job *river.Job[queue.Rollback
 // session rolls one session back. One that fails does not stop the others.
 func (w *rollbackWorker) session(ctx context.Context, of postgres.RecompactionJob) error {
 	began := time.Now()
-	err := recovered(func() error { return w.Store.RollBackSession(ctx, of) })
+	err := w.Thawer.Read(ctx, of.Key)
+	if err == nil {
+		err = recovered(func() error { return w.Store.RollBackSession(ctx, of) })
+	}
 	if err == nil {
 		w.Trace("rolled back")
 		return nil

@@ -192,7 +192,8 @@ func Worker(
 		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
-		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, WebhookNetworks: networks,
+		Grace: db.Grace, KeepWhole: settings.KeepWhole, ColdAfter: settings.ColdAfter,
+		BackupsKept: settings.BackupsKept, WebhookNetworks: networks,
 	})
 	if err != nil {
 		return err
