@@ -8,9 +8,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// orThawed returns the error of a request that did not find the session of its path, unless that is cold: then it brings
-// the session back and has the request answered again. No statement that does not mean hidden sessions finds them. The
-// error is ErrArchived if the session is archived.
+// orThawed returns the error of a request that did not find the session of its path, unless that is cold: then it
+// brings the session back and has the request answered again. No statement that does not mean hidden sessions finds
+// them. The error is ErrArchived if the session is archived.
 func (s *Server) orThawed(
 	req *request.Request, route *Route, err error, sent func() bool, again func() error,
 ) error {

@@ -42,7 +42,7 @@ func (w *world) isCold(id string) bool {
 // ofMoment are times, ids, keys and digests.
 var ofMoment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|(req|st)_[0-9A-Za-z_]+|"last4":"[^"]*"`)
 
-// told is what an answer says, without what differs between two sessions or two moments.
+// told returns what an answer says, without what differs between two sessions or two moments.
 func told(got answer, id string) string {
 	body := strings.ReplaceAll(got.Body.String(), id, "ID")
 	return fmt.Sprint(got.Code, " ", got.Header().Get("Content-Type"), " ", ofMoment.ReplaceAllString(body, "…"))
@@ -157,7 +157,9 @@ func TestAColdSessionIsListedCountedAndComesBackByItself(t *testing.T) {
 	}
 	w.frozen("a")
 	got := w.must(http.StatusCreated, "POST", "/v1/sessions/a/messages", batch("openai-chat", user("more")))
-	if first := decoded[struct{ FirstSeq int64 `json:"first_seq"` }](got).FirstSeq; first != 3 {
+	if first := decoded[struct {
+		FirstSeq int64 `json:"first_seq"`
+	}](got).FirstSeq; first != 3 {
 		t.Errorf("the next message has the seq %d", first)
 	}
 	w.until("the search finds what is back", func() bool {

@@ -1,8 +1,8 @@
 // Package cold makes archives of sessions and brings sessions back from them: those that somebody asked for, and those
 // of sessions that sleep, which are cold until they are used.
 //
-// Archive and Restore do one attempt at either, for the worker. A Thawer brings cold sessions back for whoever uses one,
-// in the meantime of a request. What the rows of an archive are is package postgres's; it owns no tables.
+// Archive and Restore do one attempt at either, for the worker. A Thawer brings cold sessions back for whoever uses
+// one, in the meantime of a request. What the rows of an archive are is package postgres's; it owns no tables.
 package cold
 
 import (

@@ -43,7 +43,7 @@ type Thawer struct {
 }
 
 // Use brings back a session that somebody uses: it stays until it has slept again. It does nothing to one that is not
-// cold. If a session takes longer than somebody should wait, its thaw goes on meanwhile.
+// cold. If a session takes longer than somebody should wait, its thaw continues meanwhile.
 //
 // Errors: ErrNotFound if there is no such session; ErrThawing if it is not back yet; those of budget.Budget.Acquire.
 func (t *Thawer) Use(ctx context.Context, key session.Key) error { return t.thaw(ctx, key, true) }

@@ -117,6 +117,10 @@ func (c *Config) compactor() *compactor.Compactor {
 	}
 }
 
+func (c *Config) thawer() *cold.Thawer {
+	return &cold.Thawer{Store: c.Store, Log: c.Log, Memory: c.Memory, Wait: c.JobTimeout / 2}
+}
+
 const (
 	// fetchCooldown is short because it is what an idle worker adds to the time from an append to its checkpoint.
 	fetchCooldown = 10 * time.Millisecond
@@ -166,7 +170,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	workers := river.NewWorkers()
 	compactor := config.compactor()
-	thawer := &cold.Thawer{Store: config.Store, Log: config.Log, Memory: config.Memory, Wait: config.JobTimeout / 2}
+	thawer := config.thawer()
 	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, room: room})
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor, Thawer: thawer, lease: lease, room: room})
 	river.AddWorker(workers, &summariseWorker{
@@ -174,13 +178,11 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	river.AddWorker(workers, &rollbackWorker{
-		Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4,
-		lease: lease,
+		Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4, lease: lease,
 	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
-		Admission: admission, Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace,
-		Slice: config.ReplaySlice,
+		Admission: admission, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
 	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
@@ -201,8 +203,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, objects)
 	river.AddWorker(workers, &erasureWorker{
 		Store: config.Store, Objects: objects, Log: config.Log, Kept: config.BackupsKept, Slice: config.JobTimeout / 4,
-		Settle: config.Settle,
-		Trace:  config.Trace,
+		Settle: config.Settle, Trace: config.Trace,
 	})
 	river.AddWorker(workers, &archiveWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
 	river.AddWorker(workers, &deliverWorker{

@@ -54,8 +54,8 @@ func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []sessi
 		 WHERE tenant_id = $1 AND id = ANY ($2) AND cold_at IS NOT NULL`, tenant, ids)
 }
 
-// asleepSQL finds sessions of the tenant $1 that nothing was appended to, and no use brought back, for the time $2. What
-// is to come must come first: a compaction, an upload, the end of a legal hold.
+// asleepSQL finds sessions of the tenant $1 that nothing was appended to, and no use brought back, for the time $2.
+// What is to come must come first: a compaction, an upload, the end of a legal hold.
 const asleepSQL = `
 	SELECT s.key, s.id
 	  FROM usage_sessions u
@@ -129,8 +129,8 @@ type Thaw struct {
 // thawAlone is how long a thaw has before a worker takes it over: whoever thaws a session may be killed.
 const thawAlone = 30 * time.Second
 
-// BeginThaw begins to bring a cold session back, which is done at once if it was not frozen yet. used says that somebody
-// uses the session: it is not frozen before it has slept again. A session that is not cold needs nothing.
+// BeginThaw begins to bring a cold session back, which is done at once if it was not frozen yet. used says that
+// somebody uses the session: it is not frozen before it has slept again. A session that is not cold needs nothing.
 //
 // Errors: ErrNotFound if there is no such session.
 func (s *Store) BeginThaw(ctx context.Context, key session.Key, used bool) (t Thaw, err error) {

@@ -47,7 +47,8 @@ var exportSQL = statement("export_sessions", "{columns}", exportColumns, "{polic
 // recreates. A Page without an ID is the beginning; its Time is not used, because an imported session may have any time
 // of creation.
 func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Exported, error) {
-	return queryRows(seeingCold(ctx), s, tenant, scanExported(tenant), exportSQL, tenant, page.Time, page.ID, page.Limit)
+	ctx = seeingCold(ctx)
+	return queryRows(ctx, s, tenant, scanExported(tenant), exportSQL, tenant, page.Time, page.ID, page.Limit)
 }
 
 // The bounds of one read of ExportMessages.
