@@ -259,6 +259,77 @@ func TestSleepingSessionsAreFrozenByThePolicy(t *testing.T) {
 	w.drained("sessions WHERE id = 'old' AND cold_at IS NULL")
 }
 
+// TestARecompactionAndItsRollbackCoverColdSessions freezes sessions before each.
+func TestARecompactionAndItsRollbackCoverColdSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, bodies := w.archivable("a")
+	b, _ := w.archivable("b")
+	w.work(jobs.Config{})
+	w.offloaded()
+	w.frozen(a)
+	w.frozen(b)
+	id := w.recompact(session.Recompaction{Policy: []byte(`{"trigger":0.3,"target":0.1}`)})
+	done := w.until(id, func(r session.Recompaction) bool { return r.FinishedAt != nil })
+	if done.Changed+done.Unchanged != 2 || done.Changed == 0 || done.Failed != 0 {
+		t.Fatalf("%+v", done)
+	}
+	w.frozen(a)
+	w.frozen(b)
+	w.control(id, postgres.RollBack)
+	w.drained("recompactions WHERE rolled_back_at IS NULL")
+	if n := w.count("recompaction_sessions WHERE state = 'changed' AND rollback = 'rolled_back'"); int64(n) != done.Changed {
+		t.Errorf("%d sessions of %d are rolled back", n, done.Changed)
+	}
+	w.used(a)
+	w.same(a, session.OpenAIChat, bodies)
+	w.verified()
+}
+
+// TestAnExpiredColdSessionIsArchivedOrErased has a retention that archives, and then one that erases.
+func TestAnExpiredColdSessionIsArchivedOrErased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, bodies := w.archivable("a")
+	b, _ := w.archivable("b")
+	w.work(jobs.Config{RetainEvery: time.Nanosecond, SweepEvery: 50 * time.Millisecond})
+	w.offloaded()
+	for _, at := range []session.Address{a, b} {
+		w.frozen(at)
+	}
+	if _, _, err := w.store.Update(t.Context(), b, session.Change{Retention: &session.Retention{}}, nil); err == nil {
+		t.Error("a cold session is changed, and is not brought back")
+	}
+	w.used(b)
+	if _, _, err := w.store.Update(t.Context(), b, session.Change{Retention: &session.Retention{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.frozen(b)
+	w.asOwner(`UPDATE sessions SET created_at = now() - interval '1 day', last_append_at = now() - interval '2 hours' WHERE id = $1`, "a")
+	w.asOwner(`UPDATE usage_sessions SET appended_at = now() - interval '2 hours'`)
+	if _, err := w.store.SetRetention(t.Context(), w.tenant, session.Retention{IdleSeconds: new(int64(3600)), Then: session.ThenArchive}); err != nil {
+		t.Fatal(err)
+	}
+	w.drained("sessions WHERE id = 'a' AND archived_at IS NULL")
+	made := w.archiveIn(a, session.Archived)
+	if made.Messages != int64(len(bodies)) {
+		t.Errorf("the archive has %+v", made)
+	}
+	if n := w.count("session_archives WHERE cold"); n != 1 {
+		t.Errorf("%d sessions are cold", n)
+	}
+	w.restored(a)
+	w.same(a, session.OpenAIChat, bodies)
+	w.frozen(a)
+	w.asOwner(`UPDATE sessions SET last_append_at = now() - interval '2 hours', restored_at = NULL WHERE id = $1`, "a")
+	if _, err := w.store.SetRetention(t.Context(), w.tenant, session.Retention{IdleSeconds: new(int64(3600))}); err != nil {
+		t.Fatal(err)
+	}
+	w.drained("sessions WHERE id = 'a'")
+	w.drained("erasures WHERE state <> 'done'")
+	w.verified()
+}
+
 // TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot stops the store.
 func TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,8 @@ func countArchived(
 		UPDATE session_archives
 		   SET state = 'archived', archived_at = now(), attempt = NULL, error = NULL, failed_at = NULL,
 		       tables = $4, rows = done, messages = $5, results = $6, bodies = $7, checkpoints = $8, bytes = $9,
-		       contents = $10, model_use = $11, parts = $12, digest = $13,
+		       contents = $10, parts = $12, digest = $13,
+		       model_use = CASE $11::jsonb ->> 'calls' WHEN '0' THEN '{}' ELSE $11::jsonb END,
 		       message_bytes = (SELECT coalesce(sum(`+messageBytes+`), 0)
 		                          FROM messages
 		                         WHERE tenant_id = $1 AND session_key = $2),
