@@ -66,7 +66,7 @@ const asleepSQL = `
 	   AND s.cold_at IS NULL
 	   AND greatest(u.appended_at, u.thawed_at) <= now() - $2::interval
 	   AND s.last_append_at <= now() - $2::interval
-	   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
+	   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND (hold IS NOT NULL OR suspended IS NOT NULL))
 	   AND NOT EXISTS (SELECT FROM session_holds WHERE tenant_id = $1 AND session_key = s.key)
 	   AND NOT EXISTS (SELECT FROM due_sessions WHERE tenant_id = $1 AND session_key = s.key)
 	   AND NOT EXISTS (SELECT FROM session_failures WHERE tenant_id = $1 AND session_key = s.key)
