@@ -144,6 +144,11 @@ func TestAColdSessionIsListedCountedAndComesBackByItself(t *testing.T) {
 		}
 		same("/v1/sessions")
 	}
+	text, _ := w.export("/v1/sessions/b/export")
+	w.frozen("b")
+	if got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", text)); got.State != "succeeded" || got.Duplicates != 2 || got.Rejected != 0 {
+		t.Errorf("an import into a cold session: %+v", got)
+	}
 	w.frozen("a", "b")
 	if got := decoded[protocol.SearchAnswer](w.must(http.StatusOK, "GET", "/v1/search?q=hello", "")); got.Covers.Cold != 2 || len(got.Data) != 0 {
 		t.Errorf("a search says that it covers %+v", got.Covers)
