@@ -85,10 +85,11 @@ var mayImport = map[string][]string{
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/pin", "internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
+	"internal/cold":             {"internal/budget", "internal/postgres", "internal/session", "internal/shelf"},
 	"internal/search":           {"internal/compact", "internal/postgres", "internal/protocol", "internal/readback", "internal/session"},
 	"internal/offload":          {"internal/budget", "internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/receipt", "internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/receipt", "internal/shelf", "internal/asker", "internal/budget", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook", "internal/search"},
+	"internal/jobs":             {"internal/receipt", "internal/cold", "internal/asker", "internal/budget", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook", "internal/search"},
 	"internal/webhook":          {"internal/egress", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
@@ -99,7 +100,7 @@ var mayImport = map[string][]string{
 	"internal/replay/planted": {"internal/compact", "internal/compact/summary", "internal/compactor", "internal/due", "internal/policy", "internal/rawjson", "internal/replay", "internal/replay/folder", "internal/session", "internal/tokens", "internal/wire"},
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
-		"internal/asker", "internal/audit", "internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/ledger", "internal/search", "internal/share", "internal/quota",
+		"internal/cold", "internal/asker", "internal/audit", "internal/budget", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/ledger", "internal/search", "internal/share", "internal/quota",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
@@ -116,7 +117,7 @@ var mayImport = map[string][]string{
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
-		"internal/budget", "internal/compact", "internal/compact/pin", "internal/protocol",
+		"internal/budget", "internal/cold", "internal/compact", "internal/compact/pin", "internal/protocol",
 		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},

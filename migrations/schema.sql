@@ -1601,6 +1601,7 @@ CREATE TABLE public.session_archives (
     done bigint DEFAULT 0 NOT NULL,
     error text,
     failed_at timestamp with time zone,
+    cold boolean DEFAULT false NOT NULL,
     CONSTRAINT session_archives_state_check CHECK ((state = ANY (ARRAY['archiving'::text, 'archived'::text, 'restoring'::text])))
 );
 
@@ -1742,7 +1743,8 @@ CREATE TABLE public.sessions (
     forked_seq bigint,
     forked_checkpoint integer,
     archived_at timestamp with time zone,
-    restored_at timestamp with time zone
+    restored_at timestamp with time zone,
+    cold_at timestamp with time zone
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -1869,7 +1871,9 @@ CREATE TABLE public.usage_sessions (
     compactions bigint DEFAULT 0 NOT NULL,
     appended_at timestamp with time zone,
     over_window boolean DEFAULT false NOT NULL,
-    read_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL
+    read_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    away boolean DEFAULT false NOT NULL,
+    thawed_at timestamp with time zone
 )
 WITH (fillfactor='70');
 
@@ -2320,7 +2324,7 @@ CREATE INDEX search_sessions_in_part ON public.search_sessions USING btree (tena
 
 CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (gin_pending_list_limit='1024');
 
-CREATE INDEX session_archives_newest ON public.session_archives USING btree (tenant_id, asked_at DESC, session_key DESC);
+CREATE INDEX session_archives_newest ON public.session_archives USING btree (tenant_id, asked_at DESC, session_key DESC) WHERE (NOT cold);
 
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
@@ -2338,8 +2342,6 @@ CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
 
-CREATE INDEX sessions_archived ON public.sessions USING btree (tenant_id, archived_at);
-
 CREATE INDEX sessions_forked ON public.sessions USING btree (tenant_id, forked_from, created_at DESC, key DESC) WHERE (forked_from IS NOT NULL);
 
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
@@ -2347,6 +2349,8 @@ CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_
 CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WHERE (checkpoint_n > offloaded_n);
 
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
+
+CREATE INDEX sessions_shown ON public.sessions USING btree (tenant_id, archived_at, cold_at);
 
 CREATE INDEX summaries_pending ON public.summaries USING btree (tenant_id, session_key) WHERE ((NOT offered) AND (state = ANY (ARRAY['answered'::text, 'failed'::text])));
 
@@ -2363,6 +2367,8 @@ CREATE INDEX uploads_searched_in_part ON public.uploads USING btree (tenant_id) 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
 
 CREATE INDEX usage_sessions_appended ON public.usage_sessions USING btree (tenant_id, appended_at DESC, session_key DESC) WHERE (appended_at IS NOT NULL);
+
+CREATE INDEX usage_sessions_asleep ON public.usage_sessions USING btree (tenant_id, GREATEST(appended_at, thawed_at)) WHERE (NOT away);
 
 CREATE INDEX usage_sessions_bytes ON public.usage_sessions USING btree (bytes DESC, session_key DESC);
 
@@ -2616,7 +2622,7 @@ ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.archive_parts ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY archived ON public.sessions AS RESTRICTIVE TO varve_app USING (((archived_at IS NULL) OR (current_setting('varve.archived'::text, true) = 'on'::text)));
+CREATE POLICY archived ON public.sessions AS RESTRICTIVE TO varve_app USING ((((archived_at IS NULL) AND (cold_at IS NULL)) OR (current_setting('varve.archived'::text, true) = 'on'::text) OR ((archived_at IS NULL) AND (current_setting('varve.archived'::text, true) = 'cold'::text))));
 
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 

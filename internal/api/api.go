@@ -24,6 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/ledger"
 	"github.com/varve-dev/varve/internal/models"
@@ -70,6 +71,7 @@ type Server struct {
 	counter  ingest.Counter
 	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
+	thawer   *cold.Thawer
 	recall   *recall.Counter
 	ledger   *ledger.Counter
 	ready    readiness
@@ -106,6 +108,7 @@ func New(config Config) *Server {
 	s.strangers = newStrangers()
 	s.quotas = quota.NewBook(config.Store, config.Quotas)
 	s.streams = newStreams(s.Store, s.Log)
+	s.thawer = &cold.Thawer{Store: s.Store, Log: s.Log, Memory: s.Memory}
 	s.waiter.Store = s.Store
 	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()

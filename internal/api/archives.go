@@ -50,19 +50,3 @@ func orNoArchive(err error) error {
 	}
 	return err
 }
-
-// orArchived returns ErrArchived in the place of ErrNotFound if the session of the path is archived: no statement that
-// does not mean such sessions finds them.
-func (s *Server) orArchived(req *request.Request, route *Route, err error) error {
-	if !errors.Is(err, session.ErrNotFound) || !route.ofSession() {
-		return err
-	}
-	archived, failed := s.Store.IsArchived(req.Ctx, req.Address())
-	switch {
-	case failed != nil:
-		return failed
-	case archived:
-		return session.ErrArchived
-	}
-	return err
-}

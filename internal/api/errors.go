@@ -70,6 +70,8 @@ var sentinels = []struct {
 		"new one"},
 	{session.ErrArchived, "session_archived", "the session is archived: POST /v1/sessions/{id}/unarchive restores " +
 		"it, and GET /v1/sessions/{id}/archive says how far that is"},
+	{session.ErrThawing, "session_thawing", "the session is cold: it slept, lies in the result store, and is not " +
+		"back yet, because it is large or the store does not answer: nothing was done; try again after Retry-After"},
 	{session.ErrRestoring, "session_archived", "the session is being restored from its archive: GET " +
 		"/v1/sessions/{id}/archive says how far that is; archive it when it is back"},
 	{session.ErrHeld, "legal_hold", "a legal hold on the session or on its tenant keeps it, and nothing was erased: " +

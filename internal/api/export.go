@@ -113,7 +113,7 @@ func (e *exporter) sessions() error {
 // session writes a session, unless it has been erased since it was read. Its first messages are read before its first
 // line is written: only a session of many messages can be erased between its lines, which ends the export.
 func (e *exporter) session(found session.Exported) error {
-	messages, err := e.s.Store.ExportMessages(e.req.Ctx, found, 1)
+	messages, err := e.messages(found, 1)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (e *exporter) session(found session.Exported) error {
 			}
 			pins = archived.take(pins, &messages[i])
 		}
-		if messages, err = e.s.Store.ExportMessages(e.req.Ctx, found, messages[len(messages)-1].Seq+1); err != nil {
+		if messages, err = e.messages(found, messages[len(messages)-1].Seq+1); err != nil {
 			return err
 		}
 	}
@@ -145,6 +145,18 @@ func (e *exporter) session(found session.Exported) error {
 		return err
 	}
 	return e.End(found.LastSeq, uploads, archived)
+}
+
+// messages reads the next messages of a session, which it brings back if it is cold.
+func (e *exporter) messages(found session.Exported, from int64) ([]session.Message, error) {
+	messages, err := e.s.Store.ExportMessages(e.req.Ctx, found, from)
+	if errors.Is(err, session.ErrNotFound) {
+		if err := e.s.thawer.Read(e.req.Ctx, found.Key); err != nil {
+			return nil, err
+		}
+		messages, err = e.s.Store.ExportMessages(e.req.Ctx, found, from)
+	}
+	return messages, err
 }
 
 // archivedPins are pins as an archive has them, by the seqs of their messages.

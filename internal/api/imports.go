@@ -67,7 +67,7 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 	req.Ctx = budget.With(req.Base, s.CPU, req.Tenant)
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f.Import = i
-	f.Store = s.Store
+	f.Store, f.Cold = s.Store, s.thawer
 	f.Models = s.Models
 	f.Writers = s.writers
 	f.Tenant = req.Tenant

@@ -54,6 +54,9 @@ func (s *Server) serveMCP(req *request.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.awake(req.Ctx, at); err != nil {
+		return err
+	}
 	if !req.Caller.Bound() { // a token ends with its session
 		if _, err := s.Store.Session(req.Ctx, at); err != nil {
 			return err

@@ -159,7 +159,11 @@ func (s *Server) sample(ctx context.Context, store *postgres.Store, sessions []s
 	policy json.RawMessage) (a protocol.RecompactionSample, err error) {
 	a.Errors = []session.RecompactionError{}
 	for began := time.Now(); len(sessions) > 0 && time.Since(began) < sampleTime; sessions = sessions[1:] {
-		p, err := compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, s.Asker, false)
+		var p *compactor.Proposal
+		err := s.thawer.Read(ctx, sessions[0].Key)
+		if err == nil {
+			p, err = compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, s.Asker, false)
+		}
 		switch {
 		case errors.Is(err, session.ErrNotFound):
 			continue // it was erased just now

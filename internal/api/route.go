@@ -187,11 +187,12 @@ func (s *Server) authorized(route Route, body reader, h handler, query []string)
 		}
 		part.read(req)
 		body(req)
+		sent := func() bool { return c.Response().Committed }
+		handle := func() error { return s.handleFrom(req, &route, h, sent) }
 		err := req.Err()
 		if err == nil {
-			err = s.handleFrom(req, &route, h, func() bool { return c.Response().Committed })
+			err = s.orThawed(req, &route, handle(), sent, handle)
 		}
-		err = s.orArchived(req, &route, err)
 		if err == nil && route.ofSession() && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
 			s.ledger.Changed(req.Address())
 		}

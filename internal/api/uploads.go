@@ -67,6 +67,10 @@ func (s *Server) createUpload(req *request.Request) error {
 		return err
 	}
 	defer s.uploads.leave(req.Tenant)
+	if err := s.awake(req.Ctx, req.Address()); err != nil { // before the body is read
+		req.Drain()
+		return err
+	}
 	u, err := s.Store.BeginUpload(req.Ctx, req.Address(), n)
 	if err != nil {
 		req.Drain()
@@ -165,8 +169,11 @@ func (s *Server) resumeUpload(req *request.Request) error {
 		return err
 	}
 	defer s.uploads.leave(req.Tenant)
-	var err error
-	if r.Upload, err = s.Store.Upload(req.Ctx, req.Address(), req.PathID("upload")); err != nil {
+	err := s.awake(req.Ctx, req.Address()) // before the body is read
+	if err == nil {
+		r.Upload, err = s.Store.Upload(req.Ctx, req.Address(), req.PathID("upload"))
+	}
+	if err != nil {
 		req.Drain()
 		return err
 	}

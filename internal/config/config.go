@@ -199,6 +199,7 @@ type Worker struct {
 	SweepInterval time.Duration `env:"VARVE_SWEEP_INTERVAL" default:"30s" help:"How often to look for lost jobs."`
 	BackupsKept   time.Duration `env:"VARVE_BACKUPS_KEPT" help:"How long backups are kept, for receipts of erasures."`
 	VerifyRound   time.Duration `env:"VARVE_VERIFY_ROUND" default:"96h" help:"Time to verify all sessions; 0: never."`
+	ColdAfter     time.Duration `env:"VARVE_COLD_AFTER" help:"How long a session sleeps until it is frozen; 0: never."`
 	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long to keep runs; 0: for ever."`
 	KeepAudit     time.Duration `env:"VARVE_KEEP_AUDIT" help:"How long to keep the audit trail; 0: for ever."`
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
@@ -235,6 +236,8 @@ func (w Worker) Validate() error {
 		check(w.BackupsKept >= 0, "--backups-kept (VARVE_BACKUPS_KEPT)", w.BackupsKept, "0 for not known, or more"),
 		check(w.VerifyRound == 0 || w.VerifyRound >= time.Hour,
 			"--verify-round (VARVE_VERIFY_ROUND)", w.VerifyRound, "0 or at least 1h"),
+		check(w.ColdAfter == 0 || w.ColdAfter >= time.Hour,
+			"--cold-after (VARVE_COLD_AFTER)", w.ColdAfter, "0 or at least 1h"),
 		check(w.SweepInterval >= time.Second,
 			"--sweep-interval (VARVE_SWEEP_INTERVAL)", w.SweepInterval, "at least 1s"),
 		check(w.StopTimeout >= 0, "--stop-timeout (VARVE_STOP_TIMEOUT)", w.StopTimeout, "0s or more"),

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -41,6 +42,7 @@ const (
 type Feed struct {
 	session.Import
 	Store     *postgres.Store
+	Cold      *cold.Thawer
 	Models    *models.Registry
 	Writers   *policy.Writers // the models that write summaries
 	Tenant    uuid.UUID
@@ -268,10 +270,24 @@ func (f *Feed) flush(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
+	if err := f.thaw(ctx); err != nil {
+		return err
+	}
 	if err := f.Store.StoreImportLines(ctx, f.Tenant, &f.Import, f.lines); err != nil {
 		return err
 	}
 	f.lines = f.lines[:0]
 	f.held = 0
 	return nil
+}
+
+// thaw brings back the sessions of the batch that are cold.
+func (f *Feed) thaw(ctx context.Context) error {
+	keys, err := f.Store.ColdInLines(ctx, f.Tenant, f.lines)
+	for _, key := range keys {
+		if err == nil {
+			err = f.Cold.Use(ctx, session.Key{Tenant: f.Tenant, Key: key})
+		}
+	}
+	return err
 }

@@ -6,16 +6,22 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/shelf"
 )
 
 // archiveTimeout bounds one attempt: a session may have a hundred thousand messages, and uploads of gigabytes.
 const archiveTimeout = time.Hour
+
+var frozenTotal = promauto.NewCounter(prometheus.CounterOpts{
+	Name: "varve_cold_freezes_total", Help: "Sessions that slept and that this process has made cold.",
+})
 
 // archiveWorker archives a session, or restores it. An attempt begins anew, and only its last transaction changes what
 // the session is: before it, the session is what it was, or archived as it was. It may be killed at any time.
@@ -53,9 +59,11 @@ func (w *archiveWorker) attempt(ctx context.Context, key session.Key, args queue
 	}
 	w.Trace("archive begun")
 	if args.Back {
-		return w.restore(ctx, work)
+		return cold.Restore(ctx, w.Store, work, w.Trace)
 	}
-	err = w.archive(ctx, work)
+	if err = cold.Archive(ctx, w.Store, work, w.Trace); err == nil && work.Cold {
+		frozenTotal.Inc()
+	}
 	var damaged *session.DamagedError
 	switch {
 	case errors.As(err, &damaged):
@@ -66,63 +74,4 @@ func (w *archiveWorker) attempt(ctx context.Context, key session.Key, args queue
 		return w.Store.CancelArchive(ctx, work, err.Error())
 	}
 	return err
-}
-
-// archive writes the rows of a session into parts, reads them back, and deletes the rows.
-func (w *archiveWorker) archive(ctx context.Context, work *postgres.ArchiveWork) error {
-	var at postgres.ArchiveCursor
-	for n, done := 0, false; !done; n++ {
-		part, err := shelf.NewWriter()
-		if err != nil {
-			return err
-		}
-		if done, err = w.Store.FillPart(ctx, work, &at, part); err != nil {
-			return err
-		}
-		made, err := part.End()
-		if err != nil {
-			return err
-		}
-		if err := w.Store.AddPart(ctx, work, n, made); err != nil {
-			return err
-		}
-		w.Trace("part added")
-	}
-	parts, digest, tables, err := w.Store.CheckArchive(ctx, work)
-	if err != nil {
-		return err
-	}
-	w.Trace("archive checked")
-	objects, err := w.Store.FinishArchive(ctx, work, parts, digest, tables)
-	if err != nil {
-		return err
-	}
-	w.Trace("session archived")
-	w.Store.ForgetObjects(ctx, work.Tenant, objects)
-	w.Trace("objects forgotten")
-	return nil
-}
-
-// restore checks an archive, brings its rows back, and shows the session.
-func (w *archiveWorker) restore(ctx context.Context, work *postgres.ArchiveWork) error {
-	if err := w.Store.ExpectWhole(ctx, work); err != nil {
-		return err
-	}
-	w.Trace("archive checked")
-	_, _, err := w.Store.EachPart(ctx, work, func(_ int, body []byte) error {
-		err := w.Store.RestorePart(ctx, work, body)
-		w.Trace("part restored")
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	objects, err := w.Store.FinishRestoring(ctx, work)
-	if err != nil {
-		return err
-	}
-	w.Trace("session restored")
-	w.Store.ForgetObjects(ctx, work.Tenant, objects)
-	w.Trace("objects forgotten")
-	return nil
 }

@@ -34,6 +34,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/offload"
@@ -60,6 +61,7 @@ type Config struct {
 	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
 	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
 	RetainEvery time.Duration // from one look for a tenant's expired sessions to the next; an hour
+	ColdAfter   time.Duration // how long a session sleeps before it is frozen; 0 for ever
 	Settle      time.Duration // how long after its suspension a tenant's requests may still write; 40 seconds
 	BackupsKept time.Duration // which receipts of erasures say; 0 if it is not known
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
@@ -115,6 +117,10 @@ func (c *Config) compactor() *compactor.Compactor {
 	}
 }
 
+func (c *Config) thawer() *cold.Thawer {
+	return &cold.Thawer{Store: c.Store, Log: c.Log, Memory: c.Memory, Wait: c.JobTimeout / 2}
+}
+
 const (
 	// fetchCooldown is short because it is what an idle worker adds to the time from an append to its checkpoint.
 	fetchCooldown = 10 * time.Millisecond
@@ -164,18 +170,19 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	workers := river.NewWorkers()
 	compactor := config.compactor()
+	thawer := config.thawer()
 	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, room: room})
-	river.AddWorker(workers, &recompactWorker{Compactor: compactor, lease: lease, room: room})
+	river.AddWorker(workers, &recompactWorker{Compactor: compactor, Thawer: thawer, lease: lease, room: room})
 	river.AddWorker(workers, &summariseWorker{
 		Store: config.Store, Asker: config.Asker, Log: config.Log, Limit: config.SummaryTimeout, Trace: config.Trace,
 	})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	river.AddWorker(workers, &rollbackWorker{
-		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4, lease: lease,
+		Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4, lease: lease,
 	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
-		Admission: admission, Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
+		Admission: admission, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
 	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
@@ -183,6 +190,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
 	river.AddWorker(workers, &sweepWorker{
 		Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole, RetainEvery: config.RetainEvery,
+		ColdAfter: config.ColdAfter,
 	})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
@@ -195,8 +203,7 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, objects)
 	river.AddWorker(workers, &erasureWorker{
 		Store: config.Store, Objects: objects, Log: config.Log, Kept: config.BackupsKept, Slice: config.JobTimeout / 4,
-		Settle: config.Settle,
-		Trace:  config.Trace,
+		Settle: config.Settle, Trace: config.Trace,
 	})
 	river.AddWorker(workers, &archiveWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
 	river.AddWorker(workers, &deliverWorker{

@@ -28,6 +28,9 @@ var (
 	dueGauge = promauto.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "varve_sessions_due", Help: "Sessions above their trigger or hard limit whose compaction is to come.",
 	}, []string{"threshold"})
+	coldGauge = promauto.NewGauge(prometheus.GaugeOpts{
+		Name: "varve_sessions_cold", Help: "Cold sessions, as the database's statistics of the last vacuum say.",
+	})
 	webhooksGauge = promauto.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "varve_webhooks", Help: "Webhooks by state: idle, waiting for events, failing, disabled.",
 	}, []string{"state"})
@@ -53,6 +56,7 @@ func (l *lease) gauge(ctx context.Context) error {
 	quarantinedGauge.Set(float64(backlog.Quarantined))
 	dueGauge.WithLabelValues("trigger").Set(float64(backlog.OverTrigger))
 	dueGauge.WithLabelValues("hard").Set(float64(backlog.OverHard))
+	coldGauge.Set(float64(backlog.Cold))
 	webhooksGauge.WithLabelValues("idle").Set(float64(backlog.Webhooks.Idle))
 	webhooksGauge.WithLabelValues("waiting").Set(float64(backlog.Webhooks.Waiting))
 	webhooksGauge.WithLabelValues("failing").Set(float64(backlog.Webhooks.Failing))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -19,8 +20,9 @@ const stalePlans = 5
 type recompactWorker struct {
 	river.WorkerDefaults[queue.RecompactArgs]
 	*compactor.Compactor
-	lease *lease
-	room  *room
+	Thawer *cold.Thawer
+	lease  *lease
+	room   *room
 }
 
 // Work compacts one session of a recompaction from its log. Whatever the outcome, the recompaction continues: a session
@@ -50,6 +52,9 @@ func (w *recompactWorker) Work(ctx context.Context, job *river.Job[queue.Recompa
 
 // attempt tries until no other compaction of the session is first.
 func (w *recompactWorker) attempt(ctx context.Context, of postgres.RecompactionJob, job int64) error {
+	if err := w.Thawer.Read(ctx, of.Key); err != nil {
+		return err
+	}
 	work, err := w.Store.StartRecompaction(ctx, of)
 	if err != nil {
 		return err

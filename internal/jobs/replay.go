@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -43,7 +44,7 @@ var (
 type replayWorker struct {
 	river.WorkerDefaults[queue.ReplayArgs]
 	Admission *admission
-	Store     *postgres.Store
+	Thawer    *cold.Thawer
 	Log       *slog.Logger
 	Trace     func(step string)
 	Slice     time.Duration
@@ -63,7 +64,7 @@ func (w *replayWorker) Work(ctx context.Context, job *river.Job[queue.ReplayArgs
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	reason, _, _ := strings.Cut(err.Error(), "\n") // the lines after it are a stack, which belongs in the log
-	return errors.Join(err, w.Store.FailReplay(ctx, r.tenant, r.id, reason))
+	return errors.Join(err, w.Thawer.Store.FailReplay(ctx, r.tenant, r.id, reason))
 }
 
 // stopping reports whether a job is over because its process stops, so that River hands it to another.
@@ -83,7 +84,7 @@ type replaying struct {
 
 func (r *replaying) work(ctx context.Context) (err error) {
 	began := time.Now()
-	r.Replay, err = r.Store.BeginReplay(ctx, r.tenant, r.id, reachedShare)
+	r.Replay, err = r.Thawer.Store.BeginReplay(ctx, r.tenant, r.id, reachedShare)
 	if errors.Is(err, session.ErrEnded) {
 		return nil
 	}
@@ -95,7 +96,7 @@ func (r *replaying) work(ctx context.Context) (err error) {
 	}
 	r.Trace("sampled")
 	for measured := 0; measured == 0 || time.Since(began) < r.Slice; measured++ {
-		step, err := r.Store.NextInReplay(ctx, r.tenant, r.id)
+		step, err := r.Thawer.Store.NextInReplay(ctx, r.tenant, r.id)
 		if errors.Is(err, session.ErrEnded) {
 			return r.end(ctx)
 		}
@@ -108,7 +109,7 @@ func (r *replaying) work(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the job's time may be up
 	defer cancel()
-	return r.Store.ContinueReplay(ctx, r.tenant, r.id, r.job)
+	return r.Thawer.Store.ContinueReplay(ctx, r.tenant, r.id, r.job)
 }
 
 func contendersOf(r session.Replay) (list []replay.Contender, err error) {
@@ -151,7 +152,7 @@ func (r *replaying) session(ctx context.Context, step postgres.ReplayStep) error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the job's time may be up
 	defer cancel()
-	if err := r.Store.EndReplaySession(ctx, step, state, reason); err != nil {
+	if err := r.Thawer.Store.EndReplaySession(ctx, step, state, reason); err != nil {
 		return err
 	}
 	replayedTotal.WithLabelValues(state).Inc()
@@ -168,12 +169,12 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 	if step.Attempts > replayAttempts {
 		return "", &measureError{fmt.Errorf("its worker died %d times", replayAttempts)}
 	}
-	release, err := r.Admission.hold(ctx, step.Key)
+	release, err := r.hold(ctx, step.Key)
 	if err != nil {
 		return "", err
 	}
 	defer release()
-	log, err := r.Store.ReplayLog(ctx, step, r.Replay)
+	log, err := r.Thawer.Store.ReplayLog(ctx, step, r.Replay)
 	if errors.Is(err, session.ErrDamaged) {
 		return "", &measureError{err}
 	}
@@ -199,13 +200,21 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 			return "", err
 		}
 		next := tasks[(i+1)%len(tasks)].By.Name
-		if err := r.Store.PutOutcome(ctx, step, pair, outcome, next); err != nil {
+		if err := r.Thawer.Store.PutOutcome(ctx, step, pair, outcome, next); err != nil {
 			return "", err
 		}
 		outcomesTotal.Inc()
 		r.Trace("outcome")
 	}
 	return "", nil
+}
+
+// hold waits for the memory of a session that is to be measured, and brings it back if it is cold.
+func (r *replaying) hold(ctx context.Context, key session.Key) (release func(), err error) {
+	if err := r.Thawer.Read(ctx, key); err != nil {
+		return nil, err
+	}
+	return r.Admission.hold(ctx, key)
 }
 
 // place returns the place of a contender in the replay's list.
@@ -242,7 +251,7 @@ func outcomeOf(ctx context.Context, t replay.Task) (json.RawMessage, error) {
 
 // end makes the report of what was measured, and ends the replay.
 func (r *replaying) end(ctx context.Context) error {
-	stored, err := r.Store.ReplayOutcomes(ctx, r.tenant, r.id)
+	stored, err := r.Thawer.Store.ReplayOutcomes(ctx, r.tenant, r.id)
 	if err != nil {
 		return err
 	}
@@ -256,7 +265,7 @@ func (r *replaying) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Store.EndReplay(ctx, r.tenant, r.id, report, r.job); err != nil {
+	if err := r.Thawer.Store.EndReplay(ctx, r.tenant, r.id, report, r.job); err != nil {
 		return err
 	}
 	r.Log.InfoContext(ctx, "replay ended", "tenant", r.tenant, "replay", r.id, "outcomes", len(outcomes))

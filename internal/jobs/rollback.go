@@ -9,6 +9,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -19,11 +20,11 @@ const rolledBackAtOnce = 100
 
 type rollbackWorker struct {
 	river.WorkerDefaults[queue.RollbackArgs]
-	Store *postgres.Store
-	Log   *slog.Logger
-	Trace func(step string)
-	Slice time.Duration
-	lease *lease
+	Thawer *cold.Thawer
+	Log    *slog.Logger
+	Trace  func(step string)
+	Slice  time.Duration
+	lease  *lease
 }
 
 // Work rolls sessions of a recompaction back until its slice of time is over. Then another job continues. Each session
@@ -34,12 +35,12 @@ func (w *rollbackWorker) Work(ctx context.Context, job *river.Job[queue.Rollback
 	}
 	began := time.Now()
 	for time.Since(began) < w.Slice {
-		keys, err := w.Store.NextToRollBack(ctx, of.Tenant, of.Recompaction, of.Key.Key, rolledBackAtOnce)
+		keys, err := w.Thawer.Store.NextToRollBack(ctx, of.Tenant, of.Recompaction, of.Key.Key, rolledBackAtOnce)
 		if err != nil {
 			return err
 		}
 		if len(keys) == 0 {
-			return w.Store.ContinueRollback(ctx, of, job.ID, false)
+			return w.Thawer.Store.ContinueRollback(ctx, of, job.ID, false)
 		}
 		for _, key := range keys {
 			of.Key.Key = key
@@ -48,13 +49,16 @@ func (w *rollbackWorker) Work(ctx context.Context, job *river.Job[queue.Rollback
 			}
 		}
 	}
-	return w.Store.ContinueRollback(ctx, of, job.ID, true)
+	return w.Thawer.Store.ContinueRollback(ctx, of, job.ID, true)
 }
 
 // session rolls one session back. One that fails does not stop the others.
 func (w *rollbackWorker) session(ctx context.Context, of postgres.RecompactionJob) error {
 	began := time.Now()
-	err := recovered(func() error { return w.Store.RollBackSession(ctx, of) })
+	err := w.Thawer.Read(ctx, of.Key)
+	if err == nil {
+		err = recovered(func() error { return w.Thawer.Store.RollBackSession(ctx, of) })
+	}
 	if err == nil {
 		w.Trace("rolled back")
 		return nil
@@ -65,5 +69,5 @@ func (w *rollbackWorker) session(ctx context.Context, of postgres.RecompactionJo
 	w.Log.ErrorContext(ctx, "rollback of a session", "tenant", of.Tenant, "recompaction", of.Recompaction,
 		"session_key", of.Key.Key, "error", err)
 	reason, _, _ := strings.Cut(err.Error(), "\n") // the lines after it are a stack, which belongs in the log
-	return w.Store.ExceptFromRollback(ctx, of, reason)
+	return w.Thawer.Store.ExceptFromRollback(ctx, of, reason)
 }

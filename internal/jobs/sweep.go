@@ -36,6 +36,7 @@ type sweepWorker struct {
 	Log         *slog.Logger
 	KeepWhole   bool
 	RetainEvery time.Duration
+	ColdAfter   time.Duration // 0 freezes nothing
 }
 
 // Work asks again for what is due and has lost its job, looks after what was written down, and continues with the
@@ -190,10 +191,45 @@ func (w *sweepWorker) retain(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// visit prunes and packs for the next tenants.
+// frozenAtOnce bounds how many sessions wait for the worker that freezes them, and how many of a tenant one sweep adds
+// to them if others are in turn, too: they are hidden meanwhile, and whoever uses one brings it back.
+const frozenAtOnce = 1000
+
+// freeze begins to freeze sessions of some tenants that have slept long enough. It pauses while the store is away that
+// they are put into.
+func (w *sweepWorker) freeze(ctx context.Context, tenants []uuid.UUID) error {
+	if w.ColdAfter <= 0 || len(tenants) == 0 {
+		return nil
+	}
+	waiting, failing, err := queue.Waiting(ctx, w.Store.Pool(), queue.ArchiveArgs{}.Kind())
+	if err != nil {
+		return err
+	}
+	if failing > 0 {
+		w.Log.WarnContext(ctx, "no more sessions are frozen: what is to freeze them has failed and is tried again",
+			"failing", failing)
+		return nil
+	}
+	failed := []error{}
+	for i, tenant := range tenants {
+		share := (frozenAtOnce - waiting) / (len(tenants) - i)
+		if share <= 0 {
+			continue
+		}
+		begun, err := w.Store.Freeze(ctx, tenant, w.ColdAfter, share)
+		failed = append(failed, ofTenant(tenant, err))
+		waiting += begun
+		if begun > 0 {
+			w.Log.InfoContext(ctx, "sessions of a tenant sleep and are frozen", "tenant", tenant, "sessions", begun)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// visit freezes, prunes and packs for the next tenants.
 func (w *sweepWorker) visit(ctx context.Context) error {
 	tenants, err := w.Store.NextTenants(ctx, visitedTenants)
-	failed := []error{err}
+	failed := []error{err, w.freeze(ctx, tenants)}
 	for _, tenant := range tenants {
 		if !w.KeepWhole {
 			_, err := w.Store.RequeueOffloads(ctx, tenant)

@@ -35,7 +35,7 @@ func readArchive(ctx context.Context, tx pgx.Tx, key session.Key) (session.Archi
 		SELECT `+archiveColumns+`
 		  FROM session_archives a
 		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
-		 WHERE a.tenant_id = $1 AND a.session_key = $2`, key.Tenant, key.Key)
+		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND NOT a.cold`, key.Tenant, key.Key)
 }
 
 // ArchiveOf reads the archive of a session; ErrNotFound if there is no such session, or it is not archived.
@@ -45,22 +45,13 @@ func (s *Store) ArchiveOf(ctx context.Context, at session.Address) (session.Arch
 	})
 }
 
-// IsArchived reports whether there is a session of this id, and it is archived.
-func (s *Store) IsArchived(ctx context.Context, at session.Address) (bool, error) {
-	return queryRow(seeingArchived(ctx), s, at.Tenant, pgx.RowTo[bool], `
-		SELECT EXISTS (
-		       SELECT
-		         FROM sessions
-		        WHERE tenant_id = $1 AND id = $2 AND archived_at IS NOT NULL)`, at.Tenant, at.ID)
-}
-
 // Archives lists a tenant's archives, those first that were asked for last.
 func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Archive, error) {
 	return queryRows(seeingArchived(ctx), s, tenant, scanArchive, `
 		SELECT `+archiveColumns+`
 		  FROM session_archives a
 		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
-		 WHERE a.tenant_id = $1`+newestFirst(`a.asked_at`, `a.session_key`), pageArgs(tenant, page)...)
+		 WHERE a.tenant_id = $1 AND NOT a.cold`+newestFirst(`a.asked_at`, `a.session_key`), pageArgs(tenant, page)...)
 }
 
 // Archive hides a session and has a worker archive it. Doing it twice changes nothing.
@@ -86,40 +77,65 @@ func (s *Store) Archive(
 }
 
 // beginArchive hides a session that this transaction has locked, once the ledger has counted it, and inserts the job
-// that archives it.
+// that archives it. A cold session is archived already.
 func (s *Store) beginArchive(ctx context.Context, tx pgx.Tx, key session.Key, id string) error {
 	if err := refuseHeld(ctx, tx, key); err != nil {
 		return err
 	}
-	archive := uuid.Must(uuid.NewV7())
-	batch := &pgx.Batch{}
-	queueUsage(batch, key.Tenant, []session.Reading{{Session: id}})
-	batch.Queue(`
-		UPDATE sessions
-		   SET archived_at = now()
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
-	batch.Queue(`
-		INSERT INTO session_archives (tenant_id, session_key, id, store)
-		VALUES ($1, $2, $3, $4)`, key.Tenant, key.Key, archive, s.results.New)
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+	was, err := archiveCold(ctx, tx, key)
+	if errors.Is(err, session.ErrNotFound) {
+		err = s.hide(ctx, tx, key, id, false)
+	}
+	if err != nil {
 		return err
 	}
 	if err := lookAtOwn(ctx, tx, key); err != nil {
 		return err
 	}
-	if err := s.insertArchiving(ctx, tx, key, archive, false); err != nil {
-		return err
+	if was == session.Archived {
+		if err := emitArchived(ctx, tx, key, session.EventArchived); err != nil {
+			return err
+		}
 	}
 	return record(ctx, tx, key.Tenant, deed{action: audit.SessionArchive, object: audit.Session, id: id})
 }
 
-// insertArchiving inserts the job that archives or restores a session.
-func (s *Store) insertArchiving(ctx context.Context, tx pgx.Tx, key session.Key, archive uuid.UUID, back bool) error {
+// hide hides a session that this transaction has locked, once the ledger has counted it, and inserts the job that
+// archives it, or freezes it.
+func (s *Store) hide(ctx context.Context, tx pgx.Tx, key session.Key, id string, cold bool) error {
+	archive := uuid.Must(uuid.NewV7())
+	hidden := `archived_at`
+	if cold {
+		hidden = `cold_at`
+	}
+	batch := &pgx.Batch{}
+	queueUsage(batch, key.Tenant, []session.Reading{{Session: id}})
+	batch.Queue(`
+		UPDATE sessions
+		   SET `+hidden+` = now()
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+	batch.Queue(`
+		UPDATE usage_sessions
+		   SET away = true
+		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+	batch.Queue(`
+		INSERT INTO session_archives (tenant_id, session_key, id, store, cold)
+		VALUES ($1, $2, $3, $4, $5)`, key.Tenant, key.Key, archive, s.results.New, cold)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	return s.insertArchiving(ctx, tx, key, archive, false, time.Time{})
+}
+
+// insertArchiving inserts the job that archives or restores a session, which starts at a time, the zero time being now.
+func (s *Store) insertArchiving(
+	ctx context.Context, tx pgx.Tx, key session.Key, archive uuid.UUID, back bool, start time.Time,
+) error {
 	if err := addChore(ctx, tx, key.Tenant, ChoreArchive); err != nil {
 		return err
 	}
 	args := queue.ArchiveArgs{Tenant: key.Tenant, Session: key.Key, Archive: archive, Back: back}
-	_, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
+	_, _, err := s.queue.Insert(ctx, tx, args, start)
 	return err
 }
 
@@ -157,22 +173,29 @@ func (s *Store) beginRestoring(ctx context.Context, tx pgx.Tx, key session.Key) 
 	if err != nil {
 		return found, err
 	}
-	if err := s.insertArchiving(ctx, tx, key, archive, true); err != nil {
+	if err := s.insertArchiving(ctx, tx, key, archive, true, time.Time{}); err != nil {
 		return found, err
 	}
 	return readArchive(ctx, tx, key)
 }
 
-// endArchive shows a session again whose rows are all there, and deletes the rows of its archive. Its retention counts
-// from now, and a compaction that is due is asked for.
+// endArchive shows a session again whose rows are all there, and deletes the rows of its archive. The retention of one
+// that was archived counts from now; one that was cold is what it was. A compaction that is due is asked for.
 func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	batch := &pgx.Batch{}
 	for _, table := range []string{"archive_parts", "session_archives"} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 	}
 	batch.Queue(`
+		UPDATE usage_sessions u
+		   SET away = false, thawed_at = CASE WHEN s.cold_at IS NULL THEN now() ELSE u.thawed_at END
+		  FROM sessions s
+		 WHERE u.tenant_id = $1 AND u.session_key = $2 AND s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
+	batch.Queue(`
 		UPDATE sessions
-		   SET archived_at = NULL, restored_at = now(), idle_asked = false
+		   SET archived_at = NULL, cold_at = NULL,
+		       restored_at = CASE WHEN cold_at IS NULL THEN now() ELSE restored_at END,
+		       idle_asked = idle_asked AND cold_at IS NOT NULL
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
@@ -42,7 +41,7 @@ func (s *Store) FinishArchive(
 		if err := countArchived(ctx, tx, w, parts, digest, tables); err != nil {
 			return err
 		}
-		if objects, err = deleteArchived(ctx, tx, w.Key); err != nil {
+		if objects, err = deleteArchived(ctx, tx, w.Key); err != nil || w.Cold {
 			return err
 		}
 		return emitArchived(ctx, tx, w.Key, session.EventArchived)
@@ -69,7 +68,8 @@ func countArchived(
 		UPDATE session_archives
 		   SET state = 'archived', archived_at = now(), attempt = NULL, error = NULL, failed_at = NULL,
 		       tables = $4, rows = done, messages = $5, results = $6, bodies = $7, checkpoints = $8, bytes = $9,
-		       contents = $10, model_use = $11, parts = $12, digest = $13,
+		       contents = $10, parts = $12, digest = $13,
+		       model_use = CASE $11::jsonb ->> 'calls' WHEN '0' THEN '{}' ELSE $11::jsonb END,
 		       message_bytes = (SELECT coalesce(sum(`+messageBytes+`), 0)
 		                          FROM messages
 		                         WHERE tenant_id = $1 AND session_key = $2),
@@ -110,7 +110,12 @@ func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) e
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}
-		if err := s.endArchive(ctx, tx, w.Key); err != nil {
+		if w.Cold {
+			if err := noteUse(ctx, tx, w.Key); err != nil { // it is not tried again at once
+				return err
+			}
+		}
+		if err := s.endArchive(ctx, tx, w.Key); err != nil || w.Cold {
 			return err
 		}
 		id, err := idOf(ctx, tx, w.Key)
@@ -140,22 +145,24 @@ func (s *Store) FinishRestoring(ctx context.Context, w *ArchiveWork) (objects []
 				return ErrArchiveMoved
 			}
 		}
-		ids, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
-			SELECT object
-			  FROM archive_parts
-			 WHERE tenant_id = $1 AND session_key = $2 AND object IS NOT NULL`, w.Tenant, w.Key.Key)
-		if err != nil {
+		if objects, err = objectsOfArchive(ctx, tx, w.Key); err != nil {
 			return err
 		}
-		for _, id := range ids {
-			objects = append(objects, AwayObject{w.Store, w.Key.Key, id})
-		}
-		if err := s.endArchive(ctx, tx, w.Key); err != nil {
+		if err := s.endArchive(ctx, tx, w.Key); err != nil || w.Cold {
 			return err
 		}
 		return emitArchived(ctx, tx, w.Key, session.EventRestored)
 	})
 	return objects, err
+}
+
+// objectsOfArchive returns the objects that the parts of an archive are.
+func objectsOfArchive(ctx context.Context, tx pgx.Tx, key session.Key) ([]AwayObject, error) {
+	return rowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
+		SELECT a.store, a.session_key, p.object
+		  FROM session_archives a
+		  JOIN archive_parts p ON p.tenant_id = a.tenant_id AND p.session_key = a.session_key
+		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND p.object IS NOT NULL`, key.Tenant, key.Key)
 }
 
 // emitArchived tells that a session was archived or is back.

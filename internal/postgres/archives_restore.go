@@ -72,7 +72,7 @@ func (r *restoring) flush(ctx context.Context) error {
 		return nil
 	}
 	put := time.Now()
-	of, err := r.putChunks(ctx)
+	of, objects, err := r.putChunks(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,6 +91,9 @@ func (r *restoring) flush(ctx context.Context) error {
 		}
 		return r.insert(ctx, tx, of, columns)
 	})
+	if err != nil { // the session may be erased, and the attempt has failed
+		r.store.ForgetObjects(context.WithoutCancel(ctx), r.work.Tenant, objects)
+	}
 	r.rows, r.bytes = nil, 0
 	return err
 }
@@ -115,12 +118,12 @@ func (r *restoring) insert(ctx context.Context, tx pgx.Tx, of []string, values [
 }
 
 // putChunks puts the bytes of chunks where new bodies go, and has their rows say where. It returns the columns that the
-// rows have.
-func (r *restoring) putChunks(ctx context.Context) ([]string, error) {
-	columns := r.of.Columns
+// rows have, and the objects.
+func (r *restoring) putChunks(ctx context.Context) (columns []string, objects []AwayObject, err error) {
+	columns = r.of.Columns
 	at := slices.Index(columns, "body")
 	if !r.table.chunks() || at < 0 || r.store.results.New == persist.Postgres {
-		return columns, nil
+		return columns, nil, nil
 	}
 	stored := make([][]byte, len(r.rows))
 	for i, row := range r.rows {
@@ -128,19 +131,19 @@ func (r *restoring) putChunks(ctx context.Context) ([]string, error) {
 		if row[at] != nil {
 			text = *row[at]
 		}
-		var err error
 		if stored[i], err = hex.DecodeString(strings.TrimPrefix(text, `\x`)); err != nil {
-			return nil, fmt.Errorf("%w: %v", shelf.ErrFormat, err)
+			return nil, nil, fmt.Errorf("%w: %v", shelf.ErrFormat, err)
 		}
 	}
 	spots, err := r.store.results.PutAway(ctx, session.Key{Tenant: r.work.Tenant, Key: r.work.Key.Key}, stored)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, spot := range spots {
+		objects = append(objects, AwayObject{r.store.results.New, r.work.Key.Key, spot.Object})
 		r.rows[i][at] = nil
 		r.rows[i] = append(r.rows[i], new(spot.Object.String()), new(strconv.FormatInt(spot.At, 10)),
 			new(strconv.FormatInt(spot.Size, 10)))
 	}
-	return append(slices.Clone(columns), "object", "object_at", "object_size"), nil
+	return append(slices.Clone(columns), "object", "object_at", "object_size"), objects, nil
 }

@@ -22,6 +22,7 @@ type ArchiveWork struct {
 	ID      uuid.UUID
 	attempt uuid.UUID
 	Back    bool
+	Cold    bool // the session is frozen, or thawed
 	Store   persist.Kind
 	Parts   int              // that a complete archive has
 	Tables  map[string]int64 // rows by table that a complete archive has
@@ -42,8 +43,8 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			UPDATE session_archives
 			   SET attempt = $5, done = 0, store = CASE WHEN state = 'archiving' THEN $6 ELSE store END
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = $4
-			RETURNING store, parts, tables, digest`, key.Tenant, key.Key, id, state, w.attempt, s.results.New).
-			Scan(&w.Store, &w.Parts, &w.Tables, &w.digest)
+			RETURNING cold, store, parts, tables, digest`, key.Tenant, key.Key, id, state, w.attempt, s.results.New).
+			Scan(&w.Cold, &w.Store, &w.Parts, &w.Tables, &w.digest)
 		if err != nil {
 			return notFound(err)
 		}
@@ -173,7 +174,7 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.P
 	if object != nil {
 		body = nil
 	}
-	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	err = s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		if err := w.goOn(ctx, tx, part.Rows); err != nil {
 			return err
 		}
@@ -182,6 +183,10 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.P
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object)
 	})
+	if errors.Is(err, session.ErrEnded) && object != nil {
+		s.ForgetObjects(ctx, w.Tenant, []AwayObject{{s.results.New, w.Key.Key, *object}})
+	}
+	return err
 }
 
 // goOn counts rows that are done, and keeps another attempt from beginning until the transaction ends; ErrEnded.
@@ -238,14 +243,17 @@ func (s *Store) EachPart(
 }
 
 // CheckArchive reads all parts of an archive, and returns their number, the digest of their digests and the rows that
-// they have by table.
+// they have by table. It calls told with each part.
 //
 // Errors: *session.DamagedError, ErrResultStore.
-func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork) (
+func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork, told ...func(body []byte)) (
 	parts int, digest []byte, tables map[string]int64, err error,
 ) {
 	tables = map[string]int64{}
 	parts, digest, err = s.EachPart(ctx, w, func(_ int, body []byte) error {
+		for _, tell := range told {
+			tell(body)
+		}
 		return shelf.Read(body, func(of *shelf.Table, _ []*string) error {
 			tables[of.Name]++
 			return nil
@@ -257,11 +265,11 @@ func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork) (
 	return parts, digest, tables, err
 }
 
-// ExpectWhole reads all parts of a complete archive.
+// ExpectWhole reads all parts of a complete archive, and calls told with each.
 //
 // Errors: *session.DamagedError if they are not what was written; ErrResultStore.
-func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork) error {
-	parts, digest, tables, err := s.CheckArchive(ctx, w)
+func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork, told ...func(body []byte)) error {
+	parts, digest, tables, err := s.CheckArchive(ctx, w, told...)
 	if err == nil && (parts != w.Parts || string(digest) != string(w.digest) || !maps.Equal(tables, w.Tables)) {
 		err = &session.DamagedError{What: "the archive"}
 	}

@@ -15,6 +15,7 @@ type Backlog struct {
 	Failing, Quarantined  int // sessions
 	OverTrigger, OverHard int // sessions that are due
 	Webhooks              Webhooks
+	Cold                  int // cold sessions, as the database's statistics say
 }
 
 // Webhooks counts webhooks by what they are to get.
@@ -35,6 +36,14 @@ const webhooksSQL = `
 	  LEFT JOIN event_heads h ON h.tenant_id = t.tenant_id
 	 CROSS JOIN LATERAL (SELECT t.retry_at IS NOT NULL OR coalesce(h.n, 0) > t.through_n AS waits) w`
 
+// coldSQL estimates how many sessions are cold: one index has all archives, the other those that somebody asked for.
+// Counting them would read the rows of all tenants.
+const coldSQL = `
+	SELECT greatest(max(reltuples) FILTER (WHERE relname = 'session_archives_pkey')
+	              - greatest(max(reltuples) FILTER (WHERE relname = 'session_archives_newest'), 0), 0)::bigint
+	  FROM pg_class
+	 WHERE relnamespace = 'public'::regnamespace AND relname IN ('session_archives_pkey', 'session_archives_newest')`
+
 // Backlog reads the backlog, at the login of a worker.
 func (s *Store) Backlog(ctx context.Context) (found Backlog, err error) {
 	batch := &pgx.Batch{}
@@ -51,6 +60,7 @@ func (s *Store) Backlog(ctx context.Context) (found Backlog, err error) {
 		w := &found.Webhooks
 		return row.Scan(&w.Disabled, &w.Failing, &w.Waiting, &w.Idle)
 	})
+	batch.Queue(coldSQL).QueryRow(func(row pgx.Row) error { return row.Scan(&found.Cold) })
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return found, err
 	}

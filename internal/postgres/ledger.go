@@ -19,7 +19,7 @@ var (
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
 // What the search has not indexed of them is asked for.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		queueUsage(batch, tenant, read)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {

@@ -136,8 +136,8 @@ func InTenant(
 		if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
 			return err
 		}
-		if seesArchived(ctx) {
-			if _, err := tx.Exec(ctx, showArchived); err != nil {
+		if more := seenBy(ctx); more != "" {
+			if _, err := tx.Exec(ctx, showMore, more); err != nil {
 				return err
 			}
 		}
@@ -145,18 +145,37 @@ func InTenant(
 	})
 }
 
-// showArchived has the transaction see archived sessions, which a policy hides.
-const showArchived = `SELECT set_config('varve.archived', 'on', true)`
+// showMore has the transaction see sessions that a policy hides: the cold ones, or all.
+const (
+	showMore     = `SELECT set_config('varve.archived', $1, true)`
+	showArchived = `SELECT set_config('varve.archived', 'on', true)`
 
-type archivedKey struct{}
+	seesAll  = "on"
+	seesCold = "cold"
+)
 
-// seeingArchived returns a context whose transactions see archived sessions, too: those that erase, hold, verify or
-// count whatever there is, and those of archives.
+type seenKey struct{}
+
+// seeingArchived returns a context whose transactions see archived and cold sessions, too: those that erase, hold,
+// verify or count whatever there is, and those of archives.
 func seeingArchived(ctx context.Context) context.Context {
-	return context.WithValue(ctx, archivedKey{}, true)
+	return context.WithValue(ctx, seenKey{}, seesAll)
 }
 
-func seesArchived(ctx context.Context) bool { return ctx.Value(archivedKey{}) != nil }
+// seeingCold returns a context whose transactions see cold sessions, too: those that need the session's row and nothing
+// of what was said.
+func seeingCold(ctx context.Context) context.Context {
+	if seenBy(ctx) == seesAll {
+		return ctx
+	}
+	return context.WithValue(ctx, seenKey{}, seesCold)
+}
+
+// seenBy returns which hidden sessions the transactions of a context see, "" for none.
+func seenBy(ctx context.Context) string {
+	more, _ := ctx.Value(seenKey{}).(string)
+	return more
+}
 
 // query runs one statement that sees this tenant only, in one round trip, and hands its rows to read. A read that fails
 // on a standby is repeated, and read called again.
@@ -175,8 +194,8 @@ func query(
 	defer turn.Done()
 	batch := &pgx.Batch{}
 	batch.Queue(entering(ctx), tenant.String())
-	if seesArchived(ctx) {
-		batch.Queue(showArchived)
+	if more := seenBy(ctx); more != "" {
+		batch.Queue(showMore, more)
 	}
 	batch.Queue(sql, args...)
 	results := pool.SendBatch(ctx, batch)

@@ -87,7 +87,7 @@ func orNone[T comparable](value T) *T {
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	session.RecompactionCount, error,
 ) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
+	return readTx(seeingCold(ctx), s, tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
 		return countIn(ctx, tx, tenant, f, sample)
 	})
 }
@@ -172,7 +172,7 @@ var scanRecompaction = pgx.RowToStructByNameLax[session.Recompaction]
 
 // Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
 func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (session.Recompaction, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Recompaction, error) {
+	return inTx(seeingCold(ctx), s, tenant, func(tx pgx.Tx) (session.Recompaction, error) {
 		return readRecompaction(ctx, tx, tenant, id)
 	})
 }
@@ -211,7 +211,7 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page sessio
 //
 // Errors: ErrNotFound.
 func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job int64) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
 		c, err := lockRecompaction(ctx, tx, tenant, id)
 		if err != nil {
 			return err

@@ -28,7 +28,7 @@ var (
 //
 // Errors: ErrNotFound, ErrEnded.
 func (s *Store) BeginReplay(ctx context.Context, tenant, id uuid.UUID, share float64) (session.Replay, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (r session.Replay, err error) {
+	return inTx(seeingCold(ctx), s, tenant, func(tx pgx.Tx) (r session.Replay, err error) {
 		if err := lockReplay(ctx, tx, tenant, id); err != nil {
 			return r, err
 		}

@@ -372,7 +372,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 	if err != nil {
 		return 0, err
 	}
-	keys, err := queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
+	keys, err := queryRows(seeingCold(ctx), s, tenant, pgx.RowTo[uuid.UUID], `
 		SELECT DISTINCT e.key
 		  FROM (`+expiredNow+`) e
 		 WHERE e.archive AND NOT e.held

@@ -92,6 +92,11 @@ func searchState(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state sessio
 		       (SELECT min(due_since)
 		          FROM search_sessions
 		         WHERE tenant_id = $1 AND due_since IS NOT NULL),
+		       (SELECT count(*)
+		          FROM (SELECT
+		                  FROM session_archives
+		                 WHERE tenant_id = $1 AND cold
+		                 LIMIT $2) c),
 		       (SELECT coalesce(sum(in_part), 0)
 		          FROM search_sessions
 		         WHERE tenant_id = $1 AND in_part > 0)
@@ -99,7 +104,7 @@ func searchState(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state sessio
 		            FROM uploads
 		           WHERE tenant_id = $1 AND searched_in_part),
 		       now()`, tenant, session.MaxBehind).
-		Scan(&state.Language, &state.Behind, &state.Since, &state.InPart, &state.Through)
+		Scan(&state.Language, &state.Behind, &state.Since, &state.Cold, &state.InPart, &state.Through)
 	if state.Since != nil {
 		state.Through = *state.Since
 	}

@@ -21,7 +21,7 @@ const scannedSessions = 10_000
 func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page) (
 	found []session.Listed, beyond *session.Page, err error,
 ) {
-	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.inSnapshot(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
 		pair, err := rarestPair(ctx, tx, tenant, search.Metadata)
 		if err != nil {
 			return err

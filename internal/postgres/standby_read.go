@@ -102,7 +102,7 @@ func WaitOnStandby(ctx context.Context) time.Duration {
 // pool is any. What sees archived sessions, too, always goes to the primary.
 func readingOf(ctx context.Context, pool *pgxpool.Pool) *Reading {
 	r, _ := ctx.Value(readingKey{}).(*Reading)
-	if r == nil || r.over.Load() || seesArchived(ctx) || pool != nil && pool != r.standby.primary {
+	if r == nil || r.over.Load() || seenBy(ctx) == seesAll || pool != nil && pool != r.standby.primary {
 		return nil
 	}
 	return r
@@ -169,6 +169,10 @@ func (r *Reading) queryOnce(
 ) error {
 	batch := &pgx.Batch{}
 	batch.Queue(setTenantAndPlace, tenant.String())
+	more := seenBy(ctx)
+	if more != "" {
+		batch.Queue(showMore, more)
+	}
 	batch.Queue(sql, args...)
 	results := r.standby.pool.SendBatch(ctx, batch)
 	defer results.Close()
@@ -179,6 +183,11 @@ func (r *Reading) queryOnce(
 	}
 	if err := r.reached(standby, replayed); err != nil {
 		return err
+	}
+	if more != "" {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
 	}
 	return readResult(results, read)
 }
@@ -232,6 +241,11 @@ func (r *Reading) inSnapshot(ctx context.Context, tenant uuid.UUID, do func(tx p
 			return pgx.BeginTxFunc(ctx, conn, snapshotOptions, func(tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
 					return err
+				}
+				if more := seenBy(ctx); more != "" {
+					if _, err := tx.Exec(ctx, showMore, more); err != nil {
+						return err
+					}
 				}
 				return do(tx)
 			})

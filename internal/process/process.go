@@ -191,7 +191,7 @@ func Worker(
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
 		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
-		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1),
+		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1), ColdAfter: settings.ColdAfter,
 		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, WebhookNetworks: networks,
 	})
 	if err != nil {

@@ -38,3 +38,11 @@ type Archive struct {
 	Error       *string      `json:"error"` // of the last attempt, if that failed
 	FailedAt    *time.Time   `json:"failed_at"`
 }
+
+// Place is where what was said in a session is.
+type Place struct {
+	Key      uuid.UUID
+	Archived bool // in its archive, or on its way there or back
+	Cold     bool // in the archive of a cold session, or on its way there or back
+	Thawed   bool // it was cold until a moment ago
+}

@@ -28,6 +28,7 @@ var (
 	ErrKeyRotated        = errors.New("another key has taken the place of the key")
 	ErrTooManyTokens     = errors.New("the session has as many live tokens as it may")
 	ErrArchived          = errors.New("the session is archived")
+	ErrThawing           = errors.New("the session is cold, and is not back yet")
 	ErrRestoring         = errors.New("the session is being restored from its archive")
 	ErrHeld              = errors.New("a legal hold keeps the session")
 	ErrTenantHeld        = errors.New("a legal hold keeps the tenant")

@@ -25,6 +25,7 @@ type SearchState struct {
 	Language string     `json:"language"`         // whose rules turn texts into words; simple has none
 	Behind   int64      `json:"sessions_behind"`  // sessions that are not indexed whole yet, up to MaxBehind
 	Since    *time.Time `json:"-"`                // it is known of the first of them
+	Cold     int64      `json:"sessions_cold"`    // of which nothing is indexed while they are cold, up to MaxBehind
 	InPart   int64      `json:"messages_in_part"` // and uploaded results, of which only the beginning is indexed
 	Through  time.Time  `json:"indexed_through"`  // what was appended before it is found
 }

@@ -1,0 +1,177 @@
+package cold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+var thawsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
+	Name: "varve_cold_thaws_total", Help: "Cold sessions that this process has brought back, or tried to, by outcome.",
+}, []string{"outcome"})
+
+var thawSeconds = promauto.NewHistogram(prometheus.HistogramOpts{
+	Name:    "varve_cold_thaw_seconds",
+	Help:    "How long it took to bring a cold session back.",
+	Buckets: []float64{.005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60},
+})
+
+// The times of a thaw: how long somebody waits for it, how long it may take, and how long it takes at most to record
+// that it has failed.
+const (
+	wait    = 10 * time.Second
+	timeout = 5 * time.Minute
+	record  = 10 * time.Second
+)
+
+// Thawer brings cold sessions back for those who use them.
+type Thawer struct {
+	Store  *postgres.Store
+	Log    *slog.Logger
+	Memory *budget.Budget    // bytes; nil is without a bound
+	Trace  func(step string) // called after each step; nil is not
+	Wait   time.Duration     // how long somebody waits for a session; 10 seconds
+}
+
+// Use brings back a session that somebody uses: it stays until it has slept again. It does nothing to one that is not
+// cold. If a session takes longer than somebody should wait, its thaw continues meanwhile.
+//
+// Errors: ErrNotFound if there is no such session; ErrThawing if it is not back yet; those of budget.Budget.Acquire.
+func (t *Thawer) Use(ctx context.Context, key session.Key) error { return t.thaw(ctx, key, true) }
+
+// Read brings back a session, if it is cold, for work that reads many: it is frozen again soon. It does nothing to one
+// that there is not.
+//
+// Errors: those of Use, ErrNotFound aside.
+func (t *Thawer) Read(ctx context.Context, key session.Key) error {
+	cold, err := t.Store.IsCold(ctx, key)
+	if err == nil && cold {
+		err = t.thaw(ctx, key, false)
+	}
+	if errors.Is(err, session.ErrNotFound) {
+		err = nil
+	}
+	return err
+}
+
+func (t *Thawer) thaw(ctx context.Context, key session.Key, used bool) error {
+	limit := t.Wait
+	if limit == 0 {
+		limit = wait
+	}
+	up := time.NewTimer(limit)
+	defer up.Stop()
+	for {
+		found, err := t.Store.BeginThaw(ctx, key, used)
+		if err != nil {
+			return err
+		}
+		t.Store.ForgetObjects(ctx, key.Tenant, found.Objects)
+		if !found.Wait && found.Archive == (postgres.Thaw{}).Archive {
+			return nil
+		}
+		done := make(chan error, 1)
+		if found.Wait {
+			go func() { done <- t.await(ctx, key) }()
+		} else {
+			go func() { done <- t.restore(context.WithoutCancel(ctx), key, found) }()
+		}
+		select {
+		case err := <-done:
+			if err != nil && !moved(err) {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-up.C:
+			return fmt.Errorf("%w: it has taken %v so far", session.ErrThawing, limit)
+		}
+	}
+}
+
+// moved reports whether an attempt was stopped because another has begun, or has to begin.
+func moved(err error) bool {
+	return errors.Is(err, session.ErrEnded) || errors.Is(err, session.ErrNotFound) ||
+		errors.Is(err, postgres.ErrArchiveMoved)
+}
+
+// await waits until a session that another brings back is there, or is not on its way any more.
+func (t *Thawer) await(ctx context.Context, key session.Key) error {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		restoring, err := t.Store.IsThawing(ctx, key)
+		if err != nil || !restoring {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// restore does one attempt at a thaw that this process has begun.
+func (t *Thawer) restore(ctx context.Context, key session.Key, found postgres.Thaw) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	began := time.Now()
+	work, err := t.Store.StartArchive(ctx, key, found.Archive, true)
+	if err != nil {
+		return err
+	}
+	release, err := t.Memory.Acquire(ctx, key.Tenant, min(weight(found.Bytes), t.Memory.Total()))
+	if err == nil {
+		err = Restore(ctx, t.Store, work, t.trace)
+		release()
+	}
+	switch {
+	case err == nil:
+		thawsTotal.WithLabelValues("back").Inc()
+		thawSeconds.Observe(time.Since(began).Seconds())
+		return nil
+	case moved(err):
+		return err
+	}
+	thawsTotal.WithLabelValues("failed").Inc()
+	t.Log.ErrorContext(ctx, "a cold session does not come back", "tenant", key.Tenant, "session_key", key.Key,
+		"error", err)
+	t.abandon(ctx, work, err)
+	if errors.Is(err, session.ErrResultStore) || errors.Is(err, session.ErrDamaged) {
+		err = fmt.Errorf("%w: %w", session.ErrThawing, err)
+	}
+	return err
+}
+
+// abandon makes a session cold again whose attempt has failed, so that the next request tries again.
+func (t *Thawer) abandon(ctx context.Context, work *postgres.ArchiveWork, why error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), record)
+	defer cancel()
+	objects, err := t.Store.AbandonThaw(ctx, work, why.Error())
+	if err != nil {
+		return // a worker takes over
+	}
+	t.Store.ForgetObjects(ctx, work.Tenant, objects)
+}
+
+func (t *Thawer) trace(step string) {
+	if t.Trace != nil {
+		t.Trace(step)
+	}
+}
+
+// The memory of a thaw: a part, compressed and not, and the rows of a transaction.
+const (
+	leastWeight = 1 << 20
+	mostWeight  = 32 << 20
+)
+
+func weight(stored int64) int64 { return min(max(16*stored, leastWeight), mostWeight) }

@@ -1,0 +1,386 @@
+//go:build !race
+
+package jobs_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/cold"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/persist/object"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// thawer returns what brings cold sessions back.
+func (w *world) thawer() *cold.Thawer {
+	return &cold.Thawer{Store: w.store, Log: slog.New(slog.DiscardHandler), Wait: patience}
+}
+
+// freezing begins to freeze a session at once.
+func (w *world) freezing(at session.Address) {
+	w.Helper()
+	if err := w.store.CountUsage(w.Context(), at.Tenant, []session.Reading{{Session: at.ID}}); err != nil {
+		w.Fatal(err)
+	}
+	w.eventually("the session sleeps: "+at.ID, func() bool {
+		if _, err := w.store.Freeze(w.Context(), at.Tenant, 0, 100); err != nil {
+			w.Fatal(err)
+		}
+		return w.count("sessions WHERE cold_at IS NOT NULL AND id = '"+at.ID+"'") == 1
+	})
+}
+
+// frozen freezes a session and waits until that is done.
+func (w *world) frozen(at session.Address) {
+	w.Helper()
+	w.freezing(at)
+	w.drained("session_archives a JOIN sessions s ON s.key = a.session_key WHERE a.state <> 'archived' AND s.id = '" + at.ID + "'")
+}
+
+func (w *world) eventually(what string, isSo func() bool) {
+	w.Helper()
+	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatal("not so: " + what)
+		}
+	}
+}
+
+// used brings a session back if it is cold, as the API does.
+func (w *world) used(at session.Address) {
+	w.Helper()
+	place, err := w.store.PlaceOf(w.Context(), at)
+	if err == nil && place.Cold {
+		err = w.thawer().Use(w.Context(), session.Key{Tenant: at.Tenant, Key: place.Key})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// served returns what reads of a session say: the digest of its view with the view's version, and of its messages.
+func (w *world) served(at session.Address) string {
+	w.Helper()
+	w.used(at)
+	view, err := w.store.View(w.Context(), at, postgres.Version{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%+v %d %d %x %s", view.Version, view.Through, view.Tokens, view.Body, view.Tail)
+	found, list, err := w.store.Messages(w.Context(), at, postgres.Range{Removed: true, Limit: 1_000_000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i := range list {
+		fmt.Fprintf(sum, "%d %s %s", list[i].Seq, list[i].CreatedAt, list[i].Body)
+	}
+	return fmt.Sprintf("%x of %d messages", sum.Sum(nil)[:8], found.LastSeq)
+}
+
+// cut begins to bring a cold session back and stops after a number of steps, as a process does that is killed.
+func (w *world) cut(at session.Address, steps int) {
+	w.Helper()
+	place, err := w.store.PlaceOf(w.Context(), at)
+	if err != nil {
+		w.Fatal(err)
+	}
+	key := session.Key{Tenant: at.Tenant, Key: place.Key}
+	found, err := w.store.BeginThaw(w.Context(), key, true)
+	if err != nil || found.Archive == uuid.Nil || steps == 0 {
+		w.Log("a thaw is cut at its beginning", err)
+		return
+	}
+	work, err := w.store.StartArchive(w.Context(), key, found.Archive, true)
+	if err == nil && steps > 1 {
+		_, _, err = w.store.EachPart(w.Context(), work, func(_ int, body []byte) error {
+			return w.store.RestorePart(w.Context(), work, body)
+		})
+	}
+	if err != nil {
+		w.Log("a worker was first:", err)
+	}
+}
+
+// TestASessionIsColdAndBackWhateverIsKilled plays random histories in each store, in which workers fail at every step
+// and thaws are cut, and compares what is read with what was read of the hot session.
+func TestASessionIsColdAndBackWhateverIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []persist.Kind{persist.Postgres, persist.File, persist.S3} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.inStore(kind)
+			w.atOnce()
+			var mu sync.Mutex
+			failed := map[string]int{}
+			w.work(jobs.Config{Log: slog.New(slog.DiscardHandler), Trace: func(step string) {
+				mu.Lock()
+				failed[step]++
+				stops := failed[step]%3 == 1
+				mu.Unlock()
+				if stops && (strings.HasPrefix(step, "archive") || strings.HasPrefix(step, "part") || strings.HasPrefix(step, "session ")) {
+					panic("the worker fails at " + step)
+				}
+			}})
+			random := rand.New(rand.NewPCG(17, uint64(len(kind.String()))))
+			ats, logs, want := []session.Address{w.session("a"), w.session("b")}, [][][]byte{nil, nil}, []string{"", ""}
+			for i := range ats {
+				logs[i] = turns(30, 1500)
+				w.appendLog(ats[i], session.OpenAIChat, logs[i])
+			}
+			fork := w.fork(ats[0], "fork", 30)
+			w.offloaded()
+			for range 8 {
+				i := random.IntN(len(ats))
+				at := ats[i]
+				want[i] = w.served(at)
+				switch n := random.IntN(6); n {
+				case 0:
+					w.freezing(at) // it is used before it is frozen, or after
+				case 1, 2, 3:
+					w.frozen(at)
+					w.cut(at, n-1)
+				case 4:
+					w.frozen(at)
+					w.verified()
+				case 5:
+					more := turn(100+len(logs[i]), 1500)
+					logs[i] = append(logs[i], more...)
+					w.appendLog(at, session.OpenAIChat, more)
+					w.offloaded()
+					continue
+				}
+				if got := w.served(at); got != want[i] {
+					t.Fatalf("%s was %s, and is %s", at.ID, want[i], got)
+				}
+			}
+			for i, at := range ats {
+				w.frozen(at)
+				w.used(at)
+				w.whole(at, logs[i])
+			}
+			w.used(fork)
+			w.whole(fork, logs[0][:30])
+			w.verified()
+			w.frozen(ats[0])
+			for _, at := range ats {
+				if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := w.store.Delete(t.Context(), fork, nil); err != nil {
+				t.Fatal(err)
+			}
+			w.drained("erasures WHERE state <> 'done'")
+			w.drained("river_job WHERE kind = 'archive' AND state <> 'scheduled' AND finalized_at IS NULL")
+			collection := jobs.Collection{Store: w.store, Log: slog.New(slog.DiscardHandler), Trace: func(string) {}}
+			if err := collection.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, store := range w.store.ResultStores().Outside {
+				if names := namesIn(t, store); len(names) > 0 {
+					t.Errorf("objects are left: %q", names)
+				}
+			}
+		})
+	}
+}
+
+// TestASessionIsFrozenWhereverItsWorkerIsKilled kills a worker at each step, and reads before another has gone on.
+func TestASessionIsFrozenWhereverItsWorkerIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"archive begun", "part added", "archive checked", "session archived"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			at, bodies := w.archivable("s")
+			_, stop := w.work(jobs.Config{})
+			w.offloaded()
+			stop()
+			before, was := w.allRows(at), w.served(at)
+			w.freezing(at)
+			w.kill(step)
+			w.verified()
+			if got := w.served(at); got != was {
+				t.Errorf("it was %s, and is %s", was, got)
+			}
+			w.sameRows(step, before, w.allRows(at))
+			w.work(jobs.Config{Beat: beat})
+			w.frozen(at)
+			w.used(at)
+			w.same(at, session.OpenAIChat, bodies)
+			w.sameRows(step, before, w.allRows(at))
+			w.verified()
+		})
+	}
+}
+
+// TestSleepingSessionsAreFrozenByThePolicy has sessions of two tenants that have slept, and some that must not be frozen.
+func TestSleepingSessionsAreFrozenByThePolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, bodies := w.archivable("old")
+	held, _ := w.archivable("held")
+	w.archivable("young")
+	if _, err := w.store.HoldSession(t.Context(), held, "a case"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"old", "held"} {
+		w.inTenant(`UPDATE sessions SET last_append_at = now() - interval '2 hours' WHERE id = $1`, id)
+	}
+	w.work(jobs.Config{SweepEvery: 50 * time.Millisecond, ColdAfter: time.Hour})
+	w.drained("sessions s LEFT JOIN session_archives a ON a.session_key = s.key AND a.state = 'archived' WHERE s.id = 'old' AND a.id IS NULL")
+	w.used(old)
+	time.Sleep(300 * time.Millisecond) // some sweeps
+	if n := w.count("sessions WHERE cold_at IS NOT NULL"); n > 0 {
+		t.Errorf("%d sessions are cold: one was used just now, one is held, one is young", n)
+	}
+	w.same(old, session.OpenAIChat, bodies)
+	if n := w.count("audit_trail WHERE action IN ('session.archive', 'session.unarchive')"); n > 0 {
+		t.Errorf("the trail has %d archives", n)
+	}
+	w.inTenant(`UPDATE usage_sessions u SET thawed_at = now() - interval '2 hours' FROM sessions s WHERE s.key = u.session_key AND s.id = 'old'`)
+	w.drained("sessions WHERE id = 'old' AND cold_at IS NULL")
+}
+
+// TestARecompactionAndItsRollbackCoverColdSessions freezes sessions before each.
+func TestARecompactionAndItsRollbackCoverColdSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, bodies := w.archivable("a")
+	b, _ := w.archivable("b")
+	w.work(jobs.Config{})
+	w.offloaded()
+	w.frozen(a)
+	w.frozen(b)
+	id := w.recompact(session.Recompaction{Policy: []byte(`{"trigger":0.3,"target":0.1}`)})
+	done := w.until(id, func(r session.Recompaction) bool { return r.FinishedAt != nil })
+	if done.Changed+done.Unchanged != 2 || done.Changed == 0 || done.Failed != 0 {
+		t.Fatalf("%+v", done)
+	}
+	w.frozen(a)
+	w.frozen(b)
+	w.control(id, postgres.RollBack)
+	w.drained("recompactions WHERE rolled_back_at IS NULL")
+	if n := w.count("recompaction_sessions WHERE state = 'changed' AND rollback = 'rolled_back'"); int64(n) != done.Changed {
+		t.Errorf("%d sessions of %d are rolled back", n, done.Changed)
+	}
+	w.used(a)
+	w.same(a, session.OpenAIChat, bodies)
+	w.verified()
+}
+
+// TestAnExpiredColdSessionIsArchivedOrErased has a retention that archives, and then one that erases.
+func TestAnExpiredColdSessionIsArchivedOrErased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, bodies := w.archivable("a")
+	b, _ := w.archivable("b")
+	w.work(jobs.Config{RetainEvery: time.Nanosecond, SweepEvery: 50 * time.Millisecond})
+	w.offloaded()
+	for _, at := range []session.Address{a, b} {
+		w.frozen(at)
+	}
+	if _, _, err := w.store.Update(t.Context(), b, session.Change{Retention: &session.Retention{}}, nil); err == nil {
+		t.Error("a cold session is changed, and is not brought back")
+	}
+	w.used(b)
+	if _, _, err := w.store.Update(t.Context(), b, session.Change{Retention: &session.Retention{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.frozen(b)
+	w.asOwner(`UPDATE sessions SET created_at = now() - interval '1 day', last_append_at = now() - interval '2 hours' WHERE id = $1`, "a")
+	w.asOwner(`UPDATE usage_sessions SET appended_at = now() - interval '2 hours'`)
+	if _, err := w.store.SetRetention(t.Context(), w.tenant, session.Retention{IdleSeconds: new(int64(3600)), Then: session.ThenArchive}); err != nil {
+		t.Fatal(err)
+	}
+	w.drained("sessions WHERE id = 'a' AND archived_at IS NULL")
+	made := w.archiveIn(a, session.Archived)
+	if made.Messages != int64(len(bodies)) {
+		t.Errorf("the archive has %+v", made)
+	}
+	if n := w.count("session_archives WHERE cold"); n != 1 {
+		t.Errorf("%d sessions are cold", n)
+	}
+	w.restored(a)
+	w.same(a, session.OpenAIChat, bodies)
+	w.frozen(a)
+	w.asOwner(`UPDATE sessions SET last_append_at = now() - interval '2 hours', restored_at = NULL WHERE id = $1`, "a")
+	if _, err := w.store.SetRetention(t.Context(), w.tenant, session.Retention{IdleSeconds: new(int64(3600))}); err != nil {
+		t.Fatal(err)
+	}
+	w.drained("sessions WHERE id = 'a'")
+	w.drained("erasures WHERE state <> 'done'")
+	w.verified()
+}
+
+// TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot stops the store.
+func TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.inStore(persist.S3)
+	stores := *w.store.ResultStores()
+	at, bodies := w.archivable("s")
+	hot, _ := w.archivable("hot")
+	_, stop := w.work(jobs.Config{})
+	w.offloaded()
+	was, hotWas := w.served(at), w.view(hot)
+	w.frozen(at)
+	w.used(hot)
+	stop()
+	w.store.UseResultStores(persist.Stores{New: persist.S3, Outside: map[persist.Kind]object.Store{persist.S3: away{stores.Outside[persist.S3]}}})
+	place, err := w.store.PlaceOf(t.Context(), at)
+	if err != nil || !place.Cold {
+		t.Fatal(place, err)
+	}
+	for range 2 { // it is cold again after the first
+		err = w.thawer().Use(t.Context(), session.Key{Tenant: at.Tenant, Key: place.Key})
+		if !errors.Is(err, session.ErrThawing) || !errors.Is(err, session.ErrResultStore) {
+			t.Errorf("%v", err)
+		}
+	}
+	if got := w.view(hot); !slices.EqualFunc(got, hotWas, bytes.Equal) {
+		t.Errorf("the view of a hot session has %d messages, and had %d", len(got), len(hotWas))
+	}
+	w.store.UseResultStores(stores)
+	if got := w.served(at); got != was {
+		t.Errorf("it was %s, and is %s", was, got)
+	}
+	w.same(at, session.OpenAIChat, bodies)
+}
+
+// away is a store that does not answer.
+type away struct{ object.Store }
+
+func (away) Get(context.Context, string, int64, int) ([]byte, error) {
+	return nil, fmt.Errorf("%w: it is away", session.ErrResultStore)
+}
+
+func namesIn(t testing.TB, store object.Store) (names []string) {
+	t.Helper()
+	for info, err := range store.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := persist.ObjectOf(info.Name); ok { // the mark of the store is no session's
+			names = append(names, info.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,223 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// PlaceOf returns where what was said in a session is; ErrNotFound.
+func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place, error) {
+	return queryRow(seeingArchived(ctx), s, at.Tenant, pgx.RowToStructByPos[session.Place], `
+		SELECT s.key, s.archived_at IS NOT NULL, s.cold_at IS NOT NULL,
+		       coalesce(u.thawed_at > now() - interval '1 minute', false)
+		  FROM sessions s
+		  LEFT JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key
+		 WHERE s.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
+}
+
+// IsCold reports whether a session is cold, or on its way there or back; false if there is none.
+func (s *Store) IsCold(ctx context.Context, key session.Key) (bool, error) {
+	return queryRow(seeingArchived(ctx), s, key.Tenant, pgx.RowTo[bool], `
+		SELECT EXISTS (
+		       SELECT
+		         FROM sessions
+		        WHERE tenant_id = $1 AND key = $2 AND cold_at IS NOT NULL)`, key.Tenant, key.Key)
+}
+
+// IsThawing reports whether a cold session is on its way back.
+func (s *Store) IsThawing(ctx context.Context, key session.Key) (bool, error) {
+	return queryRow(ctx, s, key.Tenant, pgx.RowTo[bool], `
+		SELECT EXISTS (
+		       SELECT
+		         FROM session_archives
+		        WHERE tenant_id = $1 AND session_key = $2 AND cold AND state = 'restoring')`, key.Tenant, key.Key)
+}
+
+// ColdInLines returns the keys of the sessions of an import's lines that are cold.
+func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []session.ImportLine) ([]uuid.UUID, error) {
+	var ids []string
+	for i := range lines {
+		id, _ := (&importLine{ImportLine: &lines[i]}).session()
+		if id != "" && (len(ids) == 0 || ids[len(ids)-1] != id) {
+			ids = append(ids, id)
+		}
+	}
+	return queryRows(seeingArchived(ctx), s, tenant, pgx.RowTo[uuid.UUID], `
+		SELECT key
+		  FROM sessions
+		 WHERE tenant_id = $1 AND id = ANY ($2) AND cold_at IS NOT NULL`, tenant, ids)
+}
+
+// asleepSQL finds sessions of the tenant $1 that nothing was appended to, and no use brought back, for the time $2.
+// What is to come must come first: a compaction, an upload, the end of a legal hold.
+const asleepSQL = `
+	SELECT s.key, s.id
+	  FROM usage_sessions u
+	  JOIN sessions s ON s.tenant_id = u.tenant_id AND s.key = u.session_key
+	 WHERE u.tenant_id = $1
+	   AND NOT u.away
+	   AND s.archived_at IS NULL
+	   AND s.cold_at IS NULL
+	   AND greatest(u.appended_at, u.thawed_at) <= now() - $2::interval
+	   AND s.last_append_at <= now() - $2::interval
+	   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND (hold IS NOT NULL OR suspended IS NOT NULL))
+	   AND NOT EXISTS (SELECT FROM session_holds WHERE tenant_id = $1 AND session_key = s.key)
+	   AND NOT EXISTS (SELECT FROM due_sessions WHERE tenant_id = $1 AND session_key = s.key)
+	   AND NOT EXISTS (SELECT FROM session_failures WHERE tenant_id = $1 AND session_key = s.key)
+	   AND NOT EXISTS (SELECT FROM uploads WHERE tenant_id = $1 AND session_key = s.key AND finished_at IS NULL)
+	   AND NOT EXISTS (SELECT FROM runs
+	                    WHERE tenant_id = $1 AND session_key = s.key AND state IN ('queued', 'running'))
+	   AND NOT EXISTS (SELECT FROM recompaction_sessions
+	                    WHERE tenant_id = $1 AND session_key = s.key AND state IN ('queued', 'running'))
+	   AND NOT EXISTS (SELECT FROM summaries
+	                    WHERE tenant_id = $1 AND session_key = s.key AND state IN ('due', 'asking'))`
+
+// sleeping is a session that is to be frozen.
+type sleeping struct {
+	Key uuid.UUID
+	ID  string
+}
+
+// Freeze begins to freeze sessions of a tenant that have slept for a time, those first that sleep the longest, at most
+// limit of them. It returns how many.
+func (s *Store) Freeze(ctx context.Context, tenant uuid.UUID, slept time.Duration, limit int) (begun int, err error) {
+	found, err := queryRows(ctx, s, tenant, pgx.RowToStructByPos[sleeping], asleepSQL+`
+		 ORDER BY greatest(u.appended_at, u.thawed_at)
+		 LIMIT $3`, tenant, slept, limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range found {
+		err := s.freeze(ctx, session.Key{Tenant: tenant, Key: f.Key}, slept)
+		switch {
+		case err == nil:
+			begun++
+		case !errors.Is(err, session.ErrNotFound):
+			return begun, err
+		}
+	}
+	return begun, nil
+}
+
+// freeze begins to freeze a session if it still sleeps; ErrNotFound if not.
+func (s *Store) freeze(ctx context.Context, key session.Key, slept time.Duration) error {
+	ctx = seeingArchived(ctx)
+	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+		f, err := rowIn(ctx, tx, pgx.RowToStructByPos[sleeping], asleepSQL+` AND s.key = $3`,
+			key.Tenant, slept, key.Key)
+		if err != nil {
+			return err
+		}
+		return s.hide(ctx, tx, key, f.ID, true)
+	})
+}
+
+// Thaw is what BeginThaw has found.
+type Thaw struct {
+	Archive uuid.UUID    // which the caller is to restore; Nil if not
+	Bytes   int64        // of it
+	Wait    bool         // another restores it
+	Objects []AwayObject // that nothing names any more
+}
+
+// thawAlone is how long a thaw has before a worker takes it over: whoever thaws a session may be killed.
+const thawAlone = 30 * time.Second
+
+// BeginThaw begins to bring a cold session back, which is done at once if it was not frozen yet. used says that
+// somebody uses the session: it is not frozen before it has slept again. A session that is not cold needs nothing.
+//
+// Errors: ErrNotFound if there is no such session.
+func (s *Store) BeginThaw(ctx context.Context, key session.Key, used bool) (t Thaw, err error) {
+	ctx = seeingArchived(ctx)
+	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+		t = Thaw{}
+		var state session.ArchiveState
+		err := tx.QueryRow(ctx, `
+			SELECT id, state, stored
+			  FROM session_archives
+			 WHERE tenant_id = $1 AND session_key = $2 AND cold`, key.Tenant, key.Key).
+			Scan(&t.Archive, &state, &t.Bytes)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err == nil && used {
+			err = noteUse(ctx, tx, key)
+		}
+		if err != nil {
+			return err
+		}
+		switch state {
+		case session.Restoring:
+			t = Thaw{Wait: true}
+			return nil
+		case session.Archiving:
+			objects, err := objectsOfArchive(ctx, tx, key)
+			t = Thaw{Objects: objects}
+			if err != nil {
+				return err
+			}
+			return s.endArchive(ctx, tx, key)
+		}
+		err = exec(ctx, tx, `
+			UPDATE session_archives
+			   SET state = 'restoring', done = 0, error = NULL, failed_at = NULL
+			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+		if err != nil {
+			return err
+		}
+		return s.insertArchiving(ctx, tx, key, t.Archive, true, row.now.Add(thawAlone))
+	})
+	return t, err
+}
+
+// noteUse notes that a session is used, so that it is not frozen soon.
+func noteUse(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	return exec(ctx, tx, `
+		UPDATE usage_sessions
+		   SET thawed_at = now()
+		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+}
+
+// AbandonThaw makes a session cold again whose attempt to thaw it has failed, and returns the objects of what was
+// restored. ErrEnded if another attempt has taken over; ErrNotFound.
+func (s *Store) AbandonThaw(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
+	err = s.underLock(seeingArchived(ctx), w.Key, func(tx pgx.Tx, _ lockedSession) error {
+		if err := w.goOn(ctx, tx, 0); err != nil {
+			return err
+		}
+		if objects, err = deleteArchived(ctx, tx, w.Key); err != nil {
+			return err
+		}
+		return exec(ctx, tx, `
+			UPDATE session_archives
+			   SET state = 'archived', attempt = NULL, error = $3, failed_at = now()
+			 WHERE tenant_id = $1 AND session_key = $2`, w.Tenant, w.Key.Key, Text(why))
+	})
+	return objects, err
+}
+
+// archiveCold makes a cold session that this transaction has locked an archived one: its archive is what it was. It
+// returns the state of that. ErrNotFound if the session is not cold; ErrRestoring.
+func archiveCold(ctx context.Context, tx pgx.Tx, key session.Key) (state session.ArchiveState, err error) {
+	state, err = rowIn(ctx, tx, pgx.RowTo[session.ArchiveState], `
+		UPDATE session_archives
+		   SET cold = false, asked_at = now(), archived_at = CASE WHEN state = 'archived' THEN now() END
+		 WHERE tenant_id = $1 AND session_key = $2 AND cold
+		RETURNING state`, key.Tenant, key.Key)
+	if err == nil && state == session.Restoring {
+		err = session.ErrRestoring
+	}
+	if err != nil {
+		return state, err
+	}
+	return state, exec(ctx, tx, `
+		UPDATE sessions
+		   SET archived_at = now(), cold_at = NULL
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+}
