@@ -293,6 +293,7 @@ func (s *Server) routeSummaries() {
 func (s *Server) routeOpenAI() {
 	dialect := openai.Server{
 		Store: s.Store, Models: s.Models, Writers: s.writers, Counter: &s.counter, Waiter: &s.waiter,
+		Awake: s.awake,
 	}
 	dialect.Register(s.openAI)
 }

@@ -40,7 +40,7 @@ func (w *world) isCold(id string) bool {
 }
 
 // ofMoment are times, ids, keys and digests.
-var ofMoment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|(req|st)_[0-9A-Za-z_]+|"last4":"[^"]*"`)
+var ofMoment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|(req|st|msg)_[0-9A-Za-z_]+|"last4":"[^"]*"`)
 
 // told returns what an answer says, without what differs between two sessions or two moments.
 func told(got answer, id string) string {
@@ -50,7 +50,7 @@ func told(got answer, id string) string {
 
 // likeRoute has what a route of a session needs.
 var likeRoute = strings.NewReplacer("{run}", "00000000-0000-0000-0000-000000000001", "{token}", "00000000-0000-0000-0000-000000000001",
-	"{upload}", "00000000-0000-0000-0000-000000000001", "{n}", "1", "{ref}", "m1", "{message}", "c1", "{tool}", "read_result")
+	"{upload}", "00000000-0000-0000-0000-000000000001", "{n}", "1", "{ref}", "m1", "{message}", "c1", "{item}", "msg_1", "{tool}", "read_result")
 
 var routeQueries = map[string]string{
 	"GET /v1/sessions/{id}/search": "?q=hello", "GET /v1/sessions/{id}/results/grep": "?pattern=hello", "GET /v1/sessions/{id}/results/{ref}/grep": "?pattern=hello",
@@ -65,7 +65,8 @@ func TestEveryRouteOfAColdSessionAnswersAsOfAHotOne(t *testing.T) {
 	w.work()
 	asked := 0
 	for route := range documentedAccess(t) {
-		if !strings.Contains(route, "/v1/sessions/{id}") || route == "POST /v1/sessions/{id}/archive" { // done at once of a cold one
+		ofOne := strings.Contains(route, "/v1/sessions/{id}") || strings.Contains(route, "/v1/conversations/{id}")
+		if !ofOne || route == "POST /v1/sessions/{id}/archive" { // done at once of a cold one
 			continue
 		}
 		asked++
@@ -91,6 +92,19 @@ func TestEveryRouteOfAColdSessionAnswersAsOfAHotOne(t *testing.T) {
 	}
 	if asked < 40 {
 		t.Errorf("%d routes were asked", asked)
+	}
+}
+
+func TestACompactionOfOpenAIsBringsAColdConversationBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/c", `{"format":"openai-responses"}`)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/c/messages", `{"messages":[{"type":"message","role":"user","content":"hello"}]}`)
+	w.frozen("c")
+	got := w.must(http.StatusOK, "POST", "/v1/responses/compact", `{"model":"gpt-5","previous_response_id":"c"}`)
+	if !strings.Contains(got.Body.String(), "hello") {
+		t.Errorf("%s", got.Body)
 	}
 }
 

@@ -184,6 +184,9 @@ const conversationWait = 25 * time.Second
 func (s *Server) compactConversation(req *request.Request, id string) (bodies [][]byte, err error) {
 	at := session.Address{Tenant: req.Tenant, ID: id}
 	req.SessionID = id
+	if err := s.Awake(req.Ctx, at); err != nil {
+		return nil, err
+	}
 	run, replayed, err := s.Waiter.Compact(req, at, conversationWait)
 	switch {
 	case errors.Is(err, session.ErrNotFound):

@@ -6,6 +6,7 @@
 package openai
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ type Server struct {
 	Writers *policy.Writers
 	Counter *ingest.Counter
 	Waiter  *request.Waiter
+	// Awake brings a session back if it is cold.
+	Awake func(ctx context.Context, at session.Address) error
 }
 
 // Adder registers a route that a scope opens.
