@@ -8,14 +8,12 @@ END
 $$;
 ALTER TABLE session_archives FORCE ROW LEVEL SECURITY;
 
-DROP INDEX usage_sessions_asleep;
 ALTER TABLE usage_sessions
     DROP COLUMN away,
-    DROP COLUMN thawed_at;
+    DROP COLUMN thawed_at,
+    DROP COLUMN back_at;
 DROP INDEX session_archives_newest;
 CREATE INDEX session_archives_newest ON session_archives (tenant_id, asked_at DESC, session_key DESC);
-DROP INDEX sessions_shown;
-CREATE INDEX sessions_archived ON sessions (tenant_id, archived_at);
 ALTER POLICY archived ON sessions
     USING (archived_at IS NULL OR current_setting('varve.archived', true) = 'on');
 ALTER TABLE session_archives DROP COLUMN cold;

@@ -9,20 +9,17 @@ ALTER POLICY archived ON sessions
            OR current_setting('varve.archived', true) = 'on'
            OR archived_at IS NULL AND current_setting('varve.archived', true) = 'cold');
 
--- Sessions are counted in this index: the policy asks for both columns.
-DROP INDEX sessions_archived;
-CREATE INDEX sessions_shown ON sessions (tenant_id, archived_at, cold_at);
-
 -- The list of archives has no cold sessions.
 DROP INDEX session_archives_newest;
 CREATE INDEX session_archives_newest ON session_archives (tenant_id, asked_at DESC, session_key DESC) WHERE NOT cold;
 
 -- away says that what was said in a session lies in an archive, or is on its way there; thawed_at is when the last use
--- brought it back. The ledger's row has them because it has the index of the sessions that sleep: appends do not write
--- to it.
+-- brought it back, and back_at when anything did. The ledger's row has them because it has the index of the sessions
+-- that sleep: appends do not write to it.
 ALTER TABLE usage_sessions
     ADD COLUMN away      boolean NOT NULL DEFAULT false,
-    ADD COLUMN thawed_at timestamptz;
+    ADD COLUMN thawed_at timestamptz,
+    ADD COLUMN back_at   timestamptz;
 
 ALTER TABLE usage_sessions NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_archives NO FORCE ROW LEVEL SECURITY;
@@ -32,5 +29,3 @@ UPDATE usage_sessions u
  WHERE a.tenant_id = u.tenant_id AND a.session_key = u.session_key;
 ALTER TABLE usage_sessions FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_archives FORCE ROW LEVEL SECURITY;
-
-CREATE INDEX usage_sessions_asleep ON usage_sessions (tenant_id, greatest(appended_at, thawed_at)) WHERE NOT away;

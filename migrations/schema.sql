@@ -1873,7 +1873,8 @@ CREATE TABLE public.usage_sessions (
     over_window boolean DEFAULT false NOT NULL,
     read_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
     away boolean DEFAULT false NOT NULL,
-    thawed_at timestamp with time zone
+    thawed_at timestamp with time zone,
+    back_at timestamp with time zone
 )
 WITH (fillfactor='70');
 

@@ -120,7 +120,11 @@ func (e *exporter) session(found session.Exported) error {
 	if err != nil {
 		return err
 	}
-	pins, err := e.s.Store.ExportPins(e.req.Ctx, found)
+	var pins []session.Pin
+	err = e.shown(found.Key, func() (err error) {
+		pins, err = e.s.Store.ExportPins(e.req.Ctx, found)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -140,7 +144,11 @@ func (e *exporter) session(found session.Exported) error {
 			return err
 		}
 	}
-	uploads, err := e.uploads(found.Key)
+	var uploads []archive.Upload
+	err = e.shown(found.Key, func() (err error) {
+		uploads, err = e.uploads(found.Key)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -151,12 +159,43 @@ func (e *exporter) session(found session.Exported) error {
 func (e *exporter) messages(found session.Exported, from int64) ([]session.Message, error) {
 	messages, err := e.s.Store.ExportMessages(e.req.Ctx, found, from)
 	if errors.Is(err, session.ErrNotFound) {
-		if err := e.s.thawer.Read(e.req.Ctx, found.Key); err != nil {
+		if err := e.thaw(found.Key); err != nil {
 			return nil, err
 		}
 		messages, err = e.s.Store.ExportMessages(e.req.Ctx, found, from)
 	}
 	return messages, err
+}
+
+// longestThaw bounds how often somebody who exports waits for a session that comes back.
+const longestThaw = 30
+
+// thaw brings a session back. The client is patient: it has been answered already.
+func (e *exporter) thaw(key session.Key) (err error) {
+	for range longestThaw {
+		e.req.WriteBy(time.Now().Add(request.StepTimeout))
+		err = e.s.thawer.Read(e.req.Ctx, key)
+		if !errors.Is(err, session.ErrThawing) || errors.Is(err, session.ErrResultStore) {
+			return err
+		}
+	}
+	return err
+}
+
+// shown reads rows of a session that say nothing where there are none, again if the session was frozen meanwhile.
+func (e *exporter) shown(key session.Key, read func() error) error {
+	for {
+		if err := read(); err != nil {
+			return err
+		}
+		cold, err := e.s.Store.IsCold(e.req.Ctx, key)
+		if err != nil || !cold {
+			return err
+		}
+		if err := e.thaw(key); err != nil {
+			return err
+		}
+	}
 }
 
 // archivedPins are pins as an archive has them, by the seqs of their messages.

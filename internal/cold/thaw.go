@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -126,11 +128,11 @@ func (t *Thawer) restore(ctx context.Context, key session.Key, found postgres.Th
 	began := time.Now()
 	work, err := t.Store.StartArchive(ctx, key, found.Archive, true)
 	if err != nil {
-		return err
+		return errors.Join(err, t.reset(ctx, key, found.Archive))
 	}
 	release, err := t.Memory.Acquire(ctx, key.Tenant, min(weight(found.Bytes), t.Memory.Total()))
 	if err == nil {
-		err = Restore(ctx, t.Store, work, t.trace)
+		err = t.attempt(ctx, work)
 		release()
 	}
 	switch {
@@ -145,10 +147,27 @@ func (t *Thawer) restore(ctx context.Context, key session.Key, found postgres.Th
 	t.Log.ErrorContext(ctx, "a cold session does not come back", "tenant", key.Tenant, "session_key", key.Key,
 		"error", err)
 	t.abandon(ctx, work, err)
-	if errors.Is(err, session.ErrResultStore) || errors.Is(err, session.ErrDamaged) {
+	if errors.Is(err, session.ErrResultStore) {
 		err = fmt.Errorf("%w: %w", session.ErrThawing, err)
 	}
 	return err
+}
+
+// attempt restores a session. A panic would end the process: no request waits for this goroutine.
+func (t *Thawer) attempt(ctx context.Context, work *postgres.ArchiveWork) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return Restore(ctx, t.Store, work, t.trace)
+}
+
+// reset makes a session cold again whose attempt could not begin, so that the next request tries again.
+func (t *Thawer) reset(ctx context.Context, key session.Key, archive uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), record)
+	defer cancel()
+	return t.Store.ResetThaw(ctx, key, archive)
 }
 
 // abandon makes a session cold again whose attempt has failed, so that the next request tries again.

@@ -59,7 +59,7 @@ func (w *archiveWorker) attempt(ctx context.Context, key session.Key, args queue
 	}
 	w.Trace("archive begun")
 	if args.Back {
-		return cold.Restore(ctx, w.Store, work, w.Trace)
+		return w.restore(ctx, work)
 	}
 	if err = cold.Archive(ctx, w.Store, work, w.Trace); err == nil && work.Cold {
 		frozenTotal.Inc()
@@ -72,6 +72,25 @@ func (w *archiveWorker) attempt(ctx context.Context, key session.Key, args queue
 		return w.Store.CancelArchive(ctx, work, err.Error())
 	case errors.Is(err, session.ErrHeld):
 		return w.Store.CancelArchive(ctx, work, err.Error())
+	}
+	return err
+}
+
+// restore brings a session back. If that fails and the session is cold, it is made cold again, and the next request
+// tries at once: it does not wait for this job.
+func (w *archiveWorker) restore(ctx context.Context, work *postgres.ArchiveWork) error {
+	err := recovered(func() error { return cold.Restore(ctx, w.Store, work, w.Trace) })
+	if err == nil || !work.Cold || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrEnded) ||
+		errors.Is(err, postgres.ErrArchiveMoved) {
+		return err
+	}
+	w.Log.ErrorContext(ctx, "a cold session does not come back", "tenant", work.Tenant, "session_key", work.Key.Key,
+		"error", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	objects, err := w.Store.AbandonThaw(ctx, work, err.Error())
+	if err == nil {
+		w.Store.ForgetObjects(ctx, work.Tenant, objects)
 	}
 	return err
 }

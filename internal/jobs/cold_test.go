@@ -255,7 +255,7 @@ func TestSleepingSessionsAreFrozenByThePolicy(t *testing.T) {
 	if n := w.count("audit_trail WHERE action IN ('session.archive', 'session.unarchive')"); n > 0 {
 		t.Errorf("the trail has %d archives", n)
 	}
-	w.inTenant(`UPDATE usage_sessions u SET thawed_at = now() - interval '2 hours' FROM sessions s WHERE s.key = u.session_key AND s.id = 'old'`)
+	w.inTenant(`UPDATE usage_sessions u SET thawed_at = now() - interval '2 hours', back_at = now() - interval '11 minutes' FROM sessions s WHERE s.key = u.session_key AND s.id = 'old'`)
 	w.drained("sessions WHERE id = 'old' AND cold_at IS NULL")
 }
 
@@ -363,6 +363,107 @@ func TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot(t *testing.T) {
 		t.Errorf("it was %s, and is %s", was, got)
 	}
 	w.same(at, session.OpenAIChat, bodies)
+}
+
+// TestAThawThatItsWorkerCannotEndIsTriedByTheNextRequest has a worker take over while the store is away.
+func TestAThawThatItsWorkerCannotEndIsTriedByTheNextRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.inStore(persist.S3)
+	stores := *w.store.ResultStores()
+	at, bodies := w.archivable("s")
+	_, stop := w.work(jobs.Config{})
+	w.offloaded()
+	was := w.served(at)
+	w.frozen(at)
+	stop()
+	w.cut(at, 0)
+	w.store.UseResultStores(persist.Stores{New: persist.S3, Outside: map[persist.Kind]object.Store{persist.S3: away{stores.Outside[persist.S3]}}})
+	w.asOwner(`UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'archive' AND state = 'scheduled'`)
+	w.work(jobs.Config{})
+	w.drained("session_archives WHERE state <> 'archived' OR error IS NULL")
+	w.store.UseResultStores(stores)
+	if got := w.served(at); got != was {
+		t.Errorf("it was %s, and is %s", was, got)
+	}
+	w.same(at, session.OpenAIChat, bodies)
+}
+
+// TestAThawThatFailsKeepsNoOtherSessionFromFreezing: only archives that cannot be made say that their store is away.
+func TestAThawThatFailsKeepsNoOtherSessionFromFreezing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at, _ := w.archivable("s")
+	w.archivable("old")
+	_, stop := w.work(jobs.Config{})
+	w.offloaded()
+	w.frozen(at)
+	stop()
+	w.cut(at, 0)
+	w.asOwner(`UPDATE river_job SET state = 'retryable', attempted_at = now(), scheduled_at = now() + interval '1 hour' WHERE kind = 'archive' AND state = 'scheduled'`)
+	w.inTenant(`UPDATE sessions SET last_append_at = now() - interval '2 hours' WHERE id = $1`, "old")
+	w.asOwner(`UPDATE usage_sessions SET appended_at = now() - interval '2 hours'`)
+	w.work(jobs.Config{SweepEvery: 50 * time.Millisecond, ColdAfter: time.Hour})
+	w.drained("sessions WHERE id = 'old' AND cold_at IS NULL")
+}
+
+// TestASessionThatWorkBroughtBackIsLeftForAMoment: a request that found it cold meanwhile sees that it is back, and it is
+// not frozen again before the work has ended.
+func TestASessionThatWorkBroughtBackIsLeftForAMoment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at, _ := w.archivable("s")
+	w.work(jobs.Config{})
+	w.offloaded()
+	w.frozen(at)
+	place, err := w.store.PlaceOf(t.Context(), at)
+	if err != nil || !place.Cold {
+		t.Fatal(place, err)
+	}
+	if err := w.thawer().Read(t.Context(), session.Key{Tenant: at.Tenant, Key: place.Key}); err != nil {
+		t.Fatal(err)
+	}
+	if place, err = w.store.PlaceOf(t.Context(), at); err != nil || place.Cold || !place.Thawed {
+		t.Errorf("%+v, %v", place, err)
+	}
+	w.asOwner(`UPDATE sessions SET last_append_at = now() - interval '2 hours'`)
+	w.asOwner(`UPDATE usage_sessions SET appended_at = now() - interval '2 hours'`)
+	if n, err := w.store.Freeze(t.Context(), w.tenant, time.Hour, 10); n != 0 || err != nil {
+		t.Errorf("%d sessions are frozen, %v", n, err)
+	}
+	w.asOwner(`UPDATE usage_sessions SET back_at = now() - interval '11 minutes', read_at = now()`)
+	if n, err := w.store.Freeze(t.Context(), w.tenant, time.Hour, 10); n != 0 || err != nil {
+		t.Errorf("%d sessions are frozen that were read, %v", n, err)
+	}
+	w.asOwner(`UPDATE usage_sessions SET read_at = now() - interval '2 hours'`)
+	if n, err := w.store.Freeze(t.Context(), w.tenant, time.Hour, 10); n != 1 || err != nil {
+		t.Errorf("%d sessions are frozen, %v", n, err)
+	}
+}
+
+// TestAnArchiveThatIsAskedForWhileTheSessionFreezesIsTold asks between the steps of the worker.
+func TestAnArchiveThatIsAskedForWhileTheSessionFreezesIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at, _ := w.archivable("s")
+	_, stop := w.work(jobs.Config{})
+	w.offloaded()
+	stop()
+	w.freezing(at)
+	var once sync.Once
+	w.work(jobs.Config{Trace: func(step string) {
+		if step == "part added" {
+			once.Do(func() {
+				if _, _, err := w.store.Archive(context.Background(), at, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}})
+	w.drained("session_archives WHERE state <> 'archived'")
+	if n := w.count("events WHERE type = 'session.archived'"); n != 1 {
+		t.Errorf("%d events say that the session is archived", n)
+	}
 }
 
 // away is a store that does not answer.

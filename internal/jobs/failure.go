@@ -26,7 +26,8 @@ func (l *lease) classOf(ctx context.Context, err error, began time.Time) session
 		return session.FailureInfrastructure
 	case errors.Is(err, context.DeadlineExceeded) && l.healthySince(began):
 		return session.FailureOwn
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, session.ErrResultStore), postgres.IsAway(err):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, session.ErrResultStore), postgres.IsAway(err),
+		errors.Is(err, session.ErrThawing), errors.Is(err, session.ErrOverCapacity):
 		return session.FailureInfrastructure
 	}
 	return session.FailureOwn

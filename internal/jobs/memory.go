@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -24,13 +25,14 @@ import (
 type admission struct {
 	river.MiddlewareDefaults
 	store  *postgres.Store
+	thawer *cold.Thawer
 	memory *budget.Budget
 	cpu    *budget.Budget
 	window int64 // bytes of the log that a compaction takes in at a time
 }
 
 func newAdmission(c Config) *admission {
-	return &admission{store: c.Store, memory: c.Memory, cpu: c.CPU, window: c.Window}
+	return &admission{store: c.Store, thawer: c.thawer(), memory: c.Memory, cpu: c.CPU, window: c.Window}
 }
 
 // comeAgain is how long a job without memory leaves its place to others.
@@ -77,7 +79,9 @@ func (a *admission) weigh(ctx context.Context, kind string, key session.Key) (in
 	case queue.CompactArgs{}.Kind():
 		weight, err = a.store.Weight(ctx, key)
 	case queue.RecompactArgs{}.Kind():
-		weight, err = a.store.LogWeight(ctx, key)
+		if err = a.thawer.Read(ctx, key); err == nil { // what a cold session weighs is not known
+			weight, err = a.store.LogWeight(ctx, key)
+		}
 	case queue.OffloadArgs{}.Kind():
 		return packMemory, nil
 	case queue.IndexArgs{}.Kind():

@@ -201,7 +201,7 @@ func (w *sweepWorker) freeze(ctx context.Context, tenants []uuid.UUID) error {
 	if w.ColdAfter <= 0 || len(tenants) == 0 {
 		return nil
 	}
-	waiting, failing, err := queue.Waiting(ctx, w.Store.Pool(), queue.ArchiveArgs{}.Kind())
+	waiting, failing, err := queue.Archiving(ctx, w.Store.Pool())
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,8 @@ func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) erro
 	}
 	batch.Queue(`
 		UPDATE usage_sessions u
-		   SET away = false, thawed_at = CASE WHEN s.cold_at IS NULL THEN now() ELSE u.thawed_at END
+		   SET away = false, back_at = now(),
+		       thawed_at = CASE WHEN s.cold_at IS NULL THEN now() ELSE u.thawed_at END
 		  FROM sessions s
 		 WHERE u.tenant_id = $1 AND u.session_key = $2 AND s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 	batch.Queue(`

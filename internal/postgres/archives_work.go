@@ -189,13 +189,18 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.P
 	return err
 }
 
-// goOn counts rows that are done, and keeps another attempt from beginning until the transaction ends; ErrEnded.
+// goOn counts rows that are done, and keeps another attempt from beginning until the transaction ends; ErrEnded. It
+// reads again whether the archive is that of a cold session: somebody may have asked for it meanwhile.
 func (w *ArchiveWork) goOn(ctx context.Context, tx pgx.Tx, rows int64) error {
-	return execOne(ctx, tx, session.ErrEnded, `
+	err := tx.QueryRow(ctx, `
 		UPDATE session_archives
 		   SET done = done + $5
-		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND attempt = $4`,
-		w.Tenant, w.Key.Key, w.ID, w.attempt, rows)
+		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND attempt = $4
+		RETURNING cold`, w.Tenant, w.Key.Key, w.ID, w.attempt, rows).Scan(&w.Cold)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return session.ErrEnded
+	}
+	return err
 }
 
 // archivePart is a row of archive_parts.

@@ -15,7 +15,7 @@ import (
 func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place, error) {
 	return queryRow(seeingArchived(ctx), s, at.Tenant, pgx.RowToStructByPos[session.Place], `
 		SELECT s.key, s.archived_at IS NOT NULL, s.cold_at IS NOT NULL,
-		       coalesce(u.thawed_at > now() - interval '1 minute', false)
+		       coalesce(u.back_at > now() - interval '1 minute', false)
 		  FROM sessions s
 		  LEFT JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key
 		 WHERE s.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
@@ -54,8 +54,8 @@ func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []sessi
 		 WHERE tenant_id = $1 AND id = ANY ($2) AND cold_at IS NOT NULL`, tenant, ids)
 }
 
-// asleepSQL finds sessions of the tenant $1 that nothing was appended to, and no use brought back, for the time $2.
-// What is to come must come first: a compaction, an upload, the end of a legal hold.
+// asleepSQL finds sessions of the tenant $1 that nothing was appended to, nobody read, and no use brought back, for the
+// time $2. One that came back for work that reads many is left alone for ten minutes. What is to come must come first: a compaction, an upload, the end of a legal hold.
 const asleepSQL = `
 	SELECT s.key, s.id
 	  FROM usage_sessions u
@@ -66,6 +66,8 @@ const asleepSQL = `
 	   AND s.cold_at IS NULL
 	   AND greatest(u.appended_at, u.thawed_at) <= now() - $2::interval
 	   AND s.last_append_at <= now() - $2::interval
+	   AND u.read_at <= now() - $2::interval
+	   AND (u.back_at IS NULL OR u.back_at <= now() - least($2::interval, interval '10 minutes'))
 	   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND (hold IS NOT NULL OR suspended IS NOT NULL))
 	   AND NOT EXISTS (SELECT FROM session_holds WHERE tenant_id = $1 AND session_key = s.key)
 	   AND NOT EXISTS (SELECT FROM due_sessions WHERE tenant_id = $1 AND session_key = s.key)
@@ -200,6 +202,17 @@ func (s *Store) AbandonThaw(ctx context.Context, w *ArchiveWork, why string) (ob
 			 WHERE tenant_id = $1 AND session_key = $2`, w.Tenant, w.Key.Key, Text(why))
 	})
 	return objects, err
+}
+
+// ResetThaw makes a session cold again whose thaw was begun, and of which no attempt has begun.
+func (s *Store) ResetThaw(ctx context.Context, key session.Key, archive uuid.UUID) error {
+	return s.underLock(seeingArchived(ctx), key, func(tx pgx.Tx, _ lockedSession) error {
+		return exec(ctx, tx, `
+			UPDATE session_archives
+			   SET state = 'archived'
+			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = 'restoring' AND attempt IS NULL`,
+			key.Tenant, key.Key, archive)
+	})
 }
 
 // archiveCold makes a cold session that this transaction has locked an archived one: its archive is what it was. It

@@ -386,6 +386,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 		switch {
 		case err == nil:
 			begun++
+		case errors.Is(err, session.ErrRestoring): // somebody uses it just now
 		case !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrHeld):
 			return begun, err
 		}
