@@ -27,7 +27,7 @@ func evenMoved(ctx context.Context) context.Context {
 // entering returns what the transactions of a context begin with.
 func entering(ctx context.Context) string {
 	if ctx.Value(evenMovedKey{}) != nil {
-		return `SELECT set_config('app.tenant_id', $1, true)`
+		return setTenantEvenMoved
 	}
 	return setTenant
 }
