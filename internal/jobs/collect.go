@@ -148,15 +148,20 @@ type listed struct {
 	id  uuid.UUID
 }
 
-// deleteOrphans deletes those of some objects that no row names.
+// deleteOrphans deletes those of some objects that no row names, but none of a tenant that has moved or arrives.
 func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batch []listed) error {
 	ids := map[uuid.UUID][]uuid.UUID{} // by tenant
 	for i := range batch {
 		ids[batch[i].key.Tenant] = append(ids[batch[i].key.Tenant], batch[i].id)
 	}
 	named := map[string]bool{} // tenant and object
+	moved := map[uuid.UUID]bool{}
 	for tenant, objects := range ids {
 		found, err := w.Store.NamedObjects(ctx, tenant, objects)
+		if elsewhere := (*session.MovedError)(nil); errors.As(err, &elsewhere) {
+			moved[tenant] = true
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -166,7 +171,7 @@ func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batc
 	}
 	for i := range batch {
 		o := &batch[i]
-		if named[o.key.Tenant.String()+o.id.String()] && o.Name == persist.ObjectName(o.key, o.id) {
+		if moved[o.key.Tenant] || named[o.key.Tenant.String()+o.id.String()] && o.Name == persist.ObjectName(o.key, o.id) {
 			continue
 		}
 		if err := store.Delete(ctx, o.Name); err != nil {

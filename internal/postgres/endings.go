@@ -100,7 +100,7 @@ func (e *Endings) Live(ctx context.Context, ids map[uuid.UUID][]uuid.UUID) (live
 			        SELECT id
 			          FROM imports
 			         WHERE tenant_id = $1 AND id = ANY($2) AND state = 'running') l
-			 WHERE NOT EXISTS (SELECT FROM tenant_moves WHERE tenant = $1 AND state IN ('moved', 'arriving'))`, tenant, of).
+			 WHERE `+servedHere(`$1`), tenant, of).
 			Query(func(rows pgx.Rows) error {
 				found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				live = append(live, found...)

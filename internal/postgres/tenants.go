@@ -171,7 +171,7 @@ func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.Te
 			if err != nil {
 				break
 			}
-			if err = exec(ctx, tx, setTenant, found[i].ID.String()); err == nil {
+			if err = exec(ctx, tx, setTenantEvenMoved, found[i].ID.String()); err == nil {
 				found[i].Usage, err = usageOf(ctx, tx, found[i].ID)
 			}
 		}
