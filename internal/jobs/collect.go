@@ -56,7 +56,7 @@ type Collection struct {
 // Run collects the bodies of one tenant after another, and then the orphans of each store. A failure does not keep it
 // from the rest.
 func (w *Collection) Run(ctx context.Context) error {
-	tenants, err := w.Store.Tenants(ctx)
+	tenants, err := w.Store.ServedTenants(ctx)
 	if err != nil {
 		return err
 	}

@@ -211,6 +211,19 @@ func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByName[session.Tenant])
 }
 
+// ServedTenants returns the tenants that are served here, by name: those that have moved are not worked on.
+func (s *Store) ServedTenants(ctx context.Context) ([]session.Tenant, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id, name, created_at
+		  FROM tenants
+		 WHERE `+servedHere(`id`)+`
+		 ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[session.Tenant])
+}
+
 // TenantByName returns a tenant; ErrNotFound.
 func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, error) {
 	t := session.Tenant{Name: name}
