@@ -23,10 +23,10 @@ func TestAStreamOfATenantThatMovesEndsAndOthersGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other := w.beside()
-	gone, stays := w.openStream(w.key, "/v1/events"), w.openStream(other.key, "/v1/events")
+	gone, second := w.openStream(w.key, "/v1/events"), w.openStream(other.key, "/v1/events")
 	w.tell("a", 1)
 	other.tell("a", 1)
-	for _, s := range []*stream{gone, stays} {
+	for _, s := range []*stream{gone, second} {
 		if got, _ := s.next(); got != "1 session.due" {
 			t.Fatalf("got %q", got)
 		}
@@ -34,7 +34,7 @@ func TestAStreamOfATenantThatMovesEndsAndOthersGoOn(t *testing.T) {
 	w.tell("b", 1)
 	w.moving("moved")
 	other.tell("b", 1)
-	if got, _ := stays.next(); got != "2 session.due" {
+	if got, _ := second.next(); got != "2 session.due" {
 		t.Errorf("the stream of the other tenant has %q", got)
 	}
 	for {

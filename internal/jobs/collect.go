@@ -171,7 +171,10 @@ func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batc
 	}
 	for i := range batch {
 		o := &batch[i]
-		if moved[o.key.Tenant] || named[o.key.Tenant.String()+o.id.String()] && o.Name == persist.ObjectName(o.key, o.id) {
+		if moved[o.key.Tenant] {
+			continue
+		}
+		if named[o.key.Tenant.String()+o.id.String()] && o.Name == persist.ObjectName(o.key, o.id) {
 			continue
 		}
 		if err := store.Delete(ctx, o.Name); err != nil {

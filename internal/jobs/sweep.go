@@ -126,7 +126,7 @@ func (w *sweepWorker) guardRollouts(ctx context.Context, tenant uuid.UUID) error
 // followPolicies asks for the compaction of sessions that another default of their tenant makes due, tenants in turn.
 func (w *sweepWorker) followPolicies(ctx context.Context) error {
 	inserted := 0
-	return w.inTurn(ctx, postgres.ChorePolicy, followedSessions, func(c postgres.Chore) (looked int, more bool, err error) {
+	return w.inTurn(ctx, postgres.ChorePolicy, followedSessions, func(c postgres.Chore) (int, bool, error) {
 		if _, err := w.Store.MergePolicies(ctx, c.Tenant); err != nil {
 			return 0, inserted < followedJobs, err
 		}
@@ -169,8 +169,8 @@ func (w *sweepWorker) inTurn(
 
 // indexMetadata writes the pairs of metadata of sessions that are older than the table of them, tenants in turn.
 func (w *sweepWorker) indexMetadata(ctx context.Context) error {
-	return w.inTurn(ctx, postgres.ChoreMetadata, indexedSessions, func(c postgres.Chore) (looked int, more bool, err error) {
-		looked, err = w.Store.IndexMetadata(ctx, c, indexedSlice)
+	return w.inTurn(ctx, postgres.ChoreMetadata, indexedSessions, func(c postgres.Chore) (int, bool, error) {
+		looked, err := w.Store.IndexMetadata(ctx, c, indexedSlice)
 		return looked, true, err
 	})
 }

@@ -29,8 +29,8 @@ var fleetLists = map[session.FleetList]struct {
 }
 
 // Fleet returns sessions of a list of all tenants, or of one, behind a place, as a login of operators sees them, but
-// archived ones and those of tenants that have moved. It looks at a bounded number: if it has not seen all then, the list continues behind the place beyond,
-// else that is nil.
+// archived ones and those of tenants that have moved. It looks at a bounded number: if it has not seen all then, the
+// list continues behind the place beyond, else that is nil.
 func (s *Store) Fleet(
 	ctx context.Context, list session.FleetList, tenant *uuid.UUID, after *session.FleetPlace, limit int,
 ) (found []session.FleetSession, beyond *session.FleetPlace, err error) {

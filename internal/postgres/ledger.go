@@ -17,8 +17,8 @@ var (
 
 // CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
-// What the search has not indexed of them is asked for. What was read of a tenant that has moved is dropped: it can't be
-// counted here any more.
+// What the search has not indexed of them is asked for. What was read of a tenant that has moved is dropped: it can't
+// be counted here any more.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
 	err := s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}

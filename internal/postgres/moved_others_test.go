@@ -31,18 +31,18 @@ func setMove(t *testing.T, dsn string, tenant uuid.UUID, state string) {
 }
 
 // twoTenants returns a store with the tenant that moves and another, with due sessions of both.
-func twoTenants(t *testing.T, sessions ...string) (store *postgres.Store, dsn string, moves, stays uuid.UUID) {
+func twoTenants(t *testing.T, sessions ...string) (store *postgres.Store, dsn string, moves, second uuid.UUID) {
 	t.Helper()
 	store, dsn = newStoreAt(t)
 	moves = newTenant(t, store, "acme")
-	stays = newTenant(t, store, "other")
-	for _, of := range []uuid.UUID{moves, stays} {
+	second = newTenant(t, store, "other")
+	for _, of := range []uuid.UUID{moves, second} {
 		for _, id := range sessions {
 			mustAppend(t, store, batch(newSession(t, store, of, id), message("x", 900)))
 			mustCount(t, store, of, session.Reading{Session: id})
 		}
 	}
-	return store, dsn, moves, stays
+	return store, dsn, moves, second
 }
 
 // TestTheRoundPassesATenantThatMoves has the round through all sessions stand in a tenant when its move begins.
@@ -68,8 +68,8 @@ func TestTheRoundPassesATenantThatMoves(t *testing.T) {
 // TestTheSweepLeavesATenantThatHasMoved loses the jobs of two tenants, one of which has moved.
 func TestTheSweepLeavesATenantThatHasMoved(t *testing.T) {
 	t.Parallel()
-	store, dsn, moves, stays := twoTenants(t, "a", "b")
-	for _, tenant := range []uuid.UUID{moves, stays} {
+	store, dsn, moves, second := twoTenants(t, "a", "b")
+	for _, tenant := range []uuid.UUID{moves, second} {
 		err := execInTenant(t, store, tenant, `INSERT INTO chores (tenant_id, kind) VALUES ($1, 'replay')`, tenant)
 		if err != nil {
 			t.Fatal(err)
@@ -83,11 +83,11 @@ func TestTheSweepLeavesATenantThatHasMoved(t *testing.T) {
 		t.Errorf("the sweep inserted %d jobs, %v", n, err)
 	}
 	chores, err := store.Chores(t.Context(), postgres.ChoreReplay, 10)
-	if err != nil || len(chores) != 1 || chores[0].Tenant != stays {
+	if err != nil || len(chores) != 1 || chores[0].Tenant != second {
 		t.Errorf("the chores are %v, %v", chores, err)
 	}
 	next, err := store.NextTenants(t.Context(), 10)
-	if err != nil || len(next) != 1 || next[0] != stays {
+	if err != nil || len(next) != 1 || next[0] != second {
 		t.Errorf("the next tenants are %v, %v", next, err)
 	}
 	old, err := store.TenantsToLookAt(t.Context(), -time.Hour, 10)
@@ -104,21 +104,21 @@ func TestTheSweepLeavesATenantThatHasMoved(t *testing.T) {
 // TestOperatorsListsPassATenantThatHasMoved reads what operators see of all tenants.
 func TestOperatorsListsPassATenantThatHasMoved(t *testing.T) {
 	t.Parallel()
-	store, dsn, moves, stays := twoTenants(t, "a")
+	store, dsn, moves, second := twoTenants(t, "a")
 	begun, _, err := store.CreateCampaign(t.Context(), session.Campaign{ID: uuid.New(), Pace: session.Pace{MaxRunning: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	setMove(t, dsn, moves, "moved")
 	found, _, err := store.Fleet(t.Context(), session.FleetTokens, nil, nil, 10)
-	if err != nil || len(found) != 1 || found[0].Tenant != stays {
+	if err != nil || len(found) != 1 || found[0].Tenant != second {
 		t.Errorf("the list has %v, %v", found, err)
 	}
 	tenants, err := store.TenantPage(t.Context(), session.Page{Limit: 10, Time: time.Now().Add(time.Hour), ID: uuid.Max})
 	if err != nil || len(tenants) != 2 || tenants[1].Usage.Sessions != 1 {
 		t.Errorf("the tenants are %v, %v", tenants, err)
 	}
-	if _, parts, err := store.Campaign(t.Context(), begun.ID); err != nil || len(parts) != 1 || parts[0].Tenant != stays {
+	if _, parts, err := store.Campaign(t.Context(), begun.ID); err != nil || len(parts) != 1 || parts[0].Tenant != second {
 		t.Errorf("the campaign has %v, %v", parts, err)
 	}
 	if _, err := store.CompareCampaign(t.Context(), begun.ID); err != nil {

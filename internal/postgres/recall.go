@@ -15,8 +15,8 @@ var countRecallsSQL = statement("count_recalls", "{depth}", "200", "{in_view}", 
 	"{uploaded}", session.Uploaded)
 
 // CountRecalls adds to the counts of what was read back of a tenant's sessions, and returns by what it had left the
-// views. It passes over sessions that are gone, and refs that name nothing, and drops what was read of a tenant that has
-// moved.
+// views. It passes over sessions that are gone, and refs that name nothing, and drops what was read of a tenant that
+// has moved.
 func (s *Store) CountRecalls(ctx context.Context, tenant uuid.UUID, recalled []session.Recalled) (
 	[]session.Attributed, error,
 ) {
