@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -123,41 +125,54 @@ func (w *sweepWorker) guardRollouts(ctx context.Context, tenant uuid.UUID) error
 
 // followPolicies asks for the compaction of sessions that another default of their tenant makes due, tenants in turn.
 func (w *sweepWorker) followPolicies(ctx context.Context) error {
-	for looked, inserted := 0, 0; looked < followedSessions && inserted < followedJobs; {
-		chores, err := w.Store.Chores(ctx, postgres.ChorePolicy, choresAtOnce)
-		if err != nil || len(chores) == 0 {
-			return err
+	inserted := 0
+	return w.inTurn(ctx, postgres.ChorePolicy, followedSessions, func(c postgres.Chore) (int, bool, error) {
+		if _, err := w.Store.MergePolicies(ctx, c.Tenant); err != nil {
+			return 0, inserted < followedJobs, err
 		}
+		looked, jobs, err := w.Store.AuditTenant(ctx, c, followedSlice)
+		inserted += jobs
+		return looked, inserted < followedJobs, err
+	})
+}
+
+// inTurn does a slice of a kind of chore for each tenant that has it, again and again until there is none, this many
+// sessions were looked at or do says that there is enough. A tenant that fails is left to the next sweep.
+func (w *sweepWorker) inTurn(
+	ctx context.Context, kind postgres.ChoreKind, sessions int,
+	do func(c postgres.Chore) (looked int, more bool, err error),
+) error {
+	failed := map[uuid.UUID]error{}
+	for more := true; more && sessions > 0; {
+		chores, err := w.Store.Chores(ctx, kind, choresAtOnce)
+		if err != nil {
+			return errors.Join(append(slices.Collect(maps.Values(failed)), err)...)
+		}
+		done := 0
 		for _, c := range chores {
-			if _, err := w.Store.MergePolicies(ctx, c.Tenant); err != nil {
-				return ofTenant(c.Tenant, err)
+			if failed[c.Tenant] != nil {
+				continue
 			}
-			n, jobs, err := w.Store.AuditTenant(ctx, c, followedSlice)
-			if err != nil {
-				return ofTenant(c.Tenant, err)
+			var looked int
+			if looked, more, err = do(c); err != nil {
+				failed[c.Tenant] = ofTenant(c.Tenant, err)
 			}
-			looked, inserted = looked+max(n, 1), inserted+jobs
+			sessions -= max(looked, 1)
+			done++
+		}
+		if done == 0 {
+			break
 		}
 	}
-	return nil
+	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // indexMetadata writes the pairs of metadata of sessions that are older than the table of them, tenants in turn.
 func (w *sweepWorker) indexMetadata(ctx context.Context) error {
-	for looked := 0; looked < indexedSessions; {
-		chores, err := w.Store.Chores(ctx, postgres.ChoreMetadata, choresAtOnce)
-		if err != nil || len(chores) == 0 {
-			return err
-		}
-		for _, c := range chores {
-			n, err := w.Store.IndexMetadata(ctx, c, indexedSlice)
-			if err != nil {
-				return ofTenant(c.Tenant, err)
-			}
-			looked += max(n, 1)
-		}
-	}
-	return nil
+	return w.inTurn(ctx, postgres.ChoreMetadata, indexedSessions, func(c postgres.Chore) (int, bool, error) {
+		looked, err := w.Store.IndexMetadata(ctx, c, indexedSlice)
+		return looked, true, err
+	})
 }
 
 // audit finds what is due and was not written down.

@@ -75,7 +75,8 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 	found, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT id
 		  FROM tenants
-		 WHERE $1::uuid[] IS NULL OR id = ANY ($1)
+		 WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
+		   AND `+servedHere(`id`)+`
 		 ORDER BY id
 		 LIMIT $2`, named, session.MaxCampaignTenants+1)
 	if err != nil {
@@ -142,8 +143,17 @@ func (s *Store) Campaign(
 	return c, parts, err
 }
 
+// readParts reads the recompactions of a campaign, but of tenants that have moved to another database.
 func readParts(ctx context.Context, tx pgx.Tx, c session.Campaign) (parts []session.CampaignPart, err error) {
-	err = eachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
+	tenants, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		SELECT t.id
+		  FROM unnest($1::uuid[]) WITH ORDINALITY AS t (id, n)
+		 WHERE `+servedHere(`t.id`)+`
+		 ORDER BY t.n`, c.Tenants)
+	if err != nil {
+		return nil, err
+	}
+	err = eachTenant(ctx, tx, tenants, func(tenant uuid.UUID) error {
 		found, err := rowsIn(ctx, tx, scanRecompaction, `
 			SELECT `+recompactionColumns+`
 			  FROM recompactions r

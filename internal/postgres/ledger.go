@@ -17,9 +17,10 @@ var (
 
 // CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
-// What the search has not indexed of them is asked for.
+// What the search has not indexed of them is asked for. What was read of a tenant that has moved is dropped: it can't
+// be counted here any more.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
-	return s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
+	err := s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		queueUsage(batch, tenant, read)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -27,6 +28,10 @@ func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session
 		}
 		return s.markBehind(ctx, tx, tenant, idsOf(read))
 	})
+	if isMoving(err) {
+		return nil
+	}
+	return err
 }
 
 func idsOf(read []session.Reading) []string {

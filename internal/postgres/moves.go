@@ -17,6 +17,12 @@ import (
 // isMoving reports whether err says that a tenant is not served here: it has moved away, or has not arrived.
 func isMoving(err error) bool { return hasCode(err, "VM001") }
 
+// servedHere returns the condition that the tenant of a column is served here. What lists the work of many tenants has
+// it: the old rows of one that has moved stay for a while, and nobody may work on them.
+func servedHere(column string) string {
+	return `NOT EXISTS (SELECT FROM tenant_moves WHERE tenant = ` + column + ` AND state IN ('moved', 'arriving'))`
+}
+
 type evenMovedKey struct{}
 
 // evenMoved returns a context whose queries read, too, of a tenant that has moved away: only the lookup of a key does.
@@ -27,7 +33,7 @@ func evenMoved(ctx context.Context) context.Context {
 // entering returns what the transactions of a context begin with.
 func entering(ctx context.Context) string {
 	if ctx.Value(evenMovedKey{}) != nil {
-		return `SELECT set_config('app.tenant_id', $1, true)`
+		return setTenantEvenMoved
 	}
 	return setTenant
 }

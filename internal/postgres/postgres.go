@@ -118,6 +118,10 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // not see.
 const setTenant = `SELECT set_config('app.tenant_id', $1, true), ` + enterMove
 
+// setTenantEvenMoved has a transaction see a tenant, even one that has moved: for statements of many tenants, which one
+// of them must not make fail.
+const setTenantEvenMoved = `SELECT set_config('app.tenant_id', $1, true)`
+
 const enterMove = `(
 	SELECT enter_move(state, frozen_until)
 	  FROM tenant_moves

@@ -26,10 +26,16 @@ func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.
 }
 
 // NamedObjects returns which of some objects of a tenant are named by a body.
+//
+// Errors: *session.MovedError if the tenant is not served here, so that it is not known.
 func (s *Store) NamedObjects(ctx context.Context, tenant uuid.UUID, objects []uuid.UUID) ([]uuid.UUID, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
+	named, err := inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
 		return persist.Named(ctx, tx, tenant, objects)
 	})
+	if isMoving(err) {
+		return nil, &session.MovedError{}
+	}
+	return named, err
 }
 
 // UsedResultStores returns the stores outside that this database has ever used.

@@ -171,7 +171,7 @@ func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.Te
 			if err != nil {
 				break
 			}
-			if err = exec(ctx, tx, setTenant, found[i].ID.String()); err == nil {
+			if err = exec(ctx, tx, setTenantEvenMoved, found[i].ID.String()); err == nil {
 				found[i].Usage, err = usageOf(ctx, tx, found[i].ID)
 			}
 		}
@@ -204,6 +204,19 @@ func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, name, created_at
 		  FROM tenants
+		 ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[session.Tenant])
+}
+
+// ServedTenants returns the tenants that are served here, by name: those that have moved are not worked on.
+func (s *Store) ServedTenants(ctx context.Context) ([]session.Tenant, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id, name, created_at
+		  FROM tenants
+		 WHERE `+servedHere(`id`)+`
 		 ORDER BY name`)
 	if err != nil {
 		return nil, err

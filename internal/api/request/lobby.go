@@ -133,16 +133,17 @@ func (l *lobby) listen(store *postgres.Store) {
 	for !l.empty() {
 		endings, err := store.Endings(ctx)
 		if err == nil {
-			l.hear(ctx, endings)
+			err = l.hear(ctx, endings)
 			endings.Close(ctx)
-		} else {
+		}
+		if err != nil {
 			time.Sleep(time.Second)
 		}
 	}
 }
 
-// hear returns when nobody waits any more or the connection is lost.
-func (l *lobby) hear(ctx context.Context, endings *postgres.Endings) {
+// hear returns when nobody waits any more, or with an error when the connection is lost.
+func (l *lobby) hear(ctx context.Context, endings *postgres.Endings) error {
 	pace := netPace
 	if endings.Deaf() {
 		pace = deafPace
@@ -153,18 +154,18 @@ func (l *lobby) hear(ctx context.Context, endings *postgres.Endings) {
 			looked = time.Now()
 			awaited := l.awaited()
 			if len(awaited) == 0 && idle {
-				return // nobody has waited for two rounds
+				return nil // nobody has waited for two rounds
 			}
 			idle = len(awaited) == 0
 			live, err := endings.Live(ctx, awaited)
 			if err != nil {
-				return
+				return err
 			}
 			l.wakeOthers(awaited, live)
 		}
 		id, err := endings.Next(ctx, pace-time.Since(looked))
 		if err != nil {
-			return
+			return err
 		}
 		l.release(id)
 	}
