@@ -55,8 +55,8 @@ func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []sessi
 }
 
 // asleepSQL finds sessions of the tenant $1 that nothing was appended to, nobody read, and no use brought back, for the
-// time $2. One that came back for work that reads many is left alone for ten minutes. What is to come must come first: a
-// compaction, an upload, the end of a legal hold.
+// time $2. One that came back for work that reads many is left alone for ten minutes. What is to come must come first:
+// a compaction, an upload, the end of a legal hold.
 const asleepSQL = `
 	SELECT s.key, s.id
 	  FROM usage_sessions u
