@@ -216,3 +216,28 @@ func TestOnlyALiveKeyLearnsWhereTheTenantIs(t *testing.T) {
 	told("a revoked key", key, byKey, false)
 	told("a token of a revoked key", token, byToken, false)
 }
+
+// TestAResumedMoveDeletesWhatTheSourceErased leaves an object at the destination that the source names no more.
+func TestAResumedMoveDeletesWhatTheSourceErased(t *testing.T) {
+	t.Parallel()
+	c := newCells(t)
+	here, _ := c.filled("erased")
+	c.killed(here, "caught up 1")
+	files := c.to.ResultStores().Outside[persist.File]
+	erased := persist.ObjectName(session.Key{Tenant: here.tenant, Key: uuid.New()}, uuid.New())
+	if err := files.Put(t.Context(), erased, []byte("secret")); err != nil {
+		t.Fatal(err)
+	}
+	m := c.move(here, nil)
+	var said []string
+	m.Say = func(text string) { said = append(said, text) }
+	if _, err := m.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(said, "\n"), "the move continues that began at 20") {
+		t.Errorf("it does not say when it began: %q", said)
+	}
+	if _, err := files.Get(t.Context(), erased, 0, 10); !errors.Is(err, objects.ErrMissing) {
+		t.Errorf("the destination has what was erased: %v", err)
+	}
+}
