@@ -114,6 +114,9 @@ func (m *Move) open(ctx context.Context) (r *mover, release func(), err error) {
 	if r.tables, err = m.compareSchemas(ctx); err == nil {
 		err = errors.Join(m.From.CheckResultStores(ctx), m.To.CheckResultStores(ctx))
 	}
+	if err == nil { // giving the move up deletes from all of them
+		err = checkKinds(ctx, m.To)
+	}
 	if err != nil {
 		release()
 	}
@@ -127,7 +130,11 @@ func take(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID) (release fu
 	if err != nil {
 		return nil, err
 	}
-	free, err := lock(ctx, conn, tenant)
+	free := false
+	err = postgres.CheckDirect(ctx, conn, "a move needs")
+	if err == nil {
+		free, err = lock(ctx, conn, tenant)
+	}
 	if err == nil && !free {
 		err = fmt.Errorf("%w: it is the same database as the source, or another move of the tenant runs", ErrRefused)
 	}
@@ -163,11 +170,17 @@ func checkLogin(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: row-level security binds the login %s: take a superuser, or a role with BYPASSRLS that "+
 			"owns the tables and may set session_replication_role", ErrRefused, conn.Config().User)
 	}
-	if err == nil {
-		if _, err = conn.Exec(ctx, `SET session_replication_role = replica`); err != nil {
-			err = fmt.Errorf("%w: the login %s may not set session_replication_role, which keeps triggers from "+
-				"changing what is copied (GRANT SET ON PARAMETER): %w", ErrRefused, conn.Config().User, err)
-		}
+	if err != nil {
+		return err
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) // it is a trial
+	if _, err = tx.Exec(ctx, `SET LOCAL session_replication_role = replica`); err != nil {
+		err = fmt.Errorf("%w: the login %s may not set session_replication_role, which keeps triggers from changing "+
+			"what is copied (GRANT SET ON PARAMETER): %w", ErrRefused, conn.Config().User, err)
 	}
 	return err
 }
@@ -252,6 +265,23 @@ func (r *mover) giveUp(ctx context.Context, here, there bool) error {
 	})
 }
 
+// checkKinds returns ErrRefused if a database has used a result store of a kind that is not set up here: its objects
+// would be left when those of the tenant are deleted.
+func checkKinds(ctx context.Context, store *postgres.Store) error {
+	used, err := store.UsedResultStores(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kind := range used {
+		if _, err := store.ResultStores().Store(kind); err != nil {
+			return fmt.Errorf("%w: the database %s has objects in the result store %q, which is not named, and they "+
+				"would be left: name it with --results or --results-also, at the destination with --to-results or "+
+				"--to-results-also", ErrRefused, store.Pool().Config().ConnConfig.Database, kind)
+		}
+	}
+	return nil
+}
+
 // Forget deletes what the source still has of a tenant that has moved away. Callers who ask there are not told any more
 // where the tenant is: their keys are unknown.
 //
@@ -269,6 +299,12 @@ func Forget(ctx context.Context, store *postgres.Store, tenant uuid.UUID) error 
 	state, err := stateOf(ctx, store.Pool(), tenant)
 	if err == nil && state != moved {
 		err = fmt.Errorf("tenant %s has not moved away: %w", tenant, session.ErrNotFound)
+	}
+	if err == nil {
+		err = store.CheckResultStores(ctx)
+	}
+	if err == nil {
+		err = checkKinds(ctx, store)
 	}
 	if err == nil {
 		err = m.remove(ctx, store)

@@ -49,6 +49,9 @@ func (r *mover) copyAll(ctx context.Context) error {
 	if err := r.copyObjects(ctx); err != nil {
 		return err
 	}
+	if err := r.removeUnnamed(ctx); err != nil {
+		return err
+	}
 	for i, t := range r.tables {
 		if t.Late {
 			continue

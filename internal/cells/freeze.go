@@ -26,19 +26,24 @@ func (r *mover) freeze(ctx context.Context) error {
 		return err
 	}
 	r.step("frozen")
-	return r.awaitOlder(ctx)
+	return r.awaitOlder(ctx, min(frozenWait, r.Freeze/2))
 }
 
-// awaitOlder waits for the end of the transactions that run now: their snapshot may be older than the freeze.
-func (r *mover) awaitOlder(ctx context.Context) error {
+// frozenWait is how long transactions are waited for at most while writes are refused: nearly all have ended then,
+// because freeze is called after a wait for those that ran before.
+const frozenWait = 2 * time.Second
+
+// awaitOlder waits for the end of the clients' transactions that run now: their snapshot may be older than the freeze.
+// PostgreSQL's own processes, such as those of autovacuum, write nothing of a tenant.
+func (r *mover) awaitOlder(ctx context.Context, atMost time.Duration) error {
 	rows, _ := r.From.Pool().Query(ctx, `
 		SELECT l.virtualtransaction
 		  FROM pg_locks l
 		  JOIN pg_stat_activity a ON a.pid = l.pid
 		 WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid()
-		   AND a.datname = current_database()`)
+		   AND a.datname = current_database() AND a.backend_type = 'client backend'`)
 	older, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for up := time.Now().Add(r.Freeze / 2); err == nil; {
+	for up := time.Now().Add(atMost); err == nil; {
 		var left int
 		var backend *string
 		err = r.From.Pool().QueryRow(ctx, `
@@ -50,8 +55,8 @@ func (r *mover) awaitOlder(ctx context.Context) error {
 		case err == nil && left == 0:
 			return nil
 		case err == nil && time.Now().After(up):
-			return fmt.Errorf("%w now: the backend %s has a transaction that began before writes were refused, and "+
-				"does not end (a backup, or somebody in psql?)", ErrRefused, *backend)
+			return fmt.Errorf("%w now: the backend %s has a transaction that began before writes are refused, and "+
+				"has not ended in %s (a backup, or somebody in psql?)", ErrRefused, *backend, atMost)
 		case err == nil:
 			err = sleep(ctx, 5*time.Millisecond)
 		}

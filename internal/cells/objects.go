@@ -69,6 +69,34 @@ func (r *mover) copyObjects(ctx context.Context) error {
 	})
 }
 
+// removeUnnamed deletes the objects of the destination that the source no longer names: they have been erased
+// since they were copied. What is at the destination is listed first, so that nothing is deleted that is named and
+// copied later.
+func (r *mover) removeUnnamed(ctx context.Context) error {
+	for _, to := range r.To.ResultStores().Outside {
+		unnamed := map[string]bool{}
+		for found, err := range to.List(ctx, r.Tenant.String()) {
+			if err != nil {
+				return err
+			}
+			unnamed[found.Name] = true
+		}
+		objects, _, err := r.objectsSince(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			delete(unnamed, persist.ObjectName(session.Key{Tenant: r.Tenant, Key: o.Session}, o.ID))
+		}
+		for name := range unnamed {
+			if err := to.Delete(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // objectsSince lists objects, all for a since of nil, and says from which transaction on others are to be listed later.
 func (r *mover) objectsSince(ctx context.Context, since *string) (objects []outsideObject, now string, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}

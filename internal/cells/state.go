@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -68,11 +69,21 @@ func (r *mover) resume(ctx context.Context) (state string, err error) {
 	case here == "" || here == arrived:
 		return copying, r.begin(ctx, there)
 	case there == arriving:
-		r.say("the move continues")
-		return copying, r.serve(ctx)
+		return copying, r.proceed(ctx)
 	}
 	return here, fmt.Errorf("%w: its move at the source is %s, and the destination knows of none: name the one of "+
 		"before, or give that move up", ErrRefused, here)
+}
+
+// proceed has the source serve, and says since when the destination may have what was erased meanwhile.
+func (r *mover) proceed(ctx context.Context) error {
+	var began time.Time
+	err := r.From.Pool().QueryRow(ctx, `SELECT began_at FROM tenant_moves WHERE tenant = $1`, r.Tenant).Scan(&began)
+	if err != nil {
+		return err
+	}
+	r.say("the move continues that began at %s", began.UTC().Format(time.RFC3339))
+	return r.serve(ctx)
 }
 
 // begin writes down, in both databases, that the tenant moves.

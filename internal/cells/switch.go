@@ -17,11 +17,17 @@ import (
 // finish refuses writes, copies the rest, and has the destination serve. The source serves again if that fails before
 // the destination has the tenant.
 func (r *mover) finish(ctx context.Context) error {
+	if err := r.awaitOlder(ctx, r.Freeze); err != nil { // those that never end refuse nobody's writes
+		return err
+	}
 	began := time.Now()
 	if err := r.freeze(ctx); err != nil {
 		return r.thaw(ctx, err)
 	}
-	err := r.refuseWork(ctx)
+	err := r.readTenant(ctx) // its deletion may have begun meanwhile
+	if err == nil {
+		err = r.refuseWork(ctx)
+	}
 	if err == nil {
 		err = r.copyObjects(ctx)
 	}

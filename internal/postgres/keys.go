@@ -150,33 +150,26 @@ type Authorized struct {
 // revoked; *session.MovedError if the tenant has moved to another database.
 func (s *Store) CallerByKey(ctx context.Context, tenant uuid.UUID, digest [32]byte) (Authorized, error) {
 	sql := `
-		SELECT k.id, k.scopes, coalesce(t.suspended, ''), coalesce(k.last_used_at < now() - $3::interval, true)
+		SELECT k.id, k.scopes, coalesce(t.suspended, ''), coalesce(k.last_used_at < now() - $3::interval, true),
+		       ` + movedTo + `
 		  FROM api_keys k
-		  JOIN tenants t ON t.id = k.tenant_id
+		  LEFT JOIN tenants t ON t.id = k.tenant_id
+		  LEFT JOIN tenant_moves m ON m.tenant = k.tenant_id AND m.state = 'moved'
 		 WHERE k.tenant_id = $1
 		   AND k.digest = $2
 		   AND k.revoked_at IS NULL
-		   AND (k.expires_at IS NULL OR k.expires_at > now())`
+		   AND (k.expires_at IS NULL OR k.expires_at > now())
+		   AND (t.id IS NOT NULL OR m.tenant IS NOT NULL)`
 	found, err := queryRow(evenMoved(ctx), s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
-		err = row.Scan(&a.APIKey, &a.Scopes, &a.Suspended, &a.NoteUse)
-		return a, err
+		var moved *string
+		err = row.Scan(&a.APIKey, &a.Scopes, &a.Suspended, &a.NoteUse, &moved)
+		return a, errors.Join(err, movedError(moved))
 	}, sql, tenant, digest[:], session.UseNoted)
 	found.Kind, found.Tenant = session.TenantCaller, tenant
-	return found, s.unauthorized(ctx, tenant, digest, err)
+	return found, unknown(err)
 }
 
-// unauthorized returns, for a key or token that was not found, ErrUnauthorized, or where its tenant is now.
-func (s *Store) unauthorized(ctx context.Context, tenant uuid.UUID, digest [32]byte, err error) error {
-	if !errors.Is(err, session.ErrNotFound) {
-		return err
-	}
-	if err := s.movedAway(ctx, tenant, digest); err != nil {
-		return err
-	}
-	return session.ErrUnauthorized
-}
-
-// unknown returns ErrUnauthorized for a key that was not found.
+// unknown returns ErrUnauthorized for a key or token that was not found.
 func unknown(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
 		return session.ErrUnauthorized

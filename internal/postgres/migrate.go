@@ -133,7 +133,7 @@ func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) erro
 		return pooled(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // which also gives the lock back
-	if err := checkDirect(ctx, conn, "migrations need"); err != nil {
+	if err := CheckDirect(ctx, conn, "migrations need"); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(lockPoll)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -38,23 +37,16 @@ func entering(ctx context.Context) string {
 	return setTenant
 }
 
-// movedAway returns *session.MovedError if a key or token was that of a tenant which has moved to another database.
-// Who has no such key learns nothing.
-func (s *Store) movedAway(ctx context.Context, tenant uuid.UUID, digest [32]byte) error {
-	address, err := queryRow(evenMoved(ctx), s, tenant, pgx.RowTo[string], `
-		SELECT coalesce(address, '')
-		  FROM tenant_moves
-		 WHERE tenant = $1 AND state = 'moved'
-		   AND (EXISTS (SELECT FROM api_keys WHERE tenant_id = $1 AND digest = $2 AND revoked_at IS NULL)
-		        OR EXISTS (SELECT FROM session_tokens WHERE tenant_id = $1 AND digest = $2 AND revoked_at IS NULL))`,
-		tenant, digest[:])
-	switch {
-	case err == nil:
-		return &session.MovedError{Address: address}
-	case errors.Is(err, session.ErrNotFound):
+// movedTo is where the tenant of a live key or token is, t, if it has moved to another database by m; NULL if it is
+// here. Who has no such key learns nothing.
+const movedTo = `CASE WHEN t.id IS NULL THEN coalesce(m.address, '') END`
+
+// movedError returns *session.MovedError for what movedTo found; nil for NULL.
+func movedError(address *string) error {
+	if address == nil {
 		return nil
 	}
-	return err
+	return &session.MovedError{Address: *address}
 }
 
 // TakesWrites reports whether a database that refused to write in a transaction takes writes in others. If so, the

@@ -42,9 +42,9 @@ func checkStatements(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// checkDirect returns an error if a connection is not one connection of PostgreSQL for all of its life. what is what
-// needs that.
-func checkDirect(ctx context.Context, conn *pgx.Conn, what string) error {
+// CheckDirect returns an error if a connection is not one connection of PostgreSQL for all of its life. what is what
+// needs that. Errors: ErrPooler.
+func CheckDirect(ctx context.Context, conn *pgx.Conn, what string) error {
 	way, err := findPooler(ctx, conn)
 	if err == nil && way.swaps {
 		err = fmt.Errorf("%w: a transaction pooler is in between, and %s a connection that stays the same: use a URL "+

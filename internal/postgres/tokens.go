@@ -76,29 +76,33 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // revoked, or the key that made it was; *session.MovedError if the tenant has moved to another database.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
-		SELECT s.id, s.key, t.id, k.id, t.scopes, coalesce(o.suspended, ''), s.archived_at IS NOT NULL
-		  FROM session_tokens t
-		  JOIN sessions s ON s.tenant_id = t.tenant_id AND s.key = t.session_key
-		  JOIN api_keys k ON k.tenant_id = t.tenant_id AND k.id = t.made_by
-		  JOIN tenants o ON o.id = t.tenant_id
-		 WHERE t.tenant_id = $1
-		   AND t.digest = $2
-		   AND t.revoked_at IS NULL
-		   AND t.expires_at > now()
-		   AND k.revoked_at IS NULL`
+		SELECT s.id, s.key, c.id, k.id, c.scopes, coalesce(t.suspended, ''), s.archived_at IS NOT NULL,
+		       ` + movedTo + `
+		  FROM session_tokens c
+		  JOIN sessions s ON s.tenant_id = c.tenant_id AND s.key = c.session_key
+		  JOIN api_keys k ON k.tenant_id = c.tenant_id AND k.id = c.made_by
+		  LEFT JOIN tenants t ON t.id = c.tenant_id
+		  LEFT JOIN tenant_moves m ON m.tenant = c.tenant_id AND m.state = 'moved'
+		 WHERE c.tenant_id = $1
+		   AND c.digest = $2
+		   AND c.revoked_at IS NULL
+		   AND c.expires_at > now()
+		   AND k.revoked_at IS NULL
+		   AND (t.id IS NOT NULL OR m.tenant IS NOT NULL)`
 	archived := false
 	ctx = seeingArchived(ctx)
 	found, err := queryRow(evenMoved(ctx), s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
 		var scopes []session.Scope
-		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived)
+		var moved *string
+		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived, &moved)
 		c.Scopes = session.OfTokens(scopes)
-		return c, err
+		return c, errors.Join(err, movedError(moved))
 	}, sql, tenant, digest[:])
 	found.Kind, found.Tenant = session.TokenCaller, tenant
 	if err == nil && archived {
 		err = session.ErrArchived
 	}
-	return found, s.unauthorized(ctx, tenant, digest, err)
+	return found, unknown(err)
 }
 
 // Tokens lists a session's tokens, newest first; ErrNotFound.
