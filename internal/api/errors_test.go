@@ -306,12 +306,16 @@ var wrongRequests = map[string]struct {
 		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+made.Key.Text)
 	}, "refuses all requests"},
 	"tenant_moving": {func(w *world) answer {
-		w.moving("frozen")
-		return w.ask("PUT", "/v1/sessions/t", "")
+		leaving := *w
+		leaving.tenant, leaving.key = w.newTenant("leaving")
+		leaving.moving("frozen")
+		return leaving.ask("PUT", "/v1/sessions/t", "")
 	}, "nothing was written"},
 	"tenant_moved": {func(w *world) answer {
-		w.moving("moved")
-		return w.ask("GET", "/v1/sessions", "")
+		gone := *w
+		gone.tenant, gone.key = w.newTenant("gone")
+		gone.moving("moved")
+		return gone.ask("GET", "/v1/sessions", "")
 	}, "send the request there"},
 	"too_many_keys": {func(w *world) answer {
 		full := *w
