@@ -306,10 +306,10 @@ var wrongRequests = map[string]struct {
 		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+made.Key.Text)
 	}, "refuses all requests"},
 	"tenant_moving": {func(w *world) answer {
-		leaving := *w
-		leaving.tenant, leaving.key = w.newTenant("leaving")
-		leaving.moving("frozen")
-		return leaving.ask("PUT", "/v1/sessions/t", "")
+		other := *w
+		other.tenant, other.key = w.newTenant("other")
+		other.moving("frozen")
+		return other.ask("PUT", "/v1/sessions/t", "")
 	}, "nothing was written"},
 	"tenant_moved": {func(w *world) answer {
 		gone := *w
