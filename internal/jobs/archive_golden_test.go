@@ -106,15 +106,3 @@ func (w *world) writeGolden(bodies [][]byte) {
 	w.drained("erasures WHERE state <> 'done'")
 }
 
-// asOwner runs a statement as the owner of the database.
-func (w *world) asOwner(sql string, args ...any) {
-	w.Helper()
-	conn, err := pgx.Connect(w.Context(), w.dsn)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(w.Context()))
-	if _, err := conn.Exec(w.Context(), sql, args...); err != nil {
-		w.Fatal(err)
-	}
-}

@@ -381,3 +381,16 @@ func (w *world) results(f session.Format, body []byte, seq int64) (list []logged
 	}
 	return list
 }
+
+// asOwner runs a statement as the owner of the database.
+func (w *world) asOwner(sql string, args ...any) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.dsn)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(w.Context()))
+	if _, err := conn.Exec(w.Context(), sql, args...); err != nil {
+		w.Fatal(err)
+	}
+}
