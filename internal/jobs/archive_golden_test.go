@@ -105,4 +105,3 @@ func (w *world) writeGolden(bodies [][]byte) {
 	}
 	w.drained("erasures WHERE state <> 'done'")
 }
-
