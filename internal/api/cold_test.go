@@ -170,6 +170,16 @@ func TestAColdSessionIsListedCountedAndComesBackByItself(t *testing.T) {
 	w.must(http.StatusOK, "GET", "/v1/sessions/a/context", "", "Authorization", "Bearer "+token)
 	w.frozen("a")
 	w.must(http.StatusOK, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer "+token)
+	if !w.isCold("a") {
+		t.Error("the list of an agent's tools brings its session back")
+	}
+	for name, arguments := range map[string]string{"get_context": `{}`, "get_messages": `{"ref":"m1"}`, "search_session": `{"query":"hello"}`} {
+		w.frozen("a")
+		called := w.must(http.StatusOK, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`","arguments":`+arguments+`}}`, "Authorization", "Bearer "+token)
+		if !strings.Contains(called.Body.String(), "hello") || strings.Contains(called.Body.String(), `"isError":true`) {
+			t.Errorf("%s of a cold session: %s", name, called.Body)
+		}
+	}
 	w.frozen("a")
 	if got := w.ask("POST", "/v1/sessions", `{"id":"a"}`); got.Code != http.StatusConflict || decoded[problem](got).Code != "session_exists" {
 		t.Errorf("a cold session is made again: %d %s", got.Code, got.Body)

@@ -306,16 +306,10 @@ var wrongRequests = map[string]struct {
 		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+made.Key.Text)
 	}, "refuses all requests"},
 	"tenant_moving": {func(w *world) answer {
-		other := *w
-		other.tenant, other.key = w.newTenant("other")
-		other.moving("frozen")
-		return other.ask("PUT", "/v1/sessions/t", "")
+		return w.movingOther("frozen").ask("PUT", "/v1/sessions/t", "")
 	}, "nothing was written"},
 	"tenant_moved": {func(w *world) answer {
-		gone := *w
-		gone.tenant, gone.key = w.newTenant("gone")
-		gone.moving("moved")
-		return gone.ask("GET", "/v1/sessions", "")
+		return w.movingOther("moved").ask("GET", "/v1/sessions", "")
 	}, "send the request there"},
 	"too_many_keys": {func(w *world) answer {
 		full := *w
@@ -476,4 +470,13 @@ func (w *world) moving(state string) {
 		INSERT INTO tenant_moves (tenant, move, name, state, frozen_until)
 		VALUES ('%s', gen_random_uuid(), 'acme', '%s', CASE '%[2]s' WHEN 'frozen' THEN now() + interval '1 hour' END)`,
 		w.tenant, state))
+}
+
+// movingOther returns the world of a further tenant, which is in a state of a move.
+func (w *world) movingOther(state string) *world {
+	w.Helper()
+	other := *w
+	other.tenant, other.key = w.newTenant("other-" + state)
+	other.moving(state)
+	return &other
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -54,9 +55,6 @@ func (s *Server) serveMCP(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.awake(req.Ctx, at); err != nil {
-		return err
-	}
 	if !req.Caller.Bound() { // a token ends with its session
 		if _, err := s.Store.Session(req.Ctx, at); err != nil {
 			return err
@@ -70,6 +68,11 @@ func (s *Server) serveMCP(req *request.Request) error {
 			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
 			answer, err := s.runTool(ctx, runner, session.ViaMCP, name, given)
+			if errors.Is(err, session.ErrNotFound) { // the session may be cold
+				if err = s.awake(ctx, at); err == nil {
+					answer, err = s.runTool(ctx, runner, session.ViaMCP, name, given)
+				}
+			}
 			if err != nil {
 				s.Log.Error("tool failed", "request_id", id, "tool", name, "err", err)
 				answer = &tools.Answer{Text: failureOf(err).Detail, IsError: true}

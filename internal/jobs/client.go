@@ -178,11 +178,12 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	river.AddWorker(workers, &rollbackWorker{
-		Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4, lease: lease,
+		Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4, lease: lease,
 	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
-		Admission: admission, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.ReplaySlice,
+		Admission: admission, Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace,
+		Slice: config.ReplaySlice,
 	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,

@@ -44,6 +44,7 @@ var (
 type replayWorker struct {
 	river.WorkerDefaults[queue.ReplayArgs]
 	Admission *admission
+	Store     *postgres.Store
 	Thawer    *cold.Thawer
 	Log       *slog.Logger
 	Trace     func(step string)
@@ -64,7 +65,7 @@ func (w *replayWorker) Work(ctx context.Context, job *river.Job[queue.ReplayArgs
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	reason, _, _ := strings.Cut(err.Error(), "\n") // the lines after it are a stack, which belongs in the log
-	return errors.Join(err, w.Thawer.Store.FailReplay(ctx, r.tenant, r.id, reason))
+	return errors.Join(err, w.Store.FailReplay(ctx, r.tenant, r.id, reason))
 }
 
 // stopping reports whether a job is over because its process stops, so that River hands it to another.
@@ -84,7 +85,7 @@ type replaying struct {
 
 func (r *replaying) work(ctx context.Context) (err error) {
 	began := time.Now()
-	r.Replay, err = r.Thawer.Store.BeginReplay(ctx, r.tenant, r.id, reachedShare)
+	r.Replay, err = r.Store.BeginReplay(ctx, r.tenant, r.id, reachedShare)
 	if errors.Is(err, session.ErrEnded) {
 		return nil
 	}
@@ -96,7 +97,7 @@ func (r *replaying) work(ctx context.Context) (err error) {
 	}
 	r.Trace("sampled")
 	for measured := 0; measured == 0 || time.Since(began) < r.Slice; measured++ {
-		step, err := r.Thawer.Store.NextInReplay(ctx, r.tenant, r.id)
+		step, err := r.Store.NextInReplay(ctx, r.tenant, r.id)
 		if errors.Is(err, session.ErrEnded) {
 			return r.end(ctx)
 		}
@@ -109,7 +110,7 @@ func (r *replaying) work(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the job's time may be up
 	defer cancel()
-	return r.Thawer.Store.ContinueReplay(ctx, r.tenant, r.id, r.job)
+	return r.Store.ContinueReplay(ctx, r.tenant, r.id, r.job)
 }
 
 func contendersOf(r session.Replay) (list []replay.Contender, err error) {
@@ -152,7 +153,7 @@ func (r *replaying) session(ctx context.Context, step postgres.ReplayStep) error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the job's time may be up
 	defer cancel()
-	if err := r.Thawer.Store.EndReplaySession(ctx, step, state, reason); err != nil {
+	if err := r.Store.EndReplaySession(ctx, step, state, reason); err != nil {
 		return err
 	}
 	replayedTotal.WithLabelValues(state).Inc()
@@ -174,7 +175,7 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 		return "", err
 	}
 	defer release()
-	log, err := r.Thawer.Store.ReplayLog(ctx, step, r.Replay)
+	log, err := r.Store.ReplayLog(ctx, step, r.Replay)
 	if errors.Is(err, session.ErrDamaged) {
 		return "", &measureError{err}
 	}
@@ -200,7 +201,7 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 			return "", err
 		}
 		next := tasks[(i+1)%len(tasks)].By.Name
-		if err := r.Thawer.Store.PutOutcome(ctx, step, pair, outcome, next); err != nil {
+		if err := r.Store.PutOutcome(ctx, step, pair, outcome, next); err != nil {
 			return "", err
 		}
 		outcomesTotal.Inc()
@@ -251,7 +252,7 @@ func outcomeOf(ctx context.Context, t replay.Task) (json.RawMessage, error) {
 
 // end makes the report of what was measured, and ends the replay.
 func (r *replaying) end(ctx context.Context) error {
-	stored, err := r.Thawer.Store.ReplayOutcomes(ctx, r.tenant, r.id)
+	stored, err := r.Store.ReplayOutcomes(ctx, r.tenant, r.id)
 	if err != nil {
 		return err
 	}
@@ -265,7 +266,7 @@ func (r *replaying) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Thawer.Store.EndReplay(ctx, r.tenant, r.id, report, r.job); err != nil {
+	if err := r.Store.EndReplay(ctx, r.tenant, r.id, report, r.job); err != nil {
 		return err
 	}
 	r.Log.InfoContext(ctx, "replay ended", "tenant", r.tenant, "replay", r.id, "outcomes", len(outcomes))

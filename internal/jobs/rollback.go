@@ -20,6 +20,7 @@ const rolledBackAtOnce = 100
 
 type rollbackWorker struct {
 	river.WorkerDefaults[queue.RollbackArgs]
+	Store  *postgres.Store
 	Thawer *cold.Thawer
 	Log    *slog.Logger
 	Trace  func(step string)
@@ -35,12 +36,12 @@ func (w *rollbackWorker) Work(ctx context.Context, job *river.Job[queue.Rollback
 	}
 	began := time.Now()
 	for time.Since(began) < w.Slice {
-		keys, err := w.Thawer.Store.NextToRollBack(ctx, of.Tenant, of.Recompaction, of.Key.Key, rolledBackAtOnce)
+		keys, err := w.Store.NextToRollBack(ctx, of.Tenant, of.Recompaction, of.Key.Key, rolledBackAtOnce)
 		if err != nil {
 			return err
 		}
 		if len(keys) == 0 {
-			return w.Thawer.Store.ContinueRollback(ctx, of, job.ID, false)
+			return w.Store.ContinueRollback(ctx, of, job.ID, false)
 		}
 		for _, key := range keys {
 			of.Key.Key = key
@@ -49,7 +50,7 @@ func (w *rollbackWorker) Work(ctx context.Context, job *river.Job[queue.Rollback
 			}
 		}
 	}
-	return w.Thawer.Store.ContinueRollback(ctx, of, job.ID, true)
+	return w.Store.ContinueRollback(ctx, of, job.ID, true)
 }
 
 // session rolls one session back. One that fails does not stop the others.
@@ -57,7 +58,7 @@ func (w *rollbackWorker) session(ctx context.Context, of postgres.RecompactionJo
 	began := time.Now()
 	err := w.Thawer.Read(ctx, of.Key)
 	if err == nil {
-		err = recovered(func() error { return w.Thawer.Store.RollBackSession(ctx, of) })
+		err = recovered(func() error { return w.Store.RollBackSession(ctx, of) })
 	}
 	if err == nil {
 		w.Trace("rolled back")
@@ -69,5 +70,5 @@ func (w *rollbackWorker) session(ctx context.Context, of postgres.RecompactionJo
 	w.Log.ErrorContext(ctx, "rollback of a session", "tenant", of.Tenant, "recompaction", of.Recompaction,
 		"session_key", of.Key.Key, "error", err)
 	reason, _, _ := strings.Cut(err.Error(), "\n") // the lines after it are a stack, which belongs in the log
-	return w.Thawer.Store.ExceptFromRollback(ctx, of, reason)
+	return w.Store.ExceptFromRollback(ctx, of, reason)
 }

@@ -151,8 +151,7 @@ func InTenant(
 
 // showMore has the transaction see sessions that a policy hides: the cold ones, or all.
 const (
-	showMore     = `SELECT set_config('varve.archived', $1, true)`
-	showArchived = `SELECT set_config('varve.archived', 'on', true)`
+	showMore = `SELECT set_config('varve.archived', $1, true)`
 
 	seesAll  = "on"
 	seesCold = "cold"

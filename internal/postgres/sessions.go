@@ -89,7 +89,7 @@ func insertSession(
 
 // refuseArchived returns ErrArchived if the session of an id that is taken is archived.
 func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	if err := exec(ctx, tx, showArchived); err != nil {
+	if err := exec(ctx, tx, showMore, seesAll); err != nil {
 		return err
 	}
 	archived, err := rowIn(ctx, tx, pgx.RowTo[bool], `

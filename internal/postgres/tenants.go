@@ -201,22 +201,19 @@ func usageOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.TenantUs
 
 // Tenants returns all tenants by name. The table has no row-level security: it belongs to the operator.
 func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT id, name, created_at
-		  FROM tenants
-		 ORDER BY name`)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[session.Tenant])
+	return s.listTenants(ctx, `true`)
 }
 
 // ServedTenants returns the tenants that are served here, by name: those that have moved are not worked on.
 func (s *Store) ServedTenants(ctx context.Context) ([]session.Tenant, error) {
+	return s.listTenants(ctx, servedHere(`id`))
+}
+
+func (s *Store) listTenants(ctx context.Context, which string) ([]session.Tenant, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, name, created_at
 		  FROM tenants
-		 WHERE `+servedHere(`id`)+`
+		 WHERE `+which+`
 		 ORDER BY name`)
 	if err != nil {
 		return nil, err
