@@ -117,6 +117,26 @@ func TestAMoveIsStoppedAnywhere(t *testing.T) {
 	}
 }
 
+// TestAMoveIsKnownBeforeTheTenantIsServedElsewhere: reads ask only now and then whether any tenant moves.
+func TestAMoveIsKnownBeforeTheTenantIsServedElsewhere(t *testing.T) {
+	t.Parallel()
+	c := newCells(t)
+	here, _ := c.filled("known")
+	frozen := 0
+	_, err := c.move(here, func(name string) {
+		if name == "frozen" {
+			frozen++
+			if n := here.count(fmt.Sprintf(`SELECT count(*) FROM tenant_moves WHERE clock_timestamp() - began_at >= interval '%d ms'`,
+				postgres.MovesNoticed.Milliseconds())); n != 1 {
+				t.Error("the move was begun only just now")
+			}
+		}
+	}).Run(t.Context())
+	if err != nil || frozen != 1 {
+		t.Errorf("%v; writes were refused %d times", err, frozen)
+	}
+}
+
 // hasNothing requires that a database has no row of the world's tenant.
 func (w *world) hasNothing(when string) {
 	w.Helper()

@@ -92,6 +92,9 @@ func (m *Move) Run(ctx context.Context) (Moved, error) {
 	if err := r.copyAll(ctx); err != nil {
 		return r.done, err
 	}
+	if err := r.awaitNotice(ctx); err != nil {
+		return r.done, err
+	}
 	if err := r.catchUp(ctx); err != nil {
 		return r.done, err
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/postgres"
 )
 
 // cleanTime bounds what is done after a move was stopped.
@@ -62,6 +64,19 @@ func (r *mover) awaitOlder(ctx context.Context, atMost time.Duration) error {
 		}
 	}
 	return err
+}
+
+// awaitNotice waits until every process knows that a tenant moves: reads do not look each time.
+func (r *mover) awaitNotice(ctx context.Context) error {
+	var left time.Duration
+	err := r.From.Pool().QueryRow(ctx, `
+		SELECT began_at + $2::interval - clock_timestamp()
+		  FROM tenant_moves
+		 WHERE tenant = $1`, r.Tenant, postgres.MovesNoticed).Scan(&left)
+	if err != nil || left <= 0 {
+		return err
+	}
+	return sleep(ctx, left)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -1,11 +1,13 @@
 package postgres_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -145,6 +147,32 @@ func TestCountsOfATenantThatHasMovedAreDropped(t *testing.T) {
 	}
 	read := []session.Recalled{{Session: "a", Ref: "m1", Via: session.ViaMCP, Reads: 1, Last: time.Now()}}
 	if _, err := store.CountRecalls(t.Context(), moves, read); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAViewOfATenantThatHasMovedIsNotServed reads before the move, so that the process knows that no tenant moves.
+func TestAViewOfATenantThatHasMovedIsNotServed(t *testing.T) {
+	t.Parallel()
+	store, dsn, moves, second := twoTenants(t, "a")
+	view := func(tenant uuid.UUID) error {
+		_, err := store.View(t.Context(), session.Address{Tenant: tenant, ID: "a"}, postgres.Version{})
+		return err
+	}
+	if err := view(moves); err != nil {
+		t.Fatal(err)
+	}
+	setMove(t, dsn, moves, "copying")
+	time.Sleep(postgres.MovesNoticed)
+	if err := view(moves); err != nil {
+		t.Errorf("while it is copied: %v", err)
+	}
+	setMove(t, dsn, moves, "moved")
+	var pg *pgconn.PgError
+	if err := view(moves); !errors.As(err, &pg) || pg.Code != "VM001" {
+		t.Errorf("the view of a tenant that has moved: %v", err)
+	}
+	if err := view(second); err != nil {
 		t.Error(err)
 	}
 }

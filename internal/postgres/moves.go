@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -24,9 +26,56 @@ func servedHere(column string) string {
 
 type evenMovedKey struct{}
 
-// evenMoved returns a context whose queries read, too, of a tenant that has moved away: only the lookup of a key does.
+// evenMoved returns a context whose queries read, too, of a tenant that has moved away: the lookup of a key, and reads
+// of which it is known otherwise that no tenant moves.
 func evenMoved(ctx context.Context) context.Context {
 	return context.WithValue(ctx, evenMovedKey{}, true)
+}
+
+// MovesNoticed is how long a move is written down before its tenant is served elsewhere. By then no process relies any
+// more on having seen, movesLook ago at most, that no tenant moves.
+const (
+	movesLook    = 250 * time.Millisecond
+	MovesNoticed = 2 * movesLook
+)
+
+// movesSeen is what a process has seen of tenant_moves.
+type movesSeen struct {
+	at   time.Time // before it looked
+	none bool
+}
+
+// moveWatch spares reads that are done again and again from asking each time whether their tenant moves.
+type moveWatch struct {
+	seen    atomic.Pointer[movesSeen]
+	looking atomic.Bool
+}
+
+// passing returns a context whose query does not ask whether its tenant moves if no tenant does: one read looks four
+// times a second. It is for reads alone; a write must ask in its own transaction.
+func (s *Store) passing(ctx context.Context) context.Context {
+	if readingOf(ctx, s.pool) != nil {
+		return ctx // it goes to a standby, and the primary may be away
+	}
+	seen := s.moves.seen.Load()
+	if (seen == nil || time.Since(seen.at) >= movesLook) && s.moves.looking.CompareAndSwap(false, true) {
+		seen = s.lookForMoves(ctx)
+		s.moves.looking.Store(false)
+	}
+	if seen == nil || !seen.none || time.Since(seen.at) >= movesLook {
+		return ctx
+	}
+	return evenMoved(ctx)
+}
+
+func (s *Store) lookForMoves(ctx context.Context) *movesSeen {
+	seen := &movesSeen{at: time.Now()}
+	err := s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM tenant_moves)`).Scan(&seen.none)
+	if err != nil {
+		return nil
+	}
+	s.moves.seen.Store(seen)
+	return seen
 }
 
 // entering returns what the transactions of a context begin with.

@@ -97,6 +97,7 @@ type Store struct {
 	results   persist.Stores
 	retention Retention
 	standby   *Standby // nil without one
+	moves     moveWatch
 }
 
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps

@@ -278,7 +278,7 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 	v.sql, v.args = sql, args
 	v.Loose, v.Bodies = nil, nil
 	v.End = nil
-	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
+	if err := query(s.passing(ctx), s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}
 	largest := args[largestArg].(int64)
