@@ -178,7 +178,8 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	river.AddWorker(workers, &rollbackWorker{
-		Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4, lease: lease,
+		Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4,
+		lease: lease,
 	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
@@ -200,6 +201,16 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	river.AddWorker(workers, &collectWorker{Collection: Collection{
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
 	}})
+	addErasers(workers, config)
+	river.AddWorker(workers, &deliverWorker{
+		Store: config.Store, Log: config.Log,
+		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce*webhookWorkers, config.WebhookNetworks),
+	})
+	return workers
+}
+
+// addErasers adds what erases and archives sessions.
+func addErasers(workers *river.Workers, config Config) {
 	objects := &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace}
 	river.AddWorker(workers, objects)
 	river.AddWorker(workers, &erasureWorker{
@@ -207,11 +218,6 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 		Settle: config.Settle, Trace: config.Trace,
 	})
 	river.AddWorker(workers, &archiveWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
-	river.AddWorker(workers, &deliverWorker{
-		Store: config.Store, Log: config.Log,
-		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce*webhookWorkers, config.WebhookNetworks),
-	})
-	return workers
 }
 
 // periodic returns the jobs that come again and again. A verification that is off is not among them.
