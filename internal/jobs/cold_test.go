@@ -389,6 +389,67 @@ func TestAThawThatItsWorkerCannotEndIsTriedByTheNextRequest(t *testing.T) {
 	w.same(at, session.OpenAIChat, bodies)
 }
 
+// TestAThawThatCouldNotBeginIsTriedByTheNextRequest has nothing restore the session whose thaw was begun.
+func TestAThawThatCouldNotBeginIsTriedByTheNextRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at, bodies := w.archivable("s")
+	_, stop := w.work(jobs.Config{})
+	w.offloaded()
+	w.frozen(at)
+	stop()
+	place, err := w.store.PlaceOf(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := session.Key{Tenant: at.Tenant, Key: place.Key}
+	begun, err := w.store.BeginThaw(t.Context(), key, true)
+	if err != nil || begun.Archive == uuid.Nil {
+		t.Fatal(begun, err)
+	}
+	if err := w.store.ResetThaw(t.Context(), key, begun.Archive); err != nil {
+		t.Fatal(err)
+	}
+	again, err := w.store.BeginThaw(t.Context(), key, true)
+	if err != nil || again.Wait || again.Archive != begun.Archive {
+		t.Fatal(again, err)
+	}
+	if _, err := w.store.StartArchive(t.Context(), key, again.Archive, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.ResetThaw(t.Context(), key, again.Archive); err != nil { // an attempt has begun meanwhile
+		t.Fatal(err)
+	}
+	if found, err := w.store.BeginThaw(t.Context(), key, true); err != nil || !found.Wait {
+		t.Errorf("a thaw that has begun is reset: %+v, %v", found, err)
+	}
+	w.asOwner(`UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'archive' AND state = 'scheduled'`)
+	w.work(jobs.Config{})
+	w.drained("sessions WHERE cold_at IS NOT NULL AND id = '" + at.ID + "'")
+	w.same(at, session.OpenAIChat, bodies)
+}
+
+// TestADamagedColdSessionSaysThatItIsDamaged, and not that it comes back later.
+func TestADamagedColdSessionSaysThatItIsDamaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at, _ := w.archivable("s")
+	w.work(jobs.Config{})
+	w.offloaded()
+	w.frozen(at)
+	place, err := w.store.PlaceOf(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.asOwner(`UPDATE archive_parts SET body = set_byte(body, 20, get_byte(body, 20) # 1)`)
+	for range 2 { // it is cold again after the first
+		err = w.thawer().Use(t.Context(), session.Key{Tenant: at.Tenant, Key: place.Key})
+		if !errors.Is(err, session.ErrDamaged) || errors.Is(err, session.ErrThawing) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // TestAThawThatFailsKeepsNoOtherSessionFromFreezing: only archives that cannot be made say that their store is away.
 func TestAThawThatFailsKeepsNoOtherSessionFromFreezing(t *testing.T) {
 	t.Parallel()
