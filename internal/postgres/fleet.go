@@ -95,7 +95,7 @@ func fleetListSQL(list session.FleetList, after *session.FleetPlace) (string, []
 			          FROM ` + l.table + `
 			         WHERE ` + l.of + ` AND (` + l.column + `, session_key)` + behind + `
 			         ORDER BY ` + l.column + direction + `, session_key` + direction + `
-			         LIMIT ` + strconv.Itoa(scannedSessions), []any{after.Order, after.Key}
+			         LIMIT ` + hiddenLimit, []any{after.Order, after.Key}
 }
 
 // fleetSQL reads a session with the key $2 of the tenant $1, in a transaction that sees it.

@@ -15,6 +15,14 @@ import (
 // and has no index, which would cost each append more than a search costs. Metadata and the origin of forks have one.
 const scannedSessions = 10_000
 
+// scannedLimit is scannedSessions as the limit of a statement.
+var scannedLimit = strconv.Itoa(scannedSessions)
+
+// hiddenLimit is scannedLimit for a statement of many rows. The planner does not see its value, and expects that a
+// tenth of them is read. Where it sees a limit beyond the rows that it expects, it prefers a scan of the table and a
+// sort to an index if VACUUM has not marked the table's pages as visible to all.
+var hiddenLimit = `(SELECT ` + scannedLimit + `)`
+
 // FindSessions lists those of a tenant's sessions that a search asks for, newest first or by their last append, as the
 // ledger has seen it. It looks at a bounded number of sessions: if it has not seen all then, beyond is the session
 // behind which the search continues, else nil.
@@ -67,16 +75,16 @@ func scannedSQL(search session.Search, pair *metadataPair, args []any) (string, 
 	case search.ForkedFrom != "" && !search.ByAppend: // it has an index
 		return newestWhereSQL(` AND s.forked_from = $` + strconv.Itoa(own)), append(args, search.ForkedFrom)
 	case pair != nil && pair.Few && search.ByAppend:
-		return listedSQL(appendedPairedSQL(own)), append(args, pair.Hash)
+		return listedSQL(appendedPairedSQL(own), scannedLimit), append(args, pair.Hash)
 	case pair != nil && !search.ByAppend:
-		return listedSQL(createdPairedSQL(own)), append(args, pair.Hash)
+		return listedSQL(createdPairedSQL(own), scannedLimit), append(args, pair.Hash)
 	case search.ByAppend:
 		return listedSQL(`SELECT session_key, appended_at AS listed_at
 			           FROM usage_sessions
 			          WHERE tenant_id = $1
 			            AND appended_at IS NOT NULL
 			            AND (appended_at, session_key) < ($2, $3)
-			          ORDER BY appended_at DESC, session_key DESC`), args
+			          ORDER BY appended_at DESC, session_key DESC`, hiddenLimit), args
 	}
 	return newestWhereSQL(``), args
 }
@@ -88,14 +96,15 @@ func newestWhereSQL(condition string) string {
 			  WHERE s.tenant_id = $1` + condition + `
 			    AND (s.created_at, s.key) < ($2, $3)
 			  ORDER BY s.created_at DESC, s.key DESC
-			  LIMIT ` + strconv.Itoa(scannedSessions)
+			  LIMIT ` + hiddenLimit
 }
 
-// listedSQL returns the statement of the sessions that another lists by session_key and listed_at, in its order.
-func listedSQL(listed string) string {
+// listedSQL returns the statement of the sessions that another lists by session_key and listed_at, in its order, up to
+// a limit.
+func listedSQL(listed, limit string) string {
 	return `SELECT s.*, l.listed_at
 			   FROM (` + listed + `
-			          LIMIT ` + strconv.Itoa(scannedSessions) + `) l
+			          LIMIT ` + limit + `) l
 			  CROSS JOIN LATERAL (
 			        SELECT *
 			          FROM sessions s
