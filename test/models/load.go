@@ -176,13 +176,13 @@ func (r *rig) compareWeight(c *conversation, v servedView) {
 		now.bytes += len(m)
 	}
 	before, ok := c.weights[v.LastSeq]
-	if ok && now.checkpoint > before.checkpoint && now.bytes > before.bytes+slack {
+	if ok && now.checkpoint > before.checkpoint && now.bytes > before.bytes+before.bytes/40+slack {
 		r.found.larger(growth{c, v.LastSeq, before, now})
 	}
 	c.weights[v.LastSeq] = now
 }
 
-// slack is how many bytes more may be no more tokens.
+// slack is how many bytes more may be no more tokens, beside a fortieth of the view: checkRuns compares tokens.
 const slack = 200
 
 // refused returns why a provider refuses the messages of a view as those of an agent that continues; "" if it does not.
