@@ -724,6 +724,7 @@ CREATE TABLE public.archive_parts (
     digest bytea NOT NULL,
     body bytea,
     object uuid,
+    view_size integer,
     CONSTRAINT archive_parts_check CHECK (((body IS NULL) <> (object IS NULL)))
 );
 ALTER TABLE ONLY public.archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;

@@ -77,6 +77,9 @@ func (s *Server) readContext(req *request.Request) error {
 		return notModified(req, tag)
 	}
 	if want.awaitsRoom(stored) {
+		if stored.Cold { // a compaction needs its rows: the session comes back, and the request is answered again
+			return session.ErrNotFound
+		}
 		return s.answerWithRoom(req, want, stored)
 	}
 	if stored.Version == known && stored.Damage == nil {

@@ -37,7 +37,7 @@ const namedSQL = `
 	 GROUP BY 1, 2, 3
 	HAVING $2::text IS NULL OR bool_or(age(c.xmin) <= age($2::text::xid8::xid))
 	 UNION ALL
-	SELECT p.session_key, p.object, a.store, p.size
+	SELECT p.session_key, p.object, a.store, p.size + coalesce(p.view_size, 0)
 	  FROM archive_parts p
 	  JOIN session_archives a ON a.tenant_id = p.tenant_id AND a.session_key = p.session_key
 	 WHERE p.tenant_id = $1 AND p.object IS NOT NULL AND ($2::text IS NULL OR age(p.xmin) <= age($2::text::xid8::xid))`

@@ -28,7 +28,13 @@ func Archive(ctx context.Context, store *postgres.Store, work *postgres.ArchiveW
 		if err != nil {
 			return err
 		}
-		if err := store.AddPart(ctx, work, n, made); err != nil {
+		var view []byte
+		if done && work.Cold {
+			if view, err = store.ViewOfHidden(ctx, work.Key); err != nil {
+				return err
+			}
+		}
+		if err := store.AddPart(ctx, work, n, made, view); err != nil {
 			return err
 		}
 		trace("part added")

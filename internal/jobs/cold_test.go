@@ -70,24 +70,38 @@ func (w *world) used(at session.Address) {
 	}
 }
 
+// shown returns all of a view that readers are shown.
+func shown(v *postgres.View) string {
+	return fmt.Sprintf("%+v %s %s %d %d %d %d %d %x %q %q %q %q %q %x", v.Version, v.Format, v.Model, v.Through, v.Tokens, v.Window, v.Room,
+		v.Pinned, v.Body, v.System, v.SystemShapes, v.Tail, v.TailShapes, v.OpenCalls, v.Units)
+}
+
 // served returns what reads of a session say: the digest of its view with the view's version, and of its messages.
 func (w *world) served(at session.Address) string {
 	w.Helper()
+	var cold postgres.View
+	err := w.store.ViewInto(w.Context(), at, postgres.ViewRead{}, &cold)
 	w.used(at)
-	view, err := w.store.View(w.Context(), at, postgres.Version{})
-	if err != nil {
-		w.Fatal(err)
+	view, found := w.store.View(w.Context(), at, postgres.Version{})
+	if found != nil {
+		w.Fatal(found)
+	}
+	if err == nil && shown(&cold) != shown(&view) {
+		w.Fatalf("the view of %s, from an archive %t, was\n%s\nand is\n%s", at.ID, cold.Cold, shown(&cold), shown(&view))
+	}
+	if cold.Cold {
+		w.coldViews++
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%+v %d %d %x %s", view.Version, view.Through, view.Tokens, view.Body, view.Tail)
-	found, list, err := w.store.Messages(w.Context(), at, postgres.Range{Removed: true, Limit: 1_000_000})
+	log, list, err := w.store.Messages(w.Context(), at, postgres.Range{Removed: true, Limit: 1_000_000})
 	if err != nil {
 		w.Fatal(err)
 	}
 	for i := range list {
 		fmt.Fprintf(sum, "%d %s %s", list[i].Seq, list[i].CreatedAt, list[i].Body)
 	}
-	return fmt.Sprintf("%x of %d messages", sum.Sum(nil)[:8], found.LastSeq)
+	return fmt.Sprintf("%x of %d messages", sum.Sum(nil)[:8], log.LastSeq)
 }
 
 // cut begins to bring a cold session back and stops after a number of steps, as a process does that is killed.
@@ -168,9 +182,15 @@ func TestASessionIsColdAndBackWhateverIsKilled(t *testing.T) {
 				}
 			}
 			for i, at := range ats {
+				want[i] = w.served(at)
 				w.frozen(at)
-				w.used(at)
+				if got := w.served(at); got != want[i] {
+					t.Errorf("%s was %s, and is %s", at.ID, want[i], got)
+				}
 				w.whole(at, logs[i])
+			}
+			if (w.coldViews > 0) != (kind != persist.Postgres) {
+				t.Errorf("%d views were read from archives", w.coldViews)
 			}
 			w.used(fork)
 			w.whole(fork, logs[0][:30])

@@ -45,6 +45,8 @@ type world struct {
 	dsn    string
 	store  *postgres.Store
 	tenant uuid.UUID
+
+	coldViews int // that were read from archives
 }
 
 // settled returns the default policy with numbers of its own, which the tests know: in a window of 10,000 tokens the

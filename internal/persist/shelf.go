@@ -26,16 +26,16 @@ func (s *Stores) PutPart(ctx context.Context, key session.Key, body []byte) (*uu
 	return &id, s.putVerified(ctx, store, ObjectName(key, id), body)
 }
 
-// GetPart reads a part of an archive that lies outside; *session.DamagedError if it is not there.
+// GetPart reads bytes of an object of an archive, from at on; *session.DamagedError if it is not there.
 func (s *Stores) GetPart(
-	ctx context.Context, key session.Key, kind Kind, id uuid.UUID, size int,
+	ctx context.Context, key session.Key, kind Kind, id uuid.UUID, at int64, size int,
 ) ([]byte, error) {
 	store, err := s.Store(kind)
 	if err != nil {
 		return nil, err
 	}
 	name := ObjectName(key, id)
-	body, err := store.Get(ctx, name, 0, size+1)
+	body, err := store.Get(ctx, name, at, size)
 	if errors.Is(err, object.ErrMissing) {
 		err = &session.DamagedError{What: "the archive", Cause: fmt.Errorf("%s: %w", name, err)}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -164,9 +165,10 @@ func (s *Store) addBytes(ctx context.Context, key session.Key, rows []archivedRo
 	return nil
 }
 
-// AddPart puts a part of an archive into the store and notes it; ErrEnded if the attempt is not the archive's any more.
-func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.Part) error {
-	object, err := s.results.PutPart(ctx, w.Key, part.Body)
+// AddPart puts a part of an archive into the store, with the session's view behind it if there is one, and notes it. A
+// part that lies in PostgreSQL has no view. ErrEnded if the attempt is not the archive's any more.
+func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.Part, view []byte) error {
+	object, err := s.results.PutPart(ctx, w.Key, slices.Concat(part.Body, view))
 	if err != nil {
 		return err
 	}
@@ -174,14 +176,18 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.P
 	if object != nil {
 		body = nil
 	}
+	var viewSize *int
+	if object != nil && len(view) > 0 {
+		viewSize = new(len(view))
+	}
 	err = s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		if err := w.goOn(ctx, tx, part.Rows); err != nil {
 			return err
 		}
 		return exec(ctx, tx, `
-			INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, body, object)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object)
+			INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, body, object, view_size)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object, viewSize)
 	})
 	if errors.Is(err, session.ErrEnded) && object != nil {
 		s.ForgetObjects(ctx, w.Tenant, []AwayObject{{s.results.New, w.Key.Key, *object}})
@@ -233,7 +239,7 @@ func (s *Store) EachPart(
 		}
 		body := found.Body
 		if found.Object != nil {
-			if body, err = s.results.GetPart(ctx, w.Key, w.Store, *found.Object, found.Size); err != nil {
+			if body, err = s.results.GetPart(ctx, w.Key, w.Store, *found.Object, 0, found.Size); err != nil {
 				return parts, nil, err
 			}
 		}

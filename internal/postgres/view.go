@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -53,6 +54,9 @@ type View struct {
 
 	// Bodies are the messages of a large view that was made, which has no Tail.
 	Bodies [][]byte
+
+	// Cold reports that the view was read from the archive of a cold session, whose rows are not there.
+	Cold bool
 
 	// Damage is why an older view stands in for the newest one: a *session.DamagedError, and what else went wrong. It
 	// is nil for the view that was asked for.
@@ -181,6 +185,14 @@ const maxTailSQL = `2147483647`
 const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
 	                  OR s.pinned > ` + manyPinnedSQL + ` AND $9 < 9223372036854775807)`
 
+// viewColumns are the columns of a view that its session's row has, and rowColumns is their number.
+var viewColumns = `s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens,
+	       s.tail_bytes << 32 | s.through_seq,
+	       ` + windowSQL + ` | s.checkpoint_size,
+	       ` + roomSQL + ` | s.pinned`
+
+const rowColumns = 9
+
 // viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The
 // tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is; and for the
 // newest view the lower one must not be a coalesce, behind which row-level security hides the index. Where no message
@@ -201,10 +213,7 @@ func viewStatement(sessions, present, body, tokens, shape string) string {
 	                WHERE tenant_id = $1 AND session_key = s.key AND ` + present + ` AND NOT ` + leftOut
 	}
 	return `
-	SELECT s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens,
-	       s.tail_bytes << 32 | s.through_seq,
-	       ` + windowSQL + ` | s.checkpoint_size,
-	       ` + roomSQL + ` | s.pinned,
+	SELECT ` + viewColumns + `,
 	       c.body, c.sealed, array_to_string(c.open_calls, E'\x1d') || E'\x1e' || c.units::text,
 	       pinned.bodies, pinned.shapes, tail.bodies, tail.shapes
 	  FROM ` + sessions + ` s
@@ -232,16 +241,23 @@ const known = `(s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5)`
 // View reads a session's view in one query, whose cost is that of the view and not of the history. If the session still
 // is at the version known, only the version comes back. ErrNotFound.
 func (s *Store) View(ctx context.Context, at session.Address, known Version) (v View, err error) {
-	err = s.ViewInto(ctx, at, ViewRead{Known: known}, &v)
+	err = s.viewInto(ctx, at, ViewRead{Known: known}, &v)
 	return v, err
 }
 
 // ViewInto does what View does and reuses the memory of the view that v was before. If the newest checkpoint is
-// damaged, v is the newest whole view before it, and has Damage. After an error, such as ErrNotFound or a
-// *session.DamagedError, v must not be read.
+// damaged, v is the newest whole view before it, and has Damage. The view of a cold session may be read from its
+// archive. After an error, such as ErrNotFound or a *session.DamagedError, v must not be read.
 func (s *Store) ViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
+	err := s.viewInto(ctx, at, read, v)
+	if errors.Is(err, session.ErrNotFound) {
+		err = s.coldViewInto(ctx, at, read, v)
+	}
+	return err
+}
+
+func (s *Store) viewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
 	held := s.bodies.get(at)
-	v.Damage = nil
 	if err := s.readView(ctx, at, newestView, viewArgs(at, read, held), v); err != nil {
 		return err
 	}
@@ -275,9 +291,7 @@ func viewArgs(at session.Address, read ViewRead, held heldBody) []any {
 }
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
-	v.sql, v.args = sql, args
-	v.Loose, v.Bodies = nil, nil
-	v.End = nil
+	v.begin(sql, args)
 	if err := query(s.passing(ctx), s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}
@@ -289,6 +303,14 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 		}
 	}
 	return v.checkMessages()
+}
+
+// begin forgets what another read has set in v.
+func (v *View) begin(sql string, args []any) {
+	v.sql, v.args = sql, args
+	v.Loose, v.Bodies = nil, nil
+	v.End, v.Damage = nil, nil
+	v.Cold = false
 }
 
 // checkMessages returns a *session.DamagedError if a message of the log is not what was stored.

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/shelf"
+)
+
+var coldViews = promauto.NewCounter(prometheus.CounterOpts{
+	Name: "varve_cold_views_total",
+	Help: "Views of cold sessions that were read from the archive, so that the session stayed there.",
+})
+
+// coldViewBytes is the size of a view above which an archive does not have it: to read that brings the session back.
+const coldViewBytes = 1 << 20
+
+// ViewOfHidden returns the view of a hidden session as its archive has it, nil if the archive has none: the view is
+// large, or damaged. The session's rows must not change meanwhile.
+func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([]byte, error) {
+	ctx = seeingArchived(ctx)
+	at := session.Address{Tenant: key.Tenant}
+	err := query(ctx, s.pool, key.Tenant, `
+		SELECT id
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key = $2`, []any{key.Tenant, key.Key}, one(&at.ID))
+	if err != nil {
+		return nil, err
+	}
+	var v View
+	err = s.readView(ctx, at, newestView, viewArgs(at, ViewRead{Largest: coldViewBytes}, heldBody{}), &v)
+	if err == nil && v.Checkpoint > 0 && !v.LeftOut {
+		err = v.checkCheckpoint()
+	}
+	if damaged := new(session.DamagedError); errors.As(err, &damaged) || v.LeftOut || v.Key != key.Key {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return shelf.PackView(v.packedFields()...)
+}
+
+// kept returns the fields of a view that its session's row does not have.
+func (v *View) kept() []*[]byte {
+	return []*[]byte{
+		&v.Body, &v.Proof, &v.Validator, &v.OpenCalls, &v.Units, &v.System, &v.SystemShapes, &v.Tail, &v.TailShapes,
+	}
+}
+
+func (v *View) packedFields() (fields [][]byte) {
+	for _, field := range v.kept() {
+		fields = append(fields, *field)
+	}
+	return fields
+}
+
+// coldViewSQL reads the row of a cold session, and where its view lies.
+var coldViewSQL = `
+	SELECT ` + viewColumns + `, a.store, p.object, p.size, p.view_size
+	  FROM sessions s
+	  JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key
+	  JOIN archive_parts p ON p.tenant_id = s.tenant_id AND p.session_key = s.key AND p.n = a.parts - 1
+	 WHERE s.tenant_id = $1
+	   AND s.id = $2
+	   AND s.cold_at IS NOT NULL
+	   AND a.state = 'archived'
+	   AND p.view_size IS NOT NULL`
+
+// coldPlace is where the view of a cold session lies.
+type coldPlace struct {
+	kind       persist.Kind
+	object     uuid.UUID
+	part, view int // bytes of the part before it, and its own
+}
+
+// coldViewInto reads the view of a cold session from its archive. ErrNotFound if there is no such session, or its view
+// has to be read another way: then the session has to come back first.
+func (s *Store) coldViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
+	var lies coldPlace
+	dest := append(v.columns()[:rowColumns], &lies.kind, &lies.object, &lies.part, &lies.view)
+	err := query(seeingCold(ctx), s.pool, at.Tenant, coldViewSQL, []any{at.Tenant, at.ID}, one(dest...))
+	if err != nil {
+		return err
+	}
+	v.begin("", nil)
+	v.Cold, v.LeftOut = true, false
+	if v.Version == read.Known {
+		for _, field := range v.kept() {
+			*field = (*field)[:0]
+		}
+		return nil
+	}
+	large := v.TailBytes+int64(v.Size) > cmp.Or(read.Largest, math.MaxInt64)
+	if large || v.Tokens > cmp.Or(read.MaxTokens, math.MaxInt64) { // its messages have to be named
+		return session.ErrNotFound
+	}
+	if err := s.fillCold(ctx, at.Tenant, lies, v); err != nil { // what is wrong is found when the session comes back
+		return session.ErrNotFound
+	}
+	coldViews.Inc()
+	return nil
+}
+
+// fillCold reads what an archive has of a view.
+func (s *Store) fillCold(ctx context.Context, tenant uuid.UUID, lies coldPlace, v *View) error {
+	key := session.Key{Tenant: tenant, Key: v.Key}
+	packed, err := s.results.GetPart(ctx, key, lies.kind, lies.object, int64(lies.part), lies.view)
+	if err != nil {
+		return err
+	}
+	return v.unpack(packed)
+}
+
+// unpack reads the fields that an archive has of a view, and checks them.
+func (v *View) unpack(packed []byte) error {
+	v.Units = nil // its memory is never reused
+	if err := shelf.UnpackView(packed, v.kept()...); err != nil {
+		return err
+	}
+	if v.Checkpoint > 0 {
+		if err := v.checkCheckpoint(); err != nil {
+			return err
+		}
+	}
+	return v.checkMessages()
+}
