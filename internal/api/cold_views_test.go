@@ -137,3 +137,21 @@ func (w *world) damageView(damage func(size int64, object []byte) []byte) {
 		}
 	}
 }
+
+// TestAColdSessionOverItsWindowIsCompactedForItsReader reads a view that must fit.
+func TestAColdSessionOverItsWindowIsCompactedForItsReader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.files()
+	w.work()
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
+	for n := range 3 {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", n, 3, 6000)...))
+	}
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"window_tokens":8000}`)
+	w.frozen("s")
+	got := decoded[view](w.must(http.StatusOK, "GET", "/v1/sessions/s/context?fit=window&wait=60", ""))
+	if got.Checkpoint == 0 || got.Tokens > 8000 {
+		t.Errorf("the view has %d tokens and the checkpoint %d", got.Tokens, got.Checkpoint)
+	}
+}

@@ -87,8 +87,11 @@ func TestAMovedTenantIsReadAsBefore(t *testing.T) {
 	w.work()
 	e := examples{world: w, description: described(), values: w.shown()}
 	e.values["0198f0c1-7c1e-7000-8000-000000000012"] = strings.TrimPrefix(w.rollOut(0.1, 50), rollouts+"/")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/asleep", "")
+	w.must(http.StatusCreated, "POST", "/v1/sessions/asleep/messages", batch("openai-chat", user("good night")))
+	w.frozen("asleep")
 	w.settled()
-	paths := e.readsOfTenant()
+	paths := append(e.readsOfTenant(), "/v1/sessions/asleep/context")
 	before := map[string]answer{}
 	for _, path := range paths {
 		before[path] = w.must(http.StatusOK, "GET", path, "")
@@ -106,6 +109,9 @@ func TestAMovedTenantIsReadAsBefore(t *testing.T) {
 		got, want := there.must(http.StatusOK, "GET", path, ""), before[path]
 		if unread(got) != unread(want) || got.Header().Get("Etag") != want.Header().Get("Etag") {
 			t.Errorf("%s: %s\n%s\nwant %s\n%s", path, got.Header().Get("Etag"), got.Body, want.Header().Get("Etag"), want.Body)
+		}
+		if path == "/v1/sessions/asleep/context" && !there.isCold("asleep") {
+			t.Error("the view of a cold session was not moved")
 		}
 	}
 }
