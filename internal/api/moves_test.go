@@ -89,13 +89,13 @@ func TestAMovedTenantIsReadAsBefore(t *testing.T) {
 	e.values["0198f0c1-7c1e-7000-8000-000000000012"] = strings.TrimPrefix(w.rollOut(0.1, 50), rollouts+"/")
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/asleep", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/asleep/messages", batch("openai-chat", user("good night")))
-	w.frozen("asleep")
 	w.settled()
 	paths := append(e.readsOfTenant(), "/v1/sessions/asleep/context")
 	before := map[string]answer{}
 	for _, path := range paths {
 		before[path] = w.must(http.StatusOK, "GET", path, "")
 	}
+	w.frozen("asleep")
 	there := w.cell()
 	done, err := w.move(there).Run(t.Context())
 	if err != nil {
