@@ -14,31 +14,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// frozen freezes sessions that have messages, and waits until that is done.
-func (w *world) frozen(ids ...string) {
-	w.Helper()
-	reads := make([]session.Reading, len(ids))
-	for i, id := range ids {
-		reads[i].Session = id
-	}
-	if err := w.store.CountUsage(w.Context(), w.tenant, reads); err != nil {
-		w.Fatal(err)
-	}
-	among := `sessions s LEFT JOIN session_archives a ON a.session_key = s.key AND a.cold AND a.state = 'archived'
-		WHERE s.id IN ('` + strings.Join(ids, `', '`) + `') AND a.id IS NULL`
-	w.until("the sessions are cold: "+strings.Join(ids, ", "), func() bool {
-		if _, err := w.admin.Freeze(w.Context(), w.tenant, 0, 100); err != nil {
-			w.Fatal(err)
-		}
-		return w.count("SELECT count(*) FROM "+among) == 0
-	})
-}
-
-// isCold reports whether a session is cold.
-func (w *world) isCold(id string) bool {
-	return w.count("SELECT count(*) FROM sessions WHERE cold_at IS NOT NULL AND id = '"+id+"'") == 1
-}
-
 // ofMoment are times, ids, keys and digests.
 var ofMoment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|(req|st|msg)_[0-9A-Za-z_]+|"last4":"[^"]*"`)
 

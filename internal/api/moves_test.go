@@ -17,8 +17,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/cells"
-	"github.com/varve-dev/varve/internal/persist"
-	objects "github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
@@ -38,22 +36,6 @@ func (w *world) cell() *world {
 	there.operator = there.newOperator()
 	there.files()
 	return &there
-}
-
-// files has a world keep results in a directory of its own.
-func (w *world) files() {
-	w.Helper()
-	files, err := objects.OpenDir(w.TempDir())
-	if err != nil {
-		w.Fatal(err)
-	}
-	stores := persist.Stores{New: persist.File, Outside: map[persist.Kind]objects.Store{persist.File: files}}
-	for _, store := range []*postgres.Store{w.store, w.admin} {
-		store.UseResultStores(stores)
-	}
-	if err := w.admin.CheckResultStores(w.Context()); err != nil {
-		w.Fatal(err)
-	}
 }
 
 // owned returns a world's database by a login that moves tenants.

@@ -143,6 +143,7 @@ func TestReadsFromAStandby(t *testing.T) {
 	if *standbyViews > 0 {
 		t.Run("a standby takes the views", func(t *testing.T) { takesTheViews(t, r, *standbyViews) })
 	}
+	t.Run("a cold session shows its view", func(t *testing.T) { coldViewsOfAStandby(t, r) })
 	t.Run("nothing fails that the primary can answer", func(t *testing.T) { nothingFails(t, r) })
 }
 

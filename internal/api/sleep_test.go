@@ -1,0 +1,79 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/persist"
+	objects "github.com/varve-dev/varve/internal/persist/object"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// files has a world keep results in a directory of its own.
+func (w *world) files() {
+	w.Helper()
+	files, err := objects.OpenDir(w.TempDir())
+	if err != nil {
+		w.Fatal(err)
+	}
+	stores := persist.Stores{New: persist.File, Outside: map[persist.Kind]objects.Store{persist.File: files}}
+	for _, store := range []*postgres.Store{w.store, w.admin} {
+		store.UseResultStores(stores)
+	}
+	if err := w.admin.CheckResultStores(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// frozen freezes sessions that have messages, and waits until that is done.
+func (w *world) frozen(ids ...string) {
+	w.Helper()
+	reads := make([]session.Reading, len(ids))
+	for i, id := range ids {
+		reads[i].Session = id
+	}
+	if err := w.store.CountUsage(w.Context(), w.tenant, reads); err != nil {
+		w.Fatal(err)
+	}
+	among := `sessions s LEFT JOIN session_archives a ON a.session_key = s.key AND a.cold AND a.state = 'archived'
+		WHERE s.id IN ('` + strings.Join(ids, `', '`) + `') AND a.id IS NULL`
+	w.until("the sessions are cold: "+strings.Join(ids, ", "), func() bool {
+		if _, err := w.admin.Freeze(w.Context(), w.tenant, 0, 100); err != nil {
+			w.Fatal(err)
+		}
+		return w.count("SELECT count(*) FROM "+among) == 0
+	})
+}
+
+// isCold reports whether a session is cold.
+func (w *world) isCold(id string) bool {
+	return w.count("SELECT count(*) FROM sessions WHERE cold_at IS NOT NULL AND id = '"+id+"'") == 1
+}
+
+// coldViewsOfAStandby reads the view of a cold session of processes that have a standby.
+func coldViewsOfAStandby(t *testing.T, r *replicated) {
+	r.files() // as long as the other tests of these servers
+	r = r.in(t)
+	for _, w := range []*world{r.without, r.readOnly} {
+		w.store.UseResultStores(*r.store.ResultStores())
+		w.admin.UseResultStores(*r.store.ResultStores())
+	}
+	r.work()
+	r.without.must(http.StatusCreated, "PUT", "/v1/sessions/asleep", "")
+	r.without.must(http.StatusCreated, "POST", "/v1/sessions/asleep/messages", batch("openai-chat", user("good night")))
+	hot := r.without.must(http.StatusOK, "GET", "/v1/sessions/asleep/context", "")
+	r.frozen("asleep")
+	r.catchUp()
+	for name, w := range map[string]*world{"without a standby": r.without, "with one": r.world, "on one alone": r.readOnly} {
+		got := w.ask("GET", "/v1/sessions/asleep/context", "")
+		if got.Body.String() != hot.Body.String() || got.Header().Get("ETag") != hot.Header().Get("ETag") {
+			t.Errorf("%s: %d %s", name, got.Code, got.Body)
+		}
+	}
+	if !r.isCold("asleep") {
+		t.Error("a view brings the session back")
+	}
+	r.readOnly.must(http.StatusServiceUnavailable, "GET", "/v1/sessions/asleep/messages", "")
+}
