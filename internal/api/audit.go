@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // The orders of the audit trail.
@@ -31,6 +33,10 @@ func (s *Server) listAudit(req *request.Request) error {
 		Action: audit.Action(q.Text("action", "")), ObjectID: q.Text("object", ""),
 		Since: q.Time("since", time.Time{}), Until: q.Time("until", time.Time{}),
 		Oldest: q.Choice("order", newestFirst, oldestFirst) == oldestFirst,
+	}
+	if q.Values.Has("action") && !slices.Contains(audit.Actions(), f.Action) {
+		q.Wrong("action", request.InvalidRequest, "there is no action %q; there are %s",
+			spelling.Shorten(string(f.Action)), list(audit.Actions()))
 	}
 	if text := q.Text("actor", ""); text != "" {
 		var err error

@@ -36,6 +36,13 @@ func TestOperatorsReadTheirOwnTrail(t *testing.T) {
 			t.Errorf("%s finds %+v", query, found.Data)
 		}
 	}
+	typo := w.must(http.StatusUnprocessableEntity, "GET", trail+"?action=session.erased", "").Body.String()
+	if !strings.Contains(typo, "there is no action") || !strings.Contains(typo, "session.erase,") {
+		t.Errorf("an action that is none: %s", typo)
+	}
+	for _, action := range audit.Actions() {
+		w.must(http.StatusOK, "GET", trail+"?action="+string(action), "")
+	}
 	exported := w.must(http.StatusOK, "GET", trail+"/export", "").Body.String()
 	var broken []audit.Break
 	head, err := audit.Behind(audit.Head{}).Read(strings.NewReader(exported), func(b audit.Break) error {
