@@ -30,10 +30,12 @@ type auditListCommand struct {
 	Since  *time.Time `format:"2006-01-02T15:04:05Z07:00" help:"Only from this time on, e.g. 2026-01-31T00:00:00Z."`
 	Until  *time.Time `format:"2006-01-02T15:04:05Z07:00" help:"Only before this time."`
 	Limit  int        `default:"20" help:"At most this many, up to 100."`
+
+	Operator bool `help:"The operators' own trail, with the key of one."`
 }
 
-// Run prints rows of the tenant's trail.
-func (c *auditListCommand) Run(ctx context.Context, to *console) error {
+// Run prints rows of the tenant's trail, or of the operators'.
+func (c *auditListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	query := client.Query{"action": c.Action, "object": c.Object, "limit": c.Limit}
 	if c.Actor != nil {
 		query["actor"] = c.Actor
@@ -43,41 +45,61 @@ func (c *auditListCommand) Run(ctx context.Context, to *console) error {
 			query[name] = at.Format(time.RFC3339)
 		}
 	}
+	if c.Operator {
+		to, err := connectOperator(settings, out)
+		if err != nil {
+			return err
+		}
+		return show(ctx, to.console, "audit", client.OperatorsAudit, client.Options{Query: query})
+	}
+	to, err := connect(settings, out)
+	if err != nil {
+		return err
+	}
 	return show(ctx, to, "audit", client.Audit, client.Options{Query: query})
 }
 
-// auditSource is where a trail comes from: the API, for the tenant of the key, or the database.
+// auditSource is where a trail comes from: the API, for whom the key belongs to, or the database.
 type auditSource struct {
 	config.Database `embed:""`
-	Operator        bool `help:"The operators' own trail, which only the database has (DATABASE_URL)."`
+	Operator        bool `help:"The operators' own trail, with the key of one, or else from the database (DATABASE_URL)."`
 }
 
 // lines hands the trail behind a row to read, as the lines of an export.
 func (s *auditSource) lines(
 	ctx context.Context, settings *config.Client, after int64, read func(io.Reader) error,
 ) error {
-	if s.Operator {
+	if s.Operator && !wellFormedOperator(settings.Key) {
 		return withStore(ctx, settings, s.Database, func(store *postgres.Store) error {
-			lines, out := io.Pipe()
-			defer lines.Close()
-			go func() {
-				read := func(after, began int64, limit int) (audit.Page, error) {
-					return store.TrailPage(ctx, audit.Operator, after, began, limit)
-				}
-				out.CloseWithError(audit.Copy(out, after, read))
-			}()
-			return read(lines)
+			return storedLines(ctx, store, after, read)
 		})
 	}
 	to, err := connect(settings, io.Discard)
 	if err != nil {
 		return err
 	}
-	lines, err := to.api.ExportAudit(ctx, after)
+	export := to.api.ExportAudit
+	if s.Operator {
+		export = to.api.ExportOperatorsAudit
+	}
+	lines, err := export(ctx, after)
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
+	return read(lines)
+}
+
+// storedLines hands the operators' trail behind a row of the database to read, as the lines of an export.
+func storedLines(ctx context.Context, store *postgres.Store, after int64, read func(io.Reader) error) error {
+	lines, out := io.Pipe()
+	defer lines.Close()
+	go func() {
+		page := func(after, began int64, limit int) (audit.Page, error) {
+			return store.TrailPage(ctx, audit.Operator, after, began, limit)
+		}
+		out.CloseWithError(audit.Copy(out, after, page))
+	}()
 	return read(lines)
 }
 

@@ -38,6 +38,19 @@ func TestTheTrailIsListedExportedAndVerified(t *testing.T) {
 	if out, code := u.exits("audit", "verify", "--operator"); code != 0 || !strings.Contains(out, " 2:") {
 		t.Errorf("the operators' trail: %d %s", code, out)
 	}
+	if out, code := u.exits("audit", "list", "--operator", "--action", "key.create"); code != 0 || !regexp.MustCompile(`2 .*key.create +key `).MatchString(out) {
+		t.Errorf("the operators' trail, listed: %d %s", code, out)
+	}
+	operator, err := readKey(filepath.Join(data, operatorKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"export", "verify"} {
+		out, code := u.exits("audit", command, "--operator", "--key", operator, "--database-url", "postgres://127.0.0.1:1/none")
+		if code != 0 || !strings.Contains(out, "2:") {
+			t.Errorf("audit %s of the operators' trail over HTTP: %d %s", command, code, out)
+		}
+	}
 	file := filepath.Join(t.TempDir(), "trail.jsonl")
 	if out, code := u.exits("audit", "export", "-o", file); code != 0 {
 		t.Errorf("audit export: %d %s", code, out)

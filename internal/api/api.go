@@ -383,6 +383,8 @@ func (s *Server) routeOperators() {
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
 	operator.ask("/v1/admin/receipts/keys", s.rotateReceiptKey)
+	operator.get("/v1/admin/audit", s.listAudit, auditQuery...)
+	operator.get("/v1/admin/audit/export", s.exportAudit, "after")
 
 	operator.ask("/v1/admin/tenants", s.createTenant) // may show a key once
 	operator.list("/v1/admin/tenants", s.listTenants)
@@ -422,8 +424,7 @@ func (s *Server) routeCampaigns(operator door) {
 
 // routeAudit has who did what.
 func (s *Server) routeAudit() {
-	s.tenants(session.ScopeAdmin).get("/v1/audit", s.listAudit,
-		append([]string{"action", "object", "actor", "since", "until", "order"}, request.ListQuery...)...)
+	s.tenants(session.ScopeAdmin).get("/v1/audit", s.listAudit, auditQuery...)
 	s.tenants(session.ScopeAdmin, session.ScopeExport).get("/v1/audit/export", s.exportAudit, "after")
 }
 

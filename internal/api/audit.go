@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,8 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // The orders of the audit trail.
@@ -19,13 +22,21 @@ const (
 	oldestFirst = "asc"
 )
 
-// listAudit handles GET /v1/audit.
+// auditQuery are the parameters of a list of an audit trail.
+var auditQuery = append([]string{"action", "object", "actor", "since", "until", "order"}, request.ListQuery...)
+
+// listAudit handles GET /v1/audit, and GET /v1/admin/audit for the operators' own trail.
 func (s *Server) listAudit(req *request.Request) error {
+	store, tenant := s.trail(req)
 	q := req.Query()
 	f := postgres.TrailFilter{
 		Action: audit.Action(q.Text("action", "")), ObjectID: q.Text("object", ""),
 		Since: q.Time("since", time.Time{}), Until: q.Time("until", time.Time{}),
 		Oldest: q.Choice("order", newestFirst, oldestFirst) == oldestFirst,
+	}
+	if q.Values.Has("action") && !slices.Contains(audit.Actions(), f.Action) {
+		q.Wrong("action", request.InvalidRequest, "there is no action %q; there are %s",
+			spelling.Shorten(string(f.Action)), list(audit.Actions()))
 	}
 	if text := q.Text("actor", ""); text != "" {
 		var err error
@@ -39,14 +50,24 @@ func (s *Server) listAudit(req *request.Request) error {
 	}
 	find := func(l *request.List) ([]audit.Entry, error) {
 		f.Place, f.Limit = l.After.Order, l.Limit
-		return s.Store.Trail(req.Ctx, req.Tenant, f)
+		return store.Trail(req.Ctx, tenant, f)
 	}
 	place := func(last audit.Entry) request.Place { return request.Place{Order: last.N} }
 	return request.AnswerList(req, name, find, request.AsIs, place)
 }
 
-// exportAudit handles GET /v1/audit/export. An answer without its last line, the head of the chain, was cut off.
+// trail returns whose trail a caller reads: their tenant's, or that of the operators, with the store that has it.
+func (s *Server) trail(req *request.Request) (*postgres.Store, uuid.UUID) {
+	if req.Caller.Kind == session.OperatorCaller {
+		return s.Operators, audit.Operator
+	}
+	return s.Store, req.Tenant
+}
+
+// exportAudit handles GET /v1/audit/export, and GET /v1/admin/audit/export for the operators' own trail. An answer
+// without its last line, the head of the chain, was cut off.
 func (s *Server) exportAudit(req *request.Request) error {
+	store, tenant := s.trail(req)
 	after := req.Query().Integer("after", 0, maxAuditRow, 0)
 	if err := req.Err(); err != nil {
 		return err
@@ -61,7 +82,7 @@ func (s *Server) exportAudit(req *request.Request) error {
 	var failed error
 	read := func(after, began int64, limit int) (page audit.Page, err error) {
 		req.WriteBy(time.Now().Add(request.StepTimeout))
-		page, failed = s.Store.TrailPage(req.Ctx, req.Tenant, after, began, limit)
+		page, failed = store.TrailPage(req.Ctx, tenant, after, began, limit)
 		return page, failed
 	}
 	out := bufio.NewWriter(req.W)

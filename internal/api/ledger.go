@@ -23,8 +23,8 @@ var csvType = []string{"text/csv; charset=utf-8"}
 // readUsage handles GET /v1/usage: what the tenant has used, day by day.
 func (s *Server) readUsage(req *request.Request) error {
 	q := req.Query()
-	to := q.Time("to", time.Now())
-	from := q.Time("from", to.Add(-usageTime))
+	to := q.Day("to", time.Now())
+	from := q.Day("from", to.Add(-usageTime))
 	inCSV := q.Choice("format", "json", "csv") == "csv"
 	if len(q.Problems) == 0 && (from.After(to) || to.Sub(from) > maxUsageTime) {
 		q.Wrong("from", request.InvalidRequest, "must not be after to, and at most %d days before it",

@@ -68,6 +68,9 @@ func TestUsageIsTheTenants(t *testing.T) {
 	if len(old.Data) != 0 || old.To != before[:10] {
 		t.Errorf("usage of before %+v", old)
 	}
+	if got := decoded[protocol.Usage](w.must(http.StatusOK, "GET", "/v1/usage?from="+old.From+"&to="+old.To, "")); got.From != old.From || got.To != old.To {
+		t.Errorf("the days of a report, asked for: %+v", got)
+	}
 	for query, advice := range map[string]string{
 		"from=yesterday": "from", "from=2020-01-01T00:00:00Z": "at most 366 days", "format=xml": "csv",
 		"to=" + before + "&from=" + time.Now().UTC().Format(time.RFC3339): "must not be after to",

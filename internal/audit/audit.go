@@ -94,6 +94,21 @@ const (
 	WebhookDelete Action = "webhook.delete"
 )
 
+// Actions returns all actions, of which a trail has rows.
+func Actions() []Action {
+	return []Action{
+		TenantCreate, TenantChange, TenantDelete, TenantMove, TenantLeave, TenantArrive, TenantForget, LimitsChange,
+		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, RolloutStart, RolloutChange, RolloutPromote, RolloutBack,
+		SearchChange, RetentionBound, RetentionChange, SessionCreate, SessionChange, SessionErase, SessionExpire,
+		SessionFork, SessionArchive, SessionUnarchive, SessionRepair, MessageRemove, MessagesReplace, Compact,
+		FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete, TokenCreate, TokenRevoke, RecompactionStart,
+		RecompactionPause, RecompactionResume, RecompactionCancel, RecompactionRollback, CampaignStart, CampaignPause,
+		CampaignResume, CampaignCancel, CampaignRollback, ReplayStart, ReplayCancel, ImportStart, ImportResume,
+		Export, Prune, ErasureStart, ErasureFinish, ReceiptKeyRotate, HoldPlace, HoldLift, WebhookCreate,
+		WebhookChange, WebhookRotate, WebhookEnable, WebhookDelete,
+	}
+}
+
 // Object is the kind of what something was done to.
 type Object string
 

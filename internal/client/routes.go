@@ -106,7 +106,8 @@ const (
 	TestWebhook   Effect                     = "POST webhooks/{webhook}/test"
 	DeleteWebhook Effect                     = "DELETE webhooks/{webhook}"
 
-	Audit Route[protocol.List[audit.Entry]] = "GET audit"
+	Audit          Route[protocol.List[audit.Entry]] = "GET audit"
+	OperatorsAudit Route[protocol.List[audit.Entry]] = "GET admin/audit"
 
 	BeginImport    Route[protocol.Import]      = "POST imports"
 	GetImport      Route[protocol.Import]      = "GET imports/{import}"
@@ -353,6 +354,12 @@ func (c *Client) Export(ctx context.Context, id string) (body io.ReadCloser, err
 // ExportAudit returns the tenant's audit trail behind a row as lines. The caller closes it.
 func (c *Client) ExportAudit(ctx context.Context, after int64) (io.ReadCloser, error) {
 	body, _, err := c.stream(ctx, "GET audit/export", Query{"after": after})
+	return body, err
+}
+
+// ExportOperatorsAudit returns the operators' own trail behind a row as lines. The caller closes it.
+func (c *Client) ExportOperatorsAudit(ctx context.Context, after int64) (io.ReadCloser, error) {
+	body, _, err := c.stream(ctx, "GET admin/audit/export", Query{"after": after})
 	return body, err
 }
 

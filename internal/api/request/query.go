@@ -84,6 +84,14 @@ func (q *Query) Time(name string, fallback time.Time) time.Time {
 	return at
 }
 
+// Day returns a parameter that is a day in UTC, or a time of one.
+func (q *Query) Day(name string, fallback time.Time) time.Time {
+	if day, err := time.Parse(time.DateOnly, q.Text(name, "")); err == nil {
+		return day
+	}
+	return q.Time(name, fallback)
+}
+
 // Seconds returns a parameter that counts seconds, from 0 to limit; 0 if it is not there.
 func (q *Query) Seconds(name string, limit int64) time.Duration {
 	return time.Duration(q.Integer(name, 0, limit, 0)) * time.Second
