@@ -62,7 +62,7 @@ func (c *auditListCommand) Run(ctx context.Context, settings *config.Client, out
 // auditSource is where a trail comes from: the API, for whom the key belongs to, or the database.
 type auditSource struct {
 	config.Database `embed:""`
-	Operator        bool `help:"The operators' own trail, with the key of one, or else from the database (DATABASE_URL)."`
+	Operator        bool `help:"The operators' own trail, by the key of one or from the database (DATABASE_URL)."`
 }
 
 // lines hands the trail behind a row to read, as the lines of an export.

@@ -32,6 +32,7 @@ type sessionsListCommand struct {
 	MinTokens    *int              `help:"The view has at least this number of tokens."`
 	OverWindow   bool              `help:"The view does not fit into the window."`
 	Failing      bool              `help:"The compaction of the session fails."`
+	Quarantined  bool              `help:"It fails, and is not tried for now."`
 	Order        string            `enum:"created,last_append" default:"created" help:"Newest or last append first."`
 	Limit        int               `default:"100" help:"How many to list."`
 }
@@ -59,6 +60,9 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 	}
 	if c.Failing {
 		query["failing"] = true
+	}
+	if c.Quarantined {
+		query["quarantined"] = true
 	}
 	return showFound(ctx, to, "sessions", client.Sessions, query, c.Limit)
 }

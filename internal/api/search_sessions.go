@@ -14,7 +14,7 @@ import (
 
 // sessionsQuery are the parameters of the list of sessions.
 var sessionsQuery = append([]string{"metadata", "model", "format", "forked_from", "updated_after", "min_tokens",
-	"policy_version_below", "over_window", "failing", "order"}, request.ListQuery...)
+	"policy_version_below", "over_window", "failing", "quarantined", "order"}, request.ListQuery...)
 
 // listSessions handles GET /v1/sessions.
 func (s *Server) listSessions(req *request.Request) error {
@@ -58,7 +58,8 @@ func readSearch(req *request.Request) (search session.Search) {
 	search.MinTokens = q.Integer("min_tokens", 1, math.MaxInt32, 0)
 	search.PolicyVersionBelow = q.Integer("policy_version_below", 1, math.MaxInt32, 0)
 	search.ByAppend = q.Choice("order", "created", "last_append") == "last_append"
-	search.OverWindow, search.Failing = q.Flag("over_window"), q.Flag("failing")
+	search.OverWindow = q.Flag("over_window")
+	search.Failing, search.Quarantined = q.Flag("failing"), q.Flag("quarantined")
 	for _, name := range []string{"model", "forked_from"} {
 		if text := q.Text(name, "x"); text == "" || len(text) > session.MaxIDBytes {
 			q.Wrong(name, request.InvalidRequest, "must have 1 to %d bytes: leave it out for all", session.MaxIDBytes)

@@ -25,12 +25,17 @@ func TestSessionsAreFound(t *testing.T) {
 		}
 		return found, p.NextCursor
 	}
+	for id, quarantined := range map[string]string{"a": "NULL", "c": "now()"} {
+		w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, deaths, error, next_try_at, quarantined_at)
+			SELECT tenant_id, key, gen_random_uuid(), 1, 1, 'x', now(), ` + quarantined + ` FROM sessions WHERE id = '` + id + `'`)
+	}
 	for query, want := range map[string]string{
 		"": "dcba",
 		"metadata=" + url.QueryEscape(`{"user":"u1"}`):           "dca",
 		"metadata=" + url.QueryEscape(`{"user":"u1","app":"x"}`): "a",
 		"model=gpt-4o": "a", "format=openai-chat": "dc", "forked_from=c": "d", "min_tokens=1": "dc", "over_window=true": "",
-		"failing=true": "", "updated_after=2001-01-31T12:00:00Z": "dc", "policy_version_below=1": "",
+		"failing=true": "ca", "quarantined=true": "c", "failing=true&quarantined=true": "c", "failing=false": "dcba",
+		"updated_after=2001-01-31T12:00:00Z": "dc", "policy_version_below=1": "",
 		"metadata=" + url.QueryEscape(`{"user":"u1"}`) + "&format=openai-chat": "dc",
 	} {
 		if got, next := ids(query); got != want || next != nil {

@@ -131,11 +131,15 @@ func searchSQL(search session.Search, args []any) (conditions string, _ []any) {
 	if search.OverWindow {
 		conditions += ` AND ` + overWindow
 	}
-	if search.Failing {
+	if search.Failing || search.Quarantined {
 		conditions += ` AND EXISTS (
 			         SELECT
 			           FROM session_failures f
-			          WHERE f.tenant_id = $1 AND f.session_key = s.key)`
+			          WHERE f.tenant_id = $1 AND f.session_key = s.key`
+		if search.Quarantined {
+			conditions += ` AND f.quarantined_at IS NOT NULL`
+		}
+		conditions += `)`
 	}
 	return conditions, args
 }

@@ -84,6 +84,7 @@ type Search struct {
 	PolicyVersionBelow int64 // of the tenant's policy, at the newest checkpoint
 	OverWindow         bool  // the view and the overhead do not fit into the window
 	Failing            bool  // compactions of it fail
+	Quarantined        bool  // they fail, and are not tried for now
 	ByAppend           bool  // those first to which something was appended last, not those that are the newest
 }
 
