@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -97,12 +96,6 @@ func TestAMovedTenantIsReadAsBefore(t *testing.T) {
 		}
 	}
 }
-
-// unread returns the body of an answer without what says how often something was read, and how much sleeps: the test
-// reads it.
-func unread(a answer) string { return readCounts.ReplaceAllString(timeless(a), "") }
-
-var readCounts = regexp.MustCompile(`"(sessions_cold|reads|last_read_at|read_backs|views|tokens_served|tokens_saved|read_back)":("[^"]*"|null|\d+|{"parts"[^}]*})`)
 
 // readsOfTenant returns a path for each GET route that a tenant's key may use, those that write to its trail first.
 func (e *examples) readsOfTenant() (paths []string) {
