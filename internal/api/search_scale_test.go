@@ -74,6 +74,11 @@ func TestASearchFindsAHundredPlantedTexts(t *testing.T) {
 	common := w.searched("error tool").Covers
 	t.Logf("%d sessions: median %v, slowest %v; a word that all have: %d ranked in %v", *searchSessions, took[planted/2], took[planted-1],
 		common.Ranked, time.Since(began))
+	for _, query := range []string{`"tool error"`, `"error of the tool"`, `"the tool" -error`, `"tool error" or canary1`} {
+		began := time.Now()
+		found := w.searched(query)
+		t.Logf("%s: %d found, %+v, in %v", query, len(found.Data), found.Covers, time.Since(began))
+	}
 	w.until("the statistics say that the searches have used the index", func() bool {
 		w.search("canary1") // the end of a transaction sends them
 		return w.count(`SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'search_texts_words'`) >= planted

@@ -328,17 +328,28 @@ func (s *Store) FailArchive(ctx context.Context, key session.Key, id uuid.UUID, 
 	})
 }
 
-// AwayObject is an object that nothing names any more.
+// AwayObject is an object that something no longer names.
 type AwayObject struct {
 	Store  persist.Kind
 	Prefix uuid.UUID // the session under whose prefix it lies
 	Object uuid.UUID
 }
 
-// ForgetObjects deletes objects that nothing names any more. What it cannot delete, a collection finds later.
+// ForgetObjects deletes those of some objects that nothing names any more. What it cannot delete, a collection finds
+// later.
 func (s *Store) ForgetObjects(ctx context.Context, tenant uuid.UUID, objects []AwayObject) {
+	ids := make([]uuid.UUID, len(objects))
+	for i := range objects {
+		ids[i] = objects[i].Object
+	}
+	unnamed, err := s.unnamed(ctx, tenant, ids)
+	if err != nil {
+		return
+	}
 	for _, o := range objects {
-		_ = s.results.Forget(ctx, session.Key{Tenant: tenant, Key: o.Prefix}, o.Store, []uuid.UUID{o.Object})
+		if slices.Contains(unnamed, o.Object) {
+			_ = s.results.Forget(ctx, session.Key{Tenant: tenant, Key: o.Prefix}, o.Store, []uuid.UUID{o.Object})
+		}
 	}
 }
 
