@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/verify"
@@ -282,4 +283,31 @@ func (h *archiveHistory) erase(s *told) {
 		h.Errorf("of %s is left %q, %v", s.ID, left, err)
 	}
 	h.sessions = slices.DeleteFunc(h.sessions, func(o *told) bool { return o == s })
+}
+
+// TestAnObjectStaysAsLongAsAForkNeedsIt archives a session whose results were put into one object when it was restored,
+// and some of which a fork shares.
+func TestAnObjectStaysAsLongAsAForkNeedsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.inFiles()
+	at, bodies := w.archivable("s")
+	w.work(jobs.Config{})
+	w.offloaded()
+	w.archived(at)
+	w.restored(at)
+	fork := w.fork(at, "fork", 20)
+	w.archived(at)
+	w.drained("river_job WHERE kind = 'archive' AND finalized_at IS NULL") // it has forgotten the objects
+	w.whole(fork, bodies[:20])
+	w.verified()
+	w.restored(at)
+	w.whole(at, bodies)
+	for _, at := range []session.Address{at, fork} {
+		if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.drained("erasures WHERE state <> 'done'")
+	w.noObjectIsLeft()
 }

@@ -46,7 +46,8 @@ func (s *Store) unnamed(ctx context.Context, tenant uuid.UUID, objects []uuid.UU
 		return nil, nil
 	}
 	named, err := s.NamedObjects(ctx, tenant, objects)
-	return slices.DeleteFunc(slices.Clone(objects), func(o uuid.UUID) bool { return slices.Contains(named, o) }), err
+	isNamed := func(o uuid.UUID) bool { return slices.Contains(named, o) }
+	return slices.DeleteFunc(slices.Clone(objects), isNamed), err
 }
 
 // ForgetUnnamed deletes those of some objects under the prefix of a session that nothing names. What it cannot delete, a
