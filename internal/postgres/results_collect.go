@@ -50,14 +50,14 @@ func (s *Store) unnamed(ctx context.Context, tenant uuid.UUID, objects []uuid.UU
 	return slices.DeleteFunc(slices.Clone(objects), isNamed), err
 }
 
-// ForgetUnnamed deletes those of some objects under the prefix of a session that nothing names. What it cannot delete, a
-// collection finds later.
-func (s *Store) ForgetUnnamed(ctx context.Context, key session.Key, kind persist.Kind, objects []uuid.UUID) error {
+// ForgetUnnamed deletes those of some objects under the prefix of a session that nothing names. What it cannot delete,
+// a collection finds later.
+func (s *Store) ForgetUnnamed(ctx context.Context, key session.Key, in persist.Kind, objects []uuid.UUID) error {
 	unnamed, err := s.unnamed(ctx, key.Tenant, objects)
 	if err != nil {
 		return err
 	}
-	return s.results.Forget(ctx, key, kind, unnamed)
+	return s.results.Forget(ctx, key, in, unnamed)
 }
 
 // UsedResultStores returns the stores outside that this database has ever used.
