@@ -74,6 +74,14 @@ func TestASearchFindsAHundredPlantedTexts(t *testing.T) {
 	common := w.searched("error tool").Covers
 	t.Logf("%d sessions: median %v, slowest %v; a word that all have: %d ranked in %v", *searchSessions, took[planted/2], took[planted-1],
 		common.Ranked, time.Since(began))
+	for query, want := range map[string]int{`"tool error"`: 0, `"error of the tool"`: 20, `"the tool" -error`: 0, `"tool error" or canary1`: 1} {
+		began := time.Now()
+		found := w.searched(query)
+		t.Logf("%s: %d ranked in %v", query, found.Covers.Ranked, time.Since(began))
+		if len(found.Data) != want {
+			t.Errorf("%s finds %d passages, want %d", query, len(found.Data), want)
+		}
+	}
 	w.until("the statistics say that the searches have used the index", func() bool {
 		w.search("canary1") // the end of a transaction sends them
 		return w.count(`SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'search_texts_words'`) >= planted

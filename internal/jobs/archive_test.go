@@ -135,7 +135,7 @@ func (w *world) atOnce() {
 		for tick := time.NewTicker(50 * time.Millisecond); ; {
 			select {
 			case <-tick.C:
-				_, _ = conn.Exec(w.Context(), `UPDATE river_job SET scheduled_at = now() WHERE kind = 'archive' AND state IN ('retryable', 'scheduled') AND scheduled_at > now()`)
+				_, _ = conn.Exec(w.Context(), `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'archive' AND state IN ('available', 'retryable', 'scheduled') AND scheduled_at > now()`)
 			case <-w.Context().Done():
 				return
 			}

@@ -100,7 +100,7 @@ func (w *Collection) collect(ctx context.Context, tenant uuid.UUID) error {
 			w.Trace("rows deleted")
 		}
 		for _, b := range waste {
-			failed = append(failed, w.Store.ResultStores().Forget(ctx, b.Key, b.Store, b.Objects))
+			failed = append(failed, w.Store.ForgetUnnamed(ctx, b.Key, b.Store, b.Objects))
 			bodies++
 			bytes += b.Bytes
 			w.Trace("objects deleted")

@@ -287,28 +287,35 @@ func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork, told ...func(bo
 	return err
 }
 
-// VerifyArchive reads a complete archive, and returns how many bytes it has.
+// VerifyArchive reads a complete archive, also one that a worker restores the session from. It returns the session's
+// id, and how many bytes the archive has.
 //
 // Errors: ErrNotFound if the session has none; *session.DamagedError, ErrResultStore.
-func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (stored int64, err error) {
+func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (id string, stored int64, err error) {
 	w := &ArchiveWork{Key: key}
 	read := func() error {
-		return query(ctx, s.pool, key.Tenant, `
-			SELECT id, store, parts, tables, digest, stored
-			  FROM session_archives
-			 WHERE tenant_id = $1 AND session_key = $2 AND state = 'archived'`, []any{key.Tenant, key.Key},
-			one(&w.ID, &w.Store, &w.Parts, &w.Tables, &w.digest, &stored))
+		return query(seeingArchived(ctx), s.pool, key.Tenant, `
+			SELECT s.id, a.id, a.store, a.parts, a.tables, a.digest, a.stored
+			  FROM session_archives a
+			  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
+			 WHERE a.tenant_id = $1 AND a.session_key = $2 AND a.state IN ('archived', 'restoring')`,
+			[]any{key.Tenant, key.Key}, one(&id, &w.ID, &w.Store, &w.Parts, &w.Tables, &w.digest, &stored))
 	}
 	if err := read(); err != nil {
-		return 0, err
+		return "", 0, err
 	}
+	was := w.ID
 	err = s.ExpectWhole(ctx, w)
 	if err != nil {
-		if gone := read(); gone != nil { // it was restored or erased meanwhile
-			return 0, gone
+		gone := read() // it was restored or erased meanwhile
+		if gone == nil && w.ID != was {
+			gone = session.ErrNotFound // and archived again
+		}
+		if gone != nil {
+			return "", 0, gone
 		}
 	}
-	return stored, err
+	return id, stored, err
 }
 
 // FailArchive notes why an attempt has failed.
@@ -321,17 +328,28 @@ func (s *Store) FailArchive(ctx context.Context, key session.Key, id uuid.UUID, 
 	})
 }
 
-// AwayObject is an object that nothing names any more.
+// AwayObject is an object that something no longer names.
 type AwayObject struct {
 	Store  persist.Kind
 	Prefix uuid.UUID // the session under whose prefix it lies
 	Object uuid.UUID
 }
 
-// ForgetObjects deletes objects that nothing names any more. What it cannot delete, a collection finds later.
+// ForgetObjects deletes those of some objects that nothing names any more. What it cannot delete, a collection finds
+// later.
 func (s *Store) ForgetObjects(ctx context.Context, tenant uuid.UUID, objects []AwayObject) {
+	ids := make([]uuid.UUID, len(objects))
+	for i := range objects {
+		ids[i] = objects[i].Object
+	}
+	unnamed, err := s.unnamed(ctx, tenant, ids)
+	if err != nil {
+		return
+	}
 	for _, o := range objects {
-		_ = s.results.Forget(ctx, session.Key{Tenant: tenant, Key: o.Prefix}, o.Store, []uuid.UUID{o.Object})
+		if slices.Contains(unnamed, o.Object) {
+			_ = s.results.Forget(ctx, session.Key{Tenant: tenant, Key: o.Prefix}, o.Store, []uuid.UUID{o.Object})
+		}
 	}
 }
 

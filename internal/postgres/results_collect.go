@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,6 +37,27 @@ func (s *Store) NamedObjects(ctx context.Context, tenant uuid.UUID, objects []uu
 		return nil, &session.MovedError{}
 	}
 	return named, err
+}
+
+// unnamed returns those of some objects that nothing names. What a session has lost may be named by others: an object
+// has the chunks of several bodies if an archive was restored, and forks are given some of them.
+func (s *Store) unnamed(ctx context.Context, tenant uuid.UUID, objects []uuid.UUID) ([]uuid.UUID, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	named, err := s.NamedObjects(ctx, tenant, objects)
+	isNamed := func(o uuid.UUID) bool { return slices.Contains(named, o) }
+	return slices.DeleteFunc(slices.Clone(objects), isNamed), err
+}
+
+// ForgetUnnamed deletes those of some objects under the prefix of a session that nothing names. What it cannot delete,
+// a collection finds later.
+func (s *Store) ForgetUnnamed(ctx context.Context, key session.Key, in persist.Kind, objects []uuid.UUID) error {
+	unnamed, err := s.unnamed(ctx, key.Tenant, objects)
+	if err != nil {
+		return err
+	}
+	return s.results.Forget(ctx, key, in, unnamed)
 }
 
 // UsedResultStores returns the stores outside that this database has ever used.

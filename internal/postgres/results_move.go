@@ -103,7 +103,7 @@ func (s *Store) moveBody(ctx context.Context, key session.Key, body persist.Mova
 		return 0, err
 	}
 	s.results.Step("switched")
-	err = s.results.Forget(ctx, key, body.Store, m.old)
+	err = s.ForgetUnnamed(ctx, key, body.Store, m.old)
 	s.results.Step("deleted")
 	return m.stored, err
 }

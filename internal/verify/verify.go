@@ -79,7 +79,7 @@ func (v *Verifier) Session(ctx context.Context, key session.Key) (Report, error)
 
 // archive looks at the archive of a session that is archived. One that is gone has nothing to report.
 func (v *Verifier) archive(ctx context.Context, key session.Key) (Report, error) {
-	stored, err := v.Store.VerifyArchive(ctx, key)
+	id, stored, err := v.Store.VerifyArchive(ctx, key)
 	report := Report{Sessions: 1, Bytes: stored}
 	switch {
 	case errors.Is(err, session.ErrNotFound):
@@ -87,8 +87,8 @@ func (v *Verifier) archive(ctx context.Context, key session.Key) (Report, error)
 	case errors.Is(err, session.ErrDamaged):
 		report.Unexplained = stored
 		report.Findings = []Finding{{
-			Kind: Archive, Tenant: key.Tenant, Key: key.Key, What: err.Error(), Means: advices[Archive].means,
-			Do: advices[Archive].do,
+			Kind: Archive, Tenant: key.Tenant, Session: id, Key: key.Key, What: err.Error(),
+			Means: advices[Archive].means, Do: advices[Archive].do,
 		}}
 	case err != nil:
 		return Report{}, fmt.Errorf("session %s: %w", key.Key, err)
