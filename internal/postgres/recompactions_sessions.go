@@ -95,8 +95,8 @@ func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (loc
 }
 
 // advance inserts jobs for the next sessions, up to the number that may run at once, ends the recompaction when no
-// session is left, tells how many are done, and lets the rollback of one that has ended begin. Under the recompaction's lock it may be called at
-// any time, and does nothing twice.
+// session is left, tells how many are done, and lets the rollback of one that has ended begin. Under the recompaction's
+// lock it may be called at any time, and does nothing twice.
 func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
 	if c.goesOn() {
 		if err := s.begin(ctx, tx, c); err != nil {
