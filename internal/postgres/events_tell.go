@@ -67,8 +67,8 @@ func emitRollout(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Rol
 	return emit(ctx, tx, tenant, happening{kind: kind, topic: "rollout/" + r.ID.String(), data: data})
 }
 
-// emitAdvanced executes an update of a recompaction, and tells that it has ended or that more tenths of its sessions are
-// done than the number of which it has told before.
+// emitAdvanced executes an update of a recompaction, and tells that it has ended, or that more tenths of its sessions
+// are done than the number of which it has told before.
 func emitAdvanced(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, told int, sql string, args ...any) error {
 	var state session.RecompactionState
 	var ended bool
