@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -21,7 +22,7 @@ var campaignMembers = []string{"id", "tenants", "filter", "policy", "dry_run", "
 	"hours", "ask"}
 
 // createCampaign handles POST /v1/admin/campaigns: a recompaction for each of some tenants. One with the id of a
-// campaign that there is begins nothing.
+// campaign that there is begins nothing, and is refused if that one does something else.
 func (s *Server) createCampaign(req *request.Request) error {
 	c, dryRun, err := s.readCampaignRequest(req)
 	if err != nil {
@@ -31,6 +32,9 @@ func (s *Server) createCampaign(req *request.Request) error {
 		return s.planCampaign(req, c)
 	}
 	made, parts, err := s.Operators.CreateCampaign(req.Ctx, c)
+	if errors.Is(err, session.ErrIdempotencyReused) {
+		return errOtherCampaign
+	}
 	if err != nil {
 		return err
 	}

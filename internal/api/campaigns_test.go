@@ -73,7 +73,12 @@ func TestACampaignRecompactsTheSessionsOfItsTenants(t *testing.T) {
 		if len(list.Data) != int(part.Progress.Total) {
 			t.Errorf("%v, want %d sessions", list.Data, part.Progress.Total)
 		}
-		w.must(http.StatusNotFound, "GET", fmt.Sprintf("/v1/admin/tenants/%s/recompactions/%s", third, part.Recompaction), "")
+		for _, route := range []string{"", "/sessions"} {
+			got := w.must(http.StatusNotFound, "GET", fmt.Sprintf("/v1/admin/tenants/%s/recompactions/%s%s", third, part.Recompaction, route), "")
+			if p := decoded[problem](got); !strings.Contains(p.Detail, "GET /v1/admin/campaigns/{campaign}") || strings.Contains(p.Detail, recompactions) {
+				t.Errorf("an operator who asks the wrong tenant is told %q", p.Detail)
+			}
+		}
 	}
 	compared := decoded[struct {
 		Sessions      int
@@ -144,5 +149,43 @@ func TestWhatIsWrongWithACampaign(t *testing.T) {
 	}
 	if rows := w.count(`SELECT count(*) FROM campaigns`); rows != 0 {
 		t.Errorf("%d campaigns began", rows)
+	}
+}
+
+// The id of a campaign is that of its body: another body is refused, and begins and changes nothing.
+func TestTheIDOfACampaignIsForOneBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other, _ := w.newTenant("other")
+	with := func(id, more string) string {
+		return `{"id":"0198f0c1-7c1e-7000-8000-0000000000` + id + `","filter":{"metadata":{"a":"1","b":"2"}},"policy":{"trigger":0.4}` + more + `}`
+	}
+	own, both := fmt.Sprintf(`,"tenants":[%q]`, w.tenant), fmt.Sprintf(`,"tenants":[%q,%q]`, other, w.tenant)
+	w.must(http.StatusAccepted, "POST", campaigns, with("aa", own))
+	w.must(http.StatusAccepted, "POST", campaigns, with("bb", ""))
+	w.newTenant("younger")
+	for _, same := range []string{
+		with("aa", own), with("bb", ""), with("bb", both),
+		strings.Replace(with("aa", own), `{"a":"1","b":"2"}`, `{ "b":"2", "a":"1"}`, 1),
+		strings.Replace(with("aa", own), `"trigger":0.4`, `"trigger" : 0.4`, 1),
+	} {
+		w.must(http.StatusAccepted, "POST", campaigns, same)
+	}
+	before := w.count(`SELECT count(*) FROM recompactions`)
+	for _, another := range []string{
+		with("aa", ""), with("aa", both), with("bb", own), with("aa", own+`,"max_running":3`), with("aa", own+`,"per_minute":7`),
+		strings.Replace(with("aa", own), `"trigger":0.4`, `"trigger":0.5`, 1),
+		strings.Replace(with("aa", own), `,"policy":{"trigger":0.4}`, ``, 1),
+		strings.Replace(with("aa", own), `,"policy":{"trigger":0.4}`, `,"ask":true`, 1),
+		strings.Replace(with("aa", own), `"a":"1",`, ``, 1),
+		strings.Replace(with("aa", own), `"filter":{`, `"filter":{"failing":true,`, 1),
+	} {
+		got := w.ask("POST", campaigns, another)
+		if p := decoded[problem](got); got.Code != http.StatusUnprocessableEntity || p.Error.Code != "idempotency_key_reused" || !strings.Contains(p.Detail, "a campaign with this id") {
+			t.Errorf("%s: %d %s", another, got.Code, got.Body)
+		}
+	}
+	if rows := w.count(`SELECT count(*) FROM recompactions`); rows != before {
+		t.Errorf("%d recompactions were begun", rows-before)
 	}
 }

@@ -126,6 +126,10 @@ var (
 		"there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them")
 	errNoRecompaction = request.Fail(request.NotFound,
 		"there is no such recompaction: GET /v1/admin/recompactions lists them")
+	errNoCampaignPart = request.Fail(request.NotFound, "the tenant has no such recompaction: "+
+		"GET /v1/admin/campaigns lists the campaigns, and GET /v1/admin/campaigns/{campaign} the recompactions of one")
+	errOtherCampaign = request.Fail("idempotency_key_reused", "there is a campaign with this id and another filter, "+
+		"policy, pace or ask, or other tenants: read it with GET /v1/admin/campaigns/{campaign}, or send a new id")
 	errNoCampaign = request.Fail(request.NotFound, "there is no such campaign: GET /v1/admin/campaigns lists them")
 	errNoRollout  = request.Fail(request.NotFound, "there is no such rollout: GET /v1/policy/rollouts lists them")
 	errNoReplay   = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")

@@ -226,7 +226,13 @@ var parts = map[string]part{
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
 }
 
+// campaignPart is a recompaction to operators, who have no list of a tenant's.
+var campaignPart = part{parts[":recompaction"].read, errNoCampaignPart}
+
 func partOf(path string) part {
+	if strings.HasPrefix(path, "/v1/admin/tenants/:tenant/recompactions/") {
+		return campaignPart
+	}
 	for step := range strings.SplitSeq(path, "/") {
 		if p, ok := parts[step]; ok {
 			return p

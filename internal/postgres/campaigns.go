@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,10 +26,12 @@ var scanCampaign = pgx.RowToStructByName[session.Campaign]
 // CreateCampaign begins a campaign for the tenants that it names, or for all, and returns it with its recompactions.
 // One with an id that there is already is that one, and is not begun again.
 //
-// Errors: an InvalidError if there is no such tenant, or there are too many.
+// Errors: an InvalidError if there is no such tenant, or there are too many; ErrIdempotencyReused if the campaign with
+// this id does something else.
 func (s *Store) CreateCampaign(
 	ctx context.Context, c session.Campaign,
 ) (made session.Campaign, parts []session.CampaignPart, err error) {
+	named := c.Tenants != nil
 	err = s.inTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
 		if c.Tenants, err = tenantsOf(ctx, tx, c.Tenants); err != nil {
 			return err
@@ -42,13 +45,45 @@ func (s *Store) CreateCampaign(
 		case err == nil:
 			parts, err = s.beginParts(ctx, tx, made)
 		case errors.Is(err, session.ErrNotFound):
-			if made, err = readCampaign(ctx, tx, c.ID); err == nil {
+			if made, err = sameCampaign(ctx, tx, c, named); err == nil {
 				parts, err = readParts(ctx, tx, made)
 			}
 		}
 		return err
 	})
 	return made, parts, err
+}
+
+// sameCampaign returns the campaign with the id of c if it is for the same sessions under the same conditions,
+// otherwise ErrIdempotencyReused. If c names no tenants, those that are younger than the campaign don't matter. An old
+// campaign may have lost tenants whose recompactions are not kept any more.
+func sameCampaign(ctx context.Context, tx pgx.Tx, c session.Campaign, named bool) (session.Campaign, error) {
+	there, err := readCampaign(ctx, tx, c.ID)
+	if err != nil {
+		return there, err
+	}
+	same, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		SELECT c.filter = $2::jsonb AND c.pace = $3::jsonb AND c.ask = $4 AND (NOT $6 OR c.tenants <@ $5)
+		       AND NOT EXISTS (
+		           SELECT
+		             FROM tenants t
+		            WHERE t.id = ANY ($5)
+		              AND t.id <> ALL (c.tenants)
+		              AND ($6 OR t.created_at <= c.created_at)
+		              AND c.created_at > now() - $7::interval)
+		  FROM campaigns c
+		 WHERE c.id = $1`, c.ID, c.Filter, c.Pace, c.Ask, c.Tenants, named, recompactionRetention)
+	if err == nil && (!same || !bytes.Equal(compacted(c.Policy), compacted(there.Policy))) {
+		err = fmt.Errorf("campaign %s: %w", c.ID, session.ErrIdempotencyReused)
+	}
+	return there, err
+}
+
+// compacted returns JSON without the spaces between its tokens.
+func compacted(document json.RawMessage) []byte {
+	var b bytes.Buffer
+	_ = json.Compact(&b, document) // it is empty, or was parsed
+	return b.Bytes()
 }
 
 // beginParts begins the recompactions of a campaign, and records that.

@@ -67,25 +67,33 @@ func emitRollout(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Rol
 	return emit(ctx, tx, tenant, happening{kind: kind, topic: "rollout/" + r.ID.String(), data: data})
 }
 
-// emitEnded tells how a recompaction has ended in this transaction, if it has.
-func emitEnded(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, sql string, args ...any) error {
+// emitAdvanced executes an update of a recompaction, and tells that it has ended, or that more tenths of its sessions
+// are done than the number of which it has told before.
+func emitAdvanced(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, told int, sql string, args ...any) error {
 	var state session.RecompactionState
 	var ended bool
+	var tenths int
 	var total, changed, unchanged, failed, skipped, before, after int64
 	err := tx.QueryRow(ctx, sql+`
-		RETURNING state, finished_at IS NOT NULL, total, changed, unchanged, failed, skipped, tokens_before,
+		RETURNING CASE WHEN state = 'running' AND paused_at IS NOT NULL THEN 'paused' ELSE state END,
+		          finished_at IS NOT NULL, told, total, changed, unchanged, failed, skipped, tokens_before,
 		          tokens_after`, args...).
-		Scan(&state, &ended, &total, &changed, &unchanged, &failed, &skipped, &before, &after)
-	if errors.Is(err, pgx.ErrNoRows) || err == nil && !ended {
+		Scan(&state, &ended, &tenths, &total, &changed, &unchanged, &failed, &skipped, &before, &after)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !ended && tenths <= told {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return emitRecompaction(ctx, tx, tenant, id, session.EventRecompactionEnded, about{
+	data := about{
 		"state": state, "total": total, "changed": changed, "unchanged": unchanged, "failed": failed,
 		"skipped": skipped, "tokens_before": before, "tokens_after": after,
-	})
+	}
+	if ended {
+		return emitRecompaction(ctx, tx, tenant, id, session.EventRecompactionEnded, data)
+	}
+	data["percent"] = 10 * tenths
+	return emitRecompaction(ctx, tx, tenant, id, session.EventRecompactionProgress, data)
 }
 
 // emitSpent tells once a day that a tenant's budget does not allow the next call of a model.

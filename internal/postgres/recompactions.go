@@ -271,7 +271,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 // FailRecompaction ends a recompaction whose sessions could not be found.
 func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reason string) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return emitEnded(ctx, tx, tenant, id, `
+		return emitAdvanced(ctx, tx, tenant, id, 0, `
 			UPDATE recompactions
 			   SET state = 'failed', error = $3, finished_at = now()
 			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, tenant, id, Text(reason))

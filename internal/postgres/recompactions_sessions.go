@@ -74,6 +74,7 @@ type lockedRecompaction struct {
 	Paused      bool
 	RollingBack bool
 	RolledBack  bool
+	Told        int       // tenths of its sessions of which it has told that they are done
 	Now         time.Time // of the database
 }
 
@@ -87,22 +88,22 @@ func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (loc
 		SELECT tenant_id, id, state, filter, policy, max_running, per_minute, start_at, hours,
 		       next_start_at AS next_start, ask, cursor, created_at, paused_at IS NOT NULL AS paused,
 		       rollback_at IS NOT NULL AS rolling_back, rolled_back_at IS NOT NULL AS rolled_back,
-		       clock_timestamp() AS now
+		       told, clock_timestamp() AS now
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND id = $2
 		   FOR NO KEY UPDATE`, tenant, id)
 }
 
 // advance inserts jobs for the next sessions, up to the number that may run at once, ends the recompaction when no
-// session is left, and lets the rollback of one that has ended begin. Under the recompaction's lock it may be called at
-// any time, and does nothing twice.
+// session is left, tells how many are done, and lets the rollback of one that has ended begin. Under the recompaction's
+// lock it may be called at any time, and does nothing twice.
 func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
 	if c.goesOn() {
 		if err := s.begin(ctx, tx, c); err != nil {
 			return err
 		}
 	}
-	err := emitEnded(ctx, tx, c.TenantID, c.ID, advanceSQL,
+	err := emitAdvanced(ctx, tx, c.TenantID, c.ID, c.Told, advanceSQL,
 		pgx.NamedArgs{"tenant": c.TenantID, "id": c.ID, "state": string(c.State)})
 	if err != nil || !c.RollingBack || c.RolledBack {
 		return err

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -228,5 +229,39 @@ func TestASearchThatCannotSucceedEndsItsRecompaction(t *testing.T) {
 	}
 	if err := fill(t, store, tenant, id); err != nil || countJobs(t, store, "recompact") != 0 {
 		t.Errorf("it continues: %v", err)
+	}
+}
+
+// Of several tenths that come at once, only the last is told. The work on one session may end twice.
+func TestOnlyTheLastOfSeveralTenthsIsTold(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	manySessions(t, store, tenant, 20)
+	id := newRecompaction(t, store, tenant)
+	if err := fill(t, store, tenant, id); err != nil {
+		t.Fatal(err)
+	}
+	found, err := store.RecompactionSessions(t.Context(), tenant, id, session.Page{Limit: 20})
+	if err != nil || len(found) != 20 {
+		t.Fatalf("%d sessions, %v", len(found), err)
+	}
+	for _, erased := range found[13:] {
+		if _, err := store.Delete(t.Context(), session.Address{Tenant: tenant, ID: *erased.Session}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := postgres.RecompactionJob{Key: session.Key{Tenant: tenant, Key: found[0].Key}, Recompaction: id}
+	for range 2 {
+		if err := store.EndRecompaction(t.Context(), job, session.ErrLogTooLarge, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := eventsOf(t, store, tenant, postgres.EventFilter{Types: []session.EventType{session.EventRecompactionProgress}})
+	if len(told.Page) != 1 {
+		t.Fatalf("events %v", typesOf(told.Page))
+	}
+	var got struct{ Percent, Total, Failed, Skipped int }
+	if err := json.Unmarshal(told.Page[0].Data, &got); err != nil || got.Percent != 40 || got.Total != 20 || got.Failed != 1 || got.Skipped != 7 {
+		t.Errorf("told %s, %v", told.Page[0].Data, err)
 	}
 }

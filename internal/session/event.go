@@ -23,6 +23,9 @@ const (
 	EventRecompactionStarted EventType = "recompaction.started"
 	EventRecompactionEnded   EventType = "recompaction.ended"
 
+	// EventRecompactionProgress says that the next tenth of the sessions is done.
+	EventRecompactionProgress EventType = "recompaction.progress"
+
 	EventRolloutStarted  EventType = "rollout.started"
 	EventRolloutPromoted EventType = "rollout.promoted"
 	EventRolloutBack     EventType = "rollout.back"
@@ -38,7 +41,7 @@ const (
 func EventTypes() []EventType {
 	return []EventType{
 		EventDue, EventCompacted, EventFailed, EventQuarantined, EventArchived, EventRestored,
-		EventRecompactionStarted, EventRecompactionEnded,
+		EventRecompactionStarted, EventRecompactionProgress, EventRecompactionEnded,
 		EventRolloutStarted, EventRolloutPromoted, EventRolloutBack, EventRolloutStopped,
 		EventBudgetSpent, EventWebhookDisabled, EventWebhookTest,
 	}

@@ -1,7 +1,11 @@
--- Sets a recompaction's state, or ends it if no session is left for which it must wait.
+-- Sets a recompaction's state, or ends it if no session is left for which it must wait. While it runs, told becomes how
+-- many tenths of its sessions are done.
 UPDATE recompactions
    SET state = CASE WHEN l.live THEN @state WHEN @state = 'cancelling' THEN 'cancelled' ELSE 'done' END,
-       finished_at = CASE WHEN NOT l.live THEN now() END
+       finished_at = CASE WHEN NOT l.live THEN now() END,
+       told = CASE WHEN l.live AND @state = 'running' AND total >= 10
+                   THEN greatest(told, least(9, 10 * (changed + unchanged + failed + skipped) / total))
+                   ELSE told END
   FROM (SELECT @state = 'queued'
             OR EXISTS (
                SELECT

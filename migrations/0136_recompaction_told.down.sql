@@ -1,0 +1,1 @@
+ALTER TABLE recompactions DROP COLUMN told;
