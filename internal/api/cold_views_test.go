@@ -3,6 +3,7 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // sleepers makes sessions in each format, with a checkpoint and without, and returns their ids.
@@ -93,6 +96,15 @@ func TestAViewThatAnArchiveCannotShowBringsItsSessionBack(t *testing.T) {
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", 1, 2, 900)...))
 	hot := bytesOf(w.must(http.StatusOK, "GET", "/v1/sessions/s/context", ""))
+	w.frozen("s")
+	if w.count(`SELECT count(*) FROM session_archives a JOIN archive_parts p USING (session_key) WHERE a.stored = p.size + p.view_size`) != 1 {
+		t.Error("the view is not among the bytes of its archive")
+	}
+	var v postgres.View
+	at := session.Address{Tenant: w.tenant, ID: "s"}
+	if err := w.store.ViewInto(t.Context(), at, postgres.ViewRead{Largest: 10}, &v); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("a view that is too large for its reader: %v", err)
+	}
 	for name, damage := range map[string]func(size int64, object []byte) []byte{
 		"changed": func(size int64, object []byte) []byte { object[len(object)-9] ^= 1; return object },
 		"cut off": func(size int64, object []byte) []byte { return object[:size+8] },
