@@ -32,7 +32,7 @@ type sessionsListCommand struct {
 	MinTokens    *int              `help:"The view has at least this number of tokens."`
 	OverWindow   bool              `help:"The view does not fit into the window."`
 	Failing      bool              `help:"The compaction of the session fails."`
-	Quarantined  bool              `help:"It fails, and is not tried for now."`
+	Quarantined  bool              `help:"It has failed too often, and the session is quarantined."`
 	Order        string            `enum:"created,last_append" default:"created" help:"Newest or last append first."`
 	Limit        int               `default:"100" help:"How many to list."`
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -106,19 +105,16 @@ func (s *Server) policyOf(d *request.Document, value rawjson.Span) session.Polic
 	return stored
 }
 
-// The members of quotas, of which these count in fractions, too.
-var (
-	quotaMembers = []string{
-		"requests_per_second", "request_burst", "bytes_per_day", "stored_bytes", "sessions", "concurrent_imports",
-		"model_calls_per_day", "model_tokens_per_day", "model_cost_per_day",
-	}
-	fractions = []string{"requests_per_second", "model_cost_per_day"}
-)
-
 // quotasOf reads quotas of a tenant's own.
 func quotasOf(d *request.Document, value rawjson.Span) json.RawMessage {
 	before := len(d.Problems)
-	for name, quota := range d.Members("/quotas", value, quotaMembers) {
+	var names []string
+	whole := map[string]bool{}
+	for _, member := range session.QuotaMembers() {
+		names = append(names, member.Name)
+		whole[member.Name] = member.Whole
+	}
+	for name, quota := range d.Members("/quotas", value, names) {
 		number := json.Number(quota.Of(d.Data))
 		_, isWhole := number.Int64()
 		_, isNumber := number.Float64()
@@ -126,7 +122,7 @@ func quotasOf(d *request.Document, value rawjson.Span) json.RawMessage {
 		case isNumber != nil:
 			d.Wrong("/quotas/"+name, request.InvalidRequest, "must be a number, not %s: leave it out for none of the "+
 				"tenant's own", d.Kind(quota))
-		case isWhole != nil && !slices.Contains(fractions, name):
+		case isWhole != nil && whole[name]:
 			d.Wrong("/quotas/"+name, request.InvalidRequest, "must be a whole number, not %s", number)
 		}
 	}

@@ -40,11 +40,11 @@ func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([]byte, erro
 	if err == nil && v.Checkpoint > 0 && !v.LeftOut {
 		err = v.checkCheckpoint()
 	}
-	if damaged := new(session.DamagedError); errors.As(err, &damaged) || v.LeftOut || v.Key != key.Key {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, session.ErrDamaged) {
 		return nil, err
+	}
+	if err != nil || v.LeftOut {
+		return nil, nil
 	}
 	return shelf.PackView(v.packedFields()...)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 )
 
 // Quotas bound what a tenant uses. A member that is 0 bounds nothing.
@@ -37,20 +38,26 @@ func (q Quotas) ModelBudget() ModelBudget {
 	return ModelBudget{Calls: q.ModelCalls, Tokens: q.ModelTokens, CostMicros: int64(math.Round(q.ModelCost * 1e6))}
 }
 
+// QuotaMember is a member of quotas in JSON.
+type QuotaMember struct {
+	Name  string
+	Whole bool // it counts in whole numbers
+}
+
+// QuotaMembers returns the members of quotas, in the order of the fields of Quotas.
+func QuotaMembers() (members []QuotaMember) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Quotas]()) {
+		members = append(members, QuotaMember{field.Tag.Get("json"), field.Type.Kind() != reflect.Float64})
+	}
+	return members
+}
+
 // Check returns an error that names the member that is below 0.
 func (q Quotas) Check() error {
-	for _, member := range []struct {
-		name  string
-		value float64
-	}{
-		{"requests_per_second", q.Requests}, {"request_burst", float64(q.Burst)},
-		{"bytes_per_day", float64(q.BytesADay)}, {"stored_bytes", float64(q.StoredBytes)},
-		{"sessions", float64(q.Sessions)}, {"concurrent_imports", float64(q.Imports)},
-		{"model_calls_per_day", float64(q.ModelCalls)}, {"model_tokens_per_day", float64(q.ModelTokens)},
-		{"model_cost_per_day", q.ModelCost},
-	} {
-		if member.value < 0 {
-			return fmt.Errorf("%s is %v: it must be 0, which bounds nothing, or more", member.name, member.value)
+	fields := reflect.ValueOf(q)
+	for i, member := range QuotaMembers() {
+		if value := fields.Field(i).Convert(reflect.TypeFor[float64]()).Float(); value < 0 {
+			return fmt.Errorf("%s is %v: it must be 0, which bounds nothing, or more", member.Name, value)
 		}
 	}
 	return nil
