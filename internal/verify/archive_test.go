@@ -1,13 +1,16 @@
 package verify_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/persist"
@@ -103,14 +106,23 @@ func flipped(body []byte, at int) []byte {
 	return body
 }
 
+// hexOf returns a text as archives have the bytes of a message.
+func hexOf(text string) []byte { return []byte(hex.EncodeToString([]byte(text))) }
+
 // harms are what may happen to the object of an archive whose first bytes are rows.
 var harms = map[string]func(body []byte, rows int) []byte{
-	"one byte":      func(body []byte, rows int) []byte { return flipped(body, rows/2) },
-	"the first":     func(body []byte, _ int) []byte { return flipped(body, 0) },
-	"the last":      func(body []byte, rows int) []byte { return flipped(body, rows-1) },
-	"cut":           func(body []byte, rows int) []byte { return body[:rows-1] },
-	"empty":         func([]byte, int) []byte { return []byte{} },
-	"missing":       func([]byte, int) []byte { return nil },
+	"one byte":  func(body []byte, rows int) []byte { return flipped(body, rows/2) },
+	"the first": func(body []byte, _ int) []byte { return flipped(body, 0) },
+	"the last":  func(body []byte, rows int) []byte { return flipped(body, rows-1) },
+	"cut":       func(body []byte, rows int) []byte { return body[:rows-1] },
+	"empty":     func([]byte, int) []byte { return []byte{} },
+	"missing":   func([]byte, int) []byte { return nil },
+	"another text": func(body []byte, rows int) []byte { // what zstd takes for whole
+		decoder, _ := zstd.NewReader(nil)
+		plain, _ := decoder.DecodeAll(body[:rows], nil)
+		encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderCRC(false), zstd.WithEncoderLevel(zstd.SpeedBestCompression)) // not longer than it was
+		return encoder.EncodeAll(bytes.ReplaceAll(plain, hexOf("question 1 of"), hexOf("question 2 of")), nil)
+	},
 	"another's":     func(body []byte, _ int) []byte { return append([]byte("x"), body...) },
 	"the view":      func(body []byte, _ int) []byte { return flipped(body, len(body)-1) },
 	"without views": func(body []byte, rows int) []byte { return body[:rows] },
