@@ -157,10 +157,17 @@ func TestAColdSessionOverItsWindowIsCompactedForItsReader(t *testing.T) {
 	w.files()
 	w.work()
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":10000000}`)
-	for n := range 3 {
-		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", n, 3, 6000)...))
+	for n := range 12 { // without results: what fits then is known without the session's rows
+		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user(fmt.Sprint(n, strings.Repeat(" why", 900))),
+			`{"role":"assistant","content":"because"}`))
 	}
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"window_tokens":8000}`)
+	w.frozen("s")
+	w.exec(`UPDATE sessions SET window_tokens = 8000`)
+	cold := w.ask("GET", "/v1/sessions/s/context?fit=window&wait=0", "")
+	hot := w.ask("GET", "/v1/sessions/s/context?fit=window&wait=0", "")
+	if a, b := told(hot, "s"), told(cold, "s"); a != b || hot.Code >= 500 {
+		t.Errorf("without a wait\nhot:  %.600s\ncold: %.600s", a, b)
+	}
 	w.frozen("s")
 	got := decoded[view](w.must(http.StatusOK, "GET", "/v1/sessions/s/context?fit=window&wait=60", ""))
 	if got.Checkpoint == 0 || got.Tokens > 8000 {

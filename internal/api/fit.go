@@ -42,9 +42,11 @@ func (r *viewRequest) awaitsRoom(v *postgres.View) bool {
 // answers with what the view is then. The compaction is asked for if the session is due and nobody has.
 func (s *Server) answerWithRoom(req *request.Request, want viewRequest, stored *postgres.View) error {
 	up := time.Now().Add(want.wait)
+	before := req.Ctx
 	ctx, cancel := req.Extend(up)
 	defer cancel()
 	req.Ctx = ctx
+	defer func() { req.Ctx = before }() // the request is answered again if the session has become cold meanwhile
 	run, err := s.Store.StartingRun(ctx, want.at, want.wait)
 	if err == nil {
 		_, err = s.waiter.Await(ctx, want.at, run, up)
