@@ -50,48 +50,43 @@ var archiveSteps = []string{
 // step of an archive, and compares what is read, and the rows, with what they were before each archive.
 func TestASessionIsArchivedAndBackWhateverItsWorkerDoes(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []persist.Kind{persist.Postgres, persist.File, persist.S3} {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.inStore(kind)
-			came := w.stumbling(archiveSteps...)
-			h := &archiveHistory{world: w, random: rand.New(rand.NewPCG(*archiveSeed, uint64(len(kind.String()))))}
-			h.begin()
-			h.begin()
-			deeds := []deed{
-				{"append", h.append}, {"append", h.append}, {"compact", h.compact}, {"compact", h.compact}, {"fork", h.fork},
-				{"fork", h.fork}, {"archive", h.archive}, {"archive", h.archive}, {"restore", h.restore}, {"restore", h.restore},
-				{"change one's mind", h.changeOnesMind}, {"insist", h.insist}, {"hold hot", h.holdHot},
-				{"hold meanwhile", h.holdMeanwhile}, {"hold archived", h.holdArchived}, {"erase", h.erase}, {"erase", h.erase},
+	inStores(t, []persist.Kind{persist.Postgres, persist.File, persist.S3}, func(t *testing.T, w *world, kind persist.Kind) {
+		came := w.stumbling(archiveSteps...)
+		h := &archiveHistory{world: w, random: rand.New(rand.NewPCG(*archiveSeed, uint64(len(kind.String()))))}
+		h.begin()
+		h.begin()
+		deeds := []deed{
+			{"append", h.append}, {"append", h.append}, {"compact", h.compact}, {"compact", h.compact}, {"fork", h.fork},
+			{"fork", h.fork}, {"archive", h.archive}, {"archive", h.archive}, {"restore", h.restore}, {"restore", h.restore},
+			{"change one's mind", h.changeOnesMind}, {"insist", h.insist}, {"hold hot", h.holdHot},
+			{"hold meanwhile", h.holdMeanwhile}, {"hold archived", h.holdArchived}, {"erase", h.erase}, {"erase", h.erase},
+		}
+		h.random.Shuffle(len(deeds), func(i, j int) { deeds[i], deeds[j] = deeds[j], deeds[i] })
+		for _, d := range deeds {
+			if len(h.sessions) == 0 {
+				h.begin()
 			}
-			h.random.Shuffle(len(deeds), func(i, j int) { deeds[i], deeds[j] = deeds[j], deeds[i] })
-			for _, d := range deeds {
-				if len(h.sessions) == 0 {
-					h.begin()
-				}
-				s := h.sessions[h.random.IntN(len(h.sessions))]
-				t.Log(d.name, s.ID)
-				d.do(s)
+			s := h.sessions[h.random.IntN(len(h.sessions))]
+			t.Log(d.name, s.ID)
+			d.do(s)
+		}
+		w.verified()
+		for _, s := range h.sessions {
+			h.restore(s)
+			w.whole(s.Address, s.log)
+		}
+		w.verified()
+		for len(h.sessions) > 0 {
+			h.erase(h.sessions[0])
+		}
+		w.noObjectIsLeft()
+		for _, step := range archiveSteps {
+			if came(step) < 2 {
+				t.Errorf("a worker came to %q %d times", step, came(step))
 			}
-			w.verified()
-			for _, s := range h.sessions {
-				h.restore(s)
-				w.whole(s.Address, s.log)
-			}
-			w.verified()
-			for len(h.sessions) > 0 {
-				h.erase(h.sessions[0])
-			}
-			w.noObjectIsLeft()
-			for _, step := range archiveSteps {
-				if came(step) < 2 {
-					t.Errorf("a worker came to %q %d times", step, came(step))
-				}
-			}
-			t.Logf("%d sessions, %d compared", h.made, h.restored)
-		})
-	}
+		}
+		t.Logf("%d sessions, %d compared", h.made, h.restored)
+	})
 }
 
 // begin makes a session.

@@ -166,56 +166,64 @@ func (w *world) inStore(kind persist.Kind) {
 	}
 }
 
-// TestAnArchivedSessionComesBackRowByRow archives and restores sessions with all that a session can have.
-func TestAnArchivedSessionComesBackRowByRow(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []persist.Kind{persist.Postgres, persist.File, persist.S3} {
+// inStores runs a test in a world of its own for each kind of store.
+func inStores(t *testing.T, kinds []persist.Kind, test func(t *testing.T, w *world, kind persist.Kind)) {
+	t.Helper()
+	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.inStore(kind)
-			w.plant()
-			w.quiet()
-			w.offloaded()
-			var sessions []session.Address
-			before := map[string][]string{}
-			found, err := w.store.Sessions(t.Context(), w.tenant, session.Page{Limit: 100})
-			if err != nil || len(found) < 4 {
-				t.Fatalf("%d sessions: %v", len(found), err)
-			}
-			for i := range found {
-				at := session.Address{Tenant: w.tenant, ID: found[i].ID}
-				sessions = append(sessions, at)
-				before[at.ID] = w.allRows(at)
-			}
-			for _, at := range sessions {
-				made := w.archived(at)
-				if made.Messages == 0 || made.StoredBytes == 0 || made.SHA256 == nil || made.Rows != made.DoneRows || made.Error != nil || made.Store != kind.String() {
-					t.Errorf("%s: %+v", at.ID, made)
-				}
-				if _, err := w.store.Session(t.Context(), at); !errors.Is(err, session.ErrNotFound) {
-					t.Errorf("%s is archived, and is there: %v", at.ID, err)
-				}
-			}
-			w.verified()
-			tables, anew := postgres.ArchivedTables()
-			for _, table := range append(tables, anew...) {
-				if n := w.count(table + " t JOIN sessions s ON s.key = t.session_key AND s.archived_at IS NOT NULL"); n > 0 {
-					t.Errorf("%d rows of %s are left", n, table)
-				}
-			}
-			for _, at := range sessions {
-				w.restored(at)
-			}
-			for _, at := range sessions {
-				w.sameRows(at.ID, before[at.ID], w.allRows(at))
-			}
-			w.verified()
-			if n := w.count("archive_parts"); n > 0 {
-				t.Errorf("%d parts are left", n)
-			}
+			test(t, w, kind)
 		})
 	}
+}
+
+// TestAnArchivedSessionComesBackRowByRow archives and restores sessions with all that a session can have.
+func TestAnArchivedSessionComesBackRowByRow(t *testing.T) {
+	t.Parallel()
+	inStores(t, []persist.Kind{persist.Postgres, persist.File, persist.S3}, func(t *testing.T, w *world, kind persist.Kind) {
+		w.plant()
+		w.quiet()
+		w.offloaded()
+		var sessions []session.Address
+		before := map[string][]string{}
+		found, err := w.store.Sessions(t.Context(), w.tenant, session.Page{Limit: 100})
+		if err != nil || len(found) < 4 {
+			t.Fatalf("%d sessions: %v", len(found), err)
+		}
+		for i := range found {
+			at := session.Address{Tenant: w.tenant, ID: found[i].ID}
+			sessions = append(sessions, at)
+			before[at.ID] = w.allRows(at)
+		}
+		for _, at := range sessions {
+			made := w.archived(at)
+			if made.Messages == 0 || made.StoredBytes == 0 || made.SHA256 == nil || made.Rows != made.DoneRows || made.Error != nil || made.Store != kind.String() {
+				t.Errorf("%s: %+v", at.ID, made)
+			}
+			if _, err := w.store.Session(t.Context(), at); !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("%s is archived, and is there: %v", at.ID, err)
+			}
+		}
+		w.verified()
+		tables, anew := postgres.ArchivedTables()
+		for _, table := range append(tables, anew...) {
+			if n := w.count(table + " t JOIN sessions s ON s.key = t.session_key AND s.archived_at IS NOT NULL"); n > 0 {
+				t.Errorf("%d rows of %s are left", n, table)
+			}
+		}
+		for _, at := range sessions {
+			w.restored(at)
+		}
+		for _, at := range sessions {
+			w.sameRows(at.ID, before[at.ID], w.allRows(at))
+		}
+		w.verified()
+		if n := w.count("archive_parts"); n > 0 {
+			t.Errorf("%d parts are left", n)
+		}
+	})
 }
 
 // planted makes a session with results, packs and a checkpoint, and returns its messages.
@@ -280,46 +288,41 @@ func TestAnArchiveIsMadeAndRestoredWhereverItsWorkerIsKilled(t *testing.T) {
 // TestAnArchiveInAStoreIsMadeWhereverItsWorkerFails has the worker fail once at each step, with bodies and parts outside.
 func TestAnArchiveInAStoreIsMadeWhereverItsWorkerFails(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []persist.Kind{persist.File, persist.S3} {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.inStore(kind)
-			at, bodies := w.archivable("s")
-			fork := w.fork(at, "fork", 40)
-			failed := map[string]bool{}
-			w.work(jobs.Config{Trace: func(step string) {
-				archives := strings.HasPrefix(step, "archive") || strings.HasPrefix(step, "part") || strings.HasPrefix(step, "session ") || step == "objects forgotten"
-				if archives && !failed[step] {
-					failed[step] = true
-					panic("the worker fails at " + step)
-				}
-			}})
-			w.offloaded()
-			before := w.allRows(at)
-			w.atOnce()
-			w.archived(at)
-			w.drained("river_job WHERE kind = 'archive' AND finalized_at IS NULL")
-			w.whole(fork, bodies[:40])
-			w.verified()
-			clear(failed)
-			w.restored(at)
-			w.sameRows(kind.String(), before, w.allRows(at))
-			w.same(at, session.OpenAIChat, bodies)
-			w.whole(fork, bodies[:40])
-			if len(failed) < 4 {
-				t.Errorf("it failed at %v only", failed)
+	inStores(t, []persist.Kind{persist.File, persist.S3}, func(t *testing.T, w *world, kind persist.Kind) {
+		at, bodies := w.archivable("s")
+		fork := w.fork(at, "fork", 40)
+		failed := map[string]bool{}
+		w.work(jobs.Config{Trace: func(step string) {
+			archives := strings.HasPrefix(step, "archive") || strings.HasPrefix(step, "part") || strings.HasPrefix(step, "session ") || step == "objects forgotten"
+			if archives && !failed[step] {
+				failed[step] = true
+				panic("the worker fails at " + step)
 			}
-			w.verified()
-			collection := jobs.Collection{Store: w.store, Log: slog.New(slog.DiscardHandler), Grace: time.Hour, Trace: func(string) {}}
-			if err := collection.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			w.same(at, session.OpenAIChat, bodies)
-			w.whole(fork, bodies[:40])
-			w.verified()
-		})
-	}
+		}})
+		w.offloaded()
+		before := w.allRows(at)
+		w.atOnce()
+		w.archived(at)
+		w.drained("river_job WHERE kind = 'archive' AND finalized_at IS NULL")
+		w.whole(fork, bodies[:40])
+		w.verified()
+		clear(failed)
+		w.restored(at)
+		w.sameRows(kind.String(), before, w.allRows(at))
+		w.same(at, session.OpenAIChat, bodies)
+		w.whole(fork, bodies[:40])
+		if len(failed) < 4 {
+			t.Errorf("it failed at %v only", failed)
+		}
+		w.verified()
+		collection := jobs.Collection{Store: w.store, Log: slog.New(slog.DiscardHandler), Grace: time.Hour, Trace: func(string) {}}
+		if err := collection.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.same(at, session.OpenAIChat, bodies)
+		w.whole(fork, bodies[:40])
+		w.verified()
+	})
 }
 
 // TestAnArchivedSessionIsErasedWithItsObjects plants traces in all columns, archives, and searches after the erasure.

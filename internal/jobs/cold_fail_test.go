@@ -24,7 +24,6 @@ func TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.inStore(persist.S3)
-	stores := *w.store.ResultStores()
 	at, bodies := w.archivable("s")
 	hot, _ := w.archivable("hot")
 	_, stop := w.work(jobs.Config{})
@@ -33,7 +32,7 @@ func TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot(t *testing.T) {
 	w.frozen(at)
 	w.used(hot)
 	stop()
-	w.store.UseResultStores(persist.Stores{New: persist.S3, Outside: map[persist.Kind]object.Store{persist.S3: away{stores.Outside[persist.S3]}}})
+	comesBack := w.storeGoesAway()
 	place, err := w.store.PlaceOf(t.Context(), at)
 	if err != nil || !place.Cold {
 		t.Fatal(place, err)
@@ -47,7 +46,7 @@ func TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot(t *testing.T) {
 	if got := w.view(hot); !slices.EqualFunc(got, hotWas, bytes.Equal) {
 		t.Errorf("the view of a hot session has %d messages, and had %d", len(got), len(hotWas))
 	}
-	w.store.UseResultStores(stores)
+	comesBack()
 	if got := w.served(at); got != was {
 		t.Errorf("it was %s, and is %s", was, got)
 	}
@@ -59,7 +58,6 @@ func TestAThawThatItsWorkerCannotEndIsTriedByTheNextRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.inStore(persist.S3)
-	stores := *w.store.ResultStores()
 	at, bodies := w.archivable("s")
 	_, stop := w.work(jobs.Config{})
 	w.offloaded()
@@ -67,11 +65,11 @@ func TestAThawThatItsWorkerCannotEndIsTriedByTheNextRequest(t *testing.T) {
 	w.frozen(at)
 	stop()
 	w.cut(at, 0)
-	w.store.UseResultStores(persist.Stores{New: persist.S3, Outside: map[persist.Kind]object.Store{persist.S3: away{stores.Outside[persist.S3]}}})
+	comesBack := w.storeGoesAway()
 	w.asOwner(`UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'archive' AND state = 'scheduled'`)
 	w.work(jobs.Config{})
 	w.drained("session_archives WHERE state <> 'archived' OR error IS NULL")
-	w.store.UseResultStores(stores)
+	comesBack()
 	if got := w.served(at); got != was {
 		t.Errorf("it was %s, and is %s", was, got)
 	}
@@ -162,4 +160,12 @@ type away struct{ object.Store }
 
 func (away) Get(context.Context, string, int64, int) ([]byte, error) {
 	return nil, fmt.Errorf("%w: it is away", session.ErrResultStore)
+}
+
+// storeGoesAway has the S3 store of a world not answer, until the function that it returns is called.
+func (w *world) storeGoesAway() (comesBack func()) {
+	w.Helper()
+	stores := *w.store.ResultStores()
+	w.store.UseResultStores(persist.Stores{New: persist.S3, Outside: map[persist.Kind]object.Store{persist.S3: away{stores.Outside[persist.S3]}}})
+	return func() { w.store.UseResultStores(stores) }
 }

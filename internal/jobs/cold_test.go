@@ -169,72 +169,67 @@ func (w *world) noObjectIsLeft() {
 // and thaws are cut, and compares what is read with what was read of the hot session.
 func TestASessionIsColdAndBackWhateverIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []persist.Kind{persist.Postgres, persist.File, persist.S3} {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.inStore(kind)
-			w.stumbling("archive begun", "part added", "archive checked", "session archived", "part restored", "session restored")
-			random := rand.New(rand.NewPCG(17, uint64(len(kind.String()))))
-			ats, logs, want := []session.Address{w.session("a"), w.session("b")}, [][][]byte{nil, nil}, []string{"", ""}
-			for i := range ats {
-				logs[i] = turns(30, 1500)
-				w.appendLog(ats[i], session.OpenAIChat, logs[i])
-			}
-			fork := w.fork(ats[0], "fork", 30)
-			w.offloaded()
-			for range 8 {
-				i := random.IntN(len(ats))
-				at := ats[i]
-				want[i] = w.served(at)
-				switch n := random.IntN(6); n {
-				case 0:
-					w.freezing(at) // it is used before it is frozen, or after
-				case 1, 2, 3:
-					w.frozen(at)
-					w.cut(at, n-1)
-				case 4:
-					w.frozen(at)
-					w.verified()
-				case 5:
-					more := turn(100+len(logs[i]), 1500)
-					logs[i] = append(logs[i], more...)
-					w.appendLog(at, session.OpenAIChat, more)
-					w.offloaded()
-					continue
-				}
-				if got := w.served(at); got != want[i] {
-					t.Fatalf("%s was %s, and is %s", at.ID, want[i], got)
-				}
-			}
-			for i, at := range ats {
-				want[i] = w.served(at)
+	inStores(t, []persist.Kind{persist.Postgres, persist.File, persist.S3}, func(t *testing.T, w *world, kind persist.Kind) {
+		w.stumbling("archive begun", "part added", "archive checked", "session archived", "part restored", "session restored")
+		random := rand.New(rand.NewPCG(17, uint64(len(kind.String()))))
+		ats, logs, want := []session.Address{w.session("a"), w.session("b")}, [][][]byte{nil, nil}, []string{"", ""}
+		for i := range ats {
+			logs[i] = turns(30, 1500)
+			w.appendLog(ats[i], session.OpenAIChat, logs[i])
+		}
+		fork := w.fork(ats[0], "fork", 30)
+		w.offloaded()
+		for range 8 {
+			i := random.IntN(len(ats))
+			at := ats[i]
+			want[i] = w.served(at)
+			switch n := random.IntN(6); n {
+			case 0:
+				w.freezing(at) // it is used before it is frozen, or after
+			case 1, 2, 3:
 				w.frozen(at)
-				if got := w.served(at); got != want[i] {
-					t.Errorf("%s was %s, and is %s", at.ID, want[i], got)
-				}
-				w.whole(at, logs[i])
+				w.cut(at, n-1)
+			case 4:
+				w.frozen(at)
+				w.verified()
+			case 5:
+				more := turn(100+len(logs[i]), 1500)
+				logs[i] = append(logs[i], more...)
+				w.appendLog(at, session.OpenAIChat, more)
+				w.offloaded()
+				continue
 			}
-			if (w.coldViews > 0) != (kind != persist.Postgres) {
-				t.Errorf("%d views were read from archives", w.coldViews)
+			if got := w.served(at); got != want[i] {
+				t.Fatalf("%s was %s, and is %s", at.ID, want[i], got)
 			}
-			w.used(fork)
-			w.whole(fork, logs[0][:30])
-			w.verified()
-			w.frozen(ats[0])
-			for _, at := range ats {
-				if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
-					t.Fatal(err)
-				}
+		}
+		for i, at := range ats {
+			want[i] = w.served(at)
+			w.frozen(at)
+			if got := w.served(at); got != want[i] {
+				t.Errorf("%s was %s, and is %s", at.ID, want[i], got)
 			}
-			if _, err := w.store.Delete(t.Context(), fork, nil); err != nil {
+			w.whole(at, logs[i])
+		}
+		if (w.coldViews > 0) != (kind != persist.Postgres) {
+			t.Errorf("%d views were read from archives", w.coldViews)
+		}
+		w.used(fork)
+		w.whole(fork, logs[0][:30])
+		w.verified()
+		w.frozen(ats[0])
+		for _, at := range ats {
+			if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
 				t.Fatal(err)
 			}
-			w.drained("erasures WHERE state <> 'done'")
-			w.drained("river_job WHERE kind = 'archive' AND state <> 'scheduled' AND finalized_at IS NULL")
-			w.noObjectIsLeft()
-		})
-	}
+		}
+		if _, err := w.store.Delete(t.Context(), fork, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.drained("erasures WHERE state <> 'done'")
+		w.drained("river_job WHERE kind = 'archive' AND state <> 'scheduled' AND finalized_at IS NULL")
+		w.noObjectIsLeft()
+	})
 }
 
 // TestASessionIsFrozenWhereverItsWorkerIsKilled kills a worker at each step, and reads before another has gone on.
