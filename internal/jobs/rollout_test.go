@@ -45,29 +45,41 @@ func (w *world) rollOut(sessions int) rolledOut {
 	for _, at := range all {
 		r.before[at.ID] = w.view(at)
 	}
-	var err error
-	if r.Rollout, _, err = w.store.StartRollout(w.Context(), w.tenant, start); err != nil {
-		w.Fatal(err)
-	}
-	for _, at := range all {
-		found, err := w.store.Session(w.Context(), at)
-		if err != nil {
-			w.Fatal(err)
-		}
-		if found.Policy.Version.Tenant == r.Version {
-			r.canary = append(r.canary, at)
-			w.append(at, r.since...)
-			continue
-		}
-		if r.control = append(r.control, at); len(r.control) == 1 {
-			w.fill(at)
-		}
+	r.start(all, start)
+	w.fill(r.control[0])
+	for _, at := range r.canary {
+		w.append(at, r.since...)
 	}
 	w.settle()
-	if len(r.canary) == 0 || len(r.control) == 0 {
-		w.Fatalf("%d sessions have the version, %d have not: this shows nothing", len(r.canary), len(r.control))
-	}
 	return r
+}
+
+// start begins rollouts until one has two sessions or more on either side: which sessions it tries is a hash of its id.
+func (r *rolledOut) start(all []session.Address, start session.RolloutStart) {
+	r.Helper()
+	for range 100 {
+		var err error
+		if r.Rollout, _, err = r.store.StartRollout(r.Context(), r.tenant, start); err != nil {
+			r.Fatal(err)
+		}
+		r.control, r.canary = nil, nil
+		for _, at := range all {
+			if found, err := r.store.Session(r.Context(), at); err != nil {
+				r.Fatal(err)
+			} else if found.Policy.Version.Tenant == r.Version {
+				r.canary = append(r.canary, at)
+			} else {
+				r.control = append(r.control, at)
+			}
+		}
+		if len(r.control) > 1 && len(r.canary) > 1 {
+			return
+		}
+		if _, _, err = r.store.EndRolloutBack(r.Context(), r.tenant, r.ID, session.RolloutChange{}); err != nil {
+			r.Fatal(err)
+		}
+	}
+	r.Fatal("100 rollouts of half the sessions tried all of them or none")
 }
 
 // recall reads every stored result of a session back once.
@@ -162,10 +174,7 @@ func TestAComparisonIsWhatTheRunsOfEachVersionDid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control := r.control
-	if len(control) > 1 {
-		control = control[:len(control)-1] // the last one ran under a policy that is nobody's
-	}
+	control := r.control[:len(r.control)-1] // the last one ran under a policy that is nobody's
 	want := session.RolloutComparison{Control: r.recount(r.BaseVersion, control), Canary: r.recount(r.Version, r.canary)}
 	if diff := cmp.Diff(want, found.Comparison); diff != "" {
 		t.Errorf("recounted (-) and told (+):\n%s", diff)
