@@ -23,6 +23,7 @@ type tenantsMoveCommand struct {
 	Tenant          string        `arg:"" help:"Name or id."`
 	To              string        `placeholder:"URL" help:"The database of the cluster to which the tenant moves."`
 	ToResults       string        `default:"postgres" placeholder:"URL" help:"Its result store."`
+	ToObjects       string        `placeholder:"URL" help:"Where its archives go, if not there."`
 	ToResultsAlso   []string      `placeholder:"URL" help:"Stores in which its results lie besides."`
 	Address         string        `placeholder:"URL" help:"Where that serves, which callers here are told then."`
 	Freeze          time.Duration `default:"10s" help:"How long writes are refused at most."`
@@ -54,7 +55,7 @@ func (c *tenantsMoveCommand) Validate() error {
 func (c *tenantsMoveCommand) destination() config.Database {
 	to := c.Database
 	to.URL, to.Results.URL = c.To, c.ToResults
-	to.Results.Also = c.ToResultsAlso
+	to.Results.Objects, to.Results.Also = c.ToObjects, c.ToResultsAlso
 	return to
 }
 

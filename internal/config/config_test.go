@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -26,6 +28,8 @@ func TestSettingsOutOfTheirRangeAreNamedAllAtOnce(t *testing.T) {
 		{"results that are nowhere", config.Database{Connections: 2, Results: config.Results{URL: "file://relative", Also: []string{"ftp://h"}, Grace: time.Minute}},
 			[]string{"VARVE_RESULTS)", "VARVE_RESULTS_ALSO", "VARVE_RESULTS_GRACE"}},
 		{"two directories", config.Results{URL: "file:///a", Also: []string{"postgres", "file:///b"}}, []string{"one directory"}},
+		{"objects in another directory than results", config.Results{URL: "file:///a", Objects: "file:///b"}, []string{"one directory", "VARVE_OBJECTS"}},
+		{"objects that are nowhere", config.Results{Objects: "s3://"}, []string{"VARVE_OBJECTS", `"s3://"`}},
 		{"an S3 store without a URL", config.Results{S3: config.S3{Endpoint: "localhost:9000", AccessKey: "a"}}, []string{"VARVE_S3_ENDPOINT", "VARVE_S3_SECRET_KEY"}},
 		{"a key given twice and a file that is not there", config.Results{S3: config.S3{AccessKey: "a", AccessKeyFile: "b", SecretKeyFile: "/nowhere"}},
 			[]string{"VARVE_S3_ACCESS_KEY_FILE", "/nowhere"}},
@@ -54,6 +58,26 @@ func TestSettingsOutOfTheirRangeAreNamedAllAtOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestArchivesGoWhereResultsDoUnlessTheyHaveAStore(t *testing.T) {
+	t.Parallel()
+	dir, bucket := config.ResultStore{Dir: "/srv"}, config.ResultStore{Bucket: "b", Prefix: "p"}
+	for _, tt := range []struct {
+		settings config.Results
+		want     config.StoreChoice
+	}{
+		{config.Results{}, config.StoreChoice{}},
+		{config.Results{URL: "file:///srv"}, config.StoreChoice{New: &dir, Archives: &dir, Outside: []*config.ResultStore{&dir}}},
+		{config.Results{Objects: "s3://b/p"}, config.StoreChoice{Archives: &bucket, Outside: []*config.ResultStore{&bucket}}},
+		{config.Results{URL: "s3://b/p", Objects: "postgres"}, config.StoreChoice{New: &bucket, Outside: []*config.ResultStore{&bucket}}},
+		{config.Results{Objects: "s3://b/p/", Also: []string{"s3://b/p", "file:///srv"}}, config.StoreChoice{Archives: &bucket, Outside: []*config.ResultStore{&bucket, &dir}}},
+	} {
+		found, err := tt.settings.Stores()
+		if diff := cmp.Diff(tt.want, found); err != nil || diff != "" {
+			t.Errorf("%+v (-want +found): %v\n%s", tt.settings, err, diff)
+		}
 	}
 }
 

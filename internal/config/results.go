@@ -13,9 +13,10 @@ import (
 
 // Results says where the bodies of results lie. The zero value is PostgreSQL.
 type Results struct {
-	URL   string        `name:"results" env:"VARVE_RESULTS" default:"postgres" help:"Or file:///DIR, or s3://BUCKET."`
-	Also  []string      `name:"results-also" env:"VARVE_RESULTS_ALSO" help:"Stores in which results lie besides."`
-	Grace time.Duration `name:"results-grace" env:"VARVE_RESULTS_GRACE" default:"24h" help:"Until waste is deleted."`
+	URL     string        `name:"results" env:"VARVE_RESULTS" default:"postgres" help:"Or file:///DIR, or s3://BUCKET."`
+	Objects string        `name:"objects" env:"VARVE_OBJECTS" help:"Where archives go, if elsewhere."`
+	Also    []string      `name:"results-also" env:"VARVE_RESULTS_ALSO" help:"Stores in which results lie besides."`
+	Grace   time.Duration `name:"results-grace" env:"VARVE_RESULTS_GRACE" default:"24h" help:"Until waste is deleted."`
 
 	S3 `embed:"" prefix:"s3-"`
 }
@@ -37,27 +38,50 @@ type ResultStore struct {
 	Bucket, Prefix string // of an S3-compatible store
 }
 
-// Stores returns the store for new bodies, nil for PostgreSQL, and the others.
-func (r Results) Stores() (first *ResultStore, others []*ResultStore, err error) {
-	first, err = parseStore("--results (VARVE_RESULTS)", cmp.Or(r.URL, "postgres"))
-	kinds := map[bool]int{}
-	for _, text := range r.Also {
-		other, otherErr := parseStore("--results-also (VARVE_RESULTS_ALSO)", text)
-		err = errors.Join(err, otherErr)
-		if other != nil {
-			others = append(others, other)
-		}
+// StoreChoice says which stores there are, and what goes where. A store that is nil is PostgreSQL.
+type StoreChoice struct {
+	New      *ResultStore   // for new bodies
+	Archives *ResultStore   // for new archives
+	Outside  []*ResultStore // all but PostgreSQL, each once
+}
+
+// Stores returns the stores that the settings name.
+func (r Results) Stores() (c StoreChoice, err error) {
+	c.New, err = c.add("--results (VARVE_RESULTS)", cmp.Or(r.URL, "postgres"))
+	c.Archives = c.New
+	if r.Objects != "" {
+		var objectsErr error
+		c.Archives, objectsErr = c.add("--objects (VARVE_OBJECTS)", r.Objects)
+		err = errors.Join(err, objectsErr)
 	}
-	for _, store := range append(others, first) {
-		if store != nil {
-			kinds[store.Dir != ""]++
-		}
+	for _, text := range r.Also {
+		_, alsoErr := c.add("--results-also (VARVE_RESULTS_ALSO)", text)
+		err = errors.Join(err, alsoErr)
+	}
+	kinds := map[bool]int{}
+	for _, store := range c.Outside {
+		kinds[store.Dir != ""]++
 	}
 	if kinds[true] > 1 || kinds[false] > 1 {
-		err = errors.Join(err, errors.New("--results and --results-also (VARVE_RESULTS, VARVE_RESULTS_ALSO) name two "+
-			"stores of one kind: there can be one directory and one bucket"))
+		err = errors.Join(err, errors.New("--results, --objects and --results-also (VARVE_RESULTS, VARVE_OBJECTS, "+
+			"VARVE_RESULTS_ALSO) name two stores of one kind: there can be one directory and one bucket"))
 	}
-	return first, others, err
+	return c, err
+}
+
+// add returns the store that a setting names, which is one of those outside from then on.
+func (c *StoreChoice) add(name, text string) (*ResultStore, error) {
+	store, err := parseStore(name, text)
+	if err != nil || store == nil {
+		return nil, err
+	}
+	for _, known := range c.Outside {
+		if *known == *store {
+			return known, nil
+		}
+	}
+	c.Outside = append(c.Outside, store)
+	return store, nil
 }
 
 // parseStore parses the URL of a store; nil is PostgreSQL.
@@ -79,7 +103,7 @@ func parseStore(name, text string) (*ResultStore, error) {
 
 // Validate checks the URLs' form and the range, and reads the files of the keys.
 func (r Results) Validate() error {
-	_, _, err := r.Stores()
+	_, err := r.Stores()
 	endpoint, endpointErr := r.S3.EndpointURL()
 	if endpointErr == nil {
 		endpointErr = check(endpoint.Path == "" || endpoint.Path == "/",

@@ -12,13 +12,13 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// PutPart puts a part of an archive where new bodies go, and verifies it. It returns the object, nil if the part is to
-// lie in PostgreSQL. No transaction may be open.
+// PutPart puts a part of an archive where new archives go, and verifies it. It returns the object, nil if the part is
+// to lie in PostgreSQL. No transaction may be open.
 func (s *Stores) PutPart(ctx context.Context, key session.Key, body []byte) (*uuid.UUID, error) {
-	if s.New == Postgres {
+	if s.ForArchives() == Postgres {
 		return nil, nil
 	}
-	store, err := s.Store(s.New)
+	store, err := s.Store(s.ForArchives())
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,9 @@ func (k Kind) String() string { return [...]string{"postgres", "file", "s3"}[k] 
 
 // Stores are the result stores that are set up. The zero value is PostgreSQL alone.
 type Stores struct {
-	New     Kind                  // where new bodies go
-	Outside map[Kind]object.Store // those besides PostgreSQL
+	New      Kind                  // where new bodies go
+	Archives *Kind                 // where new archives go; nil is where new bodies go
+	Outside  map[Kind]object.Store // those besides PostgreSQL
 
 	// Trace, if set, is called after each step: put, verified, committed, and those of a move and of a collection.
 	Trace func(step string)
@@ -41,12 +42,20 @@ func (s *Stores) Step(name string) {
 	}
 }
 
+// ForArchives returns where new archives go.
+func (s *Stores) ForArchives() Kind {
+	if s.Archives != nil {
+		return *s.Archives
+	}
+	return s.New
+}
+
 // Store returns the store of a kind; ErrResultStore if it is not set up.
 func (s *Stores) Store(kind Kind) (object.Store, error) {
 	if found := s.Outside[kind]; found != nil {
 		return found, nil
 	}
-	return nil, fmt.Errorf("%w: bodies lie in the store %q, which is not set up: see VARVE_RESULTS",
+	return nil, fmt.Errorf("%w: bodies lie in the store %q, which is not set up: see VARVE_RESULTS and VARVE_OBJECTS",
 		session.ErrResultStore, kind)
 }
 

@@ -120,7 +120,7 @@ func (s *Store) hide(ctx context.Context, tx pgx.Tx, key session.Key, id string,
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 	batch.Queue(`
 		INSERT INTO session_archives (tenant_id, session_key, id, store, cold)
-		VALUES ($1, $2, $3, $4, $5)`, key.Tenant, key.Key, archive, s.results.New, cold)
+		VALUES ($1, $2, $3, $4, $5)`, key.Tenant, key.Key, archive, s.results.ForArchives(), cold)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}

@@ -44,7 +44,8 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			UPDATE session_archives
 			   SET attempt = $5, done = 0, store = CASE WHEN state = 'archiving' THEN $6 ELSE store END
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = $4
-			RETURNING cold, store, parts, tables, digest`, key.Tenant, key.Key, id, state, w.attempt, s.results.New).
+			RETURNING cold, store, parts, tables, digest`, key.Tenant, key.Key, id, state, w.attempt,
+			s.results.ForArchives()).
 			Scan(&w.Cold, &w.Store, &w.Parts, &w.Tables, &w.digest)
 		if err != nil {
 			return notFound(err)
@@ -190,7 +191,7 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.P
 			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object, viewSize)
 	})
 	if errors.Is(err, session.ErrEnded) && object != nil {
-		s.ForgetObjects(ctx, w.Tenant, []AwayObject{{s.results.New, w.Key.Key, *object}})
+		s.ForgetObjects(ctx, w.Tenant, []AwayObject{{s.results.ForArchives(), w.Key.Key, *object}})
 	}
 	return err
 }

@@ -8,43 +8,44 @@ import (
 
 // resultStores returns the result stores that settings name. It does not ask whether they answer.
 func resultStores(settings config.Results) (stores persist.Stores, err error) {
-	first, others, err := settings.Stores()
+	chosen, err := settings.Stores()
 	if err != nil {
 		return stores, err
 	}
+	stores.New, stores.Archives = kindOf(chosen.New), new(kindOf(chosen.Archives))
 	stores.Outside = map[persist.Kind]object.Store{}
-	for i, of := range append([]*config.ResultStore{first}, others...) {
-		if of == nil {
-			continue
-		}
-		kind, store, err := openStore(of, settings.S3)
-		if err != nil {
+	for _, of := range chosen.Outside {
+		if stores.Outside[kindOf(of)], err = openStore(of, settings.S3); err != nil {
 			return stores, err
-		}
-		stores.Outside[kind] = store
-		if i == 0 {
-			stores.New = kind
 		}
 	}
 	return stores, nil
 }
 
-func openStore(of *config.ResultStore, s3 config.S3) (persist.Kind, object.Store, error) {
+func kindOf(of *config.ResultStore) persist.Kind {
+	switch {
+	case of == nil:
+		return persist.Postgres
+	case of.Dir != "":
+		return persist.File
+	}
+	return persist.S3
+}
+
+func openStore(of *config.ResultStore, s3 config.S3) (object.Store, error) {
 	if of.Dir != "" {
-		store, err := object.OpenDir(of.Dir)
-		return persist.File, store, err
+		return object.OpenDir(of.Dir)
 	}
 	endpoint, err := s3.EndpointURL()
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	access, secret, err := s3.Keys()
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	store, err := object.OpenBucket(object.BucketConfig{
+	return object.OpenBucket(object.BucketConfig{
 		Bucket: of.Bucket, Prefix: of.Prefix, Endpoint: endpoint.Host, Insecure: endpoint.Scheme == "http",
 		Region: s3.Region, PathStyle: s3.PathStyle, AccessKey: access, SecretKey: secret,
 	})
-	return persist.S3, store, err
 }
