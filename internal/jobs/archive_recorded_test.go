@@ -52,10 +52,10 @@ func TestRecordedSessionsComeBackFromTheirArchives(t *testing.T) {
 		w.frozen(at)
 	}
 	size := w.one(`SELECT format('%s bytes of archives, %s of them views',
-		sum(size + coalesce(view_size, 0)), sum(view_size)) FROM archive_parts`)
+		sum(size), sum(view_end)) FROM archive_parts`)
 	if d := os.Getenv("DUMP"); d != "" {
 		os.CopyFS(d, os.DirFS(objects))
-		fmt.Println(w.one(`select string_agg(format('%s %s %s', object, size, view_size), E'\n') from archive_parts`))
+		fmt.Println(w.one(`select string_agg(format('%s %s %s', object, size, view_end), E'\n') from archive_parts`))
 	}
 	for _, at := range sessions {
 		if after := w.served(at); after != before[at] {
