@@ -109,7 +109,8 @@ func (r *restoring) flush(ctx context.Context) error {
 	if err != nil { // the session may be erased, and the attempt has failed
 		r.store.ForgetObjects(context.WithoutCancel(ctx), r.work.Tenant, objects)
 	}
-	r.rows, r.other, r.bytes = nil, nil, 0
+	r.rows, r.bytes = nil, 0
+	r.other = nil
 	return err
 }
 

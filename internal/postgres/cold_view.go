@@ -23,8 +23,8 @@ var coldViews = promauto.NewCounter(prometheus.CounterOpts{
 // coldViewBytes is the size of a view above which an archive does not have it: to read that brings the session back.
 const coldViewBytes = 1 << 20
 
-// ViewOfHidden returns the fields of a hidden session's view that its archive has, nil if the archive has none: the view
-// is large, or damaged, or parts lie in PostgreSQL. The session's rows must not change meanwhile.
+// ViewOfHidden returns the fields of a hidden session's view that its archive has, nil if the archive has none: the
+// view is large, or damaged, or parts lie in PostgreSQL. The session's rows must not change meanwhile.
 func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([][]byte, error) {
 	if s.results.New == persist.Postgres {
 		return nil, nil

@@ -181,8 +181,8 @@ func (c *Cell) stored() (stored []byte, same bool) {
 	return stored, sumOf(stored) == c.sum
 }
 
-// Text returns a value as PostgreSQL writes it, and whether it is the value that was archived. If it is not, the program
-// that wrote the part had another encoder, and the value is another compression of the same bytes.
+// Text returns a value as PostgreSQL writes it, and whether it is the value that was archived. If it is not, the
+// program that wrote the part had another encoder, and the value is another compression of the same bytes.
 func (c *Cell) Text() (text *string, same bool) {
 	switch {
 	case c.null:

@@ -53,7 +53,7 @@ type Part struct {
 	Body    []byte
 	Digest  [sha256.Size]byte // SHA-256 of Body
 	Rows    int64
-	ViewEnd int // with so many bytes of Body, ReadView reads the view; 0 if there is none
+	ViewEnd int // how many bytes of Body ReadView reads the view from; 0 if there is none
 }
 
 // Writer writes one part.

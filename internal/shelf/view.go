@@ -91,7 +91,8 @@ func readFields(view *bytes.Reader, fields []*[]byte) error {
 // the version of this format, one byte, and fields, each behind its length, a uvarint.
 const viewVersion = 1
 
-// UnpackView reads a view that lies behind a part into fields, whose memory it reuses. ErrFormat if it is not one, or has other fields.
+// UnpackView reads a view that lies behind a part into fields, whose memory it reuses. ErrFormat if it is not one, or
+// has other fields.
 func UnpackView(packed []byte, fields ...*[]byte) error {
 	if len(packed) < sha256.Size {
 		return fmt.Errorf("%w: a view is cut off", ErrFormat)
