@@ -150,7 +150,7 @@ func TestAViewBehindTheRowsIsRead(t *testing.T) {
 			return damage(len(object), append(object, behind...))
 		})
 		got := bytesOf(w.ask("GET", path, ""))
-		if stays := name == "whole"; got != hot || w.isCold(id) != stays {
+		if got != hot || w.isCold(id) != (name == "whole") {
 			t.Errorf("%s, cold %t: %.600s", name, w.isCold(id), got)
 		}
 		w.must(http.StatusOK, "GET", path+"?view=full", "") // which brings it back

@@ -178,3 +178,42 @@ func TestAnArchiveOfAnotherEncoderReadsTheSame(t *testing.T) {
 	w.sameRows(at.ID, rows, w.allRows(at)) // as the encoders are those that there were, even the digests are
 	w.verified()
 }
+
+// TestWhatIsDamagedIsArchivedAsItIs has rows with other digests than when they were written: an archive has their bytes
+// as they are, so that no encoder of later makes something whole of them.
+func TestWhatIsDamagedIsArchivedAsItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work(jobs.Config{})
+	at, _ := w.archivable("s")
+	w.offloaded()
+	w.asOwner(`UPDATE message_packs SET digest = sha256('')`)
+	w.asOwner(`UPDATE checkpoints SET body_digest = sha256('') WHERE body IS NOT NULL`)
+	conn, err := pgx.Connect(t.Context(), w.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	found, _ := conn.Query(t.Context(), `
+		SELECT body FROM message_packs
+		 UNION ALL SELECT body FROM checkpoints WHERE body IS NOT NULL`)
+	stored, err := pgx.CollectRows(found, pgx.RowTo[[]byte])
+	if err != nil || len(stored) < 2 {
+		t.Fatal(len(stored), err)
+	}
+	rows := w.allRows(at)
+	w.archived(at)
+	var part []byte
+	if err := conn.QueryRow(t.Context(), `SELECT body FROM archive_parts`).Scan(&part); err != nil {
+		t.Fatal(err)
+	}
+	decoder, _ := zstd.NewReader(nil)
+	plain, err := decoder.DecodeAll(part, nil)
+	for i := range stored {
+		if err != nil || !bytes.Contains(plain, stored[i]) {
+			t.Errorf("value %d of %d is not as it was, %v", i, len(stored), err)
+		}
+	}
+	w.restored(at)
+	w.sameRows(at.ID, rows, w.allRows(at))
+}

@@ -28,7 +28,7 @@ func TestRecordedSessionsComeBackFromTheirArchives(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t)
-	objects := w.inFiles()
+	w.inFiles()
 	w.work(jobs.Config{})
 	var sessions []session.Address
 	raw := 0
@@ -53,10 +53,6 @@ func TestRecordedSessionsComeBackFromTheirArchives(t *testing.T) {
 	}
 	size := w.one(`SELECT format('%s bytes of archives, %s of them views',
 		sum(size), sum(view_end)) FROM archive_parts`)
-	if d := os.Getenv("DUMP"); d != "" {
-		os.CopyFS(d, os.DirFS(objects))
-		fmt.Println(w.one(`select string_agg(format('%s %s %s', object, size, view_end), E'\n') from archive_parts`))
-	}
 	for _, at := range sessions {
 		if after := w.served(at); after != before[at] {
 			t.Errorf("%s was %s, and is %s", at.ID, before[at], after)
