@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 	"internal/asker":            {"internal/compact/summary", "internal/llm", "internal/postgres", "internal/session"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
-	"internal/shelf":            {},
+	"internal/shelf":            {"internal/pack", "internal/zframe"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/packed":           {},
 	"internal/embedded":         {"internal/config"},

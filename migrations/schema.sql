@@ -725,6 +725,7 @@ CREATE TABLE public.archive_parts (
     body bytea,
     object uuid,
     view_size integer,
+    view_end integer,
     CONSTRAINT archive_parts_check CHECK (((body IS NULL) <> (object IS NULL)))
 );
 ALTER TABLE ONLY public.archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;

@@ -17,7 +17,7 @@ import (
 func Archive(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, trace func(step string)) error {
 	var at postgres.ArchiveCursor
 	for n, done := 0, false; !done; n++ {
-		part, err := shelf.NewWriter()
+		part, err := beginPart(ctx, store, work, n)
 		if err != nil {
 			return err
 		}
@@ -28,13 +28,7 @@ func Archive(ctx context.Context, store *postgres.Store, work *postgres.ArchiveW
 		if err != nil {
 			return err
 		}
-		var view []byte
-		if done && work.Cold {
-			if view, err = store.ViewOfHidden(ctx, work.Key); err != nil {
-				return err
-			}
-		}
-		if err := store.AddPart(ctx, work, n, made, view); err != nil {
+		if err := store.AddPart(ctx, work, n, made); err != nil {
 			return err
 		}
 		trace("part added")
@@ -52,6 +46,19 @@ func Archive(ctx context.Context, store *postgres.Store, work *postgres.ArchiveW
 	store.ForgetObjects(ctx, work.Tenant, objects)
 	trace("objects forgotten")
 	return nil
+}
+
+// beginPart begins a part. The first of a cold session begins with the view, which is read so without the others.
+func beginPart(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, n int) (*shelf.Writer, error) {
+	part, err := shelf.NewWriter()
+	if err != nil || n > 0 || !work.Cold {
+		return part, err
+	}
+	view, err := store.ViewOfHidden(ctx, work.Key)
+	if err == nil && view != nil {
+		err = part.View(view...)
+	}
+	return part, err
 }
 
 // Restore checks an archive, brings its rows back, and shows the session. It calls trace after each step. It may be

@@ -68,9 +68,14 @@ func Encode(records []Record) []byte {
 		out = append(out, records[i].Rest...)
 		out = append(out, records[i].View...)
 	}
+	return Compress(out)
+}
+
+// Compress returns the zstd frame of a pack's bytes, as Encode makes it.
+func Compress(plain []byte) []byte {
 	encoder := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(encoder)
-	return encoder.EncodeAll(out, nil)
+	return encoder.EncodeAll(plain, nil)
 }
 
 func (r *Record) appendFacts(out []byte) []byte {

@@ -29,6 +29,7 @@ type restoring struct {
 	table *archivedTable
 	of    shelf.Table
 	rows  [][]*string
+	other []string // the keys of those that came back as another compression of the same bytes
 	bytes int
 }
 
@@ -37,14 +38,14 @@ type restoring struct {
 // Errors: ErrEnded if the attempt is not the archive's any more; shelf.ErrFormat, ErrResultStore.
 func (s *Store) RestorePart(ctx context.Context, w *ArchiveWork, body []byte) error {
 	r := &restoring{store: s, work: w}
-	err := shelf.Read(body, func(of *shelf.Table, row []*string) error { return r.add(ctx, of, row) })
+	err := shelf.Read(body, func(of *shelf.Table, row shelf.Row) error { return r.add(ctx, of, row) })
 	if err != nil {
 		return err
 	}
 	return r.flush(ctx)
 }
 
-func (r *restoring) add(ctx context.Context, of *shelf.Table, row []*string) error {
+func (r *restoring) add(ctx context.Context, of *shelf.Table, row shelf.Row) error {
 	if r.of.Name != of.Name || !slices.Equal(r.of.Columns, of.Columns) {
 		if err := r.flush(ctx); err != nil {
 			return err
@@ -54,16 +55,27 @@ func (r *restoring) add(ctx context.Context, of *shelf.Table, row []*string) err
 			return fmt.Errorf("%w: there is no table %s", shelf.ErrFormat, of.Name)
 		}
 	}
-	r.rows = append(r.rows, row)
-	for _, value := range row {
-		if value != nil {
-			r.bytes += len(*value)
-		}
-	}
+	r.hold(row)
 	if len(r.rows) < restoredRows && r.bytes < restoredBytes {
 		return nil
 	}
 	return r.flush(ctx)
+}
+
+// hold holds a row to be restored with others.
+func (r *restoring) hold(row shelf.Row) {
+	texts, same := make([]*string, len(row)), true
+	for i := range row {
+		text, is := row[i].Text()
+		if text != nil {
+			r.bytes += len(*text)
+		}
+		texts[i], same = text, same && is
+	}
+	r.rows = append(r.rows, texts)
+	if at := slices.Index(r.of.Columns, r.table.key[len(r.table.key)-1]); !same && at >= 0 && texts[at] != nil {
+		r.other = append(r.other, *texts[at])
+	}
 }
 
 // flush restores the rows that are held.
@@ -89,12 +101,16 @@ func (r *restoring) flush(ctx context.Context) error {
 		if err := r.work.goOn(ctx, tx, int64(len(r.rows))); err != nil {
 			return err
 		}
-		return r.insert(ctx, tx, of, columns)
+		if err := r.insert(ctx, tx, of, columns); err != nil || len(r.other) == 0 || r.table.reseal == "" {
+			return err
+		}
+		return exec(ctx, tx, r.table.reseal, r.work.Tenant, r.work.Key.Key, r.other)
 	})
 	if err != nil { // the session may be erased, and the attempt has failed
 		r.store.ForgetObjects(context.WithoutCancel(ctx), r.work.Tenant, objects)
 	}
 	r.rows, r.bytes = nil, 0
+	r.other = nil
 	return err
 }
 

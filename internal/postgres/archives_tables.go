@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,30 +21,59 @@ type archivedTable struct {
 	large []string // columns that may be large
 	skip  []string // columns that are not archived: they get their default when the row is restored, or another value
 	from  string   // the rows of a session as t; those of the table itself if it is empty
+
+	// Columns that are compressed, and how. whole is, in SQL, whether a row t is what its own digests say; one that is
+	// not is archived as it is. reseal makes the digests of rows t anew that came back as another compression of the
+	// same bytes: $3 are values of their key's last column.
+	codings map[string]shelf.Coding
+	whole   string
+	reseal  string
 }
 
 // archivedTables are the tables whose rows are archived, those first that others refer to.
 var archivedTables = []archivedTable{
 	{name: "messages", key: []string{"seq"}, large: []string{"body", "view_body"}},
-	{name: "message_packs", key: []string{"first_seq"}, large: []string{"body"}},
+	{
+		name: "message_packs", key: []string{"first_seq"}, large: []string{"body"},
+		codings: map[string]shelf.Coding{"body": shelf.Packed}, whole: `t.digest = sha256(t.body)`, reseal: resealPacks,
+	},
 	{name: "result_bodies", key: []string{"id"}, skip: []string{"store", "held_in", "objects_in"}},
 	{
 		name: "result_chunks", key: []string{"body_id", "n"}, large: []string{"body"}, from: chunksOfSession,
-		skip: []string{"object", "object_at", "object_size"},
+		skip:    []string{"object", "object_at", "object_size"},
+		codings: map[string]shelf.Coding{"body": shelf.Frame}, // the digest is that of the content
 	},
 	{name: "results", key: []string{"ref"}},
 	{
 		name: "uploads", key: []string{"id"}, large: []string{"shown"},
 		skip: []string{"searched_in", "searched_in_part"},
 	},
-	{name: "checkpoints", key: []string{"n"}, large: []string{"body", "state"}},
+	{
+		name: "checkpoints", key: []string{"n"}, large: []string{"body", "state"},
+		codings: map[string]shelf.Coding{"body": shelf.Blocks, "state": shelf.Frame}, reseal: resealCheckpoints,
+		whole: wholeSQL(`t`) + ` AND (t.state_digest IS NULL OR t.state_digest = sha256(t.state))`,
+	},
 	{name: "checkpoint_results", key: []string{"ref", "n"}},
 	{name: "runs", key: []string{"id"}},
 	{name: "session_pins", key: []string{"ref"}, large: []string{"text"}},
-	{name: "summaries", key: []string{"model", "digest"}, large: []string{"request", "summary"}},
+	{
+		name: "summaries", key: []string{"model", "digest"}, large: []string{"request", "summary"},
+		codings: map[string]shelf.Coding{"request": shelf.Frame}, // no digest is of the request as it is stored
+	},
 	{name: modelAnswers, key: []string{"key"}, large: []string{"answer"}},
 	{name: "recalls", key: []string{"ref", "checkpoint_n", "via"}},
 }
+
+const resealPacks = `
+	UPDATE message_packs t
+	   SET digest = sha256(t.body)
+	 WHERE t.tenant_id = $1 AND t.session_key = $2 AND t.first_seq = ANY ($3::bigint[])`
+
+var resealCheckpoints = `
+	UPDATE checkpoints t
+	   SET body_digest = CASE WHEN t.body_digest IS NULL THEN NULL ELSE ` + BodyDigestSQL(`t`) + ` END,
+	       state_digest = CASE WHEN t.state_digest IS NULL THEN NULL ELSE sha256(t.state) END
+	 WHERE t.tenant_id = $1 AND t.session_key = $2 AND t.n = ANY ($3::bigint[])`
 
 // modelAnswers are unique in their tenant: while a session was archived, another may have had the same answer.
 const modelAnswers = "model_answers"
@@ -137,9 +167,10 @@ func (t *archivedTable) pageSQL(columns []columnType, after []string) (string, s
 		read.Columns = append(read.Columns, "body")
 		more = `, t.codec, t.body, t.store, t.prefix, t.object, t.object_at, t.object_size`
 	}
+	whole := cmp.Or(t.whole, `true`)
 	return `
-		SELECT json_build_array(` + strings.Join(values, `, `) + `)::text, ARRAY[` + strings.Join(texts, `, `) + `]` +
-		more + `
+		SELECT json_build_array(` + strings.Join(values, `, `) + `), ARRAY[` + strings.Join(texts, `, `) + `], ` +
+		whole + ` IS TRUE` + more + `
 		  FROM (SELECT t.*, coalesce(sum(` + t.sizeSQL() + `) OVER (
 		                       ORDER BY ` + order + ` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS "read"
 		          FROM (SELECT t.*

@@ -72,8 +72,9 @@ type ArchiveCursor struct {
 
 // archivedRow is a row on its way into an archive.
 type archivedRow struct {
-	line  []byte
+	texts []*string
 	key   []string
+	whole bool
 	chunk *persist.Row // where its bytes are, of a chunk
 }
 
@@ -97,9 +98,14 @@ func (s *Store) FillPart(ctx context.Context, w *ArchiveWork, at *ArchiveCursor,
 			return false, err
 		}
 		for i := range rows {
-			if err := part.Add(of, rows[i].line); err != nil {
+			codings := archivedTables[at.table].codings
+			if !rows[i].whole {
+				codings = nil
+			}
+			if err := part.Add(of, rows[i].texts, codings); err != nil {
 				return false, err
 			}
+			rows[i].texts = nil
 		}
 		at.after = rows[len(rows)-1].key
 	}
@@ -132,7 +138,7 @@ func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCu
 }
 
 func (t *archivedTable) scan(row pgx.CollectableRow) (r archivedRow, err error) {
-	dest := []any{&r.line, &r.key}
+	dest := []any{&r.texts, &r.key, &r.whole}
 	if t.chunks() {
 		r.chunk = &persist.Row{}
 		c := r.chunk
@@ -158,18 +164,14 @@ func (s *Store) addBytes(ctx context.Context, key session.Key, rows []archivedRo
 		return err
 	}
 	for i := range rows {
-		line := rows[i].line
-		line = append(line[:len(line)-1], `, "\\x`...)
-		line = hex.AppendEncode(line, found[i].Bytes)
-		rows[i].line = append(line, `"]`...)
+		rows[i].texts = append(rows[i].texts, new(`\x`+hex.EncodeToString(found[i].Bytes)))
 	}
 	return nil
 }
 
-// AddPart puts a part of an archive into the store, with the session's view behind it if there is one, and notes it. A
-// part that lies in PostgreSQL has no view. ErrEnded if the attempt is not the archive's any more.
-func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.Part, view []byte) error {
-	object, err := s.results.PutPart(ctx, w.Key, slices.Concat(part.Body, view))
+// AddPart puts a part of an archive into the store and notes it. ErrEnded if the attempt is not the archive's any more.
+func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.Part) error {
+	object, err := s.results.PutPart(ctx, w.Key, part.Body)
 	if err != nil {
 		return err
 	}
@@ -177,18 +179,18 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.P
 	if object != nil {
 		body = nil
 	}
-	var viewSize *int
-	if object != nil && len(view) > 0 {
-		viewSize = new(len(view))
+	var viewEnd *int
+	if object != nil && part.ViewEnd > 0 {
+		viewEnd = &part.ViewEnd
 	}
 	err = s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		if err := w.goOn(ctx, tx, part.Rows); err != nil {
 			return err
 		}
 		return exec(ctx, tx, `
-			INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, body, object, view_size)
+			INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, body, object, view_end)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object, viewSize)
+			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object, viewEnd)
 	})
 	if errors.Is(err, session.ErrEnded) && object != nil {
 		s.ForgetObjects(ctx, w.Tenant, []AwayObject{{s.results.ForArchives(), w.Key.Key, *object}})
@@ -266,7 +268,7 @@ func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork, told ...func(b
 		for _, tell := range told {
 			tell(body)
 		}
-		return shelf.Read(body, func(of *shelf.Table, _ []*string) error {
+		return shelf.Read(body, func(of *shelf.Table, _ shelf.Row) error {
 			tables[of.Name]++
 			return nil
 		})

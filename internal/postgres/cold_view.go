@@ -23,9 +23,12 @@ var coldViews = promauto.NewCounter(prometheus.CounterOpts{
 // coldViewBytes is the size of a view above which an archive does not have it: to read that brings the session back.
 const coldViewBytes = 1 << 20
 
-// ViewOfHidden returns the view of a hidden session as its archive has it, nil if the archive has none: the view is
-// large, or damaged. The session's rows must not change meanwhile.
-func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([]byte, error) {
+// ViewOfHidden returns the fields of a hidden session's view that its archive has, nil if the archive has none: the
+// view is large, or damaged, or parts lie in PostgreSQL. The session's rows must not change meanwhile.
+func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([][]byte, error) {
+	if s.results.New == persist.Postgres {
+		return nil, nil
+	}
 	ctx = seeingArchived(ctx)
 	at := session.Address{Tenant: key.Tenant}
 	err := query(ctx, s.pool, key.Tenant, `
@@ -46,7 +49,7 @@ func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([]byte, erro
 	if err != nil || v.LeftOut {
 		return nil, nil
 	}
-	return shelf.PackView(v.packedFields()...)
+	return v.packedFields(), nil
 }
 
 // kept returns the fields of a view that its session's row does not have.
@@ -65,28 +68,32 @@ func (v *View) packedFields() (fields [][]byte) {
 
 // coldViewSQL reads the row of a cold session, and where its view lies.
 var coldViewSQL = `
-	SELECT ` + viewColumns + `, a.store, p.object, p.size, p.view_size
+	SELECT ` + viewColumns + `, a.store, p.object, p.view_end IS NOT NULL,
+	       CASE WHEN p.view_end IS NULL THEN p.size ELSE 0 END, coalesce(p.view_end, p.view_size)
 	  FROM sessions s
 	  JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key
-	  JOIN archive_parts p ON p.tenant_id = s.tenant_id AND p.session_key = s.key AND p.n = a.parts - 1
+	  JOIN archive_parts p ON p.tenant_id = s.tenant_id AND p.session_key = s.key
 	 WHERE s.tenant_id = $1
 	   AND s.id = $2
 	   AND s.cold_at IS NOT NULL
 	   AND a.state = 'archived'
-	   AND p.view_size IS NOT NULL`
+	   AND coalesce(p.view_end, p.view_size) IS NOT NULL`
 
-// coldPlace is where the view of a cold session lies.
+// coldPlace is where the view of a cold session lies: at the beginning of a part or, in archives of the first version,
+// behind the last one.
 type coldPlace struct {
-	kind       persist.Kind
-	object     uuid.UUID
-	part, view int // bytes of the part before it, and its own
+	kind   persist.Kind
+	object uuid.UUID
+	within bool
+	at     int64
+	size   int
 }
 
 // coldViewInto reads the view of a cold session from its archive. ErrNotFound if there is no such session, or its view
 // has to be read another way: then the session has to come back first.
 func (s *Store) coldViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
 	var lies coldPlace
-	dest := append(v.columns()[:rowColumns], &lies.kind, &lies.object, &lies.part, &lies.view)
+	dest := append(v.columns()[:rowColumns], &lies.kind, &lies.object, &lies.within, &lies.at, &lies.size)
 	err := query(seeingCold(ctx), s.pool, at.Tenant, coldViewSQL, []any{at.Tenant, at.ID}, one(dest...))
 	if err != nil {
 		return err
@@ -113,17 +120,21 @@ func (s *Store) coldViewInto(ctx context.Context, at session.Address, read ViewR
 // fillCold reads what an archive has of a view.
 func (s *Store) fillCold(ctx context.Context, tenant uuid.UUID, lies coldPlace, v *View) error {
 	key := session.Key{Tenant: tenant, Key: v.Key}
-	packed, err := s.results.GetPart(ctx, key, lies.kind, lies.object, int64(lies.part), lies.view)
+	packed, err := s.results.GetPart(ctx, key, lies.kind, lies.object, lies.at, lies.size)
 	if err != nil {
 		return err
 	}
-	return v.unpack(packed)
+	return v.unpack(packed, lies.within)
 }
 
 // unpack reads the fields that an archive has of a view, and checks them.
-func (v *View) unpack(packed []byte) error {
+func (v *View) unpack(packed []byte, within bool) error {
 	v.Units = nil // its memory is never reused
-	if err := shelf.UnpackView(packed, v.kept()...); err != nil {
+	read := shelf.UnpackView
+	if within {
+		read = shelf.ReadView
+	}
+	if err := read(packed, v.kept()...); err != nil {
 		return err
 	}
 	if v.Checkpoint > 0 {

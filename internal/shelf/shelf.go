@@ -1,26 +1,29 @@
 // Package shelf writes the rows of an archived session into parts, and reads them. It is pure.
 //
-// A part is one zstd frame of lines. The first says which version of this format it has. A line that is an object says
-// of which table the rows are that follow, and which columns they have; a line that is an array is a row: its columns
-// as PostgreSQL writes them as text, or null. So what is restored is byte for byte what was archived, whatever it is,
-// and a column that is new gets its default. Each part can be read without the others.
+// A part is one zstd frame. It begins with a line, a JSON object, that says which version of this format it has. Behind
+// that are records: the view of a cold session, if there is one, a table with the columns of the rows that follow, or a
+// row: its columns as PostgreSQL writes them as text, or null. So what is restored is byte for byte what was archived,
+// whatever it is, and a column that is new gets its default. Values that PostgreSQL has compressed are in a part
+// decompressed: see Coding. Each part can be read without the others.
+//
+// In the first version, tables were lines that are objects, and rows lines that are arrays.
 package shelf
 
 import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
 
 // Version is the version of the format that Writer writes. Parts of every version before are read for ever.
-const Version = 1
+const Version = 2
 
 // PartBytes is how many bytes of rows a part has before it ends. It has one row at least.
 const PartBytes = 8 << 20
@@ -31,61 +34,85 @@ type Table struct {
 	Columns []string `json:"columns"`
 }
 
+// Row is a row of a table as a part has it.
+type Row []Cell
+
+// The records of a part, by their first byte.
+const (
+	tableRecord = 't' // and its JSON behind its length
+	rowRecord   = 'r' // and its cells
+	viewRecord  = 'v' // and its SHA-256, and its fields behind their length
+)
+
 type head struct {
 	Version int `json:"version"`
 }
 
 // Part is a part that is complete.
 type Part struct {
-	Body   []byte
-	Digest [sha256.Size]byte // SHA-256 of Body
-	Rows   int64
+	Body    []byte
+	Digest  [sha256.Size]byte // SHA-256 of Body
+	Rows    int64
+	ViewEnd int // how many bytes of Body ReadView reads the view from; 0 if there is none
 }
 
 // Writer writes one part.
 type Writer struct {
-	body  bytes.Buffer
-	frame *zstd.Encoder
-	table string
-	bytes int
-	rows  int64
+	body    bytes.Buffer
+	frame   *zstd.Encoder
+	table   string
+	record  []byte // its memory is used again
+	bytes   int
+	rows    int64
+	viewEnd int
 }
 
-// NewWriter begins a part.
+// NewWriter begins a part. It has no checksum: it has a digest.
 func NewWriter() (*Writer, error) {
 	w := &Writer{}
 	var err error
 	w.frame, err = zstd.NewWriter(&w.body, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20),
-		zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+		zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderCRC(false))
 	if err != nil {
 		return nil, err
 	}
-	return w, w.line(head{Version})
+	line, err := json.Marshal(head{Version})
+	if err != nil {
+		return nil, err
+	}
+	return w, w.write(append(line, '\n'))
 }
 
-func (w *Writer) line(value any) error {
-	line, err := json.Marshal(value)
-	if err == nil {
-		_, err = w.frame.Write(append(line, '\n'))
-	}
+func (w *Writer) write(record []byte) error {
+	w.record = record
+	_, err := w.frame.Write(record)
 	return err
 }
 
-// Add adds a row of a table: a JSON array on one line.
-func (w *Writer) Add(of Table, row []byte) error {
+// Add adds a row of a table, its columns as PostgreSQL writes them as text. codings are those of the columns, by their
+// names.
+func (w *Writer) Add(of Table, row []*string, codings map[string]Coding) error {
 	if w.table != of.Name {
 		w.table = of.Name
-		if err := w.line(of); err != nil {
+		text, err := json.Marshal(of)
+		if err != nil {
+			return err
+		}
+		record := binary.AppendUvarint(append(w.record[:0], tableRecord), uint64(len(text)))
+		if err := w.write(append(record, text...)); err != nil {
 			return err
 		}
 	}
-	w.rows++
-	w.bytes += len(row)
-	if _, err := w.frame.Write(row); err != nil {
-		return err
+	record := append(w.record[:0], rowRecord)
+	for i, text := range row {
+		if text != nil {
+			w.bytes += len(*text)
+		}
+		cell := cellOf(text, codings[of.Columns[i]])
+		record = cell.append(record)
 	}
-	_, err := w.frame.Write([]byte{'\n'})
-	return err
+	w.rows++
+	return w.write(record)
 }
 
 // Full reports whether the part should end.
@@ -99,44 +126,122 @@ func (w *Writer) End() (Part, error) {
 	if err := w.frame.Close(); err != nil {
 		return Part{}, err
 	}
-	return Part{Body: w.body.Bytes(), Digest: sha256.Sum256(w.body.Bytes()), Rows: w.rows}, nil
+	body := w.body.Bytes()
+	return Part{Body: body, Digest: sha256.Sum256(body), Rows: w.rows, ViewEnd: w.viewEnd}, nil
 }
 
 // ErrFormat says that bytes are no part that this program can read.
 var ErrFormat = errors.New("not a part of an archive that this program reads")
 
 // Read calls do with every row of a part. The row is do's own.
-func Read(part []byte, do func(of *Table, row []*string) error) error {
+func Read(part []byte, do func(of *Table, row Row) error) error {
 	frame, err := zstd.NewReader(bytes.NewReader(part), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return err
 	}
 	defer frame.Close()
-	lines := bufio.NewReaderSize(frame, 64<<10)
-	r := reader{do: do}
+	r := reader{in: bufio.NewReaderSize(frame, 64<<10), do: do}
+	return r.all()
+}
+
+// reader reads a part.
+type reader struct {
+	in      *bufio.Reader
+	version int
+	table   *Table
+	do      func(of *Table, row Row) error
+}
+
+func (r *reader) all() error {
 	for {
-		line, err := lines.ReadBytes('\n')
+		err := r.next()
 		switch {
-		case errors.Is(err, io.EOF) && len(line) == 0:
+		case errors.Is(err, errEnd):
 			return r.end()
 		case err != nil:
-			return fmt.Errorf("%w: %v", ErrFormat, err)
-		}
-		if err := r.line(line); err != nil {
 			return err
 		}
 	}
 }
 
-// reader reads the lines of a part.
-type reader struct {
-	begun bool
-	table *Table
-	do    func(of *Table, row []*string) error
+// errEnd says that there is nothing more in a part.
+var errEnd = errors.New("the end of a part")
+
+func (r *reader) next() error {
+	if r.version > 1 {
+		return r.readRecord()
+	}
+	line, err := r.in.ReadBytes('\n')
+	switch {
+	case errors.Is(err, io.EOF) && len(line) == 0:
+		return errEnd
+	case err != nil:
+		return fmt.Errorf("%w: %v", ErrFormat, err)
+	}
+	return r.line(line)
+}
+
+func (r *reader) readRecord() error {
+	kind, err := r.in.ReadByte()
+	if errors.Is(err, io.EOF) {
+		return errEnd
+	}
+	switch {
+	case err != nil:
+	case kind == rowRecord && r.table != nil:
+		var row Row
+		if row, err = r.cells(); err == nil {
+			return r.do(r.table, row)
+		}
+	case kind == tableRecord:
+		var text []byte
+		if text, err = r.sized(); err == nil {
+			return r.begin(text)
+		}
+	case kind == viewRecord:
+		if _, err = r.in.Discard(sha256.Size); err == nil {
+			_, err = r.sized()
+		}
+	default:
+		err = errors.New("there is a record that is none")
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %v", ErrFormat, err)
+	}
+	return err
+}
+
+func (r *reader) cells() (Row, error) {
+	row := make(Row, len(r.table.Columns))
+	for i := range row {
+		var err error
+		if row[i], err = readCell(r.in); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// sized reads bytes behind their length.
+func (r *reader) sized() ([]byte, error) {
+	n, err := binary.ReadUvarint(r.in)
+	if err != nil {
+		return nil, err
+	}
+	return readBytes(r.in, n)
+}
+
+// begin begins a table.
+func (r *reader) begin(text []byte) error {
+	r.table = &Table{}
+	if err := json.Unmarshal(text, r.table); err != nil || len(r.table.Columns) == 0 {
+		return fmt.Errorf("%w: a line names no columns of a table", ErrFormat)
+	}
+	return nil
 }
 
 func (r *reader) end() error {
-	if !r.begun {
+	if r.version == 0 {
 		return fmt.Errorf("%w: it is empty", ErrFormat)
 	}
 	return nil
@@ -144,36 +249,33 @@ func (r *reader) end() error {
 
 func (r *reader) line(line []byte) error {
 	switch {
-	case !r.begun:
+	case r.version == 0:
 		var h head
 		if err := json.Unmarshal(line, &h); err != nil || h.Version < 1 || h.Version > Version {
 			return fmt.Errorf("%w: it has the version %d, and this program reads those up to %d",
 				ErrFormat, h.Version, Version)
 		}
-		r.begun = true
+		r.version = h.Version
 	case line[0] == '{':
-		r.table = &Table{}
-		if err := json.Unmarshal(line, r.table); err != nil || len(r.table.Columns) == 0 {
-			return fmt.Errorf("%w: a line names no columns of a table", ErrFormat)
-		}
+		return r.begin(line)
 	default:
 		return r.row(line)
 	}
 	return nil
 }
 
+// row reads a row of the first version.
 func (r *reader) row(line []byte) error {
-	var row []*string
-	if err := json.Unmarshal(line, &row); err != nil || r.table == nil || len(row) != len(r.table.Columns) {
+	var texts []*string
+	if err := json.Unmarshal(line, &texts); err != nil || r.table == nil || len(texts) != len(r.table.Columns) {
 		return fmt.Errorf("%w: a row is not one of its table's", ErrFormat)
 	}
-	return r.do(r.table, row)
-}
-
-// Column returns the value of a column in a row, nil for NULL or no such column.
-func (t *Table) Column(row []*string, name string) *string {
-	if i := slices.Index(t.Columns, name); i >= 0 {
-		return row[i]
+	row := make(Row, len(texts))
+	for i, text := range texts {
+		row[i] = Cell{null: text == nil}
+		if text != nil {
+			row[i].data = []byte(*text)
+		}
 	}
-	return nil
+	return r.do(r.table, row)
 }

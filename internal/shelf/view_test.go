@@ -5,43 +5,89 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/zframe"
 )
 
-// TestAViewIsReadAsItWasPacked packs fields, and changes, cuts and prolongs what that makes.
-func TestAViewIsReadAsItWasPacked(t *testing.T) {
-	t.Parallel()
-	fields := [][]byte{[]byte("body"), nil, bytes.Repeat([]byte("tail"), 1000)}
-	packed, err := shelf.PackView(fields...)
+// readView reads a view with n fields, into memory that has something already.
+func readView(start []byte, n int) (found [][]byte, err error) {
+	found = make([][]byte, n)
+	into := make([]*[]byte, n)
+	for i := range found {
+		found[i] = []byte("what was there before")
+		into[i] = &found[i]
+	}
+	return found, shelf.ReadView(start, into...)
+}
+
+// viewed returns a part with a view and a row, and where the view ends.
+func viewed(t *testing.T, row []*string, fields ...[]byte) (part []byte, end int) {
+	t.Helper()
+	w, err := shelf.NewWriter()
+	if err == nil {
+		err = w.View(fields...)
+	}
+	if err == nil {
+		err = w.Add(of, row, codings)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(packed []byte, n int) (found [][]byte, err error) {
-		found = make([][]byte, n)
-		into := make([]*[]byte, n)
-		for i := range found {
-			found[i] = []byte("what was there before")
-			into[i] = &found[i]
-		}
-		return found, shelf.UnpackView(packed, into...)
+	made, err := w.End()
+	if err != nil || made.ViewEnd == 0 || made.ViewEnd >= len(made.Body) {
+		t.Fatal(made.ViewEnd, err)
 	}
-	found, err := read(packed, len(fields))
-	if err != nil || !bytes.Equal(bytes.Join(found, []byte("|")), bytes.Join(fields, []byte("|"))) {
-		t.Errorf("%.60q, %v", found, err)
+	return made.Body, made.ViewEnd
+}
+
+// TestAViewIsReadFromTheStartOfAPart changes and cuts it.
+func TestAViewIsReadFromTheStartOfAPart(t *testing.T) {
+	t.Parallel()
+	for _, body := range [][]byte{zframe.Compress(text(2, 3000)), []byte("by an encoder of before"), {}} {
+		fields := [][]byte{body, nil, bytes.Repeat([]byte("tail"), 1000)}
+		row := []*string{new("a"), nil, nil, nil}
+		part, end := viewed(t, row, fields...)
+		found, err := readView(part[:end], len(fields))
+		if err != nil || !bytes.Equal(bytes.Join(found, []byte("|")), bytes.Join(fields, []byte("|"))) {
+			t.Errorf("%.60q, %v", found, err)
+		}
+		if rows, others, err := read(part); err != nil || others > 0 || len(rows) != 1 {
+			t.Errorf("behind it are %d rows, %v", len(rows), err)
+		}
+		for at := range end {
+			changed := bytes.Clone(part[:end])
+			changed[at] ^= 1
+			found, err := readView(changed, len(fields))
+			if !errors.Is(err, shelf.ErrFormat) && !bytes.Equal(bytes.Join(found, nil), bytes.Join(fields, nil)) {
+				t.Errorf("byte %d is another: %v", at, err)
+			}
+			if _, err := readView(part[:at], len(fields)); !errors.Is(err, shelf.ErrFormat) {
+				t.Errorf("cut at %d: %v", at, err)
+			}
+		}
+		for _, n := range []int{len(fields) - 1, len(fields) + 1} {
+			if _, err := readView(part[:end], n); !errors.Is(err, shelf.ErrFormat) {
+				t.Errorf("as %d fields: %v", n, err)
+			}
+		}
 	}
-	for at := range packed {
-		changed := bytes.Clone(packed)
-		changed[at] ^= 1
-		if _, err := read(changed, len(fields)); !errors.Is(err, shelf.ErrFormat) {
-			t.Errorf("byte %d is another: %v", at, err)
-		}
-		if _, err := read(packed[:at], len(fields)); !errors.Is(err, shelf.ErrFormat) {
-			t.Errorf("cut at %d: %v", at, err)
-		}
+	if _, err := readView(written(t, nil, []*string{new("a"), nil, nil, nil}), 1); !errors.Is(err, shelf.ErrFormat) {
+		t.Errorf("a part without a view: %v", err)
 	}
-	for _, n := range []int{len(fields) - 1, len(fields) + 1} {
-		if _, err := read(packed, n); !errors.Is(err, shelf.ErrFormat) {
-			t.Errorf("as %d fields: %v", n, err)
-		}
+	old := frame(zstd.SpeedDefault, []byte("{\"version\":1}\n"))
+	if _, err := readView(old, 0); !errors.Is(err, shelf.ErrFormat) {
+		t.Errorf("a part of the first version: %v", err)
+	}
+}
+
+// TestRowsThatRepeatTheViewTakeNoRoom has a row whose values are the view's, compressed in other ways.
+func TestRowsThatRepeatTheViewTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	row := rowsOf()[0]
+	part, end := viewed(t, row, zframe.Compress(text(1, 300_000)))
+	if behind := len(part) - end; behind > end/20 {
+		t.Errorf("the view has %d bytes, what repeats it %d", end, behind)
 	}
 }

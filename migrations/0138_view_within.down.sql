@@ -1,0 +1,1 @@
+ALTER TABLE archive_parts DROP COLUMN view_end;
