@@ -83,7 +83,7 @@ func measureMany(ctx context.Context, b *bench) error {
 			continue
 		}
 		b.progress("%s", name)
-		ours, theirs := &latencies{crowd: many, call: call}, &latencies{crowd: few, call: call}
+		ours, theirs := newLatencies(many, call), newLatencies(few, call)
 		if err := b.compareCrowds(ctx, name, ours, theirs); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -129,6 +129,7 @@ func (b *bench) compareCrowds(ctx context.Context, name string, many, few *laten
 		row{Name: name + ": pages of these that are not in its memory", Unit: "pages", Value: many.missed()}.
 			beside(few.missed()),
 	)
+	b.addPageRows(name, many, few)
 	return nil
 }
 
@@ -159,6 +160,11 @@ type latencies struct {
 
 	calls     int
 	hit, read float64 // pages that were and were not in PostgreSQL's memory
+	byName    pagesByName
+}
+
+func newLatencies(c *crowd, call manyCall) *latencies {
+	return &latencies{crowd: c, call: call, byName: pagesByName{}}
 }
 
 // countPages adds the pages that all calls of the database looked at, by a sign.
@@ -170,7 +176,10 @@ func (l *latencies) countPages(ctx context.Context, sign float64) error {
 		 WHERE datname = current_database()`).Scan(&hit, &read)
 	l.hit += sign * hit
 	l.read += sign * read
-	return err
+	if err != nil {
+		return err
+	}
+	return l.byName.addPages(ctx, l.crowd, sign)
 }
 
 func (l *latencies) pages() float64 { return (l.hit + l.read) / float64(l.calls) }
