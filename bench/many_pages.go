@@ -41,17 +41,17 @@ func (p pagesByName) addPages(ctx context.Context, c *crowd, sign float64) error
 // addPageRows adds a row for each table and index of which a call looks at many pages, those of the most first.
 func (b *bench) addPageRows(name string, many, few *latencies) {
 	ours, theirs := many.byName, few.byName
-	most := func(name string) float64 {
+	larger := func(name string) float64 {
 		return max(ours[name]/float64(many.calls), theirs[name]/float64(few.calls))
 	}
 	names := slices.SortedFunc(maps.Keys(ours), func(a, b string) int {
-		if x, y := most(a), most(b); x != y {
+		if x, y := larger(a), larger(b); x != y {
 			return int(1000 * (y - x))
 		}
 		return strings.Compare(a, b)
 	})
 	for _, of := range names {
-		if most(of) < rowOfPages {
+		if larger(of) < rowOfPages {
 			continue
 		}
 		b.add(row{Name: name + ": pages of " + of, Unit: "pages", Value: ours[of] / float64(many.calls)}.

@@ -130,8 +130,8 @@ func TestCountingCostsWhatItCounts(t *testing.T) {
 				t.Errorf("%s %s has %.0f rows:\n%s", n.Type, n.Relation, n.Rows*n.Loops, ran.short())
 			}
 		})
-		if most := 12 * len(read); ran.pages() > most {
-			t.Errorf("%d pages, at most %d:\n%s", ran.pages(), most, ran.short())
+		if limit := 12 * len(read); ran.pages() > limit {
+			t.Errorf("%d pages, at most %d:\n%s", ran.pages(), limit, ran.short())
 		}
 	}
 }

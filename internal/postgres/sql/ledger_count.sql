@@ -3,7 +3,7 @@
 -- one of an import that is older than a day counts today. Each row is written once: a second version of it, made by the
 -- same transaction, would have entries of its own in all indexes. It returns the sessions that had something to count.
 WITH wanted AS (
-	SELECT w.session, w.views, w.served, w.read_backs,
+	SELECT w.session, w.views, w.served, w.read_backs, now() AS read_at,
 	       coalesce(greatest(w.views * s.total_tokens - w.served, 0), 0) AS saved,
 	       s.key, s.last_seq, s.checkpoint_n, s.last_append_at, {over} AS over_window
 	  FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[]) AS w (session, views, served, read_backs)
@@ -47,7 +47,7 @@ WITH wanted AS (
 	       tokens_served = u.tokens_served + f.served,
 	       tokens_saved = u.tokens_saved + f.saved,
 	       read_backs = u.read_backs + f.read_backs,
-	       read_at = CASE WHEN f.read THEN now() ELSE u.read_at END
+	       read_at = CASE WHEN f.read THEN f.read_at ELSE u.read_at END
 	  FROM found f
 	  LEFT JOIN (SELECT session_key, sum(messages) AS messages, sum(bytes) AS bytes, sum(tokens) AS tokens
 	               FROM stored
