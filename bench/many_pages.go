@@ -42,19 +42,19 @@ func (p pagesByName) addPages(ctx context.Context, c *crowd, sign float64) error
 func (b *bench) addPageRows(name string, many, few *latencies) {
 	ours, theirs := many.byName, few.byName
 	larger := func(name string) float64 {
-		return max(ours[name]/float64(many.calls), theirs[name]/float64(few.calls))
+		return max(ours[name], theirs[name])
 	}
 	names := slices.SortedFunc(maps.Keys(ours), func(a, b string) int {
 		if x, y := larger(a), larger(b); x != y {
-			return int(1000 * (y - x))
+			return int(y - x)
 		}
 		return strings.Compare(a, b)
 	})
 	for _, of := range names {
-		if larger(of) < rowOfPages {
+		if larger(of) < rowOfPages*fewSessions {
 			continue
 		}
-		b.add(row{Name: name + ": pages of " + of, Unit: "pages", Value: ours[of] / float64(many.calls)}.
-			beside(theirs[of] / float64(few.calls)))
+		b.add(row{Name: name + ": pages of " + of, Unit: "pages", Value: ours[of] / fewSessions}.
+			beside(theirs[of] / fewSessions))
 	}
 }

@@ -124,14 +124,20 @@ func TestCountingCostsWhatItCounts(t *testing.T) {
 	count := func(ctx context.Context) error { return p.CountUsage(ctx, largeTenant, read) }
 	p.plansOf(t, count) // which has their messages to count
 	for _, ran := range p.plansOf(t, count) {
-		t.Logf("%d pages of %d sessions", ran.pages(), len(read))
+		pages := ran.pages()
+		for i := range ran.Plan.Plans {
+			if n := &ran.Plan.Plans[i]; ran.Plan.Type == "CTE Scan" && n.Type == "ModifyTable" { // it ran after all others
+				pages += n.Hit + n.Read
+			}
+		}
+		t.Logf("%d pages of %d sessions", pages, len(read))
 		ran.Plan.each(func(n *planNode) {
 			if int(n.Rows*n.Loops) > len(read) || n.removed() > len(read) {
 				t.Errorf("%s %s has %.0f rows:\n%s", n.Type, n.Relation, n.Rows*n.Loops, ran.short())
 			}
 		})
-		if limit := 12 * len(read); ran.pages() > limit {
-			t.Errorf("%d pages, at most %d:\n%s", ran.pages(), limit, ran.short())
+		if limit := 12 * len(read); pages > limit {
+			t.Errorf("%d pages, at most %d:\n%s", pages, limit, ran.short())
 		}
 	}
 }

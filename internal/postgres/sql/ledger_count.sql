@@ -13,7 +13,7 @@ WITH wanted AS (
 	        WHERE tenant_id = $1 AND id = w.session
 	       OFFSET 0) s ON true
 ), found AS (
-	SELECT w.*, w.views + w.read_backs > 0 AS read, u.counted_seq, u.counted_n,
+	SELECT w.*, w.views + w.read_backs > 0 AS read, u.counted_seq, u.counted_n, u.ctid AS place,
 	       (u.counted_seq < w.last_seq OR u.counted_n < w.checkpoint_n
 	        OR u.appended_at IS DISTINCT FROM w.last_append_at OR u.over_window <> w.over_window) AS behind
 	  FROM wanted w
@@ -53,7 +53,7 @@ WITH wanted AS (
 	               FROM stored
 	              GROUP BY session_key) n ON n.session_key = f.key
 	 WHERE u.tenant_id = $1
-	   AND u.session_key = f.key
+	   AND u.ctid = f.place -- the row is locked, and stays there
 	   AND (f.behind OR f.read)
 ), added AS (
 	SELECT day, messages, bytes, tokens, 0 AS views, 0 AS served, 0 AS saved, 0 AS read_backs, 0 AS compactions
