@@ -77,9 +77,6 @@ func measureMany(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := awaitStatistics(ctx); err != nil {
-		return err
-	}
 	for _, call := range manyCalls() {
 		name := fmt.Sprintf("%s, %d sessions beside %d", call.name, b.sessions, fewSessions)
 		if !b.match.MatchString(name) {
@@ -127,10 +124,11 @@ func (b *bench) compareCrowds(ctx context.Context, name string, many, few *laten
 	return nil
 }
 
-// awaitStatistics waits until PostgreSQL's processes have reported what they did: ten seconds after the last of it.
+// awaitStatistics waits until the ledger is written, some five seconds after a call, and PostgreSQL's processes have
+// reported what they did, ten seconds after the last of it.
 func awaitStatistics(ctx context.Context) error {
 	select {
-	case <-time.After(11 * time.Second):
+	case <-time.After(25 * time.Second):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -167,7 +165,7 @@ func (l *latencies) countPages(ctx context.Context) error {
 		if err := l.callForAll(ctx); err != nil {
 			return err
 		}
-		if err := awaitStatistics(ctx); err != nil { // and for the ledger
+		if err := awaitStatistics(ctx); err != nil {
 			return err
 		}
 		if err := l.addPages(ctx, sign); err != nil {
