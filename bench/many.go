@@ -11,7 +11,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Two databases, one with many sessions and one with few, take turns: an append, a view or a page of a list costs what
@@ -36,23 +39,23 @@ type crowd struct {
 type manyCall struct {
 	name    string
 	status  int
-	request func(c *client, crowd *crowd) []byte
+	request func(c *client, crowd *crowd, session int) []byte // of an active session's number
 }
 
 func manyCalls() []manyCall {
 	body := appendBody(appendCase{messages: 1}.bodies())
 	return []manyCall{
-		{"append", http.StatusCreated, func(c *client, crowd *crowd) []byte {
-			return c.request("POST", sessionPath(crowd.randomID())+"/messages", body)
+		{"append", http.StatusCreated, func(c *client, crowd *crowd, session int) []byte {
+			return c.request("POST", sessionPath(idOf(session))+"/messages", body)
 		}},
-		{"view", http.StatusOK, func(c *client, crowd *crowd) []byte {
-			return c.request("GET", sessionPath(crowd.randomID())+"/context", nil)
+		{"view", http.StatusOK, func(c *client, crowd *crowd, session int) []byte {
+			return c.request("GET", sessionPath(idOf(session))+"/context", nil)
 		}},
-		{"list of 20", http.StatusOK, func(c *client, crowd *crowd) []byte {
+		{"list of 20", http.StatusOK, func(c *client, crowd *crowd, _ int) []byte {
 			return c.request("GET", crowd.pages[rand.IntN(len(crowd.pages))], nil)
 		}},
-		{"list by metadata", http.StatusOK, func(c *client, crowd *crowd) []byte {
-			user := fmt.Sprintf(`{"user":"%d"}`, crowd.randomActive()/10)
+		{"list by metadata", http.StatusOK, func(c *client, crowd *crowd, session int) []byte {
+			user := fmt.Sprintf(`{"user":"%d"}`, session/10)
 			return c.request("GET", "/v1/sessions?metadata="+url.QueryEscape(user), nil)
 		}},
 	}
@@ -74,16 +77,13 @@ func measureMany(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := awaitStatistics(ctx); err != nil {
-		return err
-	}
 	for _, call := range manyCalls() {
 		name := fmt.Sprintf("%s, %d sessions beside %d", call.name, b.sessions, fewSessions)
 		if !b.match.MatchString(name) {
 			continue
 		}
 		b.progress("%s", name)
-		ours, theirs := &latencies{crowd: many, call: call}, &latencies{crowd: few, call: call}
+		ours, theirs := newLatencies(many, call), newLatencies(few, call)
 		if err := b.compareCrowds(ctx, name, ours, theirs); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -93,12 +93,6 @@ func measureMany(ctx context.Context, b *bench) error {
 
 // compareCrowds adds rows for what a call takes and for the processor time that PostgreSQL has for it, by turns.
 func (b *bench) compareCrowds(ctx context.Context, name string, many, few *latencies) error {
-	sides := []*latencies{many, few}
-	for _, side := range sides {
-		if err := side.countPages(ctx, -1); err != nil {
-			return err
-		}
-	}
 	ours, theirs := many.crowd.clocks(), few.crowd.clocks()
 	_, err := alternate(ctx, b.rounds, b.round, timed(many.sample, ours), timed(few.sample, theirs))
 	if err != nil {
@@ -115,11 +109,8 @@ func (b *bench) compareCrowds(ctx context.Context, name string, many, few *laten
 				pairs(milliseconds(clock.rates[1:]), milliseconds(old.rates[1:])))
 		}
 	}
-	if err := awaitStatistics(ctx); err != nil {
-		return err
-	}
-	for _, side := range sides {
-		if err := side.countPages(ctx, 1); err != nil {
+	for _, side := range []*latencies{many, few} {
+		if err := side.countPages(ctx); err != nil {
 			return err
 		}
 	}
@@ -129,13 +120,15 @@ func (b *bench) compareCrowds(ctx context.Context, name string, many, few *laten
 		row{Name: name + ": pages of these that are not in its memory", Unit: "pages", Value: many.missed()}.
 			beside(few.missed()),
 	)
+	b.addPageRows(name, many, few)
 	return nil
 }
 
-// awaitStatistics waits until PostgreSQL's processes have reported what they did: ten seconds after the last of it.
+// awaitStatistics waits until the ledger is written, some five seconds after a call, and PostgreSQL's processes have
+// reported what they did, ten seconds after the last of it.
 func awaitStatistics(ctx context.Context) error {
 	select {
-	case <-time.After(11 * time.Second):
+	case <-time.After(25 * time.Second):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -157,12 +150,51 @@ type latencies struct {
 	call     manyCall
 	p50, p99 []float64
 
-	calls     int
 	hit, read float64 // pages that were and were not in PostgreSQL's memory
+	byName    pagesByName
 }
 
-// countPages adds the pages that all calls of the database looked at, by a sign.
-func (l *latencies) countPages(ctx context.Context, sign float64) error {
+func newLatencies(c *crowd, call manyCall) *latencies {
+	return &latencies{crowd: c, call: call, byName: pagesByName{}}
+}
+
+// countPages counts the pages that PostgreSQL looks at when each active session is called for once, and so written to
+// the ledger once: how fast the machine is makes no difference. All were called for before, as in a database in use.
+func (l *latencies) countPages(ctx context.Context) error {
+	for _, sign := range []float64{-1, 1} {
+		if err := l.callForAll(ctx); err != nil {
+			return err
+		}
+		if err := awaitStatistics(ctx); err != nil {
+			return err
+		}
+		if err := l.addPages(ctx, sign); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callForAll calls for each active session once, or as often for a page of a list.
+func (l *latencies) callForAll(ctx context.Context) error {
+	var next atomic.Int64
+	group, _ := errgroup.WithContext(ctx)
+	for range manyCallers {
+		group.Go(func() error {
+			c := l.crowd.newClient()
+			for n := int(next.Add(1)) - 1; n < fewSessions; n = int(next.Add(1)) - 1 {
+				if err := c.call(l.call.request(c, l.crowd, l.crowd.active(n)), l.call.status); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// addPages adds the pages that all calls of the database looked at, by a sign.
+func (l *latencies) addPages(ctx context.Context, sign float64) error {
 	var hit, read float64
 	err := l.crowd.admin.QueryRow(ctx, `
 		SELECT blks_hit, blks_read
@@ -170,12 +202,15 @@ func (l *latencies) countPages(ctx context.Context, sign float64) error {
 		 WHERE datname = current_database()`).Scan(&hit, &read)
 	l.hit += sign * hit
 	l.read += sign * read
-	return err
+	if err != nil {
+		return err
+	}
+	return l.byName.addPages(ctx, l.crowd, sign)
 }
 
-func (l *latencies) pages() float64 { return (l.hit + l.read) / float64(l.calls) }
+func (l *latencies) pages() float64 { return (l.hit + l.read) / fewSessions }
 
-func (l *latencies) missed() float64 { return l.read / float64(l.calls) }
+func (l *latencies) missed() float64 { return l.read / fewSessions }
 
 // sample calls from all callers for d, and returns the rate.
 func (l *latencies) sample(ctx context.Context, d time.Duration) (float64, error) {
@@ -184,7 +219,7 @@ func (l *latencies) sample(ctx context.Context, d time.Duration) (float64, error
 	rate, err := load(ctx, d, manyCallers, func(int) func() error {
 		c := l.crowd.newClient()
 		return func() error {
-			request := l.call.request(c, l.crowd)
+			request := l.call.request(c, l.crowd, l.crowd.active(rand.IntN(fewSessions)))
 			start := time.Now()
 			err := c.call(request, l.call.status)
 			took := float64(time.Since(start)) / float64(time.Millisecond)
@@ -194,7 +229,6 @@ func (l *latencies) sample(ctx context.Context, d time.Duration) (float64, error
 			return err
 		}
 	})
-	l.calls += len(all)
 	if err == nil && len(all) > 0 {
 		l.p50 = append(l.p50, median(all))
 		l.p99 = append(l.p99, percentile(all, 0.99))
@@ -251,15 +285,15 @@ func (c *crowd) fill(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// randomActive returns the number of one of the active sessions. There are as many in both databases, spread over all:
-// the ledger writes a row for each session that was used in some seconds, and the same number must be used.
-func (c *crowd) randomActive() int {
-	return rand.IntN(fewSessions) * (c.sessions / fewSessions)
+// active returns the number of one of the active sessions. There are as many in both databases, spread over all: the
+// ledger writes a row for each session that was used in some seconds, and the same number must be used.
+func (c *crowd) active(n int) int {
+	return n * (c.sessions / fewSessions)
 }
 
-// randomID returns the id of an active session, as many.sql makes it.
-func (c *crowd) randomID() string {
-	return fmt.Sprintf("%x", md5.Sum(fmt.Append(nil, c.randomActive())))
+// idOf returns a session's id, as many.sql makes it.
+func idOf(session int) string {
+	return fmt.Sprintf("%x", md5.Sum(fmt.Append(nil, session)))
 }
 
 // readPages reads the list from its beginning, so that pages behind cursors can be asked for.

@@ -1,5 +1,6 @@
 -- Sessions $from to $to of $all of one tenant, as the API makes them: keys grow with the time, ids are the clients'. Each
--- has a message, a pair of metadata, which ten share, and its row of the ledger; each hundredth fails to be compacted.
+-- has a message, which is indexed for the search, a pair of metadata, which ten share, and its row of the ledger; each
+-- hundredth fails to be compacted.
 INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, metadata, last_seq, tail_bytes, context_tokens,
                       total_tokens, created_at, last_append_at)
 SELECT '$tenant', ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, md5(n::text), 1, 10000000,
@@ -26,3 +27,7 @@ SELECT '$tenant', ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid
        now() - n * interval '1 s', now() + interval '1 d', CASE WHEN n % 200 = 0 THEN now() END
   FROM generate_series($from, $to) n
  WHERE n % 100 = 0;
+
+INSERT INTO search_sessions (tenant_id, session_key, indexed_seq)
+SELECT '$tenant', ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1
+  FROM generate_series($from, $to) n;

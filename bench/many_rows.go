@@ -14,7 +14,7 @@ import (
 )
 
 // rowTables are the tables in which each session of a crowd has a row.
-var rowTables = []string{"sessions", "session_metadata", "usage_sessions", "messages"}
+var rowTables = []string{"sessions", "session_metadata", "usage_sessions", "search_sessions", "messages"}
 
 // addRowBytes adds rows for what a session takes in each table, indexes included.
 func (b *bench) addRowBytes(ctx context.Context, c *crowd) error {

@@ -1877,9 +1877,10 @@ CREATE TABLE public.usage_sessions (
     read_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
     away boolean DEFAULT false NOT NULL,
     thawed_at timestamp with time zone,
-    back_at timestamp with time zone
+    back_at timestamp with time zone,
+    read_on date GENERATED ALWAYS AS (((read_at AT TIME ZONE 'UTC'::text))::date) STORED NOT NULL
 )
-WITH (fillfactor='70');
+WITH (fillfactor='85');
 
 ALTER TABLE ONLY public.usage_sessions FORCE ROW LEVEL SECURITY;
 
@@ -2384,7 +2385,7 @@ CREATE INDEX usage_sessions_over ON public.usage_sessions USING btree (tokens DE
 
 CREATE INDEX usage_sessions_tokens ON public.usage_sessions USING btree (tokens DESC, session_key DESC);
 
-CREATE INDEX usage_sessions_unread ON public.usage_sessions USING btree (read_at, session_key);
+CREATE INDEX usage_sessions_unread ON public.usage_sessions USING btree (read_on, session_key);
 
 CREATE INDEX webhook_deliveries_first ON public.webhook_deliveries USING btree (tenant_id, webhook_id, topic, n);
 

@@ -72,7 +72,9 @@ func (c *Counter) ReadBack(at session.Address) {
 }
 
 // Changed has what a session has stored since it was counted last counted.
-func (c *Counter) Changed(at session.Address) { c.add(at, session.Reading{Session: at.ID}) }
+func (c *Counter) Changed(at session.Address) {
+	c.add(at, session.Reading{Session: at.ID, Changed: true})
+}
 
 func (c *Counter) add(at session.Address, more session.Reading) {
 	c.readings.Add(at.Tenant, at.ID, more)

@@ -18,14 +18,15 @@ var fleetLists = map[session.FleetList]struct {
 	table, column string
 	of            string // the condition of the index
 	isTime        bool   // the oldest is first, else the largest
+	isDay         bool   // the time is a day
 }{
 	session.FleetTokens:      {table: `usage_sessions`, column: `tokens`, of: `true`},
 	session.FleetBytes:       {table: `usage_sessions`, column: `bytes`, of: `true`},
-	session.FleetIdle:        {`usage_sessions`, `appended_at`, `appended_at IS NOT NULL`, true},
-	session.FleetUnread:      {`usage_sessions`, `read_at`, `true`, true},
+	session.FleetIdle:        {`usage_sessions`, `appended_at`, `appended_at IS NOT NULL`, true, false},
+	session.FleetUnread:      {`usage_sessions`, `read_on`, `true`, true, true},
 	session.FleetOverWindow:  {table: `usage_sessions`, column: `tokens`, of: `over_window`},
-	session.FleetFailing:     {`session_failures`, `since`, `true`, true},
-	session.FleetQuarantined: {`session_failures`, `quarantined_at`, `quarantined_at IS NOT NULL`, true},
+	session.FleetFailing:     {`session_failures`, `since`, `true`, true, false},
+	session.FleetQuarantined: {`session_failures`, `quarantined_at`, `quarantined_at IS NOT NULL`, true, false},
 }
 
 // Fleet returns sessions of a list of all tenants, or of one, behind a place, as a login of operators sees them, but
@@ -87,6 +88,9 @@ func fleetListSQL(list session.FleetList, after *session.FleetPlace) (string, []
 		order, direction = `(extract(epoch FROM `+l.column+`) * 1000000)::bigint`, ``
 		behind = ` > ('epoch'::timestamptz + $1::bigint * interval '1 microsecond', $2)`
 		begin = session.FleetPlace{}
+	}
+	if l.isDay {
+		behind = ` > ('epoch'::date + ($1::bigint / 86400000000)::integer, $2)`
 	}
 	if after == nil {
 		after = &begin

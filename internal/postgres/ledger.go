@@ -11,27 +11,42 @@ import (
 )
 
 var (
-	ledgerSessionsSQL = statement("ledger_sessions")
-	ledgerDaysSQL     = statement("ledger_days", "{today}", today, "{over}", overWindow)
+	ledgerLockSQL  = statement("ledger_lock")
+	ledgerCountSQL = statement("ledger_count", "{today}", today, "{over}", overWindow)
 )
 
 // CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
-// What the search has not indexed of them is asked for. What was read of a tenant that has moved is dropped: it can't
-// be counted here any more.
+// What the search has not indexed of those that have changed is asked for. What was read of a tenant that has moved is
+// dropped: it can't be counted here any more.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
 	err := s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
+		changed := changedOf(read)
 		batch := &pgx.Batch{}
-		queueUsage(batch, tenant, read)
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		queueUsage(batch, tenant, read).Query(func(rows pgx.Rows) error {
+			behind, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			changed = append(changed, behind...)
+			return err
+		})
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil || len(changed) == 0 {
 			return err
 		}
-		return s.markBehind(ctx, tx, tenant, idsOf(read))
+		return s.markBehind(ctx, tx, tenant, changed)
 	})
 	if isMoving(err) {
 		return nil
 	}
 	return err
+}
+
+// changedOf returns the ids of the sessions that a process knows to have changed.
+func changedOf(read []session.Reading) (ids []string) {
+	for i := range read {
+		if read[i].Changed {
+			ids = append(ids, read[i].Session)
+		}
+	}
+	return ids
 }
 
 func idsOf(read []session.Reading) []string {
@@ -49,14 +64,14 @@ func (s *Store) countStored(ctx context.Context, tenant uuid.UUID, ids []string)
 	}
 	read := make([]session.Reading, len(ids))
 	for i, id := range ids {
-		read[i].Session = id
+		read[i] = session.Reading{Session: id, Changed: true}
 	}
 	return s.CountUsage(ctx, tenant, read)
 }
 
 // queueUsage queues the statements of CountUsage. The first locks what the second, which sees all that was committed
-// before it had the locks, counts from.
-func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) {
+// before it had the locks, counts from. The second, which is returned, has the ids of the sessions that were behind.
+func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) *pgx.QueuedQuery {
 	n := len(read)
 	views, served := make([]int64, n), make([]int64, n)
 	readBacks := make([]int64, n)
@@ -66,8 +81,8 @@ func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) {
 		readBacks[i] = read[i].ReadBacks
 	}
 	ids := idsOf(read)
-	batch.Queue(ledgerSessionsSQL, tenant, ids, views, served, readBacks)
-	batch.Queue(ledgerDaysSQL, tenant, ids, views, served, readBacks)
+	batch.Queue(ledgerLockSQL, tenant, ids)
+	return batch.Queue(ledgerCountSQL, tenant, ids, views, served, readBacks)
 }
 
 // UsageByDay returns what a tenant has used from one day in UTC to another, both included: the days with any use, in

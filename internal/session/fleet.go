@@ -14,7 +14,7 @@ const (
 	FleetTokens      FleetList = "tokens"      // all, those first that have stored the most tokens
 	FleetBytes       FleetList = "bytes"       // all, those first that have stored the most bytes
 	FleetIdle        FleetList = "idle"        // those with messages, the oldest last append first
-	FleetUnread      FleetList = "unread"      // all, those first that were not read for the longest time
+	FleetUnread      FleetList = "unread"      // all, those first that were not read for the most days
 	FleetOverWindow  FleetList = "over_window" // whose view does not fit into the window, by tokens
 	FleetFailing     FleetList = "failing"     // whose compaction fails, the longest time first
 	FleetQuarantined FleetList = "quarantined" // whose compaction is not tried for now, the longest time first
@@ -44,7 +44,7 @@ type FleetSession struct {
 	QuarantinedAt *time.Time `json:"quarantined_at"`
 	CreatedAt     time.Time  `json:"created_at"`
 	LastAppendAt  *time.Time `json:"last_append_at"`
-	LastReadAt    *time.Time `json:"last_read_at"` // to the hour
+	LastReadAt    *time.Time `json:"last_read_at"`
 
 	Place FleetPlace `json:"-"`
 }

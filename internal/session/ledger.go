@@ -52,11 +52,12 @@ type SessionUse struct {
 	Use
 }
 
-// Reading is what a process has counted of reads of a session since it has written that. One without reads says that
-// the session may have more messages or checkpoints than were counted.
+// Reading is what a process has counted of reads of a session since it has written that. What the session has stored is
+// counted with it.
 type Reading struct {
 	Session                        string // its id
 	Views, TokensServed, ReadBacks int64
+	Changed                        bool // a request has changed the session
 }
 
 // Add adds another Reading of the session.
@@ -64,4 +65,5 @@ func (r *Reading) Add(more Reading) {
 	r.Views += more.Views
 	r.TokensServed += more.TokensServed
 	r.ReadBacks += more.ReadBacks
+	r.Changed = r.Changed || more.Changed
 }
