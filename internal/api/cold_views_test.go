@@ -50,9 +50,20 @@ func (w *world) calledContext(token string) string {
 // they are cold.
 func TestViewsOfColdSessionsAreReadFromTheirArchives(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.files()
-	w.work()
+	for name, keep := range map[string]func(w *world){"results, too": (*world).files, "archives alone": (*world).objects} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			keep(w)
+			w.work()
+			w.requireColdViews()
+		})
+	}
+}
+
+// requireColdViews asks for views of sessions while they are hot and while they are cold, and wants the same.
+func (w *world) requireColdViews() {
+	w.Helper()
 	for _, id := range w.sleepers() {
 		path := "/v1/sessions/" + id + "/context"
 		ask := func(query string) answer {
@@ -71,21 +82,21 @@ func TestViewsOfColdSessionsAreReadFromTheirArchives(t *testing.T) {
 		w.frozen(id)
 		for _, query := range fromArchive {
 			if got := bytesOf(ask(query)); got != hot[query] {
-				t.Errorf("%s%s\nhot:  %.600s\ncold: %.600s", path, query, hot[query], got)
+				w.Errorf("%s%s\nhot:  %.600s\ncold: %.600s", path, query, hot[query], got)
 			}
 		}
 		if got := w.calledContext(token); got != called {
-			t.Errorf("get_context of %s\nhot:  %.600s\ncold: %.600s", id, called, got)
+			w.Errorf("get_context of %s\nhot:  %.600s\ncold: %.600s", id, called, got)
 		}
 		w.must(http.StatusNotModified, "GET", path, "", "If-None-Match", tag)
 		w.must(http.StatusOK, "GET", path, "", "If-None-Match", `"other"`)
 		if !w.isCold(id) {
-			t.Errorf("%s: a view brings the session back", id)
+			w.Errorf("%s: a view brings the session back", id)
 		}
 		for _, query := range fromRows {
 			w.frozen(id)
 			if got := bytesOf(ask(query)); got != hot[query] || w.isCold(id) {
-				t.Errorf("%s%s, cold %t\nhot:  %.600s\ncold: %.600s", path, query, w.isCold(id), hot[query], got)
+				w.Errorf("%s%s, cold %t\nhot:  %.600s\ncold: %.600s", path, query, w.isCold(id), hot[query], got)
 			}
 		}
 	}

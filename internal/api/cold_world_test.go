@@ -11,14 +11,25 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// files has a world keep results in a directory of its own.
+// files has a world keep results and archives in a directory of its own.
 func (w *world) files() {
+	w.Helper()
+	w.outside(persist.File)
+}
+
+// objects has a world keep archives in a directory of its own, and results in PostgreSQL.
+func (w *world) objects() {
+	w.Helper()
+	w.outside(persist.Postgres)
+}
+
+func (w *world) outside(results persist.Kind) {
 	w.Helper()
 	files, err := objects.OpenDir(w.TempDir())
 	if err != nil {
 		w.Fatal(err)
 	}
-	stores := persist.Stores{New: persist.File, Outside: map[persist.Kind]objects.Store{persist.File: files}}
+	stores := persist.Stores{New: results, Archives: new(persist.File), Outside: map[persist.Kind]objects.Store{persist.File: files}}
 	for _, store := range []*postgres.Store{w.store, w.admin} {
 		store.UseResultStores(stores)
 	}

@@ -26,7 +26,7 @@ const coldViewBytes = 1 << 20
 // ViewOfHidden returns the fields of a hidden session's view that its archive has, nil if the archive has none: the
 // view is large, or damaged, or parts lie in PostgreSQL. The session's rows must not change meanwhile.
 func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([][]byte, error) {
-	if s.results.New == persist.Postgres {
+	if s.results.ForArchives() == persist.Postgres {
 		return nil, nil
 	}
 	ctx = seeingArchived(ctx)
