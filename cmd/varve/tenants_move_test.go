@@ -19,6 +19,7 @@ func TestATenantMovesByCommand(t *testing.T) {
 	here.fails("there is a tenant", "tenants", "create", "other", "--id", id)
 	here.fails("--to is missing", "tenants", "move", "acme")
 	here.fails("--forget takes neither", "tenants", "move", "acme", "--forget", "--abort")
+	here.fails("VARVE_OBJECTS", "tenants", "move", "acme", "--to", there.url, "--to-objects", "ftp://h")
 	here.fails("--freeze must be", "tenants", "move", "acme", "--to", there.url, "--freeze", "1ms")
 	here.fails("has not moved away", "tenants", "move", "acme", "--forget")
 	here.run("keys", "create", "--tenant=acme", "--name=ci")

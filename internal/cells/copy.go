@@ -146,13 +146,7 @@ func (r *mover) sameRows(ctx context.Context, from, to pgx.Tx, t *table, which, 
 
 // outside returns the kind of store in which the destination has what lies outside of PostgreSQL.
 func (r *mover) outside() persist.Kind {
-	stores := r.To.ResultStores()
-	for _, kind := range []persist.Kind{stores.New, stores.ForArchives(), persist.File, persist.S3} {
-		if stores.Outside[kind] != nil {
-			return kind
-		}
-	}
-	return persist.Postgres
+	return r.To.ResultStores().AnyOutside()
 }
 
 // remove deletes all that a database and its result stores have of the tenant, but its jobs and its own row.

@@ -149,12 +149,7 @@ func TestAnArchiveOfAnotherEncoderReadsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.archived(at)
-	var part []byte
-	if err := conn.QueryRow(t.Context(), `SELECT body FROM archive_parts`).Scan(&part); err != nil {
-		t.Fatal(err)
-	}
-	decoder, _ := zstd.NewReader(nil)
-	plain, err := decoder.DecodeAll(part, nil)
+	plain, err := onlyPart(t.Context(), conn)
 	changed := map[string]int{}
 	for _, d := range digests {
 		if n := bytes.Count(plain, d.Sum[:8]); n > 0 {
@@ -167,7 +162,7 @@ func TestAnArchiveOfAnotherEncoderReadsTheSame(t *testing.T) {
 		t.Fatalf("changed %v, %v", changed, err)
 	}
 	encoder, _ := zstd.NewWriter(nil)
-	part = encoder.EncodeAll(plain, nil)
+	part := encoder.EncodeAll(plain, nil)
 	w.asOwner(`UPDATE archive_parts SET body = $1, size = length($1::bytea), digest = sha256($1::bytea)`, part)
 	w.asOwner(`UPDATE session_archives SET digest = sha256(sha256($1::bytea))`, part)
 	w.restored(at)
@@ -203,12 +198,7 @@ func TestWhatIsDamagedIsArchivedAsItIs(t *testing.T) {
 	}
 	rows := w.allRows(at)
 	w.archived(at)
-	var part []byte
-	if err := conn.QueryRow(t.Context(), `SELECT body FROM archive_parts`).Scan(&part); err != nil {
-		t.Fatal(err)
-	}
-	decoder, _ := zstd.NewReader(nil)
-	plain, err := decoder.DecodeAll(part, nil)
+	plain, err := onlyPart(t.Context(), conn)
 	for i := range stored {
 		if err != nil || !bytes.Contains(plain, stored[i]) {
 			t.Errorf("value %d of %d is not as it was, %v", i, len(stored), err)
@@ -216,4 +206,18 @@ func TestWhatIsDamagedIsArchivedAsItIs(t *testing.T) {
 	}
 	w.restored(at)
 	w.sameRows(at.ID, rows, w.allRows(at))
+}
+
+// onlyPart returns the only part of all archives, decompressed.
+func onlyPart(ctx context.Context, conn *pgx.Conn) (plain []byte, err error) {
+	var part []byte
+	if err := conn.QueryRow(ctx, `SELECT body FROM archive_parts`).Scan(&part); err != nil {
+		return nil, err
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer decoder.Close()
+	return decoder.DecodeAll(part, nil)
 }

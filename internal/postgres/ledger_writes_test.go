@@ -87,8 +87,8 @@ func TestTheLedgerWritesARowOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadIsIndexedIfItWasNot loses what a process has counted of an append: the next that reads the session asks
-// for the job that indexes it, and later reads do not.
+// TestWhatIsReadIsIndexedIfItWasNot loses what a process has counted of an append: whoever reads the session next asks
+// for the job that indexes it.
 func TestWhatIsReadIsIndexedIfItWasNot(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
