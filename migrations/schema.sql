@@ -1605,6 +1605,8 @@ CREATE TABLE public.session_archives (
     error text,
     failed_at timestamp with time zone,
     cold boolean DEFAULT false NOT NULL,
+    object uuid,
+    view_end integer,
     CONSTRAINT session_archives_state_check CHECK ((state = ANY (ARRAY['archiving'::text, 'archived'::text, 'restoring'::text])))
 );
 
@@ -2196,8 +2198,6 @@ ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
 CREATE INDEX api_keys_newest ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
-
-CREATE INDEX archive_parts_object ON public.archive_parts USING btree (tenant_id, object) WHERE (object IS NOT NULL);
 
 CREATE INDEX audit_stubs_blanked_by ON public.audit_stubs USING btree (tenant_id, blanked_by);
 
