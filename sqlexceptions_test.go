@@ -34,6 +34,8 @@ var sqlExceptions = map[string]string{
 	"no clock is in CASE or COALESCE: internal/postgres/webhooks_deliver.go: now in case: last_failed_at":                            ofTheDatabase,
 	"no clock is in CASE or COALESCE: internal/postgres/webhooks_deliver.go: now in case: retry_at":                                  ofTheDatabase,
 	"no clock is in CASE or COALESCE: internal/postgres/webhooks_deliver.go: now in coalesce: failing_since":                         ofTheDatabase,
+	"no clock is in ON CONFLICT: internal/postgres/model_calls.go: now":                                                              ofTheDatabase,
+	"no clock is in ON CONFLICT: internal/postgres/summaries.go: now":                                                                ofTheDatabase,
 	"the tenant is first: internal/backup/file.go: select result_bodies: WHERE begins with store <> 0":                               ofTheWhole,
 	"the tenant is first: internal/backup/file.go: select {}: WHERE begins with nothing":                                             ofTheWhole,
 	"the tenant is first: internal/backup/restore.go: select {}: WHERE begins with nothing":                                          ofTheWhole,

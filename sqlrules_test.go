@@ -24,6 +24,7 @@ type sqlRule struct {
 var sqlRules = []sqlRule{
 	{"the tenant is first", (*sqlSchema).tenantFirst},
 	{"no clock is in CASE or COALESCE", (*sqlSchema).noClock},
+	{"no clock is in ON CONFLICT", (*sqlSchema).noClockInConflict},
 	{"River's tables are not read with a tenant's", (*sqlSchema).noJobs},
 }
 
@@ -163,6 +164,30 @@ func (w *clockWalk) walk(nodes []sqlNode, changes bool, around, column string) {
 	}
 }
 
+// noClockInConflict finds the clocks of ON CONFLICT: in what it sets, and in its condition. The time of the row that could
+// not be inserted is in excluded.
+func (s *sqlSchema) noClockInConflict(statement []sqlNode) []string {
+	if !s.anyOfTenants(statement) {
+		return nil
+	}
+	return clocksOfConflicts(statement, false)
+}
+
+func clocksOfConflicts(nodes []sqlNode, inside bool) (found []string) {
+	for _, n := range nodes {
+		switch {
+		case n.text == "conflict":
+			inside = true
+		case n.text == "returning":
+			inside = false
+		case inside && slices.Contains(sqlClocks, n.text):
+			found = append(found, n.text)
+		}
+		found = append(found, clocksOfConflicts(n.group, inside)...)
+	}
+	return found
+}
+
 // noJobs finds a statement that has tables of River and of tenants.
 func (s *sqlSchema) noJobs(statement []sqlNode) []string {
 	var jobs, tenants []string
@@ -264,6 +289,14 @@ func TestTheRulesOfSQLFindWhatBreaksThem(t *testing.T) {
 		{"no clock is in CASE or COALESCE", `UPDATE runs SET a = CASE WHEN $1 THEN 1 END, finished_at = now() WHERE b < now()`, nil},
 		{"no clock is in CASE or COALESCE", `SELECT coalesce(started_at, now()) FROM runs WHERE tenant_id = $1 FOR UPDATE`, nil},
 		{"no clock is in CASE or COALESCE", `UPDATE river_job SET finalized_at = CASE WHEN $1 THEN now() END`, nil},
+
+		{"no clock is in ON CONFLICT", `INSERT INTO runs AS r (tenant_id, since) VALUES ($1, now())
+			ON CONFLICT (tenant_id) DO UPDATE SET since = greatest(r.since, now()) RETURNING now() - since`, []string{"now"}},
+		{"no clock is in ON CONFLICT", `INSERT INTO runs AS r (tenant_id) VALUES ($1)
+			ON CONFLICT (tenant_id) DO UPDATE SET a = 1 WHERE r.since < clock_timestamp()`, []string{"clock_timestamp"}},
+		{"no clock is in ON CONFLICT", `WITH a AS (INSERT INTO runs (tenant_id, since) VALUES ($1, now())
+			ON CONFLICT (tenant_id) DO UPDATE SET since = excluded.since) UPDATE runs SET since = now()`, nil},
+		{"no clock is in ON CONFLICT", `INSERT INTO workers (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET at = now()`, nil},
 
 		{"River's tables are not read with a tenant's", `SELECT key FROM sessions s WHERE s.tenant_id = $1
 			AND NOT EXISTS (SELECT FROM river_job j WHERE j.args ->> 'session' = s.key::text)`, []string{"river_job with sessions"}},

@@ -139,7 +139,7 @@ func countFailure(ctx context.Context, tx pgx.Tx, a Attempt, f Failure) (retry R
 		VALUES ($1, $2, $3, $4, $5, $6, $7, now())
 		    ON CONFLICT (tenant_id, session_key) DO UPDATE
 		   SET run_id = $3, job_id = $4, failures = f.failures + $5, deaths = f.deaths + $6, error = $7,
-		       failed_at = now()
+		       failed_at = excluded.failed_at
 		RETURNING failures, deaths, trials, quarantined_at IS NOT NULL`,
 		a.Tenant, a.Key.Key, a.Run, a.Job, own, death, Text(f.Reason)).
 		Scan(&retry.Failures, &retry.Deaths, &trials, &quarantined)

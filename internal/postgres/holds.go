@@ -42,7 +42,7 @@ func (s *Store) HoldSession(ctx context.Context, at session.Address, reason stri
 			INSERT INTO session_holds AS h (tenant_id, session_key, reason, placed_by)
 			VALUES ($1, $2, $3, nullif($4, '00000000-0000-0000-0000-000000000000'::uuid))
 			    ON CONFLICT (tenant_id, session_key) DO UPDATE
-			   SET reason = excluded.reason, placed_by = excluded.placed_by, placed_at = now()
+			   SET reason = excluded.reason, placed_by = excluded.placed_by, placed_at = excluded.placed_at
 			RETURNING h.reason, h.placed_by, h.placed_at`, at.Tenant, row.Key.Key, reason, audit.From(ctx).ID)
 		if err != nil {
 			return placed, err

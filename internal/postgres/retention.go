@@ -76,13 +76,13 @@ func ownOr(tenants retentionSQLs) string {
 		              ` + atMost(`coalesce(o.age_seconds, o.archive_age_seconds)`, mostAge) + ` AS age,
 		              o.archives, o.archive_kept_seconds AS kept
 		         FROM session_retention o
-		        WHERE o.tenant_id = s.tenant_id AND o.session_key = s.key
+		        WHERE o.tenant_id = $1 AND o.session_key = s.key
 		        UNION ALL
 		       SELECT ` + tenants.idle + `, ` + tenants.age + `, ` + tenants.archives + `, ` + tenants.kept + `
 		        WHERE NOT EXISTS (
 		              SELECT
 		                FROM session_retention o
-		               WHERE o.tenant_id = s.tenant_id AND o.session_key = s.key)) r`
+		               WHERE o.tenant_id = $1 AND o.session_key = s.key)) r`
 }
 
 // isArchived returns the condition that a session s is archived when it expires, and is not yet: when the operators'

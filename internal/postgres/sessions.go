@@ -162,14 +162,14 @@ var sessionSQL = `
 	                                  'deaths', f.deaths, 'error', f.error, 'since', f.since, 'failed_at', f.failed_at,
 	                                  'next_try_at', f.next_try_at, 'quarantined_at', f.quarantined_at)
 	          FROM session_failures f
-	         WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key),
+	         WHERE f.tenant_id = $1 AND f.session_key = s.key),
 	       jsonb_build_object('own', (
 	       SELECT jsonb_build_object('idle_seconds', coalesce(r.idle_seconds, r.archive_idle_seconds),
 	                                 'max_age_seconds', coalesce(r.age_seconds, r.archive_age_seconds),
 	                                 'then', CASE WHEN r.archives THEN 'archive' ELSE 'erase' END,
 	                                 'archive_max_age_seconds', r.archive_kept_seconds)
 	         FROM session_retention r
-	        WHERE r.tenant_id = s.tenant_id AND r.session_key = s.key),
+	        WHERE r.tenant_id = $1 AND r.session_key = s.key),
 	       'expires_at', ` + expiresAt(ofTenant) + `)
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND ` + inForce + `

@@ -127,7 +127,7 @@ func insertKept(ctx context.Context, tx pgx.Tx, key session.Key, n int, k *KeptS
 		ON CONFLICT (tenant_id, session_key, model, digest) DO UPDATE
 		   SET state = 'answered', retain = excluded.retain, summary = excluded.summary, flags = excluded.flags,
 		       provenance = excluded.provenance, answer_keys = excluded.answer_keys, offered = true, request = NULL,
-		       reason = NULL, finished_at = now()
+		       reason = NULL, finished_at = excluded.finished_at
 		 WHERE s.state <> 'answered'`,
 		key.Tenant, key.Key, k.ID.Model, k.ID.Digest[:], k.First, k.Last, n, []byte(k.Answer.Retain),
 		[]byte(k.Answer.Summary), texts(k.Answer.Flags), provenance, append([][]byte{}, k.Answer.Provenance.Keys...))
