@@ -13,8 +13,8 @@ import (
 // ErrArchiveMoved says that rows of a session have changed since its archive was begun.
 var ErrArchiveMoved = errors.New("rows of the session have changed since its archive was begun")
 
-// FinishArchive deletes the rows of a session whose archive was read back whole, with so many rows by table, and gives
-// the bodies that forks share to them. It returns the objects that nothing names any more.
+// FinishArchive deletes the rows of a session whose archive was read back whole, and gives the bodies that forks share
+// to them. tables are the numbers of rows that were read back. It returns the objects that nothing names any more.
 //
 // Errors: ErrNotFound and ErrEnded if the attempt is not the archive's any more; ErrArchiveMoved: it must begin anew;
 // ErrHeld.

@@ -29,7 +29,9 @@ func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.
 // NamedObjects returns which of some objects of a tenant are named by a body.
 //
 // Errors: *session.MovedError if the tenant is not served here, so that it is not known.
-func (s *Store) NamedObjects(ctx context.Context, tenant uuid.UUID, prefixes, objects []uuid.UUID) ([]uuid.UUID, error) {
+func (s *Store) NamedObjects(
+	ctx context.Context, tenant uuid.UUID, prefixes, objects []uuid.UUID,
+) ([]uuid.UUID, error) {
 	named, err := inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
 		return persist.Named(ctx, tx, tenant, prefixes, objects)
 	})
