@@ -26,7 +26,8 @@ func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.
 	})
 }
 
-// NamedObjects returns which of some objects of a tenant are named by a body.
+// NamedObjects returns which of some objects of a tenant are named by a body or an archive. prefixes are the sessions
+// under whose prefixes they lie.
 //
 // Errors: *session.MovedError if the tenant is not served here, so that it is not known.
 func (s *Store) NamedObjects(
