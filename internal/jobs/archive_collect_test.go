@@ -36,4 +36,8 @@ func TestObjectsOfArchivesAreNotCollected(t *testing.T) {
 	w.restored(large)
 	w.same(large, session.OpenAIChat, long)
 	w.verified()
+	w.eventually("only objects with chunks are left", func() bool {
+		names := namesIn(w, w.store.ResultStores().Outside[persist.File])
+		return len(names) == w.count("(SELECT DISTINCT object FROM result_chunks WHERE object IS NOT NULL) o")
+	})
 }
