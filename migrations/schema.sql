@@ -1605,6 +1605,8 @@ CREATE TABLE public.session_archives (
     error text,
     failed_at timestamp with time zone,
     cold boolean DEFAULT false NOT NULL,
+    object uuid,
+    view_end integer,
     CONSTRAINT session_archives_state_check CHECK ((state = ANY (ARRAY['archiving'::text, 'archived'::text, 'restoring'::text])))
 );
 
@@ -2197,8 +2199,6 @@ ALTER TABLE ONLY public.workers
 
 CREATE INDEX api_keys_newest ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
 
-CREATE INDEX archive_parts_object ON public.archive_parts USING btree (tenant_id, object) WHERE (object IS NOT NULL);
-
 CREATE INDEX audit_stubs_blanked_by ON public.audit_stubs USING btree (tenant_id, blanked_by);
 
 CREATE INDEX audit_trail_action ON public.audit_trail USING btree (tenant_id, action, n);
@@ -2435,31 +2435,31 @@ CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW
 
 CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])) AND ((old.state <> new.state) OR (old.priority <> new.priority)))) EXECUTE FUNCTION public.job_place();
 
-CREATE TRIGGER messages_body BEFORE UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN ((new.body IS NOT NULL)) EXECUTE FUNCTION public.refuse_new_body();
+CREATE TRIGGER messages_body AFTER UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN ((new.body IS NOT NULL)) EXECUTE FUNCTION public.refuse_new_body();
 
-CREATE TRIGGER messages_packed_check BEFORE UPDATE OF body, shape, bytes ON public.messages FOR EACH ROW WHEN ((((new.body IS NULL) <> (new.shape = ''::text)) OR ((new.body IS NULL) <> (new.bytes IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER messages_packed_check AFTER UPDATE OF body, shape, bytes ON public.messages FOR EACH ROW WHEN ((((new.body IS NULL) <> (new.shape = ''::text)) OR ((new.body IS NULL) <> (new.bytes IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER messages_removed_check BEFORE UPDATE OF removed_at, removed_seq ON public.messages FOR EACH ROW WHEN (((new.removed_seq <= new.seq) OR ((new.removed_at IS NULL) <> (new.removed_seq IS NULL)))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER messages_removed_check AFTER UPDATE OF removed_at, removed_seq ON public.messages FOR EACH ROW WHEN (((new.removed_seq <= new.seq) OR ((new.removed_at IS NULL) <> (new.removed_seq IS NULL)))) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER messages_seq_check BEFORE UPDATE OF seq ON public.messages FOR EACH ROW WHEN ((new.seq <= 0)) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER messages_seq_check AFTER UPDATE OF seq ON public.messages FOR EACH ROW WHEN ((new.seq <= 0)) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER messages_superseded_check BEFORE UPDATE OF superseded_by, removed_seq ON public.messages FOR EACH ROW WHEN (((new.superseded_by IS NOT NULL) AND ((new.superseded_by >= new.removed_seq) IS NOT TRUE))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER messages_superseded_check AFTER UPDATE OF superseded_by, removed_seq ON public.messages FOR EACH ROW WHEN (((new.superseded_by IS NOT NULL) AND ((new.superseded_by >= new.removed_seq) IS NOT TRUE))) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER messages_tokens_check BEFORE UPDATE OF tokens ON public.messages FOR EACH ROW WHEN ((new.tokens < 0)) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER messages_tokens_check AFTER UPDATE OF tokens ON public.messages FOR EACH ROW WHEN ((new.tokens < 0)) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER messages_view_check BEFORE UPDATE OF body, view_body, view_tokens ON public.messages FOR EACH ROW WHEN (((new.view_tokens < 0) OR (((new.view_body IS NULL) <> (new.view_tokens IS NULL)) AND (new.body IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER messages_view_check AFTER UPDATE OF body, view_body, view_tokens ON public.messages FOR EACH ROW WHEN (((new.view_tokens < 0) OR (((new.view_body IS NULL) <> (new.view_tokens IS NULL)) AND (new.body IS NOT NULL)))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER operator_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.operator_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
 CREATE TRIGGER runs_ended AFTER UPDATE OF state ON public.runs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['queued'::text, 'running'::text])) AND (new.state <> ALL (ARRAY['queued'::text, 'running'::text])))) EXECUTE FUNCTION public.notify_ended();
 
-CREATE TRIGGER sessions_armed_threshold_check BEFORE INSERT OR UPDATE OF armed_threshold ON public.sessions FOR EACH ROW WHEN (((new.armed_threshold < 1) OR (new.armed_threshold > 3))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER sessions_armed_threshold_check AFTER INSERT OR UPDATE OF armed_threshold ON public.sessions FOR EACH ROW WHEN (((new.armed_threshold < 1) OR (new.armed_threshold > 3))) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER sessions_calibration_check BEFORE INSERT OR UPDATE OF calibration ON public.sessions FOR EACH ROW WHEN (((new.calibration < (0.5)::double precision) OR (new.calibration > (3)::double precision))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER sessions_calibration_check AFTER INSERT OR UPDATE OF calibration ON public.sessions FOR EACH ROW WHEN (((new.calibration < (0.5)::double precision) OR (new.calibration > (3)::double precision))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER sessions_held BEFORE DELETE ON public.sessions FOR EACH ROW EXECUTE FUNCTION public.refuse_held();
 
-CREATE TRIGGER sessions_id_check BEFORE INSERT OR UPDATE OF id ON public.sessions FOR EACH ROW WHEN (((octet_length(new.id) < 1) OR (octet_length(new.id) > 255))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER sessions_id_check AFTER INSERT OR UPDATE OF id ON public.sessions FOR EACH ROW WHEN (((octet_length(new.id) < 1) OR (octet_length(new.id) > 255))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER sessions_metadata_changed AFTER UPDATE OF metadata ON public.sessions FOR EACH ROW WHEN ((new.metadata IS DISTINCT FROM old.metadata)) EXECUTE FUNCTION public.index_metadata();
 
@@ -2467,11 +2467,11 @@ CREATE TRIGGER sessions_metadata_gone BEFORE DELETE ON public.sessions FOR EACH 
 
 CREATE TRIGGER sessions_metadata_made AFTER INSERT ON public.sessions FOR EACH ROW WHEN ((new.metadata <> '{}'::jsonb)) EXECUTE FUNCTION public.index_metadata();
 
-CREATE TRIGGER sessions_overhead_tokens_check BEFORE INSERT OR UPDATE OF overhead_tokens ON public.sessions FOR EACH ROW WHEN ((new.overhead_tokens < 0)) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER sessions_overhead_tokens_check AFTER INSERT OR UPDATE OF overhead_tokens ON public.sessions FOR EACH ROW WHEN ((new.overhead_tokens < 0)) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER sessions_window_source_check BEFORE INSERT OR UPDATE OF window_source ON public.sessions FOR EACH ROW WHEN ((new.window_source <> ALL (ARRAY['request'::text, 'model'::text, 'default'::text]))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER sessions_window_source_check AFTER INSERT OR UPDATE OF window_source ON public.sessions FOR EACH ROW WHEN ((new.window_source <> ALL (ARRAY['request'::text, 'model'::text, 'default'::text]))) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER sessions_window_tokens_check BEFORE INSERT OR UPDATE OF window_tokens ON public.sessions FOR EACH ROW WHEN ((new.window_tokens <= 0)) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER sessions_window_tokens_check AFTER INSERT OR UPDATE OF window_tokens ON public.sessions FOR EACH ROW WHEN ((new.window_tokens <= 0)) EXECUTE FUNCTION public.refuse_row();
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);

@@ -119,8 +119,8 @@ func TestAViewThatAnArchiveCannotShowBringsItsSessionBack(t *testing.T) {
 		t.Errorf("a view that is too large for its reader: %v", err)
 	}
 	for _, sql := range []string{
-		`UPDATE archive_parts SET view_end = view_end - 9`, `UPDATE archive_parts SET view_end = 20`,
-		`UPDATE archive_parts SET view_end = NULL`, `UPDATE archive_parts SET view_end = NULL, view_size = 100`,
+		`UPDATE session_archives SET view_end = view_end - 9`, `UPDATE session_archives SET view_end = 20`,
+		`UPDATE session_archives SET view_end = NULL`,
 	} {
 		w.frozen("s")
 		w.exec(sql)
@@ -138,9 +138,10 @@ func TestAViewThatAnArchiveCannotShowBringsItsSessionBack(t *testing.T) {
 	}
 }
 
-// TestAViewBehindTheRowsIsRead has an object as programs of before wrote them, with the view behind the rows, and damages
-// that: then the rows bring the session back. A view before the rows is one with them: its damage is that of the archive.
-func TestAViewBehindTheRowsIsRead(t *testing.T) {
+// TestArchivesOfBeforeAreRead has objects as programs of before wrote them: parts have rows, and the view is behind them,
+// which is damaged: then the rows bring the session back. A view before the rows is one with them: its damage is that of
+// the archive.
+func TestArchivesOfBeforeAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.files()
@@ -157,6 +158,7 @@ func TestAViewBehindTheRowsIsRead(t *testing.T) {
 		w.frozen(id)
 		w.changeArchive(func(object []byte, end int) []byte {
 			behind := viewBehind(t, object[:end])
+			w.partHasRow(object)
 			w.exec(fmt.Sprint(`UPDATE archive_parts SET view_end = NULL, view_size = `, len(behind)))
 			return damage(len(object), append(object, behind...))
 		})
@@ -167,6 +169,15 @@ func TestAViewBehindTheRowsIsRead(t *testing.T) {
 		w.must(http.StatusOK, "GET", path+"?view=full", "") // which brings it back
 	}
 	w.frozen(id)
+	w.changeArchive(func(object []byte, _ int) []byte {
+		w.partHasRow(object)
+		return object
+	})
+	if got := bytesOf(w.ask("GET", path, "")); got != hot || !w.isCold(id) {
+		t.Errorf("the part has a row, cold %t: %.600s", w.isCold(id), got)
+	}
+	w.must(http.StatusOK, "GET", path+"?view=full", "")
+	w.frozen(id)
 	flip := func(object []byte, end int) []byte { object[end-9] ^= 1; return object }
 	w.changeArchive(flip)
 	if got := w.ask("GET", path, ""); decoded[problem](got).Code != "damaged" || !w.isCold(id) {
@@ -176,6 +187,14 @@ func TestAViewBehindTheRowsIsRead(t *testing.T) {
 	if got := bytesOf(w.ask("GET", path, "")); got != hot || !w.isCold(id) {
 		t.Errorf("once it is whole again: %.600s", got)
 	}
+}
+
+// partHasRow makes the only archive one whose part, which is this object, has a row, as it had before migration 0139.
+func (w *world) partHasRow(object []byte) {
+	w.Helper()
+	w.exec(fmt.Sprintf(`INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, object, view_end)
+		SELECT tenant_id, session_key, 0, rows, stored, '\x%x', object, view_end FROM session_archives`, sha256.Sum256(object)))
+	w.exec(`UPDATE session_archives SET object = NULL, view_end = NULL`)
 }
 
 // viewBehind returns the view at the start of a part as programs of before put it behind the rows.
@@ -207,8 +226,8 @@ func viewBehind(t *testing.T, start []byte) []byte {
 func (w *world) changeArchive(change func(object []byte, end int) []byte) {
 	w.Helper()
 	store := w.store.ResultStores().Outside[persist.File]
-	end := w.count("SELECT coalesce(view_end, 0) FROM archive_parts")
-	size := w.count("SELECT size + coalesce(view_size, 0) FROM archive_parts")
+	end := w.count("SELECT coalesce(view_end, 0) FROM session_archives")
+	size := w.count("SELECT stored FROM session_archives")
 	for info, err := range store.List(w.Context(), w.tenant.String()) {
 		if err != nil {
 			w.Fatal(err)

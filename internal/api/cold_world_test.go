@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	objects "github.com/varve-dev/varve/internal/persist/object"
+	"github.com/varve-dev/varve/internal/persist/object/s3test"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -23,13 +24,27 @@ func (w *world) objects() {
 	w.outside(persist.Postgres)
 }
 
+// bucket has a world keep results and archives in the bucket of an S3 server of its own.
+func (w *world) bucket() {
+	w.Helper()
+	bucket, err := objects.OpenBucket(s3test.New(w.TB).BucketConfig)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.keepIn(persist.Stores{New: persist.S3, Outside: map[persist.Kind]objects.Store{persist.S3: bucket}})
+}
+
 func (w *world) outside(results persist.Kind) {
 	w.Helper()
 	files, err := objects.OpenDir(w.TempDir())
 	if err != nil {
 		w.Fatal(err)
 	}
-	stores := persist.Stores{New: results, Archives: new(persist.File), Outside: map[persist.Kind]objects.Store{persist.File: files}}
+	w.keepIn(persist.Stores{New: results, Archives: new(persist.File), Outside: map[persist.Kind]objects.Store{persist.File: files}})
+}
+
+func (w *world) keepIn(stores persist.Stores) {
+	w.Helper()
 	for _, store := range []*postgres.Store{w.store, w.admin} {
 		store.UseResultStores(stores)
 	}

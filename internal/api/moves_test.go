@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/cells"
+	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
@@ -33,7 +34,11 @@ func (w *world) cell() *world {
 		Gate: share.New(share.Config{Connections: connections, Patience: patience}),
 	})
 	there.operator = there.newOperator()
-	there.files()
+	if w.store.ResultStores().New == persist.S3 {
+		there.bucket()
+	} else {
+		there.files()
+	}
 	return &there
 }
 
@@ -60,11 +65,21 @@ func (w *world) move(there *world) *cells.Move {
 }
 
 // TestAMovedTenantIsReadAsBefore moves one that has all that the description shows, and compares what every GET route
-// of its answers. It is moved back, and compared again.
+// of its answers, with objects in directories and in buckets.
 func TestAMovedTenantIsReadAsBefore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.files()
+	for name, keep := range map[string]func(*world){"directory": (*world).files, "bucket": (*world).bucket} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			keep(w)
+			w.readAsBefore()
+		})
+	}
+}
+
+func (w *world) readAsBefore() {
+	w.Helper()
 	w.work()
 	e := examples{world: w, description: described(), values: w.shown()}
 	e.values["0198f0c1-7c1e-7000-8000-000000000012"] = strings.TrimPrefix(w.rollOut(0.1, 50), rollouts+"/")
@@ -78,21 +93,21 @@ func TestAMovedTenantIsReadAsBefore(t *testing.T) {
 	}
 	w.frozen("asleep")
 	there := w.cell()
-	done, err := w.move(there).Run(t.Context())
+	done, err := w.move(there).Run(w.Context())
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	t.Logf("%d rows, %d objects, frozen for %s", done.Rows, done.Objects, done.Frozen)
+	w.Logf("%d rows, %d objects, frozen for %s", done.Rows, done.Objects, done.Frozen)
 	if done.Objects == 0 {
-		t.Error("no objects were moved")
+		w.Error("no objects were moved")
 	}
 	for _, path := range slices.Backward(paths) {
 		got, want := there.must(http.StatusOK, "GET", path, ""), before[path]
 		if unread(got) != unread(want) || got.Header().Get("Etag") != want.Header().Get("Etag") {
-			t.Errorf("%s: %s\n%s\nwant %s\n%s", path, got.Header().Get("Etag"), got.Body, want.Header().Get("Etag"), want.Body)
+			w.Errorf("%s: %s\n%s\nwant %s\n%s", path, got.Header().Get("Etag"), got.Body, want.Header().Get("Etag"), want.Body)
 		}
 		if path == "/v1/sessions/asleep/context" && !there.isCold("asleep") {
-			t.Error("the view of a cold session was not moved")
+			w.Error("the view of a cold session was not moved")
 		}
 	}
 }
@@ -115,6 +130,7 @@ func (w *world) settled() {
 	w.server.Close(w.Context())
 	w.until("no job is live, and the ledger has counted", func() bool {
 		return w.count(`SELECT (SELECT count(*) FROM river_job WHERE state IN ('available', 'running'))
+			+ (SELECT count(*) FROM search_sessions WHERE due_since IS NOT NULL)
 			+ (SELECT count(*)
 			     FROM sessions s
 			     LEFT JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key

@@ -40,7 +40,11 @@ const namedSQL = `
 	SELECT p.session_key, p.object, a.store, p.size + coalesce(p.view_size, 0)
 	  FROM archive_parts p
 	  JOIN session_archives a ON a.tenant_id = p.tenant_id AND a.session_key = p.session_key
-	 WHERE p.tenant_id = $1 AND p.object IS NOT NULL AND ($2::text IS NULL OR age(p.xmin) <= age($2::text::xid8::xid))`
+	 WHERE p.tenant_id = $1 AND p.object IS NOT NULL AND ($2::text IS NULL OR age(p.xmin) <= age($2::text::xid8::xid))
+	 UNION ALL
+	SELECT session_key, object, store, stored
+	  FROM session_archives
+	 WHERE tenant_id = $1 AND object IS NOT NULL AND ($2::text IS NULL OR age(xmin) <= age($2::text::xid8::xid))`
 
 // copyObjects copies the objects that are named and that the destination lacks. They are listed first, at 48 bytes
 // each: no transaction is open while a store is asked.
@@ -141,7 +145,7 @@ func (r *mover) copyObject(ctx context.Context, to object.Store, o outsideObject
 	name := persist.ObjectName(session.Key{Tenant: r.Tenant, Key: o.Session}, o.ID)
 	body, err := from.Get(ctx, name, 0, int(o.Size))
 	if errors.Is(err, object.ErrMissing) {
-		return r.missing(ctx, name, o.ID)
+		return r.missing(ctx, name, o)
 	}
 	if err != nil {
 		return err
@@ -165,10 +169,10 @@ func (r *mover) copyObject(ctx context.Context, to object.Store, o outsideObject
 }
 
 // missing returns an error if an object is gone that a row still names: else its row is gone, too.
-func (r *mover) missing(ctx context.Context, name string, id uuid.UUID) error {
+func (r *mover) missing(ctx context.Context, name string, o outsideObject) error {
 	var named []uuid.UUID
 	err := postgres.InTenant(ctx, r.From.Pool(), r.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) (err error) {
-		named, err = persist.Named(ctx, tx, r.Tenant, []uuid.UUID{id})
+		named, err = persist.Named(ctx, tx, r.Tenant, []uuid.UUID{o.Session}, []uuid.UUID{o.ID})
 		return err
 	})
 	if err == nil && len(named) > 0 {

@@ -28,8 +28,8 @@ func TestArchivesLieApartFromResults(t *testing.T) {
 			if made := w.archived(at); made.Store != archives.String() {
 				t.Errorf("%+v", made)
 			}
-			if n := w.count("archive_parts WHERE object IS NOT NULL"); n > 0 != (archives == persist.S3) {
-				t.Errorf("%d parts lie outside", n)
+			if n := w.count("session_archives WHERE object IS NOT NULL"); n > 0 != (archives == persist.S3) {
+				t.Errorf("%d archives lie outside", n)
 			}
 			w.verified()
 			w.restored(at)

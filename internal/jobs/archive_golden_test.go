@@ -28,9 +28,9 @@ func goldenPart(version int) string { return fmt.Sprintf("testdata/archive-%d.pa
 func goldenRow(version int) string  { return fmt.Sprintf("testdata/archive-%d.json", version) }
 
 type golden struct {
-	Tables  map[string]int64 `json:"tables"`
-	Digest  string           `json:"digest"`
-	Session json.RawMessage  `json:"session"`
+	Rows    int64           `json:"rows"`
+	Digest  string          `json:"digest"`
+	Session json.RawMessage `json:"session"`
 }
 
 // TestAnArchiveOfEachVersionIsRestoredForEver restores those that each version made, by the schema of now.
@@ -69,7 +69,7 @@ func (w *world) restoreGolden(version int, bodies [][]byte) {
 	w.asOwner(`DELETE FROM archive_parts`)
 	w.asOwner(`INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, body)
 		SELECT tenant_id, session_key, 0, 0, length($1::bytea), sha256($1::bytea), $1 FROM session_archives`, part)
-	w.asOwner(`UPDATE session_archives SET tables = $1, digest = decode($2, 'hex'), parts = 1`, g.Tables, g.Digest)
+	w.asOwner(`UPDATE session_archives SET rows = $1, digest = decode($2, 'hex'), parts = 1`, g.Rows, g.Digest)
 	w.asOwner(`UPDATE sessions s SET last_seq = r.last_seq, format = r.format, tail_bytes = r.tail_bytes, context_tokens = r.context_tokens,
 		total_tokens = r.total_tokens, checkpoint_n = r.checkpoint_n, through_seq = r.through_seq, checkpoint_size = r.checkpoint_size,
 		offloaded_n = r.offloaded_n, last_append_at = r.last_append_at, policy_version = r.policy_version, engine_version = r.engine_version,
@@ -97,11 +97,11 @@ func (w *world) writeGolden(bodies [][]byte) {
 	var g golden
 	var part []byte
 	err = conn.QueryRow(w.Context(), `
-		SELECT a.tables, encode(a.digest, 'hex'), to_jsonb(s) - 'tenant_id' - 'key' - 'policy_id', p.body
+		SELECT a.rows, encode(a.digest, 'hex'), to_jsonb(s) - 'tenant_id' - 'key' - 'policy_id', p.body
 		  FROM session_archives a
 		  JOIN sessions s ON s.key = a.session_key
 		  JOIN archive_parts p ON p.session_key = a.session_key
-		 WHERE s.id = 'golden'`).Scan(&g.Tables, &g.Digest, &g.Session, &part)
+		 WHERE s.id = 'golden'`).Scan(&g.Rows, &g.Digest, &g.Session, &part)
 	if err != nil {
 		w.Fatal(err)
 	}

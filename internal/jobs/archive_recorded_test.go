@@ -52,7 +52,7 @@ func TestRecordedSessionsComeBackFromTheirArchives(t *testing.T) {
 		w.frozen(at)
 	}
 	size := w.one(`SELECT format('%s bytes of archives, %s of them views',
-		sum(size), sum(view_end)) FROM archive_parts`)
+		sum(stored), sum(view_end)) FROM session_archives`)
 	for _, at := range sessions {
 		if after := w.served(at); after != before[at] {
 			t.Errorf("%s was %s, and is %s", at.ID, before[at], after)

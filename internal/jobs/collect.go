@@ -150,14 +150,15 @@ type listed struct {
 
 // deleteOrphans deletes those of some objects that no row names, but none of a tenant that has moved or arrives.
 func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batch []listed) error {
-	ids := map[uuid.UUID][]uuid.UUID{} // by tenant
+	ids, prefixes := map[uuid.UUID][]uuid.UUID{}, map[uuid.UUID][]uuid.UUID{} // by tenant
 	for i := range batch {
-		ids[batch[i].key.Tenant] = append(ids[batch[i].key.Tenant], batch[i].id)
+		of := batch[i].key
+		ids[of.Tenant], prefixes[of.Tenant] = append(ids[of.Tenant], batch[i].id), append(prefixes[of.Tenant], of.Key)
 	}
 	named := map[string]bool{} // tenant and object
 	moved := map[uuid.UUID]bool{}
 	for tenant, objects := range ids {
-		found, err := w.Store.NamedObjects(ctx, tenant, objects)
+		found, err := w.Store.NamedObjects(ctx, tenant, prefixes[tenant], objects)
 		if elsewhere := (*session.MovedError)(nil); errors.As(err, &elsewhere) {
 			moved[tenant] = true
 			continue
@@ -279,7 +280,7 @@ func (w *eraseWorker) waste(ctx context.Context, store object.Store, key session
 			ids = append(ids, id)
 		}
 	}
-	named, err := w.Store.NamedObjects(ctx, key.Tenant, ids)
+	named, err := w.Store.NamedObjects(ctx, key.Tenant, []uuid.UUID{key.Key}, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -148,8 +148,9 @@ func ObjectOf(name string) (key session.Key, id uuid.UUID, ok bool) {
 	return key, id, true
 }
 
-// Named returns which of some objects of a tenant are named by a chunk or by a part of an archive.
-func Named(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, objects []uuid.UUID) ([]uuid.UUID, error) {
+// Named returns which of some objects of a tenant are named by a chunk or by an archive. They lie under the prefixes of
+// these sessions; those of an archive lie under its own session's.
+func Named(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, prefixes, objects []uuid.UUID) ([]uuid.UUID, error) {
 	return rowsOf(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT object
 		  FROM result_chunks
@@ -157,5 +158,9 @@ func Named(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, objects []uuid.UUID
 		 UNION
 		SELECT object
 		  FROM archive_parts
-		 WHERE tenant_id = $1 AND object = ANY ($2)`, tenant, objects)
+		 WHERE tenant_id = $1 AND session_key = ANY ($3) AND object = ANY ($2)
+		 UNION
+		SELECT object
+		  FROM session_archives
+		 WHERE tenant_id = $1 AND session_key = ANY ($3) AND object = ANY ($2)`, tenant, objects, prefixes)
 }

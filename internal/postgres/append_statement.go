@@ -67,11 +67,12 @@ func (p *appendParams) args() []any {
 
 // byColumn is messages by column, as unnest takes them.
 type byColumn struct {
-	roles, calls, answers []string
-	tokens, flags         []int32
-	clientIDs             []*string
-	startsUnit            []bool
-	bodies, digests       [][]byte
+	roles           []string
+	tokens, flags   []int32
+	clientIDs       []*string
+	calls, answers  []*string
+	startsUnit      []bool
+	bodies, digests [][]byte
 
 	named bool // some have client ids
 }
@@ -96,7 +97,7 @@ func (c *byColumn) add(others *byColumn) {
 func columnsOf(messages []session.NewMessage) byColumn {
 	n := len(messages)
 	c := byColumn{
-		roles: make([]string, n), calls: make([]string, n), answers: make([]string, n),
+		roles: make([]string, n), calls: make([]*string, n), answers: make([]*string, n),
 		tokens: make([]int32, n), flags: make([]int32, n), clientIDs: make([]*string, n),
 		startsUnit: make([]bool, n), bodies: make([][]byte, n), digests: make([][]byte, n),
 	}
@@ -312,15 +313,19 @@ func bytesOf(messages []session.NewMessage) (n int64) {
 	return n
 }
 
-// joinIDs writes call ids as one text for string_to_array, with a separator before each of them, so that one empty id
-// is not the same as none. The statement drops what is before the first separator.
-func joinIDs(ids []string) string {
+// joinIDs writes call ids as one text for string_to_array, with a separator before each of them, which keeps empty ids
+// apart. The statement drops what is before the first separator. It returns nil for none: most messages have none, and
+// NULL takes no room.
+func joinIDs(ids []string) *string {
+	if len(ids) == 0 {
+		return nil
+	}
 	var joined strings.Builder
 	for _, id := range ids {
 		joined.WriteByte('\x1f')
 		joined.WriteString(Text(id))
 	}
-	return joined.String()
+	return new(joined.String())
 }
 
 // Text returns s as PostgreSQL's text can hold it. It must only be used for what was extracted from a message, never

@@ -327,7 +327,7 @@ func TestOneEmptyCallIDIsNotTheSameAsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([][]string{{""}, {"x", "", "y"}, {}, {}}, got); diff != "" {
+	if diff := cmp.Diff([][]string{{""}, {"x", "", "y"}, nil, nil}, got); diff != "" {
 		t.Error(diff)
 	}
 }

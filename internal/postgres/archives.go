@@ -104,15 +104,15 @@ func (s *Store) beginArchive(ctx context.Context, tx pgx.Tx, key session.Key, id
 // archives it, or freezes it.
 func (s *Store) hide(ctx context.Context, tx pgx.Tx, key session.Key, id string, cold bool) error {
 	archive := uuid.Must(uuid.NewV7())
-	hidden := `archived_at`
-	if cold {
-		hidden = `cold_at`
+	hidden := `archived_at = now()`
+	if cold { // entries of an index that have the same day share its room
+		hidden = `cold_at = date_trunc('day', now(), 'UTC')`
 	}
 	batch := &pgx.Batch{}
 	queueUsage(batch, key.Tenant, []session.Reading{{Session: id}})
 	batch.Queue(`
 		UPDATE sessions
-		   SET `+hidden+` = now()
+		   SET `+hidden+`
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
 	batch.Queue(`
 		UPDATE usage_sessions

@@ -14,7 +14,7 @@ import (
 var ErrArchiveMoved = errors.New("rows of the session have changed since its archive was begun")
 
 // FinishArchive deletes the rows of a session whose archive was read back whole, and gives the bodies that forks share
-// to them. It returns the objects that nothing names any more.
+// to them. tables are the numbers of rows that were read back. It returns the objects that nothing names any more.
 //
 // Errors: ErrNotFound and ErrEnded if the attempt is not the archive's any more; ErrArchiveMoved: it must begin anew;
 // ErrHeld.
@@ -35,10 +35,13 @@ func (s *Store) FinishArchive(
 		if err == nil && rows != w.rows {
 			err = ErrArchiveMoved
 		}
+		if err == nil {
+			err = expectRows(ctx, tx, w.Key, tables)
+		}
 		if err != nil {
 			return err
 		}
-		if err := countArchived(ctx, tx, w, parts, digest, tables); err != nil {
+		if err := countArchived(ctx, tx, w, parts, digest); err != nil {
 			return err
 		}
 		if objects, err = deleteArchived(ctx, tx, w.Key); err != nil || w.Cold {
@@ -49,10 +52,20 @@ func (s *Store) FinishArchive(
 	return objects, err
 }
 
-// countArchived makes an archive complete, with what a session has before its rows are deleted.
-func countArchived(
-	ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, digest []byte, tables map[string]int64,
-) error {
+// expectRows returns ErrArchiveMoved unless a session has as many rows as an archive of it.
+func expectRows(ctx context.Context, tx pgx.Tx, key session.Key, archived map[string]int64) error {
+	found, err := rowIn(ctx, tx, pgx.RowTo[map[string]int64], countRowsSQL, key.Tenant, key.Key)
+	for table, rows := range found {
+		if rows != archived[table] {
+			err = ErrArchiveMoved
+		}
+	}
+	return err
+}
+
+// countArchived makes an archive complete, with what a session has before its rows are deleted. If its only part is an
+// object, the archive's row names it, and the part has no row.
+func countArchived(ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, digest []byte) error {
 	var messages, results, bodies, checkpoints, bytes int64
 	var contents []byte
 	err := tx.QueryRow(ctx, erasedCountsSQL, w.Tenant, w.Key.Key).
@@ -65,11 +78,18 @@ func countArchived(
 		return err
 	}
 	return execOne(ctx, tx, session.ErrEnded, `
+		WITH one AS (
+			DELETE FROM archive_parts
+			 WHERE tenant_id = $1 AND session_key = $2 AND object IS NOT NULL AND $11 = 1
+			RETURNING object, view_end
+		)
 		UPDATE session_archives
 		   SET state = 'archived', archived_at = now(), attempt = NULL, error = NULL, failed_at = NULL,
-		       tables = $4, rows = done, messages = $5, results = $6, bodies = $7, checkpoints = $8, bytes = $9,
-		       contents = $10, parts = $12, digest = $13,
-		       model_use = CASE $11::jsonb ->> 'calls' WHEN '0' THEN '{}' ELSE $11::jsonb END,
+		       rows = done, messages = $4, results = $5, bodies = $6, checkpoints = $7, bytes = $8, contents = $9,
+		       model_use = CASE $10::jsonb ->> 'calls' WHEN '0' THEN '{}' ELSE $10::jsonb END,
+		       parts = $11, digest = $12,
+		       object = (SELECT object FROM one),
+		       view_end = (SELECT view_end FROM one),
 		       message_bytes = (SELECT coalesce(sum(`+messageBytes+`), 0)
 		                          FROM messages
 		                         WHERE tenant_id = $1 AND session_key = $2),
@@ -77,7 +97,7 @@ func countArchived(
 		                   FROM archive_parts
 		                  WHERE tenant_id = $1 AND session_key = $2)
 		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = 'archiving'`,
-		w.Tenant, w.Key.Key, w.ID, tables, messages, results, bodies, checkpoints, bytes, contents, use, parts, digest)
+		w.Tenant, w.Key.Key, w.ID, messages, results, bodies, checkpoints, bytes, contents, use, parts, digest)
 }
 
 // deleteArchived deletes the rows of a session that an archive has and those that are made anew, and gives the bodies
@@ -136,14 +156,8 @@ func (s *Store) FinishRestoring(ctx context.Context, w *ArchiveWork) (objects []
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}
-		back, err := rowIn(ctx, tx, pgx.RowTo[map[string]int64], countRowsSQL, w.Tenant, w.Key.Key)
-		if err != nil {
+		if err := expectRows(ctx, tx, w.Key, w.tables); err != nil {
 			return err
-		}
-		for table, rows := range back {
-			if rows != w.Tables[table] {
-				return ErrArchiveMoved
-			}
 		}
 		if objects, err = objectsOfArchive(ctx, tx, w.Key); err != nil {
 			return err
@@ -159,10 +173,11 @@ func (s *Store) FinishRestoring(ctx context.Context, w *ArchiveWork) (objects []
 // objectsOfArchive returns the objects that the parts of an archive are.
 func objectsOfArchive(ctx context.Context, tx pgx.Tx, key session.Key) ([]AwayObject, error) {
 	return rowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
-		SELECT a.store, a.session_key, p.object
+		SELECT a.store, a.session_key, coalesce(a.object, p.object)
 		  FROM session_archives a
-		  JOIN archive_parts p ON p.tenant_id = a.tenant_id AND p.session_key = a.session_key
-		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND p.object IS NOT NULL`, key.Tenant, key.Key)
+		  LEFT JOIN archive_parts p ON p.tenant_id = a.tenant_id AND p.session_key = a.session_key
+		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND coalesce(a.object, p.object) IS NOT NULL`,
+		key.Tenant, key.Key)
 }
 
 // emitArchived tells that a session was archived or is back.

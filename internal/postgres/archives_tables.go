@@ -280,13 +280,13 @@ func sumOfRows(ctx context.Context, tx pgx.Tx, key session.Key) (string, error) 
 	return rowIn(ctx, tx, pgx.RowTo[string], rowsSumSQL, key.Tenant, key.Key)
 }
 
-// countRowsSQL counts the rows of a session in the archived tables, model answers aside.
+// countRowsSQL counts the rows of a session that an archive has, model answers aside.
 var countRowsSQL = func() string {
 	var tables []string
 	for i := range archivedTables {
-		if name := archivedTables[i].name; name != modelAnswers {
-			tables = append(tables, `'`+name+`', (SELECT count(*) FROM `+name+
-				` WHERE tenant_id = $1 AND session_key = $2)`)
+		if t := &archivedTables[i]; t.name != modelAnswers {
+			tables = append(tables, `'`+t.name+`', (SELECT count(*) FROM `+t.source()+
+				` WHERE t.tenant_id = $1`+t.ofSession()+`)`)
 		}
 	}
 	return `SELECT jsonb_build_object(` + strings.Join(tables, `, `) + `)`

@@ -1,12 +1,12 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -25,10 +25,11 @@ type ArchiveWork struct {
 	Back    bool
 	Cold    bool // the session is frozen, or thawed
 	Store   persist.Kind
-	Parts   int              // that a complete archive has
-	Tables  map[string]int64 // rows by table that a complete archive has
+	Parts   int   // that a complete archive has
+	count   int64 // of rows that a complete archive has
 	digest  []byte
-	rows    string // the sum of the session's rows when it was begun
+	tables  map[string]int64 // rows by table of the archive that was read
+	rows    string           // the sum of the session's rows when it was begun
 }
 
 // StartArchive begins an attempt to make an archive, or to restore it, from the beginning: nobody else's attempt
@@ -44,9 +45,9 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			UPDATE session_archives
 			   SET attempt = $5, done = 0, store = CASE WHEN state = 'archiving' THEN $6 ELSE store END
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = $4
-			RETURNING cold, store, parts, tables, digest`, key.Tenant, key.Key, id, state, w.attempt,
+			RETURNING cold, store, parts, rows, digest`, key.Tenant, key.Key, id, state, w.attempt,
 			s.results.ForArchives()).
-			Scan(&w.Cold, &w.Store, &w.Parts, &w.Tables, &w.digest)
+			Scan(&w.Cold, &w.Store, &w.Parts, &w.count, &w.digest)
 		if err != nil {
 			return notFound(err)
 		}
@@ -212,13 +213,36 @@ func (w *ArchiveWork) goOn(ctx context.Context, tx pgx.Tx, rows int64) error {
 	return err
 }
 
-// archivePart is a row of archive_parts.
+// archivePart is a part of an archive.
 type archivePart struct {
-	N      int
-	Size   int
-	Digest []byte
-	Body   []byte
-	Object *uuid.UUID
+	Size      int
+	Digest    []byte // SHA-256 of the part; nil if it is the only one, and the archive's row names it
+	OfArchive []byte // SHA-256 of the digests of all parts
+	Body      []byte
+	Object    *uuid.UUID
+}
+
+// archivePartSQL reads the part $3 of the archive of a session.
+const archivePartSQL = `
+	SELECT size, digest, NULL::bytea, body, object
+	  FROM archive_parts
+	 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
+	 UNION ALL
+	SELECT stored::integer, NULL, digest, NULL, object
+	  FROM session_archives
+	 WHERE tenant_id = $1 AND session_key = $2 AND $3 = 0 AND object IS NOT NULL`
+
+// check returns the digest of a part's bytes; *session.DamagedError if they are not what was written.
+func (p *archivePart) check(body []byte) ([]byte, error) {
+	digest := sha256.Sum256(body)
+	is, want := digest, p.Digest
+	if want == nil {
+		is, want = sha256.Sum256(digest[:]), p.OfArchive
+	}
+	if !bytes.Equal(is[:], want) {
+		return nil, &session.DamagedError{What: "the archive"}
+	}
+	return digest[:], nil
 }
 
 // EachPart calls do with each part of an archive, as it was written, and returns their number and the digest of their
@@ -230,10 +254,8 @@ func (s *Store) EachPart(
 ) (parts int, digest []byte, err error) {
 	sum := sha256.New()
 	for ; ; parts++ {
-		found, err := queryRow(ctx, s, w.Tenant, pgx.RowToStructByPos[archivePart], `
-			SELECT n, size, digest, body, object
-			  FROM archive_parts
-			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, w.Tenant, w.Key.Key, parts)
+		found, err := queryRow(ctx, s, w.Tenant, pgx.RowToStructByPos[archivePart], archivePartSQL,
+			w.Tenant, w.Key.Key, parts)
 		if errors.Is(err, session.ErrNotFound) {
 			return parts, sum.Sum(nil), nil
 		}
@@ -246,10 +268,11 @@ func (s *Store) EachPart(
 				return parts, nil, err
 			}
 		}
-		if is := sha256.Sum256(body); string(is[:]) != string(found.Digest) {
-			return parts, nil, &session.DamagedError{What: "the archive"}
+		digest, err := found.check(body)
+		if err != nil {
+			return parts, nil, err
 		}
-		sum.Write(found.Digest)
+		sum.Write(digest)
 		if err := do(parts, body); err != nil {
 			return parts, nil, err
 		}
@@ -284,10 +307,18 @@ func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork, told ...func(b
 // Errors: *session.DamagedError if they are not what was written; ErrResultStore.
 func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork, told ...func(body []byte)) error {
 	parts, digest, tables, err := s.CheckArchive(ctx, w, told...)
-	if err == nil && (parts != w.Parts || string(digest) != string(w.digest) || !maps.Equal(tables, w.Tables)) {
-		err = &session.DamagedError{What: "the archive"}
+	if err != nil {
+		return err
 	}
-	return err
+	rows := int64(0)
+	for _, n := range tables {
+		rows += n
+	}
+	if parts != w.Parts || rows != w.count || !bytes.Equal(digest, w.digest) {
+		return &session.DamagedError{What: "the archive"}
+	}
+	w.tables = tables
+	return nil
 }
 
 // VerifyArchive reads a complete archive, also one that a worker restores the session from. It returns the session's
@@ -298,11 +329,11 @@ func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (id string, 
 	w := &ArchiveWork{Key: key}
 	read := func() error {
 		return query(seeingArchived(ctx), s.pool, key.Tenant, `
-			SELECT s.id, a.id, a.store, a.parts, a.tables, a.digest, a.stored
+			SELECT s.id, a.id, a.store, a.parts, a.rows, a.digest, a.stored
 			  FROM session_archives a
 			  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
 			 WHERE a.tenant_id = $1 AND a.session_key = $2 AND a.state IN ('archived', 'restoring')`,
-			[]any{key.Tenant, key.Key}, one(&id, &w.ID, &w.Store, &w.Parts, &w.Tables, &w.digest, &stored))
+			[]any{key.Tenant, key.Key}, one(&id, &w.ID, &w.Store, &w.Parts, &w.count, &w.digest, &stored))
 	}
 	if err := read(); err != nil {
 		return "", 0, err
@@ -341,11 +372,11 @@ type AwayObject struct {
 // ForgetObjects deletes those of some objects that nothing names any more. What it cannot delete, a collection finds
 // later.
 func (s *Store) ForgetObjects(ctx context.Context, tenant uuid.UUID, objects []AwayObject) {
-	ids := make([]uuid.UUID, len(objects))
+	prefixes, ids := make([]uuid.UUID, len(objects)), make([]uuid.UUID, len(objects))
 	for i := range objects {
-		ids[i] = objects[i].Object
+		prefixes[i], ids[i] = objects[i].Prefix, objects[i].Object
 	}
-	unnamed, err := s.unnamed(ctx, tenant, ids)
+	unnamed, err := s.unnamed(ctx, tenant, prefixes, ids)
 	if err != nil {
 		return
 	}

@@ -68,16 +68,20 @@ func (v *View) packedFields() (fields [][]byte) {
 
 // coldViewSQL reads the row of a cold session, and where its view lies.
 var coldViewSQL = `
-	SELECT ` + viewColumns + `, a.store, p.object, p.view_end IS NOT NULL,
-	       CASE WHEN p.view_end IS NULL THEN p.size ELSE 0 END, coalesce(p.view_end, p.view_size)
+	SELECT ` + viewColumns + `, a.store, coalesce(a.object, p.object), coalesce(a.view_end, p.view_end) IS NOT NULL,
+	       CASE WHEN coalesce(a.view_end, p.view_end) IS NULL THEN p.size ELSE 0 END,
+	       coalesce(a.view_end, p.view_end, p.view_size)
 	  FROM sessions s
 	  JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key
-	  JOIN archive_parts p ON p.tenant_id = s.tenant_id AND p.session_key = s.key
+	  LEFT JOIN archive_parts p
+	    ON p.tenant_id = s.tenant_id
+	   AND p.session_key = s.key
+	   AND (p.view_end IS NOT NULL OR p.view_size IS NOT NULL)
 	 WHERE s.tenant_id = $1
 	   AND s.id = $2
 	   AND s.cold_at IS NOT NULL
 	   AND a.state = 'archived'
-	   AND coalesce(p.view_end, p.view_size) IS NOT NULL`
+	   AND coalesce(a.view_end, p.view_end, p.view_size) IS NOT NULL`
 
 // coldPlace is where the view of a cold session lies: at the beginning of a part or, in archives of the first version,
 // behind the last one.

@@ -248,7 +248,8 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (total int64, err error) {
 	var seqs []int64
 	var bodies, views [][]byte
-	var shapes, calls, answers []string
+	var shapes []string
+	var calls, answers []*string
 	for i := range p.unpacked {
 		m := &p.unpacked[i]
 		made, answered := idsOfShape(m.Shape)

@@ -26,12 +26,15 @@ func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.
 	})
 }
 
-// NamedObjects returns which of some objects of a tenant are named by a body.
+// NamedObjects returns which of some objects of a tenant are named by a body or an archive. prefixes are the sessions
+// under whose prefixes they lie.
 //
 // Errors: *session.MovedError if the tenant is not served here, so that it is not known.
-func (s *Store) NamedObjects(ctx context.Context, tenant uuid.UUID, objects []uuid.UUID) ([]uuid.UUID, error) {
+func (s *Store) NamedObjects(
+	ctx context.Context, tenant uuid.UUID, prefixes, objects []uuid.UUID,
+) ([]uuid.UUID, error) {
 	named, err := inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
-		return persist.Named(ctx, tx, tenant, objects)
+		return persist.Named(ctx, tx, tenant, prefixes, objects)
 	})
 	if isMoving(err) {
 		return nil, &session.MovedError{}
@@ -41,11 +44,11 @@ func (s *Store) NamedObjects(ctx context.Context, tenant uuid.UUID, objects []uu
 
 // unnamed returns those of some objects that nothing names. What a session has lost may be named by others: an object
 // has the chunks of several bodies if an archive was restored, and forks are given some of them.
-func (s *Store) unnamed(ctx context.Context, tenant uuid.UUID, objects []uuid.UUID) ([]uuid.UUID, error) {
+func (s *Store) unnamed(ctx context.Context, tenant uuid.UUID, prefixes, objects []uuid.UUID) ([]uuid.UUID, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
-	named, err := s.NamedObjects(ctx, tenant, objects)
+	named, err := s.NamedObjects(ctx, tenant, prefixes, objects)
 	isNamed := func(o uuid.UUID) bool { return slices.Contains(named, o) }
 	return slices.DeleteFunc(slices.Clone(objects), isNamed), err
 }
@@ -53,7 +56,7 @@ func (s *Store) unnamed(ctx context.Context, tenant uuid.UUID, objects []uuid.UU
 // ForgetUnnamed deletes those of some objects under the prefix of a session that nothing names. What it cannot delete,
 // a collection finds later.
 func (s *Store) ForgetUnnamed(ctx context.Context, key session.Key, in persist.Kind, objects []uuid.UUID) error {
-	unnamed, err := s.unnamed(ctx, key.Tenant, objects)
+	unnamed, err := s.unnamed(ctx, key.Tenant, []uuid.UUID{key.Key}, objects)
 	if err != nil {
 		return err
 	}

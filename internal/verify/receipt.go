@@ -79,7 +79,7 @@ func (v *Verifier) unnamedBelow(ctx context.Context, kind persist.Kind, key sess
 			ids = append(ids, id)
 		}
 	}
-	named, err := v.Store.NamedObjects(ctx, key.Tenant, ids)
+	named, err := v.Store.NamedObjects(ctx, key.Tenant, []uuid.UUID{key.Key}, ids)
 	return objects - len(named), err
 }
 
