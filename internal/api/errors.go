@@ -98,8 +98,8 @@ var sentinels = []struct {
 	{session.ErrKeyRotated, "key_rotated", ""},
 	{session.ErrTooManyPins, "too_many_pins", fmt.Sprintf("the session has %d pins, or they have more tokens than the "+
 		"policy's pins.max_tokens: DELETE some, or raise the limit", session.MaxPins)},
-	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results say: " +
-		"try again after Retry-After. The database answers, and all else can be read"},
+	{session.ErrResultStore, request.Unavailable, "the result store does not answer, which holds what results or old " +
+		"messages say: try again after Retry-After. The database answers, and all else can be read"},
 	{session.ErrBusy, "busy", "two greps or searches of the tenant run, and one waited a second for its turn: try " +
 		"again after Retry-After"},
 	{session.ErrSessionBusy, "session_busy", "others write to the session, or hold its lock for long: nothing was " +

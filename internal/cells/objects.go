@@ -42,6 +42,10 @@ const namedSQL = `
 	  JOIN session_archives a ON a.tenant_id = p.tenant_id AND a.session_key = p.session_key
 	 WHERE p.tenant_id = $1 AND p.object IS NOT NULL AND ($2::text IS NULL OR age(p.xmin) <= age($2::text::xid8::xid))
 	 UNION ALL
+	SELECT DISTINCT coalesce(p.objects_in, p.session_key), p.object, p.store, p.object_size
+	  FROM message_packs p
+	 WHERE p.tenant_id = $1 AND p.object IS NOT NULL AND ($2::text IS NULL OR age(p.xmin) <= age($2::text::xid8::xid))
+	 UNION ALL
 	SELECT session_key, object, store, stored
 	  FROM session_archives
 	 WHERE tenant_id = $1 AND object IS NOT NULL AND ($2::text IS NULL OR age(xmin) <= age($2::text::xid8::xid))`

@@ -229,7 +229,7 @@ func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs])
 	if !erased {
 		return river.JobCancel(fmt.Errorf("session %s is there: nothing of it is erased", key.Key))
 	}
-	objects, err := w.eraseBelow(ctx, key)
+	objects, err := w.eraseBelow(ctx, key, 0)
 	if err == nil {
 		w.Log.InfoContext(ctx, "erased the objects of a session",
 			"tenant", key.Tenant, "key", key.Key, "objects", objects)
@@ -237,22 +237,27 @@ func (w *eraseWorker) Work(ctx context.Context, job *river.Job[queue.EraseArgs])
 	return err
 }
 
-// eraseBelow deletes the objects below a session's prefix that no row names, in every store.
-func (w *eraseWorker) eraseBelow(ctx context.Context, key session.Key) (objects int, err error) {
+// eraseBelow deletes the objects below a session's prefix that no row names, in every store, but those that are younger
+// than spared.
+func (w *eraseWorker) eraseBelow(
+	ctx context.Context, key session.Key, spared time.Duration,
+) (objects int, err error) {
 	stores, err := usedStores(ctx, w.Store)
 	failed := []error{err}
 	for _, store := range stores {
-		n, err := w.erase(ctx, store, key)
+		n, err := w.erase(ctx, store, key, spared)
 		objects += n
 		failed = append(failed, err)
 	}
 	return objects, errors.Join(failed...)
 }
 
-// erase deletes the objects below a session's prefix that no row names, and looks again until there are none.
-func (w *eraseWorker) erase(ctx context.Context, store object.Store, key session.Key) (objects int, err error) {
+// erase deletes what eraseBelow does from one store, and looks again until there is nothing.
+func (w *eraseWorker) erase(
+	ctx context.Context, store object.Store, key session.Key, spared time.Duration,
+) (objects int, err error) {
 	for {
-		names, err := w.waste(ctx, store, key)
+		names, err := w.waste(ctx, store, key, spared)
 		if err != nil || len(names) == 0 {
 			return objects, err
 		}
@@ -267,13 +272,18 @@ func (w *eraseWorker) erase(ctx context.Context, store object.Store, key session
 	}
 }
 
-// waste lists the objects below a session's prefix that no row names.
-func (w *eraseWorker) waste(ctx context.Context, store object.Store, key session.Key) (names []string, err error) {
+// waste lists the objects below a session's prefix that no row names, but those that are younger than spared.
+func (w *eraseWorker) waste(
+	ctx context.Context, store object.Store, key session.Key, spared time.Duration,
+) (names []string, err error) {
 	var found []object.Info
 	var ids []uuid.UUID
 	for info, err := range store.List(ctx, persist.Prefix(key)) {
 		if err != nil {
 			return nil, err
+		}
+		if time.Since(info.Modified) < spared {
+			continue
 		}
 		found = append(found, info)
 		if _, id, ok := persist.ObjectOf(info.Name); ok {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/receipt"
@@ -108,7 +109,7 @@ func (w *erasureWorker) objects(ctx context.Context, work postgres.ErasureWork, 
 			if time.Now().After(until) {
 				return false, nil
 			}
-			objects, err := w.objectsOf(ctx, work.Tenant, s.Prefixes)
+			objects, err := w.objectsOf(ctx, session.Key{Tenant: work.Tenant, Key: s.Key}, s.Prefixes)
 			if err != nil {
 				return false, err
 			}
@@ -120,11 +121,23 @@ func (w *erasureWorker) objects(ctx context.Context, work postgres.ErasureWork, 
 	}
 }
 
+// objectsOf erases the objects of a session below its own prefix and those of others that held them. Below the prefix
+// of another session that is there, what was just put may be named yet: that is left alone. The session shared with
+// that one whatever it had there.
 func (w *erasureWorker) objectsOf(
-	ctx context.Context, tenant uuid.UUID, prefixes []uuid.UUID,
+	ctx context.Context, of session.Key, prefixes []uuid.UUID,
 ) (objects int, err error) {
 	for _, prefix := range prefixes {
-		n, err := w.Objects.eraseBelow(ctx, session.Key{Tenant: tenant, Key: prefix})
+		below := session.Key{Tenant: of.Tenant, Key: prefix}
+		gone, err := w.Store.IsErased(ctx, below)
+		if err != nil {
+			return objects, err
+		}
+		spared := persist.MinGrace
+		if gone || prefix == of.Key {
+			spared = 0
+		}
+		n, err := w.Objects.eraseBelow(ctx, below, spared)
 		objects += n
 		if err != nil {
 			return objects, err

@@ -12,13 +12,13 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// PutPart puts a part of an archive where new archives go, and verifies it. It returns the object, nil if the part is
-// to lie in PostgreSQL. No transaction may be open.
-func (s *Stores) PutPart(ctx context.Context, key session.Key, body []byte) (*uuid.UUID, error) {
-	if s.ForArchives() == Postgres {
+// PutObject puts bytes into a store, as one object of a session, and verifies it. It returns the object, nil if they
+// are to lie in PostgreSQL. No transaction may be open.
+func (s *Stores) PutObject(ctx context.Context, key session.Key, kind Kind, body []byte) (*uuid.UUID, error) {
+	if kind == Postgres {
 		return nil, nil
 	}
-	store, err := s.Store(s.ForArchives())
+	store, err := s.Store(kind)
 	if err != nil {
 		return nil, err
 	}

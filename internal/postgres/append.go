@@ -20,7 +20,7 @@ import (
 // decide. replayed reports that the answer is that of an earlier request with the same Idempotency-Key.
 //
 // Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
-// ErrSessionBusy.
+// ErrSessionBusy; ErrResultStore if messages that were sent before lie in packs outside.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
 	pen, err := share.Session(ctx, a.Session)
 	if err != nil {
@@ -45,9 +45,20 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	return done, false, givenUp(ctx, now.err)
 }
 
-// appendLocked decides under the session's lock what the one statement could not: replays first, then what is wrong,
-// then the append itself together with the compaction that it makes due.
+// appendLocked decides under the session's lock what the one statement could not.
 func (s *Store) appendLocked(ctx context.Context, a session.Append, p appendParams) (
+	done session.Appended, replayed bool, err error,
+) {
+	err = s.withPacks(ctx, a.Session.Tenant, func(ctx context.Context) (err error) {
+		done, replayed, err = s.appendUnderLock(ctx, a, p)
+		return err
+	})
+	return done, replayed, err
+}
+
+// appendUnderLock decides in this order: replays first, then what is wrong, then the append itself together with the
+// compaction that it makes due.
+func (s *Store) appendUnderLock(ctx context.Context, a session.Append, p appendParams) (
 	done session.Appended, replayed bool, err error,
 ) {
 	err = s.inTenant(ctx, a.Session.Tenant, func(tx pgx.Tx) error {

@@ -21,6 +21,7 @@ type archivedTable struct {
 	large []string // columns that may be large
 	skip  []string // columns that are not archived: they get their default when the row is restored, or another value
 	from  string   // the rows of a session as t; those of the table itself if it is empty
+	bytes string   // where the column body of a row lies, as persist.Row has it, if that may be outside
 
 	// Columns that are compressed, and how. whole is, in SQL, whether a row t is what its own digests say; one that is
 	// not is archived as it is. reseal makes the digests of rows t anew that came back as another compression of the
@@ -34,12 +35,14 @@ type archivedTable struct {
 var archivedTables = []archivedTable{
 	{name: "messages", key: []string{"seq"}, large: []string{"body", "view_body"}},
 	{
-		name: "message_packs", key: []string{"first_seq"}, large: []string{"body"},
+		name: "message_packs", key: []string{"first_seq"}, large: []string{"body"}, bytes: bytesOfPack,
+		skip:    []string{"store", "object", "object_size", "objects_in"}, // it comes back into its row
 		codings: map[string]shelf.Coding{"body": shelf.Packed}, whole: `t.digest = sha256(t.body)`, reseal: resealPacks,
 	},
 	{name: "result_bodies", key: []string{"id"}, skip: []string{"store", "held_in", "objects_in"}},
 	{
 		name: "result_chunks", key: []string{"body_id", "n"}, large: []string{"body"}, from: chunksOfSession,
+		bytes:   `t.codec, t.body, t.store, t.prefix, t.object, t.object_at, t.object_size`,
 		skip:    []string{"object", "object_at", "object_size"},
 		codings: map[string]shelf.Coding{"body": shelf.Frame}, // the digest is that of the content
 	},
@@ -74,6 +77,10 @@ var resealCheckpoints = `
 	   SET body_digest = CASE WHEN t.body_digest IS NULL THEN NULL ELSE ` + BodyDigestSQL(`t`) + ` END,
 	       state_digest = CASE WHEN t.state_digest IS NULL THEN NULL ELSE sha256(t.state) END
 	 WHERE t.tenant_id = $1 AND t.session_key = $2 AND t.n = ANY ($3::bigint[])`
+
+// bytesOfPack are the bytes of a pack t, or the object that has them.
+const bytesOfPack = `
+	       0::smallint, t.body, t.store, coalesce(t.objects_in, t.session_key), t.object, 0::bigint, t.object_size`
 
 // modelAnswers are unique in their tenant: while a session was archived, another may have had the same answer.
 const modelAnswers = "model_answers"
@@ -129,8 +136,11 @@ func (t *archivedTable) columns(ctx context.Context, tx pgx.Tx) ([]columnType, e
 		 ORDER BY attnum`, t.name, append([]string{"tenant_id", "session_key"}, t.skip...))
 }
 
-// chunks reports whether the rows have the bytes of bodies, which may lie outside.
+// chunks reports whether the rows are those of chunks, which go where new bodies go when they are restored.
 func (t *archivedTable) chunks() bool { return t.from != "" }
+
+// mayBeOutside reports whether the column body of a row may lie outside.
+func (t *archivedTable) mayBeOutside() bool { return t.bytes != "" }
 
 // The bounds of a page of rows: their number, and the bytes of their large columns but those of the last row.
 const (
@@ -138,15 +148,16 @@ const (
 	archivedBytes = 4 << 20
 )
 
-// pageSQL returns the statement that reads the next rows of a session, of chunks without their bytes, and which columns
-// it reads. after is the key of the last row that was read, nil for none; its values are the arguments from $3 on.
+// pageSQL returns the statement that reads the next rows of a session, with where their bytes are if these may lie
+// outside, and which columns it reads. after is the key of the last row that was read, nil for none; its values are the
+// arguments from $3 on.
 func (t *archivedTable) pageSQL(columns []columnType, after []string) (string, shelf.Table) {
 	read := shelf.Table{Name: t.name}
 	var values []string
 	types := map[string]string{}
 	for _, c := range columns {
 		types[c.Name] = c.Type
-		if t.chunks() && c.Name == "body" {
+		if t.mayBeOutside() && c.Name == "body" {
 			continue
 		}
 		read.Columns = append(read.Columns, c.Name)
@@ -163,9 +174,9 @@ func (t *archivedTable) pageSQL(columns []columnType, after []string) (string, s
 	if after != nil {
 		behind = ` AND (` + order + `) > (` + strings.Join(args, `, `) + `)`
 	}
-	if t.chunks() {
+	if t.mayBeOutside() {
 		read.Columns = append(read.Columns, "body")
-		more = `, t.codec, t.body, t.store, t.prefix, t.object, t.object_at, t.object_size`
+		more = `, ` + t.bytes
 	}
 	whole := cmp.Or(t.whole, `true`)
 	return `
@@ -202,7 +213,7 @@ func (t *archivedTable) sizeSQL() string {
 	for _, name := range t.large {
 		size += ` + coalesce(octet_length(t.` + quoted(name) + `), 0)`
 	}
-	if t.chunks() {
+	if t.mayBeOutside() {
 		size += ` + coalesce(t.object_size, 0)`
 	}
 	return size

@@ -76,7 +76,7 @@ type archivedRow struct {
 	texts []*string
 	key   []string
 	whole bool
-	chunk *persist.Row // where its bytes are, of a chunk
+	bytes *persist.Row // where its column body is, if that may lie outside
 }
 
 // FillPart reads the next rows of a session into a part until it is full, and reports whether there are no more.
@@ -95,7 +95,7 @@ func (s *Store) FillPart(ctx context.Context, w *ArchiveWork, at *ArchiveCursor,
 			*at = ArchiveCursor{table: at.table + 1}
 			continue
 		}
-		if err := s.addBytes(ctx, w.Key, rows); err != nil {
+		if err := s.addBytes(ctx, w.Key, of, rows); err != nil {
 			return false, err
 		}
 		for i := range rows {
@@ -113,7 +113,7 @@ func (s *Store) FillPart(ctx context.Context, w *ArchiveWork, at *ArchiveCursor,
 	return false, nil
 }
 
-// archivedPage reads the next rows of a table, of chunks without their bytes.
+// archivedPage reads the next rows of a table, with where their bytes are if these may lie outside.
 func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCursor) (
 	of shelf.Table, rows []archivedRow, err error,
 ) {
@@ -140,39 +140,44 @@ func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCu
 
 func (t *archivedTable) scan(row pgx.CollectableRow) (r archivedRow, err error) {
 	dest := []any{&r.texts, &r.key, &r.whole}
-	if t.chunks() {
-		r.chunk = &persist.Row{}
-		c := r.chunk
+	if t.mayBeOutside() {
+		r.bytes = &persist.Row{}
+		c := r.bytes
 		dest = append(dest, &c.Codec, &c.Body, &c.Store, &c.Prefix, &c.Object, &c.ObjectAt, &c.ObjectSize)
 	}
 	return r, row.Scan(dest...)
 }
 
-// addBytes reads the bytes of chunks, wherever they lie, and adds them to their rows as the last column.
-func (s *Store) addBytes(ctx context.Context, key session.Key, rows []archivedRow) error {
-	if rows[0].chunk == nil {
+// addBytes reads the bytes of chunks and packs, wherever they lie, and adds them to their rows as the last column.
+func (s *Store) addBytes(ctx context.Context, key session.Key, of shelf.Table, rows []archivedRow) error {
+	if rows[0].bytes == nil {
 		return nil
 	}
-	chunks := make([]persist.Row, len(rows))
+	places := make([]persist.Row, len(rows))
 	for i := range rows {
-		chunks[i] = *rows[i].chunk
+		places[i] = *rows[i].bytes
 	}
-	found, err := s.results.Load(ctx, key.Tenant, chunks)
+	found, err := s.results.Load(ctx, key.Tenant, places)
 	if persist.IsMissing(err) {
-		err = &session.DamagedError{What: "a result", Cause: err}
+		err = &session.DamagedError{What: "what lies outside", Cause: err}
 	}
 	if err != nil {
 		return err
 	}
+	digest := slices.Index(of.Columns, "digest")
 	for i := range rows {
 		rows[i].texts = append(rows[i].texts, new(`\x`+hex.EncodeToString(found[i].Bytes)))
+		if of.Name == "message_packs" && places[i].Object != nil { // PostgreSQL could not compare
+			sum := sha256.Sum256(found[i].Bytes)
+			rows[i].whole = *rows[i].texts[digest] == `\x`+hex.EncodeToString(sum[:])
+		}
 	}
 	return nil
 }
 
 // AddPart puts a part of an archive into the store and notes it. ErrEnded if the attempt is not the archive's any more.
 func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.Part) error {
-	object, err := s.results.PutPart(ctx, w.Key, part.Body)
+	object, err := s.results.PutObject(ctx, w.Key, s.results.ForArchives(), part.Body)
 	if err != nil {
 		return err
 	}

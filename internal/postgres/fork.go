@@ -217,7 +217,7 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	if err != nil {
 		return err
 	}
-	total, err := p.copy(ctx, tx, key)
+	total, packsIn, err := p.copy(ctx, tx, key)
 	if err != nil {
 		return err
 	}
@@ -236,16 +236,19 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	}
 	return exec(ctx, tx, `
 		UPDATE sessions
-		   SET total_tokens = $3, forked_from = $4, forked_seq = $5, forked_checkpoint = checkpoint_n,
+		   SET total_tokens = $3, forked_from = $4, forked_seq = $5, forked_checkpoint = checkpoint_n, packs_in = $6,
 		       policy_version = CASE WHEN checkpoint_n > 0 THEN policy_version END,
 		       last_append_at = (SELECT max(created_at)
 		                           FROM messages
 		                          WHERE tenant_id = $1 AND session_key = $2)
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, total, p.From.ID, seq)
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, total, p.From.ID, seq, packsIn)
 }
 
-// copy copies the rows of a session, and returns the tokens of the log.
-func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (total int64, err error) {
+// copy copies the rows of a session, and returns the tokens of the log, and below whose prefixes objects of its packs
+// lie.
+func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (
+	total int64, packsIn []uuid.UUID, err error,
+) {
 	var seqs []int64
 	var bodies, views [][]byte
 	var shapes []string
@@ -264,9 +267,9 @@ func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (total 
 		"tenant": key.Tenant, "session": p.source.Key, "fork": key.Key, "seq": p.then.Seq,
 		"checkpoint": p.then.Checkpoint, "seqs": seqs, "bodies": bodies, "views": views, "shapes": shapes,
 		"calls": calls, "answers": answers,
-	}).Scan(&total, &cut, &whole)
+	}).Scan(&total, &cut, &whole, &packsIn)
 	if err == nil && (cut != p.cut || !whole) {
 		err = errPlanMoved
 	}
-	return total, err
+	return total, packsIn, err
 }

@@ -33,8 +33,17 @@ type importLine struct {
 
 // StoreImportLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what
 // is acknowledged with them in the import (Source, Total, Bytes, Digest, Report); the counts are added here.
-// ErrImportTaken.
+//
+// Errors: ErrImportTaken; ErrResultStore if messages that are there lie in packs outside.
 func (s *Store) StoreImportLines(
+	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
+) error {
+	return s.withPacks(ctx, tenant, func(ctx context.Context) error {
+		return s.storeImportLines(ctx, tenant, i, lines)
+	})
+}
+
+func (s *Store) storeImportLines(
 	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
 ) error {
 	after := *i

@@ -73,29 +73,40 @@ func (s *Store) Answered(ctx context.Context, tenant uuid.UUID, id *session.Idem
 //
 // Errors: ErrMoved, ErrNotFound, *StaleError, ErrTooManyMessages, ErrLogTooLarge, ErrClientIDReused,
 // ErrIdempotencyReused, ErrSessionBusy.
-func (s *Store) Replace(ctx context.Context, r session.Replacement) (session.Replaced, bool, error) {
-	do := func(tx pgx.Tx, row lockedSession) (session.Replaced, error) {
-		switch {
-		case !r.IsEmpty() && r.ExpectedSeq != nil && *r.ExpectedSeq != row.lastSeq:
-			return session.Replaced{}, &session.StaleError{Expected: *r.ExpectedSeq, Current: row.lastSeq}
-		case r.Seen != row.lastSeq:
-			return session.Replaced{}, ErrMoved
-		}
-		done := session.Replaced{Compaction: session.CompactionNone, UsageIgnored: r.UsageIgnored}
-		w := replacing{Store: s, tx: tx, row: row, done: done}
-		if err := w.replace(ctx, r); err != nil {
-			return session.Replaced{}, err
-		}
-		w.done.LastSeq = w.row.lastSeq
-		w.done.ContextTokens, w.done.TotalTokens = w.row.contextTokens, w.row.totalTokens
-		if r.From == 0 { // it only appended
-			return w.done, nil
-		}
-		return w.done, recordSession(ctx, tx, r.Session, audit.MessagesReplace, about{
-			"from_seq": r.From, "superseded": w.done.Superseded, "appended": w.done.Appended,
-		})
+func (s *Store) Replace(
+	ctx context.Context, r session.Replacement,
+) (done session.Replaced, replayed bool, err error) {
+	err = s.withPacks(ctx, r.Session.Tenant, func(ctx context.Context) (err error) {
+		do := func(tx pgx.Tx, row lockedSession) (session.Replaced, error) { return s.replace(ctx, tx, row, r) }
+		done, replayed, err = onceInSession(ctx, s, r.Session, r.Idempotency, do)
+		return err
+	})
+	return done, replayed, err
+}
+
+// replace does what Replace does, under the session's lock.
+func (s *Store) replace(
+	ctx context.Context, tx pgx.Tx, row lockedSession, r session.Replacement,
+) (session.Replaced, error) {
+	switch {
+	case !r.IsEmpty() && r.ExpectedSeq != nil && *r.ExpectedSeq != row.lastSeq:
+		return session.Replaced{}, &session.StaleError{Expected: *r.ExpectedSeq, Current: row.lastSeq}
+	case r.Seen != row.lastSeq:
+		return session.Replaced{}, ErrMoved
 	}
-	return onceInSession(ctx, s, r.Session, r.Idempotency, do)
+	done := session.Replaced{Compaction: session.CompactionNone, UsageIgnored: r.UsageIgnored}
+	w := replacing{Store: s, tx: tx, row: row, done: done}
+	if err := w.replace(ctx, r); err != nil {
+		return session.Replaced{}, err
+	}
+	w.done.LastSeq = w.row.lastSeq
+	w.done.ContextTokens, w.done.TotalTokens = w.row.contextTokens, w.row.totalTokens
+	if r.From == 0 { // it only appended
+		return w.done, nil
+	}
+	return w.done, recordSession(ctx, tx, r.Session, audit.MessagesReplace, about{
+		"from_seq": r.From, "superseded": w.done.Superseded, "appended": w.done.Appended,
+	})
 }
 
 // replacing is a replacement under the session's lock.

@@ -169,7 +169,7 @@ func Worker(
 ) error {
 	asks, err := newAsker(language, log)
 	networks, networksErr := settings.WebhookNetworks()
-	if err = errors.Join(err, networksErr); err != nil {
+	if err = errors.Join(err, networksErr, checkPacks(settings, db.Results)); err != nil {
 		return err
 	}
 	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
@@ -193,12 +193,12 @@ func Worker(
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1), ColdAfter: settings.ColdAfter,
 		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, WebhookNetworks: networks,
+		PacksBehind: settings.PacksBehind,
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = client.Start(ctx) // River stops softly when ctx ends: running jobs may finish until StopTimeout.
 	}
-	// River stops softly when the context that it was started with ends: running jobs may finish until StopTimeout.
-	if err := client.Start(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	started()
