@@ -120,15 +120,15 @@ func TestADamagedPackOutsideIsNamedAndNeverServed(t *testing.T) {
 	w.verified()
 }
 
-// TestAnAppendEndsAtAPackOutsideThatIsEmpty sends a batch again whose pack is an object without bytes, of which a bucket
-// says that the range does not exist.
-func TestAnAppendEndsAtAPackOutsideThatIsEmpty(t *testing.T) {
-	t.Parallel()
-	w, _ := newWorldOfPacks(t)
+// newWorldOfPackedBatch returns a world with a session that has a batch with client ids and more, in packs outside, and
+// all its messages.
+func newWorldOfPackedBatch(t *testing.T) (w *world, first session.Append, bodies [][]byte) {
+	t.Helper()
+	w, _ = newWorldOfPacks(t)
 	at := w.session("s")
 	w.work(jobs.Config{KeepWhole: true})
-	bodies := turns(60, 1500)
-	first := w.batch(at, bodies[:20]...)
+	bodies = turns(60, 1500)
+	first = w.batch(at, bodies[:20]...)
 	for i := range first.Messages {
 		first.Messages[i].ClientID = fmt.Sprint("c", i)
 	}
@@ -137,6 +137,14 @@ func TestAnAppendEndsAtAPackOutsideThatIsEmpty(t *testing.T) {
 	}
 	w.appendLog(at, session.OpenAIChat, bodies[20:])
 	w.mustPack(at, all)
+	return w, first, bodies
+}
+
+// TestAnAppendEndsAtAPackOutsideThatIsEmpty sends a batch again whose pack is an object without bytes, of which a bucket
+// says that the range does not exist.
+func TestAnAppendEndsAtAPackOutsideThatIsEmpty(t *testing.T) {
+	t.Parallel()
+	w, first, _ := newWorldOfPackedBatch(t)
 	for _, name := range w.namedObjects() {
 		if err := w.store.ResultStores().Outside[persist.S3].Put(t.Context(), name, nil); err != nil {
 			t.Fatal(err)
@@ -153,19 +161,8 @@ func TestAnAppendEndsAtAPackOutsideThatIsEmpty(t *testing.T) {
 // a pack outside, to a store that caps answers.
 func TestWhatAnAppendLooksForInPacksOutsideIsFound(t *testing.T) {
 	t.Parallel()
-	w, _ := newWorldOfPacks(t)
-	at := w.session("s")
-	w.work(jobs.Config{KeepWhole: true})
-	bodies := turns(60, 1500)
-	first := w.batch(at, bodies[:20]...)
-	for i := range first.Messages {
-		first.Messages[i].ClientID = fmt.Sprint("c", i)
-	}
-	if _, _, err := w.store.Append(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	w.appendLog(at, session.OpenAIChat, bodies[20:])
-	w.mustPack(at, all)
+	w, first, bodies := newWorldOfPackedBatch(t)
+	at := first.Session
 	if n := w.count("message_packs WHERE object IS NULL"); n > 0 {
 		t.Fatalf("%d packs lie in rows", n)
 	}

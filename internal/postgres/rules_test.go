@@ -138,3 +138,22 @@ func TestNoRowThatBreaksARuleIsInserted(t *testing.T) {
 		}
 	}
 }
+
+// TestNoTriggerLocksTheRowsOfHotTables looks for triggers that fire before a row is updated: with one of them, whichever
+// columns it is for, PostgreSQL locks each row of every update of the table, and writes that to the WAL.
+func TestNoTriggerLocksTheRowsOfHotTables(t *testing.T) {
+	t.Parallel()
+	store, _ := newStore(t)
+	rows, err := store.Pool().Query(t.Context(), `
+		SELECT tgname::text
+		  FROM pg_trigger
+		 WHERE tgrelid IN ('sessions'::regclass, 'messages'::regclass) AND NOT tgisinternal
+		   AND tgtype & (1 | 2 | 16) = (1 | 2 | 16) -- for each row, before, update`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(found) > 0 {
+		t.Errorf("%q fire before updates, %v", found, err)
+	}
+}
