@@ -17,7 +17,7 @@ import (
 const (
 	maxColumns          = 120
 	maxFileLines        = 500
-	maxFunctionLines    = 45
+	maxFunctionLines    = 80
 	maxTupleAssignments = 5 // in the whole tree, of three or more values
 )
 
