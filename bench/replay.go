@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/replay"
@@ -62,13 +63,17 @@ func replayed() ([]replay.Contender, error) {
 	return list, err
 }
 
-// replayTables returns the tables of the replay, "" if it was not measured.
+// replayTables returns the tables of the replay that the page has, "" if it was not measured: those at equal mean size
+// and the planted facts. varve replay prints all.
 func (b *bench) replayTables() string {
 	if b.replayed == nil {
 		return ""
 	}
 	var text bytes.Buffer
 	for _, t := range b.replayed.Tables() {
+		if !strings.HasPrefix(t.Title, "Mean view of") && !strings.Contains(t.Title, "planted facts in the view") {
+			continue
+		}
 		text.WriteString("### " + t.Title + "\n\n" + table(t.Head, t.Lines) + "\n")
 	}
 	return string(bytes.TrimSuffix(text.Bytes(), []byte("\n")))

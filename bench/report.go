@@ -98,7 +98,7 @@ func (b *bench) report(w io.Writer) error {
 		return errors.New("-against measures append, view and engine: none was chosen, or -run matches nothing")
 	}
 	rows := b.rowsTable()
-	fmt.Fprintf(w, "%s\n%s\n%s", rows, b.replayTables(), b.summaryTables())
+	fmt.Fprintf(w, "%s\n%s\n%s\n%s\n", rows, strings.Join(b.notes, "\n"), b.replayTables(), b.summaryTables())
 	if err := errors.Join(b.publishReplay(), b.publishSummaries()); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (b *bench) report(w io.Writer) error {
 	return os.WriteFile(b.output, append(text, '\n'), 0o644)
 }
 
-// rowsTable returns the measurements and the notes below them.
+// rowsTable returns the measurements.
 func (b *bench) rowsTable() string {
 	head := rowsHead
 	if b.against != "" {
@@ -130,11 +130,7 @@ func (b *bench) rowsTable() string {
 	for _, r := range b.rows {
 		lines = append(lines, r.cells()[:len(head)])
 	}
-	text := table(head, lines)
-	if len(b.notes) > 0 {
-		text += "\n* " + strings.Join(b.notes, "\n* ") + "\n"
-	}
-	return text
+	return table(head, lines)
 }
 
 // table returns a Markdown table, "" if it has no lines.
