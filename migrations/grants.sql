@@ -6,7 +6,7 @@ GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO varve_app;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_app;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO varve_app;
-REVOKE INSERT, UPDATE, DELETE ON schema_migrations, schema_fingerprints, river_migration, tenants, api_keys FROM varve_app;
+REVOKE INSERT, UPDATE, DELETE ON schema_migrations, river_migration, tenants, api_keys FROM varve_app;
 REVOKE ALL ON operator_keys, campaigns FROM varve_app;
 
 -- Who serves a tenant looks whether it moves. Only the operator's command moves it.

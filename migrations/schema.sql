@@ -972,7 +972,8 @@ ALTER TABLE ONLY public.imports FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.installation (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     stores smallint[] DEFAULT '{}'::smallint[] NOT NULL,
-    items_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL
+    items_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    oldest_program integer DEFAULT 30 NOT NULL
 );
 
 CREATE TABLE public.message_packs (
@@ -1532,13 +1533,6 @@ CREATE TABLE public.runs (
 );
 
 ALTER TABLE ONLY public.runs FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.schema_fingerprints (
-    version integer NOT NULL,
-    sha256 text NOT NULL,
-    oldest_program integer NOT NULL,
-    recorded_at timestamp with time zone DEFAULT now() NOT NULL
-);
 
 CREATE TABLE public.schema_migrations (
     version bigint NOT NULL,
@@ -2121,9 +2115,6 @@ ALTER TABLE ONLY public.rounds
 
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.schema_fingerprints
-    ADD CONSTRAINT schema_fingerprints_pkey PRIMARY KEY (version);
 
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
@@ -3294,9 +3285,6 @@ GRANT SELECT ON TABLE public.rounds TO varve_backup;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 GRANT SELECT ON TABLE public.runs TO varve_backup;
-
-GRANT SELECT ON TABLE public.schema_fingerprints TO varve_app;
-GRANT SELECT ON TABLE public.schema_fingerprints TO varve_backup;
 
 GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
 GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;

@@ -14,15 +14,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/embedded"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // oldSchema is a database that a release of schema 29 has written (internal/process).
 const oldSchema = "../../internal/process/testdata/schema29.sql.gz"
-
-// before is a version from before processes had logins of their own: all was the superuser's, and there was one role.
-const before = 42
 
 // oldData makes the data directory of a varve up of that time, and returns its key.
 func oldData(t *testing.T, dir string) (key string) {
@@ -43,13 +39,7 @@ func oldData(t *testing.T, dir string) (key string) {
 		}
 	}
 	execute(unzipped(t, oldSchema))
-	if err := postgres.MigrateTo(t.Context(), dsn, before); err != nil {
-		t.Fatal(err)
-	}
-	execute(`
-		SET search_path = public;
-		DROP TABLE schema_fingerprints;
-		DROP ROLE varve_backup, varve_admin, varve_worker`)
+	execute(`SET search_path = public`)
 	var tenant uuid.UUID
 	if err := conn.QueryRow(t.Context(), `SELECT id FROM tenants WHERE name = 'default'`).Scan(&tenant); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/golang-migrate/migrate/v4"
@@ -38,38 +37,6 @@ func MigrateSteps(dsn string, n int) error {
 	return withMigrations(dsn, func(m *migrator) error { return m.Steps(n) })
 }
 
-// EveryVersion migrates an empty database file by file and hands on what the catalog says after each.
-func EveryVersion(ctx context.Context, dsn string, do func(version int, facts []string)) error {
-	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
-		if err := errors.Join(createRoles(ctx, conn), keepFingerprints(ctx, conn)); err != nil {
-			return err
-		}
-		return withMigrations(dsn, func(m *migrator) error {
-			for {
-				if err := m.Steps(1); err != nil {
-					if errors.Is(err, fs.ErrNotExist) {
-						return nil
-					}
-					return err
-				}
-				version, _, err := m.Version()
-				if err != nil {
-					return err
-				}
-				var facts []string
-				err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
-					facts, err = schemaFacts(ctx, tx)
-					return err
-				})
-				if err != nil {
-					return err
-				}
-				do(int(version), facts)
-			}
-		})
-	})
-}
-
 // MigrateDown takes the whole schema back, with all data.
 func MigrateDown(ctx context.Context, dsn string) error {
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
@@ -77,7 +44,7 @@ func MigrateDown(ctx context.Context, dsn string) error {
 		if err != nil && !errors.Is(err, migrate.ErrNoChange) {
 			return fmt.Errorf("migrate down: %w", err)
 		}
-		_, err = conn.Exec(ctx, `DROP TABLE schema_migrations, schema_fingerprints`)
+		_, err = conn.Exec(ctx, `DROP TABLE schema_migrations`)
 		return err
 	})
 }

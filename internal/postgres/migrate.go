@@ -54,8 +54,15 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 		if err := createRoles(ctx, conn); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
-		if err := keepFingerprints(ctx, conn); err != nil {
+		have, newest, err := schemaVersion(ctx, conn)
+		if err == nil && have >= newest {
+			err = checkSchema(ctx, conn)
+		}
+		if err != nil {
 			return fmt.Errorf("migrate: %w", err)
+		}
+		if have > newest { // a newer program has migrated it, and given the rights
+			return nil
 		}
 		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx, version) }); err != nil {
 			return fmt.Errorf("migrate: %w", pooled(err))
@@ -72,12 +79,11 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 
 // checkKnown returns an error if this program has no migration to a version, math.MaxInt being the newest.
 func checkKnown(version int) error {
-	all, err := migrations.All()
+	all, err := migrations.Versions()
 	if err != nil {
 		return err
 	}
-	known := slices.ContainsFunc(all, func(f migrations.File) bool { return f.Version == version })
-	if !known && version != math.MaxInt {
+	if !slices.Contains(all, version) && version != math.MaxInt {
 		return fmt.Errorf("this program does not know version %d of the schema: use a newer release", version)
 	}
 	return nil
@@ -86,11 +92,11 @@ func checkKnown(version int) error {
 // schemaVersion returns the version that the database has, 0 if none, and the one that this program was built for.
 // While a migration is under way, the database has what was there before it.
 func schemaVersion(ctx context.Context, db rowQuerier) (have, want int, err error) {
-	all, err := migrations.All()
+	all, err := migrations.Versions()
 	if err != nil {
 		return 0, 0, err
 	}
-	want = all[len(all)-1].Version
+	want = all[len(all)-1]
 	err = db.QueryRow(ctx, `
 		SELECT CASE WHEN dirty THEN version - 1 ELSE version END
 		  FROM schema_migrations`).Scan(&have)
@@ -110,8 +116,12 @@ func CheckVersion(ctx context.Context, conn *pgx.Conn) (version int, err error) 
 	return have, err
 }
 
-// CheckSchema returns an error if the database's schema is older than this program, was not made by its migrations, is
-// newer than it may serve, or if the database does not answer; ErrForeignSchema.
+// ErrForeignSchema is wrapped where a database's schema was not made by released migrations, or is newer than this
+// program may serve. Trying again does not help.
+var ErrForeignSchema = errors.New("the database's schema is not one that this program can use")
+
+// CheckSchema returns an error if the database's schema is older than this program, or newer than it may serve, or if
+// the database does not answer; ErrForeignSchema.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	return checkSchema(ctx, s.pool)
 }
@@ -124,7 +134,17 @@ func checkSchema(ctx context.Context, db rowQuerier) error {
 	if err != nil {
 		return err
 	}
-	return checkFingerprints(ctx, db, have, want)
+	var oldest int
+	err = db.QueryRow(ctx, `SELECT oldest_program FROM installation`).Scan(&oldest)
+	if hasCode(err, "42P01", "42703") { // undefined_table, undefined_column
+		return fmt.Errorf("%w: a version of Varve that was never released made it (%d): move its sessions with "+
+			"the varve export of that program and varve import", ErrForeignSchema, have)
+	}
+	if err == nil && oldest > want {
+		err = fmt.Errorf("%w: it has version %d, this program was made for %d, and only programs for %d or newer may "+
+			"serve it: use the release that migrated it", ErrForeignSchema, have, want, oldest)
+	}
+	return err
 }
 
 func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
@@ -239,9 +259,8 @@ func (m *migrator) takeBackDirty() error {
 	return m.Force(int(before))
 }
 
-// atomicSource has every file end by clearing the mark that golang-migrate sets before it, and by writing the file's
-// fingerprint. A file of several statements is one transaction, so both show for certain whether the file was applied,
-// even after a kill -9.
+// atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements
+// is one transaction, so the mark shows for certain whether the file was applied, even after a kill -9.
 type atomicSource struct{ source.Driver }
 
 const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
@@ -256,13 +275,7 @@ func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
 		io.Reader
 		io.Closer
 	}
-	all, err := migrations.All()
-	if err != nil {
-		return nil, "", err
-	}
-	at := slices.IndexFunc(all, func(f migrations.File) bool { return f.Version == int(version) })
-	end := strings.NewReader(clearMark + recordSQL(all[at]) + ";\n")
-	return readCloser{io.MultiReader(file, end), file}, name, nil
+	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
 }
 
 // driverError returns the cause of an error of golang-migrate's driver, which does not unwrap.

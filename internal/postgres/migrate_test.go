@@ -128,42 +128,61 @@ func TestUpDownUpEndsWhereUpEnds(t *testing.T) {
 	}
 }
 
-func TestTheMigrationToGapsFindsThem(t *testing.T) {
+// newOwner makes a login that may migrate an empty database and is no superuser, and returns its URL.
+func newOwner(t *testing.T, dsn string) string {
+	t.Helper()
+	owner := newLogin(t, dsn, "CREATEROLE")
+	mustExec(t, dsn, `GRANT ALL ON SCHEMA public TO `+owner+`; GRANT `+postgres.AppRole+` TO `+owner)
+	return as(t, dsn, owner)
+}
+
+// release is the schema that 0.1.0 had.
+const release = 29
+
+func TestTheReleaseFindsGapsAndVersions(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.NewEmpty(t)
-	mustMigrate(t, dsn)
-	if err := postgres.MigrateSteps(dsn, -migrationsAfter(t, 30)); err != nil {
+	owner := newOwner(t, dsn)
+	if err := postgres.MigrateTo(t.Context(), owner, release); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, dsn, `
 		INSERT INTO tenants (id, name) VALUES ('00000000-0000-0000-0000-000000000001', 'a');
 		INSERT INTO policies (tenant_id, id, trigger_ratio, hard_ratio, document)
 		SELECT id, '00000000-0000-0000-0000-000000000000', 0.8, 0.95, '{}' FROM tenants;
-		INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id, last_seq)
-		SELECT t.id, gen_random_uuid(), s.id, 1000, '00000000-0000-0000-0000-000000000000', s.last_seq
+		INSERT INTO policy_versions (tenant_id, session_key, version, tenant_version, created_at)
+		SELECT id, '00000000-0000-0000-0000-000000000000', n, n, now() - interval '1 day' * (4 - n * 2) FROM tenants, generate_series(1, 3) n;
+		INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id, last_seq, checkpoint_n)
+		SELECT t.id, gen_random_uuid(), s.id, 1000, '00000000-0000-0000-0000-000000000000', s.last_seq, (s.id = 'dense')::int
 		  FROM tenants t, (VALUES ('empty', 0), ('dense', 3), ('skipped', 5), ('removed', 4), ('all removed', 6)) s (id, last_seq);
+		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body_size, units, manifest, policy, engine_version, run_id, created_at)
+		SELECT tenant_id, key, 1, 0, 3, 1, 1, '[]', '[]', '{}', 7, gen_random_uuid(), now() FROM sessions WHERE id = 'dense';
 		INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, removed_at, removed_seq)
 		SELECT s.tenant_id, s.key, n, 'user', 1, 1, true, '{}',
 		       CASE WHEN s.id = 'all removed' OR s.id = 'removed' AND n = 2 THEN now() END,
 		       CASE WHEN s.id = 'all removed' OR s.id = 'removed' AND n = 2 THEN n + 2 END
 		  FROM sessions s, generate_series(1, least(s.last_seq, 3)) n;`)
-	mustMigrate(t, dsn)
-	var got string
-	err := openPool(t, dsn).QueryRow(t.Context(), `SELECT string_agg(id || ' ' || gap_seq, ', ' ORDER BY id) FROM sessions`).Scan(&got)
-	if want := "all removed 6, dense 0, empty 0, removed 4, skipped 5"; err != nil || got != want {
-		t.Errorf("%s, want %s, %v", got, want, err)
-	}
-	err = openPool(t, dsn).QueryRow(t.Context(), `SELECT string_agg(DISTINCT shape, ',') FROM messages`).Scan(&got)
-	if err != nil || got != "1" {
-		t.Errorf("messages without a shape have %q, %v", got, err)
+	mustMigrate(t, owner)
+	for sql, want := range map[string]string{
+		`SELECT string_agg(id || ' ' || gap_seq, ', ' ORDER BY id) FROM sessions`: "all removed 6, dense 0, empty 0, removed 4, skipped 5",
+		`SELECT string_agg(DISTINCT shape, ',') FROM messages`:                    "1",
+		`SELECT string_agg(concat_ws(' ', id, engine_version, policy_version), ',')
+		   FROM sessions WHERE engine_version IS NOT NULL`: "dense 7 2",
+		`SELECT string_agg(kind, ',' ORDER BY kind) FROM chores`: "metadata,policy,recompaction,replay",
+		`SELECT (items_since > now())::text FROM installation`:   "true",
+	} {
+		var got string
+		if err := openPool(t, dsn).QueryRow(t.Context(), sql).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: %q, want %q, %v", sql, got, want, err)
+		}
 	}
 }
 
-func TestTheMigrationToChunksKeepsEveryBodyAndGoesBack(t *testing.T) {
+func TestTheReleaseKeepsEveryResultAndGoesBack(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.NewEmpty(t)
-	mustMigrate(t, dsn)
-	if err := postgres.MigrateSteps(dsn, -migrationsAfter(t, 36)); err != nil {
+	owner := newOwner(t, dsn)
+	if err := postgres.MigrateTo(t.Context(), owner, release); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, dsn, `
@@ -178,7 +197,7 @@ func TestTheMigrationToChunksKeepsEveryBodyAndGoesBack(t *testing.T) {
 		SELECT b.tenant_id, b.session_key, encode(b.sha256, 'hex') || n, n, get_byte(b.body, 0), '', '', '', '', octet_length(b.body), 1, 1, b.sha256
 		  FROM result_bodies b, generate_series(1, 2) n;`)
 	before := resultsAndBodies(t, dsn, `SELECT r.ref || ' ' || encode(b.body, 'escape') || ' ' || b.codec FROM results r JOIN result_bodies b USING (sha256)`)
-	mustMigrate(t, dsn)
+	mustMigrate(t, owner)
 	after := resultsAndBodies(t, dsn, `
 		SELECT r.ref || ' ' || encode(c.body, 'escape') || ' ' || c.codec
 		  FROM results r
@@ -187,7 +206,7 @@ func TestTheMigrationToChunksKeepsEveryBodyAndGoesBack(t *testing.T) {
 	if len(before) != 4 || !slices.Equal(before, after) {
 		t.Errorf("before %q, after %q", before, after)
 	}
-	if err := postgres.MigrateSteps(dsn, -migrationsAfter(t, 36)); err != nil {
+	if err := postgres.MigrateSteps(owner, -migrationsAfter(t, release)); err != nil {
 		t.Fatal(err)
 	}
 	back := resultsAndBodies(t, dsn, `SELECT r.ref || ' ' || encode(b.body, 'escape') || ' ' || b.codec FROM results r JOIN result_bodies b USING (sha256)`)
@@ -402,27 +421,30 @@ func migrationsAfter(t *testing.T, version int) (n int) {
 	return n
 }
 
-func TestAnOwnerThatIsNoSuperuserWritesWhatRowsLack(t *testing.T) {
+func TestADatabaseThatIsNewerOrNotOfAReleaseIsRefused(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.NewEmpty(t)
-	owner := newLogin(t, dsn, "CREATEROLE")
-	mustExec(t, dsn, `GRANT ALL ON SCHEMA public TO `+owner+`; GRANT `+postgres.AppRole+` TO `+owner)
-	mustMigrate(t, as(t, dsn, owner))
-	store := openStore(t, pgtest.Admin(dsn))
-	at := newSession(t, store, newTenant(t, store, "acme"), "s")
-	mustAppend(t, store, batch(at, message("a", 10)))
-	if err := commit(t, store, at, 0, 1, "compacted"); err != nil {
-		t.Fatal(err)
+	dsn := pgtest.New(t)
+	store := openStore(t, pgtest.API(dsn))
+	var ready postgres.Readiness
+	defer ready.Close(t.Context())
+	check := func(what, says string) {
+		t.Helper()
+		for by, err := range map[string]error{
+			"start": store.CheckSchema(t.Context()), "readyz": ready.Check(t.Context(), store), "migrate": postgres.Migrate(t.Context(), dsn),
+		} {
+			switch {
+			case says == "" && err != nil:
+				t.Errorf("%s, %s: %v", what, by, err)
+			case says != "" && (!errors.Is(err, postgres.ErrForeignSchema) || !strings.Contains(err.Error(), says)):
+				t.Errorf("%s, %s: %v, want it refused: %s", what, by, err, says)
+			}
+		}
 	}
-	again, err := migrations.FS.ReadFile("0067_versions_of_checkpoints.up.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustExec(t, dsn, `UPDATE sessions SET engine_version = NULL, policy_version = NULL`)
-	mustExec(t, as(t, dsn, owner), string(again))
-	var engine, policy *int
-	err = openPool(t, dsn).QueryRow(t.Context(), `SELECT engine_version, policy_version FROM sessions`).Scan(&engine, &policy)
-	if err != nil || engine == nil || *engine != 1 || policy == nil || *policy != 1 {
-		t.Errorf("engine %v, policy %v, %v", engine, policy, err)
-	}
+	check("the newest", "")
+	mustExec(t, dsn, `UPDATE schema_migrations SET version = 9999`)
+	check("a newer schema that this program may serve", "")
+	mustExec(t, dsn, `UPDATE installation SET oldest_program = 9999`)
+	check("a newer schema", "only programs for 9999 or newer")
+	mustExec(t, dsn, `ALTER TABLE installation DROP COLUMN oldest_program`)
+	check("a schema of no release", "varve export")
 }

@@ -33,7 +33,7 @@ func New(pool *pgxpool.Pool) (*Queue, error) {
 }
 
 // Insert inserts a job that starts at a time, the zero time being now. Times are the database's. Which of the jobs that
-// may start does so first is decided in the database, see the migration 0052_places. If there is a live job with the
+// may start does so first is decided in the database, see job_place in the migrations. If there is a live job with the
 // same unique arguments, Insert returns that one, and inserted is false.
 func (q *Queue) Insert(ctx context.Context, tx pgx.Tx, args river.JobArgs, at time.Time) (
 	job int64, inserted bool, err error,

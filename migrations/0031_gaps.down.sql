@@ -1,2 +1,0 @@
-ALTER TABLE sessions DROP COLUMN gap_seq;
-ALTER TABLE messages ALTER COLUMN shape DROP NOT NULL;

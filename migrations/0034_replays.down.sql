@@ -1,1 +1,0 @@
-DROP TABLE replay_outcomes, replay_sessions, replays;

@@ -1,2 +1,0 @@
-DROP INDEX checkpoints_created;
-DROP TABLE recalls;

@@ -1,2 +1,0 @@
-DROP TABLE findings;
-DROP TABLE verifications;

@@ -1,3 +1,0 @@
-ALTER TABLE sessions
-    DROP COLUMN floor_hides,
-    DROP COLUMN floor_engine;

@@ -1,2 +1,0 @@
-DROP TABLE session_failures;
-DROP TABLE workers;

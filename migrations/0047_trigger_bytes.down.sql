@@ -1,2 +1,0 @@
-ALTER TABLE policies
-    DROP COLUMN trigger_bytes;

@@ -1,3 +1,0 @@
-DROP TABLE rounds;
-DROP TABLE chores;
-DROP TABLE due_sessions;

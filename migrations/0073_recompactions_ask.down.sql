@@ -1,1 +1,0 @@
-ALTER TABLE recompactions DROP COLUMN ask;

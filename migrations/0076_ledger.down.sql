@@ -1,2 +1,0 @@
-DROP TABLE usage_sessions;
-DROP TABLE usage_days;

@@ -1,1 +1,0 @@
-ALTER TABLE checkpoints DROP COLUMN made_after;

@@ -1,2 +1,0 @@
-DROP FUNCTION forget_in_campaigns(jsonb, text);
-DROP TABLE campaigns;

@@ -1,2 +1,0 @@
-DROP TABLE events, event_heads;
-DROP FUNCTION event_number;

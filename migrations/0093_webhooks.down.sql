@@ -1,1 +1,0 @@
-DROP TABLE webhook_turns, webhook_deliveries, webhook_secrets, webhooks;

@@ -1,1 +1,0 @@
-DROP FUNCTION prune_campaigns(interval, integer);

@@ -1,1 +1,0 @@
-ALTER TABLE usage_sessions DROP COLUMN read_at;

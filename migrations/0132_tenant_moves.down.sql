@@ -1,2 +1,0 @@
-DROP FUNCTION enter_move(text, timestamptz);
-DROP TABLE tenant_moves;

@@ -1,1 +1,0 @@
-DROP INDEX usage_sessions_asleep;

@@ -1,1 +1,0 @@
-ALTER TABLE archive_parts DROP COLUMN view_size;
