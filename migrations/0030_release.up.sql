@@ -691,14 +691,14 @@ CREATE INDEX job_places ON river_job ((args ->> 'tenant'), queue, priority, sche
 -- seconds away; its place, which lies in the past, would have it start at once, again and again. It is retryable
 -- meanwhile. Workers make it available when its time has come.
 CREATE FUNCTION job_place() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     back   constant interval := interval '87600 hours';
-    first  timestamptz;
-    own    timestamptz;
+    first  pg_catalog.timestamptz;
+    own    pg_catalog.timestamptz;
     -- The last place that this transaction gave to the tenant: a statement does not see the rows that it changes, and
     -- River makes many jobs available at once. Tenants share 1024 of these.
-    given  text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
+    given  pg_catalog.text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
                           hashtext(NEW.args ->> 'tenant') & 1023);
 BEGIN
     IF TG_OP = 'UPDATE' AND OLD.state = 'running' AND NEW.scheduled_at > now() THEN
@@ -720,8 +720,8 @@ BEGIN
      ORDER BY scheduled_at DESC
      LIMIT 1;
     NEW.scheduled_at := greatest(coalesce(first, now() - back), own,
-        nullif(current_setting(given, true), '')::timestamptz + interval '1 microsecond');
-    PERFORM set_config(given, NEW.scheduled_at::text, true);
+        nullif(current_setting(given, true), '')::pg_catalog.timestamptz + interval '1 microsecond');
+    PERFORM set_config(given, NEW.scheduled_at::pg_catalog.text, true);
     RETURN NEW;
 END
 $$;
@@ -737,7 +737,7 @@ CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON river_job F
 
 -- All other jobs that start now are due by the database's clock, which workers go by, not by that of the process that
 -- inserts them.
-CREATE FUNCTION job_now() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION job_now() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     NEW.scheduled_at := least(NEW.scheduled_at, now());
     RETURN NEW;
@@ -1114,7 +1114,7 @@ CREATE TABLE audit_heads (
 -- The hash of a row: SHA-256 of the hash before it and every other column as text, each behind its length in 4 bytes, -1
 -- for NULL. audit.Entry.Sum in Go computes the same.
 CREATE FUNCTION audit_hash(t audit_trail) RETURNS bytea LANGUAGE plpgsql IMMUTABLE
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     field text;
     bytes bytea;
@@ -1133,7 +1133,7 @@ END
 $$;
 
 CREATE FUNCTION audit_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     head public.audit_heads;
 BEGIN
@@ -1177,7 +1177,7 @@ CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON audit_heads
     FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
 
 CREATE FUNCTION audit_blanks() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     IF OLD.blanked_by IS NULL AND NEW.blanked_by > OLD.n
        AND NEW.detail IS NULL AND NEW.before IS NULL AND NEW.after IS NULL
@@ -1199,12 +1199,12 @@ CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON audit_trail
 -- the lock of the chain's head.
 CREATE FUNCTION audit_blank(tenant uuid, id text, key uuid)
     RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     next bigint;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -1221,9 +1221,9 @@ BEGIN
     WITH rows AS (
         UPDATE public.audit_trail t
            SET object_id = CASE WHEN t.object = 'session' AND t.object_id = audit_blank.id
-                                THEN audit_blank.key::text
+                                THEN audit_blank.key::pg_catalog.text
                                 WHEN t.object = 'session' -- a fork that is there
-                                THEN coalesce((SELECT s.key::text
+                                THEN coalesce((SELECT s.key::pg_catalog.text
                                                  FROM public.sessions s
                                                 WHERE s.tenant_id = tenant AND s.id = t.object_id), t.object_id)
                                 ELSE t.object_id END,
@@ -1234,7 +1234,7 @@ BEGIN
                 OR t.action = 'session.fork' AND t.detail ->> 'from' = audit_blank.id
                 OR t.action IN ('import.start', 'import.resume') AND t.detail ->> 'session' = audit_blank.id
                 OR t.action IN ('recompaction.start', 'replay.start')
-                   AND ((t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id
+                   AND ((t.detail -> 'filter' -> 'sessions')::pg_catalog.jsonb ? audit_blank.id
                         OR t.detail -> 'filter' ->> 'forked_from' = audit_blank.id))
         RETURNING t.n, public.audit_hash(t) AS hash
     )
@@ -1246,12 +1246,12 @@ $$;
 -- Blanks the rows of campaigns that were for sessions with some metadata, which no session may have, as audit_blank does.
 CREATE FUNCTION audit_blank_subject(tenant uuid, wanted jsonb)
     RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     next bigint;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -1271,7 +1271,7 @@ BEGIN
          WHERE t.tenant_id = tenant
            AND t.blanked_by IS NULL
            AND t.action IN ('recompaction.start', 'replay.start')
-           AND (t.detail -> 'filter' -> 'metadata')::jsonb @> wanted
+           AND (t.detail -> 'filter' -> 'metadata')::pg_catalog.jsonb @> wanted
         RETURNING t.n, public.audit_hash(t) AS hash
     )
     SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
@@ -1282,13 +1282,13 @@ $$;
 -- Blanks the rows of the operators' trail that have the name of a tenant that is gone, as audit_blank does.
 CREATE FUNCTION audit_blank_tenant(tenant uuid)
     RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    operators constant uuid := '00000000-0000-0000-0000-000000000000';
+    operators constant pg_catalog.uuid := '00000000-0000-0000-0000-000000000000';
     next bigint;
 BEGIN
-    IF operators IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF operators IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -1307,7 +1307,7 @@ BEGIN
            SET detail = NULL, before = NULL, after = NULL, blanked_by = next
          WHERE t.tenant_id = operators
            AND t.blanked_by IS NULL
-           AND t.object_id = audit_blank_tenant.tenant::text
+           AND t.object_id = audit_blank_tenant.tenant::pg_catalog.text
            AND t.action = 'tenant.create'
         RETURNING t.n, public.audit_hash(t) AS hash
     )
@@ -1318,7 +1318,7 @@ $$;
 
 -- A chain is kept as long as its tenant is there; that of the operators always.
 CREATE FUNCTION audit_keep() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     IF OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
        AND NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
@@ -1357,7 +1357,7 @@ CREATE INDEX audit_stubs_blanked_by ON audit_stubs (tenant_id, blanked_by);
 
 -- A row is kept as long as its tenant is there, unless the anchor says that it was removed.
 CREATE FUNCTION audit_keep_row() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.n)
        OR OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
@@ -1381,7 +1381,7 @@ CREATE TRIGGER audit_anchors_not_emptied BEFORE TRUNCATE ON audit_anchors
 
 -- What is left of a blanked row is kept as long as the row that blanked it.
 CREATE FUNCTION audit_keep_stub() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.blanked_by)
        OR NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
@@ -1406,16 +1406,16 @@ CREATE TRIGGER audit_stubs_not_emptied BEFORE TRUNCATE ON audit_stubs
 -- The lock of the tenant's row lets one of two calls wait; that of the chain's head, which the new row takes, keeps rows
 -- from being blanked meanwhile.
 CREATE FUNCTION audit_prune(tenant uuid, kept interval, most integer) RETURNS bigint
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     anchor  public.audit_anchors;
     through bigint;
     removed bigint;
     others  boolean;
-    ended   bytea;
+    ended   pg_catalog.bytea;
     said_by bigint;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be shortened'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -1468,8 +1468,8 @@ BEGIN
       FROM public.audit_trail
      WHERE tenant_id = tenant AND n = through;
     INSERT INTO public.audit_trail (tenant_id, actor, action, object, object_id, detail)
-    VALUES (tenant, 'varve', 'audit.prune', 'tenant', tenant::text,
-            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::json)
+    VALUES (tenant, 'varve', 'audit.prune', 'tenant', tenant::pg_catalog.text,
+            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::pg_catalog.json)
     RETURNING n INTO said_by;
     INSERT INTO public.audit_anchors AS a (tenant_id, n, hash, removed_by)
     VALUES (tenant, through, ended, said_by)
@@ -1484,8 +1484,6 @@ BEGIN
     RETURN removed;
 END
 $$;
-
-REVOKE EXECUTE ON FUNCTION audit_prune FROM PUBLIC;
 
 -- == Usage ============================================================================================================
 
@@ -1688,9 +1686,9 @@ CREATE TABLE campaigns (
 -- Takes out of the filters of campaigns what names a data subject or a session of the transaction's tenant, which is
 -- erased. The recompactions of the campaigns have filters of their own.
 CREATE FUNCTION forget_in_campaigns(wanted jsonb, id text) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
 BEGIN
     UPDATE public.campaigns c
        SET filter = c.filter - 'metadata' || '{"sessions": []}'
@@ -1709,10 +1707,10 @@ CREATE INDEX campaigns_newest ON campaigns (created_at DESC, id DESC);
 -- Takes the transaction's tenant out of campaigns that began longer ago than kept and whose recompaction it does not
 -- have any more, at most so many; a campaign goes with its last tenant. It returns in how many the tenant was.
 CREATE FUNCTION prune_campaigns(kept interval, most integer) RETURNS integer
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    over   uuid[];
+    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
+    over   pg_catalog.uuid[];
 BEGIN
     SELECT coalesce(array_agg(l.id), '{}')
       INTO over
@@ -1739,7 +1737,8 @@ $$;
 
 -- Erasures: of a session, of all sessions of a data subject, of sessions that have expired, or of a tenant. The deletion
 -- of a tenant is an erasure of the operators, whose rows have the nil tenant: it outlives the tenant, which is
--- erased_tenant. A row is there before anything is erased and stays with its receipt. What it counts is added by the transactions that erase.
+-- erased_tenant. A row is there before anything is erased and stays with its receipt. What it counts is added by the
+-- transactions that erase.
 CREATE TABLE erasures (
     tenant_id   uuid        NOT NULL,
     id          uuid        NOT NULL,
@@ -1799,7 +1798,7 @@ CREATE TABLE receipt_keys (
 
 -- Such an erasure has not ended before its tenant is gone: a worker that does not know the kind finds no sessions of it.
 CREATE FUNCTION refuse_early_end() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM public.tenants WHERE id = NEW.erased_tenant AND erasure_id = NEW.id) THEN
         RAISE EXCEPTION 'the tenant is there: its erasure has not ended'
@@ -1816,11 +1815,11 @@ CREATE TRIGGER erasures_end BEFORE UPDATE OF state ON erasures
 -- Deletes the row of a tenant that an erasure deletes, and what no login may delete otherwise: its keys, its receipts,
 -- its audit trail. All else must be gone. The trail of the operators must say so next, see audit_blank_tenant.
 CREATE FUNCTION end_tenant(tenant uuid, erasure uuid) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     found public.tenants;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant that may be deleted'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -1854,8 +1853,6 @@ BEGIN
 END
 $$;
 
-REVOKE EXECUTE ON FUNCTION end_tenant FROM PUBLIC;
-
 -- == Legal holds ======================================================================================================
 
 -- Legal holds: a session, or all of a tenant, that nobody may erase. The foreign key keeps the row of a session that is
@@ -1871,7 +1868,7 @@ CREATE TABLE session_holds (
 );
 
 CREATE FUNCTION refuse_held() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     held boolean;
 BEGIN
@@ -1942,12 +1939,12 @@ CREATE FUNCTION search_tenant_word(tenant uuid) RETURNS text
 CREATE FUNCTION search_passages(tenant uuid, language regconfig, wanted text, most integer)
     RETURNS TABLE (session_key uuid, seq bigint, id bigint, piece integer, at integer, bytes integer, rank real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path = pg_catalog, public, pg_temp
     SET enable_seqscan TO off
     SET enable_indexscan TO off
     AS $$
 DECLARE
-    query tsquery := websearch_to_tsquery(language, wanted);
+    query pg_catalog.tsquery := websearch_to_tsquery(language, wanted);
 BEGIN
     RETURN QUERY EXECUTE '
         SELECT f.session_key, f.seq, f.id, f.piece, f.at, f.bytes, ts_rank(f.words, $3, 1)
@@ -1957,12 +1954,10 @@ BEGIN
                    AND t.words @@ $2
                  LIMIT $4) f
          ORDER BY 7 DESC, f.id DESC'
-    USING nullif(current_setting('app.tenant_id', true), '')::uuid,
-          quote_literal(public.search_tenant_word(tenant))::tsquery && query, query, most;
+    USING nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid,
+          quote_literal(public.search_tenant_word(tenant))::pg_catalog.tsquery && query, query, most;
 END
 $$;
-
-REVOKE EXECUTE ON FUNCTION search_passages FROM PUBLIC;
 
 -- == Events ===========================================================================================================
 
@@ -1996,7 +1991,7 @@ CREATE TABLE event_heads (
 -- their order, so that who has read up to a number has missed nothing before it. A transaction that takes long holds
 -- nobody up before its commit. What is restored has its number already.
 CREATE FUNCTION event_number() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     place bigint;
 BEGIN
@@ -2087,7 +2082,8 @@ CREATE TABLE webhook_turns (
 -- == Retention ========================================================================================================
 
 -- When a tenant's sessions expire: so long after the last append (or, without one, after their creation), and so long
--- after their creation. NULL is never. A retention that archives has its times in archive_…. looked_at is when a worker last looked for expired sessions.
+-- after their creation. NULL is never. A retention that archives has its times in archive_…. looked_at is when a worker
+-- last looked for expired sessions.
 CREATE TABLE retention (
     tenant_id    uuid        NOT NULL PRIMARY KEY REFERENCES tenants (id),
     idle_seconds bigint      CHECK (idle_seconds > 0),
@@ -2190,7 +2186,7 @@ CREATE FUNCTION metadata_pairs(metadata jsonb) RETURNS SETOF bigint
 $$;
 
 CREATE FUNCTION index_metadata() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
         DELETE FROM public.session_metadata
@@ -2297,7 +2293,7 @@ ALTER TABLE archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;
 -- The erasure of a subject has not ended while there is an archived session of it that no hold keeps: a program from
 -- before archives does not see it.
 CREATE FUNCTION refuse_archived() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, public AS $$
+    SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     shown text := coalesce(current_setting('varve.archived', true), '');
 BEGIN

@@ -1,58 +1,99 @@
--- All that the roles may do: varve_worker has the rights of varve_app, and varve_admin those of varve_worker. There is
--- no TRUNCATE, which row-level security does not bind, and messages and versions of policies are written once: of a
--- message, only that it was removed or superseded is noted later, and its bytes may move into a pack (a trigger refuses
--- to put any in).
-GRANT USAGE ON SCHEMA public TO varve_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO varve_app;
-GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_app;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO varve_app;
-REVOKE INSERT, UPDATE, DELETE ON schema_migrations, river_migration, tenants, api_keys FROM varve_app;
-REVOKE ALL ON operator_keys, campaigns FROM varve_app;
+-- All that the roles may do, by name: nothing is said of what others have in the schema. varve_worker has the rights of
+-- varve_app, and varve_admin those of varve_worker. There is no TRUNCATE, which row-level security does not bind. This
+-- file is executed after every migration: it takes all rights away and gives them anew, in one transaction.
 
--- Who serves a tenant looks whether it moves. Only the operator's command moves it.
-REVOKE ALL ON tenant_moves FROM varve_app;
-GRANT SELECT (tenant, state, frozen_until, address) ON tenant_moves TO varve_app;
-REVOKE UPDATE ON messages, policy_versions FROM varve_app;
+-- No login of the server makes objects of its own here that our functions could meet. The owner of the schema may not own
+-- the database: then its administrator has to do this (docs/operations.md).
+DO $$
+BEGIN
+    EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+    REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+EXCEPTION
+    WHEN insufficient_privilege THEN NULL;
+END
+$$;
+
+GRANT USAGE ON SCHEMA public TO varve_app, varve_backup;
+
+-- == Tables ============================================================================================================
+
+-- varve backup reads everything. Row-level security shows it all rows by a policy: BYPASSRLS is not to be had everywhere.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY[
+        'api_keys', 'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail', 'campaigns',
+        'checkpoint_results', 'checkpoints', 'chores', 'due_sessions', 'erasure_sessions', 'erasures', 'event_heads',
+        'events', 'findings', 'idempotency', 'import_lines', 'imports', 'installation', 'message_packs', 'messages',
+        'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_rollouts', 'policy_versions', 'recalls',
+        'receipt_keys', 'recompaction_sessions', 'recompactions', 'replay_outcomes', 'replay_sessions', 'replays',
+        'result_bodies', 'result_chunks', 'results', 'retention', 'river_job', 'river_leader', 'river_migration',
+        'river_notification', 'river_queue', 'rounds', 'runs', 'schema_migrations', 'search_sessions', 'search_settings',
+        'search_texts', 'session_archives', 'session_failures', 'session_holds', 'session_metadata', 'session_pins',
+        'session_retention', 'session_tokens', 'sessions', 'summaries', 'tenant_moves', 'tenants', 'uploads',
+        'usage_days', 'usage_sessions', 'verifications', 'webhook_deliveries', 'webhook_secrets', 'webhook_turns',
+        'webhooks', 'workers']
+    LOOP
+        EXECUTE format('REVOKE ALL ON %I FROM PUBLIC, varve_app, varve_worker, varve_admin, varve_backup', name);
+        EXECUTE format('GRANT SELECT ON %I TO varve_backup', name);
+        IF (SELECT relrowsecurity FROM pg_class WHERE oid = name::regclass)
+           AND NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = name::regclass AND polname = 'backup') THEN
+            EXECUTE format('CREATE POLICY backup ON %I FOR SELECT TO varve_backup USING (true)', name);
+        END IF;
+    END LOOP;
+END
+$$;
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    archive_parts, checkpoint_results, checkpoints, chores, due_sessions, erasure_sessions, findings, idempotency,
+    import_lines, imports, message_packs, model_answers, model_spending, policies, policy_rollouts, recalls,
+    recompaction_sessions, recompactions, replay_outcomes, replay_sessions, replays, result_bodies, result_chunks,
+    results, retention, rounds, runs, search_sessions, search_settings, search_texts, session_archives,
+    session_failures, session_holds, session_metadata, session_pins, session_retention, session_tokens, sessions,
+    summaries, uploads, usage_days, usage_sessions, verifications, webhook_deliveries, webhook_turns, webhooks
+    TO varve_app;
+GRANT SELECT ON installation, river_migration, schema_migrations, tenants TO varve_app;
+GRANT UPDATE (stores) ON installation TO varve_app;
+
+-- Messages and versions of policies are written once: of a message, only that it was removed or superseded is noted
+-- later, and its bytes may move into a pack (a trigger refuses to put any in).
+GRANT SELECT, INSERT, DELETE ON messages, policy_versions TO varve_app;
 GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, calls, answers, shape, bytes)
     ON messages TO varve_app;
 
+-- Who serves a tenant looks whether it moves. Only the operator's command moves it.
+GRANT SELECT (tenant, state, frozen_until, address) ON tenant_moves TO varve_app;
+
 -- The audit trail only grows. The trigger of an insert, which has the owner's rights, gives a row its place and its hash.
-REVOKE INSERT, UPDATE, DELETE ON audit_trail, audit_heads, audit_anchors, audit_stubs FROM varve_app;
+GRANT SELECT ON audit_trail, audit_heads, audit_anchors, audit_stubs TO varve_app;
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
 
--- What its time is over for is removed by a worker, through a function that leaves the trail provable.
-REVOKE EXECUTE ON FUNCTION audit_prune FROM varve_app;
-GRANT EXECUTE ON FUNCTION audit_prune TO varve_worker;
-
 -- What an erasure has counted is never taken back, and its receipt stays. Only workers sign.
-REVOKE DELETE ON erasures FROM varve_app;
-REVOKE ALL ON receipt_keys FROM varve_app;
+GRANT SELECT, INSERT, UPDATE ON erasures TO varve_app;
 GRANT SELECT (id, public, created_at, live) ON receipt_keys TO varve_app;
 GRANT SELECT, INSERT ON receipt_keys TO varve_worker;
 
--- The last step of the deletion of a tenant is a worker's, too: the function deletes what nobody else may.
-REVOKE EXECUTE ON FUNCTION end_tenant, audit_blank_tenant FROM varve_app;
-GRANT EXECUTE ON FUNCTION end_tenant, audit_blank_tenant TO varve_worker;
-
 -- Events are written and forgotten. A trigger numbers them at the commit, with the owner's rights.
-REVOKE INSERT, UPDATE ON events FROM varve_app;
-REVOKE INSERT, UPDATE, DELETE ON event_heads FROM varve_app;
+GRANT SELECT, DELETE ON events TO varve_app;
 GRANT INSERT (tenant_id, id, type, topic, data, once) ON events TO varve_app;
+GRANT SELECT ON event_heads TO varve_app;
 
 -- The API makes the secrets that sign what is sent to webhooks, and cannot read them.
-REVOKE SELECT, UPDATE ON webhook_secrets FROM varve_app;
+GRANT INSERT, DELETE ON webhook_secrets TO varve_app;
 GRANT SELECT (tenant_id, webhook_id, id, expires_at), UPDATE (expires_at) ON webhook_secrets TO varve_app;
 GRANT SELECT ON webhook_secrets TO varve_worker;
 
 -- A tenant's own keys are made and ended by the API, and it notes when they were used. A trigger refuses to let one that
 -- has ended live again.
-GRANT INSERT, UPDATE (revoked_at, expires_at, last_used_at) ON api_keys TO varve_app;
+GRANT SELECT, INSERT, UPDATE (revoked_at, expires_at, last_used_at) ON api_keys TO varve_app;
 
 -- The API inserts its tenant's jobs and lets them start at once. Row-level security hides those of others.
-REVOKE ALL ON river_leader, river_queue, river_notification, workers FROM varve_app;
-REVOKE DELETE ON river_job FROM varve_app;
+GRANT SELECT, INSERT, UPDATE ON river_job TO varve_app;
+GRANT USAGE, SELECT ON SEQUENCE river_job_id_seq TO varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notification, river_job, workers TO varve_worker;
+GRANT USAGE, SELECT ON SEQUENCE river_notification_id_seq TO varve_worker;
 
 -- Workers look, in one statement, for what is to be done for all tenants.
 DO $$
@@ -74,22 +115,24 @@ GRANT SELECT, INSERT ON campaigns TO varve_admin;
 GRANT UPDATE (live) ON receipt_keys TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
--- varve backup reads everything. Row-level security shows it all rows by a policy: BYPASSRLS is not to be had everywhere.
-GRANT USAGE ON SCHEMA public TO varve_backup;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO varve_backup;
-GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO varve_backup;
-DO $$
-DECLARE
-    name text;
-BEGIN
-    FOR name IN
-        SELECT c.relname
-          FROM pg_class c
-         WHERE c.relnamespace = 'public'::regnamespace
-           AND c.relrowsecurity
-           AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'backup')
-    LOOP
-        EXECUTE format('CREATE POLICY backup ON %I FOR SELECT TO varve_backup USING (true)', name);
-    END LOOP;
-END
-$$;
+GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_texts_id_seq TO varve_backup;
+
+-- == Functions =========================================================================================================
+
+-- Nobody calls the functions of triggers.
+REVOKE ALL ON FUNCTION
+    audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_hash, audit_keep,
+    audit_keep_row, audit_keep_stub, audit_prune, audit_refuse, end_tenant, enter_move, event_number,
+    forget_in_campaigns, index_metadata, job_now, job_place, metadata_pairs, notify_ended, prune_campaigns,
+    refuse_archived, refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row,
+    river_job_state_in_bitmask, search_passages, search_tenant_word
+    FROM PUBLIC, varve_app, varve_worker, varve_admin;
+
+GRANT EXECUTE ON FUNCTION
+    audit_blank, audit_blank_subject, enter_move, forget_in_campaigns, metadata_pairs, prune_campaigns,
+    river_job_state_in_bitmask, search_passages, search_tenant_word
+    TO varve_app;
+
+-- What its time is over for is removed by a worker, through functions that leave the trail provable. The last step of the
+-- deletion of a tenant is a worker's, too: the function deletes what nobody else may.
+GRANT EXECUTE ON FUNCTION audit_prune, end_tenant, audit_blank_tenant TO varve_worker;

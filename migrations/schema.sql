@@ -13,13 +13,13 @@ CREATE TYPE public.river_job_state AS ENUM (
 
 CREATE FUNCTION public.audit_blank(tenant uuid, id text, key uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 DECLARE
     next bigint;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -36,9 +36,9 @@ BEGIN
     WITH rows AS (
         UPDATE public.audit_trail t
            SET object_id = CASE WHEN t.object = 'session' AND t.object_id = audit_blank.id
-                                THEN audit_blank.key::text
+                                THEN audit_blank.key::pg_catalog.text
                                 WHEN t.object = 'session' -- a fork that is there
-                                THEN coalesce((SELECT s.key::text
+                                THEN coalesce((SELECT s.key::pg_catalog.text
                                                  FROM public.sessions s
                                                 WHERE s.tenant_id = tenant AND s.id = t.object_id), t.object_id)
                                 ELSE t.object_id END,
@@ -49,7 +49,7 @@ BEGIN
                 OR t.action = 'session.fork' AND t.detail ->> 'from' = audit_blank.id
                 OR t.action IN ('import.start', 'import.resume') AND t.detail ->> 'session' = audit_blank.id
                 OR t.action IN ('recompaction.start', 'replay.start')
-                   AND ((t.detail -> 'filter' -> 'sessions')::jsonb ? audit_blank.id
+                   AND ((t.detail -> 'filter' -> 'sessions')::pg_catalog.jsonb ? audit_blank.id
                         OR t.detail -> 'filter' ->> 'forked_from' = audit_blank.id))
         RETURNING t.n, public.audit_hash(t) AS hash
     )
@@ -60,13 +60,13 @@ $$;
 
 CREATE FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 DECLARE
     next bigint;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -86,7 +86,7 @@ BEGIN
          WHERE t.tenant_id = tenant
            AND t.blanked_by IS NULL
            AND t.action IN ('recompaction.start', 'replay.start')
-           AND (t.detail -> 'filter' -> 'metadata')::jsonb @> wanted
+           AND (t.detail -> 'filter' -> 'metadata')::pg_catalog.jsonb @> wanted
         RETURNING t.n, public.audit_hash(t) AS hash
     )
     SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
@@ -96,14 +96,14 @@ $$;
 
 CREATE FUNCTION public.audit_blank_tenant(tenant uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 DECLARE
-    operators constant uuid := '00000000-0000-0000-0000-000000000000';
+    operators constant pg_catalog.uuid := '00000000-0000-0000-0000-000000000000';
     next bigint;
 BEGIN
-    IF operators IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF operators IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be blanked'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -122,7 +122,7 @@ BEGIN
            SET detail = NULL, before = NULL, after = NULL, blanked_by = next
          WHERE t.tenant_id = operators
            AND t.blanked_by IS NULL
-           AND t.object_id = audit_blank_tenant.tenant::text
+           AND t.object_id = audit_blank_tenant.tenant::pg_catalog.text
            AND t.action = 'tenant.create'
         RETURNING t.n, public.audit_hash(t) AS hash
     )
@@ -133,7 +133,7 @@ $$;
 
 CREATE FUNCTION public.audit_blanks() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 BEGIN
     IF OLD.blanked_by IS NULL AND NEW.blanked_by > OLD.n
@@ -150,7 +150,7 @@ $$;
 
 CREATE FUNCTION public.audit_chain() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     head public.audit_heads;
@@ -206,7 +206,7 @@ ALTER TABLE ONLY public.audit_trail FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION public.audit_hash(t public.audit_trail) RETURNS bytea
     LANGUAGE plpgsql IMMUTABLE
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     field text;
@@ -227,7 +227,7 @@ $$;
 
 CREATE FUNCTION public.audit_keep() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 BEGIN
     IF OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
@@ -241,7 +241,7 @@ $$;
 
 CREATE FUNCTION public.audit_keep_row() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 BEGIN
     IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.n)
@@ -256,7 +256,7 @@ $$;
 
 CREATE FUNCTION public.audit_keep_stub() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 BEGIN
     IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.blanked_by)
@@ -270,17 +270,17 @@ $$;
 
 CREATE FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     anchor  public.audit_anchors;
     through bigint;
     removed bigint;
     others  boolean;
-    ended   bytea;
+    ended   pg_catalog.bytea;
     said_by bigint;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be shortened'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -333,8 +333,8 @@ BEGIN
       FROM public.audit_trail
      WHERE tenant_id = tenant AND n = through;
     INSERT INTO public.audit_trail (tenant_id, actor, action, object, object_id, detail)
-    VALUES (tenant, 'varve', 'audit.prune', 'tenant', tenant::text,
-            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::json)
+    VALUES (tenant, 'varve', 'audit.prune', 'tenant', tenant::pg_catalog.text,
+            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::pg_catalog.json)
     RETURNING n INTO said_by;
     INSERT INTO public.audit_anchors AS a (tenant_id, n, hash, removed_by)
     VALUES (tenant, through, ended, said_by)
@@ -361,12 +361,12 @@ $$;
 
 CREATE FUNCTION public.end_tenant(tenant uuid, erasure uuid) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     found public.tenants;
 BEGIN
-    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::uuid THEN
+    IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant that may be deleted'
             USING ERRCODE = 'insufficient_privilege';
     END IF;
@@ -417,7 +417,7 @@ $$;
 
 CREATE FUNCTION public.event_number() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     place bigint;
@@ -436,10 +436,10 @@ $$;
 
 CREATE FUNCTION public.forget_in_campaigns(wanted jsonb, id text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
-    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
 BEGIN
     UPDATE public.campaigns c
        SET filter = c.filter - 'metadata' || '{"sessions": []}'
@@ -455,7 +455,7 @@ $$;
 
 CREATE FUNCTION public.index_metadata() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
@@ -475,7 +475,7 @@ $$;
 
 CREATE FUNCTION public.job_now() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
     NEW.scheduled_at := least(NEW.scheduled_at, now());
@@ -485,15 +485,15 @@ $$;
 
 CREATE FUNCTION public.job_place() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     back   constant interval := interval '87600 hours';
-    first  timestamptz;
-    own    timestamptz;
+    first  pg_catalog.timestamptz;
+    own    pg_catalog.timestamptz;
     -- The last place that this transaction gave to the tenant: a statement does not see the rows that it changes, and
     -- River makes many jobs available at once. Tenants share 1024 of these.
-    given  text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
+    given  pg_catalog.text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
                           hashtext(NEW.args ->> 'tenant') & 1023);
 BEGIN
     IF TG_OP = 'UPDATE' AND OLD.state = 'running' AND NEW.scheduled_at > now() THEN
@@ -515,8 +515,8 @@ BEGIN
      ORDER BY scheduled_at DESC
      LIMIT 1;
     NEW.scheduled_at := greatest(coalesce(first, now() - back), own,
-        nullif(current_setting(given, true), '')::timestamptz + interval '1 microsecond');
-    PERFORM set_config(given, NEW.scheduled_at::text, true);
+        nullif(current_setting(given, true), '')::pg_catalog.timestamptz + interval '1 microsecond');
+    PERFORM set_config(given, NEW.scheduled_at::pg_catalog.text, true);
     RETURN NEW;
 END
 $$;
@@ -540,11 +540,11 @@ $$;
 
 CREATE FUNCTION public.prune_campaigns(kept interval, most integer) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
-    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    over   uuid[];
+    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
+    over   pg_catalog.uuid[];
 BEGIN
     SELECT coalesce(array_agg(l.id), '{}')
       INTO over
@@ -569,7 +569,7 @@ $$;
 
 CREATE FUNCTION public.refuse_archived() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     shown text := coalesce(current_setting('varve.archived', true), '');
@@ -593,7 +593,7 @@ $$;
 
 CREATE FUNCTION public.refuse_early_end() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 BEGIN
     IF EXISTS (SELECT FROM public.tenants WHERE id = NEW.erased_tenant AND erasure_id = NEW.id) THEN
@@ -606,7 +606,7 @@ $$;
 
 CREATE FUNCTION public.refuse_held() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
     held boolean;
@@ -673,12 +673,12 @@ $$;
 
 CREATE FUNCTION public.search_passages(tenant uuid, language regconfig, wanted text, most integer) RETURNS TABLE(session_key uuid, seq bigint, id bigint, piece integer, at integer, bytes integer, rank real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_seqscan TO 'off'
     SET enable_indexscan TO 'off'
     AS $_$
 DECLARE
-    query tsquery := websearch_to_tsquery(language, wanted);
+    query pg_catalog.tsquery := websearch_to_tsquery(language, wanted);
 BEGIN
     RETURN QUERY EXECUTE '
         SELECT f.session_key, f.seq, f.id, f.piece, f.at, f.bytes, ts_rank(f.words, $3, 1)
@@ -688,8 +688,8 @@ BEGIN
                    AND t.words @@ $2
                  LIMIT $4) f
          ORDER BY 7 DESC, f.id DESC'
-    USING nullif(current_setting('app.tenant_id', true), '')::uuid,
-          quote_literal(public.search_tenant_word(tenant))::tsquery && query, query, most;
+    USING nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid,
+          quote_literal(public.search_tenant_word(tenant))::pg_catalog.tsquery && query, query, most;
 END
 $_$;
 
@@ -3001,18 +3001,21 @@ CREATE POLICY workers ON public.rounds TO varve_worker USING (true) WITH CHECK (
 GRANT USAGE ON SCHEMA public TO varve_app;
 GRANT USAGE ON SCHEMA public TO varve_backup;
 
+REVOKE ALL ON FUNCTION public.audit_blank(tenant uuid, id text, key uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_blank(tenant uuid, id text, key uuid) TO varve_app;
 
+REVOKE ALL ON FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) TO varve_app;
 
+REVOKE ALL ON FUNCTION public.audit_blank_tenant(tenant uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_blank_tenant(tenant uuid) TO varve_worker;
 
-GRANT ALL ON FUNCTION public.audit_blanks() TO varve_app;
+REVOKE ALL ON FUNCTION public.audit_blanks() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.audit_chain() TO varve_app;
+REVOKE ALL ON FUNCTION public.audit_chain() FROM PUBLIC;
 
-GRANT SELECT ON TABLE public.audit_trail TO varve_app;
 GRANT SELECT ON TABLE public.audit_trail TO varve_backup;
+GRANT SELECT ON TABLE public.audit_trail TO varve_app;
 
 GRANT INSERT(tenant_id) ON TABLE public.audit_trail TO varve_app;
 
@@ -3036,61 +3039,67 @@ GRANT INSERT(before) ON TABLE public.audit_trail TO varve_app;
 
 GRANT INSERT(after) ON TABLE public.audit_trail TO varve_app;
 
-GRANT ALL ON FUNCTION public.audit_hash(t public.audit_trail) TO varve_app;
+REVOKE ALL ON FUNCTION public.audit_hash(t public.audit_trail) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.audit_keep() TO varve_app;
+REVOKE ALL ON FUNCTION public.audit_keep() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.audit_keep_row() TO varve_app;
+REVOKE ALL ON FUNCTION public.audit_keep_row() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.audit_keep_stub() TO varve_app;
+REVOKE ALL ON FUNCTION public.audit_keep_stub() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) TO varve_worker;
 
-GRANT ALL ON FUNCTION public.audit_refuse() TO varve_app;
+REVOKE ALL ON FUNCTION public.audit_refuse() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) TO varve_worker;
 
+REVOKE ALL ON FUNCTION public.enter_move(state text, frozen_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.enter_move(state text, frozen_until timestamp with time zone) TO varve_app;
 
-GRANT ALL ON FUNCTION public.event_number() TO varve_app;
+REVOKE ALL ON FUNCTION public.event_number() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION public.forget_in_campaigns(wanted jsonb, id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.forget_in_campaigns(wanted jsonb, id text) TO varve_app;
 
-GRANT ALL ON FUNCTION public.index_metadata() TO varve_app;
+REVOKE ALL ON FUNCTION public.index_metadata() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.job_now() TO varve_app;
+REVOKE ALL ON FUNCTION public.job_now() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.job_place() TO varve_app;
+REVOKE ALL ON FUNCTION public.job_place() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION public.metadata_pairs(metadata jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.metadata_pairs(metadata jsonb) TO varve_app;
 
-GRANT ALL ON FUNCTION public.notify_ended() TO varve_app;
+REVOKE ALL ON FUNCTION public.notify_ended() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION public.prune_campaigns(kept interval, most integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.prune_campaigns(kept interval, most integer) TO varve_app;
 
-GRANT ALL ON FUNCTION public.refuse_archived() TO varve_app;
+REVOKE ALL ON FUNCTION public.refuse_archived() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.refuse_early_end() TO varve_app;
+REVOKE ALL ON FUNCTION public.refuse_early_end() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.refuse_held() TO varve_app;
+REVOKE ALL ON FUNCTION public.refuse_held() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.refuse_new_body() TO varve_app;
+REVOKE ALL ON FUNCTION public.refuse_new_body() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.refuse_revival() TO varve_app;
+REVOKE ALL ON FUNCTION public.refuse_revival() FROM PUBLIC;
 
-GRANT ALL ON FUNCTION public.refuse_row() TO varve_app;
+REVOKE ALL ON FUNCTION public.refuse_row() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.river_job_state) TO varve_app;
 
 REVOKE ALL ON FUNCTION public.search_passages(tenant uuid, language regconfig, wanted text, most integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.search_passages(tenant uuid, language regconfig, wanted text, most integer) TO varve_app;
 
+REVOKE ALL ON FUNCTION public.search_tenant_word(tenant uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.search_tenant_word(tenant uuid) TO varve_app;
 
-GRANT SELECT,INSERT ON TABLE public.api_keys TO varve_app;
 GRANT SELECT ON TABLE public.api_keys TO varve_backup;
+GRANT SELECT,INSERT ON TABLE public.api_keys TO varve_app;
 
 GRANT UPDATE(expires_at) ON TABLE public.api_keys TO varve_app;
 
@@ -3098,44 +3107,44 @@ GRANT UPDATE(revoked_at) ON TABLE public.api_keys TO varve_app;
 
 GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.archive_parts TO varve_app;
 GRANT SELECT ON TABLE public.archive_parts TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.archive_parts TO varve_app;
 
-GRANT SELECT ON TABLE public.audit_anchors TO varve_app;
 GRANT SELECT ON TABLE public.audit_anchors TO varve_backup;
+GRANT SELECT ON TABLE public.audit_anchors TO varve_app;
 
-GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
+GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 
-GRANT SELECT ON TABLE public.audit_stubs TO varve_app;
 GRANT SELECT ON TABLE public.audit_stubs TO varve_backup;
+GRANT SELECT ON TABLE public.audit_stubs TO varve_app;
 
-GRANT SELECT,INSERT ON TABLE public.campaigns TO varve_admin;
 GRANT SELECT ON TABLE public.campaigns TO varve_backup;
+GRANT SELECT,INSERT ON TABLE public.campaigns TO varve_admin;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
 GRANT SELECT ON TABLE public.checkpoint_results TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
 GRANT SELECT ON TABLE public.checkpoints TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoints TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.chores TO varve_app;
 GRANT SELECT ON TABLE public.chores TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.chores TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
 GRANT SELECT ON TABLE public.due_sessions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.due_sessions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erasure_sessions TO varve_app;
 GRANT SELECT ON TABLE public.erasure_sessions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erasure_sessions TO varve_app;
 
-GRANT SELECT,INSERT,UPDATE ON TABLE public.erasures TO varve_app;
 GRANT SELECT ON TABLE public.erasures TO varve_backup;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.erasures TO varve_app;
 
-GRANT SELECT ON TABLE public.event_heads TO varve_app;
 GRANT SELECT ON TABLE public.event_heads TO varve_backup;
+GRANT SELECT ON TABLE public.event_heads TO varve_app;
 
-GRANT SELECT,DELETE ON TABLE public.events TO varve_app;
 GRANT SELECT ON TABLE public.events TO varve_backup;
+GRANT SELECT,DELETE ON TABLE public.events TO varve_app;
 
 GRANT INSERT(tenant_id) ON TABLE public.events TO varve_app;
 
@@ -3149,26 +3158,28 @@ GRANT INSERT(data) ON TABLE public.events TO varve_app;
 
 GRANT INSERT(once) ON TABLE public.events TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 GRANT SELECT ON TABLE public.findings TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.findings TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
 GRANT SELECT ON TABLE public.idempotency TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.idempotency TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.import_lines TO varve_app;
 GRANT SELECT ON TABLE public.import_lines TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.import_lines TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.imports TO varve_app;
 GRANT SELECT ON TABLE public.imports TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.imports TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.installation TO varve_app;
 GRANT SELECT ON TABLE public.installation TO varve_backup;
+GRANT SELECT ON TABLE public.installation TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.message_packs TO varve_app;
+GRANT UPDATE(stores) ON TABLE public.installation TO varve_app;
+
 GRANT SELECT ON TABLE public.message_packs TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.message_packs TO varve_app;
 
-GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
 GRANT SELECT ON TABLE public.messages TO varve_backup;
+GRANT SELECT,INSERT,DELETE ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(role) ON TABLE public.messages TO varve_admin;
 
@@ -3198,29 +3209,29 @@ GRANT UPDATE(bytes) ON TABLE public.messages TO varve_app;
 
 GRANT UPDATE(superseded_by) ON TABLE public.messages TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_answers TO varve_app;
 GRANT SELECT ON TABLE public.model_answers TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_answers TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_spending TO varve_app;
 GRANT SELECT ON TABLE public.model_spending TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_spending TO varve_app;
 
-GRANT SELECT,INSERT,UPDATE ON TABLE public.operator_keys TO varve_admin;
 GRANT SELECT ON TABLE public.operator_keys TO varve_backup;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.operator_keys TO varve_admin;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 GRANT SELECT ON TABLE public.policies TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policy_rollouts TO varve_app;
 GRANT SELECT ON TABLE public.policy_rollouts TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policy_rollouts TO varve_app;
 
-GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
 GRANT SELECT ON TABLE public.policy_versions TO varve_backup;
+GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 GRANT SELECT ON TABLE public.recalls TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 
-GRANT SELECT,INSERT ON TABLE public.receipt_keys TO varve_worker;
 GRANT SELECT ON TABLE public.receipt_keys TO varve_backup;
+GRANT SELECT,INSERT ON TABLE public.receipt_keys TO varve_worker;
 
 GRANT SELECT(id) ON TABLE public.receipt_keys TO varve_app;
 
@@ -3231,102 +3242,101 @@ GRANT SELECT(created_at) ON TABLE public.receipt_keys TO varve_app;
 GRANT SELECT(live) ON TABLE public.receipt_keys TO varve_app;
 GRANT UPDATE(live) ON TABLE public.receipt_keys TO varve_admin;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompactions TO varve_app;
 GRANT SELECT ON TABLE public.recompactions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompactions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_outcomes TO varve_app;
 GRANT SELECT ON TABLE public.replay_outcomes TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_outcomes TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_sessions TO varve_app;
 GRANT SELECT ON TABLE public.replay_sessions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replay_sessions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replays TO varve_app;
 GRANT SELECT ON TABLE public.replays TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.replays TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_bodies TO varve_app;
 GRANT SELECT ON TABLE public.result_bodies TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_bodies TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_chunks TO varve_app;
 GRANT SELECT ON TABLE public.result_chunks TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.result_chunks TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
 GRANT SELECT ON TABLE public.results TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.results TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.retention TO varve_app;
 GRANT SELECT ON TABLE public.retention TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.retention TO varve_app;
 
+GRANT SELECT ON TABLE public.river_job TO varve_backup;
 GRANT SELECT,INSERT,UPDATE ON TABLE public.river_job TO varve_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_job TO varve_worker;
-GRANT SELECT ON TABLE public.river_job TO varve_backup;
 
 GRANT SELECT,USAGE ON SEQUENCE public.river_job_id_seq TO varve_app;
 GRANT SELECT ON SEQUENCE public.river_job_id_seq TO varve_backup;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_leader TO varve_worker;
 GRANT SELECT ON TABLE public.river_leader TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_leader TO varve_worker;
 
-GRANT SELECT ON TABLE public.river_migration TO varve_app;
 GRANT SELECT ON TABLE public.river_migration TO varve_backup;
+GRANT SELECT ON TABLE public.river_migration TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_notification TO varve_worker;
 GRANT SELECT ON TABLE public.river_notification TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_notification TO varve_worker;
 
-GRANT SELECT,USAGE ON SEQUENCE public.river_notification_id_seq TO varve_app;
+GRANT SELECT,USAGE ON SEQUENCE public.river_notification_id_seq TO varve_worker;
 GRANT SELECT ON SEQUENCE public.river_notification_id_seq TO varve_backup;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_worker;
 GRANT SELECT ON TABLE public.river_queue TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.river_queue TO varve_worker;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
 GRANT SELECT ON TABLE public.rounds TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rounds TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 GRANT SELECT ON TABLE public.runs TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.runs TO varve_app;
 
-GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
 GRANT SELECT ON TABLE public.schema_migrations TO varve_backup;
+GRANT SELECT ON TABLE public.schema_migrations TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_sessions TO varve_app;
 GRANT SELECT ON TABLE public.search_sessions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_sessions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_settings TO varve_app;
 GRANT SELECT ON TABLE public.search_settings TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_settings TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_texts TO varve_app;
 GRANT SELECT ON TABLE public.search_texts TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.search_texts TO varve_app;
 
-GRANT SELECT,USAGE ON SEQUENCE public.search_texts_id_seq TO varve_app;
 GRANT SELECT ON SEQUENCE public.search_texts_id_seq TO varve_backup;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_archives TO varve_app;
 GRANT SELECT ON TABLE public.session_archives TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_archives TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
 GRANT SELECT ON TABLE public.session_failures TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_failures TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_holds TO varve_app;
 GRANT SELECT ON TABLE public.session_holds TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_holds TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_metadata TO varve_app;
 GRANT SELECT ON TABLE public.session_metadata TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_metadata TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
 GRANT SELECT ON TABLE public.session_pins TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_pins TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_retention TO varve_app;
 GRANT SELECT ON TABLE public.session_retention TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_retention TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 GRANT SELECT ON TABLE public.session_tokens TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.session_tokens TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 GRANT SELECT ON TABLE public.sessions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries TO varve_app;
 GRANT SELECT ON TABLE public.summaries TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries TO varve_app;
 
 GRANT SELECT ON TABLE public.tenant_moves TO varve_backup;
 
@@ -3338,28 +3348,28 @@ GRANT SELECT(frozen_until) ON TABLE public.tenant_moves TO varve_app;
 
 GRANT SELECT(address) ON TABLE public.tenant_moves TO varve_app;
 
+GRANT SELECT ON TABLE public.tenants TO varve_backup;
 GRANT SELECT ON TABLE public.tenants TO varve_app;
 GRANT INSERT,UPDATE ON TABLE public.tenants TO varve_admin;
-GRANT SELECT ON TABLE public.tenants TO varve_backup;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.uploads TO varve_app;
 GRANT SELECT ON TABLE public.uploads TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.uploads TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_days TO varve_app;
 GRANT SELECT ON TABLE public.usage_days TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_days TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_sessions TO varve_app;
 GRANT SELECT ON TABLE public.usage_sessions TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_sessions TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
 GRANT SELECT ON TABLE public.verifications TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.verifications TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_deliveries TO varve_app;
 GRANT SELECT ON TABLE public.webhook_deliveries TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_deliveries TO varve_app;
 
+GRANT SELECT ON TABLE public.webhook_secrets TO varve_backup;
 GRANT INSERT,DELETE ON TABLE public.webhook_secrets TO varve_app;
 GRANT SELECT ON TABLE public.webhook_secrets TO varve_worker;
-GRANT SELECT ON TABLE public.webhook_secrets TO varve_backup;
 
 GRANT SELECT(tenant_id) ON TABLE public.webhook_secrets TO varve_app;
 
@@ -3369,11 +3379,11 @@ GRANT SELECT(id) ON TABLE public.webhook_secrets TO varve_app;
 
 GRANT SELECT(expires_at),UPDATE(expires_at) ON TABLE public.webhook_secrets TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_turns TO varve_app;
 GRANT SELECT ON TABLE public.webhook_turns TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhook_turns TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhooks TO varve_app;
 GRANT SELECT ON TABLE public.webhooks TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.webhooks TO varve_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workers TO varve_worker;
 GRANT SELECT ON TABLE public.workers TO varve_backup;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workers TO varve_worker;
