@@ -125,7 +125,7 @@ ALTER TABLE results
 DROP TABLE
     archive_parts, audit_anchors, audit_heads, audit_stubs, audit_trail, campaigns, chores, due_sessions,
     erasure_sessions, erasures, event_heads, events, findings, installation, message_packs, model_answers,
-    model_spending, operator_keys, policy_rollouts, recalls, receipt_keys, replay_outcomes, replay_sessions, replays,
+    model_spending, operator_keys, recalls, receipt_keys, replay_outcomes, replay_sessions, replays,
     result_bodies, result_chunks, retention, rounds, search_sessions, search_settings, search_texts,
     session_archives, session_failures, session_holds, session_metadata, session_pins, session_retention,
     session_tokens, summaries, tenant_moves, uploads, usage_days, usage_sessions, verifications, webhook_deliveries,
@@ -250,10 +250,6 @@ ALTER TABLE checkpoints RENAME COLUMN validator_state TO walk;
 
 -- == Policies, runs and the rest =======================================================================================
 
-UPDATE policies SET rollout_id = NULL, share = NULL WHERE rollout_id <> id;
-DELETE FROM policies WHERE rollout_id = id;
-SET CONSTRAINTS ALL IMMEDIATE;
-
 ALTER TABLE policies
     DROP COLUMN on_request,
     DROP COLUMN trigger_tokens,
@@ -264,9 +260,6 @@ ALTER TABLE policies
     DROP COLUMN budget_max,
     DROP COLUMN idle_ratio,
     DROP COLUMN idle_after,
-    DROP COLUMN for_id,
-    DROP COLUMN share,
-    DROP COLUMN rollout_id,
     DROP COLUMN caps_over;
 ALTER TABLE policies
     ADD COLUMN caps_over integer GENERATED ALWAYS AS (
@@ -284,12 +277,7 @@ UPDATE runs
    SET cause = CASE cause WHEN 'idle' THEN 'threshold' ELSE 'manual' END
  WHERE cause IN ('idle', 'damage', 'summary');
 
-DROP INDEX runs_version;
-
 ALTER TABLE runs
-    DROP COLUMN tenant_version,
-    DROP COLUMN session_version,
-    DROP COLUMN failures,
     DROP CONSTRAINT runs_cause_check,
     ADD CONSTRAINT runs_cause_check CHECK (cause IN ('threshold', 'hard', 'manual', 'sweep', 'follow_up', 'recompaction', 'restore'));
 

@@ -2113,53 +2113,6 @@ CREATE TABLE session_retention (
 );
 CREATE INDEX session_retention_look_at ON session_retention (tenant_id, look_at) WHERE look_at IS NOT NULL;
 
--- == Rollouts of policies =============================================================================================
-
--- A new version of a tenant's policy, for a share of its sessions first. Of a tenant whose default is being replaced so,
--- policies has two rows for the sessions without a policy of their own: the default, and the one that is tried, whose id
--- is the rollout's. Both have the rollout's id and its share in thousandths.
-ALTER TABLE policies
-    ADD COLUMN rollout_id uuid,
-    ADD COLUMN share      smallint CHECK (share BETWEEN 1 AND 1000),
-    ADD COLUMN for_id     uuid NOT NULL GENERATED ALWAYS AS (
-        CASE WHEN rollout_id = id THEN '00000000-0000-0000-0000-000000000000'::uuid ELSE id END) STORED,
-    ADD CONSTRAINT policies_rollout_check CHECK (rollout_id IS NULL OR share IS NOT NULL),
-    ADD CONSTRAINT policies_rollout FOREIGN KEY (tenant_id, rollout_id) REFERENCES policies (tenant_id, id)
-        ON DELETE SET NULL (rollout_id);
-
-CREATE INDEX policies_for ON policies (tenant_id, for_id);
-
-CREATE TABLE policy_rollouts (
-    tenant_id    uuid        NOT NULL REFERENCES tenants (id),
-    id           uuid        NOT NULL,
-    state        text        NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'promoted', 'back')),
-    base_version integer     NOT NULL,
-    version      integer     NOT NULL,
-    share        smallint    NOT NULL CHECK (share BETWEEN 1 AND 1000),
-    min_sessions integer     NOT NULL DEFAULT 0 CHECK (min_sessions >= 0),
-    guard        jsonb,
-    reason       text,
-    recompaction uuid,
-    revision     integer     NOT NULL DEFAULT 1,
-    started_at   timestamptz NOT NULL DEFAULT now(),
-    ended_at     timestamptz,
-    PRIMARY KEY (tenant_id, id),
-    CONSTRAINT policy_rollouts_ended CHECK ((ended_at IS NULL) = (state = 'running')),
-    CONSTRAINT policy_rollouts_versions CHECK (version > base_version)
-);
-
-CREATE UNIQUE INDEX policy_rollouts_live ON policy_rollouts (tenant_id) WHERE ended_at IS NULL;
-
--- The versions of the tenant's and of the session's layer that a run was made under, NULL for a policy that was lent to
--- it; and how many of its attempts failed by the session's fault.
-ALTER TABLE runs
-    ADD COLUMN tenant_version  integer,
-    ADD COLUMN session_version integer,
-    ADD COLUMN failures        integer NOT NULL DEFAULT 0;
-
--- What ran under a version of a tenant's policy.
-CREATE INDEX runs_version ON runs (tenant_id, tenant_version, finished_at) WHERE session_version = 0;
-
 -- == Metadata of sessions =============================================================================================
 
 -- The pairs of a key and a value that sessions have as metadata, by a hash: behind row-level security no operator of
@@ -2371,7 +2324,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY[
         'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail', 'erasure_sessions',
         'erasures', 'event_heads', 'events', 'findings', 'message_packs', 'model_answers',
-        'model_spending', 'policy_rollouts', 'recalls', 'replay_outcomes', 'replay_sessions', 'replays',
+        'model_spending', 'recalls', 'replay_outcomes', 'replay_sessions', 'replays',
         'result_bodies', 'result_chunks', 'retention', 'search_sessions', 'search_settings',
         'search_texts', 'session_archives', 'session_failures', 'session_holds', 'session_metadata',
         'session_pins', 'session_retention', 'session_tokens', 'summaries', 'uploads', 'usage_days',

@@ -21,7 +21,6 @@ type policyCommand struct {
 	Set      policySetCommand      `cmd:"" help:"Set the tenant's default policy, or a session's own."`
 	Check    policyCheckCommand    `cmd:"" help:"Report what is wrong with a policy, or its values; nothing is stored."`
 	Profiles policyProfilesCommand `cmd:"" help:"List the profiles, or print one."`
-	Rollout  rolloutCommand        `cmd:"" help:"Try a new version on a share of the sessions first."`
 	From     policyFromCommand     `cmd:"" help:"Translate another system's configuration into a policy."`
 }
 

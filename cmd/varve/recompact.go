@@ -24,6 +24,7 @@ type recompactCommand struct {
 	Resume recompactResumeCommand `cmd:"" help:"End a pause."`
 	Cancel recompactCancelCommand `cmd:"" help:"Let the running compactions end, and start no others."`
 
+	Compare  recompactCompareCommand  `cmd:"" help:"Print what the changed sessions served before and since."`
 	Rollback recompactRollbackCommand `cmd:"" help:"Bring each session back to what it served before."`
 }
 
@@ -41,6 +42,7 @@ type recompactFilter struct {
 	UpdatedAfter *time.Time     `placeholder:"TIME" help:"Only sessions to which something was appended after."`
 	OverWindow   bool           `help:"Only sessions whose view has no room in their window."`
 	Failing      bool           `help:"Only sessions whose compaction fails."`
+	Percent      int            `placeholder:"N" help:"Only N percent of them, always the same ones; more adds some."`
 
 	PolicyVersionBelow *int64 `placeholder:"N" help:"Only those last compacted under an older policy of the tenant."`
 	EngineVersionBelow *int64 `placeholder:"N" help:"Only those last compacted by an older engine."`
@@ -52,7 +54,7 @@ func (f *recompactFilter) filter() (selected session.SessionFilter, err error) {
 		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
 		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
 		Model: f.Model, Format: f.Format, ForkedFrom: f.ForkedFrom, UpdatedAfter: f.UpdatedAfter,
-		OverWindow: f.OverWindow, Failing: f.Failing,
+		OverWindow: f.OverWindow, Failing: f.Failing, Percent: f.Percent,
 	}
 	if len(f.Metadata) > 0 {
 		selected.Metadata, err = json.Marshal(f.Metadata)
@@ -185,6 +187,15 @@ func (c *recompactShowCommand) Run(ctx context.Context, to *console) error {
 	return showList(ctx, to, "recompaction sessions", client.RecompactionSessions, c.Limit, c.ID)
 }
 
+type recompactCompareCommand struct {
+	ID string `arg:"" help:"The recompaction's id."`
+}
+
+// Run prints the comparison.
+func (c *recompactCompareCommand) Run(ctx context.Context, to *console) error {
+	return show(ctx, to, "recompaction comparison", client.CompareRecompaction, client.Options{}, c.ID)
+}
+
 type recompactCancelCommand struct {
 	ID string `arg:"" help:"The recompaction's id."`
 }
@@ -219,4 +230,12 @@ type recompactRollbackCommand struct {
 // Run begins to roll the recompaction back; doing it twice changes nothing.
 func (c *recompactRollbackCommand) Run(ctx context.Context, to *console) error {
 	return show(ctx, to, "recompaction", client.RollBackRecompaction, client.Options{}, c.ID)
+}
+
+// rateOf prints a rate, or that there is nothing to divide by.
+func rateOf(rate *float64) string {
+	if rate == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", *rate)
 }

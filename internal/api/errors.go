@@ -81,10 +81,6 @@ var sentinels = []struct {
 		"GET /v1/admin/erasures/{erasure} says how far that is"},
 	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
 		"it; GET /v1/admin/replays lists it first"},
-	{session.ErrRolloutRunning, "rollout_running", "a new version of the tenant's policy is being rolled out: " +
-		"promote it or go back first; GET /v1/policy/rollouts lists it first"},
-	{session.ErrRolloutSmall, "rollout_small", ""},
-	{session.ErrRolloutEnded, "rollout_ended", "the rollout has ended: start another one"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
 		"them expire", session.MaxLiveTokens)},
 	{session.ErrTenantExists, "tenant_exists", "there is a tenant with this id or name: choose another"},
@@ -131,7 +127,6 @@ var (
 	errOtherCampaign = request.Fail("idempotency_key_reused", "there is a campaign with this id and another filter, "+
 		"policy, pace or ask, or other tenants: read it with GET /v1/admin/campaigns/{campaign}, or send a new id")
 	errNoCampaign = request.Fail(request.NotFound, "there is no such campaign: GET /v1/admin/campaigns lists them")
-	errNoRollout  = request.Fail(request.NotFound, "there is no such rollout: GET /v1/policy/rollouts lists them")
 	errNoReplay   = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
 	errNoArchive  = request.Fail(request.NotFound, "there is no such session, or it is not archived")
 	errNoHold     = request.Fail(request.NotFound, "there is no such session or tenant, or no legal hold on it")

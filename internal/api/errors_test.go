@@ -106,9 +106,6 @@ var wrongRequests = map[string]struct {
 		path := w.must(http.StatusCreated, "POST", "/v1/imports", `{"session":{"id":"imported"}}`).Header().Get("Location")
 		return w.ask("POST", path+"?from_line=2", `{"session":{"id":"more"}}`)
 	}, "begin a new one"},
-	"rollout_running": {(*world).changeDuringRollout, "promote it or go back first"},
-	"rollout_ended":   {(*world).promoteAfterBack, "start another one"},
-	"rollout_small":   {(*world).promoteTooEarly, "wait, or PATCH its min_sessions"},
 	"replay_live": {func(w *world) answer {
 		w.must(http.StatusAccepted, "POST", replays, `{"policies":["default"]}`)
 		return w.ask("POST", replays, `{"policies":["default"]}`)

@@ -208,7 +208,6 @@ func (e *examples) of(tag string) (ops []operation) {
 
 func (e *examples) run(op operation) {
 	e.Helper()
-	e.withRollout(op)
 	path, headers := op.path, []string{}
 	query := url.Values{}
 	for _, p := range op.parameters {
@@ -248,23 +247,6 @@ func (e *examples) run(op operation) {
 	}
 	e.compare(op, got)
 	e.audited(op, before, got)
-}
-
-// withRollout gives an operation on a rollout one that runs, and lets none run for the operation that starts one.
-func (e *examples) withRollout(op operation) {
-	e.Helper()
-	if !strings.HasPrefix(op.path, rollouts) {
-		return
-	}
-	for _, r := range decoded[listPage](e.must(http.StatusOK, "GET", rollouts, "")).Data {
-		if r["state"] == "running" {
-			e.must(http.StatusOK, "POST", rollouts+"/"+r["id"].(string)+"/back", "")
-		}
-	}
-	if op.path != rollouts {
-		path := e.rollOut(0.1+float64(len(op.path))/1000, 50)
-		e.values["0198f0c1-7c1e-7000-8000-000000000012"] = strings.TrimPrefix(path, rollouts+"/")
-	}
 }
 
 // body returns the example of a request's body.

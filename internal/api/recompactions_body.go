@@ -50,7 +50,7 @@ var (
 		"start_at", "hours", "ask", "confirm_token"}
 	filterMembers = []string{"sessions", "metadata", "created_before", "created_after", "min_tokens",
 		"policy_version_below", "engine_version_below", "model", "format", "forked_from", "updated_after",
-		"over_window", "failing"}
+		"over_window", "failing", "percent"}
 	hoursMembers = []string{"from", "to", "time_zone"}
 )
 
@@ -169,6 +169,8 @@ func setFilter(d *request.Document, f *session.SessionFilter, name string, membe
 		f.Format = formatIn(d, pointer, member)
 	case "over_window":
 		f.OverWindow = d.Boolean(pointer, member)
+	case "percent":
+		f.Percent = int(d.Integer(pointer, member, 1, 100))
 	case "failing":
 		f.Failing = d.Boolean(pointer, member)
 	}

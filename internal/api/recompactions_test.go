@@ -149,7 +149,7 @@ func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got := w.must(http.StatusUnprocessableEntity, "POST", recompactions, `{
-		"filter": {"sessions": [], "metadata": {"k": 1}, "created_before": "yesterday", "min_tokens": -1, "min_tokns": 1, "policy_version_below": 0, "engine_version_below": "1"},
+		"filter": {"sessions": [], "metadata": {"k": 1}, "created_before": "yesterday", "min_tokens": -1, "min_tokns": 1, "policy_version_below": 0, "engine_version_below": "1", "percent": 101},
 		"policy": {"trigger": 2, "zz": 1}, "from": "checkpoint", "dry_run": 1, "max_running": 33, "apply": true}`)
 	p := decoded[problem](got)
 	checkProblem(t, got, p)
@@ -159,7 +159,7 @@ func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"/filter/sessions", "/filter/metadata/k", "/filter/created_before", "/filter/min_tokens", "/filter/min_tokns", "/filter/policy_version_below",
-		"/filter/engine_version_below", "/policy/trigger", "/policy/zz", "/from", "/dry_run", "/max_running", "/apply",
+		"/filter/engine_version_below", "/filter/percent", "/policy/trigger", "/policy/zz", "/from", "/dry_run", "/max_running", "/apply",
 	} {
 		if !strings.Contains(strings.Join(pointers, " ")+" ", want+" ") {
 			t.Errorf("%s is not told: %v", want, pointers)
@@ -222,6 +222,11 @@ func TestTheFilterOfARecompaction(t *testing.T) {
 	w.exec(`UPDATE sessions SET window_tokens = 1000 WHERE id = 'a'`)
 	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, failed_at)
 		SELECT tenant_id, key, key, 1, 'a bug', now(), now() FROM sessions WHERE id = 'b'`)
+	for _, body := range []string{`{"filter":{"sessions":["z"]},"dry_run":true}`, `{"filter":{"sessions":["z","y"]}}`} {
+		if got := w.must(http.StatusNotFound, "POST", recompactions, body); !strings.Contains(got.Body.String(), "none of the sessions in filter exists") {
+			t.Errorf("%s: %s", body, got.Body)
+		}
+	}
 	before := time.Now().UTC().Format(time.RFC3339Nano)
 	for filter, want := range map[string]int{
 		`{}`:                                  4,

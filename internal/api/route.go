@@ -137,7 +137,7 @@ func (s *Server) handle(r Route, h echo.HandlerFunc) {
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
 	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
-	"/checkpoints", "/rollouts/:rollout", "/results", "/versions", "/lines", "/tokens", "/fork", "/events",
+	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork", "/events",
 }
 
 func classOf(route string) share.Class {
@@ -215,7 +215,6 @@ var parts = map[string]part{
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
 	":campaign":     {func(req *request.Request) { req.PathID("campaign") }, errNoCampaign},
-	":rollout":      {func(req *request.Request) { req.PathID("rollout") }, errNoRollout},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},

@@ -37,10 +37,6 @@ const (
 	KeyRotate       Action = "key.rotate"
 	KeyRevoke       Action = "key.revoke"
 	PolicyChange    Action = "policy.change"
-	RolloutStart    Action = "rollout.start"
-	RolloutChange   Action = "rollout.change"
-	RolloutPromote  Action = "rollout.promote"
-	RolloutBack     Action = "rollout.back"
 	SearchChange    Action = "search.change"
 	RetentionBound  Action = "retention.bound"
 	RetentionChange Action = "retention.change"
@@ -98,14 +94,14 @@ const (
 func Actions() []Action {
 	return []Action{
 		TenantCreate, TenantChange, TenantDelete, TenantMove, TenantLeave, TenantArrive, TenantForget, LimitsChange,
-		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, RolloutStart, RolloutChange, RolloutPromote, RolloutBack,
-		SearchChange, RetentionBound, RetentionChange, SessionCreate, SessionChange, SessionErase, SessionExpire,
-		SessionFork, SessionArchive, SessionUnarchive, SessionRepair, MessageRemove, MessagesReplace, Compact,
-		FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete, TokenCreate, TokenRevoke, RecompactionStart,
-		RecompactionPause, RecompactionResume, RecompactionCancel, RecompactionRollback, CampaignStart, CampaignPause,
-		CampaignResume, CampaignCancel, CampaignRollback, ReplayStart, ReplayCancel, ImportStart, ImportResume,
-		Export, Prune, ErasureStart, ErasureFinish, ReceiptKeyRotate, HoldPlace, HoldLift, WebhookCreate,
-		WebhookChange, WebhookRotate, WebhookEnable, WebhookDelete,
+		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, SearchChange, RetentionBound, RetentionChange, SessionCreate,
+		SessionChange, SessionErase, SessionExpire, SessionFork, SessionArchive, SessionUnarchive, SessionRepair,
+		MessageRemove, MessagesReplace, Compact, FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete,
+		TokenCreate, TokenRevoke, RecompactionStart, RecompactionPause, RecompactionResume, RecompactionCancel,
+		RecompactionRollback, CampaignStart, CampaignPause, CampaignResume, CampaignCancel, CampaignRollback,
+		ReplayStart, ReplayCancel, ImportStart, ImportResume, Export, Prune, ErasureStart, ErasureFinish,
+		ReceiptKeyRotate, HoldPlace, HoldLift, WebhookCreate, WebhookChange, WebhookRotate, WebhookEnable,
+		WebhookDelete,
 	}
 }
 
@@ -120,7 +116,6 @@ const (
 	Recompaction Object = "recompaction"
 	Campaign     Object = "campaign"
 	Replay       Object = "replay"
-	Rollout      Object = "rollout"
 	Import       Object = "import"
 	Erasure      Object = "erasure"
 	Webhook      Object = "webhook"

@@ -52,12 +52,6 @@ const (
 	CheckPolicy Route[protocol.Policy]                 = "POST policy/check"
 	Profiles    Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
 
-	StartRollout   Route[session.Rollout]  = "POST policy/rollouts" // RolloutRequest
-	GetRollout     Route[protocol.Rollout] = "GET policy/rollouts/{rollout}"
-	ChangeRollout  Route[session.Rollout]  = "PATCH policy/rollouts/{rollout}" // RolloutChange
-	PromoteRollout Route[session.Rollout]  = "POST policy/rollouts/{rollout}/promote"
-	BackRollout    Route[session.Rollout]  = "POST policy/rollouts/{rollout}/back" // RolloutBack
-
 	Recompact          Route[protocol.Recompaction]     = "POST admin/recompactions" // RecompactionRequest
 	PlanRecompaction   Route[protocol.RecompactionPlan] = "POST admin/recompactions" // the same with DryRun
 	GetRecompaction    Route[protocol.Recompaction]     = "GET admin/recompactions/{recompaction}"
@@ -65,6 +59,7 @@ const (
 	ResumeRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/resume"
 	CancelRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/cancel"
 
+	CompareRecompaction  Route[session.Comparison]    = "GET admin/recompactions/{recompaction}/comparison"
 	RollBackRecompaction Route[protocol.Recompaction] = "POST admin/recompactions/{recompaction}/rollback"
 
 	BeginReplay  Route[protocol.Replay] = "POST admin/replays" // ReplayRequest
@@ -129,7 +124,6 @@ const (
 	TenantErasures       ListRoute[session.Erasure]             = "admin/erasures"
 	OperatorKeys         ListRoute[session.OperatorKey]         = "admin/keys"
 	Webhooks             ListRoute[session.Webhook]             = "webhooks"
-	Rollouts             ListRoute[session.Rollout]             = "policy/rollouts"
 	Replays              ListRoute[protocol.Replay]             = "admin/replays"
 	ReplaySessions       ListRoute[session.ReplaySession]       = "admin/replays/{replay}/sessions"
 	RecompactionSessions ListRoute[session.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"

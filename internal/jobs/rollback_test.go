@@ -197,7 +197,11 @@ func TestARecompactionBeginsAtItsTime(t *testing.T) {
 	hours := &session.Hours{From: opens.Format("15:04"), To: opens.Add(time.Hour).Format("15:04"), TimeZone: "UTC"}
 	for _, pace := range []session.Pace{{MaxRunning: 2, StartAt: &later}, {MaxRunning: 2, Hours: hours}} {
 		id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: pace})
-		found := w.until(id, in(session.RecompactionRunning))
+		state := session.RecompactionRunning
+		if pace.StartAt != nil {
+			state = session.RecompactionScheduled
+		}
+		found := w.until(id, func(r session.Recompaction) bool { return r.State == state && r.Total == 2 })
 		if found.NextStartAt == nil || found.NextStartAt.Before(time.Now().Add(50*time.Minute)) || found.Running != 0 || found.Total != 2 {
 			t.Errorf("%+v", found)
 		}

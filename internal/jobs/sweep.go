@@ -52,7 +52,6 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 	return errors.Join(err, queue.PromoteOld(ctx, w.Store.Pool()),
 		w.each(ctx, postgres.ChoreRecompaction, w.requeueRecompactions),
 		w.each(ctx, postgres.ChoreReplay, w.requeueReplays),
-		w.each(ctx, postgres.ChoreRollout, w.guardRollouts),
 		w.each(ctx, postgres.ChoreIndex, w.Store.RequeueIndex),
 		w.each(ctx, postgres.ChoreErasure, w.requeueErasures),
 		w.each(ctx, postgres.ChoreArchive, w.requeueArchives),
@@ -109,16 +108,6 @@ func (w *sweepWorker) requeueErasures(ctx context.Context, tenant uuid.UUID) err
 	lost, err := w.Store.RequeueErasures(ctx, tenant)
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "erasures had lost their job", "tenant", tenant, "erasures", lost)
-	}
-	return err
-}
-
-// guardRollouts ends the rollout of a tenant whose guard finds the new version worse than the default.
-func (w *sweepWorker) guardRollouts(ctx context.Context, tenant uuid.UUID) error {
-	ended, err := w.Store.GuardRollout(ctx, tenant)
-	if err == nil && ended != nil {
-		w.Log.WarnContext(ctx, "a rollout went back by itself", "tenant", tenant, "rollout", ended.ID,
-			"reason", *ended.Reason)
 	}
 	return err
 }

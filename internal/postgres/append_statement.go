@@ -275,7 +275,7 @@ func appendStatement(armed, set, columns, arrays string) string {
 }
 
 func appendSQLWith(armed, set string, replacements ...string) string {
-	return statement("append", append(replacements, "{set}", set, "{armed}", armed, "{in_force}", inForce,
+	return statement("append", append(replacements, "{set}", set, "{armed}", armed,
 		"{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"),
 		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes))...)
 }

@@ -193,8 +193,7 @@ const shrunkSQL = `
 	 WHERE tenant_id = $1 AND key = $2`
 
 // newestSQL makes a checkpoint the session's newest and counts the tokens of its view.
-var newestSQL = statement("newest_checkpoint", "{separate_tokens}", separateTokens, "{pinned}", pinnedElsewhere,
-	"{in_force}", inForce)
+var newestSQL = statement("newest_checkpoint", "{separate_tokens}", separateTokens, "{pinned}", pinnedElsewhere)
 
 // rollBack makes a copied checkpoint the session's newest, records that as a run, which has no job, and returns the
 // tokens of the view.

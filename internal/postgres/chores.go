@@ -20,7 +20,6 @@ const (
 	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
 	ChoreRecompaction ChoreKind = "recompaction"
 	ChoreReplay       ChoreKind = "replay"
-	ChoreRollout      ChoreKind = "rollout"  // the guard of a rollout
 	ChoreIndex        ChoreKind = "index"    // sessions whose messages the search does not find yet
 	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
 	ChoreArchive      ChoreKind = "archive"
@@ -71,10 +70,6 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 		ChoreReplay:  ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
 		ChoreErasure: ` AND NOT EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
 		ChoreArchive: ` AND NOT EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
-		ChoreRollout: ` AND NOT EXISTS (
-		       SELECT
-		         FROM policy_rollouts
-		        WHERE tenant_id = $1 AND ended_at IS NULL AND guard IS NOT NULL)`,
 		ChoreIndex: ` AND NOT EXISTS (
 		       SELECT
 		         FROM search_sessions

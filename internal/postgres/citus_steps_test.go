@@ -109,9 +109,6 @@ func stepsOfTenants() []citusStep {
 		{"change a tenant's policy", func(ctx context.Context, c *onCitus) error {
 			return second(c.store.ChangeTenantPolicy(ctx, c.at.Tenant, toDefault(3)))
 		}},
-		{"try a policy on some sessions", func(ctx context.Context, c *onCitus) error {
-			return second(c.store.StartRollout(ctx, c.at.Tenant, trying(`{"protect":{"last_units":4}}`, 500)))
-		}},
 		{"make a key", func(ctx context.Context, c *onCitus) error {
 			text := session.NewAPIKey(c.at.Tenant)
 			return first(c.store.CreateKey(ctx, c.at.Tenant, session.NewKey{Text: text, Scopes: session.KeyScopes()}))

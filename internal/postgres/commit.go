@@ -61,14 +61,6 @@ type Conditions struct {
 	Lent     bool // the policy was not the session's own, but that of a recompaction
 }
 
-// own returns the version of the session's own policy, the zero version for one that was lent to it.
-func (c *Conditions) own() session.PolicyVersion {
-	if c.Lent {
-		return session.PolicyVersion{}
-	}
-	return c.Policy
-}
-
 // ErrRunRequested reports that a run was requested to start now while it was about to be postponed.
 var ErrRunRequested = errors.New("the run was requested to start now while it was planned")
 
@@ -115,7 +107,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 			}
 		}
 		// After the recompaction, whose lock covers its runs.
-		if err := finishRun(ctx, tx, key, o.Run, o.Under.own()); err != nil {
+		if err := finishRun(ctx, tx, key, o.Run); err != nil {
 			return err
 		}
 		return s.followUp(ctx, tx, key)
@@ -246,7 +238,7 @@ func rearm(ctx context.Context, tx pgx.Tx, row lockedSession, floor due.Floor) e
 // session is due.
 func (s *Store) MarkSuperseded(ctx context.Context, key session.Key, run session.Run, job int64) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
-		if err := finishRun(ctx, tx, key, run, row.version); err != nil {
+		if err := finishRun(ctx, tx, key, run); err != nil {
 			return err
 		}
 		if err := s.queue.Complete(ctx, tx, job); err != nil {

@@ -111,7 +111,7 @@ var auditSQL = `
 	                                           OR u.over_window <> (` + overWindow + `)
 	                                           OR i.due_since IS NULL AND ` + notIndexed + `), '{}')
 	  FROM slice s
-	  JOIN policies p ON p.tenant_id = $1 AND ` + inForce + `
+	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 	  LEFT JOIN due_sessions d ON d.tenant_id = $1 AND d.session_key = s.key
 	  LEFT JOIN usage_sessions u ON u.tenant_id = $1 AND u.session_key = s.key
 	  LEFT JOIN search_sessions i ON i.tenant_id = $1 AND i.session_key = s.key`

@@ -21,7 +21,7 @@ import (
 var TenantTables = []string{
 	"import_lines", "imports", "recompaction_sessions", "recompactions", "replay_outcomes", "replay_sessions",
 	"replays", "webhook_deliveries", "webhook_secrets", "webhook_turns", "webhooks", "events", "idempotency",
-	"model_answers", "model_spending", "policy_versions", "policy_rollouts", "policies", "due_sessions", "chores",
+	"model_answers", "model_spending", "policy_versions", "policies", "due_sessions", "chores",
 	"findings", "search_settings", "retention", "verifications", "usage_days",
 }
 

@@ -53,20 +53,6 @@ func emitRecompaction(
 	return emit(ctx, tx, tenant, happening{kind: kind, topic: "recompaction/" + id.String(), data: data})
 }
 
-// emitRollout tells that a rollout has begun, or how it has ended.
-func emitRollout(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Rollout, kind session.EventType) error {
-	data := about{
-		"rollout": r.ID, "base_version": r.BaseVersion, "version": r.Version, "per_mille": r.PerMille,
-	}
-	if r.Reason != nil {
-		data["reason"] = *r.Reason
-	}
-	if r.Recompaction != nil {
-		data["recompaction"] = *r.Recompaction
-	}
-	return emit(ctx, tx, tenant, happening{kind: kind, topic: "rollout/" + r.ID.String(), data: data})
-}
-
 // emitAdvanced executes an update of a recompaction, and tells that it has ended, or that more tenths of its sessions
 // are done than the number of which it has told before.
 func emitAdvanced(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, told int, sql string, args ...any) error {

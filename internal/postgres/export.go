@@ -35,7 +35,7 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.
 	sql := `
 		SELECT ` + exportColumns + `
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = s.tenant_id AND ` + inForce + `
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.id = $2`
 	return queryRow(seeingCold(ctx), s, at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
 }

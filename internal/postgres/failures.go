@@ -149,13 +149,6 @@ func countFailure(ctx context.Context, tx pgx.Tx, a Attempt, f Failure) (retry R
 	retry.Quarantined = quarantined || f.Final ||
 		retry.Failures >= session.MaxFailures || retry.Deaths >= session.MaxDeaths
 	retry.Wait = nextTry(retry, trials, death > 0)
-	err = exec(ctx, tx, `
-		UPDATE runs
-		   SET failures = failures + 1
-		 WHERE tenant_id = $1 AND id = $2`, a.Tenant, a.Run)
-	if err != nil {
-		return retry, err
-	}
 	return retry, exec(ctx, tx, `
 		UPDATE session_failures
 		   SET next_try_at = now() + $3::interval,

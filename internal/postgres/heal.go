@@ -126,7 +126,7 @@ func (s *Store) GoBack(
 		if err := s.clearFailures(ctx, tx, key, job); err != nil {
 			return err
 		}
-		if err := finishRun(ctx, tx, key, ended, session.PolicyVersion{}); err != nil {
+		if err := finishRun(ctx, tx, key, ended); err != nil {
 			return err
 		}
 		if err := rearm(ctx, tx, row, due.Floor{}); err != nil {

@@ -74,7 +74,7 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 	err := tx.QueryRow(ctx, `
 		SELECT p.document
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.key = $2`, row.Tenant, row.Key.Key).Scan(&batch.Policy)
 	if err != nil {
 		return batch, err

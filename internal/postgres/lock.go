@@ -144,7 +144,7 @@ func (l *lockedSession) readRule(ctx context.Context, tx pgx.Tx) (outdated bool,
 	err = tx.QueryRow(ctx, `
 		SELECT `+outdatedSQL+`, p.tenant_version, p.session_version, p.calibrate, p.caps_over, `+due.PolicyColumns+`
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.key = $2`, l.Tenant, l.Key.Key).
 		Scan(append(columns, l.rule.Columns()...)...)
 	return outdated, err

@@ -19,7 +19,7 @@ func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found se
 		SELECT p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.patch, p.tenant_version, p.session_version,
 		       CASE WHEN p.session_version > 0 THEN d.patch ELSE p.patch END, ` + layersSQL + `
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = s.tenant_id AND ` + inForce + `
+		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`
 	err = query(seeingCold(ctx), s.pool, at.Tenant, sql, []any{at.Tenant, at.ID, uuid.Nil},
@@ -112,7 +112,7 @@ func edited(change session.Change, tenant, own json.RawMessage) (*session.Policy
 
 // recordPolicy writes the next version of a layer: of the session's own, or of the tenant's default if the key has no
 // session. A nil policy means that the session lost its layer. below is the version of the layer below a session's,
-// last the version in force. A version that a rollout names is kept.
+// last the version in force.
 func recordPolicy(
 	ctx context.Context, tx pgx.Tx, key session.Key, p *session.Policy, below, last int, by [32]byte,
 ) (version int, err error) {
@@ -134,13 +134,8 @@ func recordPolicy(
 		return version, err
 	}
 	return version, exec(ctx, tx, `
-		DELETE FROM policy_versions v
-		 WHERE v.tenant_id = $1 AND v.session_key = $2 AND v.version <= $3
-		   AND NOT (v.session_key = $4 AND EXISTS (
-		       SELECT
-		         FROM policy_rollouts r
-		        WHERE r.tenant_id = $1 AND v.version IN (r.base_version, r.version)))`,
-		key.Tenant, key.Key, version-keptPolicyVersions, uuid.Nil)
+		DELETE FROM policy_versions
+		 WHERE tenant_id = $1 AND session_key = $2 AND version <= $3`, key.Tenant, key.Key, version-keptPolicyVersions)
 }
 
 // putPolicy stores a policy, whose session version never changes. What every append compares with is stored in columns

@@ -19,7 +19,7 @@ import (
 
 // outdatedSQL is the condition that a policy p was merged with an older default than the present one of the tenant $1.
 const outdatedSQL = `
-	(p.for_id <> '00000000-0000-0000-0000-000000000000' AND p.tenant_version < (
+	(p.id <> '00000000-0000-0000-0000-000000000000' AND p.tenant_version < (
 	       SELECT d.tenant_version
 	         FROM policies d
 	        WHERE d.tenant_id = $1 AND d.id = '00000000-0000-0000-0000-000000000000'))`
@@ -126,7 +126,7 @@ func refuseContradicting(
 	patches, err := rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 		SELECT DISTINCT ON (md5(patch::text)) patch
 		  FROM policies
-		 WHERE tenant_id = $1 AND for_id <> $2
+		 WHERE tenant_id = $1 AND id <> $2
 		 ORDER BY md5(patch::text)
 		 LIMIT $3`, tenant, uuid.Nil, checkedLayers)
 	if err != nil {

@@ -36,7 +36,7 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 // that the session is due.
 //
 // Errors: *session.StaleVersionError, ErrIdempotencyReused, those of change.Edit, and an InvalidError that names
-// sessions whose own layer contradicts the new default; ErrRolloutRunning.
+// sessions whose own layer contradicts the new default.
 func (s *Store) ChangeTenantPolicy(
 	ctx context.Context, tenant uuid.UUID, change session.TenantPolicy,
 ) (session.Policy, bool, error) {
@@ -58,9 +58,6 @@ func changeTenantPolicy(
 	}
 	next, err := change.Edit(old.Patch, nil)
 	if err != nil || equal(next, old) {
-		return old, err
-	}
-	if err := refuseDuringRollout(ctx, tx, tenant); err != nil {
 		return old, err
 	}
 	next.Version.Tenant, err = recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &next, 0, old.Version.Tenant,

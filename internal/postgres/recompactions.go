@@ -71,6 +71,7 @@ func filterArgs(tenant uuid.UUID, f session.SessionFilter) pgx.NamedArgs {
 		"created_after": f.CreatedAfter, "min_tokens": f.MinTokens, "engine_version": f.EngineVersionBelow,
 		"policy_version": f.PolicyVersionBelow, "model": orNone(f.Model), "format": orNone(f.Format.Number()),
 		"forked_from": orNone(f.ForkedFrom), "updated_after": f.UpdatedAfter, "over_window": f.OverWindow,
+		"percent": orNone(f.Percent),
 	}
 }
 
@@ -83,13 +84,33 @@ func orNone[T comparable](value T) *T {
 	return &value
 }
 
-// CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age.
+// CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age;
+// ErrNotFound if it names sessions none of which exists.
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	session.RecompactionCount, error,
 ) {
 	return readTx(seeingCold(ctx), s, tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
+		if err := requireNamed(ctx, tx, tenant, f); err != nil {
+			return session.RecompactionCount{}, err
+		}
 		return countIn(ctx, tx, tenant, f, sample)
 	})
+}
+
+// requireNamed returns ErrNotFound if a filter names sessions none of which exists.
+func requireNamed(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter) error {
+	if f.Sessions == nil {
+		return nil
+	}
+	found, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		SELECT EXISTS (
+		       SELECT
+		         FROM sessions
+		        WHERE tenant_id = $1 AND id = ANY ($2))`, tenant, f.Sessions)
+	if err == nil && !found {
+		err = fmt.Errorf("none of the sessions in filter exists: %w", session.ErrNotFound)
+	}
+	return err
 }
 
 func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter, sample int) (
@@ -111,12 +132,16 @@ func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Session
 	return found, err
 }
 
-// CreateRecompaction begins a recompaction of the sessions that a filter finds and that exist now;
-// ErrIdempotencyReused.
+// CreateRecompaction begins a recompaction of the sessions that a filter finds and that exist now.
+//
+// Errors: ErrIdempotencyReused; ErrNotFound if it names sessions none of which exists.
 func (s *Store) CreateRecompaction(
 	ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency,
 ) (session.Recompaction, bool, error) {
-	return once(ctx, s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
+	return once(seeingCold(ctx), s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
+		if err := requireNamed(ctx, tx, tenant, r.Filter); err != nil {
+			return session.Recompaction{}, uuid.Nil, err
+		}
 		made, err := s.beginRecompaction(ctx, tx, tenant, r)
 		return made, made.ID, err
 	})
@@ -127,15 +152,16 @@ func (s *Store) beginRecompaction(
 	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Recompaction,
 ) (session.Recompaction, error) {
 	made := session.Recompaction{
-		ID: uuid.Must(uuid.NewV7()), State: session.RecompactionQueued, Filter: r.Filter, Policy: r.Policy,
+		ID: uuid.Must(uuid.NewV7()), Filter: r.Filter, Policy: r.Policy,
 		Pace: r.Pace, Campaign: r.Campaign, Ask: r.Ask,
 	}
 	err := tx.QueryRow(ctx, `
 		INSERT INTO recompactions (tenant_id, id, filter, policy, max_running, ask, per_minute, start_at, hours,
 		                           next_start_at, campaign_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8::timestamptz, $9, $8, $10)
-		RETURNING created_at`, tenant, made.ID, r.Filter, r.Policy, r.MaxRunning, r.Ask, r.PerMinute, r.StartAt,
-		r.Hours, r.Campaign).Scan(&made.CreatedAt)
+		RETURNING created_at, CASE WHEN start_at > now() THEN 'scheduled' ELSE state END`,
+		tenant, made.ID, r.Filter, r.Policy, r.MaxRunning, r.Ask, r.PerMinute, r.StartAt, r.Hours, r.Campaign).
+		Scan(&made.CreatedAt, &made.State)
 	if err != nil {
 		return made, err
 	}
@@ -159,6 +185,7 @@ const recompactionColumns = `
 	r.id, CASE WHEN r.rolled_back_at IS NOT NULL THEN 'rolled_back'
 	           WHEN r.rollback_at IS NOT NULL THEN 'rolling_back'
 	           WHEN r.state = 'running' AND r.paused_at IS NOT NULL THEN 'paused'
+	           WHEN r.state IN ('queued', 'running') AND r.start_at > now() THEN 'scheduled'
 	           ELSE r.state END AS state,
 	r.filter, r.policy, r.max_running, r.ask, r.total, r.changed, r.unchanged, r.failed, r.skipped,
 	r.rolled_back, r.excepted, r.tokens_before, r.tokens_after, r.error, r.created_at, r.started_at, r.finished_at,

@@ -176,8 +176,7 @@ var errJobLost = errors.New("its job was lost")
 // recompaction is not running or is paused.
 func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (RecompactionWork, error) {
 	return inTx(ctx, s, job.Tenant, func(tx pgx.Tx) (work RecompactionWork, err error) {
-		row, err := lockSessionKey(ctx, tx, job.Key)
-		if err != nil {
+		if _, err := lockSessionKey(ctx, tx, job.Key); err != nil {
 			return work, err
 		}
 		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
@@ -188,17 +187,13 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (Rec
 			return work, session.ErrEnded
 		}
 		work.Policy, work.Ask = c.Policy, c.Ask
-		under := row.conditions()
-		under.Lent = c.Policy != nil
-		work.Run, err = beginAttempt(ctx, tx, job, under.own())
+		work.Run, err = beginAttempt(ctx, tx, job)
 		return work, err
 	})
 }
 
 // beginAttempt continues the run of the attempt before if that one runs, or inserts a new run.
-func beginAttempt(
-	ctx context.Context, tx pgx.Tx, job RecompactionJob, under session.PolicyVersion,
-) (run uuid.UUID, err error) {
+func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid.UUID, err error) {
 	run, err = rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		UPDATE runs r
 		   SET started_at = now()
@@ -217,9 +212,9 @@ func beginAttempt(
 			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3 AND state = 'running'
 			RETURNING job_id
 		)
-		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, started_at, tenant_version, session_version)
-		SELECT $1, $4, $3, 'recompaction', 'running', job_id, now(), nullif($5, 0), CASE WHEN $5 > 0 THEN $6::int END
-		  FROM begun`, job.Tenant, job.Recompaction, job.Key.Key, run, under.Tenant, under.Session)
+		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, started_at)
+		SELECT $1, $4, $3, 'recompaction', 'running', job_id, now()
+		  FROM begun`, job.Tenant, job.Recompaction, job.Key.Key, run)
 }
 
 // recompacted records in the transaction of a session's checkpoint how the session ended, and starts the next one;

@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -264,4 +266,52 @@ func TestOnlyTheLastOfSeveralTenthsIsTold(t *testing.T) {
 	if err := json.Unmarshal(told.Page[0].Data, &got); err != nil || got.Percent != 40 || got.Total != 20 || got.Failed != 1 || got.Skipped != 7 {
 		t.Errorf("told %s, %v", told.Page[0].Data, err)
 	}
+}
+
+// A share has those sessions whose hash is below it, whatever else they are, and a larger share adds some.
+func TestAShareOfTheSessionsIsChosenByAHash(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	manySessions(t, store, tenant, 1000)
+	all := sharedBy(t, store, tenant, 0)
+	for _, percent := range []int{1, 20, 100} {
+		found := sharedBy(t, store, tenant, percent)
+		for key := range all {
+			sum := sha256.Sum256(key[:])
+			if in := int(binary.BigEndian.Uint32(sum[:])%100) < percent; found[key] != in {
+				t.Errorf("at %d percent session %s is selected: %t", percent, key, found[key])
+			}
+		}
+	}
+	made, _, err := store.CreateRecompaction(t.Context(), tenant, session.Recompaction{
+		Filter: session.SessionFilter{Percent: 20}, Pace: session.Pace{MaxRunning: 1},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for made.State == session.RecompactionQueued {
+		if err := fill(t, store, tenant, made.ID); err != nil {
+			t.Fatal(err)
+		}
+		if made, err = store.Recompaction(t.Context(), tenant, made.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := len(sharedBy(t, store, tenant, 20)); len(all) != 1000 || made.Total != int64(want) {
+		t.Errorf("the recompaction has %d sessions, its dry run %d", made.Total, want)
+	}
+}
+
+// sharedBy returns the sessions that a dry run of a share selects.
+func sharedBy(t *testing.T, store *postgres.Store, tenant uuid.UUID, percent int) map[uuid.UUID]bool {
+	t.Helper()
+	count, err := store.CountRecompaction(t.Context(), tenant, session.SessionFilter{Percent: percent}, 2000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[uuid.UUID]bool{}
+	for _, s := range count.Sample {
+		keys[s.Key.Key] = true
+	}
+	return keys
 }

@@ -117,7 +117,7 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session
 		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
 		       '[]', p.document, $4, $5, $6
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.key = $2
 		RETURNING `+recordColumns,
 		row.Tenant, row.Key.Key, row.checkpoint+1, noEngine, uuid.Must(uuid.NewV7()), row.lastSeq)

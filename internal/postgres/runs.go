@@ -107,9 +107,9 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		err = tx.QueryRow(ctx, `
 			UPDATE runs
-			   SET state = 'running', started_at = now(), error = NULL, tenant_version = $3, session_version = $4
+			   SET state = 'running', started_at = now(), error = NULL
 			 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')
-			RETURNING cause`, key.Tenant, run, row.version.Tenant, row.version.Session).Scan(&cause)
+			RETURNING cause`, key.Tenant, run).Scan(&cause)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return session.ErrEnded
 		}
@@ -196,21 +196,17 @@ func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
 		key.Tenant, key.Key)
 }
 
-// finishRun records how a run ended, unless another worker of its job did so before. under is the policy that it was
-// planned under, the zero version for one that is not the session's.
-func finishRun(
-	ctx context.Context, tx pgx.Tx, key session.Key, r session.Run, under session.PolicyVersion,
-) error {
+// finishRun records how a run ended, unless another worker of its job did so before.
+func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) error {
 	return exec(ctx, tx, `
 		UPDATE runs
 		   SET state = $3, base_n = $4, checkpoint_n = $5, through_seq = $6, tokens_before = $7, tokens_after = $8,
 		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, reason = $13, why = $14,
-		       report = $15, error = NULL, finished_at = clock_timestamp(),
-		       tenant_version = nullif($16, 0), session_version = CASE WHEN $16 > 0 THEN $17::int END
+		       report = $15, error = NULL, finished_at = clock_timestamp()
 		 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
 		key.Tenant, r.ID, r.State, r.Base, r.Checkpoint, r.Through, r.TokensBefore, r.TokensAfter,
 		r.ResultsPersisted, r.BytesPersisted, orEmpty(r.Stages, `[]`), orEmpty(r.Timings, `{}`), Text(r.Reason),
-		orEmpty(r.Why, `{}`), orEmpty(r.Report, `{}`), under.Tenant, under.Session)
+		orEmpty(r.Why, `{}`), orEmpty(r.Report, `{}`))
 }
 
 func orEmpty(document json.RawMessage, empty string) json.RawMessage {

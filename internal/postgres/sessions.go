@@ -58,7 +58,7 @@ func ownPatch(ctx context.Context, tx pgx.Tx, key session.Key) (json.RawMessage,
 	return rowIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 		SELECT CASE WHEN p.session_version > 0 THEN p.patch END
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 }
 
@@ -172,7 +172,7 @@ var sessionSQL = `
 	        WHERE r.tenant_id = $1 AND r.session_key = s.key),
 	       'expires_at', ` + expiresAt(ofTenant) + `)
 	  FROM sessions s
-	  JOIN policies p ON p.tenant_id = s.tenant_id AND ` + inForce + `
+	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1 AND s.id = $2`
 
 // sessionsSQL reads a page of a tenant's sessions, without what is of single ones only.
@@ -189,7 +189,7 @@ const joinPolicy = `
 	 CROSS JOIN LATERAL (
 	       SELECT p.*
 	         FROM policies p
-	        WHERE p.tenant_id = $1 AND ` + inForce + `
+	        WHERE p.tenant_id = $1 AND p.id = s.policy_id
 	       OFFSET 0) p`
 
 func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Session, error) {

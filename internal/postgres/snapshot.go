@@ -105,7 +105,7 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 }
 
 var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens,
-	"{layers}", layersSQL, "{in_force}", inForce, "{checkpoint}", newestCheckpoint)
+	"{layers}", layersSQL, "{checkpoint}", newestCheckpoint)
 
 // readSnapshot reads a session without its messages and uploads.
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, err error) {

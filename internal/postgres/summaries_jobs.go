@@ -251,7 +251,7 @@ func (s *Store) PolicyOf(ctx context.Context, key session.Key) (session.Policy, 
 	err := query(ctx, s.pool, key.Tenant, `
 		SELECT p.document, p.tenant_version, p.session_version, `+layersSQL+`
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.key = $2`, []any{[16]byte(key.Tenant), [16]byte(key.Key)},
 		one(&p.Document, &p.Version.Tenant, &p.Version.Session, &outdated))
 	if err == nil {

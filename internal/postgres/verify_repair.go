@@ -139,7 +139,7 @@ func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinn
 			SELECT $1, $2, $3, 0, 0, 0, CASE WHEN $4 THEN ''::bytea END, 0, CASE WHEN $4 THEN ''::bytea END,
 			       '[]', '[]', p.document, $5, $6
 			  FROM sessions s
-			  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+			  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 			 WHERE s.tenant_id = $1 AND s.key = $2
 			ON CONFLICT DO NOTHING`,
 			key.Tenant, key.Key, n, n == row.checkpoint, noEngine, uuid.Must(uuid.NewV7()))

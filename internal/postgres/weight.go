@@ -23,7 +23,7 @@ func (s *Store) Weight(ctx context.Context, key session.Key) (Weight, error) {
 		SELECT s.checkpoint_size, s.tail_bytes, s.last_seq - s.through_seq, s.window_tokens,
 		       coalesce((p.document ->> 'media_bytes')::bigint, 0)
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 }
 
@@ -33,7 +33,7 @@ func (s *Store) LogWeight(ctx context.Context, key session.Key) (Weight, error) 
 		SELECT 0::bigint, coalesce(sum(`+messageBytes+`), 0)::bigint, count(m.seq),
 		       s.window_tokens, coalesce((p.document ->> 'media_bytes')::bigint, 0)
 		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND `+inForce+`
+		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 		  LEFT JOIN messages m ON m.tenant_id = $1 AND m.session_key = $2 AND m.removed_at IS NULL
 		 WHERE s.tenant_id = $1 AND s.key = $2
 		 GROUP BY s.window_tokens, p.document ->> 'media_bytes'`, key.Tenant, key.Key)

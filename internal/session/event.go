@@ -26,11 +26,6 @@ const (
 	// EventRecompactionProgress says that the next tenth of the sessions is done.
 	EventRecompactionProgress EventType = "recompaction.progress"
 
-	EventRolloutStarted  EventType = "rollout.started"
-	EventRolloutPromoted EventType = "rollout.promoted"
-	EventRolloutBack     EventType = "rollout.back"
-	EventRolloutStopped  EventType = "rollout.stopped" // by its guard
-
 	EventBudgetSpent EventType = "budget.spent"
 
 	EventWebhookDisabled EventType = "webhook.disabled"
@@ -42,7 +37,6 @@ func EventTypes() []EventType {
 	return []EventType{
 		EventDue, EventCompacted, EventFailed, EventQuarantined, EventArchived, EventRestored,
 		EventRecompactionStarted, EventRecompactionProgress, EventRecompactionEnded,
-		EventRolloutStarted, EventRolloutPromoted, EventRolloutBack, EventRolloutStopped,
 		EventBudgetSpent, EventWebhookDisabled, EventWebhookTest,
 	}
 }

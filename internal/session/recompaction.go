@@ -12,7 +12,8 @@ type RecompactionState string
 
 // The states of a recompaction.
 const (
-	RecompactionQueued     RecompactionState = "queued" // its sessions are being looked for
+	RecompactionQueued     RecompactionState = "queued"    // its sessions are being looked for
+	RecompactionScheduled  RecompactionState = "scheduled" // its sessions begin later
 	RecompactionRunning    RecompactionState = "running"
 	RecompactionCancelling RecompactionState = "cancelling" // running sessions are finished, no others are started
 	RecompactionDone       RecompactionState = "done"
@@ -44,6 +45,7 @@ type SessionFilter struct {
 	UpdatedAfter       *time.Time      `json:"updated_after,omitempty"`
 	OverWindow         bool            `json:"over_window,omitempty"`
 	Failing            bool            `json:"failing,omitempty"`
+	Percent            int             `json:"percent,omitempty"` // of these sessions, chosen by a hash of their keys
 }
 
 // Pace is when the sessions of a recompaction may begin.
@@ -54,12 +56,12 @@ type Pace struct {
 	Hours      *Hours     // nil for all
 }
 
-// Recompaction is a campaign that compacts many sessions of a tenant anew, from their logs.
+// Recompaction compacts many sessions of a tenant anew, from their logs.
 type Recompaction struct {
 	ID     uuid.UUID
 	State  RecompactionState
 	Filter SessionFilter
-	Policy json.RawMessage `json:",omitempty"` // changes to each session's policy for this campaign; nil for none
+	Policy json.RawMessage `json:",omitempty"` // changes to each session's policy for this recompaction; nil for none
 	Pace
 	NextStartAt  *time.Time // nil if the next session may begin
 	Campaign     *uuid.UUID // of which it is a part

@@ -11,7 +11,7 @@ WITH grown AS (
 	 WHERE s.tenant_id = @tenant
 	   AND s.id = @session
 	   AND p.tenant_id = @tenant
-	   AND {in_force}
+	   AND p.id = s.policy_id
 	   AND (@expected_seq::bigint IS NULL OR s.last_seq = @expected_seq)
 	   AND s.last_seq + @count <= {max_messages}
 	   AND s.tail_bytes + @bytes <= {max_bytes}

@@ -11,7 +11,7 @@ UPDATE sessions s
                           WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3),
        policy_version = coalesce(nullif($7, 0), (SELECT p.tenant_version
                                                    FROM policies p
-                                                  WHERE p.tenant_id = $1 AND {in_force})),
+                                                  WHERE p.tenant_id = $1 AND p.id = s.policy_id)),
        context_tokens = $6
            + {separate_tokens}
            + (SELECT coalesce(sum(coalesce(m.view_tokens, m.tokens)), 0)

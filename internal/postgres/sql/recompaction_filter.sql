@@ -10,4 +10,6 @@ AND (@format::smallint IS NULL OR s.format = @format)
 AND (@forked_from::text IS NULL OR s.forked_from = @forked_from)
 AND (@updated_after::timestamptz IS NULL OR s.last_append_at > @updated_after)
 AND (NOT @over_window::boolean OR {over})
+AND (@percent::integer IS NULL
+     OR ('x' || encode(substr(sha256(uuid_send(s.key)), 1, 4), 'hex'))::bit(32)::bigint % 100 < @percent)
 AND {failing}

@@ -12,6 +12,6 @@ SELECT s.id, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens,
        coalesce(c.whole AND c.through_seq = s.through_seq AND c.body_size = s.checkpoint_size, false),
        coalesce(c.state_whole, false)
   FROM sessions s
-  JOIN policies p ON p.tenant_id = $1 AND {in_force}
+  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
   {checkpoint}
  WHERE s.tenant_id = $1 AND s.key = $2
