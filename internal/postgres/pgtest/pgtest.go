@@ -215,20 +215,37 @@ func startShared() (*cluster, error) {
 	return c, nil
 }
 
-func (c *cluster) open(ctx context.Context) (err error) {
-	dsn := os.Getenv("TEST_DATABASE_URL")
-	if dsn == "" {
-		if err := c.start(ctx); err != nil {
+// keptPrefix is that of the names of databases on a server of the process's own.
+const keptPrefix = "varve_test_"
+
+func (c *cluster) open(ctx context.Context) error {
+	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
+		if err := c.connect(ctx, dsn); err != nil {
 			return err
 		}
-		dsn = c.server.DSN("postgres")
+		return c.makeTemplate(ctx)
 	}
+	c.prefix = keptPrefix
+	copied, err := c.start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.connect(ctx, c.server.DSN("postgres")); err != nil || copied {
+		return err
+	}
+	return c.makeTemplate(ctx)
+}
+
+func (c *cluster) connect(ctx context.Context, dsn string) (err error) {
 	if c.url, err = url.Parse(dsn); err != nil || c.url.Scheme == "" {
 		return fmt.Errorf("TEST_DATABASE_URL must be a postgres:// URL (%v)", err)
 	}
-	if c.admin, err = pgxpool.New(ctx, dsn); err != nil {
-		return err
-	}
+	c.admin, err = pgxpool.New(ctx, dsn)
+	return err
+}
+
+// makeTemplate makes the database that those of the tests are copied from, and the logins.
+func (c *cluster) makeTemplate(ctx context.Context) error {
 	if _, err := c.admin.Exec(ctx, `CREATE DATABASE `+c.template()+` TEMPLATE template0`); err != nil {
 		return err
 	}
@@ -238,13 +255,17 @@ func (c *cluster) open(ctx context.Context) (err error) {
 	return MakeLogins(ctx, c.dsn(c.template()))
 }
 
-func (c *cluster) start(ctx context.Context) (err error) {
+// start starts a server of the process's own, with the template if it begins with a copy of the kept one.
+func (c *cluster) start(ctx context.Context) (copied bool, err error) {
 	sweep(ctx)
 	if c.dir, err = os.MkdirTemp(clusterDir(), dirPrefix); err != nil {
-		return err
+		return false, err
+	}
+	if copied, err = copyKept(ctx, c.dir); err != nil {
+		return false, err
 	}
 	c.server, err = embedded.Start(ctx, embedded.Config{Dir: c.dir, Ephemeral: true})
-	return err
+	return copied, err
 }
 
 // Where Linux keeps files in memory, and how much of it must be free for a cluster.
