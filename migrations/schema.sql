@@ -1132,45 +1132,13 @@ CASE
     ELSE (0)::bigint
 END) STORED NOT NULL,
     trigger_bytes bigint GENERATED ALWAYS AS (COALESCE(((document #>> '{trigger_bytes}'::text[]))::bigint, (16777216)::bigint)) STORED NOT NULL,
-    rollout_id uuid,
-    share smallint,
-    for_id uuid GENERATED ALWAYS AS (
-CASE
-    WHEN (rollout_id = id) THEN '00000000-0000-0000-0000-000000000000'::uuid
-    ELSE id
-END) STORED NOT NULL,
     CONSTRAINT policies_check CHECK (((hard_ratio >= trigger_ratio) AND (hard_ratio <= (1)::double precision))),
-    CONSTRAINT policies_rollout_check CHECK (((rollout_id IS NULL) OR (share IS NOT NULL))),
     CONSTRAINT policies_session_version_check CHECK ((session_version >= 0)),
-    CONSTRAINT policies_share_check CHECK (((share >= 1) AND (share <= 1000))),
     CONSTRAINT policies_tenant_version_check CHECK ((tenant_version > 0)),
     CONSTRAINT policies_trigger_ratio_check CHECK (((trigger_ratio > (0)::double precision) AND (trigger_ratio <= (1)::double precision)))
 );
 
 ALTER TABLE ONLY public.policies FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.policy_rollouts (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    state text DEFAULT 'running'::text NOT NULL,
-    base_version integer NOT NULL,
-    version integer NOT NULL,
-    share smallint NOT NULL,
-    min_sessions integer DEFAULT 0 NOT NULL,
-    guard jsonb,
-    reason text,
-    recompaction uuid,
-    revision integer DEFAULT 1 NOT NULL,
-    started_at timestamp with time zone DEFAULT now() NOT NULL,
-    ended_at timestamp with time zone,
-    CONSTRAINT policy_rollouts_ended CHECK (((ended_at IS NULL) = (state = 'running'::text))),
-    CONSTRAINT policy_rollouts_min_sessions_check CHECK ((min_sessions >= 0)),
-    CONSTRAINT policy_rollouts_share_check CHECK (((share >= 1) AND (share <= 1000))),
-    CONSTRAINT policy_rollouts_state_check CHECK ((state = ANY (ARRAY['running'::text, 'promoted'::text, 'back'::text]))),
-    CONSTRAINT policy_rollouts_versions CHECK ((version > base_version))
-);
-
-ALTER TABLE ONLY public.policy_rollouts FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.policy_versions (
     tenant_id uuid NOT NULL,
@@ -1525,9 +1493,6 @@ CREATE TABLE public.runs (
     reason text DEFAULT ''::text NOT NULL,
     why jsonb DEFAULT '{}'::jsonb NOT NULL,
     report jsonb DEFAULT '{}'::jsonb NOT NULL,
-    tenant_version integer,
-    session_version integer,
-    failures integer DEFAULT 0 NOT NULL,
     CONSTRAINT runs_cause_check CHECK ((cause = ANY (ARRAY['threshold'::text, 'hard'::text, 'idle'::text, 'manual'::text, 'sweep'::text, 'follow_up'::text, 'recompaction'::text, 'restore'::text, 'damage'::text, 'summary'::text]))),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'unchanged'::text, 'postponed'::text, 'superseded'::text, 'failed'::text])))
 );
@@ -2053,9 +2018,6 @@ ALTER TABLE ONLY public.operator_keys
 ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, id);
 
-ALTER TABLE ONLY public.policy_rollouts
-    ADD CONSTRAINT policy_rollouts_pkey PRIMARY KEY (tenant_id, id);
-
 ALTER TABLE ONLY public.policy_versions
     ADD CONSTRAINT policy_versions_pkey PRIMARY KEY (tenant_id, session_key, version);
 
@@ -2254,10 +2216,6 @@ CREATE INDEX model_answers_unbound ON public.model_answers USING btree (tenant_i
 
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
 
-CREATE INDEX policies_for ON public.policies USING btree (tenant_id, for_id);
-
-CREATE UNIQUE INDEX policy_rollouts_live ON public.policy_rollouts USING btree (tenant_id) WHERE (ended_at IS NULL);
-
 CREATE INDEX recalls_checkpoint ON public.recalls USING btree (tenant_id, session_key, checkpoint_n);
 
 CREATE INDEX recompaction_sessions_failed ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, finished_at DESC) WHERE (state = 'failed'::text);
@@ -2319,8 +2277,6 @@ CREATE INDEX river_notification_created_at_idx ON public.river_notification USIN
 CREATE INDEX river_notification_topic_id_idx ON public.river_notification USING btree (topic, id);
 
 CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, triggered_at DESC, id DESC);
-
-CREATE INDEX runs_version ON public.runs USING btree (tenant_id, tenant_version, finished_at) WHERE (session_version = 0);
 
 CREATE INDEX search_sessions_due ON public.search_sessions USING btree (tenant_id, due_since, session_key) WHERE (due_since IS NOT NULL);
 
@@ -2506,13 +2462,7 @@ ALTER TABLE ONLY public.model_answers
     ADD CONSTRAINT model_answers_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.policies
-    ADD CONSTRAINT policies_rollout FOREIGN KEY (tenant_id, rollout_id) REFERENCES public.policies(tenant_id, id) ON DELETE SET NULL (rollout_id);
-
-ALTER TABLE ONLY public.policies
     ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
-
-ALTER TABLE ONLY public.policy_rollouts
-    ADD CONSTRAINT policy_rollouts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.policy_versions
     ADD CONSTRAINT policy_versions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
@@ -2684,8 +2634,6 @@ CREATE POLICY backup ON public.model_spending FOR SELECT TO varve_backup USING (
 
 CREATE POLICY backup ON public.policies FOR SELECT TO varve_backup USING (true);
 
-CREATE POLICY backup ON public.policy_rollouts FOR SELECT TO varve_backup USING (true);
-
 CREATE POLICY backup ON public.policy_versions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.recalls FOR SELECT TO varve_backup USING (true);
@@ -2802,8 +2750,6 @@ CREATE POLICY operators ON public.usage_sessions FOR SELECT TO varve_admin USING
 
 ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE public.policy_rollouts ENABLE ROW LEVEL SECURITY;
-
 ALTER TABLE public.policy_versions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recalls ENABLE ROW LEVEL SECURITY;
@@ -2901,8 +2847,6 @@ CREATE POLICY tenant ON public.model_answers USING ((tenant_id = (NULLIF(current
 CREATE POLICY tenant ON public.model_spending USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.policies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
-CREATE POLICY tenant ON public.policy_rollouts USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.policy_versions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -3220,9 +3164,6 @@ GRANT SELECT,INSERT,UPDATE ON TABLE public.operator_keys TO varve_admin;
 
 GRANT SELECT ON TABLE public.policies TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
-
-GRANT SELECT ON TABLE public.policy_rollouts TO varve_backup;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policy_rollouts TO varve_app;
 
 GRANT SELECT ON TABLE public.policy_versions TO varve_backup;
 GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
