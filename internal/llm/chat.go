@@ -3,100 +3,119 @@ package llm
 import (
 	"context"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
 
 // chat speaks OpenAI's Chat Completions.
 type chat struct {
-	name    string
-	model   Definition
-	own     bool // the provider is OpenAI itself
-	service openai.ChatCompletionService
+	link  link
+	name  string
+	model Definition
+	own   bool // the provider is OpenAI itself
 }
 
-func newChat(l link, name string, d Definition) *chat {
-	return &chat{name, d, ownHost(l.provider.BaseURL), openai.NewChatCompletionService(l.openai(name)...)}
+// chatRequest has the members of a request that are sent: https://platform.openai.com/docs/api-reference/chat/create.
+type chatRequest struct {
+	Model               string        `json:"model"`
+	Messages            []chatMessage `json:"messages"`
+	MaxTokens           int           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
+	Store               *bool         `json:"store,omitempty"`
+	Temperature         *float64      `json:"temperature,omitempty"`
+	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
 }
 
-// openai returns the options for OpenAI's SDK. Its services are made one by one: its client reads the environment.
-func (l link) openai(name string) []option.RequestOption {
-	options := []option.RequestOption{
-		option.WithBaseURL(l.provider.BaseURL), option.WithHTTPClient(l.client), option.WithMaxRetries(0),
-		option.WithMiddleware(l.around(name)),
+type chatMessage struct {
+	Role       string     `json:"role"`
+	Content    *string    `json:"content,omitempty"`
+	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+type chatCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// chatAnswer has the members of an answer that are read.
+type chatAnswer struct {
+	Model   string
+	Choices []struct {
+		FinishReason string `json:"finish_reason"`
+		Message      struct {
+			Content   string
+			Refusal   string
+			ToolCalls []struct{} `json:"tool_calls"`
+		}
 	}
-	if l.provider.Key.Set() {
-		options = append(options, option.WithAPIKey(l.provider.Key.reveal()))
+	Usage struct {
+		PromptTokens     *int64 `json:"prompt_tokens"`
+		CompletionTokens *int64 `json:"completion_tokens"`
+		Details          struct {
+			CachedTokens int64 `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
 	}
-	return options
 }
 
 // Ask makes one attempt.
 func (c *chat) Ask(ctx context.Context, d summary.Dialogue) (Reply, error) {
-	answer, err := c.service.New(ctx, c.request(d))
-	if err != nil {
-		return Reply{}, failure(ctx, c.name, err)
+	var answer chatAnswer
+	if err := c.link.post(ctx, c.name, "chat/completions", c.request(d), &answer); err != nil {
+		return Reply{}, err
 	}
-	return c.read(answer, d)
+	return c.read(&answer, d)
 }
 
 // request returns the request. It has no tools, and so no choice of one, which OpenAI refuses without tools.
-func (c *chat) request(d summary.Dialogue) openai.ChatCompletionNewParams {
-	p := openai.ChatCompletionNewParams{Model: c.model.Model, ReasoningEffort: shared.ReasoningEffort(c.model.Effort)}
+func (c *chat) request(d summary.Dialogue) chatRequest {
+	r := chatRequest{Model: c.model.Model, Temperature: c.model.Temperature, ReasoningEffort: c.model.Effort}
 	if c.model.Limit == maxCompletionTokens {
-		p.MaxCompletionTokens = openai.Int(int64(d.MaxTokens))
+		r.MaxCompletionTokens = d.MaxTokens
 	} else {
-		p.MaxTokens = openai.Int(int64(d.MaxTokens))
+		r.MaxTokens = d.MaxTokens
 	}
 	if c.own { // others may not know it
-		p.Store = openai.Bool(false)
-	}
-	if c.model.Temperature != nil {
-		p.Temperature = openai.Float(*c.model.Temperature)
+		r.Store = new(bool)
 	}
 	for _, t := range turnsOf(d) {
-		p.Messages = append(p.Messages, chatMessages(t)...)
+		r.Messages = append(r.Messages, chatMessages(t)...)
 	}
-	return p
+	return r
 }
 
-func chatMessages(t turn) (list []openai.ChatCompletionMessageParamUnion) {
-	switch t.role {
-	case system:
-		return append(list, openai.SystemMessage(t.text))
-	case user:
-		return append(list, openai.UserMessage(t.text))
-	case tool:
-		for _, r := range t.results {
-			list = append(list, openai.ToolMessage(r.Text, r.CallID))
-		}
+func chatMessages(t turn) (list []chatMessage) {
+	for _, r := range t.results {
+		list = append(list, chatMessage{Role: tool, Content: &r.Text, ToolCallID: r.CallID})
+	}
+	if t.role == tool {
 		return list
 	}
-	m := openai.ChatCompletionAssistantMessageParam{}
+	m := chatMessage{Role: t.role}
 	if t.text != "" {
-		m.Content.OfString = openai.String(t.text)
+		m.Content = &t.text
 	}
 	for _, call := range t.calls {
-		f := openai.ChatCompletionMessageFunctionToolCallParam{ID: call.CallID}
-		f.Function.Name, f.Function.Arguments = call.Tool, call.Text
-		m.ToolCalls = append(m.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &f})
+		c := chatCall{ID: call.CallID, Type: "function"}
+		c.Function.Name, c.Function.Arguments = call.Tool, call.Text
+		m.ToolCalls = append(m.ToolCalls, c)
 	}
-	return append(list, openai.ChatCompletionMessageParamUnion{OfAssistant: &m})
+	return append(list, m)
 }
 
 // read reads an answer.
-func (c *chat) read(answer *openai.ChatCompletion, d summary.Dialogue) (Reply, error) {
+func (c *chat) read(answer *chatAnswer, d summary.Dialogue) (Reply, error) {
 	r := reading{model: c.name, echoed: answer.Model}
 	if len(answer.Choices) == 0 {
 		return r.failed(ErrMalformed, "it has no choice")
 	}
 	first := answer.Choices[0]
-	r.text = written(first.Message.JSON.Content.Raw())
-	if u := answer.Usage; u.JSON.PromptTokens.Valid() && u.JSON.CompletionTokens.Valid() {
-		r.usage = Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
+	r.text = first.Message.Content
+	if u := answer.Usage; u.PromptTokens != nil && u.CompletionTokens != nil {
+		r.usage = Usage{Input: *u.PromptTokens, Cached: u.Details.CachedTokens, Output: *u.CompletionTokens}
 	}
 	r.weigh(d)
 	switch first.FinishReason {

@@ -1,8 +1,10 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -31,46 +33,75 @@ func newLink(p Provider) link {
 func (l link) model(name string, d Definition) Model {
 	switch l.provider.Kind {
 	case OpenAIResponses:
-		return newResponses(l, name, d)
+		return &response{l, name, d}
 	case Anthropic:
-		return newMessages(l, name, d)
+		return &messages{l, name, d}
 	default:
-		return newChat(l, name, d)
+		return &chat{l, name, d, ownHost(l.provider.BaseURL)}
 	}
 }
 
-// next sends a request: the SDKs of the providers call this type by their own names.
-type next = func(*http.Request) (*http.Response, error)
+// post sends a request for the model of that name and reads the answer into a struct. Members of another type than the
+// struct's are as if they were missing. Its error is an *Error, or that of ctx.
+func (l link) post(ctx context.Context, name, path string, request, into any) error {
+	var document bytes.Buffer
+	encoder := json.NewEncoder(&document)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(request); err != nil {
+		return &Error{Kind: ErrRejected, Model: name, Free: true, Reason: "the request cannot be written as JSON"}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.provider.BaseURL+path, &document)
+	if err != nil {
+		return &Error{Kind: ErrRejected, Model: name, Free: true, Reason: "its address is not valid"}
+	}
+	l.addHeaders(r.Header)
+	response, err := l.client.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return notReached(name, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return l.declined(name, response)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case len(body) > maxAnswer:
+		return &Error{Kind: ErrMalformed, Model: name, Reason: "it is larger than 8 MiB"}
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		reason := "the connection broke in the middle of the answer"
+		return &Error{Kind: ErrUnavailable, Model: name, Reason: reason}
+	}
+	err = json.Unmarshal(body, into)
+	var mistyped *json.UnmarshalTypeError
+	if err != nil && (!errors.As(err, &mistyped) || mistyped.Field == "") {
+		reason := "it is not the JSON of the protocol"
+		return &Error{Kind: ErrMalformed, Model: name, Status: http.StatusOK, Reason: reason}
+	}
+	return nil
+}
 
-// around returns what stands between an SDK and the wire, for the model of that name: it adds the operator's headers,
-// takes away what the SDK says about this machine, bounds the answer, and turns every failure into an *Error, which the
-// SDK returns as it is.
-func (l link) around(name string) func(*http.Request, next) (*http.Response, error) {
-	return func(r *http.Request, send next) (*http.Response, error) {
-		for header := range r.Header {
-			if strings.HasPrefix(header, "X-Stainless-") {
-				r.Header.Del(header)
-			}
-		}
-		r.Header.Set("User-Agent", "varve")
-		for header, value := range l.provider.Headers {
-			r.Header.Set(header, value.reveal())
-		}
-		response, err := send(r)
-		if err != nil {
-			if gone := r.Context().Err(); gone != nil {
-				return nil, gone
-			}
-			return nil, notReached(name, err)
-		}
-		if response.StatusCode != http.StatusOK {
-			defer response.Body.Close()
-			return nil, l.declined(name, response)
-		}
-		// The SDKs go by what a server says of its answer, which may be JSON although it says something else.
-		response.Header.Set("Content-Type", "application/json")
-		response.Body = &answer{body: response.Body, ctx: r.Context(), model: name, left: maxAnswer}
-		return response, nil
+// addHeaders adds the headers of a request. Those of the operator replace ours.
+func (l link) addHeaders(h http.Header) {
+	h.Set("Accept", "application/json")
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "varve")
+	anthropic, key := l.provider.Kind == Anthropic, l.provider.Key
+	if anthropic {
+		h.Set("Anthropic-Version", "2023-06-01")
+	}
+	switch {
+	case key.Set() && anthropic:
+		h.Set("X-Api-Key", key.reveal())
+	case key.Set():
+		h.Set("Authorization", "Bearer "+key.reveal())
+	}
+	for header, value := range l.provider.Headers {
+		h.Set(header, value.reveal())
 	}
 }
 
@@ -109,43 +140,4 @@ func notReached(model string, err error) *Error {
 	var dialed *net.OpError
 	failed.Free = failed.Free || errors.As(err, &dialed) && dialed.Op == "dial"
 	return failed
-}
-
-// answer is the body of an answer, up to a bound.
-type answer struct {
-	body  io.ReadCloser
-	ctx   context.Context //nolint:containedctx // of the request that the body answers
-	model string
-	left  int64
-}
-
-// Read reads from the body. Its errors are io.EOF, an *Error, or that of the request's context.
-func (a *answer) Read(p []byte) (int, error) {
-	if a.left <= 0 {
-		return 0, &Error{Kind: ErrMalformed, Model: a.model, Reason: "it is larger than 8 MiB"}
-	}
-	n, err := a.body.Read(p[:min(int64(len(p)), a.left)])
-	a.left -= int64(n)
-	switch {
-	case err == nil || err == io.EOF: //nolint:errorlint // a reader returns io.EOF itself
-		return n, err
-	case a.ctx.Err() != nil:
-		return n, a.ctx.Err()
-	}
-	return n, &Error{Kind: ErrUnavailable, Model: a.model, Reason: "the connection broke in the middle of the answer"}
-}
-
-// Close closes the body.
-func (a *answer) Close() error { return a.body.Close() }
-
-// failure returns the error of a call that an SDK reports. Only an answer that it cannot read has no other origin.
-func failure(ctx context.Context, model string, err error) error {
-	var failed *Error
-	switch {
-	case errors.As(err, &failed):
-		return failed
-	case ctx.Err() != nil:
-		return ctx.Err()
-	}
-	return &Error{Kind: ErrMalformed, Model: model, Status: http.StatusOK, Reason: "it is not the JSON of the protocol"}
 }

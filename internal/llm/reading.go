@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
@@ -15,14 +14,6 @@ type reading struct {
 	echoed string // the provider's
 	text   string
 	usage  Usage
-}
-
-// written returns the text of a JSON string, and "" for any other value, which the SDKs would make a text of.
-func written(raw string) (text string) {
-	if json.Unmarshal([]byte(raw), &text) != nil {
-		return ""
-	}
-	return text
 }
 
 // weigh replaces a usage that the provider does not give, or that cannot be, by an estimate. Nothing counts as more

@@ -4,70 +4,96 @@ import (
 	"context"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
 
 // response speaks OpenAI's Responses.
 type response struct {
-	name    string
-	model   Definition
-	service responses.ResponseService
+	link  link
+	name  string
+	model Definition
 }
 
-func newResponses(l link, name string, d Definition) *response {
-	return &response{name, d, responses.NewResponseService(l.openai(name)...)}
+// responseRequest has the members of a request that are sent: https://platform.openai.com/docs/api-reference/responses.
+type responseRequest struct {
+	Model           string         `json:"model"`
+	Instructions    string         `json:"instructions,omitempty"`
+	Input           []responseItem `json:"input,omitempty"`
+	MaxOutputTokens int            `json:"max_output_tokens"`
+	Store           bool           `json:"store"` // must be false; it is true if it is not sent
+	Temperature     *float64       `json:"temperature,omitempty"`
+	Reasoning       struct {
+		Effort string `json:"effort,omitempty"`
+	} `json:"reasoning,omitzero"`
+}
+
+// responseItem is a message, which has no type, a call or an output.
+type responseItem struct {
+	Type      string  `json:"type,omitempty"`
+	Role      string  `json:"role,omitempty"`
+	Content   string  `json:"content,omitempty"`
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments string  `json:"arguments,omitempty"`
+	Output    *string `json:"output,omitempty"`
+}
+
+// responseAnswer has the members of an answer that are read.
+type responseAnswer struct {
+	Model             string
+	Status            string
+	IncompleteDetails struct{ Reason string } `json:"incomplete_details"`
+	Output            []struct {
+		Type    string
+		Content []struct{ Type, Text string }
+	}
+	Usage struct {
+		InputTokens  *int64 `json:"input_tokens"`
+		OutputTokens *int64 `json:"output_tokens"`
+		Details      struct {
+			CachedTokens int64 `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+	}
 }
 
 // Ask makes one attempt.
 func (c *response) Ask(ctx context.Context, d summary.Dialogue) (Reply, error) {
-	answer, err := c.service.New(ctx, c.request(d))
-	if err != nil {
-		return Reply{}, failure(ctx, c.name, err)
+	var answer responseAnswer
+	if err := c.link.post(ctx, c.name, "responses", c.request(d), &answer); err != nil {
+		return Reply{}, err
 	}
-	return c.read(answer, d)
+	return c.read(&answer, d)
 }
 
-// request returns the request. The provider must not store it, which it does if nothing is said.
-func (c *response) request(d summary.Dialogue) responses.ResponseNewParams {
-	p := responses.ResponseNewParams{
-		Model: c.model.Model, Store: openai.Bool(false), MaxOutputTokens: openai.Int(int64(d.MaxTokens)),
-		Reasoning: shared.ReasoningParam{Effort: shared.ReasoningEffort(c.model.Effort)},
-	}
-	if c.model.Temperature != nil {
-		p.Temperature = openai.Float(*c.model.Temperature)
-	}
+func (c *response) request(d summary.Dialogue) responseRequest {
+	r := responseRequest{Model: c.model.Model, MaxOutputTokens: d.MaxTokens, Temperature: c.model.Temperature}
+	r.Reasoning.Effort = c.model.Effort
 	for i, t := range turnsOf(d) {
 		if i == 0 && t.role == system {
-			p.Instructions = openai.String(t.text)
+			r.Instructions = t.text
 			continue
 		}
-		p.Input.OfInputItemList = append(p.Input.OfInputItemList, responseItems(t)...)
+		r.Input = append(r.Input, responseItems(t)...)
 	}
-	return p
+	return r
 }
 
-func responseItems(t turn) (list []responses.ResponseInputItemUnionParam) {
+func responseItems(t turn) (list []responseItem) {
 	if t.text != "" {
-		role := responses.EasyInputMessageRole(t.role)
-		list = append(list, responses.ResponseInputItemParamOfMessage(t.text, role))
+		list = append(list, responseItem{Role: t.role, Content: t.text})
 	}
 	for _, call := range t.calls {
-		list = append(list, responses.ResponseInputItemParamOfFunctionCall(call.Text, call.CallID, call.Tool))
+		list = append(list,
+			responseItem{Type: "function_call", CallID: call.CallID, Name: call.Tool, Arguments: call.Text})
 	}
 	for _, r := range t.results {
-		item := responses.ResponseInputItemParamOfFunctionCallOutput(r.Text)
-		item.OfFunctionCallOutput.CallID = openai.String(r.CallID)
-		list = append(list, item)
+		list = append(list, responseItem{Type: "function_call_output", CallID: r.CallID, Output: &r.Text})
 	}
 	return list
 }
 
 // read reads an answer.
-func (c *response) read(answer *responses.Response, d summary.Dialogue) (Reply, error) {
+func (c *response) read(answer *responseAnswer, d summary.Dialogue) (Reply, error) {
 	r := reading{model: c.name, echoed: answer.Model}
 	var texts []string
 	var refused, called bool
@@ -79,13 +105,13 @@ func (c *response) read(answer *responses.Response, d summary.Dialogue) (Reply, 
 		for _, part := range item.Content {
 			refused = refused || part.Type == "refusal"
 			if part.Type == "output_text" {
-				texts = append(texts, written(part.JSON.Text.Raw()))
+				texts = append(texts, part.Text)
 			}
 		}
 	}
 	r.text = strings.Join(texts, "")
-	if u := answer.Usage; u.JSON.InputTokens.Valid() && u.JSON.OutputTokens.Valid() {
-		r.usage = Usage{Input: u.InputTokens, Cached: u.InputTokensDetails.CachedTokens, Output: u.OutputTokens}
+	if u := answer.Usage; u.InputTokens != nil && u.OutputTokens != nil {
+		r.usage = Usage{Input: *u.InputTokens, Cached: u.Details.CachedTokens, Output: *u.OutputTokens}
 	}
 	if len(answer.Output) > 0 || r.usage != (Usage{}) {
 		r.weigh(d)
