@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"unicode/utf8"
-
-	"github.com/tiktoken-go/tokenizer"
 )
 
 // Tokenizers returns the names that Count accepts, in the order in which the documentation lists them.
@@ -42,12 +39,6 @@ func ForModel(model string) string {
 	return ""
 }
 
-// Each vocabulary is a map of 100,000 or 200,000 texts, which is made at its first use.
-var vocabularies = map[string]func() (tokenizer.Codec, error){
-	"o200k":  sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.O200kBase) }),
-	"cl100k": sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(tokenizer.Cl100kBase) }),
-}
-
 // MaxExact is how many bytes of text a caller should have counted exactly at once: some seconds of a processor where
 // the text is one long run, which is counted a tenth as fast as prose.
 const MaxExact = 8 << 20
@@ -71,9 +62,7 @@ func Count(ctx context.Context, name, text string) (total int, err error) {
 		n := stretch(text)
 		if text[:n] != counted { // runs and blanks, which take longest, repeat themselves
 			counted = text[:n]
-			if count, err = vocabulary.Count(counted); err != nil {
-				return 0, fmt.Errorf("tokenizer %s: %w", name, err)
-			}
+			count = vocabulary.count(counted)
 		}
 		total += count
 		text = text[n:]
