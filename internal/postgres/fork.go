@@ -217,16 +217,16 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	if err != nil {
 		return err
 	}
-	total, packsIn, err := p.copy(ctx, tx, key)
+	copied, err := p.copy(ctx, tx, key)
 	if err != nil {
 		return err
 	}
 	var c session.CheckpointRecord
-	if p.then.Checkpoint > 0 {
+	if copied.newest > 0 {
 		c, err = rowIn(ctx, tx, scanRecord, `
 			SELECT `+recordColumns+`
 			  FROM checkpoints c
-			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, key.Tenant, key.Key, p.then.Checkpoint)
+			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, key.Tenant, key.Key, copied.newest)
 		if err != nil {
 			return err
 		}
@@ -236,19 +236,25 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	}
 	return exec(ctx, tx, `
 		UPDATE sessions
-		   SET total_tokens = $3, forked_from = $4, forked_seq = $5, forked_checkpoint = checkpoint_n, packs_in = $6,
+		   SET total_tokens = $3, forked_from = $4, forked_seq = $5, forked_checkpoint = $7,
+		       packs_in = $6,
 		       policy_version = CASE WHEN checkpoint_n > 0 THEN policy_version END,
 		       last_append_at = (SELECT max(created_at)
 		                           FROM messages
 		                          WHERE tenant_id = $1 AND session_key = $2)
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, total, p.From.ID, seq, packsIn)
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, copied.total, p.From.ID, seq,
+		copied.packsIn, p.then.Checkpoint)
 }
 
-// copy copies the rows of a session, and returns the tokens of the log, and below whose prefixes objects of its packs
-// lie.
-func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (
-	total int64, packsIn []uuid.UUID, err error,
-) {
+// copiedLog is what a fork has got.
+type copiedLog struct {
+	total   int64       // tokens
+	packsIn []uuid.UUID // below whose prefixes objects of its packs lie
+	newest  int         // the number of its newest checkpoint, 0 for none
+}
+
+// copy copies the rows of a session.
+func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (copied copiedLog, err error) {
 	var seqs []int64
 	var bodies, views [][]byte
 	var shapes []string
@@ -267,9 +273,9 @@ func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (
 		"tenant": key.Tenant, "session": p.source.Key, "fork": key.Key, "seq": p.then.Seq,
 		"checkpoint": p.then.Checkpoint, "seqs": seqs, "bodies": bodies, "views": views, "shapes": shapes,
 		"calls": calls, "answers": answers,
-	}).Scan(&total, &cut, &whole, &packsIn)
+	}).Scan(&copied.total, &cut, &whole, &copied.packsIn, &copied.newest)
 	if err == nil && (cut != p.cut || !whole) {
 		err = errPlanMoved
 	}
-	return total, packsIn, err
+	return copied, err
 }

@@ -2,11 +2,16 @@
 -- checkpoints through @checkpoint. Bodies of results are shared: their rows name the session that holds them. Packs that
 -- lie outside name the same objects: the rows that are copied are locked until then, or their objects might be deleted.
 -- It is one statement, so that all of it is of one moment. Messages of the pack that goes beyond @seq come from the
--- arrays.
+-- arrays. Checkpoints that go beyond @seq are left out, and the others are numbered without a gap.
 --
 -- It returns the tokens of the log, the first seq of the pack that goes beyond @seq, whether @checkpoint has a body and
--- all packs were there to be locked, and below whose prefixes their objects lie.
-WITH logged AS (
+-- all packs were there to be locked, below whose prefixes their objects lie, and the number of the fork's newest
+-- checkpoint.
+WITH numbered AS MATERIALIZED (
+	SELECT n, row_number() OVER (ORDER BY n)::int AS own
+	  FROM checkpoints
+	 WHERE tenant_id = @tenant AND session_key = @session AND n <= @checkpoint AND through_seq <= @seq
+), logged AS (
 	INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, starts_unit, flags, created_at,
 	                      view_tokens, item_id, removed_at, removed_seq, superseded_by,
 	                      body, view_body, shape, digest, bytes, calls, answers)
@@ -58,17 +63,20 @@ WITH logged AS (
 	INSERT INTO checkpoints (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body, body_size, state,
 	                         units, manifest, open_calls, policy, engine_version, run_id, created_at, validator_state,
 	                         body_digest, state_digest, forgotten, made_after)
-	SELECT tenant_id, @fork, n, base_n, restored_from, through_seq, tokens, body, body_size, state,
-	       units, manifest, open_calls, policy, engine_version, run_id, created_at, validator_state,
-	       body_digest, state_digest, forgotten, made_after
-	  FROM checkpoints
-	 WHERE tenant_id = @tenant AND session_key = @session AND n <= @checkpoint AND through_seq <= @seq
+	SELECT c.tenant_id, @fork, k.own, coalesce(b.own, 0), r.own, c.through_seq, c.tokens, c.body, c.body_size, c.state,
+	       c.units, c.manifest, c.open_calls, c.policy, c.engine_version, c.run_id, c.created_at, c.validator_state,
+	       c.body_digest, c.state_digest, c.forgotten, c.made_after
+	  FROM checkpoints c
+	  JOIN numbered k ON k.n = c.n
+	  LEFT JOIN numbered b ON b.n = c.base_n
+	  LEFT JOIN numbered r ON r.n = c.restored_from
+	 WHERE c.tenant_id = @tenant AND c.session_key = @session
 	RETURNING n, body IS NOT NULL AS whole
 ), named AS (
 	INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
-	SELECT c.tenant_id, @fork, c.n, c.ref
+	SELECT c.tenant_id, @fork, k.own, c.ref
 	  FROM checkpoint_results c
-	  JOIN kept k ON k.n = c.n
+	  JOIN numbered k ON k.n = c.n
 	 WHERE c.tenant_id = @tenant AND c.session_key = @session
 ), pinned AS (
 	INSERT INTO session_pins (tenant_id, session_key, ref, seq, part, text, tokens, note, created_at)
@@ -78,7 +86,10 @@ WITH logged AS (
 ), summarised AS (
 	INSERT INTO summaries (tenant_id, session_key, model, digest, first_seq, last_seq, checkpoint_n, state, attempts,
 	                       retain, summary, flags, provenance, answer_keys, created_at, asked_at, finished_at, offered)
-	SELECT tenant_id, @fork, model, digest, first_seq, last_seq, checkpoint_n, state, attempts,
+	SELECT tenant_id, @fork, model, digest, first_seq, last_seq,
+	       (SELECT count(*)
+	          FROM numbered
+	         WHERE n <= checkpoint_n), state, attempts,
 	       retain, summary, flags, provenance, answer_keys, created_at, asked_at, finished_at, offered
 	  FROM summaries
 	 WHERE tenant_id = @tenant AND session_key = @session AND state = 'answered'
@@ -88,9 +99,13 @@ SELECT coalesce((SELECT sum(tokens) FROM logged WHERE removed_at IS NULL), 0)::b
        coalesce((SELECT first_seq
                    FROM message_packs
                   WHERE tenant_id = @tenant AND session_key = @session AND first_seq <= @seq AND last_seq > @seq), 0),
-       (@checkpoint = 0 OR EXISTS (SELECT FROM kept WHERE n = @checkpoint AND whole))
+       (@checkpoint = 0 OR EXISTS (SELECT
+                                     FROM kept
+                                     JOIN numbered ON own = kept.n
+                                    WHERE numbered.n = @checkpoint AND whole))
        AND (SELECT count(*) FROM outside) = (SELECT count(*)
                                                FROM message_packs
                                               WHERE tenant_id = @tenant AND session_key = @session AND last_seq <= @seq
                                                 AND object IS NOT NULL),
-       (SELECT array_agg(DISTINCT objects_in) FROM outside WHERE objects_in IS NOT NULL)
+       (SELECT array_agg(DISTINCT objects_in) FROM outside WHERE objects_in IS NOT NULL),
+       (SELECT count(*) FROM numbered)
