@@ -132,13 +132,18 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 	return found, nil
 }
 
-// eachTenant runs do for tenants, in a transaction that sees each in its turn.
+// eachTenant runs do for tenants, in a transaction that sees each in its turn. What waits for the commit, as the numbers
+// of events do, is done while the transaction sees the tenant: the owner of the schema is bound by its policies, too.
 func eachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(tenant uuid.UUID) error) error {
 	for _, tenant := range tenants {
 		if err := exec(ctx, tx, setTenant, tenant.String()); err != nil {
 			return err
 		}
-		if err := do(tenant); err != nil {
+		err := do(tenant)
+		if err == nil {
+			err = exec(ctx, tx, `SET CONSTRAINTS ALL IMMEDIATE`)
+		}
+		if err != nil {
 			return fmt.Errorf("tenant %s: %w", tenant, err)
 		}
 	}
@@ -214,19 +219,18 @@ func (s *Store) ControlCampaign(ctx context.Context, id uuid.UUID, what Control)
 		if err != nil {
 			return err
 		}
-		changed := 0
+		tenants, changed := make([]uuid.UUID, len(parts)), 0
 		for i := range parts {
-			if err := exec(ctx, tx, setTenant, parts[i].Tenant.String()); err != nil {
-				return err
-			}
-			one, err := s.controlPart(ctx, tx, parts[i].Tenant, parts[i].ID, what)
-			if err != nil {
-				return err
-			}
-			changed += one
+			tenants[i] = parts[i].Tenant
 		}
-		if changed == 0 {
-			return nil
+		err = eachTenant(ctx, tx, tenants, func(tenant uuid.UUID) error {
+			part := parts[slices.Index(tenants, tenant)].ID
+			one, err := s.controlPart(ctx, tx, tenant, part, what)
+			changed += one
+			return err
+		})
+		if err != nil || changed == 0 {
+			return err
 		}
 		return recordOperator(ctx, tx, deed{
 			action: campaignControls[what], object: audit.Campaign, id: id.String(),

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -76,5 +77,54 @@ func TestACampaignIsForgottenWithItsRecompactions(t *testing.T) {
 		if kept && (err != nil || len(parts) != 1) || !kept && !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("campaign %s, to be kept: %v: %+v, %v", id, kept, parts, err)
 		}
+	}
+}
+
+// The functions that run as the owner of the schema see what its policies let it see, unless it is a superuser.
+func TestOperatorsRecompactWhereTheOwnerIsNoSuperuser(t *testing.T) {
+	t.Parallel()
+	operator, dsn := newStoreAt(t)
+	one, two := newTenant(t, operator, "one"), newTenant(t, operator, "two")
+	owner, err := pgx.Connect(t.Context(), pgtest.Owner(t, dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = owner.Close(t.Context()) }()
+	name := "owner_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	_, err = owner.Exec(t.Context(), `
+		CREATE ROLE `+name+` NOLOGIN;
+		GRANT ALL ON SCHEMA public TO `+name+`;
+		ALTER TABLE events OWNER TO `+name+`;
+		ALTER TABLE event_heads OWNER TO `+name+`;
+		ALTER FUNCTION event_number() OWNER TO `+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, parts, err := operator.CreateCampaign(t.Context(), session.Campaign{
+		ID: uuid.New(), Tenants: []uuid.UUID{one, two}, Pace: session.Pace{MaxRunning: 1},
+	})
+	if err != nil || len(parts) != 2 {
+		t.Fatalf("%+v, %v", parts, err)
+	}
+	if err := operator.ControlCampaign(t.Context(), made.ID, postgres.Cancel); err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []uuid.UUID{one, two} {
+		told := ""
+		err := postgres.InTenant(t.Context(), operator.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `
+				SELECT string_agg(n || ' ' || type, ', ' ORDER BY n)
+				  FROM events`).Scan(&told)
+		})
+		if err != nil || told != "1 recompaction.started, 2 recompaction.ended" {
+			t.Errorf("tenant %s is told %q, %v", tenant, told, err)
+		}
+	}
+	_, err = owner.Exec(t.Context(), `
+		REASSIGN OWNED BY `+name+` TO CURRENT_USER;
+		DROP OWNED BY `+name+`;
+		DROP ROLE `+name)
+	if err != nil {
+		t.Error(err)
 	}
 }
