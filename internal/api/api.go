@@ -19,11 +19,11 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/asker"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/ledger"
@@ -33,18 +33,17 @@ import (
 	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/recall"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // Config is what the API needs.
 type Config struct {
 	Store  *postgres.Store
-	Models *models.Registry // nil: those that are built in
-	Asker  *asker.Asker     // asks the language models that policies may name; nil: there are none
-	Log    *slog.Logger     // nil logs nothing
-	Quotas session.Quotas   // of tenants that have none of their own
-	Pause  time.Duration    // before the answer to a request that is refused because there are too many; 0: none
-	Gate   *share.Gate      // nil: one that divides all connections of the store
+	Models *models.Registry   // nil: those that are built in
+	Asker  *asker.Asker       // asks the language models that policies may name; nil: there are none
+	Log    *slog.Logger       // nil logs nothing
+	Quotas session.Quotas     // of tenants that have none of their own
+	Pause  time.Duration      // before the answer to a request that is refused because there are too many; 0: none
+	Gate   *admit.Connections // nil: one that divides all connections of the store
 
 	// Operators reaches all tenants, for the routes of operators; nil: there are none. OwnOperatorAddr keeps them off
 	// what ServeHTTP answers: then OperatorsHandler alone has them.
@@ -53,12 +52,12 @@ type Config struct {
 
 	Origins []string // of pages that may use MCP, as http.CrossOriginProtection takes them
 
-	Memory    *budget.Budget // bytes, from which large requests draw; nil is without a bound
-	SmallView int64          // bytes of a view that is read whole and not weighed; 0 for what fits Memory
+	Memory    *admit.Gate // bytes, from which large requests draw; nil is without a bound
+	SmallView int64       // bytes of a view that is read whole and not weighed; 0 for what fits Memory
 
 	ImportBytes, ImportLines int64 // of one body of an import; 0 for ingest's
 
-	CPU *budget.Budget // processors, from which heavy work draws; nil is without a bound
+	CPU *admit.Gate // processors, from which heavy work draws; nil is without a bound
 }
 
 // Server is the HTTP API. Make it with New.
@@ -84,7 +83,7 @@ type Server struct {
 	strangers strangers
 	quotas    *quota.Book
 
-	operatorGate *share.Gate
+	operatorGate *admit.Connections
 }
 
 // New returns the HTTP API on a store.
@@ -96,7 +95,7 @@ func New(config Config) *Server {
 		config.Models = models.Embedded()
 	}
 	if config.Gate == nil {
-		config.Gate = share.New(share.Config{Connections: int(config.Store.Pool().Config().MaxConns)})
+		config.Gate = admit.NewConnections(int(config.Store.Pool().Config().MaxConns), 0)
 	}
 	s := &Server{Config: config, counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
 	s.writers = &policy.Writers{}

@@ -14,15 +14,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -47,7 +46,7 @@ func newWorld(t testing.TB) *world {
 
 func newWorldLogging(t testing.TB, log io.Writer) *world {
 	t.Helper()
-	return newWorldSharing(t, log, share.New(share.Config{Connections: connections, Patience: patience}))
+	return newWorldSharing(t, log, admit.NewConnections(connections, patience))
 }
 
 // patience is how long tests wait for what must come: a machine may have much else to do.
@@ -67,13 +66,13 @@ func (w *world) until(what string, isSo func() bool) {
 const connections = 10
 
 // newWorldSharing returns what newWorldLogging does, with another gate than one that turns nobody away for being slow.
-func newWorldSharing(t testing.TB, log io.Writer, gate *share.Gate) *world {
+func newWorldSharing(t testing.TB, log io.Writer, gate *admit.Connections) *world {
 	t.Helper()
 	return newWorldAt(t, pgtest.New(t), log, gate)
 }
 
 // newWorldAt makes a world of a migrated database without tenants.
-func newWorldAt(t testing.TB, dsn string, log io.Writer, gate *share.Gate) *world {
+func newWorldAt(t testing.TB, dsn string, log io.Writer, gate *admit.Connections) *world {
 	t.Helper()
 	w := &world{TB: t, dsn: dsn}
 	w.store = openStore(t, pgtest.API(w.dsn))
@@ -101,7 +100,7 @@ func openStore(t testing.TB, dsn string) *postgres.Store {
 
 // limit gives the API so much memory for its requests, and so much patience with them.
 func (w *world) limit(bytes int64, patience time.Duration) {
-	w.server.Memory = budget.New("memory", bytes, patience)
+	w.server.Memory = admit.New(admit.Config{Name: "memory", Size: bytes, Each: bytes, Patience: patience})
 }
 
 // newTenant makes a tenant with the default policy, and a key of it.

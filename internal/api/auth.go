@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // authenticate finds who sent the request: the holder of a tenant's key, of a session token or of an operator's key.
@@ -46,7 +46,7 @@ func (s *Server) authenticate(req *request.Request) error {
 type lookup func(ctx context.Context) (postgres.Authorized, error)
 
 // believeOrLookUp accepts a key that the database confirmed a moment ago, or asks it.
-func (s *Server) believeOrLookUp(req *request.Request, digest [32]byte, gate *share.Gate, ask lookup) error {
+func (s *Server) believeOrLookUp(req *request.Request, digest [32]byte, gate *admit.Connections, ask lookup) error {
 	if caller, ok := s.keys.get(digest, time.Now()); ok {
 		req.Tenant, req.Caller = caller.Tenant, caller
 		return nil
@@ -70,11 +70,11 @@ func actorOf(req *request.Request) audit.Actor {
 // confirmed before is looked up on its tenant's connections. Any other may be invented, as its checksum is public: such
 // lookups have connections of their own, and an address that has sent many unknown ones waits.
 func (s *Server) lookUp(
-	req *request.Request, digest [32]byte, lifetime time.Duration, gate *share.Gate, ask lookup,
+	req *request.Request, digest [32]byte, lifetime time.Duration, gate *admit.Connections, ask lookup,
 ) error {
 	now, ctx := time.Now(), req.Ctx
 	if !s.keys.knows(digest) {
-		ctx = share.With(ctx, gate, share.Keys)
+		ctx = postgres.Sharing(ctx, gate, admit.Keys)
 		if err := s.strangers.admit(req.R.RemoteAddr, digest, now); err != nil {
 			return err
 		}
@@ -109,9 +109,9 @@ func (s *Server) noteUse(caller session.Caller) {
 		defer cancel()
 		var err error
 		if caller.Kind == session.OperatorCaller {
-			err = s.Operators.NoteOperatorUse(share.With(ctx, s.operatorGate, share.Bulk), caller.APIKey)
+			err = s.Operators.NoteOperatorUse(postgres.Sharing(ctx, s.operatorGate, admit.Bulk), caller.APIKey)
 		} else {
-			err = s.Store.NoteUse(share.With(ctx, s.Gate, share.Bulk), caller.Tenant, caller.APIKey)
+			err = s.Store.NoteUse(postgres.Sharing(ctx, s.Gate, admit.Bulk), caller.Tenant, caller.APIKey)
 		}
 		if err != nil {
 			s.Log.LogAttrs(ctx, slog.LevelDebug, "the use of a key was not noted", slog.String("error", err.Error()))
@@ -159,8 +159,8 @@ func suspended(what session.Suspension) error {
 		}[what])
 }
 
-// admit reports whether the caller may use a route. It looks at no session, so that its answer tells nothing about one.
-func admit(req *request.Request, route *Route) error {
+// authorize reports whether the caller may use a route. It looks at no session, so that its answer tells nothing about one.
+func authorize(req *request.Request, route *Route) error {
 	caller := &req.Caller
 	missing := caller.Lacks(route.Scopes...)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/asker"
@@ -93,8 +94,8 @@ func (s *Server) previewSession(req *request.Request) error {
 		return err
 	}
 	key := session.Key{Tenant: at.Tenant, Key: found.Key}
-	order.Window = compactor.WindowWithin(s.Memory.Total() / proposalsAtOnce)
-	order.Room = compactor.RoomWithin(s.Memory.Total())
+	order.Window = compactor.WindowWithin(s.Memory.Size() / proposalsAtOnce)
+	order.Room = compactor.RoomWithin(s.Memory.Size())
 	weight, err := s.admitProposal(req, key, order)
 	if err != nil {
 		return err
@@ -104,7 +105,8 @@ func (s *Server) previewSession(req *request.Request) error {
 		return err
 	}
 	var proposal *compactor.Proposal
-	err = heavy(req, weight.Checkpoint+weight.Tail, order.Ask, func(ctx context.Context) (err error) {
+	err = heavy(req, weight.Checkpoint+weight.Tail, order.Ask, func(ctx context.Context, cpu admit.Processors) (err error) {
+		order.CPU = cpu
 		proposal, err = compactor.Propose(ctx, s.Store, snap, order)
 		return err
 	})
@@ -195,8 +197,8 @@ func (s *Server) compactMessages(req *request.Request) error {
 		return err
 	}
 	var answer []byte
-	err = heavy(req, size, b.Ask, func(ctx context.Context) (err error) {
-		answer, err = s.compacted(ctx, req, b, below)
+	err = heavy(req, size, b.Ask, func(ctx context.Context, cpu admit.Processors) (err error) {
+		answer, err = s.compacted(ctx, cpu, req, b, below)
 		return err
 	})
 	if err != nil {
@@ -207,7 +209,7 @@ func (s *Server) compactMessages(req *request.Request) error {
 
 // compacted returns the answer to a request with messages, which it compacts.
 func (s *Server) compacted(
-	ctx context.Context, req *request.Request, b *stateless.Body, below session.PolicyLayers,
+	ctx context.Context, cpu admit.Processors, req *request.Request, b *stateless.Body, below session.PolicyLayers,
 ) ([]byte, error) {
 	b.Resolve(below, s.writers)
 	b.Check(s.Models)
@@ -215,7 +217,7 @@ func (s *Server) compacted(
 	if err != nil {
 		return nil, err
 	}
-	proposal, err := b.Propose(ctx, req.Tenant, s.Asker, snap)
+	proposal, err := b.Propose(ctx, cpu, req.Tenant, s.Asker, snap)
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 func TestTheDocumentationListsEveryCode(t *testing.T) {
@@ -225,9 +225,8 @@ var wrongRequests = map[string]struct {
 	}, "try again"},
 	"session_busy": {func(w *world) answer {
 		at := session.Address{Tenant: w.tenant, ID: "s"}
-		ctx := share.With(w.Context(), w.server.Gate, share.Interactive)
 		for range 2 {
-			pen, err := share.Session(ctx, at)
+			pen, err := w.server.Gate.Write(w.Context(), at)
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -358,7 +357,7 @@ var wrongRequests = map[string]struct {
 func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	hurried := func() *world {
-		return newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: 10 * time.Millisecond}))
+		return newWorldSharing(t, io.Discard, admit.NewConnections(10, 10*time.Millisecond))
 	}
 	shared := hurried()
 	for code, status := range api.Codes {

@@ -155,7 +155,7 @@ func (w *eventWriter) refused() string {
 	w.Ctx = ctx
 	err := w.s.authenticate(w.Request)
 	if err == nil {
-		err = admit(w.Request, &w.route)
+		err = authorize(w.Request, &w.route)
 	}
 	var known *request.Failure
 	if err == nil || !errors.Is(err, session.ErrUnauthorized) && !errors.As(err, &known) && movedFailure(err) == nil {

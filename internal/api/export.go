@@ -61,7 +61,7 @@ func (s *Server) export(req *request.Request, of session.Address, write func(*ex
 	if req.R.Method == http.MethodHead {
 		return nil
 	}
-	if err := req.Admit(min(exportMemory, req.Memory.Total())); err != nil {
+	if err := req.Admit(min(exportMemory, req.Memory.Size())); err != nil {
 		return err
 	}
 	if err := s.Store.RecordExport(req.Ctx, of); err != nil {

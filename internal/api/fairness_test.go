@@ -9,13 +9,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/varve-dev/varve/internal/share"
+	"github.com/varve-dev/varve/internal/admit"
 )
 
 // waitingFor reads the gauge of requests that wait for their turn.
 func waitingFor(t testing.TB, what string) float64 {
 	t.Helper()
-	return metric(t, "varve_share_waiting", what)
+	return metric(t, "varve_admit_waiting", what)
 }
 
 // metric reads gauges and counters, of one value of their label if one is given.
@@ -37,7 +37,7 @@ func metric(t testing.TB, name string, label ...string) (n float64) {
 
 func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
 	t.Parallel()
-	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: connections, Patience: patience}))
+	w := newWorldSharing(t, io.Discard, admit.NewConnections(connections, patience))
 	victim := *w
 	victim.tenant, victim.key = w.newTenant("victim")
 	for _, caller := range []*world{w, &victim} {
@@ -86,7 +86,7 @@ func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {
 
 func TestBulkWorkHoldsNoAppendUp(t *testing.T) {
 	t.Parallel()
-	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: connections, Patience: patience}))
+	w := newWorldSharing(t, io.Discard, admit.NewConnections(connections, patience))
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
 	unlock := w.lock(`LOCK TABLE recompactions`) // lists of them are slow
 	var attack sync.WaitGroup
@@ -104,7 +104,7 @@ func TestBulkWorkHoldsNoAppendUp(t *testing.T) {
 // TestARefusedRequestWaitsForItsAnswer looks at the shortest time, which no busy machine makes shorter.
 func TestARefusedRequestWaitsForItsAnswer(t *testing.T) {
 	t.Parallel()
-	w := newWorldSharing(t, io.Discard, share.New(share.Config{Connections: 10, Patience: time.Millisecond}))
+	w := newWorldSharing(t, io.Discard, admit.NewConnections(10, time.Millisecond))
 	w.server.Pause = time.Hour
 	w.must(http.StatusNotFound, "GET", "/v1/sessions/none", "") // at once: it is not one of too many
 	defer w.hold(w.tenant)()

@@ -5,8 +5,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // front is what one address answers.
@@ -29,7 +29,7 @@ func (s *Server) openFronts() {
 		s.private = s.newFront()
 	}
 	if s.Operators != nil {
-		s.operatorGate = share.New(share.Config{Connections: int(s.Operators.Pool().Config().MaxConns)})
+		s.operatorGate = admit.NewConnections(int(s.Operators.Pool().Config().MaxConns), 0)
 	}
 }
 

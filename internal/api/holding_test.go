@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/share"
+	"github.com/varve-dev/varve/internal/admit"
 )
 
 // hold takes as many connections as a tenant gets, until release is called.
@@ -15,18 +15,17 @@ func (w *world) hold(tenant uuid.UUID) (release func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	cancel() // what is not there at once is not there
-	ctx = share.With(ctx, w.server.Gate, share.Interactive)
-	var held []share.Turn
+	var held []admit.Turn
 	for {
-		turn, err := share.Connection(ctx, tenant)
+		turn, err := w.server.Gate.Acquire(ctx, admit.Interactive, tenant)
 		if err != nil {
 			break
 		}
 		held = append(held, turn)
 	}
 	return func() {
-		for _, turn := range held {
-			turn.Done()
+		for i := range held {
+			held[i].Done()
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 func TestNoContentGetsIntoTheLog(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAPanicIsAnInternalErrorAndItsStackIsInTheLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	w := newWorldLogging(t, &log)
-	broken := api.New(api.Config{Log: w.server.Log, Gate: share.New(share.Config{})}) // no store: every look at it panics
+	broken := api.New(api.Config{Log: w.server.Log, Gate: admit.NewConnections(0, 0)}) // no store: every look at it panics
 	w.server = broken
 	got := w.must(http.StatusInternalServerError, "GET", "/v1/sessions", "")
 	checkProblem(t, got, decoded[problem](got))

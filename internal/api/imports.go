@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -64,13 +64,14 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 		return err
 	}
 	defer end()
-	req.Ctx = budget.With(req.Base, s.CPU, req.Tenant)
+	req.Ctx = req.Base
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f.Import = i
 	f.Store, f.Cold = s.Store, s.thawer
 	f.Models = s.Models
 	f.Writers = s.writers
 	f.Tenant = req.Tenant
+	f.CPU = admit.Processors{Gate: s.CPU, Tenant: req.Tenant}
 	f.ChangedBy = req.KeyDigest
 	f.Stopping = s.draining.Load
 	f.BodyBytes, f.BodyLines = s.ImportBytes, s.ImportLines

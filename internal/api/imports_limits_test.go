@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 )
 
 func TestABodyOfAnImportIsBounded(t *testing.T) {
@@ -46,7 +46,7 @@ func TestABodyOfAnImportIsBounded(t *testing.T) {
 func TestALargeImportSharesTheProcessors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.CPU = budget.New("cpu of an import", 1, 0)
+	w.server.CPU = admit.New(admit.Config{Name: "cpu of an import", Size: 1})
 	others, _ := w.newTenant("others")
 	foreign := `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 60<<10) + `"},{"role":"assistant","content":"yes"}]}`
 	for name, body := range map[string]string{"archive": string(archiveOf(t, 5000)), "foreign": foreign} {
@@ -57,16 +57,16 @@ func TestALargeImportSharesTheProcessors(t *testing.T) {
 		done := make(chan int, 1)
 		go func() { done <- w.feed("/v1/imports", []byte(body), false, "").Code }()
 		w.until("it waits or is done", func() bool {
-			return metric(t, "varve_budget_waiting", "cpu of an import") >= 1 || len(done) > 0
+			return metric(t, "varve_admit_waiting", "cpu of an import") >= 1 || len(done) > 0
 		})
 		select {
 		case status := <-done:
 			t.Errorf("%s did not wait: %d", name, status)
-			release()
+			release.Done()
 			continue
 		default:
 		}
-		release()
+		release.Done()
 		if status := <-done; status != http.StatusCreated {
 			t.Errorf("%s: %d", name, status)
 		}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 func TestInventedKeysAreRefusedBeforeTheDatabase(t *testing.T) {
@@ -47,8 +47,7 @@ func TestAKeyThatWasKnownDoesNotWaitBehindInventedOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusOK, "GET", "/v1/sessions", "")
-	ctx := share.With(t.Context(), w.server.Gate, share.Keys)
-	turn, err := share.Connection(ctx, uuid.New()) // a lookup of an invented key that takes long
+	turn, err := w.server.Gate.Acquire(t.Context(), admit.Keys, uuid.New()) // a lookup of an invented key that takes long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -131,7 +131,7 @@ func TestAnExactCountIsBounded(t *testing.T) {
 func TestALargePackedBodyIsUnpackedByAProcessor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.CPU = budget.New("cpu", 1, time.Millisecond)
+	w.server.CPU = admit.New(admit.Config{Name: "cpu", Size: 1, Each: 1, Patience: time.Millisecond})
 	other, _ := w.newTenant("other")
 	release, err := w.server.CPU.Acquire(t.Context(), other, 1)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestALargePackedBodyIsUnpackedByAProcessor(t *testing.T) {
 			t.Errorf("%s: %s", coding, got.Body)
 		}
 	}
-	release()
+	release.Done()
 	for coding := range pack {
 		tooMuch := packed(coding, strings.Repeat("a", 20<<20))
 		w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/tokens", tooMuch, "Content-Encoding", coding)

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // storing are the routes that store messages or sessions; those that make a session are the first.
@@ -105,7 +105,7 @@ func (s *Server) readLimits(req *request.Request) error {
 			RequestsLeft: u.RequestsLeft, BytesLeft: u.BytesLeft, Imports: u.Imports, Stored: u.Stored, Models: spent,
 		},
 	}
-	for _, class := range []share.Class{share.Interactive, share.Bulk} {
+	for _, class := range []admit.Class{admit.Interactive, admit.Bulk} {
 		all, tenant := s.Gate.Size(class)
 		a.Connections[class.String()] = protocol.Share{Process: all, Tenant: tenant}
 	}

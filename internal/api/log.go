@@ -86,7 +86,7 @@ func (w *logWriter) hold(page []session.Message) error {
 		return nil
 	}
 	w.piece = logPage
-	return w.Admit(min(copies*logPage.Bytes, w.Memory.Total()))
+	return w.Admit(min(copies*logPage.Bytes, w.Memory.Size()))
 }
 
 // read has a deadline for each page, not for all: a log is as long as it is. What was appended meanwhile is left out.

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/cells"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // cell returns a process of another database that has nothing yet, with the same keys.
@@ -31,7 +31,7 @@ func (w *world) cell() *world {
 	there.store, there.admin = openStore(w, pgtest.API(there.dsn)), openStore(w, pgtest.Admin(there.dsn))
 	there.server = api.New(api.Config{
 		Store: there.store, Operators: there.admin, Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
-		Gate: share.New(share.Config{Connections: connections, Patience: patience}),
+		Gate: admit.NewConnections(connections, patience),
 	})
 	there.operator = there.newOperator()
 	if w.store.ResultStores().New == persist.S3 {

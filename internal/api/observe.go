@@ -16,7 +16,7 @@ import (
 )
 
 // shed are the codes of requests that were refused because there were too many. A flood of them must not become one of
-// lines: varve_share_refused_total counts them.
+// lines: varve_admit_refused_total counts them.
 var shed = []string{"session_busy", "over_capacity", "tenant_busy", rateLimited}
 
 // log writes the one line of a request: no bodies, no queries. Reads are many and change nothing: they are debug.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 )
 
 // TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot takes the only processor that heavy work has. What is heavy gets
@@ -15,7 +15,7 @@ import (
 func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.CPU = budget.New("cpu", 1, time.Millisecond)
+	w.server.CPU = admit.New(admit.Config{Name: "cpu", Size: 1, Each: 1, Patience: time.Millisecond})
 	w.server.SmallView = 256 << 10 // above which a view is sent page by page
 	message := func(bytes int) string {
 		return fmt.Sprintf(`{"format":"openai-chat","messages":[{"role":"user","content":"%s"}]`, strings.Repeat("word ", bytes/5))
@@ -60,7 +60,7 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 		w.must(http.StatusOK, c.method, c.path, c.body)
 	}
 	w.must(http.StatusCreated, "POST", "/v1/sessions/large/messages", message(light)+`}`)
-	release()
+	release.Done()
 	for _, c := range heavy {
 		if got := w.ask(c.method, c.path, c.body); got.Code != http.StatusOK && got.Code != http.StatusCreated {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.Code, got.Body)
@@ -69,6 +69,6 @@ func TestHeavyWorkWaitsForAProcessorAndLightWorkDoesNot(t *testing.T) {
 	if again, err := w.server.CPU.Acquire(t.Context(), other, 1); err != nil {
 		t.Error("a request kept its processor:", err)
 	} else {
-		again()
+		again.Done()
 	}
 }

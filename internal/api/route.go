@@ -10,10 +10,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // handler answers one request.
@@ -120,7 +121,7 @@ func (s *Server) handle(r Route, h echo.HandlerFunc) {
 	}
 	shared := func(c echo.Context) error {
 		req := &c.(*routed).req
-		req.Base = audit.With(share.With(req.Base, gate, class), &req.Actor)
+		req.Base = audit.With(postgres.Sharing(req.Base, gate, class), &req.Actor)
 		req.Ctx = req.Base
 		return h(c)
 	}
@@ -140,14 +141,14 @@ var bulk = []string{
 	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork", "/events",
 }
 
-func classOf(route string) share.Class {
+func classOf(route string) admit.Class {
 	if strings.Contains(route, " /v1/admin/") || strings.Contains(route, " /v1/imports") {
-		return share.Bulk
+		return admit.Bulk
 	}
 	if slices.ContainsFunc(bulk, func(end string) bool { return strings.HasSuffix(route, end) }) {
-		return share.Bulk
+		return admit.Bulk
 	}
-	return share.Interactive
+	return admit.Interactive
 }
 
 // routed carries a request through Echo.
@@ -172,7 +173,7 @@ func (s *Server) authorized(route Route, body reader, h handler, query []string)
 			return err
 		}
 		req.Actor = actorOf(req)
-		if err := admit(req, &route); err != nil {
+		if err := authorize(req, &route); err != nil {
 			return err
 		}
 		if err := s.enterTenant(req, &route); err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 var staleReads = flag.Int("stale-reads", 300, "how many reads with min_seq are compared with what was appended")
@@ -60,7 +60,7 @@ func newReplicated(t *testing.T) *replicated {
 	t.Helper()
 	r := &replicated{log: &logged{}, primary: pgtest.NewDurable(t)}
 	r.standby = pgtest.NewStandby(t, r.primary)
-	gate := share.New(share.Config{Connections: connections, Patience: patience})
+	gate := admit.NewConnections(connections, patience)
 	r.world = newWorldAt(t, r.primary.DSN(embedded.Database), r.log, gate)
 	r.without = r.another(r.primary)
 	err := r.store.ReadFromStandby(t.Context(), postgres.StandbyConfig{
@@ -94,7 +94,7 @@ func (r *replicated) another(cluster *embedded.Server) *world {
 	other.dsn = cluster.DSN(embedded.Database)
 	other.store, other.admin = openStore(r, pgtest.API(other.dsn)), openStore(r, pgtest.Admin(other.dsn))
 	logger := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	other.server = api.New(api.Config{Store: other.store, Operators: other.admin, Log: logger, Gate: share.New(share.Config{Connections: connections, Patience: patience})})
+	other.server = api.New(api.Config{Store: other.store, Operators: other.admin, Log: logger, Gate: admit.NewConnections(connections, patience)})
 	return &other
 }
 

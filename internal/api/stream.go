@@ -11,7 +11,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
@@ -28,7 +27,7 @@ const (
 )
 
 func (s *Server) smallView() int64 {
-	return cmp.Or(s.SmallView, min(maxSmallView, max(minSmallView, s.Memory.Total()/smallPart)))
+	return cmp.Or(s.SmallView, min(maxSmallView, max(minSmallView, s.Memory.Size()/smallPart)))
 }
 
 // streamView answers with a large view as it is stored, if that is what the reader asks for: its shapes are read first,
@@ -133,15 +132,16 @@ func (w *viewStream) send(tag string) error {
 // if there are none. It waits before each page, so that other heavy work takes turns with this; only before the first
 // one it may wait too long.
 func (w *viewStream) read(after int64, page *request.Buffer) (last int64, err error) {
-	share := w.CPU.Continue
+	wait := w.CPU.Await
 	if after == 0 {
-		share = w.CPU.Do
+		wait = w.CPU.Acquire
 	}
-	err = share(w.Ctx, w.Tenant, budget.HeavyWork(postgres.PageMemory), func() error {
-		last, err = w.join(after, page)
-		return err
-	})
-	return last, err
+	turn, err := wait(w.Ctx, w.Tenant, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer turn.Done()
+	return w.join(after, page)
 }
 
 func (w *viewStream) join(after int64, page *request.Buffer) (last int64, err error) {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/budget"
 )
 
 // streaming returns an API on the same store for which every view is large.
 func (w *world) streaming() *api.Server {
-	return api.New(api.Config{Store: w.store, Log: slog.New(slog.DiscardHandler), SmallView: -1, Memory: budget.New("memory", 1<<30, time.Minute)})
+	return api.New(api.Config{Store: w.store, Log: slog.New(slog.DiscardHandler), SmallView: -1, Memory: admit.New(admit.Config{Name: "memory", Size: 1 << 30, Each: 1 << 30, Patience: time.Minute})})
 }
 
 // asked returns what a server answers to a GET.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compactor"
 )
 
@@ -54,11 +54,11 @@ const askTime = 3 * time.Minute
 
 // heavy does heavy work on a number of bytes, as Heavy of a request does. Work that asks models may take as long as
 // their answers, and holds no processor while it waits for them.
-func heavy(req *request.Request, bytes int64, asks bool, work func(context.Context) error) error {
+func heavy(req *request.Request, bytes int64, asks bool, work func(context.Context, admit.Processors) error) error {
 	if !asks {
-		return req.Heavy(bytes, func() error { return work(req.Ctx) })
+		return req.Heavy(bytes, func() error { return work(req.Ctx, admit.Processors{}) })
 	}
 	ctx, cancel := req.Extend(time.Now().Add(askTime))
 	defer cancel()
-	return work(budget.With(ctx, req.CPU, req.Tenant))
+	return work(ctx, admit.Processors{Gate: req.CPU, Tenant: req.Tenant})
 }

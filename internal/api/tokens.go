@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/stateless"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -29,9 +29,9 @@ func (s *Server) countTokens(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	weight := budget.HeavyWork(int64(len(b.Data)))
+	weight := admit.HeavyWork(int64(len(b.Data)))
 	if b.tokenizer != ingest.Estimated {
-		weight = budget.HeavyCount(len(b.Data))
+		weight = admit.HeavyCount(len(b.Data))
 	}
 	var answer tokensAnswer
 	err = s.CPU.Do(req.Ctx, req.Tenant, weight, func() (err error) {

@@ -72,7 +72,7 @@ func TestNoLargeRequestIsServedWithoutMemory(t *testing.T) {
 	w.must(http.StatusOK, "GET", chat, "")
 	w.must(http.StatusOK, "GET", chat+"/messages?limit=1", "")
 	w.must(http.StatusCreated, "POST", chat+"/messages", batch("openai-chat", user("small")))
-	release()
+	release.Done()
 	w.must(http.StatusOK, "GET", chat+"/messages", "")
 	w.must(http.StatusOK, "GET", items+"/items?view=compacted", "")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -39,7 +39,7 @@ const (
 type Thawer struct {
 	Store  *postgres.Store
 	Log    *slog.Logger
-	Memory *budget.Budget    // bytes; nil is without a bound
+	Memory *admit.Gate       // bytes; nil is without a bound
 	Trace  func(step string) // called after each step; nil is not
 	Wait   time.Duration     // how long somebody waits for a session; 10 seconds
 }
@@ -47,7 +47,7 @@ type Thawer struct {
 // Use brings back a session that somebody uses: it stays until it has slept again. It does nothing to one that is not
 // cold. If a session takes longer than somebody should wait, its thaw continues meanwhile.
 //
-// Errors: ErrNotFound if there is no such session; ErrThawing if it is not back yet; those of budget.Budget.Acquire.
+// Errors: ErrNotFound if there is no such session; ErrThawing if it is not back yet; those of admit.Gate.Acquire.
 func (t *Thawer) Use(ctx context.Context, key session.Key) error { return t.thaw(ctx, key, true) }
 
 // Read brings back a session, if it is cold, for work that reads many: it is frozen again soon. It does nothing to one
@@ -130,10 +130,10 @@ func (t *Thawer) restore(ctx context.Context, key session.Key, found postgres.Th
 	if err != nil {
 		return errors.Join(err, t.reset(ctx, key, found.Archive))
 	}
-	release, err := t.Memory.Acquire(ctx, key.Tenant, min(weight(found.Bytes), t.Memory.Total()))
+	turn, err := t.Memory.Acquire(ctx, key.Tenant, min(weight(found.Bytes), t.Memory.Size()))
 	if err == nil {
 		err = t.attempt(ctx, work)
-		release()
+		turn.Done()
 	}
 	switch {
 	case err == nil:

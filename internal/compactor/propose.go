@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime/debug"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
@@ -29,12 +30,13 @@ const (
 
 // Request is how a session is to be compacted. That of an ordinary run has no From.
 type Request struct {
-	Cause   string         // what asked for it, see session.Run
-	Policy  *policy.Policy // nil: the session's own
-	From    From           // "": from the checkpoint if this policy and this engine made it, else from the log
-	Window  int64          // bytes of the log that are taken in at a time; 0: DefaultWindow
-	Room    int64          // bytes that a window and the view before it may have; 0 is without a bound
-	Persist Persist        // nil: what leaves the view is forgotten, as in a preview
+	Cause   string           // what asked for it, see session.Run
+	Policy  *policy.Policy   // nil: the session's own
+	From    From             // "": from the checkpoint if this policy and this engine made it, else from the log
+	Window  int64            // bytes of the log that are taken in at a time; 0: DefaultWindow
+	Room    int64            // bytes that a window and the view before it may have; 0 is without a bound
+	CPU     admit.Processors // whose turns it takes; none for work that has its turn
+	Persist Persist          // nil: what leaves the view is forgotten, as in a preview
 
 	Asker  *asker.Asker // nil: no model is configured
 	Ask    bool         // ask models for the summaries that are not kept, and wait for their answers
@@ -60,6 +62,7 @@ type Proposal struct {
 
 	offered []session.Summary // that models have answered or failed to since the base
 
+	cpu       admit.Processors
 	rendition *view.Rendition       // Made, message by message, if it is another view
 	alone     bool                  // it is of no session: nothing is known of a cache
 	window    []postgres.LogMessage // the last one
@@ -126,7 +129,7 @@ func (pl *planner) know(ctx context.Context, key session.Key) error {
 
 func (r *Request) planner(store *postgres.Store) planner {
 	return planner{
-		store: store, asker: r.Asker, writer: r.Writer, ask: r.Ask, persist: r.Persist,
+		store: store, asker: r.Asker, writer: r.Writer, ask: r.Ask, persist: r.Persist, cpu: r.CPU,
 		window: cmp.Or(r.Window, DefaultWindow), room: r.Room,
 	}
 }

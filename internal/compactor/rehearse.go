@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -16,6 +17,7 @@ type Rehearsal struct {
 	Context int64         // tokens of the view, overhead included
 	Reached due.Threshold // what asked for it
 	Age     time.Duration // since the last append
+	CPU     admit.Processors
 	Write   compact.Write // writes summaries; nil: Extract, whatever model the policy names
 }
 
@@ -58,7 +60,7 @@ func Rehearse(ctx context.Context, r Rehearsal) (p *Proposal, wait time.Duration
 // rehearsed plans and checks an input.
 func rehearsed(ctx context.Context, snap postgres.Snapshot, r *Rehearsal) (*Proposal, error) {
 	in := &r.Input
-	p := &Proposal{Snapshot: snap, From: FromCheckpoint, Input: *in}
+	p := &Proposal{Snapshot: snap, From: FromCheckpoint, Input: *in, cpu: r.CPU}
 	if in.Base != nil {
 		p.taken.base = len(in.Base.Body)
 	}

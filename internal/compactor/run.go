@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
@@ -33,6 +34,8 @@ type Compactor struct {
 
 	// Room is how many bytes a window and the view before it may have together; 0 is without a bound.
 	Room int64
+
+	CPU *admit.Gate // processors; nil admits all
 
 	// Asker knows what models have answered; nil if the operator has configured none.
 	Asker *asker.Asker
@@ -151,6 +154,7 @@ func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Reque
 		return r.persist(ctx, window, results)
 	}
 	request.Asker, request.Writer = r.Asker, r.Writer
+	request.CPU = admit.Processors{Gate: r.CPU, Tenant: r.key.Tenant}
 	p, err := Propose(ctx, r.Store, snap, request)
 	if err != nil {
 		return 0, err

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/asker"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
@@ -31,6 +31,7 @@ type planner struct {
 	ended   []session.Summary // those that are not asked for any more
 	only    bool              // take these in, and nothing else
 	persist Persist
+	cpu     admit.Processors
 	window  int64 // bytes
 	room    int64 // bytes of a window and of the rendition before it; 0 is without a bound
 }
@@ -73,7 +74,7 @@ func (pl *planner) chain(
 	if !policy.Enabled {
 		policy = policy.Off()
 	}
-	p = &Proposal{Snapshot: snap, From: from}
+	p = &Proposal{Snapshot: snap, From: from, cpu: pl.cpu}
 	base, err := baseOf(&snap, from)
 	if err != nil {
 		return nil, nil, err
@@ -203,7 +204,7 @@ func (p *Proposal) take(
 // run plans and renders the input. It returns a panic as an error.
 func (p *Proposal) run(ctx context.Context, write compact.Write) (err error) {
 	defer failOpen(&err)
-	err = budget.Step(ctx, p.inputBytes(), func(cpu *budget.Held) (err error) {
+	err = p.cpu.Step(ctx, p.inputBytes(), func(cpu *admit.Step) (err error) {
 		p.Plan, p.Made, err = compact.Run(ctx, p.Input, resting(cpu, write))
 		return err
 	})
@@ -228,7 +229,7 @@ func (p *Proposal) inputBytes() (bytes int64) {
 }
 
 // resting returns a writer of summaries that holds no processor while it waits for a model.
-func resting(cpu *budget.Held, write compact.Write) compact.Write {
+func resting(cpu *admit.Step, write compact.Write) compact.Write {
 	if write == nil {
 		return nil
 	}

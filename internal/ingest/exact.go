@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -25,7 +25,7 @@ const Estimated = string(policy.Estimate)
 // have a policy that names an exact one.
 type Counter struct {
 	Store *postgres.Store
-	CPU   *budget.Budget // the processors that heavy counts share; nil is without a bound
+	CPU   *admit.Gate // that heavy counts wait for; nil admits all
 
 	mu      sync.RWMutex
 	tenants map[uuid.UUID]exactEntry
@@ -65,7 +65,7 @@ func (c *Counter) Count(ctx context.Context, a *session.Append) error {
 		return nil
 	}
 	count := func() error { return countAll(ctx, tokenizer, a) }
-	return c.CPU.Do(ctx, a.Session.Tenant, budget.HeavyCount(size(a)), count)
+	return c.CPU.Do(ctx, a.Session.Tenant, admit.HeavyCount(size(a)), count)
 }
 
 // countAll sets the append's ExactTokens by an exact tokenizer, unless its texts are too long for that.

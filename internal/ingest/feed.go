@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
@@ -46,6 +46,7 @@ type Feed struct {
 	Models    *models.Registry
 	Writers   *policy.Writers // the models that write summaries
 	Tenant    uuid.UUID
+	CPU       admit.Processors
 	ChangedBy [32]byte    // the digest of the caller's key
 	First     int64       // the number of the body's first line
 	More      bool        // another body has the lines after this one
@@ -220,7 +221,7 @@ func otherLines(n int64) error {
 // share of the processors.
 func (f *Feed) add(ctx context.Context, n int64, line archive.Line, size int64) error {
 	var read session.ImportLine
-	err := budget.Step(ctx, size, func(*budget.Held) (err error) {
+	err := f.CPU.Step(ctx, size, func(*admit.Step) (err error) {
 		read, err = f.readLine(ctx, n, line)
 		return err
 	})

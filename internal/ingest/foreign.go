@@ -10,9 +10,9 @@ import (
 	"io"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -64,7 +64,7 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 		id = f.ID.String()
 	}
 	var file *importer.File
-	err := budget.Step(ctx, int64(len(data)), func(*budget.Held) (err error) {
+	err := f.CPU.Step(ctx, int64(len(data)), func(*admit.Step) (err error) {
 		file, err = importer.Read(ctx, id, data, importer.Source(f.Wanted))
 		return err
 	})

@@ -32,8 +32,8 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/asker"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/llm"
@@ -67,8 +67,8 @@ type Config struct {
 	BackupsKept time.Duration // which receipts of erasures say; 0 if it is not known
 	SoftStop    time.Duration // how long running jobs may continue when the process stops; 20 seconds
 
-	Memory *budget.Budget // bytes, from which jobs draw before they read a session; nil is without a bound
-	CPU    *budget.Budget // processors; nil is without a bound
+	Memory *admit.Gate // bytes, that jobs wait for before they read a session; nil admits all
+	CPU    *admit.Gate // processors; nil admits all
 
 	Asker          *asker.Asker  // asks language models; nil if none is configured
 	Summaries      int           // that models are asked for at once by this process; 8
@@ -91,7 +91,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Compactions = cmp.Or(c.Compactions, 4)
-	c.Window = cmp.Or(c.Window, compactor.WindowWithin(c.Memory.Total()/int64(c.Compactions)))
+	c.Window = cmp.Or(c.Window, compactor.WindowWithin(c.Memory.Size()/int64(c.Compactions)))
 	c.JobTimeout = cmp.Or(c.JobTimeout, 2*time.Minute)
 	c.Settle = cmp.Or(c.Settle, 40*time.Second) // a request takes 30 seconds, and keys are remembered for two
 	c.Summaries = cmp.Or(c.Summaries, 8)
@@ -113,8 +113,8 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) compactor() *compactor.Compactor {
 	return &compactor.Compactor{
-		Store: c.Store, Log: c.Log, Window: c.Window, Room: compactor.RoomWithin(c.Memory.Total()),
-		Asker: c.Asker, Writer: c.Writer, Trace: c.Trace,
+		Store: c.Store, Log: c.Log, Window: c.Window, Room: compactor.RoomWithin(c.Memory.Size()),
+		CPU: c.CPU, Asker: c.Asker, Writer: c.Writer, Trace: c.Trace,
 	}
 }
 
@@ -140,7 +140,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 		ID:                   lease.id,
 		Middleware:           []rivertype.Middleware{lease, newAdmission(config)},
 		Logger:               riverLog(config.Log, away),
-		Workers:              workersOf(config, lease, newRoom(config.Compactions+recompactions)),
+		Workers:              workersOf(config, lease, slotsOf(config.Compactions+recompactions)),
 		FetchCooldown:        fetchCooldown,
 		FetchPollInterval:    pollInterval,
 		JobTimeout:           config.JobTimeout,
@@ -167,13 +167,19 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	return &Client{Client: client, lease: lease, store: config.Store, ended: make(chan struct{})}, err
 }
 
+// slotsOf returns the gate of compactions that run beside each other in this process. One that may kill it has all
+// slots. All of them wait in one line, of no tenant: what comes later does not overtake it, and the queue is fair.
+func slotsOf(n int) *admit.Gate {
+	return admit.New(admit.Config{Name: "compactions", Size: int64(n), Each: int64(n)})
+}
+
 // workersOf returns what does each kind of job.
-func workersOf(config Config, lease *lease, room *room) *river.Workers {
+func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
 	workers := river.NewWorkers()
 	compactor := config.compactor()
 	thawer := config.thawer()
-	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, room: room})
-	river.AddWorker(workers, &recompactWorker{Compactor: compactor, Thawer: thawer, lease: lease, room: room})
+	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, slots: slots})
+	river.AddWorker(workers, &recompactWorker{Compactor: compactor, Thawer: thawer, lease: lease, slots: slots})
 	river.AddWorker(workers, &summariseWorker{
 		Store: config.Store, Asker: config.Asker, Log: config.Log, Limit: config.SummaryTimeout, Trace: config.Trace,
 	})
@@ -184,12 +190,12 @@ func workersOf(config Config, lease *lease, room *room) *river.Workers {
 	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
-		Admission: admission, Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace,
+		Admission: admission, CPU: config.CPU, Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace,
 		Slice: config.ReplaySlice,
 	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
-		Behind: config.PacksBehind,
+		CPU: config.CPU, Behind: config.PacksBehind,
 	}})
 	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
 	river.AddWorker(workers, &sweepWorker{

@@ -7,8 +7,10 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -19,7 +21,7 @@ type compactWorker struct {
 	river.WorkerDefaults[queue.CompactArgs]
 	*compactor.Compactor
 	lease *lease
-	room  *room
+	slots *admit.Gate
 }
 
 // recordTimeout bounds how long a failed attempt may take to record its failure.
@@ -36,7 +38,7 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactAr
 		return river.JobSnooze(wait)
 	case err == nil, errors.Is(err, session.ErrNotFound):
 		return nil // an erased session needs no compaction
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, errNoSlot):
 		return river.JobSnooze(someSeconds())
 	case errors.Is(err, session.ErrStale), errors.Is(err, session.ErrEnded):
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
@@ -48,10 +50,10 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactAr
 	return w.fail(ctx, a, err, began)
 }
 
-// errNoRoom reports that other jobs of the process were under way for as long as the job had time.
-var errNoRoom = errors.New("the process had no room for the job")
+// errNoSlot reports that other jobs of the process were under way for as long as the job had time.
+var errNoSlot = errors.New("the process had no slot for the job")
 
-// attempt compacts the session as carefully as its failures demand. A run is not begun before it has its place in the
+// attempt compacts the session as carefully as its failures demand. A run is not begun before it has its slot in the
 // process: if the process dies meanwhile, that is not its fault.
 func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river.Job[queue.CompactArgs]) (
 	wait time.Duration, err error,
@@ -60,11 +62,15 @@ func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river
 	if err != nil || care.Wait > 0 {
 		return care.Wait, err
 	}
-	leave, err := w.room.enter(ctx, care.Alone)
-	if err != nil {
-		return 0, errNoRoom
+	weight := int64(1)
+	if care.Alone { // it may kill the process
+		weight = w.slots.Size()
 	}
-	defer leave()
+	slot, err := w.slots.Acquire(ctx, uuid.Nil, weight)
+	if err != nil {
+		return 0, errNoSlot
+	}
+	defer slot.Done()
 	err = recovered(func() (err error) {
 		wait, err = w.Compact(ctx, key, job.Args.Run, job.ID)
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -19,20 +19,18 @@ import (
 )
 
 // admission lets a job begin when there is the memory that its session takes, so that several large sessions are not
-// compacted at once in a process that has the memory for one. The heavy steps of jobs share the processors, in varve up
-// with the requests. A job that waits for too long leaves its place to another and comes again; that is no failed
+// compacted at once in a process that has the memory for one. A job that waits for too long leaves its place to another and comes again; that is no failed
 // attempt.
 type admission struct {
 	river.MiddlewareDefaults
 	store  *postgres.Store
 	thawer *cold.Thawer
-	memory *budget.Budget
-	cpu    *budget.Budget
+	memory *admit.Gate
 	window int64 // bytes of the log that a compaction takes in at a time
 }
 
 func newAdmission(c Config) *admission {
-	return &admission{store: c.Store, thawer: c.thawer(), memory: c.Memory, cpu: c.CPU, window: c.Window}
+	return &admission{store: c.Store, thawer: c.thawer(), memory: c.Memory, window: c.Window}
 }
 
 // comeAgain is how long a job without memory leaves its place to others.
@@ -49,9 +47,6 @@ const indexMemory = 48 << 20
 func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(context.Context) error) error {
 	var of struct{ Tenant, Session uuid.UUID }
 	err := json.Unmarshal(job.EncodedArgs, &of)
-	if err == nil {
-		ctx = budget.With(ctx, a.cpu, of.Tenant)
-	}
 	ofSession := of.Session != uuid.Nil && job.Kind != (queue.SummariseArgs{}).Kind()
 	if err != nil || !ofSession && job.Kind != (queue.IndexArgs{}).Kind() {
 		return do(ctx) // it works in small steps, or waits for a model and must keep no other job from memory
@@ -60,14 +55,14 @@ func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(con
 	if err != nil {
 		return do(ctx) // which meets the same error, and records it
 	}
-	release, err := a.memory.Acquire(ctx, of.Tenant, min(weight, a.memory.Total()))
+	turn, err := a.memory.Acquire(ctx, of.Tenant, min(weight, a.memory.Size()))
 	if errors.Is(err, session.ErrOverCapacity) {
 		return river.JobSnooze(comeAgain)
 	}
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer turn.Done()
 	return do(ctx)
 }
 
@@ -98,11 +93,11 @@ func (a *admission) hold(ctx context.Context, key session.Key) (release func(), 
 	if err != nil {
 		return nil, err
 	}
-	need := min(compactor.Memory(weight, max(weight.Tail, 1)), a.memory.Total())
+	need := min(compactor.Memory(weight, max(weight.Tail, 1)), a.memory.Size())
 	for {
-		release, err := a.memory.Acquire(ctx, key.Tenant, need)
+		turn, err := a.memory.Acquire(ctx, key.Tenant, need)
 		if !errors.Is(err, session.ErrOverCapacity) {
-			return release, err
+			return turn.Done, err
 		}
 		select {
 		case <-ctx.Done():

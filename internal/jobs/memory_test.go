@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -15,12 +15,12 @@ import (
 func TestSessionsAreCompactedAtOnceAsFarAsTheMemoryReaches(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		memory *budget.Budget
+		memory *admit.Gate
 		peak   int64
 	}{
-		"for one":          {budget.New("memory", 100<<10, time.Millisecond), 1}, // no session fits: each has it alone
+		"for one":          {admit.New(admit.Config{Name: "memory", Size: 100 << 10, Each: 100 << 10, Patience: time.Millisecond}), 1}, // no session fits: each has it alone
 		"without a bound":  {nil, 4},
-		"for more than is": {budget.New("memory", 1<<40, time.Minute), 4},
+		"for more than is": {admit.New(admit.Config{Name: "memory", Size: 1 << 40, Each: 1 << 40, Patience: time.Minute}), 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

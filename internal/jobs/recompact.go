@@ -5,8 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -22,7 +24,7 @@ type recompactWorker struct {
 	*compactor.Compactor
 	Thawer *cold.Thawer
 	lease  *lease
-	room   *room
+	slots  *admit.Gate
 }
 
 // Work compacts one session of a recompaction from its log. Whatever the outcome, the recompaction continues: a session
@@ -32,11 +34,11 @@ func (w *recompactWorker) Work(ctx context.Context, job *river.Job[queue.Recompa
 		Key: session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}, Recompaction: job.Args.Recompaction,
 	}
 	began := time.Now()
-	leave, err := w.room.enter(ctx, false)
+	slot, err := w.slots.Acquire(ctx, uuid.Nil, 1)
 	if err != nil {
 		return river.JobSnooze(someSeconds())
 	}
-	defer leave()
+	defer slot.Done()
 	err = recovered(func() error { return w.attempt(ctx, of, job.ID) })
 	if err == nil || w.lease.classOf(ctx, err, began) == session.FailureInfrastructure {
 		return err // done, or the job is tried again: not the session failed

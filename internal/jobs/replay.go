@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -46,6 +47,7 @@ type replayWorker struct {
 	Admission *admission
 	Store     *postgres.Store
 	Thawer    *cold.Thawer
+	CPU       *admit.Gate
 	Log       *slog.Logger
 	Trace     func(step string)
 	Slice     time.Duration
@@ -187,7 +189,7 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 	if len(windows) == 0 {
 		windows = []int{step.Window}
 	}
-	tasks := replay.Tasks([]*replay.Session{sessionOf(step, log)}, r.contenders, windows)
+	tasks := replay.Tasks([]*replay.Session{r.sessionOf(step, log)}, r.contenders, windows)
 	if len(tasks) == 0 {
 		return session.SkippedShort, nil
 	}
@@ -223,8 +225,10 @@ func (r *replaying) place(name string) int {
 	return slices.IndexFunc(r.contenders, func(c replay.Contender) bool { return c.Name == name })
 }
 
-func sessionOf(step postgres.ReplayStep, log postgres.ReplayLog) *replay.Session {
-	s := &replay.Session{Name: step.Key.Key.String(), Format: log.Format}
+func (r *replaying) sessionOf(step postgres.ReplayStep, log postgres.ReplayLog) *replay.Session {
+	s := &replay.Session{
+		Name: step.Key.Key.String(), Format: log.Format, CPU: admit.Processors{Gate: r.CPU, Tenant: r.tenant},
+	}
 	for _, m := range log.Messages {
 		s.Messages = append(s.Messages, replay.Message{Seq: m.Seq, Body: m.Body, Tokens: m.Tokens, At: m.CreatedAt})
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -17,7 +17,7 @@ import (
 func TestACompactionSharesTheProcessors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	cpu := budget.New("cpu of a compaction", 1, 0)
+	cpu := admit.New(admit.Config{Name: "cpu of a compaction", Size: 1})
 	release, err := cpu.Acquire(t.Context(), uuid.New(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestACompactionSharesTheProcessors(t *testing.T) {
 	if n := w.checkpoint(large); n > 0 {
 		t.Errorf("it was compacted to checkpoint %d without a processor", n)
 	}
-	release()
+	release.Done()
 	w.settle()
 	if w.checkpoint(large) == 0 {
 		t.Error("it was not compacted when there was a processor")
@@ -62,7 +62,7 @@ func waiting(t *testing.T, resource string) (n float64) {
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == "varve_budget_waiting" && m.GetLabel()[0].GetValue() == resource {
+			if family.GetName() == "varve_admit_waiting" && m.GetLabel()[0].GetValue() == resource {
 				n += m.GetGauge().GetValue()
 			}
 		}

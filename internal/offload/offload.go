@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/pack"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -23,6 +23,7 @@ import (
 // Offloader packs sessions.
 type Offloader struct {
 	Store *postgres.Store
+	CPU   *admit.Gate // processors; nil admits all
 	Log   *slog.Logger
 	Trace func(step string) // is called after packs_planned, packed, pack_committed, pack_moved
 	Slice time.Duration     // how long Session works before others have their turn
@@ -121,7 +122,7 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 		records[i].Seq, records[i].Shape = m.Seq, m.Shape
 		records[i].View = m.View
 	}
-	packed, err := o.encode(ctx, records)
+	packed, err := o.encode(ctx, plan.Key.Tenant, records)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 		m := &plan.Messages[i]
 		records[i] = pack.Record{Seq: m.Seq, Rest: m.Body, Shape: m.Shape, View: m.View}
 	}
-	if packed, err = o.encode(ctx, records); err != nil {
+	if packed, err = o.encode(ctx, plan.Key.Tenant, records); err != nil {
 		return nil, err
 	}
 	if wrong, err = o.wrong(ctx, plan, packed); err == nil && len(wrong) > 0 {
@@ -143,12 +144,12 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 }
 
 // encode makes a pack of records, with a share of the processors: it is compressed well, which takes long.
-func (o *Offloader) encode(ctx context.Context, records []pack.Record) (packed []byte, err error) {
+func (o *Offloader) encode(ctx context.Context, tenant uuid.UUID, records []pack.Record) (packed []byte, err error) {
 	bytes := int64(0)
 	for i := range records {
 		bytes += int64(len(records[i].Rest))
 	}
-	err = budget.Step(ctx, bytes, func(*budget.Held) error {
+	err = admit.Processors{Gate: o.CPU, Tenant: tenant}.Step(ctx, bytes, func(*admit.Step) error {
 		packed = pack.Encode(records)
 		return nil
 	})

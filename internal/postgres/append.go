@@ -12,7 +12,6 @@ import (
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // Append adds messages to the end of a session, all or none, in one round trip. An append that reaches the session's
@@ -22,7 +21,7 @@ import (
 // Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
 // ErrSessionBusy; ErrResultStore if messages that were sent before lie in packs outside.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
-	pen, err := share.Session(ctx, a.Session)
+	pen, err := penOf(ctx, a.Session)
 	if err != nil {
 		return done, false, err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 	"github.com/varve-dev/varve/internal/together"
 )
 
@@ -91,7 +90,7 @@ func (s *Store) appendAlone(ctx context.Context, a *appending) error {
 
 // onConnection runs do with a connection of a tenant's share.
 func (s *Store) onConnection(ctx context.Context, tenant uuid.UUID, do func(conn *pgxpool.Conn)) error {
-	turn, err := share.Connection(ctx, tenant)
+	turn, err := turnOf(ctx, tenant)
 	if err != nil {
 		return err
 	}

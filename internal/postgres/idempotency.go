@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // replay decodes the answer that was given to an earlier request with this key into answer, and reports whether there
@@ -60,7 +59,7 @@ func onceInSession[T any](
 	ctx context.Context, s *Store, at session.Address, id *session.Idempotency,
 	do func(tx pgx.Tx, row lockedSession) (T, error),
 ) (T, bool, error) {
-	pen, err := share.Session(ctx, at)
+	pen, err := penOf(ctx, at)
 	if err != nil {
 		var none T
 		return none, false, err

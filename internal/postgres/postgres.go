@@ -27,7 +27,6 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 	"github.com/varve-dev/varve/internal/together"
 )
 
@@ -132,7 +131,7 @@ const enterMove = `(
 func InTenant(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
-	turn, err := share.Connection(ctx, tenant)
+	turn, err := turnOf(ctx, tenant)
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func query(
 			return nil
 		}
 	}
-	turn, err := share.Connection(ctx, tenant)
+	turn, err := turnOf(ctx, tenant)
 	if err != nil {
 		return err
 	}

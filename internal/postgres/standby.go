@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/varve-dev/varve/internal/share"
+	"github.com/varve-dev/varve/internal/admit"
 )
 
 // Reads from a standby, in four files beside this one: standby_read.go has the reads of one request, standby_look.go
@@ -48,7 +48,7 @@ type Standby struct {
 	StandbyConfig
 	pool    *pgxpool.Pool
 	primary *pgxpool.Pool
-	gate    *share.Gate
+	gate    *admit.Connections
 	written primaryPosition
 	wrote   writes
 	never   atomic.Int64 // a position that the standby did not reach in time, and has not since; 0 for none
@@ -90,7 +90,7 @@ func (s *Store) ReadFromStandby(ctx context.Context, config StandbyConfig) error
 	}
 	standby := &Standby{
 		StandbyConfig: config, pool: pool, primary: s.pool, unusable: errNotLooked, done: make(chan struct{}),
-		gate: share.New(share.Config{Connections: config.Connections}), wrote: newWrites(),
+		gate: admit.NewConnections(config.Connections, 0), wrote: newWrites(),
 	}
 	standby.written.pool = s.pool
 	looking, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -114,7 +114,7 @@ func (r *Reading) attempt(ctx context.Context, tenant uuid.UUID, read func(ctx c
 	defer cancel(nil)
 	stop := context.AfterFunc(r.attempts, func() { cancel(context.Cause(r.attempts)) })
 	defer stop()
-	turn, err := r.standby.gate.Connection(ctx, tenant)
+	turn, err := r.standby.gate.Acquire(ctx, turnsOf(ctx).class, tenant)
 	if err == nil {
 		err = read(ctx)
 		turn.Done()

@@ -10,7 +10,6 @@ import (
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // StartingRun returns the run that will soon change a session's view: one that runs, or that starts when a worker is
@@ -19,7 +18,7 @@ import (
 //
 // Errors: ErrNotFound, also if there is no such run.
 func (s *Store) StartingRun(ctx context.Context, at session.Address, patience time.Duration) (session.Run, error) {
-	pen, err := share.Session(ctx, at)
+	pen, err := penOf(ctx, at)
 	if err != nil {
 		return session.Run{}, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
 // uploadSQL reads uploads that have not expired: {where} says which.
@@ -42,7 +41,7 @@ func scanUpload(row pgx.CollectableRow) (u storedUpload, err error) {
 //
 // Errors: ErrNotFound, ErrTooManyUploads, ErrIdempotencyReused if the upload of this key is another.
 func (s *Store) BeginUpload(ctx context.Context, at session.Address, n session.NewUpload) (session.Upload, error) {
-	pen, err := share.Session(ctx, at)
+	pen, err := penOf(ctx, at)
 	if err != nil {
 		return session.Upload{}, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -97,7 +97,7 @@ func pagesNow() (reserved, resident int64) {
 }
 
 // shares are what the work of this process draws from.
-type shares struct{ memory, cpu *budget.Budget }
+type shares struct{ memory, cpu *admit.Gate }
 
 // shared returns the process's shares, the same ones for API and Worker.
 var shared = sync.OnceValue(func() shares {
@@ -105,10 +105,15 @@ var shared = sync.OnceValue(func() shares {
 		LimitMemory(config.Memory{}, false)
 	}
 	return shares{
-		memory: budget.New("memory", ofWork(limit.Load()), patience),
-		cpu:    budget.New("cpu", int64(max(1, runtime.GOMAXPROCS(0)-1)), patience),
+		memory: gateOf("memory", ofWork(limit.Load())),
+		cpu:    gateOf("cpu", int64(max(1, runtime.GOMAXPROCS(0)-1))),
 	}
 })
+
+// gateOf returns a gate of which a tenant holds three quarters at most.
+func gateOf(name string, size int64) *admit.Gate {
+	return admit.New(admit.Config{Name: name, Size: size, Each: max(1, size-size/4), Patience: patience})
+}
 
 // ofWork returns the part of a limit for what is weighed: without what the process needs itself, what is too small to
 // be weighed, and the garbage between two collections.

@@ -144,7 +144,7 @@ func (l *life) compact(ctx context.Context, reached due.Threshold, age time.Dura
 		return nil
 	}
 	p, wait, err := compactor.Rehearse(ctx, compactor.Rehearsal{
-		Input: l.input(), Context: l.context, Reached: reached, Age: age, Write: l.write,
+		Input: l.input(), Context: l.context, Reached: reached, Age: age, Write: l.write, CPU: l.session.CPU,
 	})
 	if err != nil {
 		return fmt.Errorf("%s, window %d, %s: %w", l.by.Name, l.window, l.session.Name, err)

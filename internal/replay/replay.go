@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -21,6 +22,7 @@ type Session struct {
 	Name     string // unique among those that are measured together; the halves and the bootstrap go by it
 	Format   session.Format
 	Messages []Message // by seq
+	CPU      admit.Processors
 
 	once  sync.Once
 	index *index

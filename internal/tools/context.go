@@ -40,9 +40,9 @@ func (r *Runner) context(ctx context.Context, with arguments) (*Answer, error) {
 	defer done()
 	want := view.Request{MaxTokens: limit, Largest: largeView}
 	want.Admit = func(weight int64) error {
-		release, err := r.Memory.Acquire(ctx, r.At.Tenant, weight)
+		turn, err := r.Memory.Acquire(ctx, r.At.Tenant, weight)
 		if err == nil {
-			context.AfterFunc(used, release)
+			context.AfterFunc(used, turn.Done)
 		}
 		return err
 	}

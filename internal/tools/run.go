@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
@@ -20,7 +20,7 @@ type Runner struct {
 	At    session.Address
 	May   func(session.Scope) bool // what the caller may do
 
-	Memory *budget.Budget // that the views of large sessions draw from
+	Memory *admit.Gate // that the views of large sessions draw from
 }
 
 // Answer is what a call returns.

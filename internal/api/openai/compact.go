@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/ingest"
@@ -167,7 +168,7 @@ func (b *compactBody) compact(req *request.Request, answer *compaction) ([][]byt
 	if snap, err = withTools(snap); err != nil {
 		return nil, err
 	}
-	p, err := b.Propose(req.Ctx, req.Tenant, nil, snap) // which asks no model
+	p, err := b.Propose(req.Ctx, admit.Processors{}, req.Tenant, nil, snap) // which asks no model
 	if err != nil {
 		return nil, err
 	}

@@ -270,7 +270,7 @@ func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
 func (s *Server) sources(req *request.Request, at session.Address) (v postgres.ViewWithSources, err error) {
 	v, err = s.Store.ViewWithSources(req.Ctx, at)
 	if err == nil && v.Size > largeView {
-		err = req.Admit(min(itemCopies*(int64(v.Size)+maxPageBytes), req.Memory.Total()))
+		err = req.Admit(min(itemCopies*(int64(v.Size)+maxPageBytes), req.Memory.Size()))
 	}
 	return v, err
 }

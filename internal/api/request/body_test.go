@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -79,7 +79,7 @@ func TestALargeBodyDrawsFromTheMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			memory := budget.New("memory", test.memory, time.Millisecond)
+			memory := admit.New(admit.Config{Name: "memory", Size: test.memory, Each: test.memory, Patience: time.Millisecond})
 			if test.want == session.ErrOverCapacity {
 				if _, err := memory.Acquire(t.Context(), uuid.New(), test.memory*3/4); err != nil {
 					t.Fatal(err)

@@ -26,7 +26,7 @@ func (req *Request) Page(
 		return messages, err
 	}
 	if len(req.held) == 0 { // what it holds is for its pages, too
-		err = req.Admit(min(pageCopies*r.Bytes, req.Memory.Total()))
+		err = req.Admit(min(pageCopies*r.Bytes, req.Memory.Size()))
 	}
 	if err != nil {
 		return nil, err

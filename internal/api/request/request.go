@@ -21,8 +21,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/audit"
-	"github.com/varve-dev/varve/internal/budget"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -41,8 +41,8 @@ type Request struct {
 	Caller    session.Caller           // who holds it, and what they may do
 	Actor     audit.Actor              // the same as the audit trail names them; the contexts carry it
 
-	Memory *budget.Budget // that large requests draw from
-	CPU    *budget.Budget // the processors that heavy work shares
+	Memory *admit.Gate // that large requests draw from
+	CPU    *admit.Gate // the processors that heavy work shares
 
 	OpenAI bool // queries are read and errors are answered as OpenAI's API does
 
@@ -57,8 +57,8 @@ type Request struct {
 	at      session.Address
 	body    *Buffer
 	key     *session.Idempotency
-	buffers *Buffer  // freed with the request
-	held    []func() // release what was admitted, with the request
+	buffers *Buffer      // freed with the request
+	held    []admit.Turn // of what was admitted, with the request
 }
 
 // New returns a request with an id, which the answer's headers carry.
@@ -101,11 +101,11 @@ func (req *Request) Fail(err error) {
 
 // Admit waits until the process has this number of bytes of memory for the request, which keeps them until it ends.
 //
-// Errors: those of budget.Budget.Acquire.
+// Errors: those of admit.Gate.Acquire.
 func (req *Request) Admit(weight int64) error {
-	release, err := req.Memory.Acquire(req.Ctx, req.Tenant, weight)
+	turn, err := req.Memory.Acquire(req.Ctx, req.Tenant, weight)
 	if err == nil {
-		req.held = append(req.held, release)
+		req.held = append(req.held, turn)
 	}
 	return err
 }
@@ -113,16 +113,16 @@ func (req *Request) Admit(weight int64) error {
 // Heavy does work on a number of bytes with a share of the processors. Light work does not wait. The work must not
 // write to the client, who may read slowly, and must not be heavy work itself: it would wait for its own share.
 //
-// Errors: those of budget.Budget.Acquire, and of work.
+// Errors: those of admit.Gate.Acquire, and of work.
 func (req *Request) Heavy(bytes int64, work func() error) error {
-	return req.CPU.Do(req.Ctx, req.Tenant, budget.HeavyWork(bytes), work)
+	return req.CPU.Do(req.Ctx, req.Tenant, admit.HeavyWork(bytes), work)
 }
 
 // Free gives the request's buffers and memory to other requests. Nothing may point into them any more.
 func (req *Request) Free() {
 	defer func() {
-		for _, release := range req.held {
-			release()
+		for i := range req.held {
+			req.held[i].Done()
 		}
 		req.held = nil
 	}()

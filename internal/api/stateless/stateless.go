@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
@@ -143,10 +144,11 @@ func (b *Body) Admit(req *request.Request) error {
 
 // Propose compacts a snapshot of the body for a tenant. asks is nil if no model is configured.
 func (b *Body) Propose(
-	ctx context.Context, tenant uuid.UUID, asks *asker.Asker, snap postgres.Snapshot,
+	ctx context.Context, cpu admit.Processors, tenant uuid.UUID, asks *asker.Asker, snap postgres.Snapshot,
 ) (*compactor.Proposal, error) {
 	snap.Tenant = tenant
-	return compactor.ProposeAlone(ctx, snap, compactor.Request{Policy: b.policy, Asker: asks, Ask: b.Ask}, b.Force)
+	return compactor.ProposeAlone(ctx, snap, compactor.Request{Policy: b.policy, CPU: cpu, Asker: asks, Ask: b.Ask},
+		b.Force)
 }
 
 // Render returns messages in a form that their provider accepts.

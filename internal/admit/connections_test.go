@@ -1,4 +1,4 @@
-package share_test
+package admit_test
 
 import (
 	"context"
@@ -10,22 +10,19 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/share"
 )
 
-// at returns a context of interactive work on a gate of 20 connections, of which 14 are for it.
-func at(t *testing.T) (context.Context, *share.Gate) {
-	g := share.New(share.Config{Connections: 20})
-	return share.With(t.Context(), g, share.Interactive), g
-}
+// twenty returns the gates of 20 connections, of which 14 are for interactive work.
+func twenty() *admit.Connections { return admit.NewConnections(20, 0) }
 
 // fill takes all connections that a tenant gets without waiting.
-func fill(ctx context.Context, tenant uuid.UUID) (held []share.Turn) {
+func fill(ctx context.Context, g *admit.Connections, tenant uuid.UUID) (held []admit.Turn) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	for {
-		turn, err := share.Connection(ctx, tenant)
+		turn, err := g.Acquire(ctx, admit.Interactive, tenant)
 		if err != nil {
 			return held
 		}
@@ -35,11 +32,11 @@ func fill(ctx context.Context, tenant uuid.UUID) (held []share.Turn) {
 
 func TestWhoComesNextFindsConnections(t *testing.T) {
 	t.Parallel()
-	ctx, g := at(t)
-	all, first := g.Size(share.Interactive)
+	ctx, g := t.Context(), twenty()
+	all, first := g.Size(admit.Interactive)
 	var got []int
 	for left := all; left > 0; {
-		held := fill(ctx, uuid.New())
+		held := fill(ctx, g, uuid.New())
 		if len(held) == 0 {
 			t.Fatalf("tenant %d got none of the %d that are left", len(got)+1, left)
 		}
@@ -53,16 +50,16 @@ func TestWhoComesNextFindsConnections(t *testing.T) {
 func TestATurnGoesToEachTenantInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, _ := at(t)
-		var held []share.Turn
-		for turns := fill(ctx, uuid.New()); len(turns) > 0; turns = fill(ctx, uuid.New()) {
+		ctx, g := t.Context(), twenty()
+		var held []admit.Turn
+		for turns := fill(ctx, g, uuid.New()); len(turns) > 0; turns = fill(ctx, g, uuid.New()) {
 			held = append(held, turns...)
 		}
 		var mu sync.Mutex
 		var order []string
 		wait := func(name string, tenant uuid.UUID) {
 			go func() {
-				turn, err := share.Connection(ctx, tenant)
+				turn, err := g.Acquire(ctx, admit.Interactive, tenant)
 				if err != nil {
 					t.Error(err)
 				}
@@ -89,24 +86,24 @@ func TestATurnGoesToEachTenantInTurn(t *testing.T) {
 func TestTheErrorSaysWhoseWorkIsInTheWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, g := at(t)
+		ctx, g := t.Context(), twenty()
 		many, few := uuid.New(), uuid.New()
-		fill(ctx, many)
-		if _, err := share.Connection(ctx, many); !errors.Is(err, session.ErrTenantBusy) {
+		fill(ctx, g, many)
+		if _, err := g.Acquire(ctx, admit.Interactive, many); !errors.Is(err, session.ErrTenantBusy) {
 			t.Errorf("the tenant that has its share got %v", err)
 		}
-		for len(fill(ctx, uuid.New())) > 0 { // until nothing is left
+		for len(fill(ctx, g, uuid.New())) > 0 { // until nothing is left
 		}
-		if _, err := share.Connection(ctx, few); !errors.Is(err, session.ErrOverCapacity) {
+		if _, err := g.Acquire(ctx, admit.Interactive, few); !errors.Is(err, session.ErrOverCapacity) {
 			t.Errorf("a tenant that has nothing got %v", err)
 		}
-		if turn, err := share.Connection(share.With(ctx, g, share.Bulk), few); err != nil {
+		if turn, err := g.Acquire(ctx, admit.Bulk, few); err != nil {
 			t.Errorf("bulk work got %v from a gate whose interactive connections are taken", err)
 		} else {
 			turn.Done()
 		}
-		if turn, err := share.Connection(t.Context(), few); err != nil {
-			t.Errorf("work without a gate got %v", err)
+		if turn, err := (*admit.Connections)(nil).Acquire(ctx, admit.Interactive, few); err != nil {
+			t.Errorf("work without gates got %v", err)
 		} else {
 			turn.Done()
 		}
@@ -116,22 +113,22 @@ func TestTheErrorSaysWhoseWorkIsInTheWay(t *testing.T) {
 func TestWhoGivesUpGetsNoTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, _ := at(t)
+		ctx, g := t.Context(), twenty()
 		a := uuid.New()
-		held := fill(ctx, a)
+		held := fill(ctx, g, a)
 		left, cancel := context.WithCancel(ctx)
 		go func() {
-			if _, err := share.Connection(left, a); !errors.Is(err, context.Canceled) {
+			if _, err := g.Acquire(left, admit.Interactive, a); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		}()
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		for _, turn := range held {
-			turn.Done()
+		for i := range held {
+			held[i].Done()
 		}
-		if again := fill(ctx, a); len(again) != len(held) {
+		if again := fill(ctx, g, a); len(again) != len(held) {
 			t.Errorf("%d connections, after a caller gave up %d", len(held), len(again))
 		}
 	})
@@ -140,10 +137,10 @@ func TestWhoGivesUpGetsNoTurn(t *testing.T) {
 func TestWritersOfASessionWaitInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, _ := at(t)
+		ctx, g := t.Context(), twenty()
 		one := session.Address{Tenant: uuid.New(), ID: "one"}
-		first, _ := share.Session(ctx, one)
-		second, err := share.Session(ctx, one)
+		first, _ := g.Write(ctx, one)
+		second, err := g.Write(ctx, one)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +148,7 @@ func TestWritersOfASessionWaitInOrder(t *testing.T) {
 		busy := 0
 		for i := range 200 {
 			go func() {
-				pen, err := share.Session(ctx, one)
+				pen, err := g.Write(ctx, one)
 				if errors.Is(err, session.ErrSessionBusy) {
 					busy++
 					return
@@ -164,7 +161,7 @@ func TestWritersOfASessionWaitInOrder(t *testing.T) {
 		if busy != 200-128 {
 			t.Errorf("%d of 200 were refused at once, with room for 128", busy)
 		}
-		other, err := share.Session(ctx, session.Address{Tenant: one.Tenant, ID: "other"})
+		other, err := g.Write(ctx, session.Address{Tenant: one.Tenant, ID: "other"})
 		if err != nil {
 			t.Error(err)
 		}
@@ -175,7 +172,7 @@ func TestWritersOfASessionWaitInOrder(t *testing.T) {
 			t.Errorf("the turns went to %v", order)
 		}
 		second.Done()
-		if third, err := share.Session(ctx, one); err != nil {
+		if third, err := g.Write(ctx, one); err != nil {
 			t.Error(err)
 		} else {
 			third.Done()
@@ -186,14 +183,14 @@ func TestWritersOfASessionWaitInOrder(t *testing.T) {
 func TestAWriterDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, _ := at(t)
+		ctx, g := t.Context(), twenty()
 		one := session.Address{Tenant: uuid.New(), ID: "one"}
 		for range 2 {
-			if _, err := share.Session(ctx, one); err != nil {
+			if _, err := g.Write(ctx, one); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := share.Session(ctx, one); !errors.Is(err, session.ErrSessionBusy) {
+		if _, err := g.Write(ctx, one); !errors.Is(err, session.ErrSessionBusy) {
 			t.Error(err)
 		}
 	})

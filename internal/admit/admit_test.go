@@ -1,4 +1,4 @@
-package budget_test
+package admit_test
 
 import (
 	"context"
@@ -13,14 +13,19 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/varve-dev/varve/internal/budget"
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 var alice, bob = uuid.MustParse("00000000-0000-0000-0000-00000000000a"), uuid.MustParse("00000000-0000-0000-0000-00000000000b")
 
+// gateOf returns a gate as those of memory and processors are.
+func gateOf(size int64, patience time.Duration) *admit.Gate {
+	return admit.New(admit.Config{Name: "test", Size: size, Each: max(1, size-size/4), Patience: patience})
+}
+
 // ask begins to acquire and returns once the work waits or is admitted.
-func ask(t *testing.T, b *budget.Budget, tenant uuid.UUID, weight int64, admitted func()) *func() {
+func ask(t *testing.T, b *admit.Gate, tenant uuid.UUID, weight int64, admitted func()) *func() {
 	t.Helper()
 	release := new(func())
 	go func() {
@@ -29,7 +34,7 @@ func ask(t *testing.T, b *budget.Budget, tenant uuid.UUID, weight int64, admitte
 			t.Error(err)
 			return
 		}
-		*release = done
+		*release = done.Done
 		admitted()
 	}()
 	synctest.Wait()
@@ -39,7 +44,7 @@ func ask(t *testing.T, b *budget.Budget, tenant uuid.UUID, weight int64, admitte
 func TestTheTenantThatHoldsLeastIsNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New("test", 4, 0)
+		b := gateOf(4, 0)
 		var order []string
 		as := func(name string) func() { return func() { order = append(order, name) } }
 		first := ask(t, b, alice, 3, as("alice 1"))
@@ -64,7 +69,7 @@ func TestTheTenantThatHoldsLeastIsNext(t *testing.T) {
 func TestATenantLeavesAQuarterToTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New("test", 8, 0)
+		b := gateOf(8, 0)
 		admitted := 0
 		count := func() { admitted++ }
 		held := []*func(){ask(t, b, alice, 2, count), ask(t, b, alice, 2, count), ask(t, b, alice, 2, count), ask(t, b, alice, 2, count)}
@@ -94,7 +99,7 @@ func TestATenantLeavesAQuarterToTheOthers(t *testing.T) {
 func TestHeavyWorkIsNotOvertakenForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New("test", 4, 0)
+		b := gateOf(4, 0)
 		tenants := []uuid.UUID{uuid.New(), uuid.New(), uuid.New()}
 		heavy, light := false, 0
 		first := ask(t, b, tenants[0], 1, func() {})
@@ -117,7 +122,7 @@ func TestHeavyWorkIsNotOvertakenForEver(t *testing.T) {
 func TestWorkThatMustWaitTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New("test", 2, time.Second)
+		b := gateOf(2, time.Second)
 		held := ask(t, b, alice, 2, func() {})
 		_, err := b.Acquire(t.Context(), bob, 2)
 		if !errors.Is(err, session.ErrOverCapacity) {
@@ -143,7 +148,7 @@ func TestWorkThatMustWaitTooLongIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatalf("what gave up still holds: %v", err)
 			}
-			release()
+			release.Done()
 		}
 	})
 }
@@ -151,7 +156,7 @@ func TestWorkThatMustWaitTooLongIsRefused(t *testing.T) {
 func TestATenantsLineHasAnEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New("test", 1, 0)
+		b := gateOf(1, 0)
 		held := ask(t, b, alice, 1, func() {})
 		ctx, cancel := context.WithCancel(t.Context())
 		var refused atomic.Int64
@@ -173,14 +178,14 @@ func TestATenantsLineHasAnEnd(t *testing.T) {
 	})
 }
 
-func TestWithoutABudgetAllWorkIsAdmitted(t *testing.T) {
+func TestWithoutAGateAllWorkIsAdmitted(t *testing.T) {
 	t.Parallel()
-	var none *budget.Budget
+	var none *admit.Gate
 	release, err := none.Acquire(t.Context(), alice, math.MaxInt64)
-	if err != nil || none.Total() != math.MaxInt64 {
+	if err != nil || none.Size() != math.MaxInt64 {
 		t.Fatal(err)
 	}
-	release()
+	release.Done()
 }
 
 // At every moment what is held is within the budget, and in the end all was admitted.
@@ -188,7 +193,7 @@ func TestNoMoreIsAdmittedThanThereIs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Int64Range(1, 20).Draw(t, "total")
-		b := budget.New("test", total, 0)
+		b := gateOf(total, 0)
 		var taken atomic.Int64
 		var group sync.WaitGroup
 		for range rapid.IntRange(1, 30).Draw(t, "work") {
@@ -204,7 +209,7 @@ func TestNoMoreIsAdmittedThanThereIs(t *testing.T) {
 					t.Errorf("%d are held of %d", now, total)
 				}
 				taken.Add(-weight)
-				release()
+				release.Done()
 			})
 		}
 		group.Wait()
@@ -215,15 +220,15 @@ func TestNoMoreIsAdmittedThanThereIs(t *testing.T) {
 func TestStepsWaitForTheirShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New("test", 1, time.Second)
+		b := gateOf(1, time.Second)
 		const steps, heavy, light = 400, 1 << 20, 1 << 10
-		ctx := budget.With(t.Context(), b, alice)
+		mine := admit.Processors{Gate: b, Tenant: alice}
 		held := ask(t, b, bob, 1, func() {})
 		var now, done, highest atomic.Int64
 		var group sync.WaitGroup
 		for range steps {
 			group.Go(func() {
-				err := budget.Step(ctx, heavy, func(h *budget.Held) error {
+				err := mine.Step(t.Context(), heavy, func(h *admit.Step) error {
 					highest.Store(max(highest.Load(), now.Add(1)))
 					now.Add(-1)
 					defer now.Add(1)
@@ -240,7 +245,7 @@ func TestStepsWaitForTheirShare(t *testing.T) {
 		if highest.Load() > 0 {
 			t.Error("a heavy step had a share that somebody else holds")
 		}
-		if err := budget.Step(ctx, light, func(*budget.Held) error { return nil }); err != nil {
+		if err := mine.Step(t.Context(), light, func(*admit.Step) error { return nil }); err != nil {
 			t.Error("a light step:", err)
 		}
 		began := time.Now()
@@ -257,11 +262,11 @@ func TestStepsWaitForTheirShare(t *testing.T) {
 func TestAStepEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New("test", 1, 0)
+		b := gateOf(1, 0)
 		held := ask(t, b, bob, 1, func() {})
-		ctx, cancel := context.WithTimeout(budget.With(t.Context(), b, alice), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := budget.Step(ctx, 1<<20, func(*budget.Held) error { return errors.New("it ran") })
+		err := admit.Processors{Gate: b, Tenant: alice}.Step(ctx, 1<<20, func(*admit.Step) error { return errors.New("it ran") })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -270,6 +275,6 @@ func TestAStepEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Fatal("a step that gave up holds its share:", err)
 		}
-		release()
+		release.Done()
 	})
 }
