@@ -23,7 +23,6 @@ const module = "github.com/varve-dev/varve/"
 var mayImport = map[string][]string{
 	"internal/session":          {"internal/rawjson"},
 	"internal/audit":            {},
-	"internal/receipt":          {},
 	"internal/rawjson":          {},
 	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/pin", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
 	"internal/zframe":           {},
@@ -60,7 +59,7 @@ var mayImport = map[string][]string{
 	"internal/admit":            {"internal/session"},
 	"internal/together":         {"internal/session"},
 	"internal/quota":            {"internal/postgres", "internal/session"},
-	"internal/postgres":         {"internal/receipt", "internal/shelf", "internal/audit", "internal/policy", "internal/session", "internal/admit", "internal/together", "internal/zframe", "internal/units", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object", "internal/compact/manifest"},
+	"internal/postgres":         {"internal/shelf", "internal/audit", "internal/policy", "internal/session", "internal/admit", "internal/together", "internal/zframe", "internal/units", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object", "internal/compact/manifest"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
@@ -87,8 +86,8 @@ var mayImport = map[string][]string{
 	"internal/cold":             {"internal/admit", "internal/postgres", "internal/session", "internal/shelf"},
 	"internal/search":           {"internal/compact", "internal/postgres", "internal/protocol", "internal/readback", "internal/session"},
 	"internal/offload":          {"internal/admit", "internal/pack", "internal/postgres", "internal/session"},
-	"internal/verify":           {"internal/receipt", "internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/receipt", "internal/cold", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook", "internal/search"},
+	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
+	"internal/jobs":             {"internal/cold", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook", "internal/search"},
 	"internal/webhook":          {"internal/egress", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
@@ -123,7 +122,7 @@ var mayImport = map[string][]string{
 }
 
 // pure packages decide and render; they must not be able to ask the world anything. A context only stops them.
-var pure = []string{"internal/audit", "internal/shelf", "internal/receipt", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/audit", "internal/shelf", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 
@@ -169,7 +168,7 @@ func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
 	}
 	for _, name := range pure {
 		for _, path := range all[name].Imports {
-			timed := name == "internal/audit" || name == "internal/receipt" || name == "internal/session" || name == "internal/importer" || name == "internal/protocol" || name == "internal/policy"
+			timed := name == "internal/audit" || name == "internal/session" || name == "internal/importer" || name == "internal/protocol" || name == "internal/policy"
 			if impure.MatchString(path) || (path == "time" && !timed) {
 				t.Errorf("%s imports %s, but it is pure", name, path)
 			}

@@ -1756,11 +1756,11 @@ CREATE TABLE erasures (
     checkpoints bigint      NOT NULL DEFAULT 0,
     bytes       bigint      NOT NULL DEFAULT 0,
     objects     bigint      NOT NULL DEFAULT 0,
-    digest      bytea, -- of what was erased so far; NULL at the end, when the receipt has it under a key
+    digest      bytea, -- of what was erased so far; NULL at the end, when the receipt has it
     created_at  timestamptz NOT NULL DEFAULT now(),
     started_at  timestamptz,
     finished_at timestamptz,
-    receipt     text,
+    receipt     json,
     erased_tenant uuid,
     PRIMARY KEY (tenant_id, id),
     CHECK ((state = 'done') = (receipt IS NOT NULL)),
@@ -1786,15 +1786,6 @@ CREATE TABLE erasure_sessions (
 );
 
 CREATE INDEX erasure_sessions_live ON erasure_sessions (tenant_id, erasure_id, state) WHERE state <> 'gone';
-
--- The Ed25519 keys that receipts are signed with. Workers make one and sign; others read what verifies.
-CREATE TABLE receipt_keys (
-    id         text        PRIMARY KEY,
-    public     bytea       NOT NULL CHECK (octet_length(public) = 32),
-    seed       bytea       NOT NULL CHECK (octet_length(seed) = 32),
-    created_at timestamptz NOT NULL DEFAULT now(),
-    live       boolean     UNIQUE CHECK (live) -- NULL for a key that signs no more
-);
 
 -- Such an erasure has not ended before its tenant is gone: a worker that does not know the kind finds no sessions of it.
 CREATE FUNCTION refuse_early_end() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER

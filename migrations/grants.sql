@@ -70,10 +70,19 @@ GRANT SELECT ON audit_trail, audit_heads, audit_anchors, audit_stubs TO varve_ap
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
 
+<<<<<<< HEAD
 -- What an erasure has counted is never taken back, and its receipt stays. Only workers sign.
 GRANT SELECT, INSERT, UPDATE ON erasures TO varve_app;
 GRANT SELECT (id, public, created_at, live) ON receipt_keys TO varve_app;
 GRANT SELECT, INSERT ON receipt_keys TO varve_worker;
+=======
+-- What its time is over for is removed by a worker, through a function that leaves the trail provable.
+REVOKE EXECUTE ON FUNCTION audit_prune FROM varve_app;
+GRANT EXECUTE ON FUNCTION audit_prune TO varve_worker;
+
+-- What an erasure has counted is never taken back, and its receipt stays.
+REVOKE DELETE ON erasures FROM varve_app;
+>>>>>>> 2168fe2e (Receipts of erasures are plain JSON; their keys and signatures go)
 
 -- Events are written and forgotten. A trigger numbers them at the commit, with the owner's rights.
 GRANT SELECT, DELETE ON events TO varve_app;
@@ -112,7 +121,6 @@ $$;
 GRANT INSERT, UPDATE ON tenants TO varve_admin;
 GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;
 GRANT SELECT, INSERT ON campaigns TO varve_admin;
-GRANT UPDATE (live) ON receipt_keys TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
 GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_texts_id_seq TO varve_backup;

@@ -864,7 +864,7 @@ CREATE TABLE public.erasures (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
-    receipt text,
+    receipt json,
     erased_tenant uuid,
     CONSTRAINT erasures_check CHECK (((metadata IS NULL) OR (kind = 'subject'::text))),
     CONSTRAINT erasures_check1 CHECK (((state = 'done'::text) = (receipt IS NOT NULL))),
@@ -1172,17 +1172,6 @@ CREATE TABLE public.recalls (
 );
 
 ALTER TABLE ONLY public.recalls FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.receipt_keys (
-    id text NOT NULL,
-    public bytea NOT NULL,
-    seed bytea NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    live boolean,
-    CONSTRAINT receipt_keys_live_check CHECK (live),
-    CONSTRAINT receipt_keys_public_check CHECK ((octet_length(public) = 32)),
-    CONSTRAINT receipt_keys_seed_check CHECK ((octet_length(seed) = 32))
-);
 
 CREATE TABLE public.recompaction_sessions (
     tenant_id uuid NOT NULL,
@@ -2023,12 +2012,6 @@ ALTER TABLE ONLY public.policy_versions
 
 ALTER TABLE ONLY public.recalls
     ADD CONSTRAINT recalls_pkey PRIMARY KEY (tenant_id, session_key, ref, checkpoint_n, via);
-
-ALTER TABLE ONLY public.receipt_keys
-    ADD CONSTRAINT receipt_keys_live_key UNIQUE (live);
-
-ALTER TABLE ONLY public.receipt_keys
-    ADD CONSTRAINT receipt_keys_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.recompaction_sessions
     ADD CONSTRAINT recompaction_sessions_pkey PRIMARY KEY (tenant_id, recompaction_id, session_key);
@@ -3171,6 +3154,7 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
 GRANT SELECT ON TABLE public.recalls TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 
+<<<<<<< HEAD
 GRANT SELECT ON TABLE public.receipt_keys TO varve_backup;
 GRANT SELECT,INSERT ON TABLE public.receipt_keys TO varve_worker;
 
@@ -3183,6 +3167,9 @@ GRANT SELECT(created_at) ON TABLE public.receipt_keys TO varve_app;
 GRANT SELECT(live) ON TABLE public.receipt_keys TO varve_app;
 GRANT UPDATE(live) ON TABLE public.receipt_keys TO varve_admin;
 
+=======
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
+>>>>>>> 2168fe2e (Receipts of erasures are plain JSON; their keys and signatures go)
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 

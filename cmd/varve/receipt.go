@@ -1,18 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/receipt"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -20,17 +20,12 @@ import (
 func (c *verifyCommand) receipt(
 	ctx context.Context, store *postgres.Store, settings *config.Client, out io.Writer,
 ) error {
-	text, err := readReceipt(c.Receipt)
+	said, err := readReceipt(c.Receipt)
 	if err != nil {
 		return err
 	}
 	verifier := verify.Verifier{Store: store}
-	said, left, err := verifier.Receipt(ctx, text)
-	for _, wrong := range []error{receipt.ErrNone, receipt.ErrKey, receipt.ErrSignature} {
-		if errors.Is(err, wrong) {
-			return &failure{exitFindings, err.Error()}
-		}
-	}
+	left, err := verifier.Receipt(ctx, said)
 	if err != nil {
 		return err
 	}
@@ -43,19 +38,25 @@ func (c *verifyCommand) receipt(
 	return nil
 }
 
-// readReceipt reads a receipt from a file: its text, or an erasure as the API answers it.
-func readReceipt(file string) (string, error) {
+// readReceipt reads a receipt from a file, or an erasure as the API answers it, which has one.
+func readReceipt(file string) (*session.Receipt, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	content = bytes.TrimSpace(content)
-	if !bytes.HasPrefix(content, []byte("{")) {
-		return string(content), nil
-	}
-	var erasure struct{ Receipt string }
+	var erasure struct{ Receipt *session.Receipt }
 	if err := json.Unmarshal(content, &erasure); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return erasure.Receipt, nil
+	said := erasure.Receipt
+	if said == nil {
+		said = new(session.Receipt)
+		if err := json.Unmarshal(content, said); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if said.Version != session.ReceiptVersion || said.ID == uuid.Nil {
+		return nil, &failure{exitFindings, fmt.Sprintf("%s has no receipt of an erasure that has ended", file)}
+	}
+	return said, nil
 }

@@ -276,7 +276,11 @@ func (c *tenantsDeleteCommand) Run(ctx context.Context, to operators) error {
 		}
 	}
 	if c.Receipt != "" {
-		if err := os.WriteFile(c.Receipt, []byte(*begun.Value.Receipt+"\n"), 0o600); err != nil {
+		text, err := json.Marshal(begun.Value.Receipt)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(c.Receipt, append(text, '\n'), 0o600); err != nil {
 			return err
 		}
 	}

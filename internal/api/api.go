@@ -359,7 +359,6 @@ func (s *Server) routeErasures() {
 	erase.list("/v1/erasures", s.listErasures)
 	erase.get("/v1/erasures/:erasure", s.readErasure)
 	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
-	read.get("/v1/receipts/keys", s.listReceiptKeys)
 	read.list("/v1/holds", s.listHolds)
 	read.get("/v1/sessions/:id/hold", s.readHold)
 	admin.put("/v1/sessions/:id/hold", s.putHold)
@@ -375,7 +374,6 @@ func (s *Server) routeOperators() {
 	operator.ask("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
-	operator.ask("/v1/admin/receipts/keys", s.rotateReceiptKey)
 	operator.get("/v1/admin/audit", s.listAudit, auditQuery...)
 	operator.get("/v1/admin/audit/export", s.exportAudit, "after")
 

@@ -2,18 +2,12 @@ package api
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
-	"maps"
-	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
-	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -66,36 +60,4 @@ func (s *Server) listErasures(req *request.Request) error {
 	}
 	place := func(last session.Erasure) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "erasures", find, request.AsIs, place)
-}
-
-// listReceiptKeys handles GET /v1/receipts/keys.
-func (s *Server) listReceiptKeys(req *request.Request) error {
-	found, err := s.Store.PublicReceiptKeys(req.Ctx)
-	if err != nil {
-		return err
-	}
-	set := protocol.KeySet{Keys: []protocol.VerificationKey{}}
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		set.Keys = append(set.Keys, verificationKey(id, found[id]))
-	}
-	return req.JSON(http.StatusOK, set)
-}
-
-// rotateReceiptKey handles POST /v1/admin/receipts/keys: a new key signs receipts.
-func (s *Server) rotateReceiptKey(req *request.Request) error {
-	req.EmptyBody()
-	if err := req.Err(); err != nil {
-		return err
-	}
-	id, made, err := s.Operators.RotateReceiptKey(req.Ctx)
-	if err != nil {
-		return err
-	}
-	return req.JSON(http.StatusCreated, verificationKey(id, made))
-}
-
-func verificationKey(id string, key ed25519.PublicKey) protocol.VerificationKey {
-	return protocol.VerificationKey{
-		Type: "OKP", Curve: "Ed25519", Use: "sig", ID: id, X: base64.RawURLEncoding.EncodeToString(key),
-	}
 }

@@ -1,15 +1,12 @@
 package api_test
 
 import (
-	"crypto/ed25519"
-	"encoding/base64"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -24,7 +21,7 @@ func (w *world) erasureEnded(location string) session.Erasure {
 	return found
 }
 
-// TestASubjectIsErasedOverHTTP erases by metadata and by id, and checks the receipts with the keys that the API has.
+// TestASubjectIsErasedOverHTTP erases by metadata and by id, and reads the receipts.
 func TestASubjectIsErasedOverHTTP(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,14 +45,10 @@ func TestASubjectIsErasedOverHTTP(t *testing.T) {
 	if again.ID != done.ID || done.Sessions != 2 || string(done.Metadata) != "null" {
 		t.Errorf("the erasure has ended as %+v; repeated, it is %s", done, again.ID)
 	}
-	keys := map[string]ed25519.PublicKey{}
-	for _, k := range decoded[protocol.KeySet](w.must(http.StatusOK, "GET", "/v1/receipts/keys", "")).Keys {
-		keys[k.ID], _ = base64.RawURLEncoding.DecodeString(k.X)
-	}
 	for _, e := range []session.Erasure{done, w.erasureEnded(deleted.Header().Get("Location"))} {
-		said, err := receipt.Read(*e.Receipt, func(id string) ed25519.PublicKey { return keys[id] })
-		if err != nil || said.ID != e.ID || said.Tenant != w.tenant || int64(len(said.Sessions)) != e.Sessions || said.Audit.N == 0 {
-			t.Errorf("the receipt says %+v, %v", said, err)
+		said := e.Receipt
+		if said == nil || said.ID != e.ID || said.Tenant != w.tenant || int64(len(said.Sessions)) != e.Sessions || said.Audit.N == 0 {
+			t.Errorf("the receipt says %+v", said)
 		}
 	}
 	if list := decoded[protocol.List[session.Erasure]](w.must(http.StatusOK, "GET", "/v1/erasures?limit=1", "")); len(list.Data) != 1 || !list.HasMore {

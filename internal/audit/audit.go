@@ -77,11 +77,10 @@ const (
 	Export               Action = "export"
 	Prune                Action = "audit.prune"
 
-	ErasureStart     Action = "erasure.start"
-	ErasureFinish    Action = "erasure.finish"
-	ReceiptKeyRotate Action = "receipt_key.rotate"
-	HoldPlace        Action = "hold.place"
-	HoldLift         Action = "hold.lift"
+	ErasureStart  Action = "erasure.start"
+	ErasureFinish Action = "erasure.finish"
+	HoldPlace     Action = "hold.place"
+	HoldLift      Action = "hold.lift"
 
 	WebhookCreate Action = "webhook.create"
 	WebhookChange Action = "webhook.change"
@@ -94,6 +93,7 @@ const (
 func Actions() []Action {
 	return []Action{
 		TenantCreate, TenantChange, TenantDelete, TenantMove, TenantLeave, TenantArrive, TenantForget, LimitsChange,
+<<<<<<< HEAD
 		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, SearchChange, RetentionBound, RetentionChange, SessionCreate,
 		SessionChange, SessionErase, SessionExpire, SessionFork, SessionArchive, SessionUnarchive, SessionRepair,
 		MessageRemove, MessagesReplace, Compact, FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete,
@@ -102,6 +102,16 @@ func Actions() []Action {
 		ReplayStart, ReplayCancel, ImportStart, ImportResume, Export, Prune, ErasureStart, ErasureFinish,
 		ReceiptKeyRotate, HoldPlace, HoldLift, WebhookCreate, WebhookChange, WebhookRotate, WebhookEnable,
 		WebhookDelete,
+=======
+		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, RolloutStart, RolloutChange, RolloutPromote, RolloutBack,
+		SearchChange, RetentionBound, RetentionChange, SessionCreate, SessionChange, SessionErase, SessionExpire,
+		SessionFork, SessionArchive, SessionUnarchive, SessionRepair, MessageRemove, MessagesReplace, Compact,
+		FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete, TokenCreate, TokenRevoke, RecompactionStart,
+		RecompactionPause, RecompactionResume, RecompactionCancel, RecompactionRollback, CampaignStart, CampaignPause,
+		CampaignResume, CampaignCancel, CampaignRollback, ReplayStart, ReplayCancel, ImportStart, ImportResume,
+		Export, Prune, ErasureStart, ErasureFinish, HoldPlace, HoldLift, WebhookCreate,
+		WebhookChange, WebhookRotate, WebhookEnable, WebhookDelete,
+>>>>>>> 2168fe2e (Receipts of erasures are plain JSON; their keys and signatures go)
 	}
 }
 
@@ -119,7 +129,6 @@ const (
 	Import       Object = "import"
 	Erasure      Object = "erasure"
 	Webhook      Object = "webhook"
-	ReceiptKey   Object = "receipt_key"
 )
 
 // Hash is the hash of a row.

@@ -119,9 +119,6 @@ func (r *mover) copyRest(ctx context.Context, from, to pgx.Tx) error {
 	if err := r.copyTenant(ctx, from, to); err != nil {
 		return err
 	}
-	if err := copyReceiptKeys(ctx, from, to); err != nil {
-		return err
-	}
 	return r.copyJobs(ctx, from, to)
 }
 
@@ -157,28 +154,6 @@ func (r *mover) copyTenant(ctx context.Context, from, to pgx.Tx) error {
 			r.Tenant)
 	case err == nil && rows != 1:
 		return fmt.Errorf("%w: the source has %d rows of it in tenants", ErrRefused, rows)
-	}
-	return err
-}
-
-// copyReceiptKeys copies the public halves of the keys that signed receipts, so that the destination verifies those
-// that the tenant has. The secret halves stay.
-func copyReceiptKeys(ctx context.Context, from, to pgx.Tx) error {
-	type key struct {
-		ID        string
-		Public    []byte
-		CreatedAt time.Time
-	}
-	rows, _ := from.Query(ctx, `SELECT id, public, created_at FROM receipt_keys`)
-	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[key])
-	for _, k := range keys {
-		_, err = to.Exec(ctx, `
-			INSERT INTO receipt_keys (id, public, seed, created_at)
-			VALUES ($1, $2, decode(repeat('00', 32), 'hex'), $3)
-			    ON CONFLICT DO NOTHING`, k.ID, k.Public, k.CreatedAt)
-		if err != nil {
-			return err
-		}
 	}
 	return err
 }

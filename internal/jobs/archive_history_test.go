@@ -274,7 +274,7 @@ func (h *archiveHistory) erase(s *told) {
 	found, _ := h.ended(h.tenant, done.Erasure)
 	h.drained("river_job WHERE kind = 'archive' AND finalized_at IS NULL") // one was putting an object just then
 	v := verify.Verifier{Store: h.store}
-	if _, left, err := v.Receipt(h.Context(), *found.Receipt); err != nil || len(left) > 0 {
+	if left, err := v.Receipt(h.Context(), found.Receipt); err != nil || len(left) > 0 {
 		h.Errorf("of %s is left %q, %v", s.ID, left, err)
 	}
 	h.sessions = slices.DeleteFunc(h.sessions, func(o *told) bool { return o == s })

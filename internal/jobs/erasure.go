@@ -13,7 +13,6 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -148,12 +147,8 @@ func (w *erasureWorker) objectsOf(
 
 // finish ends an erasure with its receipt, unless there is more to do.
 func (w *erasureWorker) finish(ctx context.Context, work postgres.ErasureWork,
-	end func(context.Context, postgres.ErasureWork, receipt.Key, time.Duration) error) error {
-	key, err := w.Store.ReceiptKey(ctx)
-	if err != nil {
-		return err
-	}
-	err = end(ctx, work, key, w.Kept)
+	end func(context.Context, postgres.ErasureWork, time.Duration) error) error {
+	err := end(ctx, work, w.Kept)
 	switch {
 	case errors.Is(err, postgres.ErrUnfinished):
 		return river.JobSnooze(unfinishedWait)

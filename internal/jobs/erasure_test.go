@@ -3,7 +3,6 @@ package jobs_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -29,7 +28,6 @@ import (
 	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/queue"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
 )
@@ -135,22 +133,14 @@ func contains(b []byte, text string) bool {
 }
 
 // ended waits for the end of an erasure, and returns it with what its receipt says.
-func (w *world) ended(tenant, id uuid.UUID) (session.Erasure, receipt.Receipt) {
+func (w *world) ended(tenant, id uuid.UUID) (session.Erasure, session.Receipt) {
 	w.Helper()
 	w.drained(fmt.Sprintf("erasures WHERE id = '%s' AND state <> 'done'", id))
 	found, err := w.store.Erasure(w.Context(), tenant, id)
 	if err != nil {
 		w.Fatal(err)
 	}
-	keys, err := w.store.PublicReceiptKeys(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
-	said, err := receipt.Read(*found.Receipt, func(id string) ed25519.PublicKey { return keys[id] })
-	if err != nil {
-		w.Fatal(err)
-	}
-	return found, said
+	return found, *found.Receipt
 }
 
 // inFiles puts the bodies of results into a directory, which it returns.
@@ -311,7 +301,7 @@ func TestNothingIsLeftOfADataSubject(t *testing.T) {
 	if e := said.Erased; e.Messages < 200 || e.Results == 0 || e.Bodies == 0 || e.Checkpoints == 0 || e.Bytes < 400_000 || e.Objects == 0 {
 		t.Errorf("the receipt says %+v", e)
 	}
-	if said.By.ID == nil || *said.By.ID != key || said.By.Request != "req_1" || said.Subject == nil || said.Digest == (receipt.Digest{}) {
+	if said.By.ID == nil || *said.By.ID != key || said.By.Request != "req_1" || len(said.Digest) != 64 {
 		t.Errorf("the receipt says %+v", said)
 	}
 	w.same(other, session.OpenAIChat, kept)

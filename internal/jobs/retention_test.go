@@ -10,7 +10,6 @@ import (
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -65,7 +64,7 @@ func (w *world) ids() (ids []string) {
 }
 
 // expired waits for the end of an erasure of expired sessions, and returns it with its receipt.
-func (w *world) expired() (session.Erasure, receipt.Receipt) {
+func (w *world) expired() (session.Erasure, session.Receipt) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()

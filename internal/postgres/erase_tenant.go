@@ -12,7 +12,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/queue"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -232,9 +231,9 @@ const lastRows = 10_000
 // FinishTenant deletes the row of a tenant, its keys and its audit trail, and ends the erasure with its receipt.
 //
 // Errors: ErrUnfinished if there is anything left, or a job of the tenant runs; ErrHeld, ErrNotFound, ErrEnded.
-func (s *Store) FinishTenant(ctx context.Context, w ErasureWork, key receipt.Key, kept time.Duration) error {
+func (s *Store) FinishTenant(ctx context.Context, w ErasureWork, kept time.Duration) error {
 	return s.inTenant(seeingArchived(ctx), w.Tenant, func(tx pgx.Tx) error {
-		r, err := countedReceipt(ctx, tx, w, key)
+		r, err := countedReceipt(ctx, tx, w)
 		if err != nil {
 			return err
 		}
@@ -254,13 +253,13 @@ func (s *Store) FinishTenant(ctx context.Context, w ErasureWork, key receipt.Key
 		if r.Audit, err = headOf(ctx, tx, w.Tenant); err != nil {
 			return err
 		}
-		return endErasure(ctx, tx, w, r, key, kept)
+		return endErasure(ctx, tx, w, r, kept)
 	})
 }
 
 // endTenant deletes the rest of a tenant, in a transaction that sees it, and returns the end of its audit trail; nil if
 // it had none.
-func endTenant(ctx context.Context, tx pgx.Tx, w ErasureWork) (*receipt.Head, error) {
+func endTenant(ctx context.Context, tx pgx.Tx, w ErasureWork) (*session.TrailHead, error) {
 	tenant := w.Of()
 	rows, err := eraseRows(ctx, tx, tenant, lastRows)
 	if err != nil {
@@ -273,7 +272,7 @@ func endTenant(ctx context.Context, tx pgx.Tx, w ErasureWork) (*receipt.Head, er
 	if rows >= lastRows || !forgotten {
 		return nil, ErrUnfinished
 	}
-	var ended *receipt.Head
+	var ended *session.TrailHead
 	head, err := headOf(ctx, tx, tenant)
 	switch {
 	case err == nil:
@@ -293,7 +292,7 @@ func unfinished(err error) error {
 }
 
 // recordEnd records in the operators' trail that a tenant is gone, of which it forgets the name.
-func recordEnd(ctx context.Context, tx pgx.Tx, w ErasureWork, ended *receipt.Head) error {
+func recordEnd(ctx context.Context, tx pgx.Tx, w ErasureWork, ended *session.TrailHead) error {
 	blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank_tenant($1)`, w.Of())
 	if err != nil {
 		return err

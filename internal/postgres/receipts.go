@@ -2,8 +2,7 @@ package postgres
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -12,84 +11,21 @@ import (
 
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/queue"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-// ReceiptKey returns the key that signs receipts, and makes it the first time. Only the login of a worker reads it.
-func (s *Store) ReceiptKey(ctx context.Context) (receipt.Key, error) {
-	seed := make([]byte, ed25519.SeedSize)
-	if _, err := rand.Read(seed); err != nil {
-		return receipt.Key{}, err
-	}
-	made := receipt.NewKey(seed)
-	_, err := s.pool.Exec(ctx, `
-		INSERT INTO receipt_keys (id, public, seed, live)
-		VALUES ($1, $2, $3, true)
-		ON CONFLICT (live) DO NOTHING`, receipt.KeyID(made.Public()), made.Public(), seed)
-	if err == nil {
-		err = s.pool.QueryRow(ctx, `SELECT seed FROM receipt_keys WHERE live`).Scan(&seed)
-	}
-	return receipt.NewKey(seed), err
-}
-
-// RotateReceiptKey has a new key sign receipts from now on, and returns its id and what verifies it. Receipts of
-// before are verified by the key that signed them.
-func (s *Store) RotateReceiptKey(ctx context.Context) (id string, public ed25519.PublicKey, err error) {
-	seed := make([]byte, ed25519.SeedSize)
-	if _, err := rand.Read(seed); err != nil {
-		return "", nil, err
-	}
-	public = receipt.NewKey(seed).Public()
-	id = receipt.KeyID(public)
-	public, err = asOperator(ctx, s, func(tx pgx.Tx) (ed25519.PublicKey, error) {
-		if err := exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended('receipt_keys', 0))`); err != nil {
-			return nil, err
-		}
-		if err := exec(ctx, tx, `UPDATE receipt_keys SET live = NULL WHERE live`); err != nil {
-			return nil, err
-		}
-		err := exec(ctx, tx, `
-			INSERT INTO receipt_keys (id, public, seed, live)
-			VALUES ($1, $2, $3, true)`, id, public, seed)
-		if err != nil {
-			return nil, err
-		}
-		return public, recordOperator(ctx, tx, deed{
-			action: audit.ReceiptKeyRotate, object: audit.ReceiptKey, id: id,
-		})
-	})
-	return id, public, err
-}
-
-// PublicReceiptKeys returns what verifies receipts, by the ids of the keys.
-func (s *Store) PublicReceiptKeys(ctx context.Context) (map[string]ed25519.PublicKey, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, public FROM receipt_keys`)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]ed25519.PublicKey{}
-	var id string
-	var public []byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &public}, func() error {
-		found[id] = public
-		return nil
-	})
-	return found, err
-}
 
 // ErrUnfinished says that an erasure has more to erase before it can end.
 var ErrUnfinished = errors.New("the erasure has more to erase")
 
 var forgetSubjectSQL = statement("forget_subject")
 
-// FinishErasure ends an erasure of sessions with its receipt, signed with a key. kept is how long backups are kept, 0
+// FinishErasure ends an erasure of sessions with its receipt. kept is how long backups are kept, 0
 // if that is not known.
 //
 // Errors: ErrUnfinished if there is anything left, or a job of a session still runs; ErrNotFound, ErrEnded.
-func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Key, kept time.Duration) error {
+func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, kept time.Duration) error {
 	return s.inTenant(seeingArchived(ctx), w.Tenant, func(tx pgx.Tx) error {
-		r, err := finishedReceipt(ctx, tx, w, key)
+		r, err := finishedReceipt(ctx, tx, w)
 		if err != nil {
 			return err
 		}
@@ -107,13 +43,13 @@ func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, key receipt.Ke
 		if err := lookSoon(ctx, tx, w); err != nil {
 			return err
 		}
-		return endErasure(ctx, tx, w, r, key, kept)
+		return endErasure(ctx, tx, w, r, kept)
 	})
 }
 
 // finishedReceipt returns what the receipt of an erasure says, if nothing is left to erase.
-func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.Key) (r *receipt.Receipt, err error) {
-	if r, err = countedReceipt(ctx, tx, w, key); err != nil {
+func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork) (r *session.Receipt, err error) {
+	if r, err = countedReceipt(ctx, tx, w); err != nil {
 		return nil, err
 	}
 	for state, list := range map[string]*[]uuid.UUID{"gone": &r.Sessions, "held": &r.Held} {
@@ -145,25 +81,25 @@ func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.
 }
 
 // countedReceipt locks an erasure, and returns what its receipt says of who asked for it and how much was erased.
-func countedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.Key) (*receipt.Receipt, error) {
-	r := &receipt.Receipt{
-		Version: receipt.Version, ID: w.ID, Kind: string(w.Kind), Tenant: w.Tenant,
-		By:       receipt.By{Actor: string(w.By.Kind), Request: w.By.Request},
+func countedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork) (*session.Receipt, error) {
+	r := &session.Receipt{
+		Version: session.ReceiptVersion, ID: w.ID, Kind: w.Kind, Tenant: w.Tenant,
+		By:       session.ErasedBy{Actor: string(w.By.Kind), Request: w.By.Request},
 		Sessions: []uuid.UUID{}, Held: []uuid.UUID{},
 	}
 	if w.By.ID != uuid.Nil {
 		r.By.ID = &w.By.ID
 	}
-	var digest, metadata []byte
+	var digest []byte
 	var state session.ErasureState
 	err := tx.QueryRow(ctx, `
 		SELECT state, created_at, now(), sessions, messages, results, bodies, checkpoints, bytes, objects, digest,
-		       metadata::text, (SELECT id FROM installation)
+		       (SELECT id FROM installation)
 		  FROM erasures
 		 WHERE tenant_id = $1 AND id = $2
 		   FOR UPDATE`, w.Tenant, w.ID).
 		Scan(&state, &r.AskedAt, &r.FinishedAt, &r.Erased.Sessions, &r.Erased.Messages, &r.Erased.Results,
-			&r.Erased.Bodies, &r.Erased.Checkpoints, &r.Erased.Bytes, &r.Erased.Objects, &digest, &metadata,
+			&r.Erased.Bodies, &r.Erased.Checkpoints, &r.Erased.Bytes, &r.Erased.Objects, &digest,
 			&r.Installation)
 	if err != nil {
 		return nil, notFound(err)
@@ -171,16 +107,13 @@ func countedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork, key receipt.K
 	if state == session.ErasureDone {
 		return nil, session.ErrEnded
 	}
-	r.Digest = key.Digest(digest)
-	if metadata != nil {
-		r.Subject = new(key.Digest(metadata))
-	}
+	r.Digest = hex.EncodeToString(digest)
 	return r, nil
 }
 
 // forgetRest forgets what jobs that ended late, and campaigns, still have of the sessions of an erasure. A legal hold
 // keeps what names the subject of a held session.
-func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt) error {
+func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *session.Receipt) error {
 	for _, key := range r.Sessions {
 		if err := s.queue.Scrub(ctx, tx, key); err != nil {
 			return err
@@ -197,7 +130,7 @@ func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *rec
 
 // recordFinished records the end of an erasure of a subject, and blanks what the trail says of its subject, unless a
 // legal hold keeps any of its sessions.
-func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt) error {
+func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork, r *session.Receipt) error {
 	d := deed{action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String()}
 	if len(r.Held) > 0 {
 		return record(ctx, tx, w.Tenant, d)
@@ -212,7 +145,7 @@ func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Re
 	return record(ctx, tx, w.Tenant, d)
 }
 
-func headOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (head receipt.Head, err error) {
+func headOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (head session.TrailHead, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT n, encode(hash, 'hex')
 		  FROM audit_heads
@@ -220,23 +153,19 @@ func headOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (head receipt.Head
 	return head, err
 }
 
-// endErasure signs the receipt of an erasure and ends it.
+// endErasure ends an erasure with its receipt.
 func endErasure(
-	ctx context.Context, tx pgx.Tx, w ErasureWork, r *receipt.Receipt, key receipt.Key, kept time.Duration,
+	ctx context.Context, tx pgx.Tx, w ErasureWork, r *session.Receipt, kept time.Duration,
 ) error {
 	if kept > 0 {
-		r.Backups = receipt.Backups{
+		r.Backups = session.BackupsKept{
 			KeptSeconds: new(int64(kept.Seconds())), GoneBy: new(r.FinishedAt.Add(kept)),
 		}
-	}
-	text, err := receipt.Sign(r, key)
-	if err != nil {
-		return err
 	}
 	return exec(ctx, tx, `
 		UPDATE erasures
 		   SET state = 'done', metadata = NULL, digest = NULL, receipt = $3, finished_at = now()
-		 WHERE tenant_id = $1 AND id = $2`, w.Tenant, w.ID, text)
+		 WHERE tenant_id = $1 AND id = $2`, w.Tenant, w.ID, r)
 }
 
 // TablesWith returns the tables that have rows of some sessions of a tenant, other than what says that they were

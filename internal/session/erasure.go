@@ -51,7 +51,7 @@ type Erasure struct {
 	CreatedAt   time.Time  `json:"created_at"`
 	StartedAt   *time.Time `json:"started_at"`
 	FinishedAt  *time.Time `json:"finished_at"`
-	Receipt     *string    `json:"receipt"` // a signed receipt, at the end
+	Receipt     *Receipt   `json:"receipt"` // at the end
 }
 
 // Hold is a legal hold, which keeps a session, or all of a tenant, from being erased.

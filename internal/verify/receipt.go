@@ -2,42 +2,29 @@ package verify
 
 import (
 	"context"
-	"crypto/ed25519"
 	"fmt"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/persist"
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Receipt reads a signed receipt, and looks for what it says was erased. left names what is there: tables with rows of
-// the sessions, and stores with objects.
-//
-// Errors: those of receipt.Read.
-func (v *Verifier) Receipt(ctx context.Context, text string) (said receipt.Receipt, left []string, err error) {
-	keys, err := v.Store.PublicReceiptKeys(ctx)
-	if err != nil {
-		return said, nil, err
-	}
-	said, err = receipt.Read(text, func(id string) ed25519.PublicKey { return keys[id] })
-	if err != nil {
-		return said, nil, err
-	}
-	if said.Kind == string(session.ErasureOfTenant) {
-		left, err = v.tenantLeft(ctx, said)
-		return said, left, err
+// Receipt looks for what a receipt says was erased. left names what is there: tables with rows of the sessions, and
+// stores with objects.
+func (v *Verifier) Receipt(ctx context.Context, said *session.Receipt) (left []string, err error) {
+	if said.Kind == session.ErasureOfTenant {
+		return v.tenantLeft(ctx, said)
 	}
 	tables, err := v.Store.TablesWith(ctx, said.Tenant, said.Sessions)
 	if err != nil {
-		return said, nil, err
+		return nil, err
 	}
 	for _, table := range tables {
 		left = append(left, "table "+table)
 	}
 	stores, err := v.objectsLeft(ctx, said.Tenant, said.Sessions)
-	return said, append(left, stores...), err
+	return append(left, stores...), err
 }
 
 // objectsLeft names the stores that have objects below the prefixes of erased sessions, other than those of forks.
@@ -84,7 +71,7 @@ func (v *Verifier) unnamedBelow(ctx context.Context, kind persist.Kind, key sess
 }
 
 // tenantLeft names the tables and stores that have something of a deleted tenant, unless its id was given again.
-func (v *Verifier) tenantLeft(ctx context.Context, said receipt.Receipt) (left []string, err error) {
+func (v *Verifier) tenantLeft(ctx context.Context, said *session.Receipt) (left []string, err error) {
 	tables, again, err := v.Store.TablesOf(ctx, said.Tenant, said.FinishedAt)
 	if err != nil || again {
 		return nil, err

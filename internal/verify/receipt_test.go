@@ -1,20 +1,17 @@
 package verify_test
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/receipt"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
 // erased erases a session, without a worker, and returns its key and the receipt.
-func (w *world) erased(id string) (uuid.UUID, string) {
+func (w *world) erased(id string) (uuid.UUID, *session.Receipt) {
 	w.Helper()
 	at := session.Address{Tenant: w.tenant.ID, ID: id}
 	made, _, err := w.store.Create(w.Context(), at, session.Change{}, nil)
@@ -29,12 +26,9 @@ func (w *world) erased(id string) (uuid.UUID, string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	key, err := w.store.ReceiptKey(w.Context())
+	err = w.store.ObjectsErased(w.Context(), work, made.Session.Key, 0)
 	if err == nil {
-		err = w.store.ObjectsErased(w.Context(), work, made.Session.Key, 0)
-	}
-	if err == nil {
-		err = w.store.FinishErasure(w.Context(), work, key, 0)
+		err = w.store.FinishErasure(w.Context(), work, 0)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -43,16 +37,16 @@ func (w *world) erased(id string) (uuid.UUID, string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return made.Session.Key, *found.Receipt
+	return made.Session.Key, found.Receipt
 }
 
-// TestAReceiptIsVerifiedWithWhatIsLeft brings a session back, as a restored backup would, and changes a receipt.
+// TestAReceiptIsVerifiedWithWhatIsLeft brings a session back, as a restored backup would.
 func TestAReceiptIsVerifiedWithWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, plain)
-	key, text := w.erased("s")
+	key, said := w.erased("s")
 	v := verify.Verifier{Store: w.store}
-	said, left, err := v.Receipt(t.Context(), text)
+	left, err := v.Receipt(t.Context(), said)
 	if err != nil || len(left) > 0 || !slices.Equal(said.Sessions, []uuid.UUID{key}) {
 		t.Fatalf("the receipt says %+v, and left is %q, %v", said, left, err)
 	}
@@ -61,13 +55,7 @@ func TestAReceiptIsVerifiedWithWhatIsLeft(t *testing.T) {
 		VALUES ($1, $2, 'back', 1000, '00000000-0000-0000-0000-000000000000')`, w.tenant.ID, key); err != nil {
 		t.Fatal(err)
 	}
-	if _, left, err := v.Receipt(t.Context(), text); err != nil || !slices.Equal(left, []string{"table sessions"}) {
+	if left, err := v.Receipt(t.Context(), said); err != nil || !slices.Equal(left, []string{"table sessions"}) {
 		t.Errorf("left is %q, %v", left, err)
-	}
-	parts := strings.Split(text, ".")
-	_, other := w.erased("other")
-	parts[1] = strings.Split(other, ".")[1]
-	if _, _, err := v.Receipt(t.Context(), strings.Join(parts, ".")); !errors.Is(err, receipt.ErrSignature) {
-		t.Errorf("a receipt that says something else: %v", err)
 	}
 }
