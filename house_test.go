@@ -87,8 +87,9 @@ var mayImport = map[string][]string{
 	"internal/search":           {"internal/compact", "internal/postgres", "internal/protocol", "internal/readback", "internal/session"},
 	"internal/offload":          {"internal/admit", "internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/cold", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/webhook", "internal/search"},
-	"internal/webhook":          {"internal/egress", "internal/session"},
+	"internal/jobs":             {"internal/cold", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature", "internal/search"},
+	"internal/command":          {"internal/client", "internal/terminal"},
+	"internal/feature":          {"internal/api/request", "internal/postgres"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/admit", "internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
@@ -98,6 +99,7 @@ var mayImport = map[string][]string{
 	"internal/replay/planted": {"internal/compact", "internal/compact/summary", "internal/compactor", "internal/due", "internal/policy", "internal/rawjson", "internal/replay", "internal/replay/folder", "internal/session", "internal/tokens", "internal/wire"},
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
+		"internal/feature",
 		"internal/cold", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/ledger", "internal/search", "internal/quota",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
@@ -119,6 +121,37 @@ var mayImport = map[string][]string{
 		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},
+}
+
+// ofFeatures are the packages of ours that a feature may import beside those that import none: the core's kit.
+var ofFeatures = []string{
+	"internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/egress", "internal/feature",
+	"internal/persist", "internal/postgres", "internal/protocol", "internal/queue", "internal/rawjson", "internal/session",
+	"internal/spelling",
+}
+
+// TestAFeatureImportsTheCoreOnly holds the folders that package features lists to what they may import: no other
+// feature. Only package features imports a feature, tests aside.
+func TestAFeatureImportsTheCoreOnly(t *testing.T) {
+	t.Parallel()
+	all := packages(t)
+	var features []string
+	for _, path := range all["internal/features"].Imports {
+		if ours, ok := strings.CutPrefix(path, module); ok && ours != "internal/feature" {
+			features = append(features, ours)
+		}
+	}
+	for name, p := range all {
+		for _, path := range p.Imports {
+			ours, _ := strings.CutPrefix(path, module)
+			if slices.Contains(features, ours) && name != "internal/features" {
+				t.Errorf("%s imports the feature %s", name, ours)
+			}
+			if slices.Contains(features, name) && ours != path && !slices.Contains(ofFeatures, ours) {
+				t.Errorf("the feature %s imports %s; it may import %v", name, ours, ofFeatures)
+			}
+		}
+	}
 }
 
 // pure packages decide and render; they must not be able to ask the world anything. A context only stops them.

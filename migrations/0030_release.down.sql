@@ -125,11 +125,7 @@ ALTER TABLE results
 DROP TABLE
     archive_parts, audit_anchors, audit_heads, audit_stubs, audit_trail, campaigns, chores, due_sessions,
     erasure_sessions, erasures, event_heads, events, findings, installation, message_packs, model_answers,
-<<<<<<< HEAD
-    model_spending, operator_keys, recalls, receipt_keys, replay_outcomes, replay_sessions, replays,
-=======
-    model_spending, operator_keys, policy_rollouts, recalls, replay_outcomes, replay_sessions, replays,
->>>>>>> 2168fe2e (Receipts of erasures are plain JSON; their keys and signatures go)
+    model_spending, operator_keys, recalls, replay_outcomes, replay_sessions, replays,
     result_bodies, result_chunks, retention, rounds, search_sessions, search_settings, search_texts,
     session_archives, session_failures, session_holds, session_metadata, session_pins, session_retention,
     session_tokens, summaries, tenant_moves, uploads, usage_days, usage_sessions, verifications, webhook_deliveries,

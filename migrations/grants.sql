@@ -27,7 +27,7 @@ BEGIN
         'checkpoint_results', 'checkpoints', 'chores', 'due_sessions', 'erasure_sessions', 'erasures', 'event_heads',
         'events', 'findings', 'idempotency', 'import_lines', 'imports', 'installation', 'message_packs', 'messages',
         'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_versions', 'recalls',
-        'receipt_keys', 'recompaction_sessions', 'recompactions', 'replay_outcomes', 'replay_sessions', 'replays',
+        'recompaction_sessions', 'recompactions', 'replay_outcomes', 'replay_sessions', 'replays',
         'result_bodies', 'result_chunks', 'results', 'retention', 'river_job', 'river_leader', 'river_migration',
         'river_notification', 'river_queue', 'rounds', 'runs', 'schema_migrations', 'search_sessions', 'search_settings',
         'search_texts', 'session_archives', 'session_failures', 'session_holds', 'session_metadata', 'session_pins',
@@ -70,19 +70,8 @@ GRANT SELECT ON audit_trail, audit_heads, audit_anchors, audit_stubs TO varve_ap
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
 
-<<<<<<< HEAD
--- What an erasure has counted is never taken back, and its receipt stays. Only workers sign.
-GRANT SELECT, INSERT, UPDATE ON erasures TO varve_app;
-GRANT SELECT (id, public, created_at, live) ON receipt_keys TO varve_app;
-GRANT SELECT, INSERT ON receipt_keys TO varve_worker;
-=======
--- What its time is over for is removed by a worker, through a function that leaves the trail provable.
-REVOKE EXECUTE ON FUNCTION audit_prune FROM varve_app;
-GRANT EXECUTE ON FUNCTION audit_prune TO varve_worker;
-
 -- What an erasure has counted is never taken back, and its receipt stays.
-REVOKE DELETE ON erasures FROM varve_app;
->>>>>>> 2168fe2e (Receipts of erasures are plain JSON; their keys and signatures go)
+GRANT SELECT, INSERT, UPDATE ON erasures TO varve_app;
 
 -- Events are written and forgotten. A trigger numbers them at the commit, with the owner's rights.
 GRANT SELECT, DELETE ON events TO varve_app;

@@ -3154,22 +3154,6 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
 GRANT SELECT ON TABLE public.recalls TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 
-<<<<<<< HEAD
-GRANT SELECT ON TABLE public.receipt_keys TO varve_backup;
-GRANT SELECT,INSERT ON TABLE public.receipt_keys TO varve_worker;
-
-GRANT SELECT(id) ON TABLE public.receipt_keys TO varve_app;
-
-GRANT SELECT(public) ON TABLE public.receipt_keys TO varve_app;
-
-GRANT SELECT(created_at) ON TABLE public.receipt_keys TO varve_app;
-
-GRANT SELECT(live) ON TABLE public.receipt_keys TO varve_app;
-GRANT UPDATE(live) ON TABLE public.receipt_keys TO varve_admin;
-
-=======
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
->>>>>>> 2168fe2e (Receipts of erasures are plain JSON; their keys and signatures go)
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;
 

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type backupCommand struct {
@@ -38,7 +39,7 @@ func (c *backupCommand) Run(ctx context.Context, settings *config.Client, out io
 		return writeJSON(out, made)
 	}
 	fmt.Fprintf(out, "%s holds %s rows of %d tables, as they were at %s\n",
-		c.File, thousands(made.Rows()), len(made.Tables), cell(made.At))
+		c.File, thousands(made.Rows()), len(made.Tables), terminal.Cell(made.At))
 	if made.Outside > 0 {
 		fmt.Fprintf(os.Stderr, "%s bodies of results lie in a store of their own, and only their names in the file: "+
 			"back that store up now\n", thousands(made.Outside))
@@ -79,7 +80,7 @@ func (c *restoreCommand) Run(ctx context.Context, settings *config.Client, out i
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "restored %s rows as they were at %s; verifying them\n",
-		thousands(held.Rows()), cell(held.At))
+		thousands(held.Rows()), terminal.Cell(held.At))
 	db := c.Database
 	db.URL = url
 	store, err := process.OpenStore(ctx, db)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type compactCommand struct {
@@ -55,7 +56,7 @@ func (c *compactCommand) Run(ctx context.Context, to *console) error {
 	r := &run.Value
 	err = to.print("run", run.Raw, r)
 	if err == nil && r.State == session.RunFailed {
-		return fmt.Errorf("run %s failed: %s", r.ID, cell(r.Error))
+		return fmt.Errorf("run %s failed: %s", r.ID, terminal.Cell(r.Error))
 	}
 	return err
 }

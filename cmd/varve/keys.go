@@ -271,7 +271,7 @@ func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client, ou
 		}
 		for _, k := range keys {
 			if k.ID == c.ID && k.RevokedAt != nil {
-				fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", cell(k.RevokedAt))
+				fmt.Fprintf(os.Stderr, "it was revoked before, at %s\n", terminal.Cell(k.RevokedAt))
 				return nil
 			}
 		}
@@ -302,4 +302,12 @@ func (c *keysRevokeCommand) overHTTP(ctx context.Context, settings *config.Clien
 		fmt.Fprintln(os.Stderr, "revoked; API processes refuse it within 3 seconds")
 	}
 	return err
+}
+
+// seconds returns a duration in seconds, nil for none.
+func seconds(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	return new(int64(*d / time.Second))
 }

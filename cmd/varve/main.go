@@ -21,7 +21,9 @@ import (
 
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/features"
 )
 
 type commands struct {
@@ -38,7 +40,6 @@ type commands struct {
 	Sessions    sessionsCommand    `cmd:"" help:"List sessions, show, archive or erase one."`
 	Retention   retentionCommand   `cmd:"" help:"When sessions expire, and which would now."`
 	Holds       holdsCommand       `cmd:"" help:"Show, place and lift legal holds."`
-	Webhooks    webhooksCommand    `cmd:"" help:"List, make, change and delete webhooks."`
 	Fleet       fleetCommand       `cmd:"" help:"List sessions of all tenants, with an operator's key."`
 	Erasures    erasuresCommand    `cmd:"" help:"Erase all sessions of a person, and show receipts."`
 	Fork        forkCommand        `cmd:"" help:"Make a session that shares the log of another."`
@@ -59,7 +60,8 @@ type commands struct {
 	Config      configCommand      `cmd:"" help:"Print the settings and language models in force."`
 	Backup      backupCommand      `cmd:"" help:"Write the whole database to a file."`
 	Restore     restoreCommand     `cmd:"" help:"Read a backup into an empty database."`
-	Results     resultsCommands    `cmd:"" help:"List a session's persisted tool results, print one, or move them."`
+	kong.Plugins
+	Results resultsCommands `cmd:"" help:"List a session's persisted tool results, print one, or move them."`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -107,10 +109,16 @@ func helpText(command string) string {
 }
 
 // parser returns the command line's parser. A command whose Run names a *console gets it from connect,
-// and one that names operators from connectOperator.
+// one that names operators from connectOperator, and one of a feature from connectFeature.
 func parser(cli *commands) *kong.Kong {
+	for _, f := range features.All() {
+		if f.Command != nil {
+			cli.Plugins = append(cli.Plugins, f.Command)
+		}
+	}
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
 		kong.BindToProvider(connect), kong.BindToProvider(connectOperator),
+		kong.BindToProvider(connectFeature),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
 }
 
@@ -142,6 +150,15 @@ func connect(settings *config.Client, out io.Writer) (*console, error) {
 		}
 	}
 	return &console{Client: settings, api: client.New(base, key, os.Stderr), key: key, out: out}, nil
+}
+
+// connectFeature returns the console of a feature's command.
+func connectFeature(settings *config.Client, out io.Writer) (*command.Console, error) {
+	to, err := connect(settings, out)
+	if err != nil {
+		return nil, err
+	}
+	return &command.Console{API: to.api, JSON: to.JSON, Out: out}, nil
 }
 
 // readKey returns the key that a file holds.

@@ -9,10 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"text/template"
-	"time"
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/compact"
@@ -24,10 +21,10 @@ import (
 var viewsText string
 
 // views are the templates of what is printed for a person.
-var views = template.Must(template.New("views").Funcs(template.FuncMap{
-	"row": tableRow, "cell": cell, "cut": terminal.Cut, "place": place, "stages": stagesOf, "outcomes": outcomes,
-	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting, "joined": joined,
-	"flags": flagsOf, "rate": rateOf, "spent": spentOn, "megabytes": megabytes, "printable": terminal.Printable,
+var views = template.Must(template.New("views").Funcs(terminal.Funcs).Funcs(template.FuncMap{
+	"place": place, "stages": stagesOf, "outcomes": outcomes,
+	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
+	"flags": flagsOf, "rate": rateOf, "spent": spentOn, "megabytes": megabytes,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
 
@@ -36,11 +33,7 @@ func writeView(out io.Writer, name string, value any) error { return writeAligne
 
 // writeAligned writes a view whose columns are aligned as the flags of text/tabwriter say.
 func writeAligned(out io.Writer, name string, value any, flags uint) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', flags)
-	if err := views.ExecuteTemplate(table, name, value); err != nil {
-		return err
-	}
-	return table.Flush()
+	return terminal.Table(out, views, name, value, flags)
 }
 
 // printValue writes a value that does not come from the API: as JSON, or as the view of that name.
@@ -104,45 +97,6 @@ func (to *console) print(name string, raw []byte, value any) error {
 func (to *console) printRaw(raw []byte) error {
 	_, err := to.out.Write(append(raw, '\n'))
 	return err
-}
-
-// tableRow returns the cells of a line of a table.
-func tableRow(cells ...any) string {
-	texts := make([]string, len(cells))
-	for i := range cells {
-		texts[i] = cell(cells[i])
-	}
-	return strings.Join(texts, "\t")
-}
-
-// cell returns a value as a table shows it: "-" for a nil pointer, times to the second.
-func cell(value any) string {
-	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return "-"
-		}
-		value = v.Elem().Interface()
-	}
-	switch v := value.(type) {
-	case string:
-		return terminal.Printable(v)
-	case time.Time:
-		return v.Format(time.RFC3339)
-	}
-	return fmt.Sprint(value)
-}
-
-// joined returns the elements of a slice with commas, or none for an empty one.
-func joined(slice any, none string) string {
-	v := reflect.ValueOf(slice)
-	if v.Len() == 0 {
-		return none
-	}
-	texts := make([]string, v.Len())
-	for i := range texts {
-		texts[i] = cell(v.Index(i).Interface())
-	}
-	return strings.Join(texts, ",")
 }
 
 // place names a part by its message and number, or the messages from one to another.

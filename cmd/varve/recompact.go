@@ -14,6 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type recompactCommand struct {
@@ -113,7 +114,7 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 	case err != nil:
 		return err
 	case r.State == "failed":
-		return fmt.Errorf("recompaction %s failed: %s", r.ID, cell(r.Error))
+		return fmt.Errorf("recompaction %s failed: %s", r.ID, terminal.Cell(r.Error))
 	case r.Progress.Failed > 0:
 		return fmt.Errorf("recompaction %s: %d sessions failed", r.ID, r.Progress.Failed)
 	}

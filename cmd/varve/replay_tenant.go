@@ -17,6 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type replayCommand struct {
@@ -76,7 +77,7 @@ func (c *replayRunCommand) ofTenant(ctx context.Context, to *console) error {
 		return err
 	}
 	if r := &a.Value; r.State == session.ReplayFailed {
-		return fmt.Errorf("replay %s failed: %s", id, cell(r.Error))
+		return fmt.Errorf("replay %s failed: %s", id, terminal.Cell(r.Error))
 	}
 	if !to.JSON {
 		if err := writeView(to.out, "replay", &a.Value); err != nil {
@@ -137,7 +138,7 @@ func followReplay(
 			break
 		}
 		p := a.Value.Progress
-		text := fmt.Sprintf("%s, %d measurements", cell(p.Contender), p.Outcomes)
+		text := fmt.Sprintf("%s, %d measurements", terminal.Cell(p.Contender), p.Outcomes)
 		line := fmt.Sprintf("%s: %d of %d sessions, %s", a.Value.State, p.Done, p.Total, text)
 		shown.update(p.Done, p.Total, text, line)
 		if err = api.Sleep(ctx, followEvery); err != nil {

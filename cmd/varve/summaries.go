@@ -73,7 +73,7 @@ func (c *summariesRebuildCommand) Run(ctx context.Context, to *console) error {
 	r := &run.Value
 	err = to.print("run", run.Raw, r)
 	if err == nil && r.State == session.RunFailed {
-		return fmt.Errorf("run %s failed: %s", r.ID, cell(r.Error))
+		return fmt.Errorf("run %s failed: %s", r.ID, terminal.Cell(r.Error))
 	}
 	return err
 }

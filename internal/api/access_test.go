@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -70,7 +71,7 @@ func (w *world) callers() []struct {
 	}
 }
 
-// TestWhoMayUseWhichRoute asks every route as every kind of caller. What it expects is in the table of docs/api.md.
+// TestWhoMayUseWhichRoute asks every route as every kind of caller. What it expects is in the description.
 func TestWhoMayUseWhichRoute(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -81,7 +82,7 @@ func TestWhoMayUseWhichRoute(t *testing.T) {
 	}
 	callers, cells := w.callers(), 0
 	for _, caller := range callers {
-		for route, access := range documentedAccess(t) {
+		for route, access := range describedAccess() {
 			want := caller.keyFor
 			switch {
 			case access.kind == "":
@@ -119,12 +120,10 @@ func TestWhoMayUseWhichRoute(t *testing.T) {
 	}
 }
 
-// access returns what a caller needs for a route by its description, as the table in docs/api.md says it.
-func (d *description) access(route api.Route) access {
-	path := regexp.MustCompile(`:([a-z]+)`).ReplaceAllString(route.Path, "{$1}")
-	i := slices.IndexFunc(d.operations, func(op operation) bool { return op.method == route.Method && op.path == path })
+// accessFor returns what a caller needs for an operation.
+func accessFor(op *apitest.Operation) access {
 	found := access{}
-	for _, scheme := range d.operations[i].value["security"].([]any) {
+	for _, scheme := range op.Value["security"].([]any) {
 		for kind, scopes := range scheme.(map[string]any) {
 			names := []string{}
 			for _, scope := range scopes.([]any) {

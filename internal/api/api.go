@@ -25,6 +25,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/cold"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/ledger"
 	"github.com/varve-dev/varve/internal/models"
@@ -55,6 +56,8 @@ type Config struct {
 	Memory    *admit.Gate // bytes, from which large requests draw; nil is without a bound
 	SmallView int64       // bytes of a view that is read whole and not weighed; 0 for what fits Memory
 
+	Features []feature.Feature
+
 	ImportBytes, ImportLines int64 // of one body of an import; 0 for ingest's
 
 	CPU *admit.Gate // processors, from which heavy work draws; nil is without a bound
@@ -77,8 +80,11 @@ type Server struct {
 	draining atomic.Bool
 	paused   atomic.Int32
 	mcp      http.Handler
-	uploads  uploadPlaces
-	streams  *streams
+
+	description func() (*openapi.Document, error)
+
+	uploads uploadPlaces
+	streams *streams
 
 	strangers strangers
 	quotas    *quota.Book
@@ -111,6 +117,7 @@ func New(config Config) *Server {
 	s.waiter.Store = s.Store
 	s.waiter.Draining = &s.draining
 	s.mcp = s.newMCP()
+	s.description = sync.OnceValues(func() (*openapi.Document, error) { return Describe(s.Features) })
 	s.openFronts()
 	s.routes()
 	return s
@@ -168,15 +175,16 @@ func (s *Server) routes() {
 	s.routeAudit()
 	s.routeEvents()
 	s.routeOperators()
+	s.routeFeatures()
 }
 
 // routeProcess has what is open to everybody: the state of the process, and the description of the API.
 func (s *Server) routeProcess() {
 	s.open("/livez", s.livez)
 	s.open("/readyz", s.readyz)
-	s.handle(Route{Method: "GET", Path: "/metrics"}, echo.WrapHandler(promhttp.Handler()))
-	s.open("/openapi.yaml", describe(yamlType, func(d *openapi.Document) []byte { return d.YAML }))
-	s.open("/openapi.json", describe(request.JSONType, func(d *openapi.Document) []byte { return d.JSON }))
+	s.handle(request.Route{Method: "GET", Path: "/metrics"}, echo.WrapHandler(promhttp.Handler()))
+	s.open("/openapi.yaml", s.describe(yamlType, func(d *openapi.Document) []byte { return d.YAML }))
+	s.open("/openapi.json", s.describe(request.JSONType, func(d *openapi.Document) []byte { return d.JSON }))
 	s.open("/docs", s.readDocs)
 }
 
@@ -308,9 +316,9 @@ func (s *Server) routeResults() {
 	read.get("/v1/tools", s.listTools, "format")
 	s.tenants(session.ResultsRead).ask("/v1/tools/names", s.nameTools)
 	read.ask("/v1/sessions/:id/tools/:tool", s.callTool)
-	mcp := read.Route
-	mcp.Method, mcp.Path = "POST", "/mcp"
-	s.handle(mcp, s.sameOrigin(s.authorized(mcp, nothing, s.serveMCP, []string{"session"})))
+	mcp := read.Post("/mcp", s.serveMCP)
+	mcp.Read, mcp.Query = request.ReadNothing, []string{"session"}
+	s.handle(mcp, s.sameOrigin(s.authorized(mcp)))
 }
 
 // routeTransfer has imports and exports. An import may bring policies.
@@ -370,7 +378,7 @@ func (s *Server) routeOperators() {
 	if s.Operators == nil {
 		return
 	}
-	operator := door{s, Route{Kind: session.OperatorCaller}}
+	operator := door{s, request.Access{Kind: session.OperatorCaller}}
 	operator.ask("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
@@ -419,18 +427,9 @@ func (s *Server) routeAudit() {
 	s.tenants(session.ScopeAdmin, session.ScopeExport).get("/v1/audit/export", s.exportAudit, "after")
 }
 
-// routeEvents has what happened, and where it is sent.
+// routeEvents has what happened.
 func (s *Server) routeEvents() {
 	s.tenants(session.SessionsRead).get("/v1/events", s.readEvents, eventsQuery...)
-	admin := s.tenants(session.ScopeAdmin)
-	admin.ask("/v1/webhooks", s.createWebhook) // shows its secret once, as does a rotation
-	admin.list("/v1/webhooks", s.listWebhooks)
-	admin.get("/v1/webhooks/:webhook", s.readWebhook)
-	admin.patch("/v1/webhooks/:webhook", s.changeWebhook)
-	admin.delete("/v1/webhooks/:webhook", s.deleteWebhook)
-	admin.ask("/v1/webhooks/:webhook/rotate", s.rotateWebhook)
-	admin.do("/v1/webhooks/:webhook/enable", s.enableWebhook)
-	admin.ask("/v1/webhooks/:webhook/test", s.testWebhook) // each request sends another event
 }
 
 // observe gives a request its id, answers its error, recovers from its panic, and logs it in one line.

@@ -16,7 +16,9 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -78,7 +80,9 @@ func newWorldAt(t testing.TB, dsn string, log io.Writer, gate *admit.Connections
 	w.store = openStore(t, pgtest.API(w.dsn))
 	w.admin = openStore(t, pgtest.Admin(w.dsn))
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.server = api.New(api.Config{Store: w.store, Operators: w.admin, Log: logger, Gate: gate})
+	w.server = api.New(api.Config{
+		Store: w.store, Operators: w.admin, Log: logger, Gate: gate, Features: features.All(),
+	})
 	w.tenant, w.key = w.newTenant("acme")
 	w.operator = w.newOperator()
 	return w
@@ -148,7 +152,7 @@ func (w *world) ask(method, path, body string, headers ...string) answer {
 	recorder := httptest.NewRecorder()
 	w.server.ServeHTTP(recorder, r)
 	if _, measured := w.TB.(*testing.B); !measured {
-		described().check(w, r, body, recorder)
+		apitest.Described().Check(w, r, body, recorder)
 	}
 	return answer{w.TB, recorder}
 }

@@ -64,7 +64,7 @@ func keyIn(d *request.Document, at string, value rawjson.Span) (wanted session.N
 	}
 	if given > 1 || len(wanted.Scopes) == 0 && len(d.Problems) == problems {
 		d.Wrong(at+"/scopes", request.InvalidRequest, "a key has at least one scope or a role, and not both: there "+
-			"are the scopes %s and the roles %s", list(session.KeyScopes()), list(session.Roles()))
+			"are the scopes %s and the roles %s", request.Names(session.KeyScopes()), request.Names(session.Roles()))
 	}
 	return wanted
 }
@@ -79,7 +79,7 @@ func scopesOfRole(d *request.Document, at string, value rawjson.Span) []session.
 	scopes := session.Role(text).Scopes()
 	if ok && scopes == nil {
 		d.Wrong(at, request.InvalidRequest, "there is no role %q; there are %s", spelling.Shorten(text),
-			list(session.Roles()))
+			request.Names(session.Roles()))
 	}
 	return scopes
 }
@@ -97,7 +97,7 @@ func scopesIn(
 		case !ok:
 		case !slices.Contains(known, scope):
 			d.Wrong(at, request.InvalidRequest, "there is no scope %q; there are %s", spelling.Shorten(text),
-				list(known))
+				request.Names(known))
 		case !slices.Contains(scopes, scope):
 			scopes = append(scopes, scope)
 		}
@@ -115,7 +115,7 @@ func placeOfKey(last session.APIKey) request.Place { return request.PlaceIn(last
 
 // rotateKey handles POST /v1/keys/{key}/rotate: another key takes the place of one, which lives on for a while.
 func (s *Server) rotateKey(req *request.Request) error {
-	overlap, err := readOverlap(req, session.KeyOverlap, session.MaxKeyOverlap)
+	overlap, err := request.Overlap(req, session.KeyOverlap, session.MaxKeyOverlap)
 	if err != nil {
 		return err
 	}
@@ -133,35 +133,9 @@ func (s *Server) rotateKey(req *request.Request) error {
 	return answerKey(req, text, made)
 }
 
-// readOverlap reads how long what is rotated lives on.
-func readOverlap(req *request.Request, fallback, highest time.Duration) (overlap time.Duration, err error) {
-	overlap = fallback
-	body := req.Body()
-	if len(body) == 0 {
-		return overlap, nil
-	}
-	d, err := request.Open(body)
-	if err != nil {
-		return 0, err
-	}
-	for _, value := range d.Fields([]string{"overlap_seconds"}) {
-		seconds := d.Integer("/overlap_seconds", value, 0, int64(highest/time.Second))
-		overlap = time.Duration(seconds) * time.Second
-	}
-	return overlap, d.Err()
-}
-
 // revokeKey handles DELETE /v1/keys/{key}. Doing it twice changes nothing.
 func (s *Server) revokeKey(req *request.Request) error {
-	return answerGone(req, s.Store.RevokeKey(req.Ctx, req.Tenant, req.PathID("key")))
-}
-
-func answerGone(req *request.Request, err error) error {
-	if err != nil {
-		return err
-	}
-	req.W.WriteHeader(http.StatusNoContent)
-	return nil
+	return request.AnswerGone(req, s.Store.RevokeKey(req.Ctx, req.Tenant, req.PathID("key")))
 }
 
 // createOperatorKey handles POST /v1/admin/keys.
@@ -201,17 +175,5 @@ func (s *Server) listOperatorKeys(req *request.Request) error {
 
 // revokeOperatorKey handles DELETE /v1/admin/keys/{key}. Doing it twice changes nothing.
 func (s *Server) revokeOperatorKey(req *request.Request) error {
-	return answerGone(req, s.Operators.RevokeOperatorKey(req.Ctx, req.PathID("key")))
-}
-
-// list returns names as a part of a sentence.
-func list[T ~string](names []T) string {
-	var text []byte
-	for i, name := range names {
-		if i > 0 {
-			text = append(text, ", "...)
-		}
-		text = append(text, name...)
-	}
-	return string(text)
+	return request.AnswerGone(req, s.Operators.RevokeOperatorKey(req.Ctx, req.PathID("key")))
 }

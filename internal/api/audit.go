@@ -36,7 +36,7 @@ func (s *Server) listAudit(req *request.Request) error {
 	}
 	if q.Values.Has("action") && !slices.Contains(audit.Actions(), f.Action) {
 		q.Wrong("action", request.InvalidRequest, "there is no action %q; there are %s",
-			spelling.Shorten(string(f.Action)), list(audit.Actions()))
+			spelling.Shorten(string(f.Action)), request.Names(audit.Actions()))
 	}
 	if text := q.Text("actor", ""); text != "" {
 		var err error

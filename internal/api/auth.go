@@ -160,11 +160,11 @@ func suspended(what session.Suspension) error {
 }
 
 // authorize reports whether the caller may use a route. It looks at no session, so that its answer tells nothing about one.
-func authorize(req *request.Request, route *Route) error {
+func authorize(req *request.Request, route *request.Route) error {
 	caller := &req.Caller
 	missing := caller.Lacks(route.Scopes...)
 	switch {
-	case caller.Suspended.Refuses(route.reads()):
+	case caller.Suspended.Refuses(route.Reads()):
 		return suspended(caller.Suspended)
 	case route.Kind == session.OperatorCaller && caller.Kind != session.OperatorCaller:
 		return errOperators
@@ -172,7 +172,7 @@ func authorize(req *request.Request, route *Route) error {
 		return errTenants
 	case caller.Bound() && !route.Tokens:
 		return errKeyOnly
-	case caller.Bound() && route.ofSession() && req.Address().ID != caller.Session:
+	case caller.Bound() && route.OfSession() && req.Address().ID != caller.Session:
 		return errOther
 	case caller.Bound() && missing != "":
 		return request.Fail(notAllowed, "the session token may not do this: it needs the scope %s", missing)

@@ -12,10 +12,10 @@ import (
 // brings the session back and has the request answered again. No statement that does not mean hidden sessions finds
 // them. The error is ErrArchived if the session is archived.
 func (s *Server) orThawed(
-	req *request.Request, route *Route, err error, sent func() bool, again func() error,
+	req *request.Request, route *request.Route, err error, sent func() bool, again func() error,
 ) error {
 	missing := errors.Is(err, session.ErrNotFound)
-	if !missing && !errors.Is(err, session.ErrRestoring) || !route.ofSession() || sent() {
+	if !missing && !errors.Is(err, session.ErrRestoring) || !route.OfSession() || sent() {
 		return err
 	}
 	place, failed := s.placeOf(req.Ctx, req.Address())

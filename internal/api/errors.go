@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -86,9 +87,6 @@ var sentinels = []struct {
 	{session.ErrTenantExists, "tenant_exists", "there is a tenant with this id or name: choose another"},
 	{session.ErrTooManyKeys, "too_many_keys", fmt.Sprintf("the tenant has %d live keys: revoke some, or let them "+
 		"expire", session.MaxLiveKeys)},
-	{session.ErrTooManyWebhooks, "too_many_webhooks", ""},
-	{session.ErrWebhookDisabled, "webhook_disabled", "the webhook is disabled: POST /v1/webhooks/{id}/enable " +
-		"enables it"},
 	{session.ErrKeyEnded, "key_ended", "the key has expired or was revoked, and nothing can take its place: make " +
 		"another with POST /v1/keys"},
 	{session.ErrKeyRotated, "key_rotated", ""},
@@ -135,10 +133,9 @@ var (
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
-	errNoTenant  = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
-	errNoKey     = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
-	errNoWebhook = request.Fail(request.NotFound, "there is no such webhook: GET /v1/webhooks lists them")
-	errNoUpload  = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
+	errNoTenant = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
+	errNoKey    = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
+	errNoUpload = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
 		"does not end expires after a day")
 	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
 
@@ -355,7 +352,7 @@ func (s *Server) answer(req *request.Request, err error, committed bool) {
 	if f.Code == codeReadOnly && s.takesWrites(req) {
 		f = movingFailure()
 	}
-	status := statuses[f.Code]
+	status := cmp.Or(f.Status, statuses[f.Code])
 	if status == 0 {
 		f, status = &request.Failure{Code: request.InternalError, Detail: f.Detail}, http.StatusInternalServerError
 	}

@@ -312,19 +312,6 @@ var wrongRequests = map[string]struct {
 			SELECT '` + full.tenant.String() + `', gen_random_uuid(), sha256(n::text::bytea), '' FROM generate_series(2, 1000) n`)
 		return full.ask("POST", "/v1/keys", `{"role":"viewer"}`)
 	}, "revoke some"},
-	"too_many_webhooks": {func(w *world) answer {
-		full := *w
-		full.tenant, full.key = w.newTenant("hooked")
-		for range session.MaxWebhooks {
-			full.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example"}`)
-		}
-		return full.ask("POST", "/v1/webhooks", `{"url":"https://hooks.example"}`)
-	}, "delete one"},
-	"webhook_disabled": {func(w *world) answer {
-		made := w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example"}`)
-		w.exec(`UPDATE webhooks SET disabled_at = now()`)
-		return w.ask("POST", "/v1/webhooks/"+id(made)+"/test", "")
-	}, "/enable"},
 	"session_archived": {func(w *world) answer {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/old", "")
 		w.must(http.StatusAccepted, "POST", "/v1/sessions/old/archive", "")

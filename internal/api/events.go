@@ -89,7 +89,7 @@ func eventTypesIn(q *request.Query) (types []session.EventType) {
 		kind := session.EventType(strings.TrimSpace(name))
 		if !slices.Contains(session.EventTypes(), kind) {
 			q.Wrong("types", request.InvalidRequest, "there is no event %q; there are %s", spelling.Shorten(name),
-				list(session.EventTypes()))
+				request.Names(session.EventTypes()))
 		}
 		types = append(types, kind)
 	}

@@ -26,7 +26,7 @@ const (
 type eventWriter struct {
 	*request.Request
 	s      *Server
-	route  Route
+	route  request.Route
 	filter postgres.EventFilter
 	sent   time.Time // the last bytes
 }
@@ -34,8 +34,7 @@ type eventWriter struct {
 // streamEvents answers with events until the client goes, its key ends or the process stops.
 func (s *Server) streamEvents(req *request.Request, f postgres.EventFilter) error {
 	w := &eventWriter{Request: req, s: s, filter: f}
-	w.route = s.tenants(session.SessionsRead).Route
-	w.route.Method = http.MethodGet
+	w.route = request.Route{Method: http.MethodGet, Access: request.Tenants(session.SessionsRead)}
 	place, err := s.streams.enter(req.Tenant)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -23,7 +24,7 @@ var (
 )
 
 // Table lists every route with who may use it.
-func (s *Server) Table() []Route { return s.public.table }
+func (s *Server) Table() []request.Route { return s.public.table }
 
 // Routes lists every route as "METHOD /path".
 func (s *Server) Routes() (list []string) {

@@ -18,7 +18,7 @@ func (s *Server) listFleet(req *request.Request) error {
 	q := req.Query()
 	wanted := session.FleetList(q.Text("list", string(session.FleetTokens)))
 	if !slices.Contains(session.FleetLists(), wanted) {
-		q.Wrong("list", request.InvalidRequest, "must be one of %s, not %q", list(session.FleetLists()),
+		q.Wrong("list", request.InvalidRequest, "must be one of %s, not %q", request.Names(session.FleetLists()),
 			spelling.Shorten(string(wanted)))
 	}
 	var tenant *uuid.UUID

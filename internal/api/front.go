@@ -6,13 +6,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/varve-dev/varve/internal/admit"
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // front is what one address answers.
 type front struct {
 	echo  *echo.Echo
-	table []Route
+	table []request.Route
 }
 
 func (s *Server) newFront() *front {
@@ -34,7 +35,7 @@ func (s *Server) openFronts() {
 }
 
 // frontsOf returns the fronts that have a route: every one has those that are open to everybody.
-func (s *Server) frontsOf(r Route) []*front {
+func (s *Server) frontsOf(r request.Route) []*front {
 	switch {
 	case r.Kind == "" && s.private != s.public:
 		return []*front{s.public, s.private}

@@ -34,7 +34,7 @@ func TestEveryCellOfTheTableOfRoutes(t *testing.T) {
 	full, cells := w.key, 0
 	for name, scopes := range w.holders() {
 		key := w.newKey(scopes...)
-		for route, access := range documentedAccess(t) {
+		for route, access := range describedAccess() {
 			missing := ""
 			for _, scope := range access.scopes {
 				if missing == "" && !slices.Contains(scopes, session.Scope(scope)) {

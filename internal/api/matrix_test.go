@@ -1,27 +1,16 @@
 package api_test
 
 import (
-	"flag"
-	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
+	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
-)
-
-var update = flag.Bool("update", false, "write the table of routes of docs/api.md instead of comparing")
-
-const (
-	apiDocs    = "../../docs/api.md"
-	tableBegin = "<!-- the table of routes: go test ./internal/api -run TestTheTableOfRoutes -update -->\n"
-	tableEnd   = "<!-- end of the table of routes -->\n"
 )
 
 // access is what a route needs.
@@ -32,7 +21,7 @@ type access struct {
 }
 
 // accessOf returns what a route needs by the table of the API.
-func accessOf(r api.Route) access {
+func accessOf(r request.Route) access {
 	found := access{kind: string(r.Kind)}
 	if r.Kind == session.OperatorCaller {
 		found.scopes = []string{}
@@ -49,71 +38,23 @@ func accessOf(r api.Route) access {
 	return found
 }
 
-// row writes a route as a line of the table.
-func row(r api.Route) string {
-	path := regexp.MustCompile(`:([a-z]+)`).ReplaceAllString(r.Path, "{$1}")
-	a := accessOf(r)
-	scopes, token := strings.Join(a.scopes, ", "), a.token
-	if a.kind == "" {
-		scopes = "open"
-	}
-	if a.kind == "operator" {
-		scopes = "operator"
-	}
-	return fmt.Sprintf("| `%s %s` | %s | %s |\n", r.Method, path, scopes, token)
-}
-
-// documentedAccess returns the table of docs/api.md by its routes: "GET /v1/sessions/{id}".
-func documentedAccess(t testing.TB) map[string]access {
-	t.Helper()
-	_, table, _ := docsTable(t)
+// describedAccess returns what routes need by the description: "GET /v1/sessions/{id}".
+func describedAccess() map[string]access {
 	found := map[string]access{}
-	for _, line := range regexp.MustCompile("(?m)^\\| `([A-Z]+ [^`]+)` \\| ([^|]*) \\| ([^|]*) \\|$").FindAllStringSubmatch(table, -1) {
-		a := access{kind: "key", scopes: strings.Split(line[2], ", "), token: strings.TrimSpace(line[3])}
-		switch line[2] {
-		case "open":
-			a = access{}
-		case "operator":
-			a = access{kind: "operator", scopes: []string{}}
-		}
-		found[line[1]] = a
+	for _, op := range apitest.Described().Operations {
+		found[op.Method+" "+op.Path] = accessFor(&op)
 	}
 	return found
 }
 
-// docsTable returns docs/api.md in three pieces, of which the second is the table.
-func docsTable(t testing.TB) (before, table, after string) {
-	t.Helper()
-	text, err := os.ReadFile(apiDocs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), tableBegin)
-	table, after, ends := strings.Cut(rest, tableEnd)
-	if !begins || !ends {
-		t.Fatal("docs/api.md has no table of routes")
-	}
-	return before, table, after
-}
-
-func TestTheTableOfRoutesIsThatOfTheDocumentation(t *testing.T) {
+func TestTheDescriptionSaysWhoMayUseEachRoute(t *testing.T) {
 	t.Parallel()
-	want := "| route | scopes of a key | scope of a session token |\n| --- | --- | --- |\n"
+	described := describedAccess()
 	for _, r := range newWorld(t).server.Table() {
-		want += row(r)
-		if diff := cmp.Diff(accessOf(r), described().access(r), cmp.AllowUnexported(access{})); diff != "" {
+		path := regexp.MustCompile(`:([a-z]+)`).ReplaceAllString(r.Path, "{$1}")
+		if diff := cmp.Diff(accessOf(r), described[r.Method+" "+path], cmp.AllowUnexported(access{})); diff != "" {
 			t.Errorf("%s %s: the route (-) and the description (+) differ:\n%s", r.Method, r.Path, diff)
 		}
-	}
-	before, table, after := docsTable(t)
-	if *update {
-		if err := os.WriteFile(apiDocs, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(table, want); diff != "" {
-		t.Errorf("docs/api.md (-) is not what the routes say (+); run this test with -update\n%s", diff)
 	}
 }
 
@@ -141,7 +82,7 @@ func TestAnOperatorsKeyReachesTheRoutesOfOperatorsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
-	for route, access := range documentedAccess(t) {
+	for route, access := range describedAccess() {
 		got := w.knock(route, "s", w.operator)
 		let := got.Code != http.StatusUnauthorized && got.Code != http.StatusForbidden
 		if want := access.kind != "key"; let != want || !want && decoded[problem](got).Error.Code != "key_not_allowed" {

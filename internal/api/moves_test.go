@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/cells"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -81,7 +82,7 @@ func TestAMovedTenantIsReadAsBefore(t *testing.T) {
 func (w *world) readAsBefore() {
 	w.Helper()
 	w.work()
-	e := examples{world: w, description: described(), values: w.shown()}
+	e := examples{world: w, Description: apitest.Described(), values: w.shown()}
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/asleep", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/asleep/messages", batch("openai-chat", user("good night")))
 	w.settled()
@@ -113,8 +114,8 @@ func (w *world) readAsBefore() {
 
 // readsOfTenant returns a path for each GET route that a tenant's key may use, those that write to its trail first.
 func (e *examples) readsOfTenant() (paths []string) {
-	for _, op := range e.operations {
-		if op.method == http.MethodGet && strings.HasPrefix(op.path, "/v1/") && !ofOperators.MatchString(op.path) {
+	for _, op := range e.Operations {
+		if op.Method == http.MethodGet && strings.HasPrefix(op.Path, "/v1/") && !ofOperators.MatchString(op.Path) {
 			paths = append(paths, e.pathOf(op))
 		}
 	}
@@ -238,7 +239,7 @@ func TestAFrozenTenantIsRead(t *testing.T) {
 	w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "")
 	for _, request := range [][2]string{
 		{"/v1/sessions/s/messages", batch("openai-chat", user("again"))}, {"/v1/sessions", `{"id":"other"}`},
-		{"/v1/keys", `{"role":"viewer"}`}, {"/v1/webhooks", `{"url":"https://hooks.example"}`},
+		{"/v1/keys", `{"role":"viewer"}`},
 	} {
 		got := w.must(http.StatusServiceUnavailable, "POST", request[0], request[1])
 		if p := decoded[problem](got); p.Code != "tenant_moving" || got.Header().Get("Retry-After") == "" {

@@ -2,15 +2,24 @@ package api
 
 import (
 	"net/http"
-	"sync"
 
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/policy"
 )
 
-// description returns the description of the API, made at the first request for it.
-var description = sync.OnceValues(func() (*openapi.Document, error) { return openapi.Load(policy.Schema()) })
+// Describe returns the description of the API with some features.
+func Describe(features []feature.Feature) (*openapi.Document, error) {
+	parts := make([]openapi.Part, len(features))
+	for i, f := range features {
+		parts[i].Source = f.Description
+		for _, e := range f.Errors {
+			parts[i].Codes = append(parts[i].Codes, e.Code)
+		}
+	}
+	return openapi.Load(policy.Schema(), parts...)
+}
 
 var (
 	yamlType = []string{"application/yaml"}
@@ -20,10 +29,10 @@ var (
 	publicCaching = []string{"public, max-age=300"}
 )
 
-// describe answers with a form of the description.
-func describe(kind []string, form func(*openapi.Document) []byte) handler {
+// describe answers with a form of the description, which is made at the first request for it.
+func (s *Server) describe(kind []string, form func(*openapi.Document) []byte) handler {
 	return func(req *request.Request) error {
-		d, err := description()
+		d, err := s.description()
 		if err != nil {
 			return err
 		}
@@ -35,7 +44,7 @@ func describe(kind []string, form func(*openapi.Document) []byte) handler {
 // readDocs handles GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by
 // its hash.
 func (s *Server) readDocs(req *request.Request) error {
-	return describe(htmlType, func(d *openapi.Document) []byte {
+	return s.describe(htmlType, func(d *openapi.Document) []byte {
 		h := req.W.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action "+
 			"'none'; frame-ancestors 'none'")

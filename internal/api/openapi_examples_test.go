@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
 )
@@ -16,35 +17,35 @@ import (
 // TestEveryExampleFitsItsSchema validates what the description shows.
 func TestEveryExampleFitsItsSchema(t *testing.T) {
 	t.Parallel()
-	d := described()
+	d := apitest.Described()
 	checked := map[string]bool{}
-	example := func(p part) {
-		value, ok := p.value["example"]
-		if !ok || checked[p.at] {
+	example := func(p apitest.Part) {
+		value, ok := p.Value["example"]
+		if !ok || checked[p.At] {
 			return
 		}
-		checked[p.at] = true
-		if err := d.fits(p.at+"/schema", value); err != nil {
-			t.Errorf("%s: %v", p.at, err)
+		checked[p.At] = true
+		if err := d.Fits(p.At+"/schema", value); err != nil {
+			t.Errorf("%s: %v", p.At, err)
 		}
 	}
-	for _, op := range d.operations {
-		for _, p := range op.parameters {
+	for _, op := range d.Operations {
+		for _, p := range op.Parameters {
 			example(p)
 		}
-		bodies := []part{}
-		if body, ok := d.member(part{op.at, op.value}, "requestBody"); ok {
+		bodies := []apitest.Part{}
+		if body, ok := d.Member(apitest.Part{At: op.At, Value: op.Value}, "requestBody"); ok {
 			bodies = append(bodies, body)
 		}
-		responses, _ := d.member(part{op.at, op.value}, "responses")
-		for status := range responses.value {
-			response, _ := d.member(responses, status)
+		responses, _ := d.Member(apitest.Part{At: op.At, Value: op.Value}, "responses")
+		for status := range responses.Value {
+			response, _ := d.Member(responses, status)
 			bodies = append(bodies, response)
 		}
 		for _, body := range bodies {
-			content, _ := d.member(body, "content")
-			for kind := range content.value {
-				media, _ := d.member(content, kind)
+			content, _ := d.Member(body, "content")
+			for kind := range content.Value {
+				media, _ := d.Member(content, kind)
 				example(media)
 			}
 		}
@@ -77,7 +78,7 @@ func TestExamplesShowTheDefaultPolicyAsItIs(t *testing.T) {
 			}
 		}
 	}
-	look(described().root)
+	look(apitest.Described().Root)
 	if shown < 5 {
 		t.Errorf("%d examples of the default policy", shown)
 	}
@@ -87,13 +88,13 @@ func TestExamplesShowTheDefaultPolicyAsItIs(t *testing.T) {
 // holds each exchange to it. Operations run in the order of the document, those of a tag on one database.
 func TestEveryExampleRuns(t *testing.T) {
 	t.Parallel()
-	for _, tag := range described().root["tags"].([]any) {
+	for _, tag := range apitest.Described().Root["tags"].([]any) {
 		name := tag.(map[string]any)["name"].(string)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.work()
-			e := examples{world: w, description: described(), values: w.shown()}
+			e := examples{world: w, Description: apitest.Described(), values: w.shown()}
 			for _, op := range e.of(name) {
 				e.run(op)
 			}
@@ -140,8 +141,6 @@ func (w *world) shown() map[string]string {
 	w.archived("chat-40")
 	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
 	w.must(http.StatusOK, "PUT", "/v1/admin/tenants/"+tenant+"/hold", `{"reason":"case 7 of 2026"}`)
-	hook := id(w.must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve","types":["session.due"]}`))
-	w.exec(`UPDATE webhooks SET disabled_at = now(), disabled_reason = 'it was dead'`)
 	gone := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"gone","quotas":{"sessions":100}}`))
 	deletion := id(w.must(http.StatusAccepted, "DELETE", "/v1/admin/tenants/"+gone+"?confirm="+gone, ""))
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
@@ -161,7 +160,6 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-00000000000e":  campaign.ID.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000f":  campaign.Recompactions[0].Recompaction.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
-		"0198f0c1-7c1e-7000-8000-000000000011":  hook,
 		"0198f0c1-7c1e-7000-8000-000000000013":  deletion,
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
@@ -185,37 +183,37 @@ func id(made answer) string { return decoded[struct{ ID string }](made).ID }
 // examples runs the description's examples in a world.
 type examples struct {
 	*world
-	*description
+	*apitest.Description
 	values map[string]string // what stands for an id that the description shows
 }
 
 // of returns the operations of a tag in the order of the document, those that erase last.
-func (e *examples) of(tag string) (ops []operation) {
-	for _, op := range e.operations {
-		if op.value["tags"].([]any)[0] == tag {
+func (e *examples) of(tag string) (ops []apitest.Operation) {
+	for _, op := range e.Operations {
+		if op.Value["tags"].([]any)[0] == tag {
 			ops = append(ops, op)
 		}
 	}
-	slices.SortStableFunc(ops, func(a, b operation) int {
-		last := func(op operation) int { // what takes away what others need
-			return slices.Index([]string{"patchMessage", "putMessages", "deleteTenant"}, fmt.Sprint(op.value["operationId"])) +
-				strings.Count(op.method, http.MethodDelete) + strings.Count(op.path, "rebuild")
+	slices.SortStableFunc(ops, func(a, b apitest.Operation) int {
+		last := func(op apitest.Operation) int { // what takes away what others need
+			return slices.Index([]string{"patchMessage", "putMessages", "deleteTenant"}, fmt.Sprint(op.Value["operationId"])) +
+				strings.Count(op.Method, http.MethodDelete) + strings.Count(op.Path, "rebuild")
 		}
 		return last(a) - last(b)
 	})
 	return ops
 }
 
-func (e *examples) run(op operation) {
+func (e *examples) run(op apitest.Operation) {
 	e.Helper()
-	path, headers := op.path, []string{}
+	path, headers := op.Path, []string{}
 	query := url.Values{}
-	for _, p := range op.parameters {
-		name := p.value["name"].(string)
-		example, shown := p.value["example"]
+	for _, p := range op.Parameters {
+		name := p.Value["name"].(string)
+		example, shown := p.Value["example"]
 		if !shown {
-			if p.value["required"] == true {
-				e.Errorf("%s %s: parameter %s has no example", op.method, op.path, name)
+			if p.Value["required"] == true {
+				e.Errorf("%s %s: parameter %s has no example", op.Method, op.Path, name)
 			}
 			continue
 		}
@@ -223,7 +221,7 @@ func (e *examples) run(op operation) {
 		if known, ok := e.values[text]; ok {
 			text = known
 		}
-		switch p.value["in"] {
+		switch p.Value["in"] {
 		case "path":
 			path = strings.Replace(path, "{"+name+"}", url.PathEscape(text), 1)
 		case "query":
@@ -240,63 +238,79 @@ func (e *examples) run(op operation) {
 	for shown, made := range e.values {
 		body = strings.ReplaceAll(body, shown, made)
 	}
-	got := e.ask(op.method, path, body, headers...)
+	got := e.ask(op.Method, path, body, headers...)
 	if got.Code >= http.StatusMultipleChoices {
-		e.Errorf("%s %s: %d %s", op.method, path, got.Code, got.Body)
+		e.Errorf("%s %s: %d %s", op.Method, path, got.Code, got.Body)
 		return
 	}
 	e.compare(op, got)
 	e.audited(op, before, got)
+	e.learn(op, got)
+}
+
+// learn has the id of what was made stand for the one that the example of the answer shows, unless that is known.
+func (e *examples) learn(op apitest.Operation, got answer) {
+	e.Helper()
+	response, err := e.Response(&op, got.Code)
+	if err != nil || got.Code != http.StatusCreated {
+		return
+	}
+	content, _ := e.Member(response, "content")
+	media, _ := e.Member(content, "application/json")
+	shown, _ := media.Value["example"].(map[string]any)
+	if example, ok := shown["id"].(string); ok && e.values[example] == "" {
+		e.values[example] = id(got)
+	}
 }
 
 // body returns the example of a request's body.
-func (e *examples) body(op operation) string {
+func (e *examples) body(op apitest.Operation) string {
 	e.Helper()
-	body, ok := e.member(part{op.at, op.value}, "requestBody")
+	body, ok := e.Member(apitest.Part{At: op.At, Value: op.Value}, "requestBody")
 	if !ok {
 		return ""
 	}
-	content, _ := e.member(body, "content")
-	if media, ok := e.member(content, "*/*"); ok {
-		return media.value["example"].(string)
+	content, _ := e.Member(body, "content")
+	if media, ok := e.Member(content, "*/*"); ok {
+		return media.Value["example"].(string)
 	}
-	media, _ := e.member(content, "application/json")
-	if example, ok := media.value["example"]; ok {
+	media, _ := e.Member(content, "application/json")
+	if example, ok := media.Value["example"]; ok {
 		text, err := json.Marshal(example)
 		if err != nil {
 			e.Fatal(err)
 		}
 		return string(text)
 	}
-	if nothing := "#/components/requestBodies/Nothing"; op.value["requestBody"].(map[string]any)["$ref"] != nothing {
-		e.Errorf("%s %s: the body has no example", op.method, op.path)
+	if nothing := "#/components/requestBodies/Nothing"; op.Value["requestBody"].(map[string]any)["$ref"] != nothing {
+		e.Errorf("%s %s: the body has no example", op.Method, op.Path)
 	}
 	return ""
 }
 
 // compare requires that the answer that the description shows has no member that the real one lacks.
-func (e *examples) compare(op operation, got answer) {
+func (e *examples) compare(op apitest.Operation, got answer) {
 	e.Helper()
-	response, err := e.response(&op, got.Code)
+	response, err := e.Response(&op, got.Code)
 	if err != nil {
 		return // the world has said so
 	}
-	content, _ := e.member(response, "content")
-	media, ok := e.member(content, "application/json")
+	content, _ := e.Member(response, "content")
+	media, ok := e.Member(content, "application/json")
 	if !ok {
 		return
 	}
-	shown, ok := media.value["example"]
+	shown, ok := media.Value["example"]
 	if !ok {
-		if op.path != "/openapi.json" {
-			e.Errorf("%s %s: the answer has no example", op.method, op.path)
+		if op.Path != "/openapi.json" {
+			e.Errorf("%s %s: the answer has no example", op.Method, op.Path)
 		}
 		return
 	}
 	var real any
 	got.into(&real)
 	for _, pointer := range invented("", shown, real) {
-		e.Errorf("%s %s: the example has %s, the answer has not: %.1000s", op.method, op.path, pointer, got.Body)
+		e.Errorf("%s %s: the example has %s, the answer has not: %.1000s", op.Method, op.Path, pointer, got.Body)
 	}
 }
 

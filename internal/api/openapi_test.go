@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/session"
@@ -32,8 +33,8 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 		}
 		routes = append(routes, method+" "+path)
 	}
-	for _, op := range described().operations {
-		operations = append(operations, op.method+" "+op.path)
+	for _, op := range apitest.Described().Operations {
+		operations = append(operations, op.Method+" "+op.Path)
 	}
 	slices.Sort(operations)
 	slices.Sort(routes) // a name in braces sorts otherwise than one after a colon
@@ -49,7 +50,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 
 func TestTheDescriptionNamesEveryFormatCodeAndSource(t *testing.T) {
 	t.Parallel()
-	d := described()
+	d := apitest.Described()
 	formats, sources := []string{}, []string{string(importer.Auto), archive.Source}
 	for _, f := range session.Formats() {
 		formats = append(formats, string(f))
@@ -57,12 +58,12 @@ func TestTheDescriptionNamesEveryFormatCodeAndSource(t *testing.T) {
 	for _, s := range importer.Sources() {
 		sources = append(sources, string(s))
 	}
-	from := d.find(http.MethodPost, "/v1/imports").parameters[1]
+	from := d.Find(http.MethodPost, "/v1/imports").Parameters[1]
 	for at, want := range map[string][]string{
-		"/components/schemas/Format": formats, "/components/schemas/Problem/properties/code": slices.Collect(maps.Keys(api.Codes)), from.at + "/schema": sources,
+		"/components/schemas/Format": formats, "/components/schemas/Problem/properties/code": slices.Collect(maps.Keys(api.Codes)), from.At + "/schema": sources,
 	} {
 		var named []string
-		for _, word := range d.resolve("", map[string]any{"$ref": "#" + at}).value["enum"].([]any) {
+		for _, word := range d.Resolve("", map[string]any{"$ref": "#" + at}).Value["enum"].([]any) {
 			named = append(named, word.(string))
 		}
 		slices.Sort(named)
@@ -91,28 +92,28 @@ func TestTheDescriptionIsServedToAnybody(t *testing.T) {
 // TestEveryOperationIsNamedAndSaysWhatItAnswers holds the description to what a reader needs of each operation.
 func TestEveryOperationIsNamedAndSaysWhatItAnswers(t *testing.T) {
 	t.Parallel()
-	d := described()
+	d := apitest.Described()
 	seen := map[any]bool{}
-	for _, op := range d.operations {
-		id, summary := op.value["operationId"], op.value["summary"]
-		if id == nil || summary == nil || seen[id] || len(op.value["tags"].([]any)) != 1 {
-			t.Errorf("%s %s: operationId %v, summary %v, tags %v", op.method, op.path, id, summary, op.value["tags"])
+	for _, op := range d.Operations {
+		id, summary := op.Value["operationId"], op.Value["summary"]
+		if id == nil || summary == nil || seen[id] || len(op.Value["tags"].([]any)) != 1 {
+			t.Errorf("%s %s: operationId %v, summary %v, tags %v", op.Method, op.Path, id, summary, op.Value["tags"])
 		}
 		seen[id] = true
 		var inPath []string
-		for _, p := range op.parameters {
-			if p.value["in"] == "path" {
-				inPath = append(inPath, fmt.Sprintf("{%s}", p.value["name"]))
+		for _, p := range op.Parameters {
+			if p.Value["in"] == "path" {
+				inPath = append(inPath, fmt.Sprintf("{%s}", p.Value["name"]))
 			}
-			if p.value["description"] == nil || p.value["schema"] == nil {
-				t.Errorf("%s %s: parameter %v says too little", op.method, op.path, p.value["name"])
+			if p.Value["description"] == nil || p.Value["schema"] == nil {
+				t.Errorf("%s %s: parameter %v says too little", op.Method, op.Path, p.Value["name"])
 			}
 		}
 		slices.Sort(inPath)
-		want := regexp.MustCompile(`\{[a-z]+\}`).FindAllString(op.path, -1)
+		want := regexp.MustCompile(`\{[a-z]+\}`).FindAllString(op.Path, -1)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, inPath); diff != "" {
-			t.Errorf("%s %s: %s", op.method, op.path, diff)
+			t.Errorf("%s %s: %s", op.Method, op.Path, diff)
 		}
 	}
 }
@@ -121,41 +122,41 @@ func TestEveryOperationIsNamedAndSaysWhatItAnswers(t *testing.T) {
 // cannot know: the answers name all that it does.
 func TestTheDescriptionHasEveryParameterAndMember(t *testing.T) {
 	t.Parallel()
-	w, d := newWorld(t), described()
+	w, d := newWorld(t), apitest.Described()
 	w.provision(`{"name":"shown","id":"0198f0c1-7c1e-7000-8000-00000000000c"}`)
 	for _, id := range []string{"chat-42", "conv_0198f0c17c1e70008000000000000005"} {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, "")
 	}
 	passedOver := []string{"include", "include[]"} // by every route of OpenAI's
-	for _, op := range d.operations {
-		if op.value["tags"].([]any)[0] == "Operation" {
+	for _, op := range d.Operations {
+		if op.Value["tags"].([]any)[0] == "Operation" {
 			continue
 		}
-		path, parameters := op.path, []string{}
-		for _, p := range op.parameters {
-			name := p.value["name"].(string)
-			if p.value["in"] == "path" {
-				path = strings.Replace(path, "{"+name+"}", url.PathEscape(fmt.Sprint(p.value["example"])), 1)
+		path, parameters := op.Path, []string{}
+		for _, p := range op.Parameters {
+			name := p.Value["name"].(string)
+			if p.Value["in"] == "path" {
+				path = strings.Replace(path, "{"+name+"}", url.PathEscape(fmt.Sprint(p.Value["example"])), 1)
 			}
-			if p.value["in"] == "query" && !slices.Contains(passedOver, name) {
+			if p.Value["in"] == "query" && !slices.Contains(passedOver, name) {
 				parameters = append(parameters, name)
 			}
 		}
-		if diff := cmp.Diff(w.ask(op.method, path+"?zzzzzzzz=1", "").known(), parameters, asSets); diff != "" {
-			t.Errorf("%s %s: the parameters that there are (-) and the description (+) differ:\n%s", op.method, path, diff)
+		if diff := cmp.Diff(w.ask(op.Method, path+"?zzzzzzzz=1", "").known(), parameters, asSets); diff != "" {
+			t.Errorf("%s %s: the parameters that there are (-) and the description (+) differ:\n%s", op.Method, path, diff)
 		}
-		body, _ := d.member(part{op.at, op.value}, "requestBody")
-		content, _ := d.member(body, "content")
-		media, ok := d.member(content, "application/json")
+		body, _ := d.Member(apitest.Part{At: op.At, Value: op.Value}, "requestBody")
+		content, _ := d.Member(body, "content")
+		media, ok := d.Member(content, "application/json")
 		if !ok {
 			continue
 		}
-		schema, _ := d.member(media, "schema")
-		if schema.value["description"] == "a JSON-RPC message" { // its members are another protocol's
+		schema, _ := d.Member(media, "schema")
+		if schema.Value["description"] == "a JSON-RPC message" { // its members are another protocol's
 			continue
 		}
-		if diff := cmp.Diff(w.ask(op.method, path, `{"zzzzzzzz":1}`).known(), d.members(schema), asSets); diff != "" {
-			t.Errorf("%s %s: the members that there are (-) and the description (+) differ:\n%s", op.method, path, diff)
+		if diff := cmp.Diff(w.ask(op.Method, path, `{"zzzzzzzz":1}`).known(), members(d, schema), asSets); diff != "" {
+			t.Errorf("%s %s: the members that there are (-) and the description (+) differ:\n%s", op.Method, path, diff)
 		}
 	}
 }
@@ -185,11 +186,11 @@ func (a answer) known() []string {
 }
 
 // members returns the names of an object's members, by its schema.
-func (d *description) members(schema part) (names []string) {
-	properties, _ := d.member(schema, "properties")
-	names = slices.Collect(maps.Keys(properties.value))
-	for _, base := range d.list(schema.at+"/allOf", schema.value["allOf"]) {
-		names = append(names, d.members(base)...)
+func members(d *apitest.Description, schema apitest.Part) (names []string) {
+	properties, _ := d.Member(schema, "properties")
+	names = slices.Collect(maps.Keys(properties.Value))
+	for _, base := range d.List(schema.At+"/allOf", schema.Value["allOf"]) {
+		names = append(names, members(d, base)...)
 	}
 	return names
 }
@@ -224,7 +225,7 @@ func TestTheCheckFindsWhatIsNotDescribed(t *testing.T) {
 		}
 		got.WriteHeader(test.status)
 		got.WriteString(test.answer)
-		err := described().differs(httptest.NewRequest(test.method, test.path, nil), test.request, got)
+		err := apitest.Described().Differs(httptest.NewRequest(test.method, test.path, nil), test.request, got)
 		if text := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(text, test.want) && err != nil {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}

@@ -17,26 +17,26 @@ import (
 var fromPrimary = []string{"/v1/events", "/v1/imports/:import", "/v1/sessions/:id/results/uploads/:upload"}
 
 // mayBeBehind reports whether a route's reads may go to a standby.
-func (r *Route) mayBeBehind() bool {
+func mayBeBehind(r *request.Route) bool {
 	return r.Method == http.MethodGet && r.Kind == session.TenantCaller && !slices.Contains(fromPrimary, r.Path)
 }
 
 // handleFrom runs the handler of a request whose reads may go to a standby. What fails there, and has sent nothing yet,
 // is done again with the primary: it may know better. sent reports whether a part of the answer is on its way.
-func (s *Server) handleFrom(req *request.Request, route *Route, h handler, sent func() bool) error {
-	if !route.mayBeBehind() {
-		if !route.reads() {
+func (s *Server) handleFrom(req *request.Request, route *request.Route, sent func() bool) error {
+	if !mayBeBehind(route) {
+		if !route.Reads() {
 			defer s.Store.Wrote(writtenBy(req, route))
 		}
-		return h(req)
+		return route.Handle(req)
 	}
 	primary := req.Ctx
 	ctx, reading := s.Store.Reading(primary, readBy(req, route))
 	if reading == nil {
-		return h(req)
+		return route.Handle(req)
 	}
 	req.Ctx = ctx
-	err := h(req)
+	err := route.Handle(req)
 	if err == nil || !reading.Asked() || sent() || primary.Err() != nil {
 		reading.End(nil)
 		return err
@@ -44,19 +44,19 @@ func (s *Server) handleFrom(req *request.Request, route *Route, h handler, sent 
 	reading.End(err)
 	req.Ctx = primary
 	forgetAnswer(req.W.Header())
-	return h(req)
+	return route.Handle(req)
 }
 
 // readBy returns what a request reads, as Store.Reading takes it.
-func readBy(req *request.Request, route *Route) session.Address {
-	if route.ofSession() {
+func readBy(req *request.Request, route *request.Route) session.Address {
+	if route.OfSession() {
 		return req.Address()
 	}
 	return session.Address{Tenant: req.Tenant}
 }
 
 // writtenBy returns what a request may have changed, as Store.Wrote takes it.
-func writtenBy(req *request.Request, route *Route) session.Address {
+func writtenBy(req *request.Request, route *request.Route) session.Address {
 	if route.Kind == session.OperatorCaller {
 		return session.Address{} // of any tenant
 	}

@@ -20,35 +20,16 @@ import (
 // handler answers one request.
 type handler func(*request.Request) error
 
-// Route is a route with who may use it.
-type Route struct {
-	Method, Path string
-	Kind         session.CallerKind // who may use it beside holders of tokens; "" for everybody
-	Scopes       []session.Scope    // all of which the caller needs
-	Tokens       bool               // session tokens with the scopes may use it, too
-}
-
-// ofSession reports whether the path names a session.
-func (r *Route) ofSession() bool { return strings.Contains(r.Path, "/:id") }
-
-// ofTenant reports whether the path names a tenant, as routes of operators do.
-func (r *Route) ofTenant() bool { return strings.Contains(r.Path, "/:tenant") }
-
-// reads reports whether requests of the route change nothing.
-func (r *Route) reads() bool {
-	return r.Method == http.MethodGet || r.Path == "/mcp" || strings.HasSuffix(r.Path, "/tools/:tool")
-}
-
 // door registers the routes that callers of one kind with some scopes may use: every route goes through one, and so
 // says who may use it.
 type door struct {
 	s *Server
-	Route
+	request.Access
 }
 
 // tenants returns a door for the tenant's keys with some scopes.
 func (s *Server) tenants(scopes ...session.Scope) door {
-	return door{s, Route{Kind: session.TenantCaller, Scopes: scopes}}
+	return door{s, request.Tenants(scopes...)}
 }
 
 // orTokens returns the same door for session tokens, too.
@@ -57,56 +38,48 @@ func (d door) orTokens() door {
 	return d
 }
 
-// The methods below register routes: with a document as the body (post, put, patch), without one (do, delete), and with
-// one but without effect, so that an Idempotency-Key has none either (ask). The handler of feed reads the body itself.
+// The methods below register routes as those of request.Access make them.
 
-func (d door) post(path string, h handler)  { d.add("POST", path, document, h, nil) }
-func (d door) put(path string, h handler)   { d.add("PUT", path, document, h, nil) }
-func (d door) patch(path string, h handler) { d.add("PATCH", path, document, h, nil) }
-func (d door) delete(path string, h handler, query ...string) {
-	d.add("DELETE", path, command, h, query)
-}
-func (d door) do(path string, h handler, query ...string)   { d.add("POST", path, command, h, query) }
-func (d door) ask(path string, h handler, query ...string)  { d.add("POST", path, question, h, query) }
-func (d door) feed(path string, h handler, query ...string) { d.add("POST", path, key, h, query) }
-func (d door) get(path string, h handler, query ...string)  { d.add("GET", path, nothing, h, query) }
-func (d door) list(path string, h handler)                  { d.get(path, h, request.ListQuery...) }
-
-// A reader reads a part of a request before its handler runs. What is wrong with it is kept for Err.
-type reader func(*request.Request)
-
-func document(req *request.Request) { req.Body(); req.Idempotency() }
-func command(req *request.Request)  { req.EmptyBody(); req.Idempotency() }
-func question(req *request.Request) { req.Body() }
-func key(req *request.Request)      { req.Idempotency() } // without a fingerprint of the body
-func nothing(*request.Request)      {}
+func (d door) post(path string, h handler)                    { d.s.add(d.Post(path, h)) }
+func (d door) put(path string, h handler)                     { d.s.add(d.Put(path, h)) }
+func (d door) patch(path string, h handler)                   { d.s.add(d.Patch(path, h)) }
+func (d door) delete(path string, h handler, query ...string) { d.s.add(d.Delete(path, h, query...)) }
+func (d door) do(path string, h handler, query ...string)     { d.s.add(d.Do(path, h, query...)) }
+func (d door) ask(path string, h handler, query ...string)    { d.s.add(d.Ask(path, h, query...)) }
+func (d door) feed(path string, h handler, query ...string)   { d.s.add(d.Feed(path, h, query...)) }
+func (d door) get(path string, h handler, query ...string)    { d.s.add(d.Get(path, h, query...)) }
+func (d door) list(path string, h handler)                    { d.s.add(d.List(path, h)) }
 
 // sessionless are the routes that take session tokens although their paths name no session: their handlers go by the
 // caller's.
 var sessionless = []string{"/mcp", "/v1/tools"}
 
 // add registers a route.
-func (d door) add(method, path string, body reader, h handler, query []string) {
-	if d.Tokens && !strings.HasPrefix(path, "/v1/sessions/:id") && !slices.Contains(sessionless, path) {
-		panic(path + " takes session tokens, but is not a session's") // it would open the tenant to an agent
+func (s *Server) add(r request.Route) {
+	if r.Tokens && !strings.HasPrefix(r.Path, "/v1/sessions/:id") && !slices.Contains(sessionless, r.Path) {
+		panic(r.Path + " takes session tokens, but is not a session's") // it would open the tenant to an agent
 	}
-	d.Method, d.Path = method, path
-	d.s.handle(d.Route, d.s.authorized(d.Route, body, h, query))
+	s.handle(r, s.authorized(r))
 }
 
 // open registers a route that needs no key.
 func (s *Server) open(path string, h handler) {
-	s.handle(Route{Method: "GET", Path: path}, func(c echo.Context) error { return h(&c.(*routed).req) })
+	s.handle(request.Route{Method: "GET", Path: path}, func(c echo.Context) error { return h(&c.(*routed).req) })
 }
 
 // openAI registers a route of OpenAI's API.
 func (s *Server) openAI(
 	needs session.Scope, method, path string, h func(*request.Request) error, query ...string,
 ) {
-	body := map[string]reader{"GET": nothing, "POST": document, "DELETE": command}[method]
-	route := s.tenants(needs).Route
-	route.Method, route.Path = method, path
-	dialect := s.authorized(route, body, h, query)
+	access := request.Tenants(needs)
+	route := access.Get(path, h, query...)
+	switch method {
+	case http.MethodPost:
+		route = access.Post(path, h)
+	case http.MethodDelete:
+		route = access.Delete(path, h, query...)
+	}
+	dialect := s.authorized(route)
 	s.handle(route, func(c echo.Context) error {
 		c.(*routed).req.OpenAI = true
 		return dialect(c)
@@ -114,7 +87,7 @@ func (s *Server) openAI(
 }
 
 // handle registers a route, whose requests take database connections of its class, on the fronts that have it.
-func (s *Server) handle(r Route, h echo.HandlerFunc) {
+func (s *Server) handle(r request.Route, h echo.HandlerFunc) {
 	gate, class := s.Gate, classOf(r.Method+" "+r.Path)
 	if r.Kind == session.OperatorCaller {
 		gate = s.operatorGate
@@ -162,8 +135,8 @@ const requestTimeout = 30 * time.Second
 
 // authorized runs h for a caller who may use the route, with a request in whose path, query and body nothing is wrong
 // that shows without the handler.
-func (s *Server) authorized(route Route, body reader, h handler, query []string) echo.HandlerFunc {
-	part := partOf(route.Path)
+func (s *Server) authorized(route request.Route) echo.HandlerFunc {
+	part := partOf(route)
 	return func(c echo.Context) error {
 		req := &c.(*routed).req
 		ctx, cancel := context.WithTimeout(req.Ctx, requestTimeout)
@@ -179,22 +152,22 @@ func (s *Server) authorized(route Route, body reader, h handler, query []string)
 		if err := s.enterTenant(req, &route); err != nil {
 			return err
 		}
-		req.Query(query...)
-		if route.ofSession() {
+		req.Query(route.Query...)
+		if route.OfSession() {
 			req.Address()
 		}
 		if err := s.charge(req, route.Path); err != nil {
 			return err
 		}
 		part.read(req)
-		body(req)
+		route.Read(req)
 		sent := func() bool { return c.Response().Committed }
-		handle := func() error { return s.handleFrom(req, &route, h, sent) }
+		handle := func() error { return s.handleFrom(req, &route, sent) }
 		err := req.Err()
 		if err == nil {
 			err = s.orThawed(req, &route, handle(), sent, handle)
 		}
-		if err == nil && route.ofSession() && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
+		if err == nil && route.OfSession() && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
 			s.ledger.Changed(req.Address())
 		}
 		if part.missing != nil && errors.Is(err, session.ErrNotFound) {
@@ -206,7 +179,7 @@ func (s *Server) authorized(route Route, body reader, h handler, query []string)
 
 // part is what a path names beside a session, or instead of one.
 type part struct {
-	read    reader
+	read    func(*request.Request)
 	missing error // what its absence is called
 }
 
@@ -220,7 +193,6 @@ var parts = map[string]part{
 	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
-	":webhook":      {func(req *request.Request) { req.PathID("webhook") }, errNoWebhook},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
 	":message":      {func(req *request.Request) { clientIDOf(req) }, errNoMessage},
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
@@ -229,14 +201,17 @@ var parts = map[string]part{
 // campaignPart is a recompaction to operators, who have no list of a tenant's.
 var campaignPart = part{parts[":recompaction"].read, errNoCampaignPart}
 
-func partOf(path string) part {
-	if strings.HasPrefix(path, "/v1/admin/tenants/:tenant/recompactions/") {
+func partOf(route request.Route) part {
+	if route.Part != "" {
+		return part{func(req *request.Request) { req.PathID(route.Part) }, route.Missing}
+	}
+	if strings.HasPrefix(route.Path, "/v1/admin/tenants/:tenant/recompactions/") {
 		return campaignPart
 	}
-	for step := range strings.SplitSeq(path, "/") {
+	for step := range strings.SplitSeq(route.Path, "/") {
 		if p, ok := parts[step]; ok {
 			return p
 		}
 	}
-	return part{read: nothing}
+	return part{read: request.ReadNothing}
 }

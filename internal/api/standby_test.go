@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -152,18 +153,18 @@ func TestReadsFromAStandby(t *testing.T) {
 func everyReadIsTheSame(t *testing.T, r *replicated) {
 	r = r.in(t)
 	r.work()
-	e := examples{world: r.without, description: described(), values: r.without.shown()}
+	e := examples{world: r.without, Description: apitest.Described(), values: r.without.shown()}
 	r.quiet()
 	asked := map[string]bool{}
 	before := r.readsBy("standby")
-	for _, op := range described().operations {
-		if op.method != http.MethodGet || op.path == "/metrics" {
+	for _, op := range apitest.Described().Operations {
+		if op.Method != http.MethodGet || op.Path == "/metrics" {
 			continue
 		}
 		path := e.pathOf(op)
 		want := r.without.must(http.StatusOK, "GET", path, "")
 		for name, w := range map[string]*world{"with a standby": r.world, "on the standby alone": r.readOnly} {
-			if status, is := aloneNot[op.path]; is && w == r.readOnly {
+			if status, is := aloneNot[op.Path]; is && w == r.readOnly {
 				w.must(status, "GET", path, "")
 				continue
 			}
@@ -172,7 +173,7 @@ func everyReadIsTheSame(t *testing.T, r *replicated) {
 				t.Errorf("%s %s: %s\n%s\nwant %s\n%s", path, name, got.Header().Get("Etag"), got.Body, want.Header().Get("Etag"), want.Body)
 			}
 		}
-		asked[op.path] = true
+		asked[op.Path] = true
 	}
 	if n := r.readsBy("standby") - before; n < 40 || r.readsBy("primary\",why=\"failed") > 0 {
 		t.Errorf("%d of %d reads were answered by the standby: %s", n, len(asked), r.must(http.StatusOK, "GET", "/metrics", "").Body)
@@ -240,18 +241,18 @@ func (r *replicated) quiet() {
 }
 
 // pathOf returns the path of a GET operation with the values that its description shows.
-func (e *examples) pathOf(op operation) string {
-	path, query := op.path, url.Values{}
-	for _, p := range op.parameters {
-		example, shown := p.value["example"]
+func (e *examples) pathOf(op apitest.Operation) string {
+	path, query := op.Path, url.Values{}
+	for _, p := range op.Parameters {
+		example, shown := p.Value["example"]
 		text := fmt.Sprint(example)
 		if known, ok := e.values[text]; ok {
 			text = known
 		}
-		switch name := p.value["name"].(string); {
-		case shown && p.value["in"] == "path":
+		switch name := p.Value["name"].(string); {
+		case shown && p.Value["in"] == "path":
 			path = strings.Replace(path, "{"+name+"}", url.PathEscape(text), 1)
-		case shown && p.value["in"] == "query":
+		case shown && p.Value["in"] == "query":
 			query.Set(name, text)
 		}
 	}

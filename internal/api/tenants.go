@@ -17,8 +17,8 @@ import (
 )
 
 // enterTenant makes the request of an operator one of the tenant that the path names, if it names one.
-func (s *Server) enterTenant(req *request.Request, route *Route) error {
-	if !route.ofTenant() {
+func (s *Server) enterTenant(req *request.Request, route *request.Route) error {
+	if !route.OfTenant() {
 		return nil
 	}
 	id, err := uuid.Parse(req.Param("tenant"))
@@ -203,8 +203,8 @@ func suspensionOf(d *request.Document, value rawjson.Span) session.Suspension {
 		}
 	}
 	if ok {
-		d.Wrong("/suspended", request.InvalidRequest, "must be null or one of %s, not %q", list(session.Suspensions()),
-			spelling.Shorten(text))
+		d.Wrong("/suspended", request.InvalidRequest, "must be null or one of %s, not %q",
+			request.Names(session.Suspensions()), spelling.Shorten(text))
 	}
 	return ""
 }

@@ -93,25 +93,14 @@ const (
 func Actions() []Action {
 	return []Action{
 		TenantCreate, TenantChange, TenantDelete, TenantMove, TenantLeave, TenantArrive, TenantForget, LimitsChange,
-<<<<<<< HEAD
 		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, SearchChange, RetentionBound, RetentionChange, SessionCreate,
 		SessionChange, SessionErase, SessionExpire, SessionFork, SessionArchive, SessionUnarchive, SessionRepair,
 		MessageRemove, MessagesReplace, Compact, FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete,
 		TokenCreate, TokenRevoke, RecompactionStart, RecompactionPause, RecompactionResume, RecompactionCancel,
 		RecompactionRollback, CampaignStart, CampaignPause, CampaignResume, CampaignCancel, CampaignRollback,
 		ReplayStart, ReplayCancel, ImportStart, ImportResume, Export, Prune, ErasureStart, ErasureFinish,
-		ReceiptKeyRotate, HoldPlace, HoldLift, WebhookCreate, WebhookChange, WebhookRotate, WebhookEnable,
+		HoldPlace, HoldLift, WebhookCreate, WebhookChange, WebhookRotate, WebhookEnable,
 		WebhookDelete,
-=======
-		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, RolloutStart, RolloutChange, RolloutPromote, RolloutBack,
-		SearchChange, RetentionBound, RetentionChange, SessionCreate, SessionChange, SessionErase, SessionExpire,
-		SessionFork, SessionArchive, SessionUnarchive, SessionRepair, MessageRemove, MessagesReplace, Compact,
-		FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete, TokenCreate, TokenRevoke, RecompactionStart,
-		RecompactionPause, RecompactionResume, RecompactionCancel, RecompactionRollback, CampaignStart, CampaignPause,
-		CampaignResume, CampaignCancel, CampaignRollback, ReplayStart, ReplayCancel, ImportStart, ImportResume,
-		Export, Prune, ErasureStart, ErasureFinish, HoldPlace, HoldLift, WebhookCreate,
-		WebhookChange, WebhookRotate, WebhookEnable, WebhookDelete,
->>>>>>> 2168fe2e (Receipts of erasures are plain JSON; their keys and signatures go)
 	}
 }
 

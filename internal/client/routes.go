@@ -93,14 +93,6 @@ const (
 	PutTenantHold  Route[session.Hold] = "PUT admin/tenants/{tenant}/hold" // HoldRequest
 	LiftTenantHold Effect              = "DELETE admin/tenants/{tenant}/hold"
 
-	CreateWebhook Route[protocol.NewWebhook] = "POST webhooks" // WebhookRequest
-	GetWebhook    Route[session.Webhook]     = "GET webhooks/{webhook}"
-	ChangeWebhook Route[session.Webhook]     = "PATCH webhooks/{webhook}"       // WebhookRequest
-	RotateWebhook Route[protocol.NewWebhook] = "POST webhooks/{webhook}/rotate" // RotateRequest
-	EnableWebhook Route[session.Webhook]     = "POST webhooks/{webhook}/enable"
-	TestWebhook   Effect                     = "POST webhooks/{webhook}/test"
-	DeleteWebhook Effect                     = "DELETE webhooks/{webhook}"
-
 	Audit          Route[protocol.List[audit.Entry]] = "GET audit"
 	OperatorsAudit Route[protocol.List[audit.Entry]] = "GET admin/audit"
 
@@ -123,7 +115,6 @@ const (
 	Tenants              ListRoute[session.TenantDetails]       = "admin/tenants"
 	TenantErasures       ListRoute[session.Erasure]             = "admin/erasures"
 	OperatorKeys         ListRoute[session.OperatorKey]         = "admin/keys"
-	Webhooks             ListRoute[session.Webhook]             = "webhooks"
 	Replays              ListRoute[protocol.Replay]             = "admin/replays"
 	ReplaySessions       ListRoute[session.ReplaySession]       = "admin/replays/{replay}/sessions"
 	RecompactionSessions ListRoute[session.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"

@@ -209,8 +209,8 @@ type Worker struct {
 	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`
 }
 
-// WebhookNetworks returns the private networks that webhooks may be in.
-func (w Worker) WebhookNetworks() (list []netip.Prefix, err error) {
+// PrivateNetworks returns the private networks in which URLs of tenants may be.
+func (w Worker) PrivateNetworks() (list []netip.Prefix, err error) {
 	for _, text := range w.Networks {
 		network, err := netip.ParsePrefix(text)
 		if err != nil || network != network.Masked() || !network.Addr().IsPrivate() && !network.Addr().IsLoopback() {
@@ -224,7 +224,7 @@ func (w Worker) WebhookNetworks() (list []netip.Prefix, err error) {
 
 // Validate checks the ranges.
 func (w Worker) Validate() error {
-	_, networksErr := w.WebhookNetworks()
+	_, networksErr := w.PrivateNetworks()
 	inRange := w.Compactions >= 1 && w.Compactions <= 1000
 	validMetrics := w.MetricsAddr == "" || isAddress(w.MetricsAddr)
 	return errors.Join(

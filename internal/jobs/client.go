@@ -7,13 +7,13 @@
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - index.go: what of a tenant's messages the search does not find yet
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
-//   - deliver.go: what a webhook has not got is sent to it
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
 //   - erasure.go: an erasure of sessions, which ends with a receipt
 //   - archive.go: a session moves into an archive, or back
 //   - lease.go, takeover.go: show that this worker lives, and take over the jobs of those that died
 //   - failure.go: whose fault a failure is, and what follows
+//   - features.go: the jobs of features, which are in their folders
 //   - gauges.go: what /metrics shows of all jobs
 //   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
 //
@@ -36,13 +36,13 @@ import (
 	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/verify"
-	"github.com/varve-dev/varve/internal/webhook"
 )
 
 // Config is the setting of a worker process. Zero values are the defaults.
@@ -74,8 +74,8 @@ type Config struct {
 	Summaries      int           // that models are asked for at once by this process; 8
 	SummaryTimeout time.Duration // of one attempt; 10 minutes
 
-	WebhookTimeout  time.Duration  // of one request to a webhook, with its answer; 10 seconds
-	WebhookNetworks []netip.Prefix // private networks that webhooks may be in
+	Features []feature.Feature
+	Networks []netip.Prefix // private networks in which URLs of tenants may be
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
@@ -96,7 +96,6 @@ func (c Config) withDefaults() Config {
 	c.Settle = cmp.Or(c.Settle, 40*time.Second) // a request takes 30 seconds, and keys are remembered for two
 	c.Summaries = cmp.Or(c.Summaries, 8)
 	c.SummaryTimeout = cmp.Or(c.SummaryTimeout, 10*time.Minute)
-	c.WebhookTimeout = cmp.Or(c.WebhookTimeout, 10*time.Second)
 	c.Beat = cmp.Or(c.Beat, time.Second)
 	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
@@ -136,11 +135,26 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	away := &outage{log: config.Log}
 	lease := newLease(config, pool, away)
 	recompactions := max(1, config.Compactions/2)
+	workers := workersOf(config, lease, slotsOf(config.Compactions+recompactions))
+	queues := map[string]river.QueueConfig{
+		queue.Compaction:   {MaxWorkers: config.Compactions},
+		queue.Recompaction: {MaxWorkers: recompactions},
+		queue.Summary:      {MaxWorkers: config.Summaries},
+		queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
+		queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
+		queue.Search:       {MaxWorkers: 1},
+		queue.Maintenance:  {MaxWorkers: 1},
+		queue.Verification: {MaxWorkers: 1},
+		queue.Collection:   {MaxWorkers: 1},
+		queue.Erasure:      {MaxWorkers: 1},
+		queue.Archive:      {MaxWorkers: 1},
+	}
+	features := featuresOf(config, workers, queues)
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID:                   lease.id,
 		Middleware:           []rivertype.Middleware{lease, newAdmission(config)},
 		Logger:               riverLog(config.Log, away),
-		Workers:              workersOf(config, lease, slotsOf(config.Compactions+recompactions)),
+		Workers:              workers,
 		FetchCooldown:        fetchCooldown,
 		FetchPollInterval:    pollInterval,
 		JobTimeout:           config.JobTimeout,
@@ -148,23 +162,10 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 		RescueStuckJobsAfter: 2 * config.JobTimeout,
 		SoftStopTimeout:      config.SoftStop,
 		ReindexerSchedule:    river.NeverSchedule(), // it needs the tables' owner, which this process is not
-		Queues: map[string]river.QueueConfig{
-			queue.Compaction:   {MaxWorkers: config.Compactions},
-			queue.Recompaction: {MaxWorkers: recompactions},
-			queue.Summary:      {MaxWorkers: config.Summaries},
-			queue.Replay:       {MaxWorkers: 1},              // it takes a processor: the others are for compactions
-			queue.Offload:      {MaxWorkers: 1},              // nothing waits for it
-			queue.Webhook:      {MaxWorkers: webhookWorkers}, // they wait for others
-			queue.Search:       {MaxWorkers: 1},
-			queue.Maintenance:  {MaxWorkers: 1},
-			queue.Verification: {MaxWorkers: 1},
-			queue.Collection:   {MaxWorkers: 1},
-			queue.Erasure:      {MaxWorkers: 1},
-			queue.Archive:      {MaxWorkers: 1},
-		},
-		PeriodicJobs: periodic(config),
+		Queues:               queues,
+		PeriodicJobs:         periodic(config),
 	})
-	return &Client{Client: client, lease: lease, store: config.Store, ended: make(chan struct{})}, err
+	return &Client{Client: client, lease: lease, features: features, ended: make(chan struct{})}, err
 }
 
 // slotsOf returns the gate of compactions that run beside each other in this process. One that may kill it has all
@@ -200,7 +201,7 @@ func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
 	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
 	river.AddWorker(workers, &sweepWorker{
 		Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole, RetainEvery: config.RetainEvery,
-		ColdAfter: config.ColdAfter,
+		ColdAfter: config.ColdAfter, Prunings: prunings(config.Features),
 	})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
@@ -210,10 +211,6 @@ func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
 	}})
 	addErasers(workers, config)
-	river.AddWorker(workers, &deliverWorker{
-		Store: config.Store, Log: config.Log,
-		Sender: webhook.NewSender(config.WebhookTimeout, deliveredAtOnce*webhookWorkers, config.WebhookNetworks),
-	})
 	return workers
 }
 

@@ -35,9 +35,10 @@ func (w *world) plantTenant() {
 		Name: "key of " + subject, Text: session.NewAPIKey(w.tenant), Scopes: session.KeyScopes(),
 	})
 	must(err)
-	hook := session.Webhook{Name: subject, URL: "https://" + subject + ".example/", Types: []session.EventType{}}
-	_, err = w.store.CreateWebhook(ctx, w.tenant, hook, session.WebhookSecret{1})
-	must(err)
+	w.inTenant(`INSERT INTO webhooks (tenant_id, id, name, url, types) VALUES ($1, gen_random_uuid(), $2::text, 'https://' || $2 || '.example/', '{}')`, w.tenant, subject)
+	for _, table := range []string{"webhook_turns (tenant_id, webhook_id, through_n) SELECT $1, id, 0", "webhook_secrets (tenant_id, webhook_id, id, secret) SELECT $1, id, id, sha256('s')"} {
+		w.inTenant(`INSERT INTO `+table+` FROM webhooks WHERE tenant_id = $1`, w.tenant)
+	}
 	w.inTenant(`INSERT INTO search_settings (tenant_id, language) VALUES ($1, 'english')`, w.tenant)
 	must(w.store.RecordExport(audit.With(ctx, &audit.Actor{Kind: audit.ByKey, Request: "req of " + subject}), session.Address{Tenant: w.tenant}))
 	owner, err := pgx.Connect(ctx, w.dsn)

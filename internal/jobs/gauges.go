@@ -31,9 +31,6 @@ var (
 	coldGauge = promauto.NewGauge(prometheus.GaugeOpts{
 		Name: "varve_sessions_cold", Help: "Cold sessions, as the database's statistics of the last vacuum say.",
 	})
-	webhooksGauge = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "varve_webhooks", Help: "Webhooks by state: idle, waiting for events, failing, disabled.",
-	}, []string{"state"})
 )
 
 // gauge reads the gauges, unless it did so lately.
@@ -57,9 +54,5 @@ func (l *lease) gauge(ctx context.Context) error {
 	dueGauge.WithLabelValues("trigger").Set(float64(backlog.OverTrigger))
 	dueGauge.WithLabelValues("hard").Set(float64(backlog.OverHard))
 	coldGauge.Set(float64(backlog.Cold))
-	webhooksGauge.WithLabelValues("idle").Set(float64(backlog.Webhooks.Idle))
-	webhooksGauge.WithLabelValues("waiting").Set(float64(backlog.Webhooks.Waiting))
-	webhooksGauge.WithLabelValues("failing").Set(float64(backlog.Webhooks.Failing))
-	webhooksGauge.WithLabelValues("disabled").Set(float64(backlog.Webhooks.Disabled))
 	return nil
 }

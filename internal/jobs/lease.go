@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 )
@@ -193,9 +194,9 @@ func (l *lease) orphans(jobs []queue.Running) (found []queue.Running) {
 // Client is a River client that keeps its worker's lease.
 type Client struct {
 	*river.Client[pgx.Tx]
-	lease *lease
-	store *postgres.Store
-	ended chan struct{}
+	lease    *lease
+	features *feature.Worker
+	ended    chan struct{}
 }
 
 // Start begins to work. The client stops when ctx ends or Stop is called.
@@ -207,11 +208,11 @@ func (c *Client) Start(ctx context.Context) error {
 		c.lease.end()
 		return err
 	}
-	var announcing sync.WaitGroup
-	announcing.Go(c.announce)
+	var beating sync.WaitGroup
+	beating.Go(c.runBeats)
 	go func() {
 		c.lease.keep(c.Client.Stopped())
-		announcing.Wait()
+		beating.Wait()
 		close(c.ended)
 	}()
 	return nil

@@ -70,17 +70,8 @@ func TestTheGaugesShowWhatWaitsAndWhatFails(t *testing.T) {
 	later("failing", "retryable", "failing")
 	later("waits", "scheduled", "x")
 	later("waits too", "scheduled", "x")
-	for n, turn := range []string{"enabled = false", "failing = true", "through_n = 100", "through_n = 0"} {
-		made, err := w.store.CreateWebhook(t.Context(), w.tenant, session.Webhook{URL: "https://hooks.example/"}, session.WebhookSecret{byte(n)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.inTenant(`UPDATE webhook_turns SET resume_at = 'infinity', `+turn+` WHERE webhook_id = $1`, made.ID)
-	}
-	w.tell("waits", 1)
 	w.work(jobs.Config{Beat: beat})
 	want := map[string]float64{
-		"varve_webhooks{disabled}": 1, "varve_webhooks{failing}": 1, "varve_webhooks{idle}": 1, "varve_webhooks{waiting}": 1,
 		"varve_sessions_quarantined{}": 1, "varve_sessions_failing{}": 1, `varve_sessions_due{hard}`: 4, `varve_sessions_due{trigger}`: 0,
 		"varve_jobs{compaction scheduled}": 3, "varve_jobs{compaction retryable}": 1,
 	}

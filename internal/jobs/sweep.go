@@ -39,6 +39,7 @@ type sweepWorker struct {
 	KeepWhole   bool
 	RetainEvery time.Duration
 	ColdAfter   time.Duration // 0 freezes nothing
+	Prunings    []postgres.Pruning
 }
 
 // Work asks again for what is due and has lost its job, looks after what was written down, and continues with the
@@ -239,7 +240,7 @@ func (w *sweepWorker) visit(ctx context.Context) error {
 			_, err := w.Store.RequeueOffloads(ctx, tenant)
 			failed = append(failed, ofTenant(tenant, err))
 		}
-		failed = append(failed, ofTenant(tenant, w.Store.Prune(ctx, tenant)))
+		failed = append(failed, ofTenant(tenant, w.Store.Prune(ctx, tenant, w.Prunings...)))
 	}
 	return errors.Join(failed...)
 }

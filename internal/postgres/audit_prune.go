@@ -20,9 +20,9 @@ func (s *Store) pruneTrail(ctx context.Context, tenant uuid.UUID) error {
 	for range pruneRounds {
 		removed, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (int64, error) {
 			return rowIn(ctx, tx, pgx.RowTo[int64], `SELECT audit_prune($1, $2, $3)`,
-				tenant, s.retention.Audit, pruneBatch)
+				tenant, s.retention.Audit, PruneBatch)
 		})
-		if err != nil || removed < pruneBatch {
+		if err != nil || removed < PruneBatch {
 			return err
 		}
 	}

@@ -128,10 +128,6 @@ func stepsOfTenants() []citusStep {
 			return err
 		}},
 		{"import", importOnCitus},
-		{"make a webhook", func(ctx context.Context, c *onCitus) error {
-			hook := session.Webhook{URL: "https://hooks.example"}
-			return first(c.store.CreateWebhook(ctx, c.at.Tenant, hook, session.NewWebhookSecret()))
-		}},
 		{"read events", func(ctx context.Context, c *onCitus) error {
 			return first(c.store.Events(ctx, c.at.Tenant, postgres.EventFilter{Limit: 10}))
 		}},
@@ -172,7 +168,6 @@ func stepsOfWorkers() []citusStep {
 			return first(c.store.MergePolicies(ctx, c.at.Tenant))
 		}},
 		{"verify sessions", func(ctx context.Context, c *onCitus) error { return first(c.store.AuditNext(ctx, 10, 10)) }},
-		{"queue deliveries", func(ctx context.Context, c *onCitus) error { return c.store.QueueDeliveries(ctx) }},
 		{"erase expired sessions", func(ctx context.Context, c *onCitus) error {
 			return first(c.store.EraseExpired(ctx, c.at.Tenant))
 		}},

@@ -87,7 +87,8 @@ func (s *Store) Events(ctx context.Context, tenant uuid.UUID, f EventFilter) (Ev
 	})
 }
 
-const eventColumns = `id, n, type, at, topic, data`
+// EventColumns are what ScanEvent reads.
+const EventColumns = `id, n, type, at, topic, data`
 
 func scanEvent(row pgx.CollectableRow) (e session.Event, err error) {
 	var topic string
@@ -110,7 +111,7 @@ func (f *EventFilter) sql(tenant uuid.UUID) (string, []any) {
 		where.WriteString(` AND type = ANY($` + strconv.Itoa(len(args)) + `)`)
 	}
 	return `
-		SELECT ` + eventColumns + `
+		SELECT ` + EventColumns + `
 		  FROM events
 		 WHERE tenant_id = $1 AND n > $2` + where.String() + `
 		 ORDER BY n
@@ -140,9 +141,9 @@ func (s *Store) EventHeads(ctx context.Context, tenants []uuid.UUID) (map[uuid.U
 	return heads, s.pool.SendBatch(ctx, batch).Close()
 }
 
-// oldestEvents reads the events of a tenant that are looked at first when old ones are deleted. Their numbers follow
+// OldestEvents reads the events of a tenant that are looked at first when old ones are deleted. Their numbers follow
 // their times but for the moments that transactions took.
-const oldestEvents = `
+const OldestEvents = `
 	               SELECT ctid, n, at, type, topic
 	                 FROM events
 	                WHERE tenant_id = $1 AND n > 0
@@ -152,5 +153,5 @@ const oldestEvents = `
 // pruneEvents deletes old events.
 var pruneEvents = pruneRows("events", `
 	       SELECT ctid
-	         FROM (`+oldestEvents+`) oldest
-	        WHERE at < now() - $2::interval`, pruneBatch)
+	         FROM (`+OldestEvents+`) oldest
+	        WHERE at < now() - $2::interval`, PruneBatch)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -190,6 +191,11 @@ func (p *planned) prunes(t *testing.T) string {
 		if !seen[plan] && !strings.HasPrefix(first, "SELECT 1 FROM ONLY") {
 			seen[plan] = true
 			plans.WriteString(plan)
+		}
+	}
+	for _, f := range features.All() {
+		for _, e := range p.plansOf(t, func(ctx context.Context) error { return p.Prune(ctx, largeTenant, f.Prunings...) }) {
+			checkPlan(t, "what a feature prunes", &e)
 		}
 	}
 	return plans.String()

@@ -39,8 +39,9 @@ const (
 // The bounds of one call of Prune: transactions, and what each deletes of a table. A recompaction, replay or import
 // has its parts, which are deleted before it.
 const (
+	PruneBatch = 1000 // rows
+
 	pruneRounds = 10
-	pruneBatch  = 1000
 	pruneWholes = 100
 )
 
@@ -51,11 +52,11 @@ func (s *Store) KeepFor(r Retention) { s.retention = r }
 // sessions that the imports wrote; its part of campaigns whose recompaction has gone; its old events; of models the
 // answers that belong to no session, and what was spent; and the oldest rows of its audit trail. It deletes a bounded
 // number in a transaction, in a bounded number of them: what is left goes next time. What it looks for is at the
-// beginning of an index.
-func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
+// beginning of an index. What a feature prunes comes first: before the events that it is about.
+func (s *Store) Prune(ctx context.Context, tenant uuid.UUID, first ...Pruning) error {
 	for range pruneRounds {
 		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
-			return s.prune(ctx, tx, tenant)
+			return s.prune(ctx, tx, tenant, first)
 		})
 		if err != nil {
 			return err
@@ -68,11 +69,11 @@ func (s *Store) Prune(ctx context.Context, tenant uuid.UUID) error {
 }
 
 // prune deletes the next rows of each table, and reports whether there may be more.
-func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bool, err error) {
+func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, first []Pruning) (more bool, err error) {
 	batch := &pgx.Batch{}
-	queue := func(p pruning, args ...any) {
-		batch.Queue(p.sql, append([]any{tenant}, args...)...).Exec(func(deleted pgconn.CommandTag) error {
-			more = more || deleted.RowsAffected() == p.limit
+	queue := func(p Pruning, args ...any) {
+		batch.Queue(p.SQL, append([]any{tenant}, args...)...).Exec(func(deleted pgconn.CommandTag) error {
+			more = more || deleted.RowsAffected() == p.Limit
 			return nil
 		})
 	}
@@ -98,8 +99,9 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (more bo
 	for _, p := range pruneImports {
 		queue(p, importRetention)
 	}
-	queue(dropDeliveries, session.EventRetention)
-	queue(dropUnwritten, session.EventRetention)
+	for _, p := range first {
+		queue(p, p.Kept)
+	}
 	queue(pruneEvents, session.EventRetention)
 	queue(pruneAnswers, answerRetention)
 	queue(pruneSpending, spendingRetention)
@@ -116,14 +118,16 @@ func firstIDOf(at time.Time) (id uuid.UUID) {
 	return id
 }
 
-// pruning is a statement that deletes the next rows of a table, and how many at most.
-type pruning struct {
-	sql   string
-	limit int64
+// Pruning is a statement that deletes the next rows of a table, and how many at most. $1 is the tenant, and $2 how long
+// they are kept.
+type Pruning struct {
+	SQL   string
+	Limit int64
+	Kept  time.Duration // of one of a feature
 }
 
-func pruneRows(table, expired string, limit int64) pruning {
-	return pruning{limit: limit, sql: `
+func pruneRows(table, expired string, limit int64) Pruning {
+	return Pruning{Limit: limit, SQL: `
 	DELETE FROM ` + table + `
 	 WHERE tenant_id = $1 AND ctid = ANY (ARRAY(` + expired + `
 	        LIMIT ` + strconv.FormatInt(limit, 10) + `))`}
@@ -133,26 +137,26 @@ var pruneIdempotency = pruneRows("idempotency", `
 	       SELECT ctid
 	         FROM idempotency
 	        WHERE tenant_id = $1 AND created_at < now() - $2::interval
-	        ORDER BY created_at`, pruneBatch)
+	        ORDER BY created_at`, PruneBatch)
 
 // Runs by their ids, which begin with the time when they were asked for.
 var pruneRuns = pruneRows("runs", `
 	       SELECT ctid
 	         FROM runs
 	        WHERE tenant_id = $1 AND id < $3 AND finished_at < now() - $2::interval
-	        ORDER BY id`, pruneBatch)
+	        ORDER BY id`, PruneBatch)
 
 var pruneAnswers = pruneRows("model_answers", `
 	       SELECT ctid
 	         FROM model_answers
 	        WHERE tenant_id = $1 AND session_key IS NULL AND created_at < now() - $2::interval
-	        ORDER BY created_at`, pruneBatch)
+	        ORDER BY created_at`, PruneBatch)
 
 var pruneSpending = pruneRows("model_spending", `
 	       SELECT ctid
 	         FROM model_spending
 	        WHERE tenant_id = $1 AND day < (now() - $2::interval)::date
-	        ORDER BY day`, pruneBatch)
+	        ORDER BY day`, PruneBatch)
 
 var (
 	pruneRecompactions = pruneWholesOf("recompactions", "finished_at",
@@ -173,7 +177,7 @@ var answersOfWhole = part{"idempotency", "session_key"}
 // and before them the rows of other tables that name them. What was changed long ago was created long ago: the index
 // on the time of creation finds it. The parts of each are looked for in order, and not joined: a join would read all
 // parts that there are.
-func pruneWholesOf(table, changed string, parts ...part) (list []pruning) {
+func pruneWholesOf(table, changed string, parts ...part) (list []Pruning) {
 	oldest := `
 	         FROM (SELECT r.ctid, r.id
 	                 FROM ` + table + ` r
@@ -191,7 +195,7 @@ func pruneWholesOf(table, changed string, parts ...part) (list []pruning) {
 	       SELECT p.ctid`+oldest+`
 	        CROSS JOIN LATERAL (
 	              SELECT l.ctid`+of+`
-	              OFFSET 0) p`, pruneBatch))
+	              OFFSET 0) p`, PruneBatch))
 		whole += `
 	          AND (SELECT count(*)
 	                 FROM (SELECT` + of + `

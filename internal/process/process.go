@@ -23,6 +23,7 @@ import (
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -113,7 +114,7 @@ func API(
 	shares := shared()
 	handler := api.New(api.Config{Store: tenants, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
 		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
-		Operators: operators, OwnOperatorAddr: settings.AdminAddr != ""})
+		Features: features.All(), Operators: operators, OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
 	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, handler.OperatorsHandler())
 	if err != nil {
@@ -168,7 +169,7 @@ func Worker(
 	started func(),
 ) error {
 	asks, err := newAsker(language, log)
-	networks, networksErr := settings.WebhookNetworks()
+	networks, networksErr := settings.PrivateNetworks()
 	if err = errors.Join(err, networksErr, checkPacks(settings, db.Results)); err != nil {
 		return err
 	}
@@ -192,7 +193,8 @@ func Worker(
 		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1), ColdAfter: settings.ColdAfter,
-		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, WebhookNetworks: networks,
+		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, Networks: networks,
+		Features:    features.All(),
 		PacksBehind: settings.PacksBehind,
 	})
 	if err == nil {

@@ -16,7 +16,6 @@ const (
 	Summary      = "summary"
 	Replay       = "replay"
 	Offload      = "offload"
-	Webhook      = "webhook"
 	Search       = "search"
 	Maintenance  = "maintenance"
 	Verification = "verification"
@@ -42,9 +41,6 @@ const (
 	// sweep asks again later.
 	offloadAttempts = 4
 
-	// deliverAttempts bounds how often a delivery is tried that the database interrupts. The next look asks again.
-	deliverAttempts = 4
-
 	// eraseAttempts bounds how often the erasure of a session's objects is tried, in the end every two hours.
 	eraseAttempts = 500
 
@@ -52,8 +48,8 @@ const (
 	thresholdPriority = 1
 	manualPriority    = 2
 
-	// lowestPriority is River's number for it.
-	lowestPriority = 4
+	// LowestPriority is River's number for it.
+	LowestPriority = 4
 )
 
 // live are the states in which a job will still do its work. Completed is not among them: River's default includes it,
@@ -86,7 +82,7 @@ func (a CompactArgs) InsertOpts() river.InsertOpts {
 		priority = manualPriority
 	}
 	return river.InsertOpts{
-		Queue: Compaction, Priority: priority, MaxAttempts: compactAttempts, UniqueOpts: oneLive,
+		Queue: Compaction, Priority: priority, MaxAttempts: compactAttempts, UniqueOpts: OneLive,
 	}
 }
 
@@ -103,7 +99,7 @@ func (RecompactArgs) Kind() string { return "recompact" }
 // InsertOpts allows River only those attempts that a dead worker or database costs: failures are counted by session.
 func (RecompactArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{
-		Queue: Recompaction, Priority: lowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: oneLive,
+		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: OneLive,
 	}
 }
 
@@ -120,7 +116,7 @@ func (SummariseArgs) Kind() string { return "summarise" }
 
 // InsertOpts allows one live job for each summary. Its worker counts the attempts.
 func (SummariseArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Summary, MaxAttempts: compactAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Summary, MaxAttempts: compactAttempts, UniqueOpts: OneLive}
 }
 
 // FillArgs name a recompaction whose sessions are looked for.
@@ -134,7 +130,7 @@ func (FillArgs) Kind() string { return "recompaction_fill" }
 
 // InsertOpts allows one live job for each recompaction.
 func (FillArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Recompaction, MaxAttempts: fillAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Recompaction, MaxAttempts: fillAttempts, UniqueOpts: OneLive}
 }
 
 // RollbackArgs name a recompaction whose sessions are rolled back.
@@ -149,7 +145,7 @@ func (RollbackArgs) Kind() string { return "rollback" }
 // InsertOpts allows one live job for each recompaction.
 func (RollbackArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{
-		Queue: Recompaction, Priority: lowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: oneLive,
+		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: OneLive,
 	}
 }
 
@@ -164,7 +160,7 @@ func (ReplayArgs) Kind() string { return "replay" }
 
 // InsertOpts allows one live job for each replay.
 func (ReplayArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Replay, Priority: lowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Replay, Priority: LowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: OneLive}
 }
 
 // OffloadArgs name a session whose old messages move into packs.
@@ -178,27 +174,7 @@ func (OffloadArgs) Kind() string { return "offload" }
 
 // InsertOpts allows one live job for each session.
 func (OffloadArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Offload, Priority: lowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: oneLive}
-}
-
-// DeliverArgs name a webhook that has events to get.
-type DeliverArgs struct {
-	Tenant  uuid.UUID `json:"tenant" river:"unique"`
-	Webhook uuid.UUID `json:"webhook" river:"unique"`
-	Failing bool      `json:"failing"` // it got nothing lately: others precede it
-}
-
-// Kind returns the job's name in River's tables.
-func (DeliverArgs) Kind() string { return "deliver" }
-
-// InsertOpts allows one live job for each webhook, so that its events stay in order. A failure of the endpoint is no
-// failure of the job: its row says when the next one comes.
-func (a DeliverArgs) InsertOpts() river.InsertOpts {
-	priority := thresholdPriority
-	if a.Failing {
-		priority = lowestPriority
-	}
-	return river.InsertOpts{Queue: Webhook, Priority: priority, MaxAttempts: deliverAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Offload, Priority: LowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: OneLive}
 }
 
 // IndexArgs name a tenant whose messages are indexed for the search.
@@ -211,7 +187,7 @@ func (IndexArgs) Kind() string { return "index" }
 
 // InsertOpts allows one live job for each tenant. The sweep asks again if it fails too often.
 func (IndexArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Search, Priority: lowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Search, Priority: LowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: OneLive}
 }
 
 // SweepArgs are the arguments of the sweep: none.
@@ -222,7 +198,7 @@ func (SweepArgs) Kind() string { return "sweep" }
 
 // InsertOpts allows one live sweep, which is not retried: the next one comes soon enough.
 func (SweepArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Maintenance, MaxAttempts: 1, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Maintenance, MaxAttempts: 1, UniqueOpts: OneLive}
 }
 
 // VerifyArgs are the arguments of a slice of the periodic verification: none.
@@ -233,7 +209,7 @@ func (VerifyArgs) Kind() string { return "verify" }
 
 // InsertOpts allows one live slice, which is not retried: the next one continues where it ended.
 func (VerifyArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Verification, Priority: lowestPriority, MaxAttempts: 1, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Verification, Priority: LowestPriority, MaxAttempts: 1, UniqueOpts: OneLive}
 }
 
 // CollectArgs are the arguments of the collection of bodies and objects that nothing names: none.
@@ -244,7 +220,7 @@ func (CollectArgs) Kind() string { return "collect" }
 
 // InsertOpts allows one live collection, which is not retried: the next one comes soon enough.
 func (CollectArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Collection, Priority: lowestPriority, MaxAttempts: 1, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Collection, Priority: LowestPriority, MaxAttempts: 1, UniqueOpts: OneLive}
 }
 
 // EraseArgs name a session whose objects are erased, which a program from before there were erasures has deleted.
@@ -258,7 +234,7 @@ func (EraseArgs) Kind() string { return "erase" }
 
 // InsertOpts allows one live job for each session. It is tried for weeks: somebody wants the session gone.
 func (EraseArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Collection, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Collection, MaxAttempts: eraseAttempts, UniqueOpts: OneLive}
 }
 
 // ErasureArgs name an erasure.
@@ -272,7 +248,7 @@ func (ErasureArgs) Kind() string { return "erasure" }
 
 // InsertOpts allows one live job for each erasure. It is tried for weeks, as that of a session's objects is.
 func (ErasureArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Erasure, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Erasure, MaxAttempts: eraseAttempts, UniqueOpts: OneLive}
 }
 
 // ArchiveArgs name a session that is archived, or comes back from its archive.
@@ -289,14 +265,15 @@ func (ArchiveArgs) Kind() string { return "archive" }
 // InsertOpts allows one live job for each archive and direction. It is tried for weeks: the store may be away. Who
 // waits for a session comes first.
 func (a ArchiveArgs) InsertOpts() river.InsertOpts {
-	priority := lowestPriority
+	priority := LowestPriority
 	if a.Back {
 		priority = thresholdPriority
 	}
-	return river.InsertOpts{Queue: Archive, Priority: priority, MaxAttempts: eraseAttempts, UniqueOpts: oneLive}
+	return river.InsertOpts{Queue: Archive, Priority: priority, MaxAttempts: eraseAttempts, UniqueOpts: OneLive}
 }
 
-var oneLive = river.UniqueOpts{ByArgs: true, ByState: live}
+// OneLive allows one live job with the same arguments.
+var OneLive = river.UniqueOpts{ByArgs: true, ByState: live}
 
 // IsLive returns the SQL condition that the job with this id is live.
 func IsLive(job string) string {

@@ -1,150 +1,42 @@
-// Package webhook sends events to the URLs that tenants have named, signed as the Standard Webhooks describe it.
+// Package webhook is a feature: a tenant's events are sent to the URLs that it has named.
 //
-// Start at Sender.Send. The URLs are strangers: a Sender connects to addresses of the internet alone, and to the
-// private networks that the operator has named; it follows no redirect, waits for a bounded time and reads a bounded
-// answer. It owns no table: what is sent when is in package postgres, the job in package jobs.
+// Start at Feature. http.go has the routes, store.go what they store, job.go the job that sends what a webhook has not
+// got, deliveries.go its SQL, and send.go one request. Its tables are webhooks, webhook_secrets, webhook_turns, where a
+// row of each webhook says when it is looked after, and webhook_deliveries, the events that it has not got.
 package webhook
 
 import (
-	"bytes"
-	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net"
+	_ "embed"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/varve-dev/varve/internal/egress"
-	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/postgres"
 )
 
-const (
-	// maxAnswer is how much of an answer is read, so that its connection can be used again. Nothing of it is kept.
-	maxAnswer = 16 << 10
+//go:embed openapi.yaml
+var description []byte
 
-	// maxHeader bounds the headers of an answer.
-	maxHeader = 16 << 10
-)
+// requestTimeout bounds one request to a webhook, with its answer.
+const requestTimeout = 10 * time.Second
 
-// Sender sends events. It may be used by several goroutines at once. Make it with NewSender.
-type Sender struct {
-	limit  time.Duration // of one request with its answer
-	https  *http.Client
-	inside *http.Client // for http, which only the operator's private networks get
-}
+// Feature returns what the processes run of webhooks.
+func Feature() feature.Feature { return waiting(requestTimeout) }
 
-// NewSender returns a Sender that waits so long for an answer, has at most that number of connections to a host, and
-// reaches these private networks beside the internet.
-func NewSender(limit time.Duration, connections int, networks []netip.Prefix) *Sender {
-	client := func(r egress.Rule) *http.Client {
-		transport := egress.Transport(egress.Dialer(r), connections)
-		transport.MaxResponseHeaderBytes = maxHeader
-		return egress.Client(transport)
+// waiting returns the feature with another bound for a request.
+func waiting(limit time.Duration) feature.Feature {
+	return feature.Feature{
+		Description: description,
+		Routes:      routes,
+		Command:     &commands{},
+		Jobs:        jobs(limit),
+		Prunings:    []postgres.Pruning{dropDeliveries, dropUnwritten},
+		Errors: []feature.Error{
+			{Is: errTooMany, Code: "too_many_webhooks", Status: http.StatusUnprocessableEntity},
+			{
+				Is: errDisabled, Code: "webhook_disabled", Status: http.StatusConflict,
+				Detail: "the webhook is disabled: POST /v1/webhooks/{id}/enable enables it",
+			},
+		},
 	}
-	return &Sender{
-		limit: limit, https: client(egress.Rule{Public: true, Networks: networks}),
-		inside: client(egress.Rule{Networks: networks}),
-	}
-}
-
-// Answer is how a request went.
-type Answer struct {
-	Error string        // why the event counts as not delivered; "" if it was
-	Wait  time.Duration // that the receiver asks for; 0 for none
-	Gone  bool          // it answered 410
-}
-
-// Send sends an event with a signature for each secret. Any status of 200 to 299 counts as delivered.
-func (s *Sender) Send(ctx context.Context, to string, secrets []session.WebhookSecret, e session.Event) Answer {
-	body, err := json.Marshal(&e)
-	if err != nil {
-		return Answer{Error: err.Error()}
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return Answer{Error: "the URL cannot be used"}
-	}
-	id, now := e.ID.String(), time.Now().Unix()
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "varve")
-	r.Header.Set("Webhook-Id", id)
-	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(now, 10))
-	r.Header.Set("Webhook-Signature", Signatures(secrets, id, now, body))
-	client := s.https
-	if r.URL.Scheme == "http" {
-		client = s.inside
-	}
-	response, err := client.Do(r)
-	if err != nil {
-		return Answer{Error: s.reason(err)}
-	}
-	defer response.Body.Close()
-	if _, err := io.CopyN(io.Discard, response.Body, maxAnswer); err != nil && !errors.Is(err, io.EOF) {
-		return Answer{Error: s.reason(err)}
-	}
-	return answerOf(response)
-}
-
-// answerOf returns what an answer says.
-func answerOf(response *http.Response) (a Answer) {
-	status := response.StatusCode
-	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	if err == nil && seconds > 0 {
-		a.Wait = time.Duration(seconds) * time.Second
-	}
-	switch {
-	case status >= 200 && status < 300:
-		return Answer{}
-	case status >= 300 && status < 400:
-		a.Error = fmt.Sprintf("the receiver answered %d: redirects are not followed, name the URL itself", status)
-	default:
-		a.Error = fmt.Sprintf("the receiver answered %d", status)
-		a.Gone = status == http.StatusGone
-	}
-	return a
-}
-
-// reason returns why a request failed, without addresses that only this machine's network knows.
-func (s *Sender) reason(err error) string {
-	var named *net.DNSError
-	var timeout net.Error
-	switch {
-	case errors.Is(err, egress.ErrRefused):
-		return "the URL leads to an address that is not of the internet, or is http: use https and a public address"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("the receiver took longer than %v", s.limit)
-	case errors.As(err, &named):
-		return "the host's name cannot be resolved"
-	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		err = failed.Err
-	}
-	var address *net.OpError
-	if errors.As(err, &address) {
-		err = address.Err
-	}
-	return "the receiver could not be reached: " + err.Error()
-}
-
-// Signatures returns the header that has a signature of a request for each secret.
-func Signatures(secrets []session.WebhookSecret, id string, at int64, body []byte) string {
-	list := make([]string, len(secrets))
-	for i, secret := range secrets {
-		sum := hmac.New(sha256.New, secret[:])
-		fmt.Fprintf(sum, "%s.%d.%s", id, at, body)
-		list[i] = "v1," + base64.StdEncoding.EncodeToString(sum.Sum(nil))
-	}
-	return strings.Join(list, " ")
 }

@@ -1,4 +1,5 @@
-// Package openapi is the description of the HTTP API: openapi.yaml, the one source, and what is served of it.
+// Package openapi is the description of the HTTP API: openapi.yaml, which has that of the core, with the parts of the
+// features, and what is served of it.
 //
 // Start at openapi.yaml. Load puts the schema of a policy, which package compact writes, into it; page.go and page.html
 // make a page of it on the server, which so needs no script and no other host. The package owns no tables and imports
@@ -27,11 +28,30 @@ type Document struct {
 	Style      string // the source of the page's style, as a Content-Security-Policy names it
 }
 
-// Load makes all forms of the description. policy is the JSON Schema of a policy.
-func Load(policy []byte) (*Document, error) {
+// Part is the part of the description that a feature has.
+type Part struct {
+	Source []byte   // YAML: tags, paths and components
+	Codes  []string // of its errors
+}
+
+// Load makes all forms of the description of the core and some features. policy is the JSON Schema of a policy.
+func Load(policy []byte, parts ...Part) (*Document, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(source, &root); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	for _, p := range parts {
+		var n yaml.Node
+		if err := yaml.Unmarshal(p.Source, &n); err != nil {
+			return nil, fmt.Errorf("the description of a feature: %w", err)
+		}
+		if len(n.Content) > 0 {
+			merge(root.Content[0], n.Content[0])
+		}
+		codes := follow(root.Content[0], "components", "schemas", "Problem", "properties", "code", "enum")
+		for _, code := range p.Codes {
+			codes.Content = append(codes.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: code})
+		}
 	}
 	schema, err := part(policy)
 	if err != nil {
@@ -51,6 +71,29 @@ func Load(policy []byte) (*Document, error) {
 	d.YAML = text.Bytes()
 	d.Page, d.Style, err = render(&root)
 	return d, err
+}
+
+// merge adds what a part has to the whole: elements to lists, members to mappings.
+func merge(whole, part *yaml.Node) {
+	if whole.Kind != yaml.MappingNode {
+		whole.Content = append(whole.Content, part.Content...)
+		return
+	}
+	for i := 0; i < len(part.Content); i += 2 {
+		if inside := keyOf(whole, part.Content[i].Value); inside >= 0 {
+			merge(whole.Content[inside+1], part.Content[i+1])
+			continue
+		}
+		whole.Content = append(whole.Content, part.Content[i], part.Content[i+1])
+	}
+}
+
+// follow returns what is below a mapping by the names of members.
+func follow(n *yaml.Node, names ...string) *yaml.Node {
+	for _, name := range names {
+		n = n.Content[keyOf(n, name)+1]
+	}
+	return n
 }
 
 // policySource is how openapi.yaml refers to the schema of a policy: editors find it there, those who ask the API do

@@ -248,6 +248,7 @@ const (
 // Failure is an error with its code and what the caller should know of it.
 type Failure struct {
 	Code     string
+	Status   int // of a feature's code; 0 for the one that the table of codes has
 	Detail   string
 	Problems []session.Problem
 	Minimum  *int64        // of view_cannot_fit and window_exceeded
@@ -263,4 +264,34 @@ func (f *Failure) Error() string { return f.Code + ": " + f.Detail }
 // Fail returns a *Failure.
 func Fail(code, format string, args ...any) error {
 	return &Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Overlap reads how long what is rotated lives on: the body {"overlap_seconds":…}, which may be absent.
+func Overlap(req *Request, fallback, highest time.Duration) (overlap time.Duration, err error) {
+	overlap = fallback
+	body := req.Body()
+	if len(body) == 0 {
+		return overlap, nil
+	}
+	d, err := Open(body)
+	if err != nil {
+		return 0, err
+	}
+	for _, value := range d.Fields([]string{"overlap_seconds"}) {
+		seconds := d.Integer("/overlap_seconds", value, 0, int64(highest/time.Second))
+		overlap = time.Duration(seconds) * time.Second
+	}
+	return overlap, d.Err()
+}
+
+// Names returns names as a part of a sentence.
+func Names[T ~string](names []T) string {
+	var text []byte
+	for i, name := range names {
+		if i > 0 {
+			text = append(text, ", "...)
+		}
+		text = append(text, name...)
+	}
+	return string(text)
 }

@@ -243,3 +243,12 @@ func (req *Request) Sent(err error) error {
 	req.Truncated = true
 	return fmt.Errorf("%w: %w", ErrClientGone, err)
 }
+
+// AnswerGone answers that something is deleted, or returns the error of the deletion.
+func AnswerGone(req *Request, err error) error {
+	if err != nil {
+		return err
+	}
+	req.W.WriteHeader(http.StatusNoContent)
+	return nil
+}

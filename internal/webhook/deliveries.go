@@ -1,4 +1,4 @@
-package postgres
+package webhook
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -63,38 +63,38 @@ const takeTurnsSQL = `
 	 WHERE t.tenant_id = c.tenant_id AND t.webhook_id = c.webhook_id
 	RETURNING t.tenant_id AS tenant, t.webhook_id AS webhook, t.failing`
 
-// QueueDeliveries inserts the jobs of webhooks of all tenants that have something to get.
-func (s *Store) QueueDeliveries(ctx context.Context) error {
-	rows, err := s.pool.Query(ctx, takeTurnsSQL, turnExpires, turnsOfTenant, turnsAtOnce)
+// queueDeliveries inserts the jobs of webhooks of all tenants that have something to get.
+func (s store) queueDeliveries(ctx context.Context) error {
+	rows, err := s.Pool().Query(ctx, takeTurnsSQL, turnExpires, turnsOfTenant, turnsAtOnce)
 	if err != nil {
 		return err
 	}
-	taken, err := pgx.CollectRows(rows, pgx.RowToStructByName[queue.DeliverArgs])
+	taken, err := pgx.CollectRows(rows, pgx.RowToStructByName[deliverArgs])
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, args := range taken {
-		failed = append(failed, s.inTenant(ctx, args.Tenant, func(tx pgx.Tx) error {
-			_, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
+		failed = append(failed, postgres.InTenant(ctx, s.Pool(), args.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			_, _, err := s.Queue().Insert(ctx, tx, args, time.Time{})
 			return err
 		}))
 	}
 	return errors.Join(failed...)
 }
 
-// Deliveries are what a webhook gets next: of each topic the first event that it has not got.
-type Deliveries struct {
+// deliveries are what a webhook gets next: of each topic the first event that it has not got.
+type deliveries struct {
 	URL     string
-	Secrets []session.WebhookSecret
+	Secrets []Secret
 	Events  []session.Event
 }
 
-// NextDeliveries writes the events down that came since the last time, and returns those that are to be sent now, at
+// nextDeliveries writes the events down that came since the last time, and returns those that are to be sent now, at
 // most limit, those first that have failed least. A webhook that gets nothing lately gets one. ErrNotFound if the
 // webhook is gone or disabled.
-func (s *Store) NextDeliveries(ctx context.Context, tenant, id uuid.UUID, limit int) (Deliveries, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (next Deliveries, err error) {
+func (s store) nextDeliveries(ctx context.Context, tenant, id uuid.UUID, limit int) (deliveries, error) {
+	return postgres.InTx(ctx, s.Store, tenant, func(tx pgx.Tx) (next deliveries, err error) {
 		var failing bool
 		err = tx.QueryRow(ctx, `
 			SELECT w.url, t.failing
@@ -103,7 +103,7 @@ func (s *Store) NextDeliveries(ctx context.Context, tenant, id uuid.UUID, limit 
 			 WHERE w.tenant_id = $1 AND w.id = $2 AND w.disabled_at IS NULL
 			   FOR NO KEY UPDATE`, tenant, id).Scan(&next.URL, &failing)
 		if err != nil {
-			return next, notFound(err)
+			return next, postgres.NotFound(err)
 		}
 		if failing {
 			limit = 1
@@ -111,7 +111,7 @@ func (s *Store) NextDeliveries(ctx context.Context, tenant, id uuid.UUID, limit 
 		if _, err := tx.Exec(ctx, writeDeliveriesSQL, tenant, id, writtenAtOnce); err != nil {
 			return next, err
 		}
-		next.Secrets, err = rowsIn(ctx, tx, scanSecret, `
+		next.Secrets, err = postgres.RowsIn(ctx, tx, scanSecret, `
 			SELECT secret
 			  FROM webhook_secrets
 			 WHERE tenant_id = $1 AND webhook_id = $2 AND (expires_at IS NULL OR expires_at > now())
@@ -119,12 +119,12 @@ func (s *Store) NextDeliveries(ctx context.Context, tenant, id uuid.UUID, limit 
 		if err != nil {
 			return next, err
 		}
-		next.Events, err = rowsIn(ctx, tx, scanEvent, nextDeliveriesSQL, tenant, id, limit)
+		next.Events, err = postgres.RowsIn(ctx, tx, postgres.ScanEvent, nextDeliveriesSQL, tenant, id, limit)
 		return next, err
 	})
 }
 
-func scanSecret(row pgx.CollectableRow) (s session.WebhookSecret, err error) {
+func scanSecret(row pgx.CollectableRow) (s Secret, err error) {
 	var secret []byte
 	err = row.Scan(&secret)
 	copy(s[:], secret)
@@ -190,20 +190,20 @@ const nextDeliveriesSQL = firstSQL + `
 	 ORDER BY d.attempts, d.n
 	 LIMIT $3`
 
-// Delivery is how the delivery of an event went.
-type Delivery struct {
+// delivery is how the delivery of an event went.
+type delivery struct {
 	N     int64
 	Error string        // why it failed; "" if it was delivered
 	Wait  time.Duration // that the receiver asks for before the next attempt; 0 for none
 	Gone  bool          // the receiver wants nothing any more
 }
 
-// SettleDeliveries records a round of deliveries, decides when the next attempts come, and disables a webhook that has
+// settleDeliveries records a round of deliveries, decides when the next attempts come, and disables a webhook that has
 // got nothing for days or wants nothing. It reports whether that is so.
-func (s *Store) SettleDeliveries(ctx context.Context, tenant, id uuid.UUID, round []Delivery) (
+func (s store) settleDeliveries(ctx context.Context, tenant, id uuid.UUID, round []delivery) (
 	disabled bool, err error,
 ) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
+	return postgres.InTx(ctx, s.Store, tenant, func(tx pgx.Tx) (bool, error) {
 		_, err := lockWebhook(ctx, tx, tenant, id) // before its deliveries, as whoever enables or deletes it does
 		if errors.Is(err, session.ErrNotFound) {
 			return true, nil // deleted meanwhile
@@ -240,19 +240,19 @@ func (s *Store) SettleDeliveries(ctx context.Context, tenant, id uuid.UUID, roun
 }
 
 // putOff makes a delivery wait after a failure.
-func putOff(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, d Delivery) error {
-	attempts, err := rowIn(ctx, tx, pgx.RowTo[int], `
+func putOff(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, d delivery) error {
+	attempts, err := postgres.RowIn(ctx, tx, pgx.RowTo[int], `
 		UPDATE webhook_deliveries
 		   SET attempts = attempts + 1, error = $4
 		 WHERE tenant_id = $1 AND webhook_id = $2 AND n = $3
-		RETURNING attempts`, tenant, id, d.N, Text(d.Error))
+		RETURNING attempts`, tenant, id, d.N, postgres.Text(d.Error))
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // its session was erased
 	}
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return postgres.Exec(ctx, tx, `
 		UPDATE webhook_deliveries
 		   SET next_try_at = now() + $4::interval
 		 WHERE tenant_id = $1 AND webhook_id = $2 AND n = $3`,
@@ -274,9 +274,9 @@ func countRound(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, delivered 
 		       last_delivered_at = CASE WHEN $3 > 0 THEN now() ELSE w.last_delivered_at END
 		  FROM webhooks o
 		 WHERE w.tenant_id = $1 AND w.id = $2 AND o.tenant_id = $1 AND o.id = $2
-		RETURNING o.failures > 0 AND w.failures = 0, w.failures`, tenant, id, delivered, Text(last)).
+		RETURNING o.failures > 0 AND w.failures = 0, w.failures`, tenant, id, delivered, postgres.Text(last)).
 		Scan(&recovered, &failures)
-	return recovered, failures, notFound(err)
+	return recovered, failures, postgres.NotFound(err)
 }
 
 // settle removes what was delivered, and says when the webhook is to be looked at again. If it has recovered, what
@@ -299,7 +299,7 @@ func settle(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, delivered []in
 		                            SELECT
 		                              FROM webhook_deliveries
 		                             WHERE tenant_id = $1 AND webhook_id = $2)
-		                       THEN now() END -- ReturnTurn knows better
+		                       THEN now() END -- returnTurn knows better
 		 WHERE tenant_id = $1 AND webhook_id = $2`, tenant, id, len(delivered) > 0)
 	return tx.SendBatch(ctx, batch).Close()
 }
@@ -307,7 +307,7 @@ func settle(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, delivered []in
 // pause makes a webhook wait as a whole if events of several topics fail and none was delivered: the receiver is down,
 // and not only one session's event is refused.
 func pause(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, failures int) error {
-	return exec(ctx, tx, `
+	return postgres.Exec(ctx, tx, `
 		UPDATE webhook_turns
 		   SET failing = true, resume_at = now() + $3::interval
 		 WHERE tenant_id = $1 AND webhook_id = $2
@@ -338,23 +338,22 @@ func disable(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, gone bool, la
 		UPDATE webhooks
 		   SET disabled_at = now(), disabled_reason = $4
 		 WHERE tenant_id = $1 AND id = (SELECT webhook_id FROM turn)`,
-		tenant, id, gone, Text(reason), disabledAfter, disabledWithin)
+		tenant, id, gone, postgres.Text(reason), disabledAfter, disabledWithin)
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
-	return true, emit(ctx, tx, tenant, happening{
-		kind: session.EventWebhookDisabled, topic: "webhooks", data: about{"webhook": id, "reason": reason},
-	})
+	data := map[string]any{"webhook": id, "reason": reason}
+	return true, postgres.Emit(ctx, tx, tenant, session.EventWebhookDisabled, "webhooks", data)
 }
 
-// ReturnTurn completes the job of a webhook, forgets first deliveries whose events are gone, and says when the next one
+// returnTurn completes the job of a webhook, forgets first deliveries whose events are gone, and says when the next one
 // is due. The turn is free only with the job's end: one that is inserted before would be dropped as a duplicate.
-func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		if err := s.queue.Complete(ctx, tx, job); err != nil {
+func (s store) returnTurn(ctx context.Context, tenant, id uuid.UUID, job int64) error {
+	return postgres.InTenant(ctx, s.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if err := s.Queue().Complete(ctx, tx, job); err != nil {
 			return err
 		}
-		err := exec(ctx, tx, firstSQL+`
+		err := postgres.Exec(ctx, tx, firstSQL+`
 			DELETE FROM webhook_deliveries
 			 WHERE tenant_id = $1 AND webhook_id = $2
 			   AND n IN (
@@ -364,7 +363,7 @@ func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64)
 		if err != nil {
 			return err
 		}
-		return exec(ctx, tx, firstSQL+`
+		return postgres.Exec(ctx, tx, firstSQL+`
 			UPDATE webhook_turns
 			   SET taken_at = NULL, retry_at = (SELECT min(next_try_at) FROM first)
 			 WHERE tenant_id = $1 AND webhook_id = $2`, tenant, id)
@@ -373,7 +372,7 @@ func (s *Store) ReturnTurn(ctx context.Context, tenant, id uuid.UUID, job int64)
 
 // dropDeliveries gives up what was not delivered before its event's time was over, and counts it. It locks the webhooks
 // before their deliveries, as everybody does.
-var dropDeliveries = pruning{limit: pruneBatch, sql: `
+var dropDeliveries = postgres.Pruning{Kept: session.EventRetention, Limit: postgres.PruneBatch, SQL: `
 	WITH locked AS (
 		SELECT id
 		  FROM webhooks
@@ -397,7 +396,7 @@ var dropDeliveries = pruning{limit: pruneBatch, sql: `
 
 // dropUnwritten counts what webhooks were to get of the oldest events, whose time is over, and of which no delivery was
 // written: nobody looked at the webhook, which gets nothing, in time.
-var dropUnwritten = pruning{limit: pruneBatch, sql: `
+var dropUnwritten = postgres.Pruning{Kept: session.EventRetention, Limit: postgres.PruneBatch, SQL: `
 	WITH locked AS (
 		SELECT id
 		  FROM webhooks
@@ -406,7 +405,7 @@ var dropUnwritten = pruning{limit: pruneBatch, sql: `
 		   FOR NO KEY UPDATE
 	), lost AS (
 		SELECT t.webhook_id, max(c.n) AS last, count(*) FILTER (WHERE ` + wantedSQL + `) AS n
-		  FROM (` + oldestEvents + `) c
+		  FROM (` + postgres.OldestEvents + `) c
 		  JOIN webhook_turns t ON t.tenant_id = $1 AND t.through_n < c.n
 		  JOIN webhooks w ON w.tenant_id = $1 AND w.id = t.webhook_id
 		 WHERE w.id IN (SELECT id FROM locked) AND c.at < now() - $2::interval
@@ -421,3 +420,24 @@ var dropUnwritten = pruning{limit: pruneBatch, sql: `
 	   SET dropped = w.dropped + l.n
 	  FROM lost l
 	 WHERE w.tenant_id = $1 AND w.id = l.webhook_id`}
+
+// gauge counts the webhooks of all tenants by what they are to get.
+func (s store) gauge(ctx context.Context) error {
+	counted := map[string]*int{"disabled": new(int), "failing": new(int), "waiting": new(int), "idle": new(int)}
+	err := s.Pool().QueryRow(ctx, `
+		SELECT count(*) FILTER (WHERE NOT t.enabled),
+		       count(*) FILTER (WHERE t.enabled AND t.failing),
+		       count(*) FILTER (WHERE t.enabled AND NOT t.failing AND waits),
+		       count(*) FILTER (WHERE t.enabled AND NOT t.failing AND NOT waits)
+		  FROM webhook_turns t
+		  LEFT JOIN event_heads h ON h.tenant_id = t.tenant_id
+		 CROSS JOIN LATERAL (SELECT t.retry_at IS NOT NULL OR coalesce(h.n, 0) > t.through_n AS waits) w`).
+		Scan(counted["disabled"], counted["failing"], counted["waiting"], counted["idle"])
+	if err != nil {
+		return err
+	}
+	for state, n := range counted {
+		webhooksGauge.WithLabelValues(state).Set(float64(*n))
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package api_test
+package apitest
 
 import (
 	"bytes"
@@ -20,22 +20,22 @@ import (
 // largestChecked keeps the tests of the limits from spending their time here.
 const largestChecked = 1 << 20
 
-// check holds an exchange to the description.
-func (d *description) check(t testing.TB, r *http.Request, body string, got *httptest.ResponseRecorder) {
+// Check holds an exchange to the description.
+func (d *Description) Check(t testing.TB, r *http.Request, body string, got *httptest.ResponseRecorder) {
 	t.Helper()
-	if err := d.differs(r, body, got); err != nil {
+	if err := d.Differs(r, body, got); err != nil {
 		t.Errorf("%s %s is not as it is described: %v\n%d %.2000s", r.Method, r.URL.Path, err, got.Code, got.Body)
 	}
 }
 
-// differs says where an exchange differs from the description: the answer's status, headers and body have to be in it,
+// Differs says where an exchange differs from the description: the answer's status, headers and body have to be in it,
 // and so has a request that succeeded.
-func (d *description) differs(r *http.Request, body string, got *httptest.ResponseRecorder) error {
-	op := d.find(r.Method, r.URL.EscapedPath())
+func (d *Description) Differs(r *http.Request, body string, got *httptest.ResponseRecorder) error {
+	op := d.Find(r.Method, r.URL.EscapedPath())
 	if op == nil {
 		return d.lost(r, got)
 	}
-	response, err := d.response(op, got.Code)
+	response, err := d.Response(op, got.Code)
 	if err == nil {
 		err = d.checkResponse(response, r.Method, got)
 	}
@@ -46,46 +46,47 @@ func (d *description) differs(r *http.Request, body string, got *httptest.Respon
 }
 
 // lost holds the answer to a request for no route to what is said of errors.
-func (d *description) lost(r *http.Request, got *httptest.ResponseRecorder) error {
+func (d *Description) lost(r *http.Request, got *httptest.ResponseRecorder) error {
 	if got.Code != http.StatusNotFound && got.Code != http.StatusMethodNotAllowed {
 		return fmt.Errorf("the route is not there")
 	}
-	return d.checkResponse(d.resolve("", map[string]any{"$ref": "#/components/responses/NotFound"}), r.Method, got)
+	return d.checkResponse(d.Resolve("", map[string]any{"$ref": "#/components/responses/NotFound"}), r.Method, got)
 }
 
-// response returns the response of an operation for a status: its own, or a shared one.
-func (d *description) response(op *operation, status int) (part, error) {
-	responses := part{op.at + "/responses", op.value["responses"].(map[string]any)}
-	if r, ok := d.member(responses, strconv.Itoa(status)); ok {
+// Response returns the response of an operation for a status: its own, or a shared one.
+func (d *Description) Response(op *Operation, status int) (Part, error) {
+	responses := Part{op.At + "/responses", op.Value["responses"].(map[string]any)}
+	if r, ok := d.Member(responses, strconv.Itoa(status)); ok {
 		return r, nil
 	}
-	r, _ := d.member(responses, "default")
-	for _, also := range r.value["x-statuses"].([]any) {
+	r, _ := d.Member(responses, "default")
+	for _, also := range r.Value["x-statuses"].([]any) {
 		if also.(json.Number).String() == strconv.Itoa(status) {
 			return r, nil
 		}
 	}
-	return part{}, fmt.Errorf("the status %d is not there", status)
+	return Part{}, fmt.Errorf("the status %d is not there", status)
 }
 
 // everywhere are the headers that every answer may have.
 var everywhere = []string{
-	"Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id", "Request-Id", "Connection", "Allow",
+	"Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "Vary", "X-Content-Type-Options",
+	"X-Request-Id", "Request-Id", "Connection", "Allow",
 	"Content-Security-Policy", "Referrer-Policy", "Last-Modified", "RateLimit", "RateLimit-Policy",
 }
 
-func (d *description) checkResponse(response part, method string, got *httptest.ResponseRecorder) error {
-	headers, _ := d.member(response, "headers")
+func (d *Description) checkResponse(response Part, method string, got *httptest.ResponseRecorder) error {
+	headers, _ := d.Member(response, "headers")
 	known := slices.Clone(everywhere)
-	for name := range headers.value {
-		header, _ := d.member(headers, name)
+	for name := range headers.Value {
+		header, _ := d.Member(headers, name)
 		known = append(known, http.CanonicalHeaderKey(name))
 		value := got.Header().Get(name)
 		switch {
-		case value == "" && header.value["required"] == true:
+		case value == "" && header.Value["required"] == true:
 			return fmt.Errorf("the header %s is missing", name)
 		case value != "":
-			if err := d.fits(header.at+"/schema", value); err != nil {
+			if err := d.Fits(header.At+"/schema", value); err != nil {
 				return fmt.Errorf("header %s: %w", name, err)
 			}
 		}
@@ -98,8 +99,8 @@ func (d *description) checkResponse(response part, method string, got *httptest.
 	return d.checkBody(response, method, got)
 }
 
-func (d *description) checkBody(response part, method string, got *httptest.ResponseRecorder) error {
-	content, ok := d.member(response, "content")
+func (d *Description) checkBody(response Part, method string, got *httptest.ResponseRecorder) error {
+	content, ok := d.Member(response, "content")
 	switch {
 	case !ok && got.Body.Len() > 0:
 		return fmt.Errorf("there is a body")
@@ -110,14 +111,14 @@ func (d *description) checkBody(response part, method string, got *httptest.Resp
 	if err != nil {
 		return err
 	}
-	media, ok := d.member(content, kind)
+	media, ok := d.Member(content, kind)
 	if !ok {
-		if _, ok := d.member(content, "*/*"); !ok {
+		if _, ok := d.Member(content, "*/*"); !ok {
 			return fmt.Errorf("the Content-Type %s is not there", kind)
 		}
 		return nil
 	}
-	_, schema := media.value["schema"]
+	_, schema := media.Value["schema"]
 	if !schema || got.Body.Len() > largestChecked {
 		return nil
 	}
@@ -129,7 +130,7 @@ func (d *description) checkBody(response part, method string, got *httptest.Resp
 	if err != nil {
 		return err
 	}
-	return d.fits(media.at+"/schema", value)
+	return d.Fits(media.At+"/schema", value)
 }
 
 // decodedAs returns a body as its schema describes it: JSON, an array of the lines of NDJSON, or text.
@@ -164,23 +165,26 @@ func unpacked(got *httptest.ResponseRecorder) ([]byte, error) {
 }
 
 // checkRequest holds the description to what the API takes: it must not be narrower.
-func (d *description) checkRequest(op *operation, r *http.Request, body string) error {
+func (d *Description) checkRequest(op *Operation, r *http.Request, body string) error {
 	for name, given := range r.URL.Query() {
-		i := slices.IndexFunc(op.parameters, func(p part) bool { return p.value["in"] == "query" && p.value["name"] == name })
+		i := slices.IndexFunc(op.Parameters, func(p Part) bool {
+			return p.Value["in"] == "query" && p.Value["name"] == name
+		})
 		if i < 0 {
 			return fmt.Errorf("the parameter %s is not there", name)
 		}
-		if err := d.fits(op.parameters[i].at+"/schema", typed(d.resolve("", op.parameters[i].value["schema"]), given[0])); err != nil {
+		value := typed(d.Resolve("", op.Parameters[i].Value["schema"]), given[0])
+		if err := d.Fits(op.Parameters[i].At+"/schema", value); err != nil {
 			return fmt.Errorf("parameter %s: %w", name, err)
 		}
 	}
 	if body == "" || r.Header.Get("Content-Encoding") != "" || len(body) > largestChecked {
 		return nil
 	}
-	request, _ := d.member(part{op.at, op.value}, "requestBody")
-	content, _ := d.member(request, "content")
-	media, ok := d.member(content, "application/json")
-	if _, anything := d.member(content, "*/*"); anything {
+	request, _ := d.Member(Part{op.At, op.Value}, "requestBody")
+	content, _ := d.Member(request, "content")
+	media, ok := d.Member(content, "application/json")
+	if _, anything := d.Member(content, "*/*"); anything {
 		return nil
 	}
 	if !ok {
@@ -190,15 +194,15 @@ func (d *description) checkRequest(op *operation, r *http.Request, body string) 
 	if err != nil {
 		return err
 	}
-	if err := d.fits(media.at+"/schema", value); err != nil {
+	if err := d.Fits(media.At+"/schema", value); err != nil {
 		return fmt.Errorf("the request %.500s: %w", body, err)
 	}
 	return nil
 }
 
 // typed returns the text of a parameter as a value of its schema's type.
-func typed(schema part, text string) any {
-	if kind := schema.value["type"]; kind == "integer" || kind == "boolean" {
+func typed(schema Part, text string) any {
+	if kind := schema.Value["type"]; kind == "integer" || kind == "boolean" {
 		if value, err := jsonschema.UnmarshalJSON(strings.NewReader(text)); err == nil {
 			return value
 		}

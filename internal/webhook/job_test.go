@@ -1,4 +1,4 @@
-package jobs_test
+package webhook_test
 
 import (
 	"encoding/json"
@@ -15,20 +15,30 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/webhook"
 )
 
 // allowed is the only private address that the webhooks of these tests may be at. Others of this machine are refused.
 const allowed = "127.0.0.2"
 
+type world struct{ *apitest.World }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{apitest.New(t, webhook.Waiting(time.Second))}
+}
+
 // receiver is a server that gets events, at an address of this machine.
 type receiver struct {
 	*world
 	server  *httptest.Server
-	secrets []session.WebhookSecret
+	secrets []string
 	answer  func(w http.ResponseWriter, r *http.Request, e session.Event) // nil: 204
 
 	mu   sync.Mutex
@@ -56,7 +66,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer r.mu.Unlock()
 	r.seen++
 	for _, secret := range r.secrets {
-		check, err := standard.NewWebhook(secret.Text())
+		check, err := standard.NewWebhook(secret)
 		if err == nil {
 			err = check.Verify(body, req.Header)
 		}
@@ -105,12 +115,8 @@ func (r *receiver) then(answer func(w http.ResponseWriter, r *http.Request, e se
 // webhook makes a webhook at a URL, whose receiver knows its secret.
 func (w *world) webhook(url string, of *receiver) uuid.UUID {
 	w.Helper()
-	secret := session.NewWebhookSecret()
-	made, err := w.store.CreateWebhook(w.Context(), w.tenant, session.Webhook{URL: url}, secret)
-	if err != nil {
-		w.Fatal(err)
-	}
-	of.secrets = append(of.secrets, secret)
+	made := apitest.Decoded[webhook.Created](w, w.Must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"`+url+`"}`))
+	of.secrets = append(of.secrets, made.Secret)
 	return made.ID
 }
 
@@ -118,40 +124,25 @@ func (w *world) webhook(url string, of *receiver) uuid.UUID {
 func (w *world) tell(topic string, n int) {
 	w.Helper()
 	for range n {
-		w.inTenant(`INSERT INTO events (tenant_id, id, type, topic, data) VALUES ($1, gen_random_uuid(), 'session.due', $2, '{}')`,
-			w.tenant, session.TopicOf(topic))
+		w.Exec(`INSERT INTO events (tenant_id, id, type, topic, data) VALUES ($1, gen_random_uuid(), 'session.due', $2, '{}')`,
+			w.Tenant, session.TopicOf(topic))
 	}
 }
 
 // hasten makes what waits after failures due at once.
 func (w *world) hasten() {
 	w.Helper()
-	w.inTenant(`UPDATE webhook_deliveries SET next_try_at = now() WHERE tenant_id = $1`, w.tenant)
-	w.inTenant(`UPDATE webhook_turns SET resume_at = '-infinity', retry_at = now() WHERE tenant_id = $1 AND retry_at IS NOT NULL`, w.tenant)
+	w.Exec(`UPDATE webhook_deliveries SET next_try_at = now() WHERE tenant_id = $1`, w.Tenant)
+	w.Exec(`UPDATE webhook_turns SET resume_at = '-infinity', retry_at = now() WHERE tenant_id = $1 AND retry_at IS NOT NULL`, w.Tenant)
 }
 
-func (w *world) readWebhook(id uuid.UUID) session.Webhook {
+func (w *world) readWebhook(id uuid.UUID) webhook.Webhook {
 	w.Helper()
-	found, err := w.store.Webhook(w.Context(), w.tenant, id)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return found
-}
-
-// await waits until something is so.
-func (w *world) await(what string, isSo func() bool) {
-	w.Helper()
-	for end := time.Now().Add(patience); !isSo(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("not after %v: %s", patience, what)
-		}
-	}
+	return apitest.Decoded[webhook.Webhook](w, w.Must(http.StatusOK, "GET", "/v1/webhooks/"+id.String(), ""))
 }
 
 var sending = jobs.Config{
-	Beat: 100 * time.Millisecond, WebhookTimeout: time.Second,
-	WebhookNetworks: []netip.Prefix{netip.MustParsePrefix(allowed + "/32")},
+	Beat: 100 * time.Millisecond, Networks: []netip.Prefix{netip.MustParsePrefix(allowed + "/32")},
 }
 
 // A receiver fails, drips, redirects to an address of the private network and comes back: it has every event, those of
@@ -177,7 +168,7 @@ func TestAReceiverThatFailsDripsAndRedirectsLosesNothing(t *testing.T) {
 			http.Redirect(rw, req, inside.server.URL, http.StatusTemporaryRedirect)
 		},
 	}
-	w.work(sending)
+	w.Work(sending)
 	told := 0
 	for reason, mood := range moods {
 		r.then(mood)
@@ -185,7 +176,7 @@ func TestAReceiverThatFailsDripsAndRedirectsLosesNothing(t *testing.T) {
 			w.tell(topic, 3)
 			told += 3
 		}
-		w.await(reason, func() bool {
+		w.Until(reason, func() bool {
 			w.hasten()
 			found := w.readWebhook(id)
 			return found.LastError != nil && strings.HasPrefix(*found.LastError, reason) && found.Pending == int64(told)
@@ -196,9 +187,9 @@ func TestAReceiverThatFailsDripsAndRedirectsLosesNothing(t *testing.T) {
 	}
 	r.then(nil)
 	w.hasten()
-	w.await("everything has arrived", func() bool { return len(r.numbers()) == told })
+	w.Until("everything has arrived", func() bool { return len(r.numbers()) == told })
 	w.inOrder(r.got)
-	w.await("it is recorded", func() bool { return w.readWebhook(id).Pending == 0 })
+	w.Until("it is recorded", func() bool { return w.readWebhook(id).Pending == 0 })
 	if found := w.readWebhook(id); found.Failures != 0 || found.Delivered != int64(told) || found.DisabledAt != nil {
 		t.Errorf("in the end: %+v", found)
 	}
@@ -245,15 +236,15 @@ func TestARefusedEventHoldsBackItsSessionAlone(t *testing.T) {
 	for i := range 20 {
 		w.tell(fmt.Sprint("chat", i), 2)
 	}
-	w.work(sending)
-	w.await("the others have arrived", func() bool { return len(r.numbers()) == 40 })
+	w.Work(sending)
+	w.Until("the others have arrived", func() bool { return len(r.numbers()) == 40 })
 	w.inOrder(r.got)
-	w.await("only the two are left", func() bool { return w.readWebhook(id).Pending == 2 })
+	w.Until("only the two are left", func() bool { return w.readWebhook(id).Pending == 2 })
 	w.tell("new", 1)
-	w.await("new ones arrive", func() bool { return len(r.numbers()) == 41 })
+	w.Until("new ones arrive", func() bool { return len(r.numbers()) == 41 })
 	r.then(nil)
 	w.hasten()
-	w.await("the refused ones arrive", func() bool { return len(r.numbers()) == 43 })
+	w.Until("the refused ones arrive", func() bool { return len(r.numbers()) == 43 })
 	w.inOrder(r.got)
 }
 
@@ -273,20 +264,20 @@ func TestWhatWaitsOfOneTopicHoldsUpNoOther(t *testing.T) {
 		r.mu.Unlock()
 	})
 	const waiting = 12_000
-	w.inTenant(`
+	w.Exec(`
 		INSERT INTO events (tenant_id, id, type, topic, data)
 		SELECT $1, gen_random_uuid(), 'session.due', $2, '{}'
-		  FROM generate_series(1, $3::int)`, w.tenant, session.TopicOf("poison"), waiting)
+		  FROM generate_series(1, $3::int)`, w.Tenant, session.TopicOf("poison"), waiting)
 	for i := range 20 {
 		w.tell(fmt.Sprint("chat", i), 2)
 	}
-	w.work(sending)
-	w.await("the others have arrived", func() bool { return len(r.numbers()) == 40 })
+	w.Work(sending)
+	w.Until("the others have arrived", func() bool { return len(r.numbers()) == 40 })
 	w.inOrder(r.got)
-	w.await("only the poisoned are left", func() bool { return w.readWebhook(id).Pending == waiting })
+	w.Until("only the poisoned are left", func() bool { return w.readWebhook(id).Pending == waiting })
 	r.then(nil)
 	w.hasten()
-	w.await("the refused ones arrive", func() bool { return len(r.numbers()) > 60 })
+	w.Until("the refused ones arrive", func() bool { return len(r.numbers()) > 60 })
 	w.inOrder(r.got)
 }
 
@@ -303,26 +294,23 @@ func TestADeadReceiverIsDisabledAndContinuesWhereItStood(t *testing.T) {
 	r.then(fail(http.StatusInternalServerError))
 	gone.then(fail(http.StatusGone))
 	w.tell("a", 1)
-	w.work(sending)
-	w.await("410 disables", func() bool { return w.readWebhook(left).DisabledAt != nil })
-	w.await("a first failure", func() bool { return w.readWebhook(id).Failures > 0 })
-	w.inTenant(`UPDATE webhooks SET failures = 10, failing_since = now() - interval '73 hours' WHERE tenant_id = $1 AND id = $2`, w.tenant, id)
+	w.Work(sending)
+	w.Until("410 disables", func() bool { return w.readWebhook(left).DisabledAt != nil })
+	w.Until("a first failure", func() bool { return w.readWebhook(id).Failures > 0 })
+	w.Exec(`UPDATE webhooks SET failures = 10, failing_since = now() - interval '73 hours' WHERE tenant_id = $1 AND id = $2`, w.Tenant, id)
 	w.hasten()
-	w.await("it is disabled", func() bool { return w.readWebhook(id).DisabledAt != nil })
+	w.Until("it is disabled", func() bool { return w.readWebhook(id).DisabledAt != nil })
 	if reason := w.readWebhook(id).DisabledReason; reason == nil || !strings.Contains(*reason, "500") {
 		t.Errorf("the reason is %v", reason)
 	}
 	w.tell("a", 2)
 	w.tell("b", 1)
 	r.then(nil)
-	if _, err := w.store.EnableWebhook(t.Context(), w.tenant, id); err != nil {
-		t.Fatal(err)
-	}
-	w.await("it has all", func() bool { return len(r.numbers()) == 6 }) // and that two webhooks were disabled
+	w.Must(http.StatusOK, "POST", "/v1/webhooks/"+id.String()+"/enable", "")
+	w.Until("it has all", func() bool { return len(r.numbers()) == 6 }) // and that two webhooks were disabled
 	w.inOrder(r.got)
-	counted := gauges(t)
 	for _, outcome := range []string{"delivered", "failed", "gone"} {
-		if counted["varve_webhook_deliveries_total{"+outcome+"}"] == 0 {
+		if metric(t, "varve_webhook_deliveries_total", outcome) == 0 {
 			t.Errorf("no delivery is counted as %s", outcome)
 		}
 	}
@@ -331,30 +319,25 @@ func TestADeadReceiverIsDisabledAndContinuesWhereItStood(t *testing.T) {
 // A tenant whose receivers hang does not hold up another tenant's.
 func TestReceiversThatHangHoldUpNoOtherTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := &world{apitest.New(t, webhook.Waiting(time.Hour))} // no request ends while the test runs
 	dead := w.receiver(allowed)
 	dead.then(func(_ http.ResponseWriter, req *http.Request, _ session.Event) { <-req.Context().Done() })
-	for range session.MaxWebhooks {
+	for range webhook.MaxWebhooks {
 		w.webhook(dead.server.URL, dead)
 	}
 	dead.secrets = nil // each is another webhook's
 	for i := range 50 {
 		w.tell(fmt.Sprint("chat", i), 1)
 	}
-	config := sending
-	config.WebhookTimeout = time.Hour // no request ends while the test runs
-	w.work(config)
-	w.await("the receivers hang", func() bool { return dead.requests() > 0 })
-	other := *w
-	made, err := w.store.CreateTenant(t.Context(), "other", session.Policy{Trigger: 0.8, Hard: 0.95, Document: settled().Document()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other.tenant = made.ID
+	w.Work(sending)
+	w.Until("the receivers hang", func() bool { return dead.requests() > 0 })
+	there := *w.World
+	other := &world{&there}
+	there.Tenant, there.Key = w.NewTenant("other")
 	r := other.receiver(allowed)
 	other.webhook(r.server.URL, r)
 	other.tell("a", 3)
-	w.await("the other tenant's arrive", func() bool { return len(r.numbers()) == 3 })
+	w.Until("the other tenant's arrive", func() bool { return len(r.numbers()) == 3 })
 }
 
 // During the overlap of a rotation, both secrets sign. A test reaches its webhook alone.
@@ -365,23 +348,50 @@ func TestBothSecretsSignDuringARotation(t *testing.T) {
 	id := w.webhook(r.server.URL, r)
 	w.webhook(other.server.URL, other)
 	for range 3 {
-		next := session.NewWebhookSecret()
-		if _, err := w.store.RotateWebhook(t.Context(), w.tenant, id, next, time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		r.secrets = []session.WebhookSecret{r.secrets[len(r.secrets)-1], next}
+		next := apitest.Decoded[webhook.Created](w, w.Must(http.StatusCreated, "POST", "/v1/webhooks/"+id.String()+"/rotate", `{"overlap_seconds":3600}`))
+		r.secrets = []string{r.secrets[len(r.secrets)-1], next.Secret}
 	}
-	if n := w.count("webhook_secrets"); n != 3 { // two of this one, and the other's
+	if n := w.Count(`SELECT count(*) FROM webhook_secrets`); n != 3 { // two of this one, and the other's
 		t.Errorf("after three rotations there are %d secrets", n)
 	}
-	if err := w.store.TestWebhook(t.Context(), w.tenant, id); err != nil {
-		t.Fatal(err)
-	}
-	w.work(sending)
-	w.await("the test arrives", func() bool { return len(r.numbers()) == 1 })
+	w.Must(http.StatusAccepted, "POST", "/v1/webhooks/"+id.String()+"/test", "")
+	w.Work(sending)
+	w.Until("the test arrives", func() bool { return len(r.numbers()) == 1 })
 	w.tell("a", 1)
-	w.await("the next event arrives at both", func() bool { return len(r.numbers()) == 2 && len(other.numbers()) == 1 })
+	w.Until("the next event arrives at both", func() bool { return len(r.numbers()) == 2 && len(other.numbers()) == 1 })
 	if other.got[0].Type != session.EventDue {
 		t.Errorf("the other webhook got %s", other.got[0].Type)
+	}
+}
+
+// metric returns a metric of this process by its one label.
+func metric(t *testing.T, name, label string) float64 {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && m.GetLabel()[0].GetValue() == label {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+// TestTheGaugeCountsWebhooksByState has a webhook in each state. It is not parallel to tests whose workers write the same
+// gauge.
+func TestTheGaugeCountsWebhooksByState(t *testing.T) {
+	w := newWorld(t)
+	r := w.receiver(allowed)
+	for _, turn := range []string{"enabled = false", "failing = true", "through_n = 100", "through_n = 0"} {
+		w.Exec(`UPDATE webhook_turns SET resume_at = 'infinity', `+turn+` WHERE webhook_id = $1`, w.webhook(r.server.URL, r))
+	}
+	w.tell("waits", 1)
+	w.Work(sending)
+	for _, state := range []string{"disabled", "failing", "idle", "waiting"} {
+		w.Until(state, func() bool { return metric(t, "varve_webhooks", state) == 1 })
 	}
 }

@@ -1,0 +1,109 @@
+package request
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Route is a route: who may use it, what is read of a request before its handler runs, and the handler.
+type Route struct {
+	Method, Path string
+	Access
+
+	Query  []string             // the parameters that it knows
+	Read   func(*Request)       // the body; what is wrong with it is kept for Err
+	Handle func(*Request) error // runs if nothing is wrong
+
+	Part    string // the parameter of the path that is the id of what the request is about; "" for none
+	Missing error  // what its absence is called; nil is session.ErrNotFound
+}
+
+// Access is who may use a route. Its methods make routes: with a document as the body (Post, Put, Patch), without one
+// (Do, Delete), and with one but without effect, so that an Idempotency-Key has none either (Ask). The handler of Feed
+// reads the body itself.
+type Access struct {
+	Kind   session.CallerKind // who may use it beside holders of tokens; "" for everybody
+	Scopes []session.Scope    // all of which the caller needs
+	Tokens bool               // session tokens with the scopes may use it, too
+}
+
+// Tenants returns access for the tenant's keys with some scopes.
+func Tenants(scopes ...session.Scope) Access {
+	return Access{Kind: session.TenantCaller, Scopes: scopes}
+}
+
+// OrTokens returns the same access for session tokens, too.
+func (a Access) OrTokens() Access {
+	a.Tokens = true
+	return a
+}
+
+// Post returns a route.
+func (a Access) Post(path string, h func(*Request) error) Route {
+	return Route{Method: http.MethodPost, Path: path, Access: a, Read: readDocument, Handle: h}
+}
+
+// Put returns a route.
+func (a Access) Put(path string, h func(*Request) error) Route {
+	return Route{Method: http.MethodPut, Path: path, Access: a, Read: readDocument, Handle: h}
+}
+
+// Patch returns a route.
+func (a Access) Patch(path string, h func(*Request) error) Route {
+	return Route{Method: http.MethodPatch, Path: path, Access: a, Read: readDocument, Handle: h}
+}
+
+// Delete returns a route.
+func (a Access) Delete(path string, h func(*Request) error, query ...string) Route {
+	return Route{Method: http.MethodDelete, Path: path, Access: a, Read: readCommand, Handle: h, Query: query}
+}
+
+// Do returns a route.
+func (a Access) Do(path string, h func(*Request) error, query ...string) Route {
+	return Route{Method: http.MethodPost, Path: path, Access: a, Read: readCommand, Handle: h, Query: query}
+}
+
+// Ask returns a route.
+func (a Access) Ask(path string, h func(*Request) error, query ...string) Route {
+	read := func(req *Request) { req.Body() }
+	return Route{Method: http.MethodPost, Path: path, Access: a, Read: read, Handle: h, Query: query}
+}
+
+// Feed returns a route.
+func (a Access) Feed(path string, h func(*Request) error, query ...string) Route {
+	read := func(req *Request) { req.Idempotency() } // without a fingerprint of the body
+	return Route{Method: http.MethodPost, Path: path, Access: a, Read: read, Handle: h, Query: query}
+}
+
+// Get returns a route.
+func (a Access) Get(path string, h func(*Request) error, query ...string) Route {
+	return Route{Method: http.MethodGet, Path: path, Access: a, Read: ReadNothing, Handle: h, Query: query}
+}
+
+// List returns a route that answers with a page of a list.
+func (a Access) List(path string, h func(*Request) error) Route { return a.Get(path, h, ListQuery...) }
+
+func readDocument(req *Request) { req.Body(); req.Idempotency() }
+func readCommand(req *Request)  { req.EmptyBody(); req.Idempotency() }
+
+// ReadNothing leaves a request without a body as it is.
+func ReadNothing(*Request) {}
+
+// About returns the route of a path that has the id of what it is about; missing is the error if that is not there.
+func (r Route) About(part string, missing error) Route {
+	r.Part, r.Missing = part, missing
+	return r
+}
+
+// OfSession reports whether the path names a session.
+func (r *Route) OfSession() bool { return strings.Contains(r.Path, "/:id") }
+
+// OfTenant reports whether the path names a tenant, as routes of operators do.
+func (r *Route) OfTenant() bool { return strings.Contains(r.Path, "/:tenant") }
+
+// Reads reports whether requests of the route change nothing.
+func (r *Route) Reads() bool {
+	return r.Method == http.MethodGet || r.Path == "/mcp" || strings.HasSuffix(r.Path, "/tools/:tool")
+}

@@ -1,0 +1,60 @@
+// Package command is what the commands of the HTTP API work with: the API, and where and how they print.
+//
+// Start at Console. Answers are printed as the API sent them with --json, else as a template of the command's own, with
+// the functions of terminal.Funcs.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"text/template"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/terminal"
+)
+
+// Console is the API, and where and how a command prints.
+type Console struct {
+	API  *client.Client
+	JSON bool // answers are printed as the API sent them
+	Out  io.Writer
+}
+
+// View returns a template for Print.
+func View(text string) *template.Template {
+	return template.Must(template.New("view").Funcs(terminal.Funcs).Parse(text))
+}
+
+// Print prints an answer: as the API sent it with --json, else as a view.
+func (c *Console) Print(view *template.Template, raw []byte, value any) error {
+	if c.JSON {
+		return c.PrintRaw(raw)
+	}
+	return terminal.Table(c.Out, view, "view", value, 0)
+}
+
+// PrintRaw prints an answer as the API sent it.
+func (c *Console) PrintRaw(raw []byte) error {
+	_, err := c.Out.Write(append(raw, '\n'))
+	return err
+}
+
+// List prints all entries of a list.
+func List[T any](ctx context.Context, c *Console, view *template.Template, r client.ListRoute[T]) error {
+	found, err := r.Find(ctx, c.API, client.Query{}, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(c.Out)
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(found)
+	}
+	values := make([]T, len(found))
+	for i := range found {
+		values[i] = found[i].Value
+	}
+	return terminal.Table(c.Out, view, "view", values, 0)
+}

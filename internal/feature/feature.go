@@ -1,0 +1,49 @@
+// Package feature says what a feature is: a folder of internal with its types, SQL, jobs, routes, commands, tests and
+// its part of the API's description, which the processes know as one value of type Feature.
+//
+// Start at Feature. A feature may use the exported names of the core, and nothing of another feature. Package features
+// lists the features that there are, one a line; without its line and its folder everything else builds and works.
+// Tables stay with the migrations, and so do the words of the audit trail and of events: rows outlive programs.
+package feature
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+
+	"github.com/riverqueue/river"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/postgres"
+)
+
+// Feature is what the processes run of a feature. What it does not have is left out.
+type Feature struct {
+	Description []byte // its part of the API's description, as YAML: tags, paths and components
+	Errors      []Error
+	Routes      func(*postgres.Store) []request.Route
+	Command     any // a pointer to a struct whose fields are commands, as kong reads them
+
+	Jobs     func(*Worker)
+	Prunings []postgres.Pruning // before a tenant's events are pruned
+}
+
+// Error is an error of a feature that a caller may distinguish.
+type Error struct {
+	Is     error
+	Code   string
+	Status int
+	Detail string // what the caller can do; "" for the error's own text
+}
+
+// Worker is the process that works jobs: what a feature's jobs need of it, and what they add to it.
+type Worker struct {
+	Store    *postgres.Store
+	Log      *slog.Logger
+	Networks []netip.Prefix // private networks in which URLs of tenants may be
+
+	Workers *river.Workers
+	Queues  map[string]river.QueueConfig
+	Beats   []func(context.Context) error // called again and again, about once a second
+	Gauges  []func(context.Context) error // called before the gauges are read, at most every few seconds
+}

@@ -1,0 +1,14 @@
+// Package features lists the features that the processes run.
+package features
+
+import (
+	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/webhook"
+)
+
+// All returns all features.
+func All() []feature.Feature {
+	return []feature.Feature{
+		webhook.Feature(),
+	}
+}

@@ -1,0 +1,61 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/postgres"
+)
+
+// featuresOf returns what the features add to a worker.
+func featuresOf(config Config, workers *river.Workers, queues map[string]river.QueueConfig) *feature.Worker {
+	w := &feature.Worker{
+		Store: config.Store, Log: config.Log, Networks: config.Networks, Workers: workers, Queues: queues,
+	}
+	for _, f := range config.Features {
+		if f.Jobs != nil {
+			f.Jobs(w)
+		}
+	}
+	return w
+}
+
+// prunings returns what the features prune of a tenant.
+func prunings(features []feature.Feature) (all []postgres.Pruning) {
+	for _, f := range features {
+		all = append(all, f.Prunings...)
+	}
+	return all
+}
+
+// runBeats calls what the features ask for, until the client has stopped.
+func (c *Client) runBeats() {
+	tick := time.NewTicker(c.lease.every)
+	defer tick.Stop()
+	var gauged time.Time
+	for {
+		select {
+		case <-tick.C:
+		case <-c.Client.Stopped():
+			return
+		}
+		c.run(c.features.Beats)
+		if time.Since(gauged) >= gaugeEvery {
+			gauged = time.Now()
+			c.run(c.features.Gauges)
+		}
+	}
+}
+
+func (c *Client) run(all []func(context.Context) error) {
+	for _, do := range all {
+		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+		if err := do(ctx); err != nil && !postgres.IsAway(err) {
+			c.lease.log.WarnContext(ctx, "what a feature does at each beat waits for the next one", "error", err)
+		}
+		cancel()
+	}
+}

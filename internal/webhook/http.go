@@ -1,0 +1,190 @@
+package webhook
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
+)
+
+// handlers answer the requests about webhooks.
+type handlers struct{ store store }
+
+var errNone = request.Fail(request.NotFound, "there is no such webhook: GET /v1/webhooks lists them")
+
+// routes returns the routes of webhooks.
+func routes(s *postgres.Store) []request.Route {
+	admin, h := request.Tenants(session.ScopeAdmin), handlers{store{s}}
+	const one = "/v1/webhooks/:webhook"
+	return []request.Route{
+		admin.Ask("/v1/webhooks", h.create), // shows its secret once, as does a rotation
+		admin.List("/v1/webhooks", h.list),
+		admin.Get(one, h.read).About("webhook", errNone),
+		admin.Patch(one, h.change).About("webhook", errNone),
+		admin.Delete(one, h.delete).About("webhook", errNone),
+		admin.Ask(one+"/rotate", h.rotate).About("webhook", errNone),
+		admin.Do(one+"/enable", h.enable).About("webhook", errNone),
+		admin.Ask(one+"/test", h.test).About("webhook", errNone), // each request sends another event
+	}
+}
+
+// create handles POST /v1/webhooks.
+func (h handlers) create(req *request.Request) error {
+	change, err := readBody(req, true)
+	if err != nil {
+		return err
+	}
+	wanted := Webhook{URL: *change.URL}
+	if change.Name != nil {
+		wanted.Name = *change.Name
+	}
+	if change.Types != nil {
+		wanted.Types = *change.Types
+	}
+	secret := NewSecret()
+	made, err := h.store.create(req.Ctx, req.Tenant, wanted, secret)
+	if err != nil {
+		return err
+	}
+	req.W.Header().Set("Location", "/v1/webhooks/"+made.ID.String())
+	return req.JSON(http.StatusCreated, Created{Secret: secret.Text(), Webhook: made})
+}
+
+var members = []string{"url", "name", "types"}
+
+// readBody reads the body that makes or changes a webhook.
+func readBody(req *request.Request, whole bool) (change Change, err error) {
+	d, err := request.Open(req.Body())
+	if err != nil {
+		return change, err
+	}
+	for name, value := range d.Fields(members) {
+		switch name {
+		case "url":
+			change.URL = urlIn(d, value)
+		case "name":
+			text, _ := d.Text("/name", value, session.MaxIDBytes)
+			change.Name = &text
+		case "types":
+			change.Types = typesIn(d, value)
+		}
+	}
+	if whole && change.URL == nil && !d.Has("/url") {
+		d.Wrong("/url", request.InvalidRequest, "the URL that events are sent to is missing, e.g. "+
+			"https://hooks.example/varve")
+	}
+	return change, d.Err()
+}
+
+// urlIn reads the URL of a webhook. Whether its host is reached is seen when something is sent: a name may lead
+// elsewhere by then.
+func urlIn(d *request.Document, value rawjson.Span) *string {
+	text, ok := d.Text("/url", value, maxURL)
+	if !ok {
+		return nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+		d.Wrong("/url", request.InvalidRequest, "must be an https URL with a host, e.g. https://hooks.example/varve")
+	case u.User != nil || u.Fragment != "":
+		d.Wrong("/url", request.InvalidRequest, "must have no user, password or fragment: the requests are signed")
+	}
+	return &text
+}
+
+func typesIn(d *request.Document, value rawjson.Span) *[]session.EventType {
+	types := []session.EventType{}
+	spans, _ := d.Array("/types", value)
+	for i, span := range spans {
+		at := request.PointerTo("/types", i)
+		text, ok := d.Text(at, span, session.MaxIDBytes)
+		kind := session.EventType(text)
+		switch {
+		case !ok:
+		case !slices.Contains(session.EventTypes(), kind):
+			d.Wrong(at, request.InvalidRequest, "there is no event %q; there are %s", spelling.Shorten(text),
+				request.Names(session.EventTypes()))
+		case !slices.Contains(types, kind):
+			types = append(types, kind)
+		}
+	}
+	return &types
+}
+
+// list handles GET /v1/webhooks.
+func (h handlers) list(req *request.Request) error {
+	find := func(l *request.List) ([]Webhook, error) {
+		return h.store.list(req.Ctx, req.Tenant, l.Page())
+	}
+	place := func(last Webhook) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
+	return request.AnswerList(req, "webhooks", find, request.AsIs, place)
+}
+
+// read handles GET /v1/webhooks/{webhook}.
+func (h handlers) read(req *request.Request) error {
+	found, err := h.store.read(req.Ctx, req.Tenant, req.PathID("webhook"))
+	return answerWith(req, found, err)
+}
+
+func answerWith(req *request.Request, found Webhook, err error) error {
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, found)
+}
+
+// change handles PATCH /v1/webhooks/{webhook}.
+func (h handlers) change(req *request.Request) error {
+	change, err := readBody(req, false)
+	if err != nil {
+		return err
+	}
+	changed, err := h.store.change(req.Ctx, req.Tenant, req.PathID("webhook"), change)
+	return answerWith(req, changed, err)
+}
+
+// delete handles DELETE /v1/webhooks/{webhook}.
+func (h handlers) delete(req *request.Request) error {
+	return request.AnswerGone(req, h.store.delete(req.Ctx, req.Tenant, req.PathID("webhook")))
+}
+
+// rotate handles POST /v1/webhooks/{webhook}/rotate: both secrets sign until the overlap is over.
+func (h handlers) rotate(req *request.Request) error {
+	keep, err := request.Overlap(req, overlap, maxOverlap)
+	if err != nil {
+		return err
+	}
+	secret := NewSecret()
+	found, err := h.store.rotate(req.Ctx, req.Tenant, req.PathID("webhook"), secret, keep)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusCreated, Created{Secret: secret.Text(), Webhook: found})
+}
+
+// enable handles POST /v1/webhooks/{webhook}/enable.
+func (h handlers) enable(req *request.Request) error {
+	found, err := h.store.enable(req.Ctx, req.Tenant, req.PathID("webhook"))
+	return answerWith(req, found, err)
+}
+
+// test handles POST /v1/webhooks/{webhook}/test.
+func (h handlers) test(req *request.Request) error {
+	req.EmptyBody()
+	if err := req.Err(); err != nil {
+		return err
+	}
+	id := req.PathID("webhook")
+	if err := h.store.test(req.Ctx, req.Tenant, id); err != nil {
+		return err
+	}
+	req.W.Header().Set("Location", "/v1/webhooks/"+id.String())
+	req.W.WriteHeader(http.StatusAccepted)
+	return nil
+}
