@@ -27,7 +27,6 @@ var mayImport = map[string][]string{
 	"internal/view":             {"internal/units", "internal/session", "internal/rawjson", "internal/zframe", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/pin", "internal/compact/text", "internal/postgres", "internal/protocol", "internal/readback", "internal/tokens"},
 	"internal/zframe":           {},
 	"internal/backup":           {"internal/postgres"},
-	"internal/cells":            {"internal/audit", "internal/persist", "internal/persist/object", "internal/postgres", "internal/session"},
 	"internal/spelling":         {},
 	"internal/units":            {},
 	"internal/pack":             {"internal/rawjson"},

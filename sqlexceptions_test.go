@@ -39,7 +39,5 @@ var sqlExceptions = map[string]string{
 	"the tenant is first: internal/backup/file.go: select result_bodies: WHERE begins with store <> 0":                               ofTheWhole,
 	"the tenant is first: internal/backup/file.go: select {}: WHERE begins with nothing":                                             ofTheWhole,
 	"the tenant is first: internal/backup/restore.go: select {}: WHERE begins with nothing":                                          ofTheWhole,
-	"the tenant is first: internal/cells/delta.go: insert {}: its first column is {}":                                                ofATable,
-	"the tenant is first: internal/cells/delta.go: select {}: WHERE begins with nothing":                                             ofATable,
 	"the tenant is first: internal/postgres/fleet.go: select {}: WHERE begins with {} and ( {}":                                      ofAllTenants,
 }

@@ -128,13 +128,13 @@ DROP TABLE
     model_spending, operator_keys, recalls, replay_outcomes, replay_sessions, replays,
     result_bodies, result_chunks, retention, rounds, search_sessions, search_settings, search_texts,
     session_archives, session_failures, session_holds, session_metadata, session_pins, session_retention,
-    session_tokens, summaries, tenant_moves, uploads, usage_days, usage_sessions, verifications, webhook_deliveries,
+    session_tokens, summaries, uploads, usage_days, usage_sessions, verifications, webhook_deliveries,
     webhook_secrets, webhook_turns, webhooks, workers
     CASCADE;
 
 DROP FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_keep, audit_keep_row,
-    audit_keep_stub, audit_prune, audit_refuse, end_tenant, enter_move, event_number, forget_in_campaigns,
+    audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number, forget_in_campaigns,
     index_metadata, job_now, job_place, metadata_pairs, notify_ended, prune_campaigns, refuse_archived,
     refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_passages, search_tenant_word;
 

@@ -31,7 +31,7 @@ BEGIN
         'result_bodies', 'result_chunks', 'results', 'retention', 'river_job', 'river_leader', 'river_migration',
         'river_notification', 'river_queue', 'rounds', 'runs', 'schema_migrations', 'search_sessions', 'search_settings',
         'search_texts', 'session_archives', 'session_failures', 'session_holds', 'session_metadata', 'session_pins',
-        'session_retention', 'session_tokens', 'sessions', 'summaries', 'tenant_moves', 'tenants', 'uploads',
+        'session_retention', 'session_tokens', 'sessions', 'summaries', 'tenants', 'uploads',
         'usage_days', 'usage_sessions', 'verifications', 'webhook_deliveries', 'webhook_secrets', 'webhook_turns',
         'webhooks', 'workers']
     LOOP
@@ -61,9 +61,6 @@ GRANT UPDATE (stores) ON installation TO varve_app;
 GRANT SELECT, INSERT, DELETE ON messages, policy_versions TO varve_app;
 GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, calls, answers, shape, bytes)
     ON messages TO varve_app;
-
--- Who serves a tenant looks whether it moves. Only the operator's command moves it.
-GRANT SELECT (tenant, state, frozen_until, address) ON tenant_moves TO varve_app;
 
 -- The audit trail only grows. The trigger of an insert, which has the owner's rights, gives a row its place and its hash.
 GRANT SELECT ON audit_trail, audit_heads, audit_anchors, audit_stubs TO varve_app;
@@ -119,14 +116,14 @@ GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_tex
 -- Nobody calls the functions of triggers.
 REVOKE ALL ON FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_hash, audit_keep,
-    audit_keep_row, audit_keep_stub, audit_prune, audit_refuse, end_tenant, enter_move, event_number,
+    audit_keep_row, audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number,
     forget_in_campaigns, index_metadata, job_now, job_place, metadata_pairs, notify_ended, prune_campaigns,
     refuse_archived, refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row,
     river_job_state_in_bitmask, search_passages, search_tenant_word
     FROM PUBLIC, varve_app, varve_worker, varve_admin;
 
 GRANT EXECUTE ON FUNCTION
-    audit_blank, audit_blank_subject, enter_move, forget_in_campaigns, metadata_pairs, prune_campaigns,
+    audit_blank, audit_blank_subject, forget_in_campaigns, metadata_pairs, prune_campaigns,
     river_job_state_in_bitmask, search_passages, search_tenant_word
     TO varve_app;
 

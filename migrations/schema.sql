@@ -400,21 +400,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.enter_move(state text, frozen_until timestamp with time zone) RETURNS text
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF state IN ('moved', 'arriving') THEN
-        RAISE EXCEPTION 'the tenant is not served here: %', state
-            USING ERRCODE = 'VM001';
-    END IF;
-    IF state = 'switching' OR state = 'frozen' AND frozen_until > now() THEN
-        RETURN set_config('transaction_read_only', 'on', true);
-    END IF;
-    RETURN '';
-END
-$$;
-
 CREATE FUNCTION public.event_number() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -1739,20 +1724,6 @@ CREATE TABLE public.summaries (
 
 ALTER TABLE ONLY public.summaries FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.tenant_moves (
-    tenant uuid NOT NULL,
-    move uuid NOT NULL,
-    name text NOT NULL,
-    state text NOT NULL,
-    frozen_until timestamp with time zone,
-    address text,
-    copied jsonb DEFAULT '{}'::jsonb NOT NULL,
-    began_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT tenant_moves_address_check CHECK (((octet_length(address) >= 1) AND (octet_length(address) <= 1024))),
-    CONSTRAINT tenant_moves_check CHECK (((state = 'frozen'::text) = (frozen_until IS NOT NULL))),
-    CONSTRAINT tenant_moves_state_check CHECK ((state = ANY (ARRAY['copying'::text, 'frozen'::text, 'switching'::text, 'moved'::text, 'arriving'::text, 'arrived'::text])))
-);
-
 CREATE TABLE public.tenants (
     id uuid NOT NULL,
     name text NOT NULL,
@@ -2102,9 +2073,6 @@ ALTER TABLE ONLY public.sessions
 
 ALTER TABLE ONLY public.summaries
     ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, session_key, model, digest);
-
-ALTER TABLE ONLY public.tenant_moves
-    ADD CONSTRAINT tenant_moves_pkey PRIMARY KEY (tenant);
 
 ALTER TABLE ONLY public.tenants
     ADD CONSTRAINT tenants_name_key UNIQUE (name);
@@ -2982,9 +2950,6 @@ REVOKE ALL ON FUNCTION public.audit_refuse() FROM PUBLIC;
 REVOKE ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) TO varve_worker;
 
-REVOKE ALL ON FUNCTION public.enter_move(state text, frozen_until timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.enter_move(state text, frozen_until timestamp with time zone) TO varve_app;
-
 REVOKE ALL ON FUNCTION public.event_number() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.forget_in_campaigns(wanted jsonb, id text) FROM PUBLIC;
@@ -3249,16 +3214,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.sessions TO varve_app;
 
 GRANT SELECT ON TABLE public.summaries TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries TO varve_app;
-
-GRANT SELECT ON TABLE public.tenant_moves TO varve_backup;
-
-GRANT SELECT(tenant) ON TABLE public.tenant_moves TO varve_app;
-
-GRANT SELECT(state) ON TABLE public.tenant_moves TO varve_app;
-
-GRANT SELECT(frozen_until) ON TABLE public.tenant_moves TO varve_app;
-
-GRANT SELECT(address) ON TABLE public.tenant_moves TO varve_app;
 
 GRANT SELECT ON TABLE public.tenants TO varve_backup;
 GRANT SELECT ON TABLE public.tenants TO varve_app;

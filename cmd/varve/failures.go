@@ -39,7 +39,7 @@ func (c *failuresListCommand) Run(ctx context.Context, settings *config.Client, 
 }
 
 func allFailures(ctx context.Context, store *postgres.Store) ([]failing, error) {
-	tenants, err := store.ServedTenants(ctx)
+	tenants, err := store.Tenants(ctx)
 	if err != nil {
 		return nil, err
 	}

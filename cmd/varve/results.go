@@ -57,7 +57,7 @@ func (f *resultsFilter) each(
 ) error {
 	return withStore(ctx, settings, f.Database, func(store *postgres.Store) error {
 		if f.Tenant == "" {
-			tenants, err := store.ServedTenants(ctx)
+			tenants, err := store.Tenants(ctx)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,6 @@ type tenantsCommand struct {
 	Deletion tenantsDeletionCommand `cmd:"" help:"Print how far the deletion of a tenant is, and its receipt, as JSON."`
 	Limits   tenantsLimitsCommand   `cmd:"" help:"Show or set a tenant's quotas."`
 	Policy   tenantsPolicyCommand   `cmd:"" help:"Show or set a tenant's default policy."`
-	Move     tenantsMoveCommand     `cmd:"" help:"Move a tenant to another cluster (with rights on both databases)."`
 
 	Retention tenantsRetentionCommand `cmd:"" help:"Bound how long a tenant may keep its sessions."`
 }

@@ -152,7 +152,7 @@ func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope
 	scope.Session, scope.Share = c.Session, float64(c.Sample)
 	if c.Tenant == "" && c.Session == "" {
 		scope.Operator = c.Sample == 0
-		scope.Tenants, err = store.ServedTenants(ctx)
+		scope.Tenants, err = store.Tenants(ctx)
 		return scope, err
 	}
 	name := string(c.Tenant)

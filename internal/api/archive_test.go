@@ -98,6 +98,8 @@ func TestAnExportThatIsImportedIsExportedAgainAsItWas(t *testing.T) {
 	t.Parallel()
 	from, to := newWorld(t), newWorld(t)
 	from.fillNastily()
+	from.must(http.StatusOK, "PATCH", "/v1/admin/tenants/"+from.tenant.String(), `{"suspended":"writes"}`) // as docs/cells.md says
+	from.server.ExpireKeys()
 	text, manifest := from.export("/v1/export")
 	got := decoded[imported](to.must(http.StatusCreated, "POST", "/v1/imports", text))
 	if got.State != "succeeded" || got.Rejected != 0 || got.Sessions != 4 || got.Messages != 13 || *got.From != "varve" || *got.Progress.Total != got.Progress.Done {

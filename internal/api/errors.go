@@ -172,10 +172,8 @@ func failureOf(err error) *request.Failure {
 		return &request.Failure{Code: "window_exceeded", Detail: exceeded.Error() +
 			": choose a model with a larger window, or remove them", Minimum: &exceeded.Minimum}
 	}
-	for _, is := range []func(error) *request.Failure{quotaFailure, movedFailure} {
-		if f := is(err); f != nil {
-			return f
-		}
+	if f := quotaFailure(err); f != nil {
+		return f
 	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
@@ -213,36 +211,6 @@ func damagedFailure(e *session.DamagedError) *request.Failure {
 // codeReadOnly is the code of a write to a process that has a standby as its database: to send it there again does not
 // help.
 const codeReadOnly = "read_only"
-
-// movedFailure returns what to answer for a tenant that another cell serves, nil for other errors: whoever sent the
-// request here must ask there.
-func movedFailure(err error) *request.Failure {
-	var e *session.MovedError
-	var pg *pgconn.PgError
-	switch {
-	case errors.As(err, &e):
-	case errors.As(err, &pg) && pg.Code == "VM001":
-		e = &session.MovedError{}
-	default:
-		return nil
-	}
-	return &request.Failure{Code: "tenant_moved", Detail: e.Error() + ": nothing was done; send the request there"}
-}
-
-// movingFailure returns what to answer to a write that came while the last of a tenant was copied.
-func movingFailure() *request.Failure {
-	return &request.Failure{Code: "tenant_moving", Detail: "the tenant is being moved to another cell, and takes no " +
-		"writes for a moment: nothing was written; try again after Retry-After"}
-}
-
-// takesWrites reports whether the database takes the writes of others, so that a write which it refused was one of a
-// tenant that moves.
-func (s *Server) takesWrites(req *request.Request) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), noteTime)
-	defer cancel()
-	takes, err := s.Store.TakesWrites(ctx)
-	return err == nil && takes
-}
 
 // codeDamaged is the code of the one fault of the server that no repetition of the request mends.
 const codeDamaged = "damaged"
@@ -348,9 +316,6 @@ func (s *Server) answer(req *request.Request, err error, committed bool) {
 	f := failureOf(err)
 	if f.Code == timedOut && s.databaseIsAway(req) {
 		f = &request.Failure{Code: request.Unavailable, Detail: databaseAway}
-	}
-	if f.Code == codeReadOnly && s.takesWrites(req) {
-		f = movingFailure()
 	}
 	status := cmp.Or(f.Status, statuses[f.Code])
 	if status == 0 {

@@ -299,12 +299,6 @@ var wrongRequests = map[string]struct {
 		w.must(http.StatusOK, "PATCH", "/v1/admin/tenants/"+made.ID.String(), `{"suspended":"all"}`)
 		return w.ask("GET", "/v1/sessions", "", "Authorization", "Bearer "+made.Key.Text)
 	}, "refuses all requests"},
-	"tenant_moving": {func(w *world) answer {
-		return w.movingOther("frozen").ask("PUT", "/v1/sessions/t", "")
-	}, "nothing was written"},
-	"tenant_moved": {func(w *world) answer {
-		return w.movingOther("moved").ask("GET", "/v1/sessions", "")
-	}, "send the request there"},
 	"too_many_keys": {func(w *world) answer {
 		full := *w
 		full.tenant, full.key = w.newTenant("full")
@@ -442,22 +436,4 @@ func (w *world) putResults(id string, seq int64, bodies ...[]byte) (refs []strin
 		w.Fatal(err)
 	}
 	return refs
-}
-
-// moving has the world's tenant be in a state of a move.
-func (w *world) moving(state string) {
-	w.Helper()
-	w.exec(fmt.Sprintf(`
-		INSERT INTO tenant_moves (tenant, move, name, state, frozen_until)
-		VALUES ('%s', gen_random_uuid(), 'acme', '%s', CASE '%[2]s' WHEN 'frozen' THEN now() + interval '1 hour' END)`,
-		w.tenant, state))
-}
-
-// movingOther returns the world of a further tenant, which is in a state of a move.
-func (w *world) movingOther(state string) *world {
-	w.Helper()
-	other := *w
-	other.tenant, other.key = w.newTenant("other-" + state)
-	other.moving(state)
-	return &other
 }

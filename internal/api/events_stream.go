@@ -88,9 +88,6 @@ func (w *eventWriter) follow(place *streamPlace) error {
 func (w *eventWriter) catchUp(check <-chan time.Time) (closed bool, err error) {
 	for {
 		found, err := w.read()
-		if moved := movedFailure(err); moved != nil {
-			return true, w.close(moved.Code)
-		}
 		if err != nil {
 			w.s.streams.again(w.Tenant)
 			return false, w.Base.Err()
@@ -157,7 +154,7 @@ func (w *eventWriter) refused() string {
 		err = authorize(w.Request, &w.route)
 	}
 	var known *request.Failure
-	if err == nil || !errors.Is(err, session.ErrUnauthorized) && !errors.As(err, &known) && movedFailure(err) == nil {
+	if err == nil || !errors.Is(err, session.ErrUnauthorized) && !errors.As(err, &known) {
 		return "" // or the database does not answer
 	}
 	return failureOf(err).Code

@@ -28,10 +28,6 @@ const (
 	TenantCreate    Action = "tenant.create"
 	TenantChange    Action = "tenant.change"
 	TenantDelete    Action = "tenant.delete"
-	TenantMove      Action = "tenant.move"   // its move to another database has begun, or was given up
-	TenantLeave     Action = "tenant.leave"  // it is served there
-	TenantArrive    Action = "tenant.arrive" // it has come from another database
-	TenantForget    Action = "tenant.forget" // what was left of it after it had moved is deleted
 	LimitsChange    Action = "limits.change"
 	KeyCreate       Action = "key.create"
 	KeyRotate       Action = "key.rotate"
@@ -92,7 +88,7 @@ const (
 // Actions returns all actions, of which a trail has rows.
 func Actions() []Action {
 	return []Action{
-		TenantCreate, TenantChange, TenantDelete, TenantMove, TenantLeave, TenantArrive, TenantForget, LimitsChange,
+		TenantCreate, TenantChange, TenantDelete, LimitsChange,
 		KeyCreate, KeyRotate, KeyRevoke, PolicyChange, SearchChange, RetentionBound, RetentionChange, SessionCreate,
 		SessionChange, SessionErase, SessionExpire, SessionFork, SessionArchive, SessionUnarchive, SessionRepair,
 		MessageRemove, MessagesReplace, Compact, FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete,

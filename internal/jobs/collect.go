@@ -56,7 +56,7 @@ type Collection struct {
 // Run collects the bodies of one tenant after another, and then the orphans of each store. A failure does not keep it
 // from the rest.
 func (w *Collection) Run(ctx context.Context) error {
-	tenants, err := w.Store.ServedTenants(ctx)
+	tenants, err := w.Store.Tenants(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ type listed struct {
 	id  uuid.UUID
 }
 
-// deleteOrphans deletes those of some objects that no row names, but none of a tenant that has moved or arrives.
+// deleteOrphans deletes those of some objects that no row names.
 func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batch []listed) error {
 	ids, prefixes := map[uuid.UUID][]uuid.UUID{}, map[uuid.UUID][]uuid.UUID{} // by tenant
 	for i := range batch {
@@ -156,13 +156,8 @@ func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batc
 		ids[of.Tenant], prefixes[of.Tenant] = append(ids[of.Tenant], batch[i].id), append(prefixes[of.Tenant], of.Key)
 	}
 	named := map[string]bool{} // tenant and object
-	moved := map[uuid.UUID]bool{}
 	for tenant, objects := range ids {
 		found, err := w.Store.NamedObjects(ctx, tenant, prefixes[tenant], objects)
-		if elsewhere := (*session.MovedError)(nil); errors.As(err, &elsewhere) {
-			moved[tenant] = true
-			continue
-		}
 		if err != nil {
 			return err
 		}
@@ -172,9 +167,6 @@ func (w *Collection) deleteOrphans(ctx context.Context, store object.Store, batc
 	}
 	for i := range batch {
 		o := &batch[i]
-		if moved[o.key.Tenant] {
-			continue
-		}
 		if named[o.key.Tenant.String()+o.id.String()] && o.Name == persist.ObjectName(o.key, o.id) {
 			continue
 		}

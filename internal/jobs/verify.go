@@ -20,7 +20,7 @@ type verifyWorker struct {
 // Work looks at a slice of the sessions of every tenant, in random order, so that none is last every time. What the
 // slice has no time for is left to the next one.
 func (w *verifyWorker) Work(ctx context.Context, _ *river.Job[queue.VerifyArgs]) error {
-	tenants, err := w.Store.ServedTenants(ctx)
+	tenants, err := w.Store.Tenants(ctx)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (s *Store) onConnection(ctx context.Context, tenant uuid.UUID, do func(conn
 // session's lock would hold all of them up. It is less than PostgreSQL waits before it looks for a deadlock, so that
 // nobody else's transaction ends because of one.
 const tenantForMany = `
-	SELECT set_config('app.tenant_id', $1, true), set_config('lock_timeout', '50ms', true), ` + enterMove
+	SELECT set_config('app.tenant_id', $1, true), set_config('lock_timeout', '50ms', true)`
 
 // commitAppends runs the statements of several appends in one transaction, which is one pipeline with one Sync. It
 // decides what becomes of each.

@@ -111,7 +111,6 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 		SELECT id
 		  FROM tenants
 		 WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
-		   AND `+servedHere(`id`)+`
 		 ORDER BY id
 		 LIMIT $2`, named, session.MaxCampaignTenants+1)
 	if err != nil {
@@ -183,12 +182,11 @@ func (s *Store) Campaign(
 	return c, parts, err
 }
 
-// readParts reads the recompactions of a campaign, but of tenants that have moved to another database.
+// readParts reads the recompactions of a campaign.
 func readParts(ctx context.Context, tx pgx.Tx, c session.Campaign) (parts []session.CampaignPart, err error) {
 	tenants, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT t.id
 		  FROM unnest($1::uuid[]) WITH ORDINALITY AS t (id, n)
-		 WHERE `+servedHere(`t.id`)+`
 		 ORDER BY t.n`, c.Tenants)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,6 @@ func (s *Store) Chores(ctx context.Context, kind ChoreKind, limit int) ([]Chore,
 		  FROM chores
 		 WHERE kind = $1
 		   AND NOT (kind = $3 AND `+queue.HasIndex(`tenant_id`)+`)
-		   AND `+servedHere(`tenant_id`)+`
 		 ORDER BY since
 		 LIMIT $2`, kind, limit, ChoreIndex)
 	if err != nil {
@@ -105,8 +104,7 @@ func (s *Store) advanceChore(ctx context.Context, c Chore, last uuid.UUID) error
 }
 
 // AuditNext continues with the round through the sessions of all tenants, which finds those that are due without a row.
-// It looks at no more than this many sessions and tenants, and returns how many jobs it inserted. It passes over
-// tenants that move: the next round looks at them.
+// It looks at no more than this many sessions and tenants, and returns how many jobs it inserted.
 func (s *Store) AuditNext(ctx context.Context, sessions, tenants int) (inserted int, err error) {
 	var at session.Key // the last session that was looked at
 	err = s.pool.QueryRow(ctx, `
@@ -119,7 +117,7 @@ func (s *Store) AuditNext(ctx context.Context, sessions, tenants int) (inserted 
 		inserted += seen.inserted
 		at.Key = seen.last
 		sessions -= seen.sessions
-		if moves := isMoving(err) || IsReadOnly(err); !moves && (err != nil || sessions <= 0) {
+		if err != nil || sessions <= 0 {
 			break
 		}
 		at.Key = uuid.Nil
@@ -149,7 +147,6 @@ func (s *Store) tenantAfter(ctx context.Context, tenant uuid.UUID) (next uuid.UU
 		SELECT id
 		  FROM tenants
 		 WHERE id > $1
-		   AND `+servedHere(`id`)+`
 		 ORDER BY id
 		 LIMIT 1`, tenant).Scan(&next)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -164,7 +161,6 @@ func (s *Store) NextTenants(ctx context.Context, limit int) (tenants []uuid.UUID
 		SELECT id
 		  FROM tenants
 		 WHERE id > (SELECT tenant FROM rounds WHERE kind = 'tenants')
-		   AND `+servedHere(`id`)+`
 		 ORDER BY id
 		 LIMIT $1`, limit)
 	if err != nil {

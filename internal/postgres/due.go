@@ -42,7 +42,6 @@ var lostSQL = `
 	SELECT d.tenant_id AS tenant, d.session_key AS key
 	  FROM due_sessions d
 	 WHERE NOT ` + queue.IsLive(`d.job_id`) + `
-	   AND ` + servedHere(`d.tenant_id`) + `
 	 ORDER BY d.since
 	 LIMIT $1`
 

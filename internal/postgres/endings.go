@@ -83,24 +83,21 @@ func (e *Endings) Next(ctx context.Context, patience time.Duration) (uuid.UUID, 
 	return uuid.Nil, err
 }
 
-// Live returns those of the ids, by tenant, that are runs or imports which have not ended, in one round trip. Those of
-// a tenant that has moved are not live.
+// Live returns those of the ids, by tenant, that are runs or imports which have not ended, in one round trip.
 func (e *Endings) Live(ctx context.Context, ids map[uuid.UUID][]uuid.UUID) (live []uuid.UUID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	batch := &pgx.Batch{}
 	for tenant, of := range ids {
-		batch.Queue(setTenantEvenMoved, tenant.String())
+		batch.Queue(setTenant, tenant.String())
 		batch.Queue(`
 			SELECT id
-			  FROM (SELECT id
-			          FROM runs
-			         WHERE tenant_id = $1 AND id = ANY($2) AND state IN ('queued', 'running')
-			         UNION ALL
-			        SELECT id
-			          FROM imports
-			         WHERE tenant_id = $1 AND id = ANY($2) AND state = 'running') l
-			 WHERE `+servedHere(`$1`), tenant, of).
+			  FROM runs
+			 WHERE tenant_id = $1 AND id = ANY($2) AND state IN ('queued', 'running')
+			 UNION ALL
+			SELECT id
+			  FROM imports
+			 WHERE tenant_id = $1 AND id = ANY($2) AND state = 'running'`, tenant, of).
 			Query(func(rows pgx.Rows) error {
 				found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 				live = append(live, found...)

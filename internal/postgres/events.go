@@ -118,13 +118,12 @@ func (f *EventFilter) sql(tenant uuid.UUID) (string, []any) {
 		 LIMIT $3`, args
 }
 
-// EventHeads returns the numbers of the newest events of those tenants that have any, in one round trip. It
-// counts tenants that have moved, too.
+// EventHeads returns the numbers of the newest events of those tenants that have any, in one round trip.
 func (s *Store) EventHeads(ctx context.Context, tenants []uuid.UUID) (map[uuid.UUID]int64, error) {
 	heads := make(map[uuid.UUID]int64, len(tenants))
 	batch := &pgx.Batch{}
 	for _, tenant := range tenants {
-		batch.Queue(setTenantEvenMoved, tenant.String())
+		batch.Queue(setTenant, tenant.String())
 		batch.Queue(`
 			SELECT n
 			  FROM event_heads

@@ -30,8 +30,8 @@ var fleetLists = map[session.FleetList]struct {
 }
 
 // Fleet returns sessions of a list of all tenants, or of one, behind a place, as a login of operators sees them, but
-// archived ones and those of tenants that have moved. It looks at a bounded number: if it has not seen all then, the
-// list continues behind the place beyond, else that is nil.
+// archived ones. It looks at a bounded number: if it has not seen all then, the list continues behind the place beyond,
+// else that is nil.
 func (s *Store) Fleet(
 	ctx context.Context, list session.FleetList, tenant *uuid.UUID, after *session.FleetPlace, limit int,
 ) (found []session.FleetSession, beyond *session.FleetPlace, err error) {
@@ -41,7 +41,6 @@ func (s *Store) Fleet(
 			SELECT *
 			  FROM (`+looked+`) l
 			 WHERE ($3::uuid IS NULL OR tenant_id = $3)
-			   AND `+servedHere(`tenant_id`)+`
 			 LIMIT $4`, append(args, tenant, limit)...)
 		if err != nil {
 			return err

@@ -147,23 +147,19 @@ type Authorized struct {
 }
 
 // CallerByKey returns whom a tenant's live key lets in; ErrUnauthorized if it does not exist, has expired or was
-// revoked; *session.MovedError if the tenant has moved to another database.
+// revoked.
 func (s *Store) CallerByKey(ctx context.Context, tenant uuid.UUID, digest [32]byte) (Authorized, error) {
 	sql := `
-		SELECT k.id, k.scopes, coalesce(t.suspended, ''), coalesce(k.last_used_at < now() - $3::interval, true),
-		       ` + movedTo + `
+		SELECT k.id, k.scopes, coalesce(t.suspended, ''), coalesce(k.last_used_at < now() - $3::interval, true)
 		  FROM api_keys k
-		  LEFT JOIN tenants t ON t.id = k.tenant_id
-		  LEFT JOIN tenant_moves m ON m.tenant = k.tenant_id AND m.state = 'moved'
+		  JOIN tenants t ON t.id = k.tenant_id
 		 WHERE k.tenant_id = $1
 		   AND k.digest = $2
 		   AND k.revoked_at IS NULL
-		   AND (k.expires_at IS NULL OR k.expires_at > now())
-		   AND (t.id IS NOT NULL OR m.tenant IS NOT NULL)`
-	found, err := queryRow(evenMoved(ctx), s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
-		var moved *string
-		err = row.Scan(&a.APIKey, &a.Scopes, &a.Suspended, &a.NoteUse, &moved)
-		return a, errors.Join(err, movedError(moved))
+		   AND (k.expires_at IS NULL OR k.expires_at > now())`
+	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
+		err = row.Scan(&a.APIKey, &a.Scopes, &a.Suspended, &a.NoteUse)
+		return a, err
 	}, sql, tenant, digest[:], session.UseNoted)
 	found.Kind, found.Tenant = session.TenantCaller, tenant
 	return found, unknown(err)

@@ -17,10 +17,9 @@ var (
 
 // CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
-// What the search has not indexed of those that have changed is asked for. What was read of a tenant that has moved is
-// dropped: it can't be counted here any more.
+// What the search has not indexed of those that have changed is asked for.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
-	err := s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
+	return s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
 		changed := changedOf(read)
 		batch := &pgx.Batch{}
 		queueUsage(batch, tenant, read).Query(func(rows pgx.Rows) error {
@@ -33,10 +32,6 @@ func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session
 		}
 		return s.markBehind(ctx, tx, tenant, changed)
 	})
-	if isMoving(err) {
-		return nil
-	}
-	return err
 }
 
 // changedOf returns the ids of the sessions that a process knows to have changed.

@@ -96,7 +96,6 @@ type Store struct {
 	results   persist.Stores
 	retention Retention
 	standby   *Standby // nil without one
-	moves     moveWatch
 }
 
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps
@@ -114,18 +113,8 @@ func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 // Pool returns the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// setTenant has a transaction see one tenant. One that is being moved it may not write, and one that has moved it may
-// not see.
-const setTenant = `SELECT set_config('app.tenant_id', $1, true), ` + enterMove
-
-// setTenantEvenMoved has a transaction see a tenant, even one that has moved: for statements of many tenants, which one
-// of them must not make fail.
-const setTenantEvenMoved = `SELECT set_config('app.tenant_id', $1, true)`
-
-const enterMove = `(
-	SELECT enter_move(state, frozen_until)
-	  FROM tenant_moves
-	 WHERE tenant = $1::text::uuid)`
+// setTenant has a transaction see one tenant.
+const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 
 // InTenant runs do in one transaction that sees this tenant only.
 func InTenant(
@@ -196,7 +185,7 @@ func query(
 	}
 	defer turn.Done()
 	batch := &pgx.Batch{}
-	batch.Queue(entering(ctx), tenant.String())
+	batch.Queue(setTenant, tenant.String())
 	if more := seenBy(ctx); more != "" {
 		batch.Queue(showMore, more)
 	}

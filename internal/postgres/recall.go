@@ -15,8 +15,7 @@ var countRecallsSQL = statement("count_recalls", "{depth}", "200", "{in_view}", 
 	"{uploaded}", session.Uploaded)
 
 // CountRecalls adds to the counts of what was read back of a tenant's sessions, and returns by what it had left the
-// views. It passes over sessions that are gone, and refs that name nothing, and drops what was read of a tenant that
-// has moved.
+// views. It passes over sessions that are gone, and refs that name nothing.
 func (s *Store) CountRecalls(ctx context.Context, tenant uuid.UUID, recalled []session.Recalled) (
 	[]session.Attributed, error,
 ) {
@@ -24,12 +23,8 @@ func (s *Store) CountRecalls(ctx context.Context, tenant uuid.UUID, recalled []s
 	for i := range recalled {
 		c.add(&recalled[i])
 	}
-	found, err := queryRows(ctx, s, tenant, pgx.RowToStructByName[session.Attributed], countRecallsSQL,
+	return queryRows(ctx, s, tenant, pgx.RowToStructByName[session.Attributed], countRecallsSQL,
 		tenant, c.sessions, c.refs, c.firsts, c.lasts, c.parts, c.vias, c.reads, c.times)
-	if isMoving(err) {
-		return nil, nil
-	}
-	return found, err
 }
 
 // recallColumns are recalls by column, as unnest takes them.

@@ -28,18 +28,12 @@ func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.
 
 // NamedObjects returns which of some objects of a tenant are named by a body or an archive. prefixes are the sessions
 // under whose prefixes they lie.
-//
-// Errors: *session.MovedError if the tenant is not served here, so that it is not known.
 func (s *Store) NamedObjects(
 	ctx context.Context, tenant uuid.UUID, prefixes, objects []uuid.UUID,
 ) ([]uuid.UUID, error) {
-	named, err := inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
+	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
 		return persist.Named(ctx, tx, tenant, prefixes, objects)
 	})
-	if isMoving(err) {
-		return nil, &session.MovedError{}
-	}
-	return named, err
 }
 
 // unnamed returns those of some objects that nothing names. What a session has lost may be named by others: an object

@@ -321,7 +321,6 @@ func (s *Store) TenantsToLookAt(ctx context.Context, every time.Duration, limit 
 		SELECT tenant_id
 		  FROM retention
 		 WHERE looked_at <= now() - $1::interval
-		   AND `+servedHere(`tenant_id`)+`
 		 ORDER BY looked_at
 		 LIMIT $2`, every, limit)
 	if err != nil {

@@ -160,8 +160,7 @@ func (r *Reading) query(
 // the same connection shows at least as much, unless its snapshot is older.
 const (
 	placeSQL          = `SELECT pg_is_in_recovery(), ` + replayedSQL
-	setTenantAndPlace = `SELECT pg_is_in_recovery(), ` + replayedSQL + `, set_config('app.tenant_id', $1, true), ` +
-		enterMove
+	setTenantAndPlace = `SELECT pg_is_in_recovery(), ` + replayedSQL + `, set_config('app.tenant_id', $1, true)`
 )
 
 func (r *Reading) queryOnce(

@@ -52,10 +52,6 @@ func (s *Store) ProvisionTenant(
 			action: audit.TenantCreate, object: audit.Tenant, id: t.ID.String(), detail: about{"name": t.Name},
 		})
 	})
-	if isMoving(err) {
-		err = fmt.Errorf("%w: %s is on its way to this database, or has moved away from it", session.ErrTenantExists,
-			t.ID)
-	}
 	return made, key, err
 }
 
@@ -171,7 +167,7 @@ func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.Te
 			if err != nil {
 				break
 			}
-			if err = exec(ctx, tx, setTenantEvenMoved, found[i].ID.String()); err == nil {
+			if err = exec(ctx, tx, setTenant, found[i].ID.String()); err == nil {
 				found[i].Usage, err = usageOf(ctx, tx, found[i].ID)
 			}
 		}
@@ -201,19 +197,9 @@ func usageOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.TenantUs
 
 // Tenants returns all tenants by name. The table has no row-level security: it belongs to the operator.
 func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
-	return s.listTenants(ctx, `true`)
-}
-
-// ServedTenants returns the tenants that are served here, by name: those that have moved are not worked on.
-func (s *Store) ServedTenants(ctx context.Context) ([]session.Tenant, error) {
-	return s.listTenants(ctx, servedHere(`id`))
-}
-
-func (s *Store) listTenants(ctx context.Context, which string) ([]session.Tenant, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, name, created_at
 		  FROM tenants
-		 WHERE `+which+`
 		 ORDER BY name`)
 	if err != nil {
 		return nil, err

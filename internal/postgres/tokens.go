@@ -73,30 +73,26 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // anew under the same id has none.
 //
 // Errors: ErrArchived if the session is archived; ErrUnauthorized if the token does not exist, has expired or was
-// revoked, or the key that made it was; *session.MovedError if the tenant has moved to another database.
+// revoked, or the key that made it was.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
-		SELECT s.id, s.key, c.id, k.id, c.scopes, coalesce(t.suspended, ''), s.archived_at IS NOT NULL,
-		       ` + movedTo + `
+		SELECT s.id, s.key, c.id, k.id, c.scopes, coalesce(t.suspended, ''), s.archived_at IS NOT NULL
 		  FROM session_tokens c
 		  JOIN sessions s ON s.tenant_id = c.tenant_id AND s.key = c.session_key
 		  JOIN api_keys k ON k.tenant_id = c.tenant_id AND k.id = c.made_by
-		  LEFT JOIN tenants t ON t.id = c.tenant_id
-		  LEFT JOIN tenant_moves m ON m.tenant = c.tenant_id AND m.state = 'moved'
+		  JOIN tenants t ON t.id = c.tenant_id
 		 WHERE c.tenant_id = $1
 		   AND c.digest = $2
 		   AND c.revoked_at IS NULL
 		   AND c.expires_at > now()
-		   AND k.revoked_at IS NULL
-		   AND (t.id IS NOT NULL OR m.tenant IS NOT NULL)`
+		   AND k.revoked_at IS NULL`
 	archived := false
 	ctx = seeingArchived(ctx)
-	found, err := queryRow(evenMoved(ctx), s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
+	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
 		var scopes []session.Scope
-		var moved *string
-		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived, &moved)
+		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived)
 		c.Scopes = session.OfTokens(scopes)
-		return c, errors.Join(err, movedError(moved))
+		return c, err
 	}, sql, tenant, digest[:])
 	found.Kind, found.Tenant = session.TokenCaller, tenant
 	if err == nil && archived {

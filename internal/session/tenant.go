@@ -44,17 +44,6 @@ func (s Suspension) Refuses(reads bool) bool {
 	return s == SuspendAll || s == SuspendReads && reads || s == SuspendWrites && !reads
 }
 
-// MovedError reports that a tenant has moved to another database, which another server serves.
-type MovedError struct{ Address string } // what the operator says of where that is; "" for nothing
-
-// Error says where the tenant is now.
-func (e *MovedError) Error() string {
-	if e.Address == "" {
-		return "the tenant has moved to another cell"
-	}
-	return "the tenant has moved to " + e.Address
-}
-
 // TenantDetails is a tenant as operators see it.
 type TenantDetails struct {
 	Tenant
