@@ -233,7 +233,7 @@ func readSQLSchema(t *testing.T) *sqlSchema {
 	return s
 }
 
-func TestTheSQLAddsNoWalls(t *testing.T) {
+func TestTheTenantIsTheFirstCondition(t *testing.T) {
 	t.Parallel()
 	schema := readSQLSchema(t)
 	found := map[string]bool{}
@@ -243,10 +243,8 @@ func TestTheSQLAddsNoWalls(t *testing.T) {
 			for _, block := range sqlBlocks(statement) {
 				tables += len(block.tables)
 			}
-			for _, rule := range sqlRules {
-				for _, offence := range rule.check(schema, statement) {
-					found[rule.name+": "+text.path+": "+offence] = true
-				}
+			for _, offence := range schema.tenantFirst(statement) {
+				found[text.path+": "+offence] = true
 			}
 		}
 	}
@@ -255,46 +253,12 @@ func TestTheSQLAddsNoWalls(t *testing.T) {
 	}
 	for _, offence := range slices.Sorted(maps.Keys(found)) {
 		if sqlExceptions[offence] == "" {
-			t.Errorf("%s\n(docs/citus.md says why, and what to write instead)", offence)
+			t.Errorf("%s\n(begin the condition with tenant_id: row-level security and the indexes want it)", offence)
 		}
 	}
 	for offence := range sqlExceptions {
 		if !found[offence] {
 			t.Errorf("remove this exception, there is no such statement any more: %s", offence)
 		}
-	}
-}
-
-// lastMixedMigration is the last migration from before there was the rule for migrations.
-const lastMixedMigration = 30
-
-func TestMigrationsAddNoWalls(t *testing.T) {
-	t.Parallel()
-	paths, err := filepath.Glob("migrations/*.up.sql")
-	if err != nil || len(paths) < 15 {
-		t.Fatalf("%d migrations, %v", len(paths), err)
-	}
-	earlier := 0
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		version, err := strconv.Atoi(filepath.Base(path)[:4])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, statement := range sqlStatements(sqlNodes(string(text))) {
-			for _, offence := range migrationOffences(statement) {
-				if version <= lastMixedMigration {
-					earlier++
-				} else {
-					t.Errorf("%s: %s\n(docs/citus.md says why, and what to write instead)", path, offence)
-				}
-			}
-		}
-	}
-	if earlier < 20 {
-		t.Errorf("%d offences in the migrations up to %d: they are not read as they were", earlier, lastMixedMigration)
 	}
 }
