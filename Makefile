@@ -58,7 +58,7 @@ samples: ## Record the sample conversations anew
 
 build:
 	@scripts/postgres.sh
-	@$(GO) build -ldflags "-X $$($(GO) list -m)/internal/config.version=$(VERSION)" -o bin/ ./cmd/...
+	@$(GO) build -trimpath -ldflags "-s -w -X $$($(GO) list -m)/internal/config.version=$(VERSION)" -o bin/ ./cmd/...
 
 postgres:
 	@scripts/postgres.sh

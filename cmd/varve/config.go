@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/process"
 )
 
 // configCommand has the settings of every process, and so takes the flags of varve up.
@@ -120,32 +121,20 @@ func (c *configJSON) models(of config.Configured) {
 // processesBySetting returns the processes that have a setting, by the name of its flag.
 func processesBySetting() (map[string][]string, error) {
 	found := map[string][]string{}
-	for _, process := range []struct {
+	for _, p := range []struct {
 		name     string
 		settings any
 	}{
-		{"api", &struct {
-			config.Database `embed:""`
-			config.API      `embed:""`
-			config.LLM      `embed:""`
-			config.Memory   `embed:""`
-			config.Log      `embed:""`
-		}{}},
-		{"worker", &struct {
-			config.Database `embed:""`
-			config.Worker   `embed:""`
-			config.LLM      `embed:""`
-			config.Memory   `embed:""`
-			config.Log      `embed:""`
-		}{}},
+		{"api", &process.APICommand{}},
+		{"worker", &process.WorkerCommand{}},
 		{"varve up", &upCommand{}},
 	} {
-		parser, err := kong.New(process.settings)
+		parser, err := kong.New(p.settings)
 		if err != nil {
 			return nil, err
 		}
 		for _, flag := range parser.Model.Flags {
-			found[flag.Name] = append(found[flag.Name], process.name)
+			found[flag.Name] = append(found[flag.Name], p.name)
 		}
 	}
 	return found, nil

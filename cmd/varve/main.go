@@ -24,12 +24,16 @@ import (
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/features"
+	"github.com/varve-dev/varve/internal/process"
 )
 
 type commands struct {
 	config.Client
 
-	Up          upCommand          `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
+	Up     upCommand             `cmd:"" help:"Run API, worker and a private PostgreSQL in one process."`
+	API    process.APICommand    `cmd:"" name:"api" help:"Serve the HTTP API: one of the processes of production."`
+	Worker process.WorkerCommand `cmd:"" help:"Run compactions and other jobs: one of the processes of production."`
+
 	Demo        demoCommand        `cmd:"" help:"Show what Varve does, with sample conversations or your own."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring a database's schema up to date."`
 	Tenants     tenantsCommand     `cmd:"" help:"Create, list, change, suspend and delete tenants."`
