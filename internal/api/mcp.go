@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tools"
 )
@@ -61,12 +64,18 @@ func (s *Server) serveMCP(req *request.Request) error {
 		}
 	}
 	caller, id := req.Caller, req.ID
-	runner := &tools.Runner{Store: s.Store, At: at, May: caller.May, Memory: s.Memory}
+	runner := &tools.Runner{Store: s.Store, At: at, May: caller.May, Memory: s.Memory, CPU: s.CPU}
+	account, batch := s.quotas.Account(req.Ctx, req.Tenant), batch{}
 	server := tools.NewMCP(config.Version(), tools.All(caller.May),
 		func(ctx context.Context, name string, given []byte) *mcp.CallToolResult {
 			// An older client's call continues when the client is gone, so that it must not touch the request.
 			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
+			done, err := batch.next(ctx, account)
+			if err != nil {
+				return (&tools.Answer{Text: failureOf(err).Detail, IsError: true}).MCP()
+			}
+			defer done()
 			answer, err := s.runTool(ctx, runner, session.ViaMCP, name, given)
 			if errors.Is(err, session.ErrNotFound) { // the session may be cold
 				if err = s.awake(ctx, at); err == nil {
@@ -84,6 +93,29 @@ func (s *Server) serveMCP(req *request.Request) error {
 	ctx := context.WithValue(req.Ctx, mcpKey{}, server)
 	s.mcp.ServeHTTP(req.W, req.R.WithContext(ctx))
 	return nil
+}
+
+// batch are the calls of one request, which the protocol's older versions allow. It is as many requests as it holds:
+// they run one after the other, and each is taken off the tenant's quotas, the first one as the request itself.
+type batch struct {
+	mu    sync.Mutex
+	calls int
+}
+
+// next waits for the call before to end. The caller calls done when its own has.
+//
+// Errors: that of ctx, *quota.ExceededError.
+func (b *batch) next(ctx context.Context, account *quota.Account) (done func(), err error) {
+	b.mu.Lock()
+	b.calls++
+	if err = ctx.Err(); err == nil && b.calls > 1 {
+		err = account.Request(time.Now(), 0, http.Header{})
+	}
+	if err != nil {
+		b.mu.Unlock()
+		return nil, err
+	}
+	return b.mu.Unlock, nil
 }
 
 // mcpAddress returns the session that a request is about.

@@ -102,12 +102,32 @@ func (s *Server) readResult(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	source, err := readback.OpenAt(req.Ctx, s.Store, req.Address(), req.Param("ref"), want.Want())
+	source, err := s.sourceOf(req, want.Want())
 	if err != nil {
 		return err
 	}
 	return s.answerLines(req, source, want, text)
 }
+
+// sourceOf opens what the path's ref names. Messages are read and written as text whole, whoever reads how little of it:
+// that takes memory, which the request keeps, and its turn at a processor.
+func (s *Server) sourceOf(req *request.Request, want persist.Want) (source *readback.Source, err error) {
+	ref := req.Param("ref")
+	if _, messages := session.ParseMessagesRef(ref); !messages {
+		return readback.OpenAt(req.Ctx, s.Store, req.Address(), ref, want)
+	}
+	if err := req.Admit(min(messagesMemory, req.Memory.Size())); err != nil {
+		return nil, err
+	}
+	err = req.Heavy(messagesMemory, func() (err error) {
+		source, err = readback.OpenAt(req.Ctx, s.Store, req.Address(), ref, want)
+		return err
+	})
+	return source, err
+}
+
+// messagesMemory is about how much memory messages take that a ref names.
+const messagesMemory = 32 << 20
 
 // answerLines answers with lines of a source.
 func (s *Server) answerLines(
@@ -158,7 +178,7 @@ func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int)
 	if err := req.Err(); err != nil {
 		return err
 	}
-	source, err := readback.Open(req.Ctx, s.Store, req.Address(), req.Param("ref"))
+	source, err := s.sourceOf(req, persist.Want{})
 	if err != nil {
 		return err
 	}
@@ -173,6 +193,9 @@ func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int)
 		Ref: source.Ref, SHA256: hex.EncodeToString(sum[:]), JSONValue: *value,
 	})
 }
+
+// scanWeight is how many processors a grep or a search weighs, whose size shows only when it has ended.
+const scanWeight = 1
 
 // grepQuery are the parameters of a grep in one result, and, with refs, in several.
 var grepQuery = []string{"pattern", "regex", "ignore_case", "text", "before", "after", "max_matches", "max_bytes",
@@ -206,7 +229,11 @@ func (s *Server) grep(req *request.Request, refs []string) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := readback.Grep(req.Ctx, s.Store, req.Address(), want)
+	var found *protocol.Matches
+	err := req.CPU.Do(req.Ctx, req.Tenant, scanWeight, func() (err error) {
+		found, err = readback.Grep(req.Ctx, s.Store, req.Address(), want)
+		return err
+	})
 	if err == nil {
 		for _, ref := range found.Found() {
 			s.readBack(req, ref)
@@ -226,6 +253,10 @@ func (s *Server) searchSession(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := readback.Search(req.Ctx, s.Store, req.Address(), want)
+	var found *protocol.Found
+	err := req.CPU.Do(req.Ctx, req.Tenant, scanWeight, func() (err error) {
+		found, err = readback.Search(req.Ctx, s.Store, req.Address(), want)
+		return err
+	})
 	return request.AnswerFound(req, found, err, request.AsIs)
 }

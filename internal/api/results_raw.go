@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/persist"
-	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
@@ -24,7 +24,7 @@ const messagesType = "application/vnd.varve.messages+json"
 
 // readRaw answers with the bytes of what a ref names, or the part of them that Range selects.
 func (s *Server) readRaw(req *request.Request) error {
-	source, err := readback.Open(req.Ctx, s.Store, req.Address(), req.Param("ref"))
+	source, err := s.sourceOf(req, persist.Want{})
 	if err != nil {
 		return err
 	}
@@ -111,15 +111,17 @@ const checkedBytes = 1 << 20
 // bodyOf returns a content's bytes. A large one may be sent for longer than a request may wait for the database.
 func bodyOf(req *request.Request, of *persist.Content, whole bool) (*contentBody, error) {
 	if of.Size() > checkedBytes {
-		return &contentBody{ctx: req.Base, of: of}, nil
+		return &contentBody{ctx: req.Base, of: of, cpu: admit.Processors{Gate: req.CPU, Tenant: req.Tenant}}, nil
 	}
 	b := &contentBody{ctx: req.Ctx, of: of}
 	if whole && req.R.Method != http.MethodHead {
-		all, err := of.All(req.Ctx)
+		err := req.Heavy(of.Size(), func() (err error) {
+			b.text, err = of.All(req.Ctx)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		b.text, b.textAt = all, 0
 	}
 	return b, nil
 }
@@ -129,6 +131,7 @@ func bodyOf(req *request.Request, of *persist.Content, whole bool) (*contentBody
 type contentBody struct {
 	ctx    context.Context //nolint:containedctx // io.Reader has none
 	of     *persist.Content
+	cpu    admit.Processors // whose turns it takes for what it reads ahead
 	mu     sync.Mutex
 	at     int64
 	text   []byte // read last
@@ -159,8 +162,12 @@ func (b *contentBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// aheadChunks is how many chunks are read at once by a reader that has gone on from one to the next.
-const aheadChunks = 16
+// aheadChunks is how many chunks are read at once by a reader that has gone on from one to the next. Only then it has a
+// processor's turn: none is held while the client does not read.
+const (
+	aheadChunks = 16
+	aheadBytes  = 1 << 20 // about what they have
+)
 
 // load reads chunk i.
 func (b *contentBody) load(i int) error {
@@ -177,13 +184,19 @@ func (b *contentBody) load(i int) error {
 		b.text, err = b.of.Chunk(b.ctx, i)
 		return err
 	}
-	for text, err := range b.of.From(b.ctx, i) {
-		if err != nil {
-			return err
+	err := b.cpu.Step(b.ctx, min(b.of.Size()-at, aheadBytes), func(*admit.Step) error {
+		for text, err := range b.of.From(b.ctx, i) {
+			if err != nil {
+				return err
+			}
+			if b.ahead = append(b.ahead, text); len(b.ahead) == aheadChunks {
+				break
+			}
 		}
-		if b.ahead = append(b.ahead, text); len(b.ahead) == aheadChunks {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	b.text, b.ahead = b.ahead[0], b.ahead[1:]
 	return nil

@@ -112,7 +112,7 @@ func (s *Server) callTool(req *request.Request) error {
 		}
 		body.format = found.Format
 	}
-	runner := &tools.Runner{Store: s.Store, At: at, May: req.Caller.May, Memory: s.Memory}
+	runner := &tools.Runner{Store: s.Store, At: at, May: req.Caller.May, Memory: s.Memory, CPU: s.CPU}
 	answer, err := s.runTool(req.Ctx, runner, session.ViaTools, name, body.arguments)
 	if err != nil {
 		return err

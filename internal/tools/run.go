@@ -21,6 +21,7 @@ type Runner struct {
 	May   func(session.Scope) bool // what the caller may do
 
 	Memory *admit.Gate // that the views of large sessions draw from
+	CPU    *admit.Gate // processors, for what scans or reads much
 }
 
 // Answer is what a call returns.
@@ -55,6 +56,20 @@ func (r *Runner) Run(ctx context.Context, name string, given []byte) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
+	weight := int64(0)
+	switch name {
+	case GrepResults, SearchSession, GetMessages: // how much they read shows only when they have
+		weight = 1
+	}
+	var answer *Answer
+	err = r.CPU.Do(ctx, r.At.Tenant, weight, func() (err error) {
+		answer, err = r.do(ctx, name, with)
+		return err
+	})
+	return answer, err
+}
+
+func (r *Runner) do(ctx context.Context, name string, with arguments) (*Answer, error) {
 	switch name {
 	case ReadResult:
 		return r.readResult(ctx, with)

@@ -52,6 +52,15 @@ var attacks = []attack{
 		defer cancel()
 		return c.packed(ctx, key, "POST", "/v1/tokens", packedCount(), "gzip")
 	}},
+	{"100 pages of 1,000 messages, unread", 100, longSession, func(ctx context.Context, c client, key string) (int, error) {
+		return c.unread(ctx, key, "/v1/sessions/long/messages?limit=1000")
+	}},
+	{"100 results of 400 messages, unread", 100, longSession, func(ctx context.Context, c client, key string) (int, error) {
+		return c.unread(ctx, key, "/v1/sessions/long/results/m1-400?raw=true")
+	}},
+	{"16 MCP batches of 100 greps", 16, longSession, func(ctx context.Context, c client, key string) (int, error) {
+		return c.ask(ctx, key, "POST", "/mcp?session=long", greps())
+	}},
 }
 
 func makeSession(s *server, id string) error {
@@ -102,6 +111,36 @@ func largeSession(s *server) (func(), error) {
 	}
 	return nothing, err
 }
+
+// longSession makes a session of 1,000 messages of 8 kB.
+func longSession(s *server) (func(), error) {
+	err := s.must(s.attacker, "PUT", "/v1/sessions/long",
+		`{"format":"openai-chat","window_tokens":10000000,"policy":{"trigger":1,"hard":1,"trigger_bytes":500000000}}`)
+	if status, _ := s.ask(context.Background(), s.attacker, "GET", "/v1/sessions/long/results/m1-400", nil); status == 200 {
+		return nothing, err // another attack has filled it
+	}
+	for n := 0; err == nil && n < 10; n++ {
+		var messages []map[string]string
+		for range 100 {
+			messages = append(messages, map[string]string{"role": "user", "content": words(8_000)})
+		}
+		body, _ := json.Marshal(map[string]any{"messages": messages}) // plain values
+		err = s.must(s.attacker, "POST", "/v1/sessions/long/messages", string(body))
+	}
+	return nothing, err
+}
+
+// greps are 100 calls in one request, as a version of MCP has them that clients still speak.
+var greps = sync.OnceValue(func() []byte {
+	var batch []map[string]any
+	for n := range 100 {
+		batch = append(batch, map[string]any{"jsonrpc": "2.0", "id": n + 1, "method": "tools/call", "params": map[string]any{
+			"name": "grep_results", "arguments": map[string]any{"pattern": fmt.Sprintf("nothing has this %d", n), "ref": "m1-1000"},
+		}})
+	}
+	body, _ := json.Marshal(batch) // plain values
+	return body
+})
 
 // words returns text that compresses as prose does.
 func words(bytes int) string {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -99,6 +100,29 @@ var connections = http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 20
 // ask sends a request and reads its answer; status 0 is none.
 func (c client) ask(ctx context.Context, key, method, path string, body []byte) (status int, err error) {
 	return c.packed(ctx, key, method, path, body, "")
+}
+
+// unread asks for an answer on a connection of its own, and reads none of it for 10 seconds; status 0 is none.
+func (c client) unread(ctx context.Context, key, path string) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(c.url, "http://"))
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: varve\r\nAuthorization: Bearer %s\r\n\r\n", path, key)
+	if err != nil {
+		return 0, err
+	}
+	<-ctx.Done()
+	var first [12]byte // HTTP/1.1 200
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(first[9:]))
 }
 
 // packed sends a request whose body has a coding.

@@ -5,16 +5,17 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// smallPage is how many bytes of messages are read without asking for memory, and pageCopies how much memory a page
-// takes, by its bytes: as it is read, and as it is written.
+// smallPage is how many bytes of messages are read as light work, and pageCopies how much memory a page takes, by its
+// bytes: as it is read, and as it is written.
 const (
-	smallPage  = 1 << 20
+	smallPage  = 256 << 10
 	pageCopies = 4
 )
 
-// Page reads a page of a log: a small one at once, a larger one when the process has the memory for it.
+// Page reads a page of a log: a small one at once, a larger one when the process has the memory for it and it is the
+// request's turn, so that PostgreSQL does not read the pages of all who ask at once.
 //
-// Errors: those of Admit and of read.
+// Errors: those of Admit, of Heavy and of read.
 func (req *Request) Page(
 	r postgres.Range, read func(postgres.Range) ([]session.Message, error),
 ) ([]session.Message, error) {
@@ -31,7 +32,11 @@ func (req *Request) Page(
 	if err != nil {
 		return nil, err
 	}
-	return read(r)
+	err = req.Heavy(max(r.Bytes, smallPage+1), func() (err error) {
+		messages, err = read(r)
+		return err
+	})
+	return messages, err
 }
 
 // Bytes returns how many bytes messages have.
