@@ -187,7 +187,7 @@ type examples struct {
 	values map[string]string // what stands for an id that the description shows
 }
 
-// of returns the operations of a tag in the order of the document, those that erase last.
+// of returns the operations of a tag: those that make something first, those that erase last.
 func (e *examples) of(tag string) (ops []apitest.Operation) {
 	for _, op := range e.Operations {
 		if op.Value["tags"].([]any)[0] == tag {
@@ -195,6 +195,15 @@ func (e *examples) of(tag string) (ops []apitest.Operation) {
 		}
 	}
 	slices.SortStableFunc(ops, func(a, b apitest.Operation) int {
+		first := func(op apitest.Operation) int { // what makes what others are about
+			if id := e.made(op); strings.HasPrefix(id, "0198f0c1-") && e.values[id] == "" && !strings.Contains(op.Path, "{") {
+				return 0
+			}
+			return 1
+		}
+		if first(a) != first(b) {
+			return first(a) - first(b)
+		}
 		last := func(op apitest.Operation) int { // what takes away what others need
 			return slices.Index([]string{"patchMessage", "putMessages", "deleteTenant"}, fmt.Sprint(op.Value["operationId"])) +
 				strings.Count(op.Method, http.MethodDelete) + strings.Count(op.Path, "rebuild")
@@ -251,16 +260,22 @@ func (e *examples) run(op apitest.Operation) {
 // learn has the id of what was made stand for the one that the example of the answer shows, unless that is known.
 func (e *examples) learn(op apitest.Operation, got answer) {
 	e.Helper()
-	response, err := e.Response(&op, got.Code)
-	if err != nil || got.Code != http.StatusCreated {
-		return
+	if shown := e.made(op); shown != "" && got.Code == http.StatusCreated && e.values[shown] == "" {
+		e.values[shown] = id(got)
+	}
+}
+
+// made returns the id of what an operation makes, as its example shows it; "" if it makes nothing.
+func (e *examples) made(op apitest.Operation) string {
+	response, err := e.Response(&op, http.StatusCreated)
+	if err != nil {
+		return ""
 	}
 	content, _ := e.Member(response, "content")
 	media, _ := e.Member(content, "application/json")
 	shown, _ := media.Value["example"].(map[string]any)
-	if example, ok := shown["id"].(string); ok && e.values[example] == "" {
-		e.values[example] = id(got)
-	}
+	id, _ := shown["id"].(string)
+	return id
 }
 
 // body returns the example of a request's body.
