@@ -16,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -58,9 +59,15 @@ func TestTheDescriptionNamesEveryFormatCodeAndSource(t *testing.T) {
 	for _, s := range importer.Sources() {
 		sources = append(sources, string(s))
 	}
+	codes := slices.Collect(maps.Keys(api.Codes))
+	for _, f := range features.All() {
+		for _, e := range f.Errors {
+			codes = append(codes, e.Code)
+		}
+	}
 	from := d.Find(http.MethodPost, "/v1/imports").Parameters[1]
 	for at, want := range map[string][]string{
-		"/components/schemas/Format": formats, "/components/schemas/Problem/properties/code": slices.Collect(maps.Keys(api.Codes)), from.At + "/schema": sources,
+		"/components/schemas/Format": formats, "/components/schemas/Problem/properties/code": codes, from.At + "/schema": sources,
 	} {
 		var named []string
 		for _, word := range d.Resolve("", map[string]any{"$ref": "#" + at}).Value["enum"].([]any) {

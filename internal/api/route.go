@@ -72,13 +72,14 @@ func (s *Server) openAI(
 	needs session.Scope, method, path string, h func(*request.Request) error, query ...string,
 ) {
 	access := request.Tenants(needs)
-	route := access.Get(path, h, query...)
+	route := access.Get(path, h)
 	switch method {
 	case http.MethodPost:
 		route = access.Post(path, h)
 	case http.MethodDelete:
-		route = access.Delete(path, h, query...)
+		route = access.Delete(path, h)
 	}
+	route.Query = query
 	dialect := s.authorized(route)
 	s.handle(route, func(c echo.Context) error {
 		c.(*routed).req.OpenAI = true
