@@ -1980,12 +1980,15 @@ CREATE TABLE event_heads (
 
 -- Events are numbered when their transaction commits, under the lock of the tenant's head: numbers become visible in
 -- their order, so that who has read up to a number has missed nothing before it. A transaction that takes long holds
--- nobody up before its commit. What is restored has its number already.
+-- nobody up before its commit. What is restored has its number already. Row-level security binds the function, which is
+-- the owner's, and the transaction may have gone on to another tenant by then.
 CREATE FUNCTION event_number() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    place bigint;
+    place  bigint;
+    tenant pg_catalog.text := coalesce(current_setting('app.tenant_id', true), '');
 BEGIN
+    PERFORM set_config('app.tenant_id', NEW.tenant_id::pg_catalog.text, true);
     INSERT INTO public.event_heads AS h (tenant_id, n)
     VALUES (NEW.tenant_id, 1)
     ON CONFLICT (tenant_id) DO UPDATE
@@ -1994,6 +1997,7 @@ BEGIN
     UPDATE public.events
        SET n = place
      WHERE tenant_id = NEW.tenant_id AND id = NEW.id;
+    PERFORM set_config('app.tenant_id', tenant, true);
     RETURN NULL;
 END
 $$;

@@ -405,8 +405,10 @@ CREATE FUNCTION public.event_number() RETURNS trigger
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
-    place bigint;
+    place  bigint;
+    tenant pg_catalog.text := coalesce(current_setting('app.tenant_id', true), '');
 BEGIN
+    PERFORM set_config('app.tenant_id', NEW.tenant_id::pg_catalog.text, true);
     INSERT INTO public.event_heads AS h (tenant_id, n)
     VALUES (NEW.tenant_id, 1)
     ON CONFLICT (tenant_id) DO UPDATE
@@ -415,6 +417,7 @@ BEGIN
     UPDATE public.events
        SET n = place
      WHERE tenant_id = NEW.tenant_id AND id = NEW.id;
+    PERFORM set_config('app.tenant_id', tenant, true);
     RETURN NULL;
 END
 $$;

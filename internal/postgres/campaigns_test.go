@@ -23,7 +23,7 @@ func aCampaign(t *testing.T, operator *postgres.Store, dsn string, tenants ...uu
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := pgx.Connect(t.Context(), pgtest.Owner(t, dsn))
+	owner, err := pgx.Connect(t.Context(), pgtest.Superuser(t, dsn))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestOperatorsRecompactWhereTheOwnerIsNoSuperuser(t *testing.T) {
 	t.Parallel()
 	operator, dsn := newStoreAt(t)
 	one, two := newTenant(t, operator, "one"), newTenant(t, operator, "two")
-	owner, err := pgx.Connect(t.Context(), pgtest.Owner(t, dsn))
+	owner, err := pgx.Connect(t.Context(), pgtest.Superuser(t, dsn))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -190,6 +190,37 @@ func TestEventsAreForgottenAfterTheirTime(t *testing.T) {
 	}
 }
 
+// The numbers are given at the commit, when a transaction over several tenants is the last one's, or nobody's.
+func TestATransactionOverSeveralTenantsNumbersTheEventsOfEach(t *testing.T) {
+	t.Parallel()
+	store, first := newStore(t)
+	other := newTenant(t, store, "other")
+	err := pgx.BeginFunc(t.Context(), store.Pool(), func(tx pgx.Tx) error {
+		const enter = `SELECT set_config('app.tenant_id', $1, true)`
+		for _, tenant := range []uuid.UUID{first, other, first} {
+			if _, err := tx.Exec(t.Context(), enter, tenant.String()); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), `
+				INSERT INTO events (tenant_id, id, type, topic, data)
+				VALUES ($1, gen_random_uuid(), 'x', 'x', '{}')`, tenant)
+			if err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(t.Context(), enter, "")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tenant, want := range map[uuid.UUID]int64{first: 2, other: 1} {
+		if found := eventsOf(t, store, tenant, postgres.EventFilter{}); found.Head != want || len(found.Page) != int(want) {
+			t.Errorf("%d events, the newest is %d, want %d", len(found.Page), found.Head, want)
+		}
+	}
+}
+
 // makeOlder makes the events up to a number older. It takes the owner of the tables: who serves may change none.
 func makeOlder(t testing.TB, store *postgres.Store, tenant uuid.UUID, n int64, age time.Duration) error {
 	t.Helper()
@@ -197,7 +228,7 @@ func makeOlder(t testing.TB, store *postgres.Store, tenant uuid.UUID, n int64, a
 	if err := execInTenant(t, store, tenant, sql, tenant, n, age); err == nil {
 		t.Error("a login that serves can change events")
 	}
-	owner, err := pgx.Connect(t.Context(), pgtest.Owner(t, store.Pool().Config().ConnString()))
+	owner, err := pgx.Connect(t.Context(), pgtest.Superuser(t, store.Pool().Config().ConnString()))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func TestAViewReadsAsManyPagesOfALongHistoryAsOfAShortOne(t *testing.T) {
 func analyze(t *testing.T, store *postgres.Store) {
 	t.Helper()
 	// A login that serves owns nothing and may not.
-	conn, err := pgx.Connect(t.Context(), pgtest.Owner(t, store.Pool().Config().ConnString()))
+	conn, err := pgx.Connect(t.Context(), pgtest.Superuser(t, store.Pool().Config().ConnString()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestNoRowBreaksTheRulesOfItsTable(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	mustAppend(t, store, batch(newSession(t, store, tenant, "s"), message("a", 1)))
-	owner := openPool(t, pgtest.Owner(t, store.Pool().Config().ConnString()))
+	owner := openPool(t, pgtest.Superuser(t, store.Pool().Config().ConnString()))
 	const packed = `body = NULL, shape = E'\x1a', bytes = 1`
 	for _, rule := range []struct {
 		table, name string

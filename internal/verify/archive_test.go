@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -12,8 +13,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/cold"
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -157,6 +161,33 @@ func TestADamagedObjectOfAnArchiveIsFound(t *testing.T) {
 			if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestWhoeverVerifiesFindsTheSame verifies an archived session, a cold one and one that is neither, as each login that
+// may.
+func TestWhoeverVerifiesFindsTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain)
+	w.inFiles()
+	at, key := w.talked("archived")
+	w.archive(at, key, false)
+	at, key = w.talked("cold")
+	w.archive(at, key, true)
+	w.talked("s")
+	want := w.clean()
+	stores := *w.store.ResultStores()
+	for _, dsn := range []string{w.dsn, pgtest.Owner(w.dsn)} {
+		pool, err := postgres.OpenAdmin(t.Context(), dsn, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		w.store = postgres.New(pool, nil, compactor.CapAtIngest)
+		w.store.UseResultStores(stores)
+		if got := w.clean(); got.Sessions != 3 || !reflect.DeepEqual(got, want) {
+			t.Errorf("one finds %+v, another %+v", want, got)
 		}
 	}
 }

@@ -36,13 +36,14 @@ type world struct {
 	store  *postgres.Store
 	admin  *pgx.Conn
 	tenant session.Tenant
+	dsn    string // the superuser's
 }
 
 // newWorld returns a world whose tenant has the default policy as change leaves it.
 func newWorld(t *testing.T, change func(*policy.Policy)) *world {
 	t.Helper()
 	dsn := pgtest.New(t)
-	w := &world{T: t}
+	w := &world{T: t, dsn: dsn}
 	pool, err := postgres.Open(context.Background(), pgtest.Admin(dsn), 8)
 	if err != nil {
 		t.Fatal(err)

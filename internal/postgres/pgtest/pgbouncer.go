@@ -63,7 +63,7 @@ func NewPgBouncer(t testing.TB, mode string) *PgBouncer {
 func configure(t testing.TB, server *embedded.Server, dir, mode string) {
 	t.Helper()
 	users := ""
-	for _, login := range []string{embedded.User, apiLogin, workerLogin, adminLogin, backupLogin} {
+	for _, login := range []string{embedded.User, ownerLogin, apiLogin, workerLogin, adminLogin, backupLogin} {
 		users += fmt.Sprintf("%q %q\n", login, password)
 	}
 	servers := enough // in transaction mode more clients share them

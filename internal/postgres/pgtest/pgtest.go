@@ -1,9 +1,12 @@
 // Package pgtest gives every test an empty database with Varve's schema, on a real PostgreSQL.
 //
-// Start at New, and have the package's TestMain call Main. New returns the URL of the database's owner; API, Worker and
-// Admin make of it that of a login that serves, which is what postgres.Open takes. The cluster is started by the first
-// test that asks, one for the process, without durability and in memory if there is room (TMPDIR says otherwise);
-// TEST_DATABASE_URL names a server to use instead. Without PostgreSQL's programs tests fail and say what to install.
+// Start at New, and have the package's TestMain call Main. New returns the superuser's URL, for what a test looks at
+// and sets up itself. Owner makes of it that of the login that has migrated, and API, Worker, Admin and Backup those of
+// logins that serve: they are the logins of docs/operations.md, and a test uses the one that its process would.
+//
+// The cluster is started by the first test that asks, one for the process, without durability and in memory if there is
+// room (TMPDIR says otherwise); TEST_DATABASE_URL names a server to use instead. Without PostgreSQL's programs tests
+// fail and say what to install.
 package pgtest
 
 import (
@@ -48,22 +51,23 @@ var (
 	shared  = sync.OnceValues(startShared)
 )
 
-// New returns the URL of an empty, migrated database of the test's own. It is the superuser's, which postgres.Open
-// refuses: see Admin. The database is dropped when the test ends.
+// New returns the superuser's URL of an empty, migrated database of the test's own. The database is dropped when the
+// test ends.
 func New(t testing.TB) string {
 	t.Helper()
 	c := get(t)
-	return c.create(t, `TEMPLATE `+c.template()+` STRATEGY file_copy`)
+	return c.create(t, `OWNER `+ownerLogin+` TEMPLATE `+c.template()+` STRATEGY file_copy`)
 }
 
 // NewEmpty returns the URL of a database without any schema, for tests of the migrations.
 func NewEmpty(t testing.TB) string {
 	t.Helper()
-	return get(t).create(t, `TEMPLATE template0`)
+	return get(t).create(t, `OWNER `+ownerLogin+` TEMPLATE template0`)
 }
 
 // The logins of the tests, and their password on a server that asks for one.
 const (
+	ownerLogin  = "varve_test_owner"
 	apiLogin    = "varve_test_api"
 	workerLogin = "varve_test_worker"
 	adminLogin  = "varve_test_admin"
@@ -84,8 +88,12 @@ func Admin(dsn string) string { return login(dsn, adminLogin) }
 // Backup returns the URL of the same database for a login that reads everything and writes nothing.
 func Backup(dsn string) string { return login(dsn, backupLogin) }
 
-// Owner returns the URL that New returned, from one of its database's other URLs.
-func Owner(t testing.TB, dsn string) string {
+// Owner returns the URL of the same database for the login that owns the schema and migrates. It is no superuser, and
+// row-level security binds it where a table forces that.
+func Owner(dsn string) string { return login(dsn, ownerLogin) }
+
+// Superuser returns the URL that New returned, from one of its database's other URLs.
+func Superuser(t testing.TB, dsn string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -107,7 +115,16 @@ func login(dsn, name string) string {
 	return u.String()
 }
 
-// MakeLogins makes the logins of the tests; dsn is the superuser's of a migrated database.
+// makeOwner makes the login that migrates, unless the server has it; dsn is a superuser's.
+func makeOwner(ctx context.Context, dsn string) error {
+	return execute(ctx, dsn, `
+		DO $$ BEGIN
+			CREATE ROLE `+ownerLogin+` LOGIN CREATEROLE PASSWORD '`+password+`';
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN -- another process was faster
+		END $$`)
+}
+
+// MakeLogins makes the logins of the tests that serve; dsn is the superuser's of a migrated database.
 func MakeLogins(ctx context.Context, dsn string) error {
 	grants := []postgres.Grant{
 		{Login: apiLogin, Role: postgres.AppRole, Make: true},
@@ -118,14 +135,9 @@ func MakeLogins(ctx context.Context, dsn string) error {
 	if err := postgres.GrantTo(ctx, dsn, grants...); err != nil {
 		return err
 	}
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
 	for _, g := range grants {
 		// Not again by each process: two at once would get in each other's way.
-		_, err := conn.Exec(ctx, `
+		err := execute(ctx, dsn, `
 			DO $$ BEGIN
 				IF (SELECT rolpassword IS NULL FROM pg_authid WHERE rolname = '`+g.Login+`') THEN
 					ALTER ROLE `+g.Login+` PASSWORD '`+password+`';
@@ -136,6 +148,16 @@ func MakeLogins(ctx context.Context, dsn string) error {
 		}
 	}
 	return nil
+}
+
+func execute(ctx context.Context, dsn, sql string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, sql)
+	return err
 }
 
 // Server returns the cluster that the tests of this process share. It fails the test if TEST_DATABASE_URL names
@@ -154,8 +176,11 @@ func Server(t testing.TB) *embedded.Server {
 func NewDurable(t testing.TB) *embedded.Server {
 	t.Helper()
 	s := startDurable(t, t.TempDir())
-	dsn := s.DSN(embedded.Database)
-	if err := errors.Join(postgres.Migrate(t.Context(), dsn), MakeLogins(t.Context(), dsn)); err != nil {
+	ctx, dsn := t.Context(), s.DSN(embedded.Database)
+	owns := `ALTER DATABASE ` + embedded.Database + ` OWNER TO ` + ownerLogin
+	err := errors.Join(makeOwner(ctx, dsn), execute(ctx, dsn, owns), postgres.Migrate(ctx, Owner(dsn)),
+		MakeLogins(ctx, dsn))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -246,10 +271,14 @@ func (c *cluster) connect(ctx context.Context, dsn string) (err error) {
 
 // makeTemplate makes the database that those of the tests are copied from, and the logins.
 func (c *cluster) makeTemplate(ctx context.Context) error {
-	if _, err := c.admin.Exec(ctx, `CREATE DATABASE `+c.template()+` TEMPLATE template0`); err != nil {
+	if err := makeOwner(ctx, c.url.String()); err != nil {
 		return err
 	}
-	if err := postgres.Migrate(ctx, c.dsn(c.template())); err != nil {
+	_, err := c.admin.Exec(ctx, `CREATE DATABASE `+c.template()+` OWNER `+ownerLogin+` TEMPLATE template0`)
+	if err != nil {
+		return err
+	}
+	if err := postgres.Migrate(ctx, Owner(c.dsn(c.template()))); err != nil {
 		return err
 	}
 	return MakeLogins(ctx, c.dsn(c.template()))
