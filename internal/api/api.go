@@ -31,7 +31,6 @@ import (
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/recall"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -87,7 +86,7 @@ type Server struct {
 	streams *streams
 
 	strangers strangers
-	quotas    *quota.Book
+	quotas    *admit.Book
 
 	operatorGate *admit.Connections
 }
@@ -111,7 +110,7 @@ func New(config Config) *Server {
 	s.recall = recall.New(s.Store, s.Log)
 	s.ledger = ledger.New(s.Store, s.Log)
 	s.strangers = newStrangers()
-	s.quotas = quota.NewBook(config.Store, config.Quotas)
+	s.quotas = admit.NewBook(config.Store.Quotas, config.Store.Stored, config.Quotas)
 	s.streams = newStreams(s.Store, s.Log)
 	s.thawer = &cold.Thawer{Store: s.Store, Log: s.Log, Memory: s.Memory}
 	s.waiter.Store = s.Store

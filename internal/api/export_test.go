@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -64,7 +64,7 @@ func (s *Server) ExpireKeys() {
 
 // ReadQuotas reads a tenant's quotas again, and counts what is stored of it.
 func (s *Server) ReadQuotas(tenant uuid.UUID) {
-	s.quotas = quota.NewBook(s.Store, s.Quotas)
+	s.quotas = admit.NewBook(s.Store.Quotas, s.Store.Stored, s.Quotas)
 	s.quotas.Account(context.Background(), tenant)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -55,7 +54,7 @@ func (s *Server) charge(req *request.Request, path string) error {
 // chargedBody takes what is read of a body off the tenant's quota.
 type chargedBody struct {
 	io.ReadCloser
-	account *quota.Account
+	account *admit.Account
 }
 
 func (b *chargedBody) Read(p []byte) (int, error) {
@@ -66,7 +65,7 @@ func (b *chargedBody) Read(p []byte) (int, error) {
 
 // quotaFailure returns what to answer to a request that exceeds a quota, nil for other errors.
 func quotaFailure(err error) *request.Failure {
-	var exceeded *quota.ExceededError
+	var exceeded *admit.ExceededError
 	if !errors.As(err, &exceeded) {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/config"
-	"github.com/varve-dev/varve/internal/quota"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tools"
 )
@@ -104,8 +104,8 @@ type batch struct {
 
 // next waits for the call before to end. The caller calls done when its own has.
 //
-// Errors: that of ctx, *quota.ExceededError.
-func (b *batch) next(ctx context.Context, account *quota.Account) (done func(), err error) {
+// Errors: that of ctx, *admit.ExceededError.
+func (b *batch) next(ctx context.Context, account *admit.Account) (done func(), err error) {
 	b.mu.Lock()
 	b.calls++
 	if err = ctx.Err(); err == nil && b.calls > 1 {

@@ -27,7 +27,7 @@ func (r *run) leased(ctx context.Context, lease session.ModelLease, d summary.Di
 		defer close(ended)
 		cancel(r.renew(ctx, lease))
 	}()
-	reply, err := r.model.Ask(ctx, d)
+	reply, err := r.model.Ask(ctx, r.tenant, d)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 )
 
 // The beginnings of answers.
@@ -80,7 +81,7 @@ func TestAnswersAreReadStrictly(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			reply, err := served(t, Provider{Kind: c.kind}, body(200, c.body)).Ask(t.Context(), ask)
+			reply, err := served(t, Provider{Kind: c.kind}, body(200, c.body)).Ask(t.Context(), uuid.Nil, ask)
 			if c.want == nil {
 				want := Reply{Text: "yes", Model: "x", Usage: c.usage}
 				if diff := cmp.Diff(want, reply); diff != "" || err != nil {
@@ -124,7 +125,7 @@ func TestAnAnswerIsReadWhateverItsServerSaysThatItIs(t *testing.T) {
 			w.Header()["Content-Type"] = []string{kind}
 			io.WriteString(w, good)
 		})
-		if reply, err := m.Ask(t.Context(), ask); err != nil || reply.Text != "yes" {
+		if reply, err := m.Ask(t.Context(), uuid.Nil, ask); err != nil || reply.Text != "yes" {
 			t.Errorf("%q: %+v, %v", kind, reply, err)
 		}
 	}
@@ -133,7 +134,7 @@ func TestAnAnswerIsReadWhateverItsServerSaysThatItIs(t *testing.T) {
 func TestTheNameOfTheModelThatAnsweredIsBounded(t *testing.T) {
 	t.Parallel()
 	b := strings.Replace(good, "m-1", "m"+strings.Repeat("é", 4000), 1)
-	reply, err := served(t, Provider{Kind: OpenAI}, body(200, b)).Ask(t.Context(), ask)
+	reply, err := served(t, Provider{Kind: OpenAI}, body(200, b)).Ask(t.Context(), uuid.Nil, ask)
 	if want := "m" + strings.Repeat("é", 63); err != nil || reply.Model != want {
 		t.Errorf("%q, %v", reply.Model, err)
 	}
@@ -147,7 +148,7 @@ func TestAUsageThatIsMissingOrCannotBeIsEstimated(t *testing.T) {
 		`,"usage":{"prompt_tokens":7,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":8}}`,
 	} {
 		b := `{"choices":[{"finish_reason":"stop","message":{"content":"It is on port 5433."}}]` + usage + `}`
-		reply, err := served(t, Provider{Kind: OpenAI}, body(200, b)).Ask(t.Context(), ask)
+		reply, err := served(t, Provider{Kind: OpenAI}, body(200, b)).Ask(t.Context(), uuid.Nil, ask)
 		if want := estimate(ask, "It is on port 5433."); err != nil || reply.Usage != want || !want.Estimated || want.Input < 5 {
 			t.Errorf("%s: %v, %+v, want %+v", usage, err, reply.Usage, want)
 		}
@@ -170,7 +171,7 @@ func TestNoUsageCountsAsMoreThanWasReservedForTheCall(t *testing.T) {
 					end = map[Kind]string{OpenAI: "length", Anthropic: "max_tokens"}[kind]
 				}
 				m := served(t, Provider{Kind: kind}, body(200, fmt.Sprintf(form, end, says[0], says[1], says[2])))
-				reply, err := m.Ask(t.Context(), ask)
+				reply, err := m.Ask(t.Context(), uuid.Nil, ask)
 				got, want := reply.Usage, m.Bound(ask)
 				if failed, ok := err.(*Error); cut && ok { //nolint:errorlint // Ask returns it as it is
 					got = failed.Usage
@@ -187,14 +188,14 @@ func TestNoUsageCountsAsMoreThanWasReservedForTheCall(t *testing.T) {
 		OpenAIResponses: `{"status":"failed","usage":{"input_tokens":4000000,"output_tokens":1}}`,
 	} {
 		m := served(t, Provider{Kind: kind}, body(200, text))
-		_, err := m.Ask(t.Context(), ask)
+		_, err := m.Ask(t.Context(), uuid.Nil, ask)
 		if failed, ok := err.(*Error); !ok || failed.Usage.Input != m.Bound(ask).Input { //nolint:errorlint // as above
 			t.Errorf("%s, an answer without content: %#v", kind, err)
 		}
 	}
 	long := strings.Repeat("yes, ", 100_000)
 	m := served(t, Provider{Kind: OpenAI}, body(200, `{"choices":[{"message":{"content":"`+long+`"}}]}`))
-	if reply, err := m.Ask(t.Context(), ask); err != nil || reply.Usage.Output != m.Bound(ask).Output {
+	if reply, err := m.Ask(t.Context(), uuid.Nil, ask); err != nil || reply.Usage.Output != m.Bound(ask).Output {
 		t.Errorf("%d tokens are counted for an answer without a usage that is too long, %v", reply.Usage.Output, err)
 	}
 }
@@ -248,7 +249,7 @@ func TestStatusesOfFailures(t *testing.T) {
 				}
 				body(c.status, c.body)(w, r)
 			})
-			_, err := m.Ask(t.Context(), ask)
+			_, err := m.Ask(t.Context(), uuid.Nil, ask)
 			want := &Error{Kind: c.want, Model: "small", Status: c.status, Reason: c.why, RetryAfter: c.after,
 				Free: c.status >= 300}
 			if !sameError(err, want) {
@@ -308,7 +309,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		"reset":               {served(t, p, reset), Error{Reason: "it reset the connection"}},
 		"reset in the middle": {served(t, p, middle), Error{Reason: "the connection broke in the middle of the answer"}},
 	} {
-		_, err := c.m.Ask(t.Context(), ask)
+		_, err := c.m.Ask(t.Context(), uuid.Nil, ask)
 		c.want.Kind, c.want.Model = ErrUnavailable, "small"
 		if !sameError(err, &c.want) {
 			t.Errorf("%s: %#v, want %#v", name, err, c.want)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -20,7 +21,7 @@ import (
 func fails(t *testing.T, m *Configured, n int, kind error) (last *Error) {
 	t.Helper()
 	for i := range n {
-		_, err := m.Ask(t.Context(), ask)
+		_, err := m.Ask(t.Context(), uuid.Nil, ask)
 		if !errors.Is(err, kind) || !errors.As(err, &last) {
 			t.Fatalf("call %d: %v, want %v", i+1, err, kind)
 		}
@@ -57,7 +58,7 @@ func TestTheBreakerOpensAndOneCallClosesIt(t *testing.T) {
 		var refused atomic.Int32
 		for range 4 {
 			probes.Go(func() {
-				if _, err := m.Ask(t.Context(), ask); errors.Is(err, ErrOpen) {
+				if _, err := m.Ask(t.Context(), uuid.Nil, ask); errors.Is(err, ErrOpen) {
 					refused.Add(1)
 				} else if err != nil {
 					t.Error(err)
@@ -68,7 +69,7 @@ func TestTheBreakerOpensAndOneCallClosesIt(t *testing.T) {
 		if refused.Load() != 3 || requests.Load() != 7 {
 			t.Errorf("%d of 4 were refused, %d requests; want 3 and 7", refused.Load(), requests.Load())
 		}
-		if _, err := m.Ask(t.Context(), ask); err != nil {
+		if _, err := m.Ask(t.Context(), uuid.Nil, ask); err != nil {
 			t.Errorf("after the probe: %v", err)
 		}
 	})
@@ -113,7 +114,7 @@ func TestAModelHasOneBreakerUnderAllItsNames(t *testing.T) {
 		kind error
 	}{{"large", ErrUnavailable}, {"small", ErrOpen}, {"another", ErrUnavailable}, {"elsewhere", ErrUnavailable}} {
 		m, _ := models.Named(call.name)
-		if _, err := m.Ask(t.Context(), ask); !errors.Is(err, call.kind) {
+		if _, err := m.Ask(t.Context(), uuid.Nil, ask); !errors.Is(err, call.kind) {
 			t.Errorf("%s: %v, want %v", call.name, err, call.kind)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
+
+	"github.com/google/uuid"
 )
 
 // How long a retry waits at least if the provider says nothing, see pause.
@@ -16,14 +18,15 @@ const (
 )
 
 // ask makes a call with its retries. A slot is held meanwhile: a provider that limits the rate gets fewer calls.
-func (c *Configured) ask(ctx context.Context, d summary.Dialogue) (Reply, error) {
+func (c *Configured) ask(ctx context.Context, tenant uuid.UUID, d summary.Dialogue) (Reply, error) {
 	if left := c.breaker.rest(); left > 0 {
 		return Reply{}, c.open(left)
 	}
-	if err := c.slots.Acquire(ctx, 1); err != nil {
-		return Reply{}, ctx.Err()
+	slot, err := c.slots.Await(ctx, tenant, 1)
+	if err != nil {
+		return Reply{}, err
 	}
-	defer c.slots.Release(1)
+	defer slot.Done()
 	within, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // inBubble runs a test of a model over pipes, in time of its own. The handler gets the number of the request, from 1.
@@ -45,7 +47,7 @@ func TestACallIsTriedAgainAfterTheTimeThatTheProviderAsksFor(t *testing.T) {
 	h := inOrder(limited("7"), body(503, "{}"), body(200, good))
 	inBubble(t, Provider{}, h, func(t *testing.T, m *Configured, requests *atomic.Int32) {
 		began := time.Now()
-		reply, err := m.Ask(t.Context(), ask)
+		reply, err := m.Ask(t.Context(), uuid.Nil, ask)
 		took := time.Since(began)
 		if err != nil || reply.Text != "yes" || requests.Load() != 3 {
 			t.Errorf("%v, %v after %d requests, want yes after 3", reply, err, requests.Load())
@@ -78,7 +80,7 @@ func TestPausesAreRandomPartsOfATimeThatDoubles(t *testing.T) {
 func TestACallHasABoundedNumberOfAttempts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, Provider{Attempts: 4}, inOrder(body(500, "")), func(t *testing.T, m *Configured, requests *atomic.Int32) {
-		if _, err := m.Ask(t.Context(), ask); !errors.Is(err, ErrUnavailable) || requests.Load() != 4 {
+		if _, err := m.Ask(t.Context(), uuid.Nil, ask); !errors.Is(err, ErrUnavailable) || requests.Load() != 4 {
 			t.Errorf("%v after %d requests, want %v after 4", err, requests.Load(), ErrUnavailable)
 		}
 	})
@@ -88,7 +90,7 @@ func TestNobodyWaitsForAnAttemptBehindTheDeadline(t *testing.T) {
 	t.Parallel()
 	inBubble(t, Provider{Timeout: 60}, inOrder(limited("61")), func(t *testing.T, m *Configured, requests *atomic.Int32) {
 		began := time.Now()
-		_, err := m.Ask(t.Context(), ask)
+		_, err := m.Ask(t.Context(), uuid.Nil, ask)
 		var failed *Error
 		if !errors.As(err, &failed) || !errors.Is(err, ErrLimited) || failed.RetryAfter != 61*time.Second {
 			t.Errorf("%#v, want %v that asks for 61s", err, ErrLimited)
@@ -109,7 +111,7 @@ func TestWhatMayHaveCostSomethingIsNotAskedAgain(t *testing.T) {
 		"no JSON": body(200, "no"), "an answer that breaks off": cut, "a refused request": body(400, "{}"),
 	} {
 		inBubble(t, Provider{}, inOrder(h), func(t *testing.T, m *Configured, requests *atomic.Int32) {
-			if _, err := m.Ask(t.Context(), ask); err == nil || requests.Load() != 1 {
+			if _, err := m.Ask(t.Context(), uuid.Nil, ask); err == nil || requests.Load() != 1 {
 				t.Errorf("%s: %v after %d requests, want an error after one", name, err, requests.Load())
 			}
 		})
@@ -133,7 +135,7 @@ func TestACallEndsAtItsDeadline(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{"silence": silent, "a slow drip": drip} {
 		inBubble(t, Provider{Timeout: 45}, inOrder(h), func(t *testing.T, m *Configured, requests *atomic.Int32) {
 			began := time.Now()
-			_, err := m.Ask(t.Context(), ask)
+			_, err := m.Ask(t.Context(), uuid.Nil, ask)
 			var failed *Error
 			if !errors.As(err, &failed) || !errors.Is(err, ErrUnavailable) || failed.Free {
 				t.Errorf("%s: %#v, want %v that may have cost something", name, err, ErrUnavailable)
@@ -157,12 +159,12 @@ func TestACallerThatGoesGetsItsOwnErrorAndSaysNothingAboutTheModel(t *testing.T)
 	inBubble(t, Provider{}, h, func(t *testing.T, m *Configured, _ *atomic.Int32) {
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := m.Ask(ctx, ask); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*Error)) {
+			if _, err := m.Ask(ctx, uuid.Nil, ask); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*Error)) {
 				t.Errorf("%#v, want the error of the caller's context", err)
 			}
 			cancel()
 		}
-		if _, err := m.Ask(t.Context(), ask); err != nil {
+		if _, err := m.Ask(t.Context(), uuid.Nil, ask); err != nil {
 			t.Errorf("after 20 callers that went: %v", err)
 		}
 	})
@@ -182,7 +184,7 @@ func TestAProviderGetsNoMoreCallsAtOnceThanItsConcurrency(t *testing.T) {
 		began := time.Now()
 		for range 9 {
 			calls.Go(func() {
-				if _, err := m.Ask(t.Context(), ask); err != nil {
+				if _, err := m.Ask(t.Context(), uuid.Nil, ask); err != nil {
 					t.Error(err)
 				}
 			})
@@ -190,7 +192,7 @@ func TestAProviderGetsNoMoreCallsAtOnceThanItsConcurrency(t *testing.T) {
 		synctest.Wait()
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := m.Ask(gone, ask); !errors.Is(err, context.Canceled) {
+		if _, err := m.Ask(gone, uuid.Nil, ask); !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that went while it waited: %v", err)
 		}
 		calls.Wait()

@@ -8,6 +8,8 @@ import (
 
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm/fake"
+
+	"github.com/google/uuid"
 )
 
 // dialogues are any dialogues: with calls and results in any order, names that providers refuse, and empty texts.
@@ -53,7 +55,7 @@ func TestProvidersTakeAnyDialogue(t *testing.T) {
 			server, m := faking(t, Provider{Kind: kind, Attempts: 1})
 			rapid.Check(t, func(t *rapid.T) {
 				d := dialogues.Draw(t, "dialogue")
-				reply, err := m.Ask(t.Context(), d)
+				reply, err := m.Ask(t.Context(), uuid.Nil, d)
 				if err != nil {
 					calls := server.Calls()
 					t.Fatalf("%v\n%+v", err, calls[len(calls)-1])
@@ -87,7 +89,7 @@ func TestEachFaultIsWhatItIs(t *testing.T) {
 				}
 				server, m := faking(t, p)
 				server.Script(fake.Step{Fault: fault})
-				reply, err := m.Ask(t.Context(), ask)
+				reply, err := m.Ask(t.Context(), uuid.Nil, ask)
 				if !errors.Is(err, want) || reply.Usage.Estimated != (fault == fake.UsageMissing) {
 					t.Errorf("%+v, %v, want %v", reply, err, want)
 				}

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/tokens"
 )
@@ -29,7 +30,7 @@ type Configured struct {
 
 	wire     Model // one attempt
 	breaker  *breaker
-	slots    *semaphore.Weighted // of the provider
+	slots    *admit.Gate // of the provider
 	timeout  time.Duration
 	attempts int
 }
@@ -48,7 +49,9 @@ func over(connect func(Provider) link, c Config, log *slog.Logger) *Models {
 	for provider, p := range c.Providers {
 		p = p.withDefaults()
 		link := connect(p)
-		slots := semaphore.NewWeighted(int64(p.Concurrency))
+		slots := admit.New(admit.Config{
+			Name: "models of " + provider, Size: int64(p.Concurrency), Each: int64(p.Concurrency),
+		})
 		breakers := map[string]*breaker{}
 		for name, d := range c.Models {
 			if d.Provider != provider {
@@ -130,12 +133,12 @@ func estimate(d summary.Dialogue, answer string) Usage {
 	return Usage{Input: int64(input), Output: int64(tokens.Estimate([]byte(answer))), Estimated: true}
 }
 
-// Ask asks the model: it waits for a free slot of the provider, keeps the deadline, tries again what the provider has
+// Ask asks the model: it waits for a free slot of the provider, in the tenant's turn, keeps the deadline, tries again what the provider has
 // not worked on, and asks nothing while the breaker is open.
-func (c *Configured) Ask(ctx context.Context, d summary.Dialogue) (Reply, error) {
+func (c *Configured) Ask(ctx context.Context, tenant uuid.UUID, d summary.Dialogue) (Reply, error) {
 	d.MaxTokens = c.Output(d)
 	began := time.Now()
-	reply, err := c.ask(ctx, d)
+	reply, err := c.ask(ctx, tenant, d)
 	c.count(reply, err, time.Since(began))
 	return reply, err
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
@@ -90,14 +91,14 @@ func TestTheRequestsOfEachProtocol(t *testing.T) {
 			m, _ := models.Named("m")
 			fails(t, m, 1, ErrRejected)
 			if *update {
-				if _, err := m.Ask(t.Context(), whole); err == nil {
+				if _, err := m.Ask(t.Context(), uuid.Nil, whole); err == nil {
 					t.Fatal("no error")
 				}
 				if err := os.WriteFile("testdata/"+name+".http", []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := m.Ask(t.Context(), whole); err == nil {
+			if _, err := m.Ask(t.Context(), uuid.Nil, whole); err == nil {
 				t.Fatal("no error")
 			}
 			want, err := os.ReadFile("testdata/" + name + ".http")
@@ -164,7 +165,7 @@ func TestWhatAModelThinksWithIsNoPartOfItsAnswersLimit(t *testing.T) {
 		m := defined(t, server.URL, Provider{Kind: OpenAI}, d)
 		q := ask
 		q.MaxTokens = 500
-		if _, err := m.Ask(t.Context(), q); err != nil || limit != want {
+		if _, err := m.Ask(t.Context(), uuid.Nil, q); err != nil || limit != want {
 			t.Errorf("%s is sent a limit of %d, want %d; %v", name, limit, want, err)
 		}
 		if m.Limit(q) != 500 || m.Output(q) != want || m.Bound(q).Output != int64(want) {

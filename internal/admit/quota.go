@@ -1,10 +1,4 @@
-// Package quota holds tenants to their quotas: requests and bytes by token buckets in the memory of each process,
-// sessions and stored bytes by what the database counted a while ago.
-//
-// Start at Book.Account. A tenant's quotas are those of the process where its row in tenants has none. What is read
-// from the database is read again beside the requests, never before one, but for the first of a tenant. The package
-// owns the column tenants.limits.
-package quota
+package admit
 
 import (
 	"context"
@@ -18,7 +12,6 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -32,17 +25,26 @@ const (
 // maxAccounts bounds the tenants that a process knows.
 const maxAccounts = 10_000
 
-// Book has an account of each tenant. Make it with NewBook.
+// Book holds tenants to their quotas: it has an account of each. Requests and bytes are token buckets in the memory of
+// each process, sessions and stored bytes what the database counted a while ago. What is read from the database is read
+// again beside the requests, never before one, but for the first of a tenant.
 type Book struct {
-	store    *postgres.Store
+	quotas   ReadQuotas
+	stored   ReadStored
 	defaults session.Quotas
 	accounts *lru.Cache[uuid.UUID, *Account]
 }
 
+// ReadQuotas reads the quotas of a tenant's row, or else the defaults, and ReadStored what the tenant has stored.
+type (
+	ReadQuotas func(ctx context.Context, tenant uuid.UUID, defaults session.Quotas) (session.Quotas, error)
+	ReadStored func(ctx context.Context, tenant uuid.UUID) (session.Stored, error)
+)
+
 // NewBook returns a book of tenants that have the quotas of their rows, or else these.
-func NewBook(store *postgres.Store, defaults session.Quotas) *Book {
+func NewBook(quotas ReadQuotas, stored ReadStored, defaults session.Quotas) *Book {
 	accounts, _ := lru.New[uuid.UUID, *Account](maxAccounts) // its only error is a size of 0
-	return &Book{store: store, defaults: defaults, accounts: accounts}
+	return &Book{quotas: quotas, stored: stored, defaults: defaults, accounts: accounts}
 }
 
 // Account is what one tenant has used.
@@ -94,7 +96,7 @@ func (a *Account) refresh(now time.Time) {
 // read reads the tenant's quotas, and what is stored if they bound it. What cannot be read stays as it was.
 func (a *Account) read(ctx context.Context) {
 	began := time.Now()
-	quotas, err := a.book.store.Quotas(ctx, a.tenant, a.book.defaults)
+	quotas, err := a.book.quotas(ctx, a.tenant, a.book.defaults)
 	a.mu.Lock()
 	if err == nil {
 		a.set(quotas)
@@ -104,7 +106,7 @@ func (a *Account) read(ctx context.Context) {
 	var stored session.Stored
 	if counts {
 		began = time.Now()
-		stored, err = a.book.store.Stored(ctx, a.tenant)
+		stored, err = a.book.stored(ctx, a.tenant)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
