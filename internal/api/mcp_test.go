@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -425,5 +426,23 @@ func TestEveryRefusalOfAToolHasAFix(t *testing.T) {
 				t.Errorf("%s %s over MCP: %s", c.tool, c.with, textOf(got))
 			}
 		}
+	}
+}
+
+// TestACallInABatchIsARequest has an agent send ten calls in one request, whose tenant may send four.
+func TestACallInABatchIsARequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref := w.withResult("s", "the needle is here")
+	w.quotas(`{"requests_per_second":0.001,"request_burst":4}`)
+	w.server.ReadQuotas(w.tenant)
+	var batch []string
+	for n := range 10 {
+		batch = append(batch, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"grep_results",`+
+			`"arguments":{"pattern":"needle","ref":"%s"}}}`, n+1, ref))
+	}
+	got := w.must(http.StatusOK, "POST", "/mcp?session=s", "["+strings.Join(batch, ",")+"]", "MCP-Protocol-Version", "2025-03-26").Body.String()
+	if answered := strings.Count(got, "the needle is here"); answered == 0 || strings.Count(got, "requests_per_second") != 6 {
+		t.Errorf("%d of 10 calls found it: %s", answered, got)
 	}
 }
