@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// TestAReceiptIsVerifiedOnTheCommandLine erases a subject, and reads the receipt with the command, also alone, and what is none.
+// TestAReceiptIsVerifiedOnTheCommandLine erases a subject, and reads the receipt with the command, also alone, and a file that is not a receipt.
 func TestAReceiptIsVerifiedOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Package admit has the one gate behind which work waits for what a process has little of: database connections, memory,
-// processors, slots of jobs, calls of models. It also has the quotas of tenants, which are rates.
+// Package admit has the one gate behind which work waits for what a process has little of: database connections,
+// memory, processors, slots of jobs, calls of models. It also has the quotas of tenants, which are rates.
 //
 // Start at Gate. Work has a weight, and the work under way never weighs more than the gate's size. What does not fit
 // waits: each tenant has its own queue, and next is the tenant that holds least, so that one who asks for much does not

@@ -159,7 +159,8 @@ func suspended(what session.Suspension) error {
 		}[what])
 }
 
-// authorize reports whether the caller may use a route. It looks at no session, so that its answer tells nothing about one.
+// authorize reports whether the caller may use a route. It looks at no session, so that its answer tells nothing about
+// one.
 func authorize(req *request.Request, route *request.Route) error {
 	caller := &req.Caller
 	missing := caller.Lacks(route.Scopes...)

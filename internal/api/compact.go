@@ -105,7 +105,8 @@ func (s *Server) previewSession(req *request.Request) error {
 		return err
 	}
 	var proposal *compactor.Proposal
-	err = heavy(req, weight.Checkpoint+weight.Tail, order.Ask, func(ctx context.Context, cpu admit.Processors) (err error) {
+	bytes := weight.Checkpoint + weight.Tail
+	err = heavy(req, bytes, order.Ask, func(ctx context.Context, cpu admit.Processors) (err error) {
 		order.CPU = cpu
 		proposal, err = compactor.Propose(ctx, s.Store, snap, order)
 		return err

@@ -109,7 +109,7 @@ func (s *Server) readResult(req *request.Request) error {
 	return s.answerLines(req, source, want, text)
 }
 
-// sourceOf opens what the path's ref names. Messages are read and written as text whole, whoever reads how little of it:
+// sourceOf opens what the path's ref names. Messages are read and written as text whole, however little of it is read:
 // that takes memory, which the request keeps, and its turn at a processor.
 func (s *Server) sourceOf(req *request.Request, want persist.Want) (source *readback.Source, err error) {
 	ref := req.Param("ref")

@@ -191,8 +191,8 @@ func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
 	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &replayWorker{
-		Admission: admission, CPU: config.CPU, Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace,
-		Slice: config.ReplaySlice,
+		Admission: admission, CPU: config.CPU, Store: config.Store, Thawer: thawer, Log: config.Log,
+		Trace: config.Trace, Slice: config.ReplaySlice,
 	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,

@@ -19,8 +19,8 @@ import (
 )
 
 // admission lets a job begin when there is the memory that its session takes, so that several large sessions are not
-// compacted at once in a process that has the memory for one. A job that waits for too long leaves its place to another and comes again; that is no failed
-// attempt.
+// compacted at once in a process that has the memory for one. A job that waits for too long leaves its place to another
+// and comes again; that is not a failed attempt.
 type admission struct {
 	river.MiddlewareDefaults
 	store  *postgres.Store

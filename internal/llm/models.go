@@ -133,8 +133,8 @@ func estimate(d summary.Dialogue, answer string) Usage {
 	return Usage{Input: int64(input), Output: int64(tokens.Estimate([]byte(answer))), Estimated: true}
 }
 
-// Ask asks the model: it waits for a free slot of the provider, in the tenant's turn, keeps the deadline, tries again what the provider has
-// not worked on, and asks nothing while the breaker is open.
+// Ask asks the model: it waits for a free slot of the provider, in the tenant's turn, keeps the deadline, tries again
+// what the provider has not worked on, and asks nothing while the breaker is open.
 func (c *Configured) Ask(ctx context.Context, tenant uuid.UUID, d summary.Dialogue) (Reply, error) {
 	d.MaxTokens = c.Output(d)
 	began := time.Now()

@@ -24,7 +24,7 @@ type Receipt struct {
 	Erased       ErasedCounts `json:"erased"`
 	Sessions     []uuid.UUID  `json:"sessions"` // that were erased
 	Held         []uuid.UUID  `json:"held"`     // that a legal hold has kept
-	Digest       string       `json:"digest"`   // SHA-256 over the digests of all that was erased, in hexadecimal digits
+	Digest       string       `json:"digest"`   // SHA-256 over the digests of all that was erased, hexadecimal
 	Audit        TrailHead    `json:"audit"`    // after the row of the last session or the tenant
 	Ended        *TrailHead   `json:"ended,omitempty"`
 	Backups      BackupsKept  `json:"backups"`

@@ -52,12 +52,8 @@ var attacks = []attack{
 		defer cancel()
 		return c.packed(ctx, key, "POST", "/v1/tokens", packedCount(), "gzip")
 	}},
-	{"100 pages of 1,000 messages, unread", 100, longSession, func(ctx context.Context, c client, key string) (int, error) {
-		return c.unread(ctx, key, "/v1/sessions/long/messages?limit=1000")
-	}},
-	{"100 results of 400 messages, unread", 100, longSession, func(ctx context.Context, c client, key string) (int, error) {
-		return c.unread(ctx, key, "/v1/sessions/long/results/m1-400?raw=true")
-	}},
+	{"100 pages of 1,000 messages, unread", 100, longSession, unread("/v1/sessions/long/messages?limit=1000")},
+	{"100 results of 400 messages, unread", 100, longSession, unread("/v1/sessions/long/results/m1-400?raw=true")},
 	{"16 MCP batches of 100 greps", 16, longSession, func(ctx context.Context, c client, key string) (int, error) {
 		return c.ask(ctx, key, "POST", "/mcp?session=long", greps())
 	}},
@@ -112,11 +108,17 @@ func largeSession(s *server) (func(), error) {
 	return nothing, err
 }
 
+// unread asks for a path and does not read the answer.
+func unread(path string) func(ctx context.Context, c client, key string) (int, error) {
+	return func(ctx context.Context, c client, key string) (int, error) { return c.unread(ctx, key, path) }
+}
+
 // longSession makes a session of 1,000 messages of 8 kB.
 func longSession(s *server) (func(), error) {
 	err := s.must(s.attacker, "PUT", "/v1/sessions/long",
 		`{"format":"openai-chat","window_tokens":10000000,"policy":{"trigger":1,"hard":1,"trigger_bytes":500000000}}`)
-	if status, _ := s.ask(context.Background(), s.attacker, "GET", "/v1/sessions/long/results/m1-400", nil); status == 200 {
+	status, _ := s.ask(context.Background(), s.attacker, "GET", "/v1/sessions/long/results/m1-400", nil)
+	if status == 200 {
 		return nothing, err // another attack has filled it
 	}
 	for n := 0; err == nil && n < 10; n++ {
@@ -134,9 +136,11 @@ func longSession(s *server) (func(), error) {
 var greps = sync.OnceValue(func() []byte {
 	var batch []map[string]any
 	for n := range 100 {
-		batch = append(batch, map[string]any{"jsonrpc": "2.0", "id": n + 1, "method": "tools/call", "params": map[string]any{
-			"name": "grep_results", "arguments": map[string]any{"pattern": fmt.Sprintf("nothing has this %d", n), "ref": "m1-1000"},
-		}})
+		arguments := map[string]any{"pattern": fmt.Sprintf("nothing has this %d", n), "ref": "m1-1000"}
+		batch = append(batch, map[string]any{
+			"jsonrpc": "2.0", "id": n + 1, "method": "tools/call",
+			"params": map[string]any{"name": "grep_results", "arguments": arguments},
+		})
 	}
 	body, _ := json.Marshal(batch) // plain values
 	return body
