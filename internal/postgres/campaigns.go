@@ -131,9 +131,8 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 	return found, nil
 }
 
-// eachTenant runs do for tenants, in a transaction that sees each in its turn. What waits for the commit, as the
-// numbers of events do, is done while the transaction sees the tenant: the owner of the schema is bound by its policies,
-// too.
+// eachTenant runs do for tenants, in a transaction that sees each in its turn. What waits for the commit, such as the
+// numbers of events, is done while the transaction sees the tenant, because policies bind the owner of the schema, too.
 func eachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(tenant uuid.UUID) error) error {
 	for _, tenant := range tenants {
 		if err := exec(ctx, tx, setTenant, tenant.String()); err != nil {
