@@ -83,8 +83,6 @@ part "an upload of a gigabyte" \
 	go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=1073741824
 part "every result of every recorded conversation leaves in every way and comes back" \
 	go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
-part "standbys: 10,000 reads with min_seq, of which none is stale, and what a standby takes of the views" \
-	go test ./internal/api -count=1 -timeout 60m -v -run TestReadsFromAStandby -args -stale-reads=10000 -standby-views=20000
 for major in 16 17 18; do
 	part "versions: store, API and jobs on PostgreSQL $major" versions "$major"
 done

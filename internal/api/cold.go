@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
@@ -29,7 +30,6 @@ func (s *Server) orThawed(
 		if err := s.thawer.Use(req.Ctx, key); err != nil {
 			return err
 		}
-		s.Store.Wrote(req.Address())
 	case !place.Thawed: // another request may have brought it back just now
 		return err
 	}
@@ -53,7 +53,13 @@ func (s *Server) awake(ctx context.Context, at session.Address) error {
 	if err != nil || !place.Cold {
 		return err
 	}
-	err = s.thawer.Use(ctx, session.Key{Tenant: at.Tenant, Key: place.Key})
-	s.Store.Wrote(at)
-	return err
+	return s.thawer.Use(ctx, session.Key{Tenant: at.Tenant, Key: place.Key})
+}
+
+// forgetAnswer removes what a handler has said of an answer that is not sent.
+func forgetAnswer(h http.Header) {
+	for _, name := range []string{"Etag", "Content-Encoding", "Content-Range", "Last-Modified", "Accept-Ranges",
+		"Cache-Control"} {
+		delete(h, name)
+	}
 }

@@ -78,21 +78,19 @@ func (w *world) isCold(id string) bool {
 	return w.count("SELECT count(*) FROM sessions WHERE cold_at IS NOT NULL AND id = '"+id+"'") == 1
 }
 
-// coldViewsOfAStandby reads the view of a cold session of processes that have a standby.
+// coldViewsOfAStandby reads the view of a cold session of processes on a primary and on its standby.
 func coldViewsOfAStandby(t *testing.T, r *replicated) {
 	r.files() // as long as the other tests of these servers
 	r = r.in(t)
-	for _, w := range []*world{r.without, r.readOnly} {
-		w.store.UseResultStores(*r.store.ResultStores())
-		w.admin.UseResultStores(*r.store.ResultStores())
-	}
+	r.readOnly.store.UseResultStores(*r.store.ResultStores())
+	r.readOnly.admin.UseResultStores(*r.store.ResultStores())
 	r.work()
-	r.without.must(http.StatusCreated, "PUT", "/v1/sessions/asleep", "")
-	r.without.must(http.StatusCreated, "POST", "/v1/sessions/asleep/messages", batch("openai-chat", user("good night")))
-	hot := r.without.must(http.StatusOK, "GET", "/v1/sessions/asleep/context", "")
+	r.must(http.StatusCreated, "PUT", "/v1/sessions/asleep", "")
+	r.must(http.StatusCreated, "POST", "/v1/sessions/asleep/messages", batch("openai-chat", user("good night")))
+	hot := r.must(http.StatusOK, "GET", "/v1/sessions/asleep/context", "")
 	r.frozen("asleep")
 	r.catchUp()
-	for name, w := range map[string]*world{"without a standby": r.without, "with one": r.world, "on one alone": r.readOnly} {
+	for name, w := range map[string]*world{"on the primary": r.world, "on the standby": r.readOnly} {
 		got := w.ask("GET", "/v1/sessions/asleep/context", "")
 		if got.Body.String() != hot.Body.String() || got.Header().Get("ETag") != hot.Header().Get("ETag") {
 			t.Errorf("%s: %d %s", name, got.Code, got.Body)

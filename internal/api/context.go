@@ -54,7 +54,7 @@ func (s *Server) readContext(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.awaitSeq(req, want.minSeq); err != nil {
+	if err := s.checkSeq(req, want.minSeq); err != nil {
 		return err
 	}
 	if want.full && want.Format == "" {
@@ -65,9 +65,6 @@ func (s *Server) readContext(req *request.Request) error {
 	known := want.known()
 	if err := s.openView(req, want, known, stored); err != nil {
 		return err
-	}
-	if want.showsLess(req.Ctx, stored) {
-		return postgres.ErrStandbyStale
 	}
 	if err := want.settleDialect(s.Models, stored); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (s *Server) listMessages(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := s.awaitSeq(req, seq); err != nil {
+	if err := s.checkSeq(req, seq); err != nil {
 		return err
 	}
 	found, err := req.Page(r, func(r postgres.Range) ([]session.Message, error) {

@@ -163,7 +163,7 @@ func (s *Server) authorized(route request.Route) echo.HandlerFunc {
 		part.read(req)
 		route.Read(req)
 		sent := func() bool { return c.Response().Committed }
-		handle := func() error { return s.handleFrom(req, &route, sent) }
+		handle := func() error { return route.Handle(req) }
 		err := req.Err()
 		if err == nil {
 			err = s.orThawed(req, &route, handle(), sent, handle)

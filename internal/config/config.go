@@ -109,28 +109,7 @@ type API struct {
 	Quotas     Quotas        `env:"VARVE_QUOTAS" help:"JSON of the quotas of tenants that have none of their own."`
 	AdminAddr  string        `env:"VARVE_ADMIN_ADDR" help:"Address for the operators' routes; --addr if empty."`
 	AdminURL   string        `name:"admin-database-url" env:"VARVE_ADMIN_DATABASE_URL" help:"Login for these routes."`
-	Standby    `embed:""`
-	Origins    []string `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
-}
-
-// Standby is a standby of the database, for reads.
-type Standby struct {
-	ReadURL    string        `name:"database-read-url" env:"DATABASE_READ_URL" help:"URL of a standby, for reads."`
-	ReadWait   time.Duration `env:"VARVE_READ_WAIT" default:"100ms" help:"How long a read waits for the standby."`
-	ReadMaxLag time.Duration `env:"VARVE_READ_MAX_LAG" default:"10s" help:"How far behind the standby may be."`
-}
-
-// Validate checks the URL's form and the ranges.
-func (s Standby) Validate() error {
-	var malformedURL error
-	if _, err := pgxpool.ParseConfig(s.ReadURL); s.ReadURL != "" && err != nil {
-		malformedURL = malformed("--database-read-url (DATABASE_READ_URL)", err)
-	}
-	return errors.Join(malformedURL,
-		check(s.ReadWait >= 0 && s.ReadWait <= 5*time.Second,
-			"--read-wait (VARVE_READ_WAIT)", s.ReadWait, "0s to 5s"),
-		check(s.ReadURL == "" || s.ReadMaxLag >= time.Second,
-			"--read-max-lag (VARVE_READ_MAX_LAG)", s.ReadMaxLag, "at least 1s"))
+	Origins    []string      `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
 }
 
 // Models returns the registry of models: those that are built in, and those of the file.
@@ -156,7 +135,7 @@ func (a API) Validate() error {
 		check(isAddress(a.Addr), "--addr (VARVE_ADDR)", a.Addr, "a host and a port, e.g. 127.0.0.1:8080"),
 		check(a.AdminAddr == "" || isAddress(a.AdminAddr),
 			"--admin-addr (VARVE_ADMIN_ADDR)", a.AdminAddr, "a host and a port, e.g. 127.0.0.1:8081"),
-		a.checkAdminURL(), a.Standby.Validate(),
+		a.checkAdminURL(),
 		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
 		a.checkOrigins(), err,
 		check(a.Quotas.ModelBudget() == session.ModelBudget{}, "--quotas (VARVE_QUOTAS)", "a budget of models, too",

@@ -205,9 +205,6 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 			 ORDER BY seq`, at.Tenant, v.Key, v.Through)
 		return err
 	})
-	if err == nil && v.Damage != nil && leaveStandby(ctx) { // the primary's copy may be whole
-		return s.ViewWithSources(ctx, at)
-	}
 	if err == nil && v.Damage != nil {
 		CountDamage(v.Damage)
 		v.Damage = errors.Join(v.Damage, s.askToHeal(ctx, at, newest))

@@ -19,9 +19,6 @@ import (
 //
 // Errors: *session.DamagedError if nothing is whole.
 func (s *Store) standIn(ctx context.Context, at session.Address, damaged error, v *View) error {
-	if leaveStandby(ctx) {
-		return damaged // of the standby's copy; its reader asks the primary
-	}
 	newest := v.Version
 	CountDamage(damaged)
 	asked := s.askToHeal(ctx, at, newest)

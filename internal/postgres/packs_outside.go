@@ -70,9 +70,8 @@ func (s *Store) openPack(ctx context.Context, p *packs, seq int64) error {
 	}
 }
 
-// readPacksAgain reads the rows of packs again, on the primary; ErrNotFound if the session is gone.
+// readPacksAgain reads the rows of packs again; ErrNotFound if the session is gone.
 func (s *Store) readPacksAgain(ctx context.Context, p *packs) error {
-	leaveStandby(ctx)
 	seqs := []int64{p.stored[0].First, p.stored[len(p.stored)-1].Last}
 	now, err := readTx(ctx, s, p.key.Tenant, func(tx pgx.Tx) (packs, error) { return readPacks(ctx, tx, p.key, seqs) })
 	if err != nil {

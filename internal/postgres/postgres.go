@@ -95,7 +95,6 @@ type Store struct {
 
 	results   persist.Stores
 	retention Retention
-	standby   *Standby // nil without one
 }
 
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps
@@ -109,6 +108,9 @@ func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 		together: together.New[*appending](togetherConfig(int(pool.Config().MaxConns))),
 	}
 }
+
+// Close closes the store's connections.
+func (s *Store) Close() { s.pool.Close() }
 
 // Pool returns the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
@@ -169,16 +171,10 @@ func seenBy(ctx context.Context) string {
 	return more
 }
 
-// query runs one statement that sees this tenant only, in one round trip, and hands its rows to read. A read that fails
-// on a standby is repeated, and read called again.
+// query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
 func query(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
 ) error {
-	if r := readingOf(ctx, pool); r != nil {
-		if err := r.query(ctx, tenant, sql, args, read); err == nil {
-			return nil
-		}
-	}
 	turn, err := turnOf(ctx, tenant)
 	if err != nil {
 		return err
@@ -309,22 +305,8 @@ func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.T
 	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{}, do)
 }
 
-// inSnapshot runs do like inTenant, in a transaction whose statements all read the same moment. If that fails on a
-// standby, do is called again.
+// inSnapshot runs do like inTenant, in a transaction whose statements all read the same moment.
 func (s *Store) inSnapshot(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
-	if r := readingOf(ctx, s.pool); r != nil {
-		if err := r.inSnapshot(ctx, tenant, do); err == nil {
-			return nil
-		}
-	}
-	return InTenant(ctx, s.pool, tenant, snapshotOptions, do)
-}
-
-// inSnapshotOnce does the same, and calls do once at most.
-func (s *Store) inSnapshotOnce(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
-	if r := readingOf(ctx, s.pool); r != nil {
-		return r.inSnapshot(ctx, tenant, do)
-	}
 	return InTenant(ctx, s.pool, tenant, snapshotOptions, do)
 }
 

@@ -124,7 +124,7 @@ func (v *View) checkCount(ctx context.Context, tx pgx.Tx, at session.Address, co
 // that stands in for a damaged one may be left out: for that, rest is not called.
 func (s *Store) readLeftOut(ctx context.Context, at session.Address, v *View, rest func(tx pgx.Tx) error) error {
 	v.LeftOut = false
-	err := s.inSnapshotOnce(ctx, at.Tenant, func(tx pgx.Tx) error {
+	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, v.sql, v.withoutBodies()...)
 		if err != nil {
 			return err

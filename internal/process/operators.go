@@ -22,10 +22,6 @@ func openStores(
 			"operators need a login with the rights of role varve_admin")
 	}
 	tenants, err = WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
-	if err == nil && settings.ReadURL != "" {
-		err = tenants.ReadFromStandby(ctx, postgres.StandbyConfig{URL: settings.ReadURL, Connections: db.Connections,
-			Wait: settings.ReadWait, MaxLag: settings.ReadMaxLag, Log: log})
-	}
 	if err != nil || settings.AdminURL == "" {
 		return tenants, nil, err
 	}

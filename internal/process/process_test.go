@@ -79,14 +79,6 @@ func start(t *testing.T) *service {
 // startOn starts the processes on a database, with a key of the tenant that tenant names.
 func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres.Store) uuid.UUID) *service {
 	t.Helper()
-	return startReading(t, db, config.Standby{}, tenant)
-}
-
-// startReading does the same with reads from a standby.
-func startReading(
-	t *testing.T, db config.Database, standby config.Standby, tenant func(*testing.T, *postgres.Store) uuid.UUID,
-) *service {
-	t.Helper()
 	s := &service{T: t, key: makeKey(t, db, tenant), worker: &lines{t: t}}
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, working, ended := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 2)
@@ -94,7 +86,7 @@ func startReading(
 	api, work := db, db
 	api.URL, work.URL = pgtest.API(db.URL), pgtest.Worker(db.URL)
 	go func() {
-		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0", Standby: standby}, config.LLM{}, api, log, func(a net.Addr) { addr <- a })
+		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, config.LLM{}, api, log, func(a net.Addr) { addr <- a })
 	}()
 	go func() {
 		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second}
