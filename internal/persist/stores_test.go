@@ -373,7 +373,12 @@ func TestAStoreBelongsToOneDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cloned.Pool().Close()
-	if _, err := cloned.Pool().Exec(t.Context(), `UPDATE installation SET id = gen_random_uuid()`); err != nil {
+	owner, err := pgx.Connect(t.Context(), pgtest.Owner(other.DSN))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(t.Context())
+	if _, err := owner.Exec(t.Context(), `UPDATE installation SET id = gen_random_uuid()`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(t.Context(), other, nil); err == nil || !strings.Contains(err.Error(), "another database") {

@@ -12,7 +12,6 @@ WITH back AS (
 	UPDATE runs
 	   SET state = CASE WHEN @failed THEN 'failed' ELSE 'superseded' END,
 	       error = CASE WHEN @failed THEN @reason END,
-	       failures = failures + @failed::boolean::int,
 	       finished_at = clock_timestamp()
 	 WHERE tenant_id = @tenant AND id IN (SELECT run_id FROM back) AND state = 'running'
 )
