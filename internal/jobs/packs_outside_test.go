@@ -250,9 +250,9 @@ func TestOnlyPacksFarBehindTheNewestMessageLeave(t *testing.T) {
 	t.Parallel()
 	w, _ := newWorldOfPacks(t)
 	at := w.session("s")
-	w.work(jobs.Config{KeepWhole: true})
 	bodies := turns(200, 1500)
 	w.appendLog(at, session.OpenAIChat, bodies)
+	w.work(jobs.Config{KeepWhole: true}) // its one checkpoint covers more than a pack has
 	w.mustPack(at, 0)
 	last := w.firsts(at)[1] - 1
 	w.mustPack(at, int64(len(bodies))-last)
