@@ -22,6 +22,9 @@ var trailRows = flag.Int("trail-rows", 30_000, "how many rows the audit trail ha
 func TestALargeTrailTakesTheMemoryOfAPage(t *testing.T) {
 	w := newWorld(t, plain)
 	const batch = 500
+	if _, err := w.admin.Exec(t.Context(), `SELECT set_config('app.tenant_id', $1, false)`, w.tenant.ID.String()); err != nil {
+		t.Fatal(err)
+	}
 	for n := 0; n < *trailRows; n += batch {
 		_, err := w.admin.Exec(t.Context(), `
 			INSERT INTO audit_trail (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, after)
