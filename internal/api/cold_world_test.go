@@ -7,7 +7,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	objects "github.com/varve-dev/varve/internal/persist/object"
-	"github.com/varve-dev/varve/internal/persist/object/s3test"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -22,16 +21,6 @@ func (w *world) files() {
 func (w *world) objects() {
 	w.Helper()
 	w.outside(persist.Postgres)
-}
-
-// bucket has a world keep results and archives in the bucket of an S3 server of its own.
-func (w *world) bucket() {
-	w.Helper()
-	bucket, err := objects.OpenBucket(s3test.New(w.TB).BucketConfig)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.keepIn(persist.Stores{New: persist.S3, Outside: map[persist.Kind]objects.Store{persist.S3: bucket}})
 }
 
 func (w *world) outside(results persist.Kind) {

@@ -197,11 +197,6 @@ func (e *examples) pathOf(op apitest.Operation) string {
 	return path
 }
 
-type seqs struct {
-	LastSeq int64 `json:"last_seq"`
-	Data    []struct{ Seq int64 }
-}
-
 // noReadIsStale appends by the process on the primary, and reads by the one on the standby, while the replay stands still.
 func noReadIsStale(t *testing.T, r *replicated) {
 	r = r.in(t)
