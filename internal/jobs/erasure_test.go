@@ -344,6 +344,7 @@ func TestADeletedSessionHasAReceiptToo(t *testing.T) {
 	at := w.session("s")
 	bodies := turns(40, 1500)
 	w.appendLog(at, session.OpenAIChat, bodies)
+	w.settled() // a fork that is due persists bodies of its own
 	first, second := w.fork(at, "first", 40), session.Address{Tenant: w.tenant, ID: "second"}
 	w.fork(first, "second", 30)
 	done, err := w.store.Delete(t.Context(), first, nil)

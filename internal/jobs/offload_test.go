@@ -286,9 +286,7 @@ func TestAnItemInAPackOfAnOldSessionIsFound(t *testing.T) {
 	if err != nil || len(found) != 0 {
 		t.Errorf("the log was searched: %d messages, %v", len(found), err)
 	}
-	if _, err := w.store.Pool().Exec(t.Context(), `UPDATE installation SET items_since = now() + interval '1 day'`); err != nil {
-		t.Fatal(err)
-	}
+	w.asOwner(`UPDATE installation SET items_since = now() + interval '1 day'`)
 	found, err = w.store.WithItemID(t.Context(), at, "assistant")
 	if err != nil || len(found) != 16 || found[0].Seq < found[15].Seq {
 		t.Errorf("%d messages, %v", len(found), err)
