@@ -36,11 +36,9 @@ bench: build ## Measure append, view and compaction beside their floors; ONLY=en
 soak: postgres ## Faults, attacks, loads, fuzzing, the tests ten times; takes hours; ONLY=faults runs some parts
 	scripts/soak.sh
 
-lint: ## gofmt, vet, staticcheck, unparam, misspell, dead code, go.mod
+lint: ## gofmt, vet and staticcheck, unparam, misspell, dead code, go.mod
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these:"; gofmt -l .; exit 1; }
-	$(GO) vet ./...
-	$(GO) vet -race ./... # files that are built without the race detector must not be needed by others
-	$(GO) tool staticcheck ./...
+	$(GO) run ./scripts/lint ./...
 	$(GO) tool unparam ./...
 	@$(GO) tool misspell -error -i preceeding,modificato $$(git ls-files '*.go' '*.md' '*.sql' '*.sh' '*.yaml')
 	scripts/deadcode.sh

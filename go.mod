@@ -87,6 +87,5 @@ require (
 tool (
 	github.com/golangci/misspell/cmd/misspell
 	golang.org/x/tools/cmd/deadcode
-	honnef.co/go/tools/cmd/staticcheck
 	mvdan.cc/unparam
 )
