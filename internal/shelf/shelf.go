@@ -5,8 +5,6 @@
 // row: its columns as PostgreSQL writes them as text, or null. So what is restored is byte for byte what was archived,
 // whatever it is, and a column that is new gets its default. Values that PostgreSQL has compressed are in a part
 // decompressed: see Coding. Each part can be read without the others.
-//
-// In the first version, tables were lines that are objects, and rows lines that are arrays.
 package shelf
 
 import (
@@ -22,8 +20,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Version is the version of the format that Writer writes. Parts of every version before are read for ever.
-const Version = 2
+// Version is the version of the format that Writer writes. Parts of every released version are read for ever.
+const Version = 1
 
 // PartBytes is how many bytes of rows a part has before it ends. It has one row at least.
 const PartBytes = 8 << 20
@@ -146,18 +144,20 @@ func Read(part []byte, do func(of *Table, row Row) error) error {
 
 // reader reads a part.
 type reader struct {
-	in      *bufio.Reader
-	version int
-	table   *Table
-	do      func(of *Table, row Row) error
+	in    *bufio.Reader
+	table *Table
+	do    func(of *Table, row Row) error
 }
 
 func (r *reader) all() error {
+	if err := r.head(); err != nil {
+		return err
+	}
 	for {
 		err := r.next()
 		switch {
 		case errors.Is(err, errEnd):
-			return r.end()
+			return nil
 		case err != nil:
 			return err
 		}
@@ -168,20 +168,6 @@ func (r *reader) all() error {
 var errEnd = errors.New("the end of a part")
 
 func (r *reader) next() error {
-	if r.version > 1 {
-		return r.readRecord()
-	}
-	line, err := r.in.ReadBytes('\n')
-	switch {
-	case errors.Is(err, io.EOF) && len(line) == 0:
-		return errEnd
-	case err != nil:
-		return fmt.Errorf("%w: %v", ErrFormat, err)
-	}
-	return r.line(line)
-}
-
-func (r *reader) readRecord() error {
 	kind, err := r.in.ReadByte()
 	if errors.Is(err, io.EOF) {
 		return errEnd
@@ -240,42 +226,15 @@ func (r *reader) begin(text []byte) error {
 	return nil
 }
 
-func (r *reader) end() error {
-	if r.version == 0 {
-		return fmt.Errorf("%w: it is empty", ErrFormat)
+// head reads the line that a part begins with.
+func (r *reader) head() error {
+	line, err := r.in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrFormat, err)
+	}
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil || h.Version < 1 || h.Version > Version {
+		return fmt.Errorf("%w: it has the version %d, and this program reads those up to %d", ErrFormat, h.Version, Version)
 	}
 	return nil
-}
-
-func (r *reader) line(line []byte) error {
-	switch {
-	case r.version == 0:
-		var h head
-		if err := json.Unmarshal(line, &h); err != nil || h.Version < 1 || h.Version > Version {
-			return fmt.Errorf("%w: it has the version %d, and this program reads those up to %d",
-				ErrFormat, h.Version, Version)
-		}
-		r.version = h.Version
-	case line[0] == '{':
-		return r.begin(line)
-	default:
-		return r.row(line)
-	}
-	return nil
-}
-
-// row reads a row of the first version.
-func (r *reader) row(line []byte) error {
-	var texts []*string
-	if err := json.Unmarshal(line, &texts); err != nil || r.table == nil || len(texts) != len(r.table.Columns) {
-		return fmt.Errorf("%w: a row is not one of its table's", ErrFormat)
-	}
-	row := make(Row, len(texts))
-	for i, text := range texts {
-		row[i] = Cell{null: text == nil}
-		if text != nil {
-			row[i].data = []byte(*text)
-		}
-	}
-	return r.do(r.table, row)
 }

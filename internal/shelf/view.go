@@ -57,8 +57,8 @@ func ReadView(start []byte, fields ...*[]byte) error {
 		return fmt.Errorf("%w: %v", ErrFormat, err)
 	}
 	r := reader{in: bufio.NewReader(bytes.NewReader(plain))}
-	if err := r.next(); err != nil || r.version < 2 {
-		return fmt.Errorf("%w: a part has no view in that version", ErrFormat)
+	if err := r.head(); err != nil {
+		return err
 	}
 	record := make([]byte, 1+sha256.Size)
 	if _, err := io.ReadFull(r.in, record); err != nil || record[0] != viewRecord {
