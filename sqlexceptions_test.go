@@ -4,6 +4,7 @@ package varve
 const (
 	ofAllTenants = "operators read all tenants, by an index of the place in the list"
 	ofTheWhole   = "a backup has the whole database"
+	ofAGroup     = "the recompactions of many tenants, which operators begin, have one group, and an index begins with it"
 )
 
 // sqlExceptions are the statements whose condition does not begin with the tenant, each with its reason.
@@ -12,4 +13,7 @@ var sqlExceptions = map[string]string{
 	"internal/backup/file.go: select {}: WHERE begins with nothing":               ofTheWhole,
 	"internal/backup/restore.go: select {}: WHERE begins with nothing":            ofTheWhole,
 	"internal/postgres/fleet.go: select {}: WHERE begins with {} and ( {}":        ofAllTenants,
+
+	"internal/postgres/recompactions_groups.go: select recompactions: WHERE begins with group_id = $1":        ofAGroup,
+	"internal/postgres/recompactions_groups.go: select recompactions: WHERE begins with group_id is not null": ofAGroup,
 }

@@ -123,7 +123,7 @@ ALTER TABLE results
     DROP COLUMN body_id; -- and with it the foreign key to result_bodies
 
 DROP TABLE
-    archive_parts, audit_anchors, audit_heads, audit_stubs, audit_trail, campaigns, chores, due_sessions,
+    archive_parts, audit_anchors, audit_heads, audit_stubs, audit_trail, chores, due_sessions,
     erasure_sessions, erasures, event_heads, events, findings, installation, message_packs, model_answers,
     model_spending, operator_keys, recalls, replay_outcomes, replay_sessions, replays,
     result_bodies, result_chunks, retention, rounds, search_sessions, search_settings, search_texts,
@@ -134,8 +134,8 @@ DROP TABLE
 
 DROP FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_keep, audit_keep_row,
-    audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number, forget_in_campaigns,
-    index_metadata, job_now, job_place, metadata_pairs, notify_ended, prune_campaigns, refuse_archived,
+    audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number,
+    index_metadata, job_now, job_place, metadata_pairs, notify_ended, refuse_archived,
     refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_passages, search_tenant_word;
 
 ALTER TABLE whole_bodies RENAME TO result_bodies;
@@ -283,7 +283,7 @@ ALTER TABLE runs
 
 ALTER TABLE recompactions
     DROP COLUMN ask,
-    DROP COLUMN campaign_id,
+    DROP COLUMN group_id,
     DROP COLUMN per_minute,
     DROP COLUMN start_at,
     DROP COLUMN hours,

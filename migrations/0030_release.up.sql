@@ -1243,7 +1243,7 @@ BEGIN
 END
 $$;
 
--- Blanks the rows of campaigns that were for sessions with some metadata, which no session may have, as audit_blank does.
+-- Blanks the rows of recompactions that were for sessions with some metadata, which no session may have, as audit_blank does.
 CREATE FUNCTION audit_blank_subject(tenant uuid, wanted jsonb)
     RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -1644,7 +1644,7 @@ CREATE INDEX tenants_newest ON tenants (created_at DESC, id DESC);
 -- has told that they are done.
 ALTER TABLE recompactions
     ADD COLUMN ask            boolean NOT NULL DEFAULT false,
-ADD COLUMN campaign_id    uuid,
+ADD COLUMN group_id       uuid,
     ADD COLUMN per_minute     integer CHECK (per_minute BETWEEN 1 AND 6000),
     ADD COLUMN start_at       timestamptz,
     ADD COLUMN hours          jsonb,
@@ -1667,71 +1667,10 @@ ALTER TABLE recompaction_sessions
     ADD COLUMN rollback          text CHECK (rollback IN ('rolled_back', 'excepted')),
     ADD COLUMN reason            text;
 
--- The recompactions of a campaign of operators: one for each of its tenants.
-CREATE UNIQUE INDEX recompactions_campaign ON recompactions (tenant_id, campaign_id) WHERE campaign_id IS NOT NULL;
-
--- == Campaigns of operators ===========================================================================================
-
--- Campaigns of operators: a recompaction for each of some tenants. Only varve_admin may read them.
-CREATE TABLE campaigns (
-    id         uuid        PRIMARY KEY,
-    tenants    uuid[]      NOT NULL CHECK (cardinality(tenants) BETWEEN 1 AND 1000),
-    filter     jsonb       NOT NULL,
-    policy     json,
-    pace       jsonb       NOT NULL,
-    ask        boolean     NOT NULL DEFAULT false,
-    created_at timestamptz NOT NULL DEFAULT now()
-);
-
--- Takes out of the filters of campaigns what names a data subject or a session of the transaction's tenant, which is
--- erased. The recompactions of the campaigns have filters of their own.
-CREATE FUNCTION forget_in_campaigns(wanted jsonb, id text) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-DECLARE
-    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
-BEGIN
-    UPDATE public.campaigns c
-       SET filter = c.filter - 'metadata' || '{"sessions": []}'
-     WHERE tenant = ANY (c.tenants) AND c.filter -> 'metadata' @> wanted;
-    UPDATE public.campaigns c
-       SET filter = c.filter - 'forked_from' || '{"sessions": []}'
-     WHERE tenant = ANY (c.tenants) AND c.filter ->> 'forked_from' = forget_in_campaigns.id;
-    UPDATE public.campaigns c
-       SET filter = jsonb_set(c.filter, '{sessions}', (c.filter -> 'sessions') - forget_in_campaigns.id)
-     WHERE tenant = ANY (c.tenants) AND c.filter -> 'sessions' ? forget_in_campaigns.id;
-END
-$$;
-
-CREATE INDEX campaigns_newest ON campaigns (created_at DESC, id DESC);
-
--- Takes the transaction's tenant out of campaigns that began longer ago than kept and whose recompaction it does not
--- have any more, at most so many; a campaign goes with its last tenant. It returns in how many the tenant was.
-CREATE FUNCTION prune_campaigns(kept interval, most integer) RETURNS integer
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-DECLARE
-    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
-    over   pg_catalog.uuid[];
-BEGIN
-    SELECT coalesce(array_agg(l.id), '{}')
-      INTO over
-      FROM (SELECT c.id
-              FROM public.campaigns c
-             WHERE c.created_at < now() - kept
-               AND tenant = ANY (c.tenants)
-               AND NOT EXISTS (
-                   SELECT
-                     FROM public.recompactions r
-                    WHERE r.tenant_id = tenant AND r.campaign_id = c.id)
-             ORDER BY c.created_at, c.id
-             LIMIT most
-               FOR UPDATE) l;
-    DELETE FROM public.campaigns WHERE id = ANY (over) AND tenants = ARRAY[tenant];
-    UPDATE public.campaigns
-       SET tenants = array_remove(tenants, tenant)
-     WHERE id = ANY (over);
-    RETURN cardinality(over);
-END
-$$;
+-- A recompaction of many tenants, which operators begin, is one of each of them, with the same group and the same time.
+CREATE UNIQUE INDEX recompactions_group ON recompactions (group_id, tenant_id) WHERE group_id IS NOT NULL;
+CREATE INDEX recompactions_groups ON recompactions (created_at, group_id) WHERE group_id IS NOT NULL;
+CREATE POLICY operators ON recompactions FOR SELECT TO varve_admin USING (true);
 
 -- == Erasure ==========================================================================================================
 
@@ -1836,11 +1775,6 @@ BEGIN
     DELETE FROM public.audit_heads WHERE tenant_id = tenant;
     DELETE FROM public.audit_stubs WHERE tenant_id = tenant;
     DELETE FROM public.audit_anchors WHERE tenant_id = tenant;
-    PERFORM FROM public.campaigns WHERE tenant = ANY (tenants) ORDER BY id FOR UPDATE; -- others may shorten the list
-    DELETE FROM public.campaigns WHERE tenants = ARRAY[tenant];
-    UPDATE public.campaigns
-       SET tenants = array_remove(tenants, tenant)
-     WHERE tenant = ANY (tenants);
 END
 $$;
 
@@ -1952,7 +1886,7 @@ $$;
 
 -- == Events ===========================================================================================================
 
--- What happened to a tenant's sessions and campaigns, for those who follow it: written by the transaction that did it.
+-- What happened to a tenant's sessions and recompactions, for those who follow it: written by the transaction that did it.
 -- n is its place among the events of its tenant, given at the commit. topic is what the events of which are told in
 -- order: session/ID, recompaction/ID, budget, webhook/ID. An event with a text in once is written once.
 CREATE TABLE events (

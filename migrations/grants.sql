@@ -23,7 +23,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'api_keys', 'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail', 'campaigns',
+        'api_keys', 'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail',
         'checkpoint_results', 'checkpoints', 'chores', 'due_sessions', 'erasure_sessions', 'erasures', 'event_heads',
         'events', 'findings', 'idempotency', 'import_lines', 'imports', 'installation', 'message_packs', 'messages',
         'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_versions', 'recalls',
@@ -106,7 +106,6 @@ $$;
 -- The operator makes tenants and keys of all kinds. varve verify --repair writes again what is extracted from messages.
 GRANT INSERT, UPDATE ON tenants TO varve_admin;
 GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;
-GRANT SELECT, INSERT ON campaigns TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
 GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_texts_id_seq TO varve_backup;
@@ -117,13 +116,13 @@ GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_tex
 REVOKE ALL ON FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_hash, audit_keep,
     audit_keep_row, audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number,
-    forget_in_campaigns, index_metadata, job_now, job_place, metadata_pairs, notify_ended, prune_campaigns,
+    index_metadata, job_now, job_place, metadata_pairs, notify_ended,
     refuse_archived, refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row,
     river_job_state_in_bitmask, search_passages, search_tenant_word
     FROM PUBLIC, varve_app, varve_worker, varve_admin;
 
 GRANT EXECUTE ON FUNCTION
-    audit_blank, audit_blank_subject, forget_in_campaigns, metadata_pairs, prune_campaigns,
+    audit_blank, audit_blank_subject, metadata_pairs,
     river_job_state_in_bitmask, search_passages, search_tenant_word
     TO varve_app;
 

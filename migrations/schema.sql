@@ -392,11 +392,6 @@ BEGIN
     DELETE FROM public.audit_heads WHERE tenant_id = tenant;
     DELETE FROM public.audit_stubs WHERE tenant_id = tenant;
     DELETE FROM public.audit_anchors WHERE tenant_id = tenant;
-    PERFORM FROM public.campaigns WHERE tenant = ANY (tenants) ORDER BY id FOR UPDATE; -- others may shorten the list
-    DELETE FROM public.campaigns WHERE tenants = ARRAY[tenant];
-    UPDATE public.campaigns
-       SET tenants = array_remove(tenants, tenant)
-     WHERE tenant = ANY (tenants);
 END
 $$;
 
@@ -419,25 +414,6 @@ BEGIN
      WHERE tenant_id = NEW.tenant_id AND id = NEW.id;
     PERFORM set_config('app.tenant_id', tenant, true);
     RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION public.forget_in_campaigns(wanted jsonb, id text) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-DECLARE
-    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
-BEGIN
-    UPDATE public.campaigns c
-       SET filter = c.filter - 'metadata' || '{"sessions": []}'
-     WHERE tenant = ANY (c.tenants) AND c.filter -> 'metadata' @> wanted;
-    UPDATE public.campaigns c
-       SET filter = c.filter - 'forked_from' || '{"sessions": []}'
-     WHERE tenant = ANY (c.tenants) AND c.filter ->> 'forked_from' = forget_in_campaigns.id;
-    UPDATE public.campaigns c
-       SET filter = jsonb_set(c.filter, '{sessions}', (c.filter -> 'sessions') - forget_in_campaigns.id)
-     WHERE tenant = ANY (c.tenants) AND c.filter -> 'sessions' ? forget_in_campaigns.id;
 END
 $$;
 
@@ -523,35 +499,6 @@ CREATE FUNCTION public.notify_ended() RETURNS trigger
 BEGIN
     PERFORM pg_notify('varve_ended', NEW.id::text);
     RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION public.prune_campaigns(kept interval, most integer) RETURNS integer
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-DECLARE
-    tenant pg_catalog.uuid := nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid;
-    over   pg_catalog.uuid[];
-BEGIN
-    SELECT coalesce(array_agg(l.id), '{}')
-      INTO over
-      FROM (SELECT c.id
-              FROM public.campaigns c
-             WHERE c.created_at < now() - kept
-               AND tenant = ANY (c.tenants)
-               AND NOT EXISTS (
-                   SELECT
-                     FROM public.recompactions r
-                    WHERE r.tenant_id = tenant AND r.campaign_id = c.id)
-             ORDER BY c.created_at, c.id
-             LIMIT most
-               FOR UPDATE) l;
-    DELETE FROM public.campaigns WHERE id = ANY (over) AND tenants = ARRAY[tenant];
-    UPDATE public.campaigns
-       SET tenants = array_remove(tenants, tenant)
-     WHERE id = ANY (over);
-    RETURN cardinality(over);
 END
 $$;
 
@@ -748,17 +695,6 @@ CREATE TABLE public.audit_stubs (
 );
 
 ALTER TABLE ONLY public.audit_stubs FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.campaigns (
-    id uuid NOT NULL,
-    tenants uuid[] NOT NULL,
-    filter jsonb NOT NULL,
-    policy json,
-    pace jsonb NOT NULL,
-    ask boolean DEFAULT false NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT campaigns_tenants_check CHECK (((cardinality(tenants) >= 1) AND (cardinality(tenants) <= 1000)))
-);
 
 CREATE TABLE public.checkpoint_results (
     tenant_id uuid NOT NULL,
@@ -1207,7 +1143,7 @@ CREATE TABLE public.recompactions (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     ask boolean DEFAULT false NOT NULL,
-    campaign_id uuid,
+    group_id uuid,
     per_minute integer,
     start_at timestamp with time zone,
     hours jsonb,
@@ -1918,9 +1854,6 @@ ALTER TABLE ONLY public.audit_stubs
 ALTER TABLE ONLY public.audit_trail
     ADD CONSTRAINT audit_trail_pkey PRIMARY KEY (tenant_id, n);
 
-ALTER TABLE ONLY public.campaigns
-    ADD CONSTRAINT campaigns_pkey PRIMARY KEY (id);
-
 ALTER TABLE ONLY public.checkpoint_results
     ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, ref, n);
 
@@ -2122,8 +2055,6 @@ CREATE INDEX audit_trail_at ON public.audit_trail USING btree (tenant_id, at, n)
 
 CREATE INDEX audit_trail_object ON public.audit_trail USING btree (tenant_id, object_id, n);
 
-CREATE INDEX campaigns_newest ON public.campaigns USING btree (created_at DESC, id DESC);
-
 CREATE INDEX checkpoints_created ON public.checkpoints USING btree (tenant_id, created_at);
 
 CREATE INDEX due_sessions_since ON public.due_sessions USING btree (since);
@@ -2178,7 +2109,9 @@ CREATE INDEX recompaction_sessions_left ON public.recompaction_sessions USING bt
 
 CREATE INDEX recompaction_sessions_session ON public.recompaction_sessions USING btree (tenant_id, session_key);
 
-CREATE UNIQUE INDEX recompactions_campaign ON public.recompactions USING btree (tenant_id, campaign_id) WHERE (campaign_id IS NOT NULL);
+CREATE UNIQUE INDEX recompactions_group ON public.recompactions USING btree (group_id, tenant_id) WHERE (group_id IS NOT NULL);
+
+CREATE INDEX recompactions_groups ON public.recompactions USING btree (created_at, group_id) WHERE (group_id IS NOT NULL);
 
 CREATE INDEX recompactions_live ON public.recompactions USING btree (tenant_id, id) WHERE (finished_at IS NULL);
 
@@ -2698,6 +2631,8 @@ ALTER TABLE public.model_answers ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.model_spending ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY operators ON public.recompactions FOR SELECT TO varve_admin USING (true);
+
 CREATE POLICY operators ON public.session_failures FOR SELECT TO varve_admin USING (true);
 
 CREATE POLICY operators ON public.usage_sessions FOR SELECT TO varve_admin USING (true);
@@ -2955,9 +2890,6 @@ GRANT ALL ON FUNCTION public.end_tenant(tenant uuid, erasure uuid) TO varve_work
 
 REVOKE ALL ON FUNCTION public.event_number() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION public.forget_in_campaigns(wanted jsonb, id text) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.forget_in_campaigns(wanted jsonb, id text) TO varve_app;
-
 REVOKE ALL ON FUNCTION public.index_metadata() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.job_now() FROM PUBLIC;
@@ -2968,9 +2900,6 @@ REVOKE ALL ON FUNCTION public.metadata_pairs(metadata jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.metadata_pairs(metadata jsonb) TO varve_app;
 
 REVOKE ALL ON FUNCTION public.notify_ended() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION public.prune_campaigns(kept interval, most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.prune_campaigns(kept interval, most integer) TO varve_app;
 
 REVOKE ALL ON FUNCTION public.refuse_archived() FROM PUBLIC;
 
@@ -3013,9 +2942,6 @@ GRANT SELECT ON TABLE public.audit_heads TO varve_app;
 
 GRANT SELECT ON TABLE public.audit_stubs TO varve_backup;
 GRANT SELECT ON TABLE public.audit_stubs TO varve_app;
-
-GRANT SELECT ON TABLE public.campaigns TO varve_backup;
-GRANT SELECT,INSERT ON TABLE public.campaigns TO varve_admin;
 
 GRANT SELECT ON TABLE public.checkpoint_results TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;

@@ -146,7 +146,7 @@ func (w *world) knock(route, id, text string) answer {
 	w.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	none := uuid.NewString()
-	path = strings.NewReplacer("{id}", id, "{run}", none, "{token}", none, "{n}", "1", "{import}", none, "{recompaction}", none, "{campaign}", none, "{replay}", none, "{key}", none, "{tenant}", none).Replace(path)
+	path = strings.NewReplacer("{id}", id, "{run}", none, "{token}", none, "{n}", "1", "{import}", none, "{recompaction}", none, "{group}", none, "{replay}", none, "{key}", none, "{tenant}", none).Replace(path)
 	return w.ask(method, path, "", "Authorization", "Bearer "+text)
 }
 

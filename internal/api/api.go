@@ -403,19 +403,19 @@ func (s *Server) routeOperators() {
 	operator.list("/v1/admin/tenants/:tenant/keys", s.listKeys)
 	operator.ask("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)
 	operator.delete("/v1/admin/tenants/:tenant/keys/:key", s.revokeKey)
-	s.routeCampaigns(operator)
+	s.routeGroups(operator)
 }
 
-// routeCampaigns has the recompactions of many tenants.
-func (s *Server) routeCampaigns(operator door) {
-	operator.ask("/v1/admin/campaigns", s.createCampaign) // may bring its id
-	operator.list("/v1/admin/campaigns", s.listCampaigns)
-	operator.get("/v1/admin/campaigns/:campaign", s.readCampaign)
-	operator.get("/v1/admin/campaigns/:campaign/comparison", s.compareCampaign)
-	operator.ask("/v1/admin/campaigns/:campaign/pause", s.controlCampaign(postgres.Pause))
-	operator.ask("/v1/admin/campaigns/:campaign/resume", s.controlCampaign(postgres.Resume))
-	operator.ask("/v1/admin/campaigns/:campaign/cancel", s.controlCampaign(postgres.Cancel))
-	operator.ask("/v1/admin/campaigns/:campaign/rollback", s.controlCampaign(postgres.RollBack))
+// routeGroups has the recompactions of many tenants.
+func (s *Server) routeGroups(operator door) {
+	operator.ask("/v1/admin/tenants/recompactions", s.createGroup) // may bring its id
+	operator.list("/v1/admin/tenants/recompactions", s.listGroups)
+	operator.get("/v1/admin/tenants/recompactions/:group", s.readGroup)
+	operator.get("/v1/admin/tenants/recompactions/:group/comparison", s.compareGroup)
+	operator.ask("/v1/admin/tenants/recompactions/:group/pause", s.controlGroup(postgres.Pause))
+	operator.ask("/v1/admin/tenants/recompactions/:group/resume", s.controlGroup(postgres.Resume))
+	operator.ask("/v1/admin/tenants/recompactions/:group/cancel", s.controlGroup(postgres.Cancel))
+	operator.ask("/v1/admin/tenants/recompactions/:group/rollback", s.controlGroup(postgres.RollBack))
 	operator.get("/v1/admin/tenants/:tenant/recompactions/:recompaction", s.readRecompaction)
 	operator.list("/v1/admin/tenants/:tenant/recompactions/:recompaction/sessions", s.listRecompactionSessions)
 }

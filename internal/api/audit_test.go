@@ -38,8 +38,8 @@ var audited = map[string]int{
 	"createTenant": 2, // in the operators' chain, and that of the first key in the tenant's
 	"changeTenant": 2, // quotas have their own
 
-	"createCampaign":   2, // in the operators' chain, and in that of its one tenant
-	"rollBackCampaign": 2,
+	"createGroup":   2, // in the operators' chain, and in that of its one tenant
+	"rollBackGroup": 2,
 }
 
 // idle are operations whose examples change nothing, so that they write no row, and what shows that they write one
@@ -55,10 +55,10 @@ var idle = map[string][]struct{ method, path, body string }{
 	"updateConversation": {
 		{"POST", "/v1/conversations", ""}, {"POST", "/v1/conversations/{id}", `{"metadata":{"k":"v"}}`},
 	},
-	"cancelReplay":   {{"POST", replays, `{"policies":["default"]}`}, {"POST", replays + "/{id}/cancel", ""}},
-	"pauseCampaign":  nil, // TestACampaignIsAuditedForEachTenant
-	"resumeCampaign": nil,
-	"cancelCampaign": nil,
+	"cancelReplay": {{"POST", replays, `{"policies":["default"]}`}, {"POST", replays + "/{id}/cancel", ""}},
+	"pauseGroup":   nil, // TestAGroupIsAuditedForEachTenant
+	"resumeGroup":  nil,
+	"cancelGroup":  nil,
 	"pauseRecompaction": {
 		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/pause", ""},
 	},

@@ -120,16 +120,19 @@ var (
 		"there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them")
 	errNoRecompaction = request.Fail(request.NotFound,
 		"there is no such recompaction: GET /v1/admin/recompactions lists them")
-	errNoCampaignPart = request.Fail(request.NotFound, "the tenant has no such recompaction: "+
-		"GET /v1/admin/campaigns lists the campaigns, and GET /v1/admin/campaigns/{campaign} the recompactions of one")
-	errOtherCampaign = request.Fail("idempotency_key_reused", "there is a campaign with this id and another filter, "+
-		"policy, pace or ask, or other tenants: read it with GET /v1/admin/campaigns/{campaign}, or send a new id")
-	errNoCampaign = request.Fail(request.NotFound, "there is no such campaign: GET /v1/admin/campaigns lists them")
-	errNoReplay   = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
-	errNoArchive  = request.Fail(request.NotFound, "there is no such session, or it is not archived")
-	errNoHold     = request.Fail(request.NotFound, "there is no such session or tenant, or no legal hold on it")
-	errNoErasure  = request.Fail(request.NotFound, "there is no such erasure: GET /v1/erasures lists them")
-	errNoReport   = request.Fail(request.NotFound,
+	errNoPart = request.Fail(request.NotFound, "the tenant has no such recompaction: "+
+		"GET /v1/admin/tenants/recompactions lists those of many tenants, and "+
+		"GET /v1/admin/tenants/recompactions/{group} the recompactions of one")
+	errOtherGroup = request.Fail("idempotency_key_reused", "there is a recompaction with this id and another filter, "+
+		"policy, pace or ask, or other tenants: "+
+		"read it with GET /v1/admin/tenants/recompactions/{group}, or send a new id")
+	errNoGroup = request.Fail(request.NotFound,
+		"there is no such recompaction of many tenants: GET /v1/admin/tenants/recompactions lists them")
+	errNoReplay  = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
+	errNoArchive = request.Fail(request.NotFound, "there is no such session, or it is not archived")
+	errNoHold    = request.Fail(request.NotFound, "there is no such session or tenant, or no legal hold on it")
+	errNoErasure = request.Fail(request.NotFound, "there is no such erasure: GET /v1/erasures lists them")
+	errNoReport  = request.Fail(request.NotFound,
 		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
 	errNoToken = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")

@@ -227,7 +227,7 @@ func TestEventsAreReadPageByPage(t *testing.T) {
 	}
 }
 
-// A campaign tells each tenth of a tenant's sessions that is done, once and in order; one of few sessions does not.
+// A group tells each tenth of a tenant's sessions that is done, once and in order; one of few sessions does not.
 func TestARecompactionTellsHowFarItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -240,7 +240,7 @@ func TestARecompactionTellsHowFarItIs(t *testing.T) {
 	w.work()
 	few := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["`+strings.Join(ids[:9], `","`)+`"]}}`)
 	w.ended(few.Header().Get("Location"))
-	w.must(http.StatusAccepted, "POST", campaigns, fmt.Sprintf(`{"tenants":[%q],"policy":{"trigger":0.4,"target":0.1}}`, w.tenant))
+	w.must(http.StatusAccepted, "POST", groups, fmt.Sprintf(`{"tenants":[%q],"policy":{"trigger":0.4,"target":0.1}}`, w.tenant))
 	want := []string{"started 0 0/0", "ended 0 9/9 done", "started 0 0/0"}
 	for tenth := 1; tenth <= 9; tenth++ {
 		want = append(want, fmt.Sprintf("progress %d %d/20 running", 10*tenth, 2*tenth))

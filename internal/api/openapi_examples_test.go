@@ -136,7 +136,7 @@ func (w *world) shown() map[string]string {
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
-	campaign := w.campaignEnded(w.must(http.StatusAccepted, "POST", campaigns, `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`).Header().Get("Location"))
+	group := w.groupEnded(w.must(http.StatusAccepted, "POST", groups, `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`).Header().Get("Location"))
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/chat-40", "")
 	w.archived("chat-40")
 	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
@@ -157,8 +157,8 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-00000000000a":  id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000c":  tenant,
-		"0198f0c1-7c1e-7000-8000-00000000000e":  campaign.ID.String(),
-		"0198f0c1-7c1e-7000-8000-00000000000f":  campaign.Recompactions[0].Recompaction.String(),
+		"0198f0c1-7c1e-7000-8000-00000000000e":  group.ID.String(),
+		"0198f0c1-7c1e-7000-8000-00000000000f":  group.Recompactions[0].Recompaction.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-000000000013":  deletion,
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),

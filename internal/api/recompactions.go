@@ -73,7 +73,7 @@ func recompactionOf(r session.Recompaction) protocol.Recompaction {
 	return protocol.Recompaction{
 		ID: r.ID, State: r.State, Filter: r.Filter, Policy: r.Policy,
 		From: string(compactor.FromLog), MaxRunning: r.MaxRunning, PerMinute: r.PerMinute, StartAt: r.StartAt,
-		Hours: r.Hours, NextStartAt: r.NextStartAt, Campaign: r.Campaign, Ask: r.Ask,
+		Hours: r.Hours, NextStartAt: r.NextStartAt, Group: r.Group, Ask: r.Ask,
 		Progress: protocol.RecompactionProgress{
 			Total: r.Total, Done: r.Done(), Running: r.Running,
 			Changed: r.Changed, Unchanged: r.Unchanged, Failed: r.Failed, Skipped: r.Skipped,

@@ -189,7 +189,7 @@ var parts = map[string]part{
 	":run":          {func(req *request.Request) { req.PathID("run") }, errNoRun},
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
-	":campaign":     {func(req *request.Request) { req.PathID("campaign") }, errNoCampaign},
+	":group":        {func(req *request.Request) { req.PathID("group") }, errNoGroup},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
@@ -199,15 +199,15 @@ var parts = map[string]part{
 	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
 }
 
-// campaignPart is a recompaction to operators, who have no list of a tenant's.
-var campaignPart = part{parts[":recompaction"].read, errNoCampaignPart}
+// groupPart is a recompaction to operators, who have no list of a tenant's.
+var groupPart = part{parts[":recompaction"].read, errNoPart}
 
 func partOf(route request.Route) part {
 	if route.Part != "" {
 		return part{func(req *request.Request) { req.PathID(route.Part) }, route.Missing}
 	}
 	if strings.HasPrefix(route.Path, "/v1/admin/tenants/:tenant/recompactions/") {
-		return campaignPart
+		return groupPart
 	}
 	for step := range strings.SplitSeq(route.Path, "/") {
 		if p, ok := parts[step]; ok {

@@ -12,7 +12,7 @@ func TestAParameterThatARouteDoesNotKnowIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
-	names := strings.NewReplacer(":id", "s", ":recompaction", uuid.NewString(), ":campaign", uuid.NewString(), ":replay", uuid.NewString(), ":run", uuid.NewString(), ":ref", "r1.0-abcd", ":n", "1", ":key", uuid.NewString(), ":tenant", w.tenant.String(), ":erasure", uuid.NewString())
+	names := strings.NewReplacer(":id", "s", ":recompaction", uuid.NewString(), ":group", uuid.NewString(), ":replay", uuid.NewString(), ":run", uuid.NewString(), ":ref", "r1.0-abcd", ":n", "1", ":key", uuid.NewString(), ":tenant", w.tenant.String(), ":erasure", uuid.NewString())
 	for _, route := range w.server.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		if !strings.HasPrefix(path, "/v1/") {

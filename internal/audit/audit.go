@@ -61,11 +61,6 @@ const (
 	RecompactionResume   Action = "recompaction.resume"
 	RecompactionCancel   Action = "recompaction.cancel"
 	RecompactionRollback Action = "recompaction.rollback"
-	CampaignStart        Action = "campaign.start"
-	CampaignPause        Action = "campaign.pause"
-	CampaignResume       Action = "campaign.resume"
-	CampaignCancel       Action = "campaign.cancel"
-	CampaignRollback     Action = "campaign.rollback"
 	ReplayStart          Action = "replay.start"
 	ReplayCancel         Action = "replay.cancel"
 	ImportStart          Action = "import.start"
@@ -93,9 +88,8 @@ func Actions() []Action {
 		SessionChange, SessionErase, SessionExpire, SessionFork, SessionArchive, SessionUnarchive, SessionRepair,
 		MessageRemove, MessagesReplace, Compact, FailureRetry, Restore, SummariesRebuild, PinSet, PinDelete,
 		TokenCreate, TokenRevoke, RecompactionStart, RecompactionPause, RecompactionResume, RecompactionCancel,
-		RecompactionRollback, CampaignStart, CampaignPause, CampaignResume, CampaignCancel, CampaignRollback,
-		ReplayStart, ReplayCancel, ImportStart, ImportResume, Export, Prune, ErasureStart, ErasureFinish,
-		HoldPlace, HoldLift, WebhookCreate, WebhookChange, WebhookRotate, WebhookEnable,
+		RecompactionRollback, ReplayStart, ReplayCancel, ImportStart, ImportResume, Export, Prune, ErasureStart,
+		ErasureFinish, HoldPlace, HoldLift, WebhookCreate, WebhookChange, WebhookRotate, WebhookEnable,
 		WebhookDelete,
 	}
 }
@@ -109,7 +103,6 @@ const (
 	Key          Object = "key"
 	Session      Object = "session"
 	Recompaction Object = "recompaction"
-	Campaign     Object = "campaign"
 	Replay       Object = "replay"
 	Import       Object = "import"
 	Erasure      Object = "erasure"

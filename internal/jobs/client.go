@@ -15,7 +15,7 @@
 //   - failure.go: whose fault a failure is, and what follows
 //   - features.go: the jobs of features, which are in their folders
 //   - gauges.go: what /metrics shows of all jobs
-//   - sweep.go: finds sessions and campaigns whose job was lost, and prunes what has been kept long enough
+//   - sweep.go: finds sessions and recompactions whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
 // tables of their tenant.

@@ -178,7 +178,7 @@ func named(user string, n int) (bodies [][]byte) {
 }
 
 // plant leaves traces of the subject wherever one can: sessions with packs, results, checkpoints, summaries, pins,
-// tokens, runs, failed jobs; campaigns; imports; requests that may be repeated; rows of the audit trail.
+// tokens, runs, failed jobs; recompactions; imports; requests that may be repeated; rows of the audit trail.
 func (w *world) plant() {
 	w.Helper()
 	ctx := w.Context()
@@ -237,7 +237,7 @@ func (w *world) plant() {
 	for _, filter := range []session.SessionFilter{
 		{Metadata: fmt.Appendf(nil, `{"user_id":%q}`, subject)}, {Sessions: []string{at.ID}}, {ForkedFrom: at.ID},
 	} {
-		_, parts, err := w.store.CreateCampaign(ctx, session.Campaign{
+		_, parts, err := w.store.CreateGroup(ctx, session.RecompactionGroup{
 			ID: uuid.New(), Tenants: []uuid.UUID{w.tenant}, Filter: filter, Pace: session.Pace{MaxRunning: 1},
 		})
 		must(err)
@@ -276,7 +276,7 @@ func TestNothingIsLeftOfADataSubject(t *testing.T) {
 	w.appendLog(other, session.OpenAIChat, kept)
 	planted := w.traces(subject, dir)
 	for _, place := range []string{
-		"files", "audit_trail.object_id", "audit_trail.detail", "campaigns.filter", "checkpoints.body", "idempotency.answer", "import", "message_packs.body", "messages.body",
+		"files", "audit_trail.object_id", "audit_trail.detail", "checkpoints.body", "idempotency.answer", "import", "message_packs.body", "messages.body",
 		"model_answers.answer", "recompactions.filter", "river_job.errors", "session_pins.text", "session_tokens.name",
 		"sessions.forked_from", "sessions.id", "sessions.metadata", "sessions.model", "summaries.summary",
 	} {

@@ -194,7 +194,6 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	batch.Queue(forgetAnswersSQL, tenant, id, key)
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
-	batch.Queue(`SELECT forget_in_campaigns(NULL, $1)`, id)
 	batch.Queue(`
 		UPDATE imports
 		   SET session = '', report = '{}'

@@ -47,10 +47,10 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 	}
 }
 
-// ofTheFleet are the indexes for the list of sessions of all tenants.
+// ofTheFleet are the indexes for the lists of all tenants' sessions and recompactions.
 var ofTheFleet = []string{"usage_sessions_tokens", "usage_sessions_bytes", "usage_sessions_idle", "usage_sessions_unread",
-	"usage_sessions_over",
-	"session_failures_oldest", "session_failures_quarantined"}
+	"usage_sessions_over", "session_failures_oldest", "session_failures_quarantined",
+	"recompactions_group", "recompactions_groups"}
 
 func TestEveryKeyOfATenantsTableBeginsWithTheTenant(t *testing.T) {
 	t.Parallel()

@@ -164,10 +164,10 @@ func (p *planned) rare(name string, byAppend bool) list {
 func (p *planned) listsByID(t *testing.T) []list {
 	from := func(id string) session.Page { return session.Page{ID: uuid.MustParse(id)} }
 	half, end := "80000000-0000-0000-0000-000000000000", "f8000000-0000-0000-0000-000000000000"
-	campaign, replayed := p.idOf(t, "recompaction1"), p.idOf(t, "replay1")
+	recompacted, replayed := p.idOf(t, "recompaction1"), p.idOf(t, "replay1")
 	return []list{
 		listOf("sessions of a recompaction", func(ctx context.Context, after session.Page) ([]session.RecompactionSession, error) {
-			return p.RecompactionSessions(ctx, largeTenant, campaign, after)
+			return p.RecompactionSessions(ctx, largeTenant, recompacted, after)
 		}, session.Page{}, from(half), from(end)),
 		byNumber("sessions of a replay", places{0, 400, 800}, func(ctx context.Context, after int64) ([]session.ReplaySession, error) {
 			return p.ReplaySessions(ctx, largeTenant, replayed, after, planPage)
@@ -189,13 +189,13 @@ func (p *planned) listsByID(t *testing.T) []list {
 
 // lookups returns the reads of one thing that could cost what all of them do.
 func (p *planned) lookups(t *testing.T, at session.Address) []list {
-	campaign, imported, replayed := p.idOf(t, "recompaction1"), p.idOf(t, "import1"), p.idOf(t, "replay2")
+	recompacted, imported, replayed := p.idOf(t, "recompaction1"), p.idOf(t, "import1"), p.idOf(t, "replay2")
 	return []list{
 		lookup("an unknown item", func(ctx context.Context) ([]session.Message, error) {
 			return p.WithItemID(ctx, at, "rs_unknown")
 		}),
 		lookup("a recompaction with its errors", func(ctx context.Context) (session.Recompaction, error) {
-			return p.Recompaction(ctx, largeTenant, campaign)
+			return p.Recompaction(ctx, largeTenant, recompacted)
 		}),
 		lookup("an import", func(ctx context.Context) (session.Import, error) {
 			return p.Import(ctx, largeTenant, imported)

@@ -49,7 +49,7 @@ const (
 func (s *Store) KeepFor(r Retention) { s.retention = r }
 
 // Prune deletes a tenant's Idempotency-Keys, runs, recompactions, replays and imports whose time is over, but not the
-// sessions that the imports wrote; its part of campaigns whose recompaction has gone; its old events; of models the
+// sessions that the imports wrote; its old events; of models the
 // answers that belong to no session, and what was spent; and the oldest rows of its audit trail. It deletes a bounded
 // number in a transaction, in a bounded number of them: what is left goes next time. What it looks for is at the
 // beginning of an index. What a feature prunes comes first: before the events that it is about.
@@ -87,12 +87,6 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, first []
 	for _, p := range pruneRecompactions {
 		queue(p, recompactionRetention)
 	}
-	batch.Queue(`SELECT prune_campaigns($1, $2)`, recompactionRetention, pruneWholes).QueryRow(func(r pgx.Row) error {
-		var pruned int
-		err := r.Scan(&pruned)
-		more = more || pruned == pruneWholes
-		return err
-	})
 	for _, p := range pruneReplays {
 		queue(p, replayRetention)
 	}

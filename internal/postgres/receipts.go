@@ -111,8 +111,8 @@ func countedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork) (*session.Rec
 	return r, nil
 }
 
-// forgetRest forgets what jobs that ended late, and campaigns, still have of the sessions of an erasure. A legal hold
-// keeps what names the subject of a held session.
+// forgetRest forgets what jobs that ended late, and recompactions, still have of the sessions of an erasure. A legal
+// hold keeps what names the subject of a held session.
 func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *session.Receipt) error {
 	for _, key := range r.Sessions {
 		if err := s.queue.Scrub(ctx, tx, key); err != nil {
@@ -121,9 +121,6 @@ func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *ses
 	}
 	if w.Metadata == nil || len(r.Held) > 0 {
 		return nil
-	}
-	if err := exec(ctx, tx, `SELECT forget_in_campaigns($1, NULL)`, w.Metadata); err != nil {
-		return err
 	}
 	return exec(ctx, tx, forgetSubjectSQL, w.Tenant, w.Metadata)
 }

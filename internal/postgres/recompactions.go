@@ -153,14 +153,14 @@ func (s *Store) beginRecompaction(
 ) (session.Recompaction, error) {
 	made := session.Recompaction{
 		ID: uuid.Must(uuid.NewV7()), Filter: r.Filter, Policy: r.Policy,
-		Pace: r.Pace, Campaign: r.Campaign, Ask: r.Ask,
+		Pace: r.Pace, Group: r.Group, Ask: r.Ask,
 	}
 	err := tx.QueryRow(ctx, `
 		INSERT INTO recompactions (tenant_id, id, filter, policy, max_running, ask, per_minute, start_at, hours,
-		                           next_start_at, campaign_id)
+		                           next_start_at, group_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8::timestamptz, $9, $8, $10)
 		RETURNING created_at, CASE WHEN start_at > now() THEN 'scheduled' ELSE state END`,
-		tenant, made.ID, r.Filter, r.Policy, r.MaxRunning, r.Ask, r.PerMinute, r.StartAt, r.Hours, r.Campaign).
+		tenant, made.ID, r.Filter, r.Policy, r.MaxRunning, r.Ask, r.PerMinute, r.StartAt, r.Hours, r.Group).
 		Scan(&made.CreatedAt, &made.State)
 	if err != nil {
 		return made, err
@@ -177,7 +177,7 @@ func (s *Store) beginRecompaction(
 	}
 	return made, record(ctx, tx, tenant, deed{
 		action: audit.RecompactionStart, object: audit.Recompaction, id: made.ID.String(),
-		detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask, "campaign": r.Campaign},
+		detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask, "group": r.Group},
 	})
 }
 
@@ -189,7 +189,7 @@ const recompactionColumns = `
 	           ELSE r.state END AS state,
 	r.filter, r.policy, r.max_running, r.ask, r.total, r.changed, r.unchanged, r.failed, r.skipped,
 	r.rolled_back, r.excepted, r.tokens_before, r.tokens_after, r.error, r.created_at, r.started_at, r.finished_at,
-	r.rolled_back_at, r.per_minute, r.start_at, r.hours, r.campaign_id AS campaign,
+	r.rolled_back_at, r.per_minute, r.start_at, r.hours, r.group_id AS "group",
 	CASE WHEN r.finished_at IS NULL AND r.next_start_at > now() THEN r.next_start_at END AS next_start_at,
 	(SELECT count(*)
 	   FROM recompaction_sessions l

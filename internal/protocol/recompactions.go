@@ -33,7 +33,7 @@ type Recompaction struct {
 	StartAt      *time.Time                  `json:"start_at"`
 	Hours        *session.Hours              `json:"hours"`
 	NextStartAt  *time.Time                  `json:"next_start_at"` // nil: the next session may begin
-	Campaign     *uuid.UUID                  `json:"campaign"`
+	Group        *uuid.UUID                  `json:"group"`
 	Ask          bool                        `json:"ask"`
 	Progress     RecompactionProgress        `json:"progress"`
 	TokensBefore int64                       `json:"tokens_before"`
@@ -82,7 +82,7 @@ type RecompactionPlan struct {
 	ContextTokens int64                `json:"context_tokens"`
 	Sample        RecompactionSample   `json:"sample"`
 	Estimate      RecompactionEstimate `json:"estimate"`
-	ConfirmToken  string               `json:"confirm_token,omitempty"` // that of a campaign has none
+	ConfirmToken  string               `json:"confirm_token,omitempty"` // that of many tenants has none
 }
 
 // RecompactionSample is what the engine would do to some of the sessions.

@@ -9,7 +9,7 @@ import (
 )
 
 // The queues. Recompactions and replays have their own, so that a compaction that an append waits for never waits
-// behind a campaign, and so have the calls of language models, which take their time.
+// behind a recompaction, and so have the calls of language models, which take their time.
 const (
 	Compaction   = "compaction"
 	Recompaction = "recompaction"
@@ -28,8 +28,8 @@ const (
 	// compactAttempts is more than there are: the failures that count are counted by session, see postgres.FailRun.
 	compactAttempts = 10_000
 
-	// campaignAttempts bounds how often a job of a campaign is tried whose worker dies.
-	campaignAttempts = 8
+	// batchAttempts bounds how often a job of a recompaction is tried whose worker dies.
+	batchAttempts = 8
 
 	// SummariseAttempts bounds how often a model is asked for a summary before the summary counts as failed.
 	SummariseAttempts = 6
@@ -99,7 +99,7 @@ func (RecompactArgs) Kind() string { return "recompact" }
 // InsertOpts allows River only those attempts that a dead worker or database costs: failures are counted by session.
 func (RecompactArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{
-		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: OneLive,
+		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: batchAttempts, UniqueOpts: OneLive,
 	}
 }
 
@@ -145,7 +145,7 @@ func (RollbackArgs) Kind() string { return "rollback" }
 // InsertOpts allows one live job for each recompaction.
 func (RollbackArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{
-		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: OneLive,
+		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: batchAttempts, UniqueOpts: OneLive,
 	}
 }
 
@@ -160,7 +160,7 @@ func (ReplayArgs) Kind() string { return "replay" }
 
 // InsertOpts allows one live job for each replay.
 func (ReplayArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Replay, Priority: LowestPriority, MaxAttempts: campaignAttempts, UniqueOpts: OneLive}
+	return river.InsertOpts{Queue: Replay, Priority: LowestPriority, MaxAttempts: batchAttempts, UniqueOpts: OneLive}
 }
 
 // OffloadArgs name a session whose old messages move into packs.

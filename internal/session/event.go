@@ -44,7 +44,7 @@ func EventTypes() []EventType {
 // EventRetention is how long events are kept.
 const EventRetention = 7 * 24 * time.Hour
 
-// Event is something that happened to a tenant's sessions or campaigns.
+// Event is something that happened to a tenant's sessions or recompactions.
 type Event struct {
 	ID      uuid.UUID       `json:"id"`
 	N       int64           `json:"n"` // its place among the events of its tenant

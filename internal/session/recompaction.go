@@ -64,7 +64,7 @@ type Recompaction struct {
 	Policy json.RawMessage `json:",omitempty"` // changes to each session's policy for this recompaction; nil for none
 	Pace
 	NextStartAt  *time.Time // nil if the next session may begin
-	Campaign     *uuid.UUID // of which it is a part
+	Group        *uuid.UUID // of the operators' recompaction of many tenants of which it is a part
 	Ask          bool       // models are asked for the summaries that are not kept
 	Total        int64      // sessions
 	Running      int64

@@ -234,7 +234,8 @@ func (r *reader) head() error {
 	}
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil || h.Version < 1 || h.Version > Version {
-		return fmt.Errorf("%w: it has the version %d, and this program reads those up to %d", ErrFormat, h.Version, Version)
+		return fmt.Errorf("%w: it has the version %d, and this program reads those up to %d",
+			ErrFormat, h.Version, Version)
 	}
 	return nil
 }

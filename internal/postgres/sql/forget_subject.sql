@@ -1,5 +1,5 @@
--- Takes metadata of a data subject out of the filters of campaigns, which then are for no session, and forgets the
--- answers that were kept of the requests for them.
+-- Takes metadata of a data subject out of the filters of recompactions and replays, which then are for no session, and
+-- forgets the answers that were kept of the requests for them.
 --
 --   $1 tenant  $2 the metadata
 WITH recompacted AS (

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Campaign is a recompaction for each of some tenants. Lists omit what became of it.
-type Campaign struct {
+// RecompactionGroup is a recompaction of many tenants. Lists omit what became of it.
+type RecompactionGroup struct {
 	ID         uuid.UUID             `json:"id"`
 	Tenants    int                   `json:"tenants"`
 	Filter     session.SessionFilter `json:"filter"`
@@ -27,11 +27,11 @@ type Campaign struct {
 	Progress      *RecompactionProgress             `json:"progress,omitempty"`
 	TokensBefore  int64                             `json:"tokens_before"`
 	TokensAfter   int64                             `json:"tokens_after"`
-	Recompactions []CampaignPart                    `json:"recompactions,omitzero"`
+	Recompactions []RecompactionPart                `json:"recompactions,omitzero"`
 }
 
-// CampaignPart is the recompaction of one tenant of a campaign.
-type CampaignPart struct {
+// RecompactionPart is the recompaction of one tenant of a group.
+type RecompactionPart struct {
 	Tenant       uuid.UUID                 `json:"tenant"`
 	Recompaction uuid.UUID                 `json:"recompaction"`
 	State        session.RecompactionState `json:"state"`

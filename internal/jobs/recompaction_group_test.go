@@ -20,12 +20,12 @@ import (
 )
 
 var (
-	campaignSessions = flag.Int("campaign-sessions", 48, "how many sessions TestACampaignIsRolledBack has")
-	campaignTenants  = flag.Int("campaign-tenants", 4, "of how many tenants these are")
+	groupSessions = flag.Int("group-sessions", 48, "how many sessions TestAGroupIsRolledBack has")
+	groupTenants  = flag.Int("group-tenants", 4, "of how many tenants these are")
 )
 
-// campaign is a campaign under test.
-type campaign struct {
+// group is a recompaction of many tenants under test.
+type group struct {
 	*world
 	id      uuid.UUID
 	tenants []*world
@@ -34,13 +34,13 @@ type campaign struct {
 	mu      sync.Mutex                   // for later
 }
 
-// newCampaign makes sessions of several tenants: some never compacted, some compacted once, some restored.
-func newCampaign(w *world) *campaign {
+// newGroup makes sessions of several tenants: some never compacted, some compacted once, some restored.
+func newGroup(w *world) *group {
 	w.Helper()
-	c := &campaign{world: w, before: map[session.Address][][]byte{}, later: map[session.Address][][]byte{}}
+	c := &group{world: w, before: map[session.Address][][]byte{}, later: map[session.Address][][]byte{}}
 	p := settled()
 	_, stop := w.work(jobs.Config{Compactions: 8})
-	for n := range *campaignTenants {
+	for n := range *groupTenants {
 		of := *w
 		made, err := w.store.CreateTenant(w.Context(), fmt.Sprint("tenant ", n), session.Policy{Trigger: p.Trigger, Hard: p.Hard, Document: p.Document()})
 		if err != nil {
@@ -48,10 +48,10 @@ func newCampaign(w *world) *campaign {
 		}
 		of.tenant = made.ID
 		c.tenants = append(c.tenants, &of)
-		of.many(*campaignSessions / *campaignTenants, 12)
+		of.many(*groupSessions / *groupTenants, 12)
 	}
 	for n, of := range c.tenants {
-		for i := range *campaignSessions / *campaignTenants {
+		for i := range *groupSessions / *groupTenants {
 			if (n+i)%3 > 0 {
 				of.fill(of.at(fmt.Sprintf("s%04d", i)))
 			}
@@ -59,7 +59,7 @@ func newCampaign(w *world) *campaign {
 	}
 	w.settle()
 	for n, of := range c.tenants {
-		for i := range *campaignSessions / *campaignTenants {
+		for i := range *groupSessions / *groupTenants {
 			at := of.at(fmt.Sprintf("s%04d", i))
 			if (n+i)%3 > 1 {
 				if _, _, err := w.store.Restore(w.Context(), at, 1, nil); err != nil {
@@ -71,7 +71,7 @@ func newCampaign(w *world) *campaign {
 	w.settle()
 	stop()
 	for _, of := range c.tenants {
-		for i := range *campaignSessions / *campaignTenants {
+		for i := range *groupSessions / *groupTenants {
 			at := of.at(fmt.Sprintf("s%04d", i))
 			c.before[at] = w.view(at)
 		}
@@ -80,15 +80,15 @@ func newCampaign(w *world) *campaign {
 }
 
 // used returns the sessions of a tenant to which messages are appended: of those that were never compacted.
-func (c *campaign) used(n int) (list []session.Address) {
-	for i := (3 - n%3) % 3; i < *campaignSessions / *campaignTenants && len(list) < 2; i += 3 {
+func (c *group) used(n int) (list []session.Address) {
+	for i := (3 - n%3) % 3; i < *groupSessions / *groupTenants && len(list) < 2; i += 3 {
 		list = append(list, c.tenants[n].at(fmt.Sprintf("s%04d", i)))
 	}
 	return list
 }
 
 // load appends to some sessions of each tenant, and reads the views of all, until busy is over.
-func (c *campaign) load(busy context.Context) *sync.WaitGroup {
+func (c *group) load(busy context.Context) *sync.WaitGroup {
 	load := &sync.WaitGroup{}
 	for n := range c.tenants {
 		load.Go(func() {
@@ -96,7 +96,7 @@ func (c *campaign) load(busy context.Context) *sync.WaitGroup {
 				c.add(at, 2)
 			}
 			for i := 0; busy.Err() == nil; i++ {
-				at := c.tenants[n].at(fmt.Sprintf("s%04d", i%(*campaignSessions / *campaignTenants)))
+				at := c.tenants[n].at(fmt.Sprintf("s%04d", i%(*groupSessions / *groupTenants)))
 				if violations := wiretest.Validate(session.OpenAIChat, c.view(at), wire.Options{}); len(violations) > 0 {
 					c.Errorf("the view of %s breaks its provider's rules: %v", at.ID, violations)
 				}
@@ -108,7 +108,7 @@ func (c *campaign) load(busy context.Context) *sync.WaitGroup {
 }
 
 // add appends turns to a session.
-func (c *campaign) add(at session.Address, turns int) {
+func (c *group) add(at session.Address, turns int) {
 	for n := range turns {
 		bodies := turn(1000+n, 300)
 		c.append(at, bodies...)
@@ -118,15 +118,15 @@ func (c *campaign) add(at session.Address, turns int) {
 	}
 }
 
-// is waits until the recompactions of the campaign are as they are asked to be.
-func (c *campaign) is(so func(session.Recompaction) bool) []session.CampaignPart {
+// is waits until the recompactions of the group are as they are asked to be.
+func (c *group) is(so func(session.Recompaction) bool) []session.RecompactionPart {
 	c.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		_, parts, err := c.store.Campaign(c.Context(), c.id)
+		_, parts, err := c.store.Group(c.Context(), c.id)
 		if err != nil {
 			c.Fatal(err)
 		}
-		if !slices.ContainsFunc(parts, func(p session.CampaignPart) bool { return !so(p.Recompaction) }) {
+		if !slices.ContainsFunc(parts, func(p session.RecompactionPart) bool { return !so(p.Recompaction) }) {
 			return parts
 		}
 		if time.Now().After(end) {
@@ -135,24 +135,24 @@ func (c *campaign) is(so func(session.Recompaction) bool) []session.CampaignPart
 	}
 }
 
-func (c *campaign) do(what postgres.Control) {
+func (c *group) do(what postgres.Control) {
 	c.Helper()
-	if err := c.store.ControlCampaign(c.Context(), c.id, what); err != nil {
+	if err := c.store.ControlGroup(c.Context(), c.id, what); err != nil {
 		c.Fatal(err)
 	}
 }
 
-// TestACampaignIsRolledBack recompacts the sessions of many tenants while messages are appended and views read; workers
+// TestAGroupIsRolledBack recompacts the sessions of many tenants while messages are appended and views read; workers
 // are killed in it, it is paused and resumed, and rolled back, and a worker is killed in that, too. With
-// -args -campaign-sessions=1000 -campaign-tenants=20 it has a thousand sessions.
-func TestACampaignIsRolledBack(t *testing.T) {
+// -args -group-sessions=1000 -group-tenants=20 it has a thousand sessions.
+func TestAGroupIsRolledBack(t *testing.T) {
 	t.Parallel()
-	c := newCampaign(newWorld(t))
+	c := newGroup(newWorld(t))
 	tenants := []uuid.UUID{}
 	for _, of := range c.tenants {
 		tenants = append(tenants, of.tenant)
 	}
-	made, _, err := c.store.CreateCampaign(t.Context(), session.Campaign{
+	made, _, err := c.store.CreateGroup(t.Context(), session.RecompactionGroup{
 		ID: uuid.Must(uuid.NewV7()), Tenants: tenants, Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 2},
 	})
 	if err != nil {
@@ -197,7 +197,7 @@ func TestACampaignIsRolledBack(t *testing.T) {
 
 // hold requires that every session serves what it served before with what was appended since, or is excepted because it
 // went on, and then serves what it did before the rollback.
-func (c *campaign) hold(parts []session.CampaignPart, went map[session.Address][][]byte) {
+func (c *group) hold(parts []session.RecompactionPart, went map[session.Address][][]byte) {
 	c.Helper()
 	seen := 0
 	for i, of := range c.tenants {
@@ -228,7 +228,7 @@ func (c *campaign) hold(parts []session.CampaignPart, went map[session.Address][
 	}
 }
 
-func progress(parts []session.CampaignPart) string {
+func progress(parts []session.RecompactionPart) string {
 	var total, changed, unchanged, failed, rolledBack, excepted int64
 	for _, p := range parts {
 		total, changed, unchanged = total+p.Total, changed+p.Changed, unchanged+p.Unchanged

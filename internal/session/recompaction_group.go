@@ -7,11 +7,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxCampaignTenants bounds the tenants of a campaign.
-const MaxCampaignTenants = 1000
+// MaxRecompactedTenants bounds the tenants of a recompaction.
+const MaxRecompactedTenants = 1000
 
-// Campaign is a recompaction for each of some tenants, begun by an operator.
-type Campaign struct {
+// RecompactionGroup is a recompaction of many tenants, begun by an operator: one of each of them.
+type RecompactionGroup struct {
 	ID        uuid.UUID
 	Tenants   []uuid.UUID // nil for all, of one that is to begin
 	Filter    SessionFilter
@@ -21,8 +21,8 @@ type Campaign struct {
 	CreatedAt time.Time
 }
 
-// CampaignPart is the recompaction of one tenant of a campaign.
-type CampaignPart struct {
+// RecompactionPart is the recompaction of one tenant of a group.
+type RecompactionPart struct {
 	Tenant uuid.UUID
 	Recompaction
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// aCampaign begins a campaign for tenants that was begun 40 days ago.
-func aCampaign(t *testing.T, operator *postgres.Store, dsn string, tenants ...uuid.UUID) uuid.UUID {
+// aGroup begins a recompaction of tenants that was begun 40 days ago.
+func aGroup(t *testing.T, operator *postgres.Store, dsn string, tenants ...uuid.UUID) uuid.UUID {
 	t.Helper()
-	made, _, err := operator.CreateCampaign(t.Context(), session.Campaign{
+	made, _, err := operator.CreateGroup(t.Context(), session.RecompactionGroup{
 		ID: uuid.New(), Tenants: tenants, Pace: session.Pace{MaxRunning: 1},
 		Filter: session.SessionFilter{Metadata: []byte(`{"user_id":"somebody"}`)},
 	})
@@ -29,35 +29,35 @@ func aCampaign(t *testing.T, operator *postgres.Store, dsn string, tenants ...uu
 	}
 	defer func() { _ = owner.Close(t.Context()) }()
 	_, err = owner.Exec(t.Context(), `
-		UPDATE campaigns
+		UPDATE recompactions
 		   SET created_at = now() - interval '40 days'
-		 WHERE id = $1`, made.ID)
+		 WHERE group_id = $1`, made.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return made.ID
 }
 
-// endPart lets the recompaction of a tenant of a campaign have begun 40 days ago, and ended some days ago.
-func endPart(t *testing.T, operator *postgres.Store, tenant, campaign uuid.UUID, days int) {
+// endPart lets the recompaction of a tenant of a group have begun 40 days ago, and ended some days ago.
+func endPart(t *testing.T, operator *postgres.Store, tenant, group uuid.UUID, days int) {
 	t.Helper()
 	err := execInTenant(t, operator, tenant, `
 		UPDATE recompactions
 		   SET state = 'done', created_at = now() - interval '40 days', finished_at = now() - make_interval(days => $3)
-		 WHERE tenant_id = $1 AND campaign_id = $2`, tenant, campaign, days)
+		 WHERE tenant_id = $1 AND group_id = $2`, tenant, group, days)
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A campaign goes with the recompaction of its last tenant, and with it the filter, which may name a person.
-func TestACampaignIsForgottenWithItsRecompactions(t *testing.T) {
+// A group goes with the recompaction of its last tenant, and with it the filter, which may name a person.
+func TestAGroupIsForgottenWithItsRecompactions(t *testing.T) {
 	t.Parallel()
 	operator, dsn := newStoreAt(t)
 	one, two := newTenant(t, operator, "one"), newTenant(t, operator, "two")
 	worker := openStore(t, pgtest.Worker(dsn))
-	old, recent := aCampaign(t, operator, dsn, one, two), aCampaign(t, operator, dsn, one)
-	running, ofTwo := aCampaign(t, operator, dsn, one), aCampaign(t, operator, dsn, two)
+	old, recent := aGroup(t, operator, dsn, one, two), aGroup(t, operator, dsn, one)
+	running, ofTwo := aGroup(t, operator, dsn, one), aGroup(t, operator, dsn, two)
 	endPart(t, operator, one, old, 31)
 	endPart(t, operator, two, old, 31)
 	endPart(t, operator, one, recent, 29)
@@ -65,7 +65,7 @@ func TestACampaignIsForgottenWithItsRecompactions(t *testing.T) {
 	if err := worker.Prune(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	left, parts, err := operator.Campaign(t.Context(), old)
+	left, parts, err := operator.Group(t.Context(), old)
 	if err != nil || len(left.Tenants) != 1 || left.Tenants[0] != two || len(parts) != 1 {
 		t.Errorf("one tenant's part was forgotten: %+v, %+v, %v", left, parts, err)
 	}
@@ -73,9 +73,9 @@ func TestACampaignIsForgottenWithItsRecompactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, kept := range map[uuid.UUID]bool{old: false, ofTwo: false, recent: true, running: true} {
-		_, parts, err := operator.Campaign(t.Context(), id)
+		_, parts, err := operator.Group(t.Context(), id)
 		if kept && (err != nil || len(parts) != 1) || !kept && !errors.Is(err, session.ErrNotFound) {
-			t.Errorf("campaign %s, to be kept: %v: %+v, %v", id, kept, parts, err)
+			t.Errorf("group %s, to be kept: %v: %+v, %v", id, kept, parts, err)
 		}
 	}
 }
@@ -100,13 +100,13 @@ func TestOperatorsRecompactWhereTheOwnerIsNoSuperuser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, parts, err := operator.CreateCampaign(t.Context(), session.Campaign{
+	made, parts, err := operator.CreateGroup(t.Context(), session.RecompactionGroup{
 		ID: uuid.New(), Tenants: []uuid.UUID{one, two}, Pace: session.Pace{MaxRunning: 1},
 	})
 	if err != nil || len(parts) != 2 {
 		t.Fatalf("%+v, %v", parts, err)
 	}
-	if err := operator.ControlCampaign(t.Context(), made.ID, postgres.Cancel); err != nil {
+	if err := operator.ControlGroup(t.Context(), made.ID, postgres.Cancel); err != nil {
 		t.Fatal(err)
 	}
 	for _, tenant := range []uuid.UUID{one, two} {

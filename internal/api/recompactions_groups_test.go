@@ -9,23 +9,23 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
-const campaigns = "/v1/admin/campaigns"
+const groups = "/v1/admin/tenants/recompactions"
 
-// campaignIs waits until a campaign is as it is asked to be.
-func (w *world) campaignIs(location string, so func(protocol.Campaign) bool) protocol.Campaign {
+// groupIs waits until a group is as it is asked to be.
+func (w *world) groupIs(location string, so func(protocol.RecompactionGroup) bool) protocol.RecompactionGroup {
 	w.Helper()
-	var c protocol.Campaign
-	w.until("the campaign is as asked", func() bool {
-		c = decoded[protocol.Campaign](w.must(http.StatusOK, "GET", location, ""))
+	var c protocol.RecompactionGroup
+	w.until("the group is as asked", func() bool {
+		c = decoded[protocol.RecompactionGroup](w.must(http.StatusOK, "GET", location, ""))
 		return so(c)
 	})
 	return c
 }
 
-// campaignEnded waits for the end of a campaign.
-func (w *world) campaignEnded(location string) protocol.Campaign {
+// groupEnded waits for the end of a group.
+func (w *world) groupEnded(location string) protocol.RecompactionGroup {
 	w.Helper()
-	return w.campaignIs(location, func(c protocol.Campaign) bool {
+	return w.groupIs(location, func(c protocol.RecompactionGroup) bool {
 		for state := range c.States {
 			if !state.Ended() {
 				return false
@@ -43,7 +43,7 @@ func (w *world) as(key string, do func()) {
 	w.key = own
 }
 
-func TestACampaignRecompactsTheSessionsOfItsTenants(t *testing.T) {
+func TestAGroupRecompactsTheSessionsOfItsTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other, key := w.newTenant("other")
@@ -51,20 +51,20 @@ func TestACampaignRecompactsTheSessionsOfItsTenants(t *testing.T) {
 	w.fill("a", "b")
 	w.as(key, func() { w.fill("a") })
 	what := fmt.Sprintf(`"tenants":[%q,%q],"filter":{"min_tokens":100},"policy":{"trigger":0.4,"target":0.1}`, w.tenant, other)
-	dry := decoded[dryRun](w.must(http.StatusOK, "POST", campaigns, `{`+what+`,"dry_run":true}`))
+	dry := decoded[dryRun](w.must(http.StatusOK, "POST", groups, `{`+what+`,"dry_run":true}`))
 	if dry.Sessions != 3 || dry.Sample.Sessions != 3 || dry.Sample.Changed != 3 || dry.Estimate.After >= dry.Context || dry.Token != "" {
 		t.Errorf("%+v", dry)
 	}
 	const id = "0198f0c1-7c1e-7000-8000-0000000000aa"
-	begun := w.must(http.StatusAccepted, "POST", campaigns, `{"id":"`+id+`",`+what+`}`)
+	begun := w.must(http.StatusAccepted, "POST", groups, `{"id":"`+id+`",`+what+`}`)
 	location := begun.Header().Get("Location")
-	again := decoded[protocol.Campaign](w.must(http.StatusAccepted, "POST", campaigns, `{"id":"`+id+`",`+what+`}`))
-	if rows := w.count(`SELECT count(*) FROM recompactions`); location != campaigns+"/"+id || again.ID.String() != id || rows != 2 {
+	again := decoded[protocol.RecompactionGroup](w.must(http.StatusAccepted, "POST", groups, `{"id":"`+id+`",`+what+`}`))
+	if rows := w.count(`SELECT count(*) FROM recompactions`); location != groups+"/"+id || again.ID.String() != id || rows != 2 {
 		t.Errorf("a second time: %+v, with %d recompactions", again, rows)
 	}
 	before := w.must(http.StatusOK, "GET", "/v1/sessions/a/context", "").Body.String()
 	w.work()
-	found := w.campaignEnded(location)
+	found := w.groupEnded(location)
 	if p := found.Progress; p.Total != 3 || p.Changed != 3 || found.States["done"] != 2 || found.TokensBefore != dry.Sample.Before || found.TokensAfter != dry.Sample.After {
 		t.Errorf("%+v, but the dry run said %+v", found, dry)
 	}
@@ -75,7 +75,7 @@ func TestACampaignRecompactsTheSessionsOfItsTenants(t *testing.T) {
 		}
 		for _, route := range []string{"", "/sessions"} {
 			got := w.must(http.StatusNotFound, "GET", fmt.Sprintf("/v1/admin/tenants/%s/recompactions/%s%s", third, part.Recompaction, route), "")
-			if p := decoded[problem](got); !strings.Contains(p.Detail, "GET /v1/admin/campaigns/{campaign}") || strings.Contains(p.Detail, recompactions) {
+			if p := decoded[problem](got); !strings.Contains(p.Detail, "GET /v1/admin/tenants/recompactions/{group}") || strings.Contains(p.Detail, recompactions) {
 				t.Errorf("an operator who asks the wrong tenant is told %q", p.Detail)
 			}
 		}
@@ -87,10 +87,10 @@ func TestACampaignRecompactsTheSessionsOfItsTenants(t *testing.T) {
 		}
 	}](w.must(http.StatusOK, "GET", location+"/comparison", ""))
 	if compared.Sessions != 3 || compared.Before.View != found.TokensBefore || compared.After.View != found.TokensAfter {
-		t.Errorf("%+v, want what the campaign says: %+v", compared, found)
+		t.Errorf("%+v, want what the group says: %+v", compared, found)
 	}
 	w.must(http.StatusAccepted, "POST", location+"/rollback", "")
-	found = w.campaignEnded(location)
+	found = w.groupEnded(location)
 	if found.States["rolled_back"] != 2 || found.Progress.RolledBack != 3 {
 		t.Errorf("%+v", found)
 	}
@@ -100,14 +100,14 @@ func TestACampaignRecompactsTheSessionsOfItsTenants(t *testing.T) {
 	}
 }
 
-func TestACampaignIsAuditedForEachTenant(t *testing.T) {
+func TestAGroupIsAuditedForEachTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.newTenant("other")
 	location := ""
 	for _, control := range []string{"", "/pause", "/resume", "/cancel", "/rollback"} {
 		before := w.audited()
-		got := w.ask("POST", campaigns+location+control, "")
+		got := w.ask("POST", groups+location+control, "")
 		if rows := w.audited() - before; got.Code >= http.StatusBadRequest || rows != 3 { // and in the operators' chain
 			t.Fatalf("%s: %d %s, with %d rows", control, got.Code, got.Body, rows)
 		}
@@ -115,14 +115,14 @@ func TestACampaignIsAuditedForEachTenant(t *testing.T) {
 		location = "/" + id(got)
 		if control != "" {
 			before := w.audited()
-			if got := w.ask("POST", campaigns+location+control, ""); got.Code >= http.StatusBadRequest || w.audited() != before {
+			if got := w.ask("POST", groups+location+control, ""); got.Code >= http.StatusBadRequest || w.audited() != before {
 				t.Errorf("%s a second time: %d %s, with %d rows", control, got.Code, got.Body, w.audited()-before)
 			}
 		}
 	}
 }
 
-func TestWhatIsWrongWithACampaign(t *testing.T) {
+func TestWhatIsWrongWithAGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for body, pointer := range map[string]string{
@@ -140,20 +140,20 @@ func TestWhatIsWrongWithACampaign(t *testing.T) {
 		`{"policy":{"trigger":2}}`:                                "/policy/trigger",
 		`{"policy":{},"ask":true}`:                                "/ask",
 	} {
-		got := w.must(http.StatusUnprocessableEntity, "POST", campaigns, body)
+		got := w.must(http.StatusUnprocessableEntity, "POST", groups, body)
 		p := decoded[problem](got)
 		checkProblem(t, got, p)
 		if len(p.Errors) == 0 || p.Errors[0].Pointer != pointer {
 			t.Errorf("%s: %s", body, got.Body)
 		}
 	}
-	if rows := w.count(`SELECT count(*) FROM campaigns`); rows != 0 {
-		t.Errorf("%d campaigns began", rows)
+	if rows := w.count(`SELECT count(*) FROM recompactions`); rows != 0 {
+		t.Errorf("%d groups began", rows)
 	}
 }
 
-// The id of a campaign is that of its body: another body is refused, and begins and changes nothing.
-func TestTheIDOfACampaignIsForOneBody(t *testing.T) {
+// The id of a group is that of its body: another body is refused, and begins and changes nothing.
+func TestTheIDOfAGroupIsForOneBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other, _ := w.newTenant("other")
@@ -161,15 +161,15 @@ func TestTheIDOfACampaignIsForOneBody(t *testing.T) {
 		return `{"id":"0198f0c1-7c1e-7000-8000-0000000000` + id + `","filter":{"metadata":{"a":"1","b":"2"}},"policy":{"trigger":0.4}` + more + `}`
 	}
 	own, both := fmt.Sprintf(`,"tenants":[%q]`, w.tenant), fmt.Sprintf(`,"tenants":[%q,%q]`, other, w.tenant)
-	w.must(http.StatusAccepted, "POST", campaigns, with("aa", own))
-	w.must(http.StatusAccepted, "POST", campaigns, with("bb", ""))
+	w.must(http.StatusAccepted, "POST", groups, with("aa", own))
+	w.must(http.StatusAccepted, "POST", groups, with("bb", ""))
 	w.newTenant("younger")
 	for _, same := range []string{
 		with("aa", own), with("bb", ""), with("bb", both),
 		strings.Replace(with("aa", own), `{"a":"1","b":"2"}`, `{ "b":"2", "a":"1"}`, 1),
 		strings.Replace(with("aa", own), `"trigger":0.4`, `"trigger" : 0.4`, 1),
 	} {
-		w.must(http.StatusAccepted, "POST", campaigns, same)
+		w.must(http.StatusAccepted, "POST", groups, same)
 	}
 	before := w.count(`SELECT count(*) FROM recompactions`)
 	for _, another := range []string{
@@ -180,8 +180,8 @@ func TestTheIDOfACampaignIsForOneBody(t *testing.T) {
 		strings.Replace(with("aa", own), `"a":"1",`, ``, 1),
 		strings.Replace(with("aa", own), `"filter":{`, `"filter":{"failing":true,`, 1),
 	} {
-		got := w.ask("POST", campaigns, another)
-		if p := decoded[problem](got); got.Code != http.StatusUnprocessableEntity || p.Error.Code != "idempotency_key_reused" || !strings.Contains(p.Detail, "a campaign with this id") {
+		got := w.ask("POST", groups, another)
+		if p := decoded[problem](got); got.Code != http.StatusUnprocessableEntity || p.Error.Code != "idempotency_key_reused" || !strings.Contains(p.Detail, "a recompaction with this id") {
 			t.Errorf("%s: %d %s", another, got.Code, got.Body)
 		}
 	}
