@@ -9,7 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/config"
 )
 
-// checkpointServer answers as docs/api.md says.
+// checkpointServer answers as the API does.
 func checkpointServer(t *testing.T) *client.Client {
 	t.Helper()
 	answers := map[string]string{

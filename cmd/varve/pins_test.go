@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/config"
 )
 
-// pinServer answers as docs/api.md says; its candidates have two pages.
+// pinServer answers as the API does; its candidates have two pages.
 func pinServer(t *testing.T) *client.Client {
 	t.Helper()
 	const one = `{"ref":"m17.0","seq":17,"part":0,"text":"Never push\nto main.","tokens":9,"note":"rules","created_at":"2026-01-02T03:04:05Z"}`

@@ -1,4 +1,4 @@
-// Package api is the HTTP API: routes, keys, handlers and errors. docs/api.md is its contract.
+// Package api is the HTTP API: routes, keys, handlers and errors. openapi/openapi.yaml is its contract.
 //
 // Start at routes in this file, the table of contents; then append.go and context.go, the two routes that matter most.
 // route.go reads what all requests of a route have: the key, the path, the names of the query, the body. A handler

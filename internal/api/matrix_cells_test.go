@@ -23,7 +23,7 @@ func (w *world) holders() map[string][]session.Scope {
 }
 
 // TestEveryCellOfTheTableOfRoutes asks every route with keys of every scope and without each, about the tenant's own
-// session, another tenant's and a missing one, and holds each answer to the table in docs/api.md.
+// session, another tenant's and a missing one, and holds each answer to the scopes of the description.
 func TestEveryCellOfTheTableOfRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

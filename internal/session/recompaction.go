@@ -122,7 +122,7 @@ type SampledSession struct {
 type RecompactionSession struct {
 	Key          uuid.UUID  `json:"-"`
 	Session      *string    `json:"session"`  // id, nil if it is just being erased
-	State        string     `json:"state"`    // what became of it, see docs/api.md
+	State        string     `json:"state"`    // what became of it
 	Failures     int        `json:"failures"` // so far
 	Run          *uuid.UUID `json:"run"`
 	TokensBefore *int64     `json:"tokens_before"`

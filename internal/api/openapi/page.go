@@ -141,21 +141,34 @@ func component(document, n *yaml.Node) *yaml.Node {
 // name returns the last step of a reference.
 func name(reference string) string { return reference[strings.LastIndexByte(reference, '/')+1:] }
 
-// formatted writes a description: paragraphs, and code between backquotes.
+// formatted writes a description: paragraphs, lists whose lines begin with a star, and code between backquotes.
 func formatted(text string) template.HTML {
 	var html strings.Builder
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		html.WriteString("<p>")
-		for i, part := range strings.Split(paragraph, "`") {
-			part = template.HTMLEscapeString(part)
-			if i%2 == 1 {
-				part = "<code>" + part + "</code>"
+		if items, ok := strings.CutPrefix(paragraph, "* "); ok {
+			html.WriteString("<ul>")
+			for item := range strings.SplitSeq(items, "\n* ") {
+				html.WriteString("<li>" + spans(item))
 			}
-			html.WriteString(part)
+			html.WriteString("</ul>")
+			continue
 		}
-		html.WriteString("</p>")
+		html.WriteString("<p>" + spans(paragraph) + "</p>")
 	}
 	return template.HTML(html.String())
+}
+
+// spans writes text with code between backquotes.
+func spans(text string) string {
+	var html strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		html.WriteString(part)
+	}
+	return html.String()
 }
 
 // span describes the values between two limits of a schema, each of which may be absent.

@@ -1,0 +1,179 @@
+package openapi
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/varve-dev/varve/internal/features"
+)
+
+var update = flag.Bool("update", false, "write docs/api.md anew")
+
+const referencePage = "../../../docs/api.md"
+
+// TestTheReferenceIsWhatTheDescriptionGives holds docs/api.md to the description.
+func TestTheReferenceIsWhatTheDescriptionGives(t *testing.T) {
+	t.Parallel()
+	policy, err := os.ReadFile("../../../docs/policy.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []Part
+	for _, f := range features.All() {
+		parts = append(parts, Part{Source: f.Description})
+	}
+	d, err := Load(policy, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(d.YAML, &root); err != nil {
+		t.Fatal(err)
+	}
+	want := reference(root.Content[0])
+	if *update {
+		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s (-want +got; go test ./internal/api/openapi -update writes it):\n%s", referencePage, diff)
+	}
+}
+
+// reference returns docs/api.md: the general rules, then by tag what it is and its operations.
+func reference(document *yaml.Node) string {
+	var page strings.Builder
+	fmt.Fprintf(&page, "# HTTP API, v1\n\n<!-- of internal/api/openapi/openapi.yaml: go test ./internal/api/openapi -update -->\n\n%s\n",
+		linked(value(get(document, "info"), "description")))
+	page.WriteString("\nA request has one of these in `Authorization: Bearer …`, as the operation says; without any, nothing but the state of the process and this description is read.\n\n")
+	for kind, scheme := range members(get(get(document, "components"), "securitySchemes")) {
+		fmt.Fprintf(&page, "* %s `%s`: %s\n", kind, value(scheme, "bearerFormat"), oneLine(value(scheme, "description")))
+	}
+	paths := get(document, "paths")
+	for _, tag := range list(document, "tags") {
+		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n", value(tag, "name"), linked(value(tag, "description")))
+		for _, op := range operations(paths, value(tag, "name")) {
+			page.WriteString(entry(document, op))
+		}
+	}
+	return page.String()
+}
+
+// entry returns what the page has of an operation.
+func entry(document *yaml.Node, op operation) string {
+	var query []string
+	for _, p := range op.Parameters {
+		if p = component(document, p); value(p, "in") == "query" {
+			query = append(query, value(p, "name")+"=")
+		}
+	}
+	path := op.Path
+	if len(query) > 0 {
+		path += "?" + strings.Join(query, "&")
+	}
+	does := value(op.Node, "summary") + "."
+	if more := value(op.Node, "description"); more != "" {
+		does += " " + oneLine(more)
+	}
+	text := fmt.Sprintf("* **`%s %s`** %s\\\n  %s", op.Method, path, does, rights(op.Node))
+	body := get(component(document, get(op.Node, "requestBody")), "content")
+	if fields := fields(document, get(get(body, "application/json"), "schema")); len(fields) > 0 {
+		text += "; body: " + strings.Join(fields, ", ")
+	}
+	return text + "; " + answers(document, op.Node) + "\n"
+}
+
+// rights says which scopes of a key an operation needs, and which of a session token are enough.
+func rights(op *yaml.Node) string {
+	var ways []string
+	for _, way := range list(op, "security") {
+		for kind, scopes := range members(way) {
+			var names []string
+			for _, scope := range scopes.Content {
+				names = append(names, "`"+scope.Value+"`")
+			}
+			text := strings.Join(names, " and ")
+			switch {
+			case kind == "operator":
+				text = "operators"
+			case text == "":
+				text = "any " + kind
+			case kind == "token":
+				text = "token " + text
+			}
+			ways = append(ways, text)
+		}
+	}
+	if len(ways) == 0 {
+		return "no key"
+	}
+	return strings.Join(ways, ", ")
+}
+
+// fields returns the names of the members of an object, those that are required in bold.
+func fields(document, schema *yaml.Node) (names []string) {
+	schema = component(document, schema)
+	if schema == nil {
+		return nil
+	}
+	for _, kind := range []string{"allOf", "anyOf", "oneOf"} {
+		for _, one := range list(schema, kind) {
+			for _, name := range fields(document, one) {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	properties := get(schema, "properties")
+	if properties == nil {
+		return names
+	}
+	for name := range members(properties) {
+		text := "`" + name + "`"
+		if slices.ContainsFunc(list(schema, "required"), func(n *yaml.Node) bool { return n.Value == name }) {
+			text = "**" + text + "**"
+		}
+		names = append(names, text)
+	}
+	return names
+}
+
+// answers lists the statuses of an operation, those that succeed with the schemas of their bodies.
+func answers(document, op *yaml.Node) string {
+	var statuses []string
+	for status, response := range members(get(op, "responses")) {
+		if status == "default" {
+			continue
+		}
+		content := get(component(document, response), "content")
+		if content != nil && status[0] == '2' {
+			if schema := get(get(content, "application/json"), "schema"); value(schema, "$ref") != "" {
+				status += " `" + name(value(schema, "$ref")) + "`"
+			}
+		}
+		statuses = append(statuses, status)
+	}
+	return strings.Join(statuses, ", ")
+}
+
+// oneLine returns a description without its paragraphs.
+func oneLine(text string) string { return strings.Join(strings.Fields(linked(text)), " ") }
+
+// linked makes links of the names of other pages.
+func linked(text string) string {
+	return regexp.MustCompile("`docs/([a-z]+\\.md)(#[a-z-]+)?`").ReplaceAllString(strings.TrimSpace(text), "[$1]($1$2)")
+}
