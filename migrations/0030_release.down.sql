@@ -50,6 +50,9 @@ DROP TRIGGER messages_body ON messages;
 DROP TRIGGER runs_ended ON runs;
 DROP TRIGGER imports_ended ON imports;
 DROP TRIGGER api_keys_end ON api_keys;
+DROP TRIGGER job_awake ON river_job;
+DROP TRIGGER job_inserted ON river_job;
+DROP TRIGGER job_waits ON river_job;
 DROP TRIGGER job_now ON river_job;
 DROP TRIGGER job_place_updated ON river_job;
 DROP TRIGGER job_place_inserted ON river_job;
@@ -135,7 +138,7 @@ DROP TABLE
 DROP FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_keep, audit_keep_row,
     audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number,
-    index_metadata, job_now, job_place, metadata_pairs, notify_ended, refuse_archived,
+    index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended, refuse_archived,
     refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_passages, search_tenant_word;
 
 ALTER TABLE whole_bodies RENAME TO result_bodies;

@@ -748,6 +748,37 @@ CREATE TRIGGER job_now BEFORE INSERT ON river_job FOR EACH ROW
     WHEN (NEW.state = 'available' AND NEW.queue NOT IN ('compaction', 'recompaction', 'summary'))
     EXECUTE FUNCTION job_now();
 
+-- All other jobs that start a little later sleep as retryable, until the beat of a worker makes them available. River
+-- would make them available at once, and workers would look for them often.
+CREATE FUNCTION job_waits() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.state := 'retryable';
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER job_waits BEFORE UPDATE OF state ON river_job FOR EACH ROW
+    WHEN (NEW.state = 'available' AND NEW.queue NOT IN ('compaction', 'recompaction', 'summary')
+          AND NEW.scheduled_at > clock_timestamp())
+    EXECUTE FUNCTION job_waits();
+
+-- Every job that may start wakes a worker. River itself notifies of what a process inserts, but only once a millisecond,
+-- and not of what is retried.
+CREATE FUNCTION job_wakes() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_notify(TG_TABLE_SCHEMA || '.river_insert', json_build_object('queue', NEW.queue)::text);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER job_inserted AFTER INSERT ON river_job FOR EACH ROW
+    WHEN (NEW.state = 'available')
+    EXECUTE FUNCTION job_wakes();
+
+CREATE TRIGGER job_awake AFTER UPDATE OF state ON river_job FOR EACH ROW
+    WHEN (NEW.state = 'available' AND OLD.state <> 'available')
+    EXECUTE FUNCTION job_wakes();
+
 -- Jobs that a message from the future has put off for longer than any policy waits.
 UPDATE river_job
    SET scheduled_at = now()

@@ -116,7 +116,7 @@ GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_tex
 REVOKE ALL ON FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_hash, audit_keep,
     audit_keep_row, audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number,
-    index_metadata, job_now, job_place, metadata_pairs, notify_ended,
+    index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended,
     refuse_archived, refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row,
     river_job_state_in_bitmask, search_passages, search_tenant_word
     FROM PUBLIC, varve_app, varve_worker, varve_admin;

@@ -485,6 +485,26 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.job_waits() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    NEW.state := 'retryable';
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION public.job_wakes() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM pg_notify(TG_TABLE_SCHEMA || '.river_insert', json_build_object('queue', NEW.queue)::text);
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION public.metadata_pairs(metadata jsonb) RETURNS SETOF bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -2271,11 +2291,17 @@ CREATE CONSTRAINT TRIGGER events_number AFTER INSERT ON public.events DEFERRABLE
 
 CREATE TRIGGER imports_ended AFTER UPDATE OF state ON public.imports FOR EACH ROW WHEN (((old.state = 'running'::text) AND (new.state <> 'running'::text))) EXECUTE FUNCTION public.notify_ended();
 
+CREATE TRIGGER job_awake AFTER UPDATE OF state ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (old.state <> 'available'::public.river_job_state))) EXECUTE FUNCTION public.job_wakes();
+
+CREATE TRIGGER job_inserted AFTER INSERT ON public.river_job FOR EACH ROW WHEN ((new.state = 'available'::public.river_job_state)) EXECUTE FUNCTION public.job_wakes();
+
 CREATE TRIGGER job_now BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue <> ALL (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])))) EXECUTE FUNCTION public.job_now();
 
 CREATE TRIGGER job_place_inserted BEFORE INSERT ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])))) EXECUTE FUNCTION public.job_place();
 
 CREATE TRIGGER job_place_updated BEFORE UPDATE OF state, priority ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])) AND ((old.state <> new.state) OR (old.priority <> new.priority)))) EXECUTE FUNCTION public.job_place();
+
+CREATE TRIGGER job_waits BEFORE UPDATE OF state ON public.river_job FOR EACH ROW WHEN (((new.state = 'available'::public.river_job_state) AND (new.queue <> ALL (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text])) AND (new.scheduled_at > clock_timestamp()))) EXECUTE FUNCTION public.job_waits();
 
 CREATE TRIGGER messages_body AFTER UPDATE OF body, view_body, bytes ON public.messages FOR EACH ROW WHEN ((new.body IS NOT NULL)) EXECUTE FUNCTION public.refuse_new_body();
 
@@ -2895,6 +2921,10 @@ REVOKE ALL ON FUNCTION public.index_metadata() FROM PUBLIC;
 REVOKE ALL ON FUNCTION public.job_now() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.job_place() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.job_waits() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.job_wakes() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.metadata_pairs(metadata jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.metadata_pairs(metadata jsonb) TO varve_app;

@@ -125,8 +125,12 @@ const (
 	// fetchCooldown is short because it is what an idle worker adds to the time from an append to its checkpoint.
 	fetchCooldown = 10 * time.Millisecond
 
-	// pollInterval bounds that time if a notification is lost.
-	pollInterval = 250 * time.Millisecond
+	// pollInterval and slowPoll bound that time if a notification is lost, which happens only while the connection that
+	// listens is broken: the database notifies of every job that may start, see job_wakes in the migrations. The first
+	// is that of the queue whose jobs appends ask for. Behind a pooler that does not pass notifications on, they are
+	// what every job waits for.
+	pollInterval = 5 * time.Second
+	slowPoll     = 30 * time.Second
 )
 
 // NewClient returns a client that works all jobs. The caller must start and stop it.
@@ -137,7 +141,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	recompactions := max(1, config.Compactions/2)
 	workers := workersOf(config, lease, slotsOf(config.Compactions+recompactions))
 	queues := map[string]river.QueueConfig{
-		queue.Compaction:   {MaxWorkers: config.Compactions},
+		queue.Compaction:   {MaxWorkers: config.Compactions, FetchPollInterval: pollInterval},
 		queue.Recompaction: {MaxWorkers: recompactions},
 		queue.Summary:      {MaxWorkers: config.Summaries},
 		queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
@@ -156,7 +160,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 		Logger:               riverLog(config.Log, away),
 		Workers:              workers,
 		FetchCooldown:        fetchCooldown,
-		FetchPollInterval:    pollInterval,
+		FetchPollInterval:    slowPoll,
 		JobTimeout:           config.JobTimeout,
 		RetryPolicy:          retryPolicy{},
 		RescueStuckJobsAfter: 2 * config.JobTimeout,

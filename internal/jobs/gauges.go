@@ -33,12 +33,8 @@ var (
 	})
 )
 
-// gauge reads the gauges, unless it did so lately.
+// gauge reads the gauges.
 func (l *lease) gauge(ctx context.Context) error {
-	if time.Since(l.gauged) < gaugeEvery {
-		return nil
-	}
-	l.gauged = time.Now()
 	backlog, err := l.store.Backlog(ctx)
 	if err != nil {
 		return err

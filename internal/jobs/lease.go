@@ -139,9 +139,15 @@ func (l *lease) beat() {
 			l.log.WarnContext(ctx, "a job could not be taken over", "job", job.ID, "kind", job.Kind, "error", err)
 		}
 	}
-	if err := queue.WakeRetries(ctx, l.store.Pool()); err != nil {
-		l.log.WarnContext(ctx, "jobs that failed sleep longer", "error", err)
+	if beat.Slept {
+		if err := queue.WakeRetries(ctx, l.store.Pool()); err != nil {
+			l.log.WarnContext(ctx, "jobs that failed sleep longer", "error", err)
+		}
 	}
+	if time.Since(l.gauged) < gaugeEvery {
+		return
+	}
+	l.gauged = time.Now()
 	if err := l.gauge(ctx); err != nil {
 		l.log.WarnContext(ctx, "the gauges of jobs are as they were", "error", err)
 	}

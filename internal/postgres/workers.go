@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,7 @@ const clockSkew = time.Second
 // Beat is what a worker learns when it renews its row.
 type Beat struct {
 	Lost    bool            // the others took it for dead, and its jobs
+	Slept   bool            // there are jobs for queue.WakeRetries
 	Running []queue.Running // the jobs that are this worker's by their rows, and those of dead workers
 }
 
@@ -41,31 +43,35 @@ func (s *Store) UnregisterWorker(ctx context.Context, id string) error {
 // worker that was late itself marks none before it was punctual for that long: the database may have been away for all.
 func (s *Store) WorkerBeat(ctx context.Context, id string, lease time.Duration) (beat Beat, err error) {
 	const punctual = `renewed_at BETWEEN now() - $2::interval AND now() + $3::interval`
-	batch := &pgx.Batch{}
-	batch.Queue(`
+	var late bool
+	err = s.pool.QueryRow(ctx, `
 		UPDATE workers
 		   SET renewed_at = now(), unbroken = CASE WHEN `+punctual+` THEN unbroken ELSE now() END
 		 WHERE id = $1 AND dead_at IS NULL
-		RETURNING id`, id, lease, clockSkew).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&id)
-		if err == pgx.ErrNoRows {
-			beat.Lost, err = true, nil
+		RETURNING EXISTS (SELECT FROM workers WHERE id <> $1 AND dead_at IS NULL AND NOT `+punctual+`),
+		       `+queue.SleptSQL, id, lease, clockSkew).Scan(&late, &beat.Slept)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Beat{Lost: true}, nil
+	}
+	if err != nil {
+		return beat, err
+	}
+	if late {
+		_, err = s.pool.Exec(ctx, `
+			UPDATE workers
+			   SET dead_at = now()
+			 WHERE id <> $1
+			   AND dead_at IS NULL
+			   AND NOT `+punctual+`
+			   AND EXISTS (SELECT FROM workers own WHERE own.id = $1 AND own.unbroken <= now() - $2::interval)`,
+			id, lease, clockSkew)
+		if err != nil {
+			return beat, err
 		}
-		return err
-	})
-	batch.Queue(`
-		UPDATE workers
-		   SET dead_at = now()
-		 WHERE id <> $1
-		   AND dead_at IS NULL
-		   AND NOT `+punctual+`
-		   AND EXISTS (SELECT FROM workers own WHERE own.id = $1 AND own.unbroken <= now() - $2::interval)`,
-		id, lease, clockSkew)
-	batch.Queue(queue.RunningSQL, id).Query(func(rows pgx.Rows) error {
-		beat.Running, err = pgx.CollectRows(rows, pgx.RowToStructByName[queue.Running])
-		return err
-	})
-	return beat, s.pool.SendBatch(ctx, batch).Close()
+	}
+	rows, _ := s.pool.Query(ctx, queue.RunningSQL, id) // CollectRows returns the error
+	beat.Running, err = pgx.CollectRows(rows, pgx.RowToStructByName[queue.Running])
+	return beat, err
 }
 
 // ForgetWorkers deletes the rows of dead workers whose jobs are all taken over.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,7 +24,7 @@ import (
 type Queue struct{ client *river.Client[pgx.Tx] }
 
 // notifyCooldown is how long a process sends no notification of further jobs after it sent one. Jobs inserted in that
-// time wait for the workers' next poll.
+// time are notified of by the database, see job_wakes in the migrations.
 const notifyCooldown = time.Millisecond
 
 // New returns a Queue on pool.
@@ -204,14 +205,19 @@ func WakeRetries(ctx context.Context, pool *pgxpool.Pool) error {
 		   SET state = 'available'
 		 WHERE id IN (SELECT id
 		                FROM river_job
-		               WHERE state = 'retryable'
-		                 AND (scheduled_at <= now()
-		                      OR kind IN ($2, $3) AND scheduled_at > now() + $4::interval)
+		               WHERE `+slept+`
 		               LIMIT $1
-		                 FOR UPDATE SKIP LOCKED)`, wokenAtOnce,
-		CompactArgs{}.Kind(), RecompactArgs{}.Kind(), longestRetry)
+		                 FOR UPDATE SKIP LOCKED)`, wokenAtOnce)
 	return err
 }
+
+// slept is the condition that WakeRetries has work to do with a job.
+var slept = fmt.Sprintf(`state = 'retryable'
+	AND (scheduled_at <= now() OR kind IN ('%s', '%s') AND scheduled_at > now() + interval '%d seconds')`,
+	CompactArgs{}.Kind(), RecompactArgs{}.Kind(), int(longestRetry.Seconds()))
+
+// SleptSQL is the condition that WakeRetries has work to do.
+var SleptSQL = `EXISTS (SELECT FROM river_job WHERE ` + slept + `)`
 
 // Tag sets the only tag of a job.
 func (q *Queue) Tag(ctx context.Context, tx pgx.Tx, job int64, tag string) error {
