@@ -73,7 +73,7 @@ func (c *restoreCommand) Run(ctx context.Context, settings *config.Client, out i
 			return err
 		}
 		defer func() { err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx))) }()
-		url = cluster.DSN(embedded.Database)
+		url = cluster.DSNOf(embedded.Owner)
 	}
 	held, err := backup.Restore(ctx, url, c.File)
 	if err != nil {

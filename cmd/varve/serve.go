@@ -100,6 +100,7 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 
 // logins are one database as its owner, the operator's commands, the API and the worker log in to it.
 type logins struct {
+	superuser          string // of the private cluster
 	owner              string // "" if the schema is made elsewhere
 	admin, api, worker config.Database
 }
@@ -114,7 +115,8 @@ const (
 
 // of sets the logins of a private cluster.
 func (l *logins) of(cluster *embedded.Server) {
-	l.owner = cluster.DSN(embedded.Database)
+	l.superuser = cluster.DSN(embedded.Database)
+	l.owner = cluster.DSNOf(embedded.Owner)
 	l.admin.URL = cluster.DSNOf(adminLogin)
 	l.api.URL = cluster.DSNOf(apiLogin)
 	l.worker.URL = cluster.DSNOf(workerLogin)
@@ -157,7 +159,7 @@ func (l *logins) prepare(ctx context.Context, data string, private bool, operato
 // takeOver makes the private cluster's logins, which one of an earlier release lacks, and lets the worker begin with
 // the jobs of the process before: that one is dead, since a cluster serves one process at a time.
 func (l *logins) takeOver(ctx context.Context) error {
-	err := postgres.GrantTo(ctx, l.owner,
+	err := postgres.GrantTo(ctx, l.superuser,
 		postgres.Grant{Login: adminLogin, Role: postgres.AdminRole, Make: true},
 		postgres.Grant{Login: apiLogin, Role: postgres.AppRole, Make: true},
 		postgres.Grant{Login: workerLogin, Role: postgres.WorkerRole, Make: true},

@@ -50,6 +50,7 @@ func oldData(t *testing.T, dir string) (key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	execute(`ALTER DATABASE ` + embedded.Database + ` OWNER TO ` + embedded.User)
 	ctx := context.WithoutCancel(t.Context())
 	if err := conn.Close(ctx); err != nil {
 		t.Fatal(err)
@@ -114,6 +115,16 @@ func TestADataDirectoryFromBeforeThereWereLoginsIsTakenOver(t *testing.T) {
 	logins, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || !slices.Equal(logins, []string{adminLogin, apiLogin, workerLogin}) {
 		t.Errorf("logged in are %v, %v: want the operators', the API's and the worker's login", logins, err)
+	}
+	var superusers int // what a superuser owns
+	err = conn.QueryRow(t.Context(), `
+		SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relowner = $1::regrole)
+		       + (SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proowner = $1::regrole)
+		       + (SELECT count(*) FROM pg_type WHERE typnamespace = 'public'::regnamespace AND typowner = $1::regrole)
+		       + (SELECT count(*) FROM pg_roles WHERE rolname = $2 AND (rolsuper OR rolbypassrls))`,
+		embedded.User, embedded.Owner).Scan(&superusers)
+	if err != nil || superusers > 0 {
+		t.Errorf("a superuser owns %d objects of the schema, %v", superusers, err)
 	}
 	for _, args := range [][]string{{"tenants", "list"}, {"keys", "list"}, {"failures"}, {"verify", "--repair"}, {"verify"}} {
 		if out, code := u.exits(args...); code != 0 {

@@ -30,9 +30,10 @@ import (
 
 // What a client connects to, besides the socket directory.
 const (
-	User     = "varve" // the superuser of the cluster, for its schema only
-	Database = "varve" // the database that Start creates
-	Port     = "5432"  // names the socket's file; the directory is the cluster's own, so every cluster has the same
+	User     = "varve"       // the superuser of the cluster, which makes logins
+	Owner    = "varve_owner" // owns the database; it may make roles, and is no superuser
+	Database = "varve"       // the database that Start creates
+	Port     = "5432"        // names the socket's file; the directory is the cluster's own, so every cluster has the same
 )
 
 // Config describes a cluster.

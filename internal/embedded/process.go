@@ -121,13 +121,20 @@ func (s *Server) ensureDatabase(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var exists bool
-	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, Database).Scan(&exists)
-	if err != nil || exists {
+	var database, owner bool
+	err = conn.QueryRow(ctx, `
+		SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1), EXISTS (SELECT FROM pg_roles WHERE rolname = $2)`,
+		Database, Owner).Scan(&database, &owner)
+	if err == nil && !owner {
+		_, err = conn.Exec(ctx, `CREATE ROLE `+Owner+` LOGIN CREATEROLE`)
+	}
+	if err == nil && !database {
+		_, err = conn.Exec(ctx, `CREATE DATABASE `+Database)
+	}
+	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, `CREATE DATABASE `+pgx.Identifier{Database}.Sanitize())
-	return err
+	return s.ensureOwner(ctx)
 }
 
 func openLog(path string) (*os.File, error) {

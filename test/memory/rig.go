@@ -72,7 +72,7 @@ func startRig(ctx context.Context, o options) (_ *rig, err error) {
 // setUp makes the schema, the logins, and a tenant with a key.
 func (r *rig) setUp(ctx context.Context) error {
 	dsn := r.database.DSN(embedded.Database)
-	err := postgres.Migrate(ctx, dsn)
+	err := postgres.Migrate(ctx, r.database.DSNOf(embedded.Owner))
 	if err == nil {
 		err = postgres.GrantTo(ctx, dsn,
 			postgres.Grant{Login: apiLogin, Role: postgres.AppRole, Make: true},

@@ -135,7 +135,7 @@ const (
 // setUp makes the schema, the logins and the tenants.
 func (r *rig) setUp(ctx context.Context) error {
 	dsn := r.database.DSN(embedded.Database)
-	err := postgres.Migrate(ctx, dsn)
+	err := postgres.Migrate(ctx, r.database.DSNOf(embedded.Owner))
 	if err == nil {
 		err = postgres.GrantTo(ctx, dsn, postgres.Grant{Login: apiLogin, Role: postgres.AppRole, Make: true},
 			postgres.Grant{Login: workerLogin, Role: postgres.WorkerRole, Make: true})
