@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check race bench lint fmt schema samples soak build
+.PHONY: help demo up test check bench lint fmt schema samples soak build
 
 GO ?= go
 ifdef PG # the major version of PostgreSQL that the tests run on: make test PG=18
@@ -16,17 +16,13 @@ demo: build ## Show the main job on a private database; FILES="a.jsonl b.json" u
 up: build ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
-# Under the race detector, what reads many bytes takes five to twenty times as long. The engine, the formats and what
-# measures summaries start no goroutines and are tested without it. So are the commands and the programs in test and
-# bench, which are run as processes, and the tests in files with "//go:build !race", which put recorded or large
-# conversations through the product one at a time. Everything else has it. What vet finds, lint tells.
-PLAIN = internal/compact|internal/wire|internal/replay/planted|cmd/varve|test|bench
+# The race detector takes five to twenty times the processor time: it gets the tests that do several things at once. What
+# vet finds, lint tells.
 TEST = $(GO) test -vet=off -shuffle=on -timeout 30m
 
-test: postgres ## Run all tests, with the race detector where there are goroutines, on a private database; PG=18 chooses its version
-	$(TEST) $$($(GO) list ./... | grep -E '/varve/($(PLAIN))(/|$$)')
-	scripts/norace.sh $(TEST)
-	$(TEST) -race $$($(GO) list ./... | grep -vE '/varve/($(PLAIN))(/|$$)')
+test: postgres ## Run all tests, and those with goroutines under the race detector, on a private database; PG=18 chooses its version
+	$(TEST) ./...
+	scripts/race.sh $(TEST) -race
 
 check: lint test ## What CI runs
 
