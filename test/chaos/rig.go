@@ -81,7 +81,8 @@ func startRig(ctx context.Context, o options, built harness.Programs) (_ *rig, e
 // setUp makes the schema and the tenants, and returns a key of each.
 func (r *rig) setUp(ctx context.Context) (keys []string, err error) {
 	dsn := r.database.server.DSN(embedded.Database)
-	if err := errors.Join(postgres.Migrate(ctx, r.database.server.DSNOf(embedded.Owner)), r.database.grant(ctx)); err != nil {
+	err = postgres.Migrate(ctx, r.database.server.DSNOf(embedded.Owner))
+	if err := errors.Join(err, r.database.grant(ctx)); err != nil {
 		return nil, err
 	}
 	pool, err := pgxpool.New(ctx, dsn)
