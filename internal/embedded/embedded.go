@@ -33,7 +33,7 @@ const (
 	User     = "varve"       // the superuser of the cluster, which makes logins
 	Owner    = "varve_owner" // owns the database; it may make roles, and is no superuser
 	Database = "varve"       // the database that Start creates
-	Port     = "5432"        // names the socket's file; the directory is the cluster's own, so every cluster has the same
+	Port     = "5432"        // names the socket's file; its directory is the cluster's own
 )
 
 // Config describes a cluster.
