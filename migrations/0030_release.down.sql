@@ -223,7 +223,6 @@ ALTER TABLE sessions
     DROP COLUMN archived_at,
     DROP COLUMN restored_at,
     DROP COLUMN cold_at,
-    DROP COLUMN packs_in,
     ADD CONSTRAINT sessions_id_check CHECK (octet_length(id) BETWEEN 1 AND 255),
     ADD CONSTRAINT sessions_window_tokens_check CHECK (window_tokens > 0),
     ADD CONSTRAINT sessions_overhead_tokens_check CHECK (overhead_tokens >= 0),

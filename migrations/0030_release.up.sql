@@ -414,8 +414,7 @@ CREATE INDEX uploads_searched_in_part ON uploads (tenant_id) WHERE searched_in_p
 -- one is noticed. bytes is the size of a body that is in a pack.
 --
 -- raw is the size of a pack's messages, results how many stored results they had when the pack was made: when there are
--- more, it is made again. A pack may be an object: below the prefix of its own session, or of that which objects_in
--- names. Rows of forks name the same objects. offloaded_n is the checkpoint after which nothing was left to pack.
+-- more, it is made again. offloaded_n is the checkpoint after which nothing was left to pack.
 CREATE TABLE message_packs (
     tenant_id   uuid    NOT NULL,
     session_key uuid    NOT NULL,
@@ -424,23 +423,14 @@ CREATE TABLE message_packs (
     raw         bigint  NOT NULL,
     results     integer NOT NULL,
     digest      bytea   NOT NULL CHECK (octet_length(digest) = 32),
-    body        bytea,
-    store       smallint NOT NULL DEFAULT 0,
-    object      uuid,
-    object_size integer,
-    objects_in  uuid,
+    body        bytea   NOT NULL,
     PRIMARY KEY (tenant_id, session_key, first_seq),
     FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key),
-    CHECK (last_seq >= first_seq),
-    CONSTRAINT message_packs_place CHECK (
-        (body IS NULL) = (object IS NOT NULL) AND (object IS NULL) = (object_size IS NULL)
-        AND (object IS NULL) = (store = 0))
+    CHECK (last_seq >= first_seq)
 );
 
 ALTER TABLE message_packs
     ALTER COLUMN body SET STORAGE EXTERNAL;
-
-CREATE INDEX message_packs_object ON message_packs (tenant_id, object) WHERE object IS NOT NULL;
 
 
 ALTER TABLE messages
@@ -2230,11 +2220,6 @@ $$;
 CREATE TRIGGER erasures_archived BEFORE UPDATE OF state ON erasures
     FOR EACH ROW WHEN (NEW.kind = 'subject' AND NEW.state = 'done' AND OLD.state <> 'done' AND OLD.metadata IS NOT NULL)
     EXECUTE FUNCTION refuse_archived();
-
--- == Objects of packs =================================================================================================
-
--- The sessions below whose prefixes a fork has had objects.
-ALTER TABLE sessions ADD COLUMN packs_in uuid[];
 
 -- == Row-level security ================================================================================================
 

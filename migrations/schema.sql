@@ -928,15 +928,10 @@ CREATE TABLE public.message_packs (
     raw bigint NOT NULL,
     results integer NOT NULL,
     digest bytea NOT NULL,
-    body bytea,
-    store smallint DEFAULT 0 NOT NULL,
-    object uuid,
-    object_size integer,
-    objects_in uuid,
+    body bytea NOT NULL,
     CONSTRAINT message_packs_check CHECK ((last_seq >= first_seq)),
     CONSTRAINT message_packs_digest_check CHECK ((octet_length(digest) = 32)),
-    CONSTRAINT message_packs_first_seq_check CHECK ((first_seq > 0)),
-    CONSTRAINT message_packs_place CHECK ((((body IS NULL) = (object IS NOT NULL)) AND ((object IS NULL) = (object_size IS NULL)) AND ((object IS NULL) = (store = 0))))
+    CONSTRAINT message_packs_first_seq_check CHECK ((first_seq > 0))
 );
 ALTER TABLE ONLY public.message_packs ALTER COLUMN body SET STORAGE EXTERNAL;
 
@@ -1646,8 +1641,7 @@ CREATE TABLE public.sessions (
     forked_checkpoint integer,
     archived_at timestamp with time zone,
     restored_at timestamp with time zone,
-    cold_at timestamp with time zone,
-    packs_in uuid[]
+    cold_at timestamp with time zone
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -2106,8 +2100,6 @@ CREATE UNIQUE INDEX imports_key ON public.imports USING btree (tenant_id, key) W
 CREATE INDEX imports_newest ON public.imports USING btree (tenant_id, created_at DESC, id DESC);
 
 CREATE INDEX job_places ON public.river_job USING btree (((args ->> 'tenant'::text)), queue, priority, scheduled_at) WHERE (queue = ANY (ARRAY['compaction'::text, 'recompaction'::text, 'summary'::text]));
-
-CREATE INDEX message_packs_object ON public.message_packs USING btree (tenant_id, object) WHERE (object IS NOT NULL);
 
 CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id, session_key, client_id) WHERE ((client_id IS NOT NULL) AND ((superseded_by IS NULL) OR (superseded_by = removed_seq)));
 

@@ -91,9 +91,6 @@ type resultStat struct {
 	Bodies int64  `json:"bodies"`
 	Bytes  int64  `json:"bytes"`
 	Stored int64  `json:"stored_bytes"`
-
-	Packs     int64 `json:"packs"`
-	PackBytes int64 `json:"pack_bytes"`
 }
 
 type resultsStatCommand struct {
@@ -109,9 +106,7 @@ func (c *resultsStatCommand) Run(ctx context.Context, settings *config.Client, o
 	err := c.each(ctx, settings, func(store *postgres.Store, of selected) error {
 		found, err := store.ResultStats(ctx, of.tenant.ID, of.sessionKey())
 		for _, s := range found {
-			stats = append(stats, resultStat{
-				of.tenant.Name, s.Store.String(), s.Bodies, s.Bytes, s.Stored, s.Packs, s.PackBytes,
-			})
+			stats = append(stats, resultStat{of.tenant.Name, s.Store.String(), s.Bodies, s.Bytes, s.Stored})
 		}
 		return err
 	})
@@ -138,7 +133,6 @@ func (c *resultsMoveCommand) Validate() error {
 // moved counts what a move has done.
 type moved struct {
 	Bodies int64 `json:"bodies"`
-	Packs  int64 `json:"packs"`
 	Bytes  int64 `json:"bytes"`
 	Stored int64 `json:"stored_bytes"`
 	Failed int64 `json:"failed"`
@@ -163,22 +157,17 @@ func (c *resultsMoveCommand) Run(ctx context.Context, settings *config.Client, o
 				done.add(body, stored, err)
 				done.show(&shown)
 			},
-			EachPack: func(pack postgres.MovablePack, stored int64, err error) {
-				done.addPack(pack, stored, err)
-				done.show(&shown)
-			},
 		})
 	})
 	shown.finish()
 	if err != nil {
-		return fmt.Errorf("%d bodies and %d packs were moved, the same command continues after them: %w",
-			done.Bodies, done.Packs, err)
+		return fmt.Errorf("%d bodies were moved, the same command continues after them: %w", done.Bodies, err)
 	}
 	if err := printValue(out, settings.JSON, "moved results", done); err != nil {
 		return err
 	}
 	if done.Failed > 0 {
-		return fmt.Errorf("%d bodies or packs were not moved and are where they were", done.Failed)
+		return fmt.Errorf("%d bodies were not moved and are where they were", done.Failed)
 	}
 	return nil
 }
@@ -195,20 +184,8 @@ func (m *moved) add(body persist.Movable, stored int64, err error) {
 	m.Stored += stored
 }
 
-// addPack counts a pack, and says on standard error why it was not moved.
-func (m *moved) addPack(pack postgres.MovablePack, stored int64, err error) {
-	if err != nil {
-		m.Failed++
-		fmt.Fprintf(os.Stderr, "the pack of session %s from message %d on: %v\n", pack.Session, pack.First, err)
-		return
-	}
-	m.Packs++
-	m.Bytes += stored
-	m.Stored += stored
-}
-
 func (m *moved) show(on *meter) {
-	line := fmt.Sprintf("%d bodies and %d packs moved, %d bytes, %d failed", m.Bodies, m.Packs, m.Bytes, m.Failed)
+	line := fmt.Sprintf("%d bodies moved, %d bytes, %d failed", m.Bodies, m.Bytes, m.Failed)
 	on.update(m.Bytes, -1, line, line)
 }
 

@@ -182,7 +182,6 @@ type Worker struct {
 	KeepRuns      time.Duration `env:"VARVE_KEEP_RUNS" default:"2160h" help:"How long to keep runs; 0: for ever."`
 	KeepAudit     time.Duration `env:"VARVE_KEEP_AUDIT" help:"How long to keep the audit trail; 0: for ever."`
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
-	PacksBehind   int64         `env:"VARVE_PACKS_BEHIND" help:"Packs this number of messages back become objects."`
 	Networks      []string      `name:"webhook-networks" env:"VARVE_WEBHOOK_NETWORKS" help:"Private ones of webhooks."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
 	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address for the worker's GET /metrics; none if empty."`
@@ -218,7 +217,6 @@ func (w Worker) Validate() error {
 			"--verify-round (VARVE_VERIFY_ROUND)", w.VerifyRound, "0 or at least 1h"),
 		check(w.ColdAfter == 0 || w.ColdAfter >= time.Hour,
 			"--cold-after (VARVE_COLD_AFTER)", w.ColdAfter, "0 or at least 1h"),
-		check(w.PacksBehind >= 0, "--packs-behind (VARVE_PACKS_BEHIND)", w.PacksBehind, "0 or more"),
 		check(w.SweepInterval >= time.Second,
 			"--sweep-interval (VARVE_SWEEP_INTERVAL)", w.SweepInterval, "at least 1s"),
 		check(w.StopTimeout >= 0, "--stop-timeout (VARVE_STOP_TIMEOUT)", w.StopTimeout, "0s or more"),

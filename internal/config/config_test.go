@@ -42,7 +42,6 @@ func TestSettingsOutOfTheirRangeAreNamedAllAtOnce(t *testing.T) {
 		{"a file of models with two mistakes", config.API{Addr: ":8080", ModelsFile: "testdata/models.json"}, []string{"VARVE_MODELS", "/models/0/contxt", "/models/1/context_tokens"}},
 		{"a worker at its bounds", config.Worker{Compactions: 1, Summaries: 1, JobTimeout: time.Second, SweepInterval: time.Second}, nil},
 		{"a worker below its bounds", config.Worker{StopTimeout: -1}, []string{"VARVE_COMPACTIONS", "VARVE_SUMMARIES", "VARVE_JOB_TIMEOUT", "VARVE_SWEEP_INTERVAL", "VARVE_STOP_TIMEOUT"}},
-		{"packs ahead of the newest message", config.Worker{Compactions: 1, Summaries: 1, JobTimeout: time.Second, SweepInterval: time.Second, PacksBehind: -1}, []string{"VARVE_PACKS_BEHIND"}},
 		{"a log", config.Log{Level: "warn", Format: "json"}, nil},
 		{"no log", config.Log{Level: "loud", Format: "xml"}, []string{`"loud"`, `"xml"`}},
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -74,10 +73,6 @@ func (w *world) allRows(at session.Address) []string {
 		w.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(w.Context()))
-	other := maps.Clone(elsewhere)
-	if w.behind != 0 { // they come back into their rows
-		other["message_packs"] = []string{"body", "store", "object", "object_size", "objects_in"}
-	}
 	tables, _ := postgres.ArchivedTables()
 	for _, table := range postgres.StayWithSession {
 		if !slices.Contains([]string{"session_archives", "archive_parts", "findings", "usage_sessions"}, table) {
@@ -96,7 +91,7 @@ func (w *world) allRows(at session.Address) []string {
 		rows, _ := conn.Query(w.Context(), `
 			SELECT (to_jsonb(t) - 'session_key' - coalesce($3::text[], '{}'))::text
 			  FROM `+table+` t, sessions s
-			 WHERE s.tenant_id = $1 AND s.id = $2 AND t.tenant_id = s.tenant_id AND `+of, at.Tenant, at.ID, other[table])
+			 WHERE s.tenant_id = $1 AND s.id = $2 AND t.tenant_id = s.tenant_id AND `+of, at.Tenant, at.ID, elsewhere[table])
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			w.Fatal(err)
@@ -171,7 +166,7 @@ func (w *world) inStore(kind persist.Kind) {
 	}
 }
 
-// inStores runs a test in a world of its own for each kind of store. Packs are objects of those outside.
+// inStores runs a test in a world of its own for each kind of store.
 func inStores(t *testing.T, kinds []persist.Kind, test func(t *testing.T, w *world, kind persist.Kind)) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -179,9 +174,6 @@ func inStores(t *testing.T, kinds []persist.Kind, test func(t *testing.T, w *wor
 			t.Parallel()
 			w := newWorld(t)
 			w.inStore(kind)
-			if kind != persist.Postgres {
-				w.behind = all
-			}
 			test(t, w, kind)
 		})
 	}

@@ -57,7 +57,6 @@ type Config struct {
 	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
 	SweepEvery  time.Duration // 30 seconds
 	KeepWhole   bool          // packs no more messages
-	PacksBehind int64         // how far behind the newest message packs go to the store for archives; 0 for none
 	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
 	VerifyEvery time.Duration // from one slice of a round to the next; 5 minutes
 	Grace       time.Duration // how old waste must be before it is deleted; 24 hours
@@ -200,7 +199,7 @@ func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
 	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
-		CPU: config.CPU, Behind: config.PacksBehind,
+		CPU: config.CPU,
 	}})
 	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
 	river.AddWorker(workers, &sweepWorker{

@@ -46,8 +46,7 @@ type world struct {
 	store  *postgres.Store
 	tenant uuid.UUID
 
-	coldViews int   // that were read from archives
-	behind    int64 // how far behind the newest message packs are objects; 0 for none, all for all
+	coldViews int // that were read from archives
 }
 
 // settled returns the default policy with numbers of its own, which the tests know: in a window of 10,000 tokens the
@@ -146,7 +145,6 @@ func (w *world) work(config jobs.Config) (*jobs.Client, func()) {
 	store := openStore(w.T, w.dsn)
 	store.UseResultStores(*w.store.ResultStores())
 	config.Store = store
-	config.PacksBehind = w.behind
 	if config.Log == nil {
 		config.Log = slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}

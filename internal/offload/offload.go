@@ -25,11 +25,8 @@ type Offloader struct {
 	Store *postgres.Store
 	CPU   *admit.Gate // processors; nil admits all
 	Log   *slog.Logger
-	Trace func(step string) // is called after packs_planned, packed, pack_committed, pack_moved
+	Trace func(step string) // is called after packs_planned, packed, pack_committed
 	Slice time.Duration     // how long Session works before others have their turn
-
-	// Behind is how many messages a pack is behind the newest at least that goes to the store for archives; 0 is none.
-	Behind int64
 }
 
 // stalePlans bounds how often a pack is planned again because the session was rolled back meanwhile.
@@ -49,9 +46,6 @@ func (o *Offloader) Session(ctx context.Context, key session.Key, job int64) (do
 			return false, err
 		}
 		if plan == nil || damaged { // damage is left alone, or the sweep would ask again and again
-			if moved, moveErr := o.moveOut(ctx, key, end); moveErr != nil || !moved {
-				return false, errors.Join(err, moveErr)
-			}
 			done, endErr := o.Store.EndOffload(ctx, key, n, job)
 			if done || err != nil || endErr != nil {
 				return done, errors.Join(err, endErr)
@@ -77,39 +71,11 @@ func (o *Offloader) commit(ctx context.Context, plan *postgres.PackPlan) error {
 		return err
 	}
 	o.Trace("packed")
-	if err := o.Store.CommitPack(ctx, plan, packed, o.Behind); err != nil {
+	if err := o.Store.CommitPack(ctx, plan, packed); err != nil {
 		return err
 	}
 	o.Trace("pack_committed")
 	return nil
-}
-
-// moveOut moves packs out of their rows that are far enough behind the newest message by now. done is false if the time
-// was up before the end. A pack that is damaged, or changes just now, stays where it is.
-func (o *Offloader) moveOut(ctx context.Context, key session.Key, end time.Time) (done bool, err error) {
-	if o.Behind == 0 {
-		return true, nil
-	}
-	to := o.Store.ResultStores().ForArchives()
-	packs, err := o.Store.PacksInRows(ctx, key, o.Behind)
-	if err != nil {
-		return false, err
-	}
-	for _, first := range packs {
-		if time.Now().After(end) {
-			return false, nil
-		}
-		_, err := o.Store.MovePack(ctx, key, first, to)
-		switch {
-		case errors.Is(err, session.ErrDamaged):
-			o.Log.ErrorContext(ctx, "a pack is damaged and stays where it is", "tenant", key.Tenant,
-				"session_key", key.Key, "seq", first, "error", err)
-		case err != nil && !errors.Is(err, session.ErrStale):
-			return false, err
-		}
-		o.Trace("pack_moved")
-	}
-	return true, nil
 }
 
 // pack encodes the messages of a plan, and decodes and fills them again. A message that does not come back byte for

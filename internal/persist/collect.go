@@ -148,7 +148,7 @@ func ObjectOf(name string) (key session.Key, id uuid.UUID, ok bool) {
 	return key, id, true
 }
 
-// Named returns which of some objects of a tenant are named by a chunk, a pack or an archive. They lie under the
+// Named returns which of some objects of a tenant are named by a chunk or an archive. They lie under the
 // prefixes of these sessions; those of an archive lie under its own session's.
 func Named(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, prefixes, objects []uuid.UUID) ([]uuid.UUID, error) {
 	return rowsOf(ctx, tx, pgx.RowTo[uuid.UUID], `
@@ -162,9 +162,5 @@ func Named(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, prefixes, objects [
 		 UNION
 		SELECT object
 		  FROM session_archives
-		 WHERE tenant_id = $1 AND session_key = ANY ($3) AND object = ANY ($2)
-		 UNION
-		SELECT object
-		  FROM message_packs
-		 WHERE tenant_id = $1 AND object = ANY ($2)`, tenant, objects, prefixes)
+		 WHERE tenant_id = $1 AND session_key = ANY ($3) AND object = ANY ($2)`, tenant, objects, prefixes)
 }

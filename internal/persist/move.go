@@ -145,31 +145,19 @@ type Stat struct {
 	Bodies int64
 	Bytes  int64 // of the bodies
 	Stored int64 // of their chunks, compressed
-
-	Packs     int64
-	PackBytes int64 // of the packs, compressed
 }
 
 // Stats returns what a tenant, or one session if it is given, has in each store. Bodies that are being written count;
-// those that a fork shares count where they are held, packs for each session that has them.
+// those that a fork shares count where they are held.
 func Stats(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UUID) ([]Stat, error) {
 	return rowsOf(ctx, tx, pgx.RowToStructByPos[Stat], `
-		SELECT store, sum(bodies)::bigint, sum(bytes)::bigint, sum(stored)::bigint, sum(packs)::bigint,
-		       sum(pack_bytes)::bigint
-		  FROM (SELECT b.store, count(*) AS bodies, coalesce(sum(b.bytes), 0) AS bytes,
-		               coalesce(sum(c.stored), 0) AS stored, 0 AS packs, 0 AS pack_bytes
-		          FROM result_bodies b
-		          LEFT JOIN LATERAL (
-		               SELECT sum(coalesce(object_size, octet_length(body))) AS stored
-		                 FROM result_chunks
-		                WHERE tenant_id = b.tenant_id AND session_key = b.session_key AND body_id = b.id) c ON true
-		         WHERE b.tenant_id = $1 AND b.held_in IS NULL AND ($2::uuid IS NULL OR b.session_key = $2)
-		         GROUP BY b.store
-		         UNION ALL
-		        SELECT store, 0, 0, 0, count(*), sum(coalesce(object_size, octet_length(body)))
-		          FROM message_packs
-		         WHERE tenant_id = $1 AND ($2::uuid IS NULL OR session_key = $2)
-		         GROUP BY store) s
-		 GROUP BY store
-		 ORDER BY store`, tenant, of)
+		SELECT b.store, count(*), coalesce(sum(b.bytes), 0)::bigint, coalesce(sum(c.stored), 0)::bigint
+		  FROM result_bodies b
+		  LEFT JOIN LATERAL (
+		       SELECT sum(coalesce(object_size, octet_length(body))) AS stored
+		         FROM result_chunks
+		        WHERE tenant_id = b.tenant_id AND session_key = b.session_key AND body_id = b.id) c ON true
+		 WHERE b.tenant_id = $1 AND b.held_in IS NULL AND ($2::uuid IS NULL OR b.session_key = $2)
+		 GROUP BY b.store
+		 ORDER BY b.store`, tenant, of)
 }

@@ -19,7 +19,7 @@ import (
 // decide. replayed reports that the answer is that of an earlier request with the same Idempotency-Key.
 //
 // Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
-// ErrSessionBusy; ErrResultStore if messages that were sent before lie in packs outside.
+// ErrSessionBusy.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
 	pen, err := penOf(ctx, a.Session)
 	if err != nil {
@@ -39,24 +39,13 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	case now.fate == appended:
 		return now.done, false, nil
 	case now.fate == refused, violates(now.err, "messages_client_id"), violates(now.err, "idempotency_pkey"):
-		return s.appendLocked(ctx, a, now.params)
+		return s.appendUnderLock(ctx, a, now.params)
 	}
 	return done, false, givenUp(ctx, now.err)
 }
 
-// appendLocked decides under the session's lock what the one statement could not.
-func (s *Store) appendLocked(ctx context.Context, a session.Append, p appendParams) (
-	done session.Appended, replayed bool, err error,
-) {
-	err = s.withPacks(ctx, a.Session.Tenant, func(ctx context.Context) (err error) {
-		done, replayed, err = s.appendUnderLock(ctx, a, p)
-		return err
-	})
-	return done, replayed, err
-}
-
-// appendUnderLock decides in this order: replays first, then what is wrong, then the append itself together with the
-// compaction that it makes due.
+// appendUnderLock decides under the session's lock what the one statement could not, in this order: replays first, then
+// what is wrong, then the append itself together with the compaction that it makes due.
 func (s *Store) appendUnderLock(ctx context.Context, a session.Append, p appendParams) (
 	done session.Appended, replayed bool, err error,
 ) {

@@ -112,11 +112,7 @@ func deleteArchived(ctx context.Context, tx pgx.Tx, key session.Key) (objects []
 		SELECT DISTINCT b.store, coalesce(b.objects_in, b.session_key), c.object
 		  FROM result_chunks c
 		  JOIN result_bodies b ON b.tenant_id = c.tenant_id AND b.session_key = c.session_key AND b.id = c.body_id
-		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.object IS NOT NULL
-		 UNION ALL
-		SELECT store, coalesce(objects_in, session_key), object
-		  FROM message_packs
-		 WHERE tenant_id = $1 AND session_key = $2 AND object IS NOT NULL`, key.Tenant, key.Key)
+		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.object IS NOT NULL`, key.Tenant, key.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,7 @@ type archivedTable struct {
 var archivedTables = []archivedTable{
 	{name: "messages", key: []string{"seq"}, large: []string{"body", "view_body"}},
 	{
-		name: "message_packs", key: []string{"first_seq"}, large: []string{"body"}, bytes: bytesOfPack,
-		skip:    []string{"store", "object", "object_size", "objects_in"}, // it comes back into its row
+		name: "message_packs", key: []string{"first_seq"}, large: []string{"body"},
 		codings: map[string]shelf.Coding{"body": shelf.Packed}, whole: `t.digest = sha256(t.body)`, reseal: resealPacks,
 	},
 	{name: "result_bodies", key: []string{"id"}, skip: []string{"store", "held_in", "objects_in"}},
@@ -77,10 +76,6 @@ var resealCheckpoints = `
 	   SET body_digest = CASE WHEN t.body_digest IS NULL THEN NULL ELSE ` + BodyDigestSQL(`t`) + ` END,
 	       state_digest = CASE WHEN t.state_digest IS NULL THEN NULL ELSE sha256(t.state) END
 	 WHERE t.tenant_id = $1 AND t.session_key = $2 AND t.n = ANY ($3::bigint[])`
-
-// bytesOfPack are the bytes of a pack t, or the object that has them.
-const bytesOfPack = `
-	       0::smallint, t.body, t.store, coalesce(t.objects_in, t.session_key), t.object, 0::bigint, t.object_size`
 
 // modelAnswers are unique in their tenant: while a session was archived, another may have had the same answer.
 const modelAnswers = "model_answers"

@@ -173,14 +173,9 @@ func inOwner(ctx context.Context, tx pgx.Tx, of erasing, tenant uuid.UUID, do fu
 func noteObjects(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
 	return exec(ctx, tx, `
 		INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state, prefixes)
-		SELECT $1, $2, $3, 'erased', coalesce(array_agg(o.key), '{}') || $3::uuid
-		  FROM (SELECT objects_in AS key
-		          FROM result_bodies
-		         WHERE tenant_id = $1 AND session_key = $3 AND objects_in IS NOT NULL AND held_in IS NULL
-		         UNION
-		        SELECT unnest(packs_in)
-		          FROM sessions
-		         WHERE tenant_id = $1 AND key = $3) o
+		SELECT $1, $2, $3, 'erased', coalesce(array_agg(DISTINCT objects_in), '{}') || $3::uuid
+		  FROM result_bodies
+		 WHERE tenant_id = $1 AND session_key = $3 AND objects_in IS NOT NULL AND held_in IS NULL
 		ON CONFLICT (tenant_id, erasure_id, session_key) DO UPDATE
 		   SET state = excluded.state, prefixes = excluded.prefixes`, of.tenant, of.id, key.Key)
 }

@@ -236,21 +236,19 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	}
 	return exec(ctx, tx, `
 		UPDATE sessions
-		   SET total_tokens = $3, forked_from = $4, forked_seq = $5, forked_checkpoint = $7,
-		       packs_in = $6,
+		   SET total_tokens = $3, forked_from = $4, forked_seq = $5, forked_checkpoint = $6,
 		       policy_version = CASE WHEN checkpoint_n > 0 THEN policy_version END,
 		       last_append_at = (SELECT max(created_at)
 		                           FROM messages
 		                          WHERE tenant_id = $1 AND session_key = $2)
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, copied.total, p.From.ID, seq,
-		copied.packsIn, p.then.Checkpoint)
+		p.then.Checkpoint)
 }
 
 // copiedLog is what a fork has got.
 type copiedLog struct {
-	total   int64       // tokens
-	packsIn []uuid.UUID // below whose prefixes objects of its packs lie
-	newest  int         // the number of its newest checkpoint, 0 for none
+	total  int64 // tokens
+	newest int   // the number of its newest checkpoint, 0 for none
 }
 
 // copy copies the rows of a session.
@@ -273,7 +271,7 @@ func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (copied
 		"tenant": key.Tenant, "session": p.source.Key, "fork": key.Key, "seq": p.then.Seq,
 		"checkpoint": p.then.Checkpoint, "seqs": seqs, "bodies": bodies, "views": views, "shapes": shapes,
 		"calls": calls, "answers": answers,
-	}).Scan(&copied.total, &cut, &whole, &copied.packsIn, &copied.newest)
+	}).Scan(&copied.total, &cut, &whole, &copied.newest)
 	if err == nil && (cut != p.cut || !whole) {
 		err = errPlanMoved
 	}

@@ -34,16 +34,8 @@ type importLine struct {
 // StoreImportLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what
 // is acknowledged with them in the import (Source, Total, Bytes, Digest, Report); the counts are added here.
 //
-// Errors: ErrImportTaken; ErrResultStore if messages that are there lie in packs outside.
+// Errors: ErrImportTaken.
 func (s *Store) StoreImportLines(
-	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
-) error {
-	return s.withPacks(ctx, tenant, func(ctx context.Context) error {
-		return s.storeImportLines(ctx, tenant, i, lines)
-	})
-}
-
-func (s *Store) storeImportLines(
 	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
 ) error {
 	after := *i

@@ -95,39 +95,13 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 	if err != nil {
 		return batch, err
 	}
-	if len(earlier.packs.outside().packs) > 0 {
-		if err := leaveOutside(ctx, tx, row.Key, &earlier, batch.FirstSeq, texts(calls)); err != nil {
-			return batch, err
-		}
-	}
 	batch.Earlier, err = outlines(earlier, texts(calls))
 	return batch, err
 }
 
-// leaveOutside leaves out the messages in packs outside if rows make all calls that are looked for, as they nearly
-// always do: a call that is open is in no pack. So an append waits for a store only if its call is old.
-func leaveOutside(
-	ctx context.Context, tx pgx.Tx, key session.Key, earlier *logOf[storedMessage], before int64, calls []string,
-) error {
-	inRows, err := rowIn(ctx, tx, pgx.RowTo[bool], `
-		SELECT $5::text[] <@ coalesce(array_agg(c.id), '{}')
-		  FROM messages m, unnest(m.calls) c (id)
-		 WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq >= $3 AND m.seq < $4
-		   AND m.calls && $5::text[] AND m.body IS NOT NULL`,
-		key.Tenant, key.Key, max(before-earlierMessages, 1), before, calls)
-	if err != nil || !inRows {
-		return err
-	}
-	earlier.messages = slices.DeleteFunc(earlier.messages, func(m storedMessage) bool {
-		i, found := earlier.packs.find(m.Seq)
-		return m.Body == nil && found && earlier.packs.stored[i].isOutside()
-	})
-	return nil
-}
-
 // outlines returns the bodies of messages. Of those in packs it takes only those that make or answer one of the calls,
 // and leaves empty what their holes had: to fill them might take a store outside the database, which must not be read
-// under the session's lock, and only calls and answers are looked for. *packsOutside.
+// under the session's lock, and only calls and answers are looked for.
 func outlines(log logOf[storedMessage], calls []string) (bodies [][]byte, err error) {
 	for i := range log.messages {
 		m := &log.messages[i]

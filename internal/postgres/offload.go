@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/pack"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -91,7 +90,6 @@ func (s *Store) PlanPack(ctx context.Context, key session.Key) (plan *PackPlan, 
 		if plan, err = at.plan(ctx, tx); err != nil || plan == nil {
 			return err
 		}
-		plan.newest = at.newest
 		if log, err = plan.read(ctx, tx, at.pinned); err != nil {
 			return err
 		}
@@ -110,13 +108,12 @@ type packedLog struct {
 	pinned     int64 // leading system messages, which stay in their rows
 	kept       int64 // the last seq that all kept checkpoints cover
 	packed     int64 // the last seq of the last pack
-	newest     int64 // the last seq
 }
 
 func readPacked(ctx context.Context, tx pgx.Tx, key session.Key) (at packedLog, err error) {
 	at.Key = key
 	err = tx.QueryRow(ctx, `
-		SELECT s.checkpoint_n, s.pinned, s.last_seq,
+		SELECT s.checkpoint_n, s.pinned,
 		       coalesce((SELECT min(through_seq)
 		                   FROM checkpoints
 		                  WHERE tenant_id = $1 AND session_key = $2 AND body IS NOT NULL), 0),
@@ -125,7 +122,7 @@ func readPacked(ctx context.Context, tx pgx.Tx, key session.Key) (at packedLog, 
 		                  WHERE tenant_id = $1 AND session_key = $2), 0)
 		  FROM sessions s
 		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key).
-		Scan(&at.checkpoint, &at.pinned, &at.newest, &at.kept, &at.packed)
+		Scan(&at.checkpoint, &at.pinned, &at.kept, &at.packed)
 	return at, notFound(err)
 }
 
@@ -161,7 +158,6 @@ func (l *packedLog) unpacked(ctx context.Context, tx pgx.Tx) (p PackPlan, size i
 
 // smaller returns the packs at the end of the log that messages of this size are packed together with: those of at most
 // twice the size of all that comes after them. So a byte is packed again only a few times, and few packs stay small.
-// What lies outside is never made anew.
 func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged []storedPack, err error) {
 	const looked = 8
 	last, err := rowsIn(ctx, tx, scanPack, `
@@ -171,7 +167,7 @@ func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged 
 		 ORDER BY first_seq DESC
 		 LIMIT $3`, l.Tenant, l.Key.Key, looked)
 	for _, p := range last {
-		if p.Raw > 2*size || p.Raw+size > packBytes || p.isOutside() {
+		if p.Raw > 2*size || p.Raw+size > packBytes {
 			break
 		}
 		size += p.Raw
@@ -180,12 +176,12 @@ func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged 
 	return merged, err
 }
 
-// outdated returns a plan of a pack in its row that has results whole which were stored after it was made.
+// outdated returns a plan of a pack that has results whole which were stored after it was made.
 func (l *packedLog) outdated(ctx context.Context, tx pgx.Tx) (*PackPlan, error) {
 	old, err := rowIn(ctx, tx, scanPack, `
 		SELECT `+packColumns+`
 		  FROM message_packs p
-		 WHERE p.tenant_id = $1 AND p.session_key = $2 AND p.object IS NULL
+		 WHERE p.tenant_id = $1 AND p.session_key = $2
 		   AND p.results < (SELECT count(*)
 		                      FROM results r
 		                     WHERE r.tenant_id = $1 AND r.session_key = $2
@@ -257,21 +253,9 @@ func (p *PackPlan) take(ctx context.Context, s *Store, log *logOf[PackMessage]) 
 }
 
 // CommitPack puts a pack in the place of the packs and the rows that it was made of, if nothing has changed since it
-// was planned. If its last message is at least a number of messages behind the newest, it goes to the store for
-// archives first; 0 is never.
-//
-// Errors: ErrNotFound, ErrStale, ErrResultStore.
-func (s *Store) CommitPack(ctx context.Context, p *PackPlan, packed []byte, behind int64) error {
-	to := persist.Postgres
-	if behind != 0 && p.Last <= p.newest-behind {
-		to = s.results.ForArchives()
-	}
-	put := time.Now()
-	object, err := s.results.PutObject(ctx, p.Key, to, packed)
-	if err != nil {
-		return err
-	}
-	return s.named(ctx, p.Key, to, object, put, func(tx pgx.Tx) error {
+// was planned; ErrNotFound, ErrStale.
+func (s *Store) CommitPack(ctx context.Context, p *PackPlan, packed []byte) error {
+	return s.underLock(ctx, p.Key, func(tx pgx.Tx, _ lockedSession) error {
 		at, err := readPacked(ctx, tx, p.Key)
 		if err != nil {
 			return err
@@ -282,29 +266,23 @@ func (s *Store) CommitPack(ctx context.Context, p *PackPlan, packed []byte, behi
 		if err := p.replace(ctx, tx); err != nil {
 			return err
 		}
-		if err := p.insert(ctx, tx, packed, to, object); err != nil {
+		if err := p.insert(ctx, tx, packed); err != nil {
 			return err
 		}
 		return p.clearRows(ctx, tx)
 	})
 }
 
-// insert inserts the pack, whose bytes an object has if there is one.
-func (p *PackPlan) insert(ctx context.Context, tx pgx.Tx, packed []byte, in persist.Kind, object *uuid.UUID) error {
+func (p *PackPlan) insert(ctx context.Context, tx pgx.Tx, packed []byte) error {
 	var raw int64
 	for i := range p.Messages {
 		raw += int64(len(p.Messages[i].Body))
 	}
 	sum := sha256.Sum256(packed)
-	body, size := packed, (*int)(nil)
-	if object != nil {
-		body, size = nil, new(len(packed))
-	}
 	return exec(ctx, tx, `
-		INSERT INTO message_packs (tenant_id, session_key, first_seq, last_seq, raw, results, digest, body, store,
-		                           object, object_size)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		p.Tenant, p.Key.Key, p.First, p.Last, raw, p.results, sum[:], body, in, object, size)
+		INSERT INTO message_packs (tenant_id, session_key, first_seq, last_seq, raw, results, digest, body)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		p.Tenant, p.Key.Key, p.First, p.Last, raw, p.results, sum[:], packed)
 }
 
 // replace deletes the packs whose place the new one takes; ErrStale if they are not those that were read.
@@ -317,7 +295,7 @@ func (p *PackPlan) replace(ctx context.Context, tx pgx.Tx) error {
 	}
 	return execAll(ctx, tx, len(firsts), `
 		DELETE FROM message_packs
-		 WHERE tenant_id = $1 AND session_key = $2 AND first_seq = ANY ($3) AND digest = ANY ($4) AND object IS NULL`,
+		 WHERE tenant_id = $1 AND session_key = $2 AND first_seq = ANY ($3) AND digest = ANY ($4)`,
 		p.Tenant, p.Key.Key, firsts, digests)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/pack"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -27,16 +26,10 @@ type storedPack struct {
 	Raw         int64 // bytes of its messages
 	Results     int   // stored results that its messages had when it was made
 	Digest      []byte
-	Body        []byte // nil while it lies outside
-
-	Store  persist.Kind
-	Prefix uuid.UUID  // the session under whose prefix the object lies
-	Object *uuid.UUID // that has the bytes; nil if the row has them
-	Size   *int32     // of the object
+	Body        []byte
 }
 
-const packColumns = `first_seq, last_seq, raw, results, digest, body,
-	store, coalesce(objects_in, session_key), object, object_size`
+const packColumns = `first_seq, last_seq, raw, results, digest, body`
 
 var scanPack = pgx.RowToStructByPos[storedPack]
 
@@ -55,7 +48,7 @@ func (p *storedPack) records(seq int64) ([]pack.Record, error) {
 }
 
 // packs are packs of a session that a transaction read. They are opened when it has ended, one at a time, so messages
-// should be asked for in the order of the log or its reverse. One that lies outside is read when it is opened.
+// should be asked for in the order of the log or its reverse.
 type packs struct {
 	key    session.Key
 	stored []storedPack // by seq
@@ -79,49 +72,26 @@ func readPacks(ctx context.Context, tx pgx.Tx, key session.Key, seqs []int64) (p
 		   AND first_seq <= $4
 		   AND last_seq >= $3
 		 ORDER BY first_seq`, key.Tenant, key.Key, slices.Min(seqs), slices.Max(seqs))
-	loaded := loadedPacks(ctx)
-	for i := range p.stored {
-		if at := &p.stored[i]; at.isOutside() {
-			at.Body = loaded[*at.Object]
-		}
-	}
 	return p, err
-}
-
-// find returns the number of the pack that may have a message.
-func (p *packs) find(seq int64) (i int, found bool) {
-	i, _ = slices.BinarySearchFunc(p.stored, seq, func(s storedPack, seq int64) int { return int(s.Last - seq) })
-	return i, i < len(p.stored)
-}
-
-// openAt opens a pack whose bytes were read, for message seq.
-func (p *packs) openAt(i int, at *storedPack, seq int64) error {
-	records, err := at.records(seq)
-	if err != nil {
-		return err
-	}
-	p.open, p.opened = records, i+1
-	p.filled, p.size = nil, 0
-	return nil
 }
 
 var errNoPack = errors.New("its bytes are neither in its row nor in a pack")
 
 // record returns what its pack has of message seq.
 //
-// Errors: *session.DamagedError; *packsOutside if the pack has yet to be read from a store.
+// Errors: *session.DamagedError.
 func (p *packs) record(seq int64) (*pack.Record, error) {
-	i, found := p.find(seq)
-	if !found {
+	i, _ := slices.BinarySearchFunc(p.stored, seq, func(s storedPack, seq int64) int { return int(s.Last - seq) })
+	if i == len(p.stored) {
 		return nil, session.DamagedMessage(seq, errNoPack)
 	}
 	if p.opened != i+1 {
-		if p.stored[i].isOutside() {
-			return nil, p.outside()
-		}
-		if err := p.openAt(i, &p.stored[i], seq); err != nil {
+		records, err := p.stored[i].records(seq)
+		if err != nil {
 			return nil, err
 		}
+		p.open, p.opened = records, i+1
+		p.filled, p.size = nil, 0
 	}
 	at, found := slices.BinarySearchFunc(p.open, seq, func(r pack.Record, seq int64) int { return int(r.Seq - seq) })
 	if !found {
@@ -138,9 +108,6 @@ const heldContents = 4 << 20
 //
 // Errors: *session.DamagedError, ErrResultStore; ErrNotFound if the session was erased meanwhile.
 func (s *Store) body(ctx context.Context, p *packs, at place) ([]byte, error) {
-	if err := s.openPack(ctx, p, at.seq); err != nil {
-		return nil, err
-	}
 	r, err := p.record(at.seq)
 	if err != nil {
 		return nil, err

@@ -76,12 +76,8 @@ func (s *Store) Answered(ctx context.Context, tenant uuid.UUID, id *session.Idem
 func (s *Store) Replace(
 	ctx context.Context, r session.Replacement,
 ) (done session.Replaced, replayed bool, err error) {
-	err = s.withPacks(ctx, r.Session.Tenant, func(ctx context.Context) (err error) {
-		do := func(tx pgx.Tx, row lockedSession) (session.Replaced, error) { return s.replace(ctx, tx, row, r) }
-		done, replayed, err = onceInSession(ctx, s, r.Session, r.Idempotency, do)
-		return err
-	})
-	return done, replayed, err
+	do := func(tx pgx.Tx, row lockedSession) (session.Replaced, error) { return s.replace(ctx, tx, row, r) }
+	return onceInSession(ctx, s, r.Session, r.Idempotency, do)
 }
 
 // replace does what Replace does, under the session's lock.

@@ -81,7 +81,7 @@ func (m *storedMessage) is(body []byte) bool {
 }
 
 // readStored reads messages under the session's lock, to be compared with others. It fills no holes, for what that
-// takes may lie outside the database. *packsOutside.
+// takes may lie outside the database.
 func readStored(ctx context.Context, tx pgx.Tx, key session.Key, sql string, args ...any) ([]storedMessage, error) {
 	log, err := readLog(ctx, tx, key, ofStored, pgx.RowToStructByPos[storedMessage], sql, args...)
 	if err != nil {

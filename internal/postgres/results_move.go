@@ -12,8 +12,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// ResultMove moves the bodies of results, and the packs that lie outside, to another store, while they are read and
-// written. It can be stopped at any time, and done again: what lies there already is left alone.
+// ResultMove moves the bodies of results to another store, while they are read and written. It can be stopped at any
+// time, and done again: what lies there already is left alone.
 type ResultMove struct {
 	Tenant  uuid.UUID
 	Session *uuid.UUID // nil for all
@@ -21,25 +21,16 @@ type ResultMove struct {
 
 	Rate int64 // stored bytes a second, 0 for as fast as it goes
 
-	// Each is called after each body, with the error that kept it from being moved, and EachPack, if set, after each
-	// pack.
-	Each     func(body persist.Movable, stored int64, err error)
-	EachPack func(pack MovablePack, stored int64, err error)
+	// Each is called after each body, with the error that kept it from being moved.
+	Each func(body persist.Movable, stored int64, err error)
 }
 
 // movePage is how many bodies are looked for at once.
 const movePage = 100
 
-// MoveResults moves bodies one after another, and then packs. One that cannot be moved does not keep it from the
+// MoveResults moves bodies one after another. One that cannot be moved does not keep it from the
 // others; an error of a store that does not answer ends it.
 func (s *Store) MoveResults(ctx context.Context, m ResultMove) error {
-	if err := s.moveBodies(ctx, m); err != nil {
-		return err
-	}
-	return s.movePacks(ctx, m)
-}
-
-func (s *Store) moveBodies(ctx context.Context, m ResultMove) error {
 	after := persist.Movable{}
 	for {
 		bodies, err := inTx(ctx, s, m.Tenant, func(tx pgx.Tx) ([]persist.Movable, error) {
@@ -62,40 +53,6 @@ func (s *Store) moveBodies(ctx context.Context, m ResultMove) error {
 				return err
 			}
 			after = body
-		}
-	}
-}
-
-// movePacks moves the packs that lie outside.
-func (s *Store) movePacks(ctx context.Context, m ResultMove) error {
-	after := MovablePack{}
-	for {
-		packs, err := queryRows(ctx, s, m.Tenant, pgx.RowToStructByPos[MovablePack], `
-			SELECT session_key, first_seq
-			  FROM message_packs
-			 WHERE tenant_id = $1 AND object IS NOT NULL AND store <> $2 AND (session_key, first_seq) > ($3, $4)
-			   AND ($5::uuid IS NULL OR session_key = $5)
-			 ORDER BY session_key, first_seq
-			 LIMIT $6`, m.Tenant, m.To, after.Session, after.First, m.Session, movePage)
-		if err != nil || len(packs) == 0 {
-			return err
-		}
-		for _, pack := range packs {
-			begun := time.Now()
-			stored, err := s.MovePack(ctx, session.Key{Tenant: m.Tenant, Key: pack.Session}, pack.First, m.To)
-			if errors.Is(err, session.ErrNotFound) { // it was made anew
-				err, stored = nil, 0
-			}
-			if m.EachPack != nil {
-				m.EachPack(pack, int64(stored), err)
-			}
-			if errors.Is(err, session.ErrResultStore) || ctx.Err() != nil {
-				return errors.Join(err, ctx.Err())
-			}
-			if err := m.pause(ctx, int64(stored), time.Since(begun)); err != nil {
-				return err
-			}
-			after = pack
 		}
 	}
 }

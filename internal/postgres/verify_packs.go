@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/pack"
-	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -55,9 +54,6 @@ func (s *Store) AuditPack(ctx context.Context, key session.Key, first int64) (p 
 		return p, err
 	}
 	p.MessagesRef = session.MessagesRef{First: stored.First, Last: stored.Last}
-	if p.Damaged, err = s.loadAudited(ctx, key, &stored); err != nil || p.Damaged != nil {
-		return p, err
-	}
 	records, err := openAudited(&stored)
 	if err != nil {
 		p.Damaged = err
@@ -65,28 +61,6 @@ func (s *Store) AuditPack(ctx context.Context, key session.Key, first int64) (p 
 	}
 	p.Failed, p.Needs = map[int64]error{}, map[int64][]uuid.UUID{}
 	return p, s.fillAudited(ctx, key, &p, rows, records)
-}
-
-// loadAudited reads the bytes of a pack that lies outside. A missing object is damage, unless the row is gone or names
-// another by now: then it is ErrNotFound.
-func (s *Store) loadAudited(ctx context.Context, key session.Key, p *storedPack) (damage, err error) {
-	if !p.isOutside() {
-		return nil, nil
-	}
-	p.Body, err = s.loadPack(ctx, key.Tenant, p)
-	if !persist.IsMissing(err) {
-		return nil, err
-	}
-	still, lookErr := queryRow(ctx, s, key.Tenant, pgx.RowTo[bool], `
-		SELECT EXISTS (
-		       SELECT
-		         FROM message_packs
-		        WHERE tenant_id = $1 AND session_key = $2 AND first_seq = $3 AND object = $4)`,
-		key.Tenant, key.Key, p.First, p.Object)
-	if lookErr == nil && !still {
-		lookErr = session.ErrNotFound
-	}
-	return err, lookErr
 }
 
 func openAudited(p *storedPack) ([]pack.Record, error) {

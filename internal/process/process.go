@@ -170,7 +170,7 @@ func Worker(
 ) error {
 	asks, err := newAsker(language, log)
 	networks, networksErr := settings.PrivateNetworks()
-	if err = errors.Join(err, networksErr, checkPacks(settings, db.Results)); err != nil {
+	if err = errors.Join(err, networksErr); err != nil {
 		return err
 	}
 	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
@@ -194,8 +194,7 @@ func Worker(
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1), ColdAfter: settings.ColdAfter,
 		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, Networks: networks,
-		Features:    features.All(),
-		PacksBehind: settings.PacksBehind,
+		Features: features.All(),
 	})
 	if err == nil {
 		err = client.Start(ctx) // River stops softly when ctx ends: running jobs may finish until StopTimeout.

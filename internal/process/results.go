@@ -1,8 +1,6 @@
 package process
 
 import (
-	"fmt"
-
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
@@ -22,16 +20,6 @@ func resultStores(settings config.Results) (stores persist.Stores, err error) {
 		}
 	}
 	return stores, nil
-}
-
-// checkPacks returns an error if packs are to be objects and there is no store for them.
-func checkPacks(settings config.Worker, results config.Results) error {
-	chosen, err := results.Stores()
-	if err == nil && settings.PacksBehind > 0 && chosen.Archives == nil {
-		err = fmt.Errorf("--packs-behind (VARVE_PACKS_BEHIND) is %d, and archives lie in PostgreSQL: "+
-			"name a store with VARVE_OBJECTS or VARVE_RESULTS", settings.PacksBehind)
-	}
-	return err
 }
 
 func kindOf(of *config.ResultStore) persist.Kind {

@@ -33,24 +33,3 @@ func TestStoresAreThoseOfTheSettings(t *testing.T) {
 		}
 	}
 }
-
-func TestPacksNeedAStoreOutside(t *testing.T) {
-	t.Parallel()
-	dir := "file://" + t.TempDir()
-	for _, tt := range []struct {
-		behind   int64
-		settings config.Results
-		refused  bool
-	}{
-		{0, config.Results{}, false},
-		{100, config.Results{}, true},
-		{100, config.Results{URL: dir, Objects: "postgres"}, true},
-		{100, config.Results{URL: dir}, false},
-		{100, config.Results{Objects: dir}, false},
-	} {
-		err := checkPacks(config.Worker{PacksBehind: tt.behind}, tt.settings)
-		if (err != nil) != tt.refused {
-			t.Errorf("%d messages behind, in %+v: %v", tt.behind, tt.settings, err)
-		}
-	}
-}

@@ -1,12 +1,10 @@
 -- Copies a session's log through @seq, as it was then, to the session @fork, with its packs, its results and the
--- checkpoints through @checkpoint. Bodies of results are shared: their rows name the session that holds them. Packs that
--- lie outside name the same objects: the rows that are copied are locked until then, or their objects might be deleted.
+-- checkpoints through @checkpoint. Bodies of results are shared: their rows name the session that holds them.
 -- It is one statement, so that all of it is of one moment. Messages of the pack that goes beyond @seq come from the
 -- arrays. Checkpoints that go beyond @seq are left out, and the others are numbered without a gap.
 --
--- It returns the tokens of the log, the first seq of the pack that goes beyond @seq, whether @checkpoint has a body and
--- all packs were there to be locked, below whose prefixes their objects lie, and the number of the fork's newest
--- checkpoint.
+-- It returns the tokens of the log, the first seq of the pack that goes beyond @seq, whether @checkpoint has a body,
+-- and the number of the fork's newest checkpoint.
 WITH numbered AS MATERIALIZED (
 	SELECT n, row_number() OVER (ORDER BY n)::int AS own
 	  FROM checkpoints
@@ -34,16 +32,7 @@ WITH numbered AS MATERIALIZED (
 	INSERT INTO message_packs (tenant_id, session_key, first_seq, last_seq, raw, results, digest, body)
 	SELECT tenant_id, @fork, first_seq, last_seq, raw, results, digest, body
 	  FROM message_packs
-	 WHERE tenant_id = @tenant AND session_key = @session AND last_seq <= @seq AND object IS NULL
-), outside AS (
-	INSERT INTO message_packs (tenant_id, session_key, first_seq, last_seq, raw, results, digest, body, store, object,
-	                           object_size, objects_in)
-	SELECT tenant_id, @fork, first_seq, last_seq, raw, results, digest, body, store, object,
-	       object_size, CASE WHEN object IS NOT NULL THEN coalesce(objects_in, session_key) END
-	  FROM message_packs
-	 WHERE tenant_id = @tenant AND session_key = @session AND last_seq <= @seq AND object IS NOT NULL
-	   FOR KEY SHARE
-	RETURNING objects_in
+	 WHERE tenant_id = @tenant AND session_key = @session AND last_seq <= @seq
 ), shared AS (
 	INSERT INTO result_bodies (tenant_id, session_key, id, sha256, bytes, lines, store, held_in)
 	SELECT b.tenant_id, @fork, b.id, b.sha256, b.bytes, b.lines, b.store, coalesce(b.held_in, b.session_key)
@@ -99,13 +88,8 @@ SELECT coalesce((SELECT sum(tokens) FROM logged WHERE removed_at IS NULL), 0)::b
        coalesce((SELECT first_seq
                    FROM message_packs
                   WHERE tenant_id = @tenant AND session_key = @session AND first_seq <= @seq AND last_seq > @seq), 0),
-       (@checkpoint = 0 OR EXISTS (SELECT
-                                     FROM kept
-                                     JOIN numbered ON own = kept.n
-                                    WHERE numbered.n = @checkpoint AND whole))
-       AND (SELECT count(*) FROM outside) = (SELECT count(*)
-                                               FROM message_packs
-                                              WHERE tenant_id = @tenant AND session_key = @session AND last_seq <= @seq
-                                                AND object IS NOT NULL),
-       (SELECT array_agg(DISTINCT objects_in) FROM outside WHERE objects_in IS NOT NULL),
+       @checkpoint = 0 OR EXISTS (SELECT
+                                    FROM kept
+                                    JOIN numbered ON own = kept.n
+                                   WHERE numbered.n = @checkpoint AND whole),
        (SELECT count(*) FROM numbered)
