@@ -82,10 +82,9 @@ var mayImport = map[string][]string{
 		"internal/compact/pin", "internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
 	"internal/cold":             {"internal/admit", "internal/postgres", "internal/session", "internal/shelf"},
-	"internal/search":           {"internal/compact", "internal/postgres", "internal/protocol", "internal/readback", "internal/session"},
 	"internal/offload":          {"internal/admit", "internal/pack", "internal/postgres", "internal/session"},
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/cold", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature", "internal/search"},
+	"internal/jobs":             {"internal/cold", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature"},
 	"internal/command":          {"internal/client", "internal/terminal"},
 	"internal/feature":          {"internal/api/request", "internal/postgres"},
 	"internal/compact/manifest": {},
@@ -98,7 +97,7 @@ var mayImport = map[string][]string{
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
 		"internal/feature",
-		"internal/cold", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/ledger", "internal/search",
+		"internal/cold", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/ledger",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
@@ -123,9 +122,9 @@ var mayImport = map[string][]string{
 
 // ofFeatures are the packages of ours that a feature may import beside those that import none: the core's kit.
 var ofFeatures = []string{
-	"internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/egress", "internal/feature",
-	"internal/persist", "internal/postgres", "internal/protocol", "internal/queue", "internal/rawjson", "internal/session",
-	"internal/spelling",
+	"internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/compact", "internal/egress",
+	"internal/feature", "internal/persist", "internal/postgres", "internal/protocol", "internal/queue",
+	"internal/rawjson", "internal/readback", "internal/session", "internal/spelling",
 }
 
 // TestAFeatureImportsTheCoreOnly holds the folders that package features lists to what they may import: no other

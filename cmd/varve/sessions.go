@@ -12,8 +12,7 @@ import (
 )
 
 type sessionsCommand struct {
-	List   sessionsListCommand   `cmd:"" help:"List sessions: all, or those for which all conditions hold."`
-	Search sessionsSearchCommand `cmd:"" help:"Search the messages of all sessions for words, the best passages first."`
+	List sessionsListCommand `cmd:"" help:"List sessions: all, or those for which all conditions hold."`
 
 	Show      sessionsShowCommand      `cmd:"" help:"Print a session with its policy, as JSON."`
 	Archive   sessionsArchiveCommand   `cmd:"" help:"Archive a session: it is away until it is restored."`
@@ -65,16 +64,6 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 		query["quarantined"] = true
 	}
 	return showFound(ctx, to, "sessions", client.Sessions, query, c.Limit)
-}
-
-type sessionsSearchCommand struct {
-	Query string `arg:"" help:"Words; \"words in this order\", or, and -word for one that must not be there."`
-	Limit int    `default:"20" help:"How many passages to list."`
-}
-
-// Run prints the passages.
-func (c *sessionsSearchCommand) Run(ctx context.Context, to *console) error {
-	return showFound(ctx, to, "hits", client.Search, client.Query{"q": c.Query}, c.Limit)
 }
 
 type sessionsShowCommand struct {

@@ -102,6 +102,7 @@ func New(config Config) *Server {
 	if config.Gate == nil {
 		config.Gate = admit.NewConnections(int(config.Store.Pool().Config().MaxConns), 0)
 	}
+	config.Store.Follow(feature.Followers(config.Features))
 	s := &Server{Config: config, counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
 	s.writers = &policy.Writers{}
 	if config.Asker != nil {
@@ -239,10 +240,6 @@ func (s *Server) routeSessions() {
 	read.get("/v1/models", s.listModels, "model")
 	read.get("/v1/models/summaries", s.listSummaryModels)
 	read.get("/v1/limits", s.readLimits)
-	s.tenants(session.SessionsRead, session.ResultsRead).get("/v1/search", s.searchTenant,
-		append([]string{"q"}, request.ListQuery...)...)
-	read.get("/v1/search/settings", s.readSearchSettings)
-	s.tenants(session.ScopeAdmin).put("/v1/search/settings", s.putSearchSettings)
 	read.get("/v1/retention", s.readRetention)
 	read.get("/v1/retention/preview", s.previewRetention, "idle_seconds", "max_age_seconds", "then",
 		"archive_max_age_seconds")

@@ -103,7 +103,6 @@ const (
 	Sessions             ListRoute[protocol.Session]            = "sessions"
 	Archives             ListRoute[session.Archive]             = "archives"
 	Fleet                ListRoute[session.FleetSession]        = "admin/sessions"
-	Search               ListRoute[protocol.SearchHit]          = "search"
 	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"
 	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"
 	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"

@@ -43,7 +43,14 @@ func (c *Console) PrintRaw(raw []byte) error {
 
 // List prints all entries of a list.
 func List[T any](ctx context.Context, c *Console, view *template.Template, r client.ListRoute[T]) error {
-	found, err := r.Find(ctx, c.API, client.Query{}, math.MaxInt)
+	return Find(ctx, c, view, r, client.Query{}, math.MaxInt)
+}
+
+// Find prints up to limit entries of a list that a query asks for.
+func Find[T any](
+	ctx context.Context, c *Console, view *template.Template, r client.ListRoute[T], query client.Query, limit int,
+) error {
+	found, err := r.Find(ctx, c.API, query, limit)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,17 @@ type Feature struct {
 
 	Jobs     func(*Worker)
 	Prunings []postgres.Pruning // before a tenant's events are pruned
+	Follower *postgres.Follower // of what sessions store
+}
+
+// Followers returns those of features.
+func Followers(features []Feature) (all []postgres.Follower) {
+	for _, f := range features {
+		if f.Follower != nil {
+			all = append(all, *f.Follower)
+		}
+	}
+	return all
 }
 
 // Error is an error of a feature that a caller may distinguish.
@@ -44,6 +55,8 @@ type Worker struct {
 
 	Workers *river.Workers
 	Queues  map[string]river.QueueConfig
+	Memory  map[string]int64              // how much a job takes, by kind; one that is not there takes little
+	Duties  []postgres.Duty               // of the sweep
 	Beats   []func(context.Context) error // called again and again, about once a second
 	Gauges  []func(context.Context) error // called before the gauges are read, at most every few seconds
 }

@@ -3,12 +3,14 @@ package features
 
 import (
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/webhook"
 )
 
 // All returns all features.
 func All() []feature.Feature {
 	return []feature.Feature{
+		search.Feature(),
 		webhook.Feature(),
 	}
 }

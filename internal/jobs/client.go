@@ -5,7 +5,6 @@
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - rollback.go: the sessions of a recompaction go back to what they served before
 //   - offload.go: one session's old messages move into packs, after a compaction
-//   - index.go: what of a tenant's messages the search does not find yet
 //   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
@@ -41,7 +40,6 @@ import (
 	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
-	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -138,24 +136,26 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	away := &outage{log: config.Log}
 	lease := newLease(config, pool, away)
 	recompactions := max(1, config.Compactions/2)
-	workers := workersOf(config, lease, slotsOf(config.Compactions+recompactions))
 	queues := map[string]river.QueueConfig{
 		queue.Compaction:   {MaxWorkers: config.Compactions, FetchPollInterval: pollInterval},
 		queue.Recompaction: {MaxWorkers: recompactions},
 		queue.Summary:      {MaxWorkers: config.Summaries},
 		queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
 		queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
-		queue.Search:       {MaxWorkers: 1},
 		queue.Maintenance:  {MaxWorkers: 1},
 		queue.Verification: {MaxWorkers: 1},
 		queue.Collection:   {MaxWorkers: 1},
 		queue.Erasure:      {MaxWorkers: 1},
 		queue.Archive:      {MaxWorkers: 1},
 	}
+	workers := river.NewWorkers()
 	features := featuresOf(config, workers, queues)
+	addWorkers(workers, config, features.Duties, lease, slotsOf(config.Compactions+recompactions))
+	admission := newAdmission(config)
+	admission.features = features.Memory
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID:                   lease.id,
-		Middleware:           []rivertype.Middleware{lease, newAdmission(config)},
+		Middleware:           []rivertype.Middleware{lease, admission},
 		Logger:               riverLog(config.Log, away),
 		Workers:              workers,
 		FetchCooldown:        fetchCooldown,
@@ -177,9 +177,8 @@ func slotsOf(n int) *admit.Gate {
 	return admit.New(admit.Config{Name: "compactions", Size: int64(n), Each: int64(n)})
 }
 
-// workersOf returns what does each kind of job.
-func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
-	workers := river.NewWorkers()
+// addWorkers adds what does each kind of job of the core.
+func addWorkers(workers *river.Workers, config Config, duties []postgres.Duty, lease *lease, slots *admit.Gate) {
 	compactor := config.compactor()
 	thawer := config.thawer()
 	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, slots: slots})
@@ -201,10 +200,9 @@ func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 		CPU: config.CPU,
 	}})
-	river.AddWorker(workers, &indexWorker{Indexer: search.Indexer{Store: config.Store, Log: config.Log}})
 	river.AddWorker(workers, &sweepWorker{
 		Store: config.Store, Log: config.Log, KeepWhole: config.KeepWhole, RetainEvery: config.RetainEvery,
-		ColdAfter: config.ColdAfter, Prunings: prunings(config.Features),
+		ColdAfter: config.ColdAfter, Prunings: prunings(config.Features), Duties: duties,
 	})
 	river.AddWorker(workers, &verifyWorker{Rolling: verify.Rolling{
 		Verifier: verify.Verifier{Store: config.Store}, Log: config.Log, Round: config.VerifyRound,
@@ -214,7 +212,6 @@ func workersOf(config Config, lease *lease, slots *admit.Gate) *river.Workers {
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
 	}})
 	addErasers(workers, config)
-	return workers
 }
 
 // addErasers adds what erases and archives sessions.

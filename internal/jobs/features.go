@@ -14,7 +14,9 @@ import (
 func featuresOf(config Config, workers *river.Workers, queues map[string]river.QueueConfig) *feature.Worker {
 	w := &feature.Worker{
 		Store: config.Store, Log: config.Log, Networks: config.Networks, Workers: workers, Queues: queues,
+		Memory: map[string]int64{},
 	}
+	config.Store.Follow(feature.Followers(config.Features))
 	for _, f := range config.Features {
 		if f.Jobs != nil {
 			f.Jobs(w)

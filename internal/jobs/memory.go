@@ -27,6 +27,8 @@ type admission struct {
 	thawer *cold.Thawer
 	memory *admit.Gate
 	window int64 // bytes of the log that a compaction takes in at a time
+
+	features map[string]int64 // what their jobs take, by kind
 }
 
 func newAdmission(c Config) *admission {
@@ -39,16 +41,12 @@ const comeAgain = 2 * time.Second
 // packMemory is about what a job takes that packs messages.
 const packMemory = 64 << 20
 
-// indexMemory is about what a job takes that indexes messages for the search: it reads some of them, or a large one,
-// unpacks them and cuts their texts.
-const indexMemory = 48 << 20
-
 // Work waits for the memory of a job and does it.
 func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(context.Context) error) error {
 	var of struct{ Tenant, Session uuid.UUID }
 	err := json.Unmarshal(job.EncodedArgs, &of)
 	ofSession := of.Session != uuid.Nil && job.Kind != (queue.SummariseArgs{}).Kind()
-	if err != nil || !ofSession && job.Kind != (queue.IndexArgs{}).Kind() {
+	if err != nil || !ofSession && a.features[job.Kind] == 0 {
 		return do(ctx) // it works in small steps, or waits for a model and must keep no other job from memory
 	}
 	weight, err := a.weigh(ctx, job.Kind, session.Key{Tenant: of.Tenant, Key: of.Session})
@@ -79,8 +77,10 @@ func (a *admission) weigh(ctx context.Context, kind string, key session.Key) (in
 		}
 	case queue.OffloadArgs{}.Kind():
 		return packMemory, nil
-	case queue.IndexArgs{}.Kind():
-		return indexMemory, nil
+	default:
+		if size, ok := a.features[kind]; ok {
+			return size, nil
+		}
 	}
 	return compactor.Memory(weight, a.window), err
 }

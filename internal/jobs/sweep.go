@@ -40,6 +40,7 @@ type sweepWorker struct {
 	RetainEvery time.Duration
 	ColdAfter   time.Duration // 0 freezes nothing
 	Prunings    []postgres.Pruning
+	Duties      []postgres.Duty // of features
 }
 
 // Work asks again for what is due and has lost its job, looks after what was written down, and continues with the
@@ -50,24 +51,25 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 	if inserted > 0 {
 		w.Log.WarnContext(ctx, "sessions over their trigger had no job", "sessions", inserted)
 	}
-	return errors.Join(err, queue.PromoteOld(ctx, w.Store.Pool()),
-		w.each(ctx, postgres.ChoreRecompaction, w.requeueRecompactions),
-		w.each(ctx, postgres.ChoreReplay, w.requeueReplays),
-		w.each(ctx, postgres.ChoreIndex, w.Store.RequeueIndex),
-		w.each(ctx, postgres.ChoreErasure, w.requeueErasures),
-		w.each(ctx, postgres.ChoreArchive, w.requeueArchives),
+	failed := []error{err}
+	for _, duty := range w.Duties {
+		failed = append(failed, w.each(ctx, duty))
+	}
+	return errors.Join(errors.Join(failed...), queue.PromoteOld(ctx, w.Store.Pool()),
+		w.each(ctx, postgres.DutyOf(postgres.ChoreRecompaction, w.requeueRecompactions)),
+		w.each(ctx, postgres.DutyOf(postgres.ChoreReplay, w.requeueReplays)),
+		w.each(ctx, postgres.DutyOf(postgres.ChoreErasure, w.requeueErasures)),
+		w.each(ctx, postgres.DutyOf(postgres.ChoreArchive, w.requeueArchives)),
 		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
 }
 
-// each does a kind of chore for the tenants that have it.
-func (w *sweepWorker) each(
-	ctx context.Context, kind postgres.ChoreKind, do func(ctx context.Context, tenant uuid.UUID) error,
-) error {
-	chores, err := w.Store.Chores(ctx, kind, choresAtOnce)
+// each does a duty for the tenants that have its chore.
+func (w *sweepWorker) each(ctx context.Context, duty postgres.Duty) error {
+	chores, err := w.Store.ChoresOf(ctx, duty, choresAtOnce)
 	failed := []error{err}
 	for _, c := range chores {
-		if err = do(ctx, c.Tenant); err == nil {
-			err = w.Store.EndChore(ctx, c)
+		if err = duty.Do(ctx, c.Tenant); err == nil {
+			err = w.Store.EndChoreUnless(ctx, c, duty.Needed)
 		}
 		failed = append(failed, ofTenant(c.Tenant, err))
 	}

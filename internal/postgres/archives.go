@@ -208,7 +208,7 @@ func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) erro
 	if err != nil {
 		return err
 	}
-	if err := s.markBehind(ctx, tx, key.Tenant, []string{id}); err != nil {
+	if err := s.changed(ctx, tx, key.Tenant, []string{id}); err != nil {
 		return err
 	}
 	_, err = s.sweepOne(ctx, tx, key)

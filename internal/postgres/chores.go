@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,7 +21,6 @@ const (
 	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
 	ChoreRecompaction ChoreKind = "recompaction"
 	ChoreReplay       ChoreKind = "replay"
-	ChoreIndex        ChoreKind = "index"    // sessions whose messages the search does not find yet
 	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
 	ChoreArchive      ChoreKind = "archive"
 	ChoreErasure      ChoreKind = "erasure" // of which the chores of the nil tenant are operators'
@@ -43,41 +43,66 @@ func addChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) 
 		   SET cursor = excluded.cursor, since = excluded.since`, tenant, kind)
 }
 
-// Chores returns chores of a kind of all tenants, those first that were looked after the longest ago, at most limit. A
-// ChoreIndex whose job is live needs nobody.
+// Duty is what the sweep does for the tenants that have a kind of chore.
+type Duty struct {
+	Kind   ChoreKind
+	Job    string // kind of the job that does it for a tenant: while it is live, nobody else need; "" for none
+	Needed string // the condition, in SQL, that the tenant $1 still needs it
+	Do     func(ctx context.Context, tenant uuid.UUID) error
+}
+
+// Chores returns chores of a kind of all tenants, those first that were looked after the longest ago, at most limit.
 func (s *Store) Chores(ctx context.Context, kind ChoreKind, limit int) ([]Chore, error) {
+	return s.ChoresOf(ctx, Duty{Kind: kind}, limit)
+}
+
+// ChoresOf returns what Chores does, without those whose job is live.
+func (s *Store) ChoresOf(ctx context.Context, d Duty, limit int) ([]Chore, error) {
+	idle := `true`
+	if d.Job != "" {
+		idle = `NOT ` + queue.HasLive(d.Job, `tenant`, `tenant_id`)
+	}
 	rows, err := s.pool.Query(ctx, `
 		SELECT tenant_id AS tenant, kind, cursor, since
 		  FROM chores
 		 WHERE kind = $1
-		   AND NOT (kind = $3 AND `+queue.HasIndex(`tenant_id`)+`)
+		   AND `+idle+`
 		 ORDER BY since
-		 LIMIT $2`, kind, limit, ChoreIndex)
+		 LIMIT $2`, d.Kind, limit)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Chore])
 }
 
+// needed are the conditions that a tenant $1 still needs a kind of chore.
+var needed = map[ChoreKind]string{
+	ChoreRecompaction: `EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
+		AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
+	ChoreReplay:  `EXISTS (SELECT FROM replays WHERE tenant_id = $1 AND finished_at IS NULL)`,
+	ChoreErasure: `EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
+	ChoreArchive: `EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
+}
+
+// DutyOf returns a duty of the core.
+func DutyOf(kind ChoreKind, do func(ctx context.Context, tenant uuid.UUID) error) Duty {
+	return Duty{Kind: kind, Needed: needed[kind], Do: do}
+}
+
 // EndChore deletes a chore that was looked after, unless it was begun anew meanwhile or there is still need of it.
 func (s *Store) EndChore(ctx context.Context, c Chore) error {
-	const live = ` AND finished_at IS NULL)`
-	needed := map[ChoreKind]string{
-		ChorePolicy: ``,
-		ChoreRecompaction: ` AND NOT EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
-			AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
-		ChoreReplay:  ` AND NOT EXISTS (SELECT FROM replays WHERE tenant_id = $1` + live,
-		ChoreErasure: ` AND NOT EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
-		ChoreArchive: ` AND NOT EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
-		ChoreIndex: ` AND NOT EXISTS (
-		       SELECT
-		         FROM search_sessions
-		        WHERE tenant_id = $1 AND due_since IS NOT NULL)`,
-	}
+	return s.EndChoreUnless(ctx, c, needed[c.Kind])
+}
+
+// EndChoreUnless deletes a chore that was looked after, unless it was begun anew meanwhile or a condition holds.
+func (s *Store) EndChoreUnless(ctx context.Context, c Chore, condition string) error {
 	return s.inTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return exec(ctx, tx, `
 			DELETE FROM chores
-			 WHERE tenant_id = $1 AND kind = $2 AND since = $3`+needed[c.Kind], c.Tenant, c.Kind, c.Since)
+			 WHERE tenant_id = $1
+			   AND kind = $2
+			   AND since = $3
+			   AND NOT (`+cmp.Or(condition, `false`)+`)`, c.Tenant, c.Kind, c.Since)
 	})
 }
 

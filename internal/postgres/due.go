@@ -89,10 +89,10 @@ func (s *Store) sweepOne(ctx context.Context, tx pgx.Tx, key session.Key) (inser
 	return inserted, err
 }
 
-// auditSQL looks at the sessions of a tenant after the key $2, $3 at most. It returns how many there were, the last of
-// them, those that are over their trigger without a row that says so, and the ids of those that the ledger has not
-// counted whole or the search does not know. It does not trust the armed threshold.
-var auditSQL = `
+// auditStatement looks at the sessions of a tenant after the key $2, $3 at most. It returns how many there were, the
+// last of them, those that are over their trigger without a row that says so, and the ids of those that the ledger has
+// not counted whole or a follower does not know, as {or behind} says. It does not trust the armed threshold.
+const auditStatement = `
 	WITH slice AS MATERIALIZED (
 		SELECT *
 		  FROM sessions
@@ -101,19 +101,18 @@ var auditSQL = `
 		 LIMIT $3
 	)
 	SELECT count(*), coalesce((array_agg(s.key ORDER BY s.key DESC))[1], $2),
-	       coalesce(array_agg(s.key) FILTER (WHERE s.context_tokens + s.overhead_tokens >= ` + overTrigger + `
+	       coalesce(array_agg(s.key) FILTER (WHERE s.context_tokens + s.overhead_tokens >= {over trigger}
 	                                           AND d.session_key IS NULL), '{}'),
 	       coalesce(array_agg(s.id) FILTER (WHERE coalesce(u.counted_seq, 0) < s.last_seq
 	                                           OR coalesce(u.counted_n, 0) < s.checkpoint_n
 	                                           OR u.appended_at IS DISTINCT FROM s.last_append_at
 	                                           OR u.session_key IS NULL
-	                                           OR u.over_window <> (` + overWindow + `)
-	                                           OR i.due_since IS NULL AND ` + notIndexed + `), '{}')
+	                                           OR u.over_window <> ({over window})
+	                                           {or behind}), '{}')
 	  FROM slice s
 	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
 	  LEFT JOIN due_sessions d ON d.tenant_id = $1 AND d.session_key = s.key
-	  LEFT JOIN usage_sessions u ON u.tenant_id = $1 AND u.session_key = s.key
-	  LEFT JOIN search_sessions i ON i.tenant_id = $1 AND i.session_key = s.key`
+	  LEFT JOIN usage_sessions u ON u.tenant_id = $1 AND u.session_key = s.key`
 
 var overTrigger = due.TriggerSQL(`s.calibration`, `s.unseen_tokens`, `s.last_seq`,
 	`s.tail_bytes + s.checkpoint_size`, session.EngineVersion)
@@ -130,7 +129,7 @@ type slice struct {
 func (s *Store) audit(ctx context.Context, tenant, after uuid.UUID, limit int) (seen slice, err error) {
 	var lost []uuid.UUID
 	var uncounted []string
-	err = query(ctx, s.pool, tenant, auditSQL, []any{tenant, after, limit},
+	err = query(ctx, s.pool, tenant, s.auditSQL(), []any{tenant, after, limit},
 		one(&seen.sessions, &seen.last, &lost, &uncounted))
 	if err != nil {
 		return seen, err

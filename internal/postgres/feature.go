@@ -45,6 +45,21 @@ func RowIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql str
 	return rowIn(ctx, tx, scan, sql, args...)
 }
 
+// ReadTx runs do in one transaction that only reads, and whose statements all read the same moment.
+func ReadTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error)) (T, error) {
+	return readTx(ctx, s, tenant, do)
+}
+
+// ExecOne runs a statement that must concern a row; else it returns missing.
+func ExecOne(ctx context.Context, tx pgx.Tx, missing error, sql string, args ...any) error {
+	return execOne(ctx, tx, missing, sql, args...)
+}
+
+// AddChore writes a chore down, or begins it anew.
+func AddChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) error {
+	return addChore(ctx, tx, tenant, kind)
+}
+
 // Exec runs a statement whose result is not needed.
 func Exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return exec(ctx, tx, sql, args...)

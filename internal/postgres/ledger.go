@@ -17,7 +17,7 @@ var (
 
 // CountUsage adds to the ledger what a process has counted of reads of a tenant's sessions, each once in the list, and
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
-// What the search has not indexed of those that have changed is asked for.
+// Those that have changed are told to whoever follows them.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
 	return s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
 		changed := changedOf(read)
@@ -30,7 +30,7 @@ func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil || len(changed) == 0 {
 			return err
 		}
-		return s.markBehind(ctx, tx, tenant, changed)
+		return s.changed(ctx, tx, tenant, changed)
 	})
 }
 

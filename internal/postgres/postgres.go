@@ -95,6 +95,7 @@ type Store struct {
 
 	results   persist.Stores
 	retention Retention
+	followers []Follower
 }
 
 // New returns a Store on pool that inserts jobs into a queue and caps results at ingestion; a nil ingestCap caps

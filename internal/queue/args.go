@@ -16,7 +16,6 @@ const (
 	Summary      = "summary"
 	Replay       = "replay"
 	Offload      = "offload"
-	Search       = "search"
 	Maintenance  = "maintenance"
 	Verification = "verification"
 	Collection   = "collection"
@@ -177,19 +176,6 @@ func (OffloadArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Offload, Priority: LowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: OneLive}
 }
 
-// IndexArgs name a tenant whose messages are indexed for the search.
-type IndexArgs struct {
-	Tenant uuid.UUID `json:"tenant" river:"unique"`
-}
-
-// Kind returns the job's name in River's tables.
-func (IndexArgs) Kind() string { return "index" }
-
-// InsertOpts allows one live job for each tenant. The sweep asks again if it fails too often.
-func (IndexArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Search, Priority: LowestPriority, MaxAttempts: offloadAttempts, UniqueOpts: OneLive}
-}
-
 // SweepArgs are the arguments of the sweep: none.
 type SweepArgs struct{}
 
@@ -294,12 +280,10 @@ func IsStarting(job string) string {
 }
 
 // HasOffload returns the SQL condition that the messages of the session with this key are being packed, or will be.
-func HasOffload(key string) string { return hasLive(OffloadArgs{}.Kind(), "session", key) }
+func HasOffload(key string) string { return HasLive(OffloadArgs{}.Kind(), "session", key) }
 
-// HasIndex returns the SQL condition that the messages of the tenant with this id are being indexed, or will be.
-func HasIndex(tenant string) string { return hasLive(IndexArgs{}.Kind(), "tenant", tenant) }
-
-func hasLive(kind, argument, key string) string {
+// HasLive returns the SQL condition that a job of this kind works or will work, whose argument has this value.
+func HasLive(kind, argument, key string) string {
 	return `EXISTS (
 	       SELECT
 	         FROM river_job j

@@ -20,17 +20,17 @@ const (
 	stepSessions = 50 // that are looked up at once
 )
 
-// Indexer indexes what was stored.
-type Indexer struct {
-	Store *postgres.Store
-	Log   *slog.Logger
+// indexer indexes what was stored.
+type indexer struct {
+	store store
+	log   *slog.Logger
 }
 
-// Tenant indexes a tenant's messages and uploaded results until all are indexed, which it reports, or a time has come.
+// tenant indexes a tenant's messages and uploaded results until all are indexed, which it reports, or a time has come.
 // A result that cannot be read now keeps nothing else from being indexed.
-func (x *Indexer) Tenant(ctx context.Context, tenant uuid.UUID, until time.Time) (done bool, err error) {
+func (x *indexer) tenant(ctx context.Context, tenant uuid.UUID, until time.Time) (done bool, err error) {
 	for time.Now().Before(until) {
-		steps, err := x.Store.NextToIndex(ctx, tenant, stepSessions)
+		steps, err := x.store.nextToIndex(ctx, tenant, stepSessions)
 		if err != nil || len(steps) == 0 {
 			return err == nil, err
 		}
@@ -60,25 +60,25 @@ func unlessGone(err error) error {
 }
 
 // step indexes the next messages of a session; ErrNotFound if it is gone.
-func (x *Indexer) step(ctx context.Context, tenant uuid.UUID, step postgres.IndexStep) error {
+func (x *indexer) step(ctx context.Context, tenant uuid.UUID, step indexStep) error {
 	messages, last, err := x.messages(ctx, tenant, step, stepMessages)
 	if errors.Is(err, session.ErrDamaged) { // one of them is, and the others are indexed one by one
 		messages, last, err = x.messages(ctx, tenant, step, 1)
 	}
 	if errors.Is(err, session.ErrDamaged) {
-		x.Log.WarnContext(ctx, "a damaged message is not indexed", "tenant", tenant, "session_key", step.Key,
+		x.log.WarnContext(ctx, "a damaged message is not indexed", "tenant", tenant, "session_key", step.Key,
 			"error", err)
-		return x.Store.PutIndex(ctx, tenant, step, step.After+1, 1, nil)
+		return x.store.putIndex(ctx, tenant, step, step.After+1, 1, nil)
 	}
 	if err != nil {
 		return err
 	}
 	inPart := 0
-	var passages []postgres.IndexedPassage
+	var passages []indexedPassage
 	for i := range messages {
 		list, whole, err := passagesOf(&messages[i])
 		if err != nil {
-			x.Log.WarnContext(ctx, "a message has no text to index", "tenant", tenant, "session_key", step.Key,
+			x.log.WarnContext(ctx, "a message has no text to index", "tenant", tenant, "session_key", step.Key,
 				"seq", messages[i].Seq, "error", err)
 		}
 		if !whole {
@@ -86,15 +86,15 @@ func (x *Indexer) step(ctx context.Context, tenant uuid.UUID, step postgres.Inde
 		}
 		passages = append(passages, list...)
 	}
-	return x.Store.PutIndex(ctx, tenant, step, last, inPart, passages)
+	return x.store.putIndex(ctx, tenant, step, last, inPart, passages)
 }
 
 // messages reads the next messages of a session, and returns up to which seq there are no others.
-func (x *Indexer) messages(
-	ctx context.Context, tenant uuid.UUID, step postgres.IndexStep, limit int,
+func (x *indexer) messages(
+	ctx context.Context, tenant uuid.UUID, step indexStep, limit int,
 ) (list []session.Message, last int64, err error) {
 	page := postgres.Range{After: step.After, Limit: limit, Bytes: stepBytes}
-	found, list, err := x.Store.Messages(ctx, session.Address{Tenant: tenant, ID: step.Session}, page)
+	found, list, err := x.store.Messages(ctx, session.Address{Tenant: tenant, ID: step.Session}, page)
 	if err == nil && found.Key != step.Key {
 		err = session.ErrNotFound // the id is another session's now
 	}
@@ -108,7 +108,7 @@ func (x *Indexer) messages(
 }
 
 // passagesOf cuts the texts of a message into passages, and reports whether they have all of it.
-func passagesOf(m *session.Message) (list []postgres.IndexedPassage, whole bool, err error) {
+func passagesOf(m *session.Message) (list []indexedPassage, whole bool, err error) {
 	texts, err := readback.Texts(m)
 	if err != nil {
 		return nil, false, err
@@ -121,7 +121,7 @@ func passagesOf(m *session.Message) (list []postgres.IndexedPassage, whole bool,
 			if size > room {
 				return list, false, nil
 			}
-			list = append(list, postgres.IndexedPassage{
+			list = append(list, indexedPassage{
 				Seq: m.Seq, N: len(list), Block: piece, At: at, Bytes: size, Text: text[at : at+size],
 			})
 			at += size

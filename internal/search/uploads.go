@@ -8,8 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -21,8 +19,8 @@ const stepUploads = 8
 const uploadPassages = 2 * messageBytes / passageBytes
 
 // uploads indexes the next uploaded results of a session; ErrNotFound if it is gone.
-func (x *Indexer) uploads(ctx context.Context, tenant uuid.UUID, step postgres.IndexStep) error {
-	list, err := x.Store.UploadsToIndex(ctx, session.Key{Tenant: tenant, Key: step.Key}, step.Language, stepUploads)
+func (x *indexer) uploads(ctx context.Context, tenant uuid.UUID, step indexStep) error {
+	list, err := x.store.uploadsToIndex(ctx, session.Key{Tenant: tenant, Key: step.Key}, step.Language, stepUploads)
 	if err != nil {
 		return err
 	}
@@ -35,12 +33,12 @@ func (x *Indexer) uploads(ctx context.Context, tenant uuid.UUID, step postgres.I
 }
 
 // upload indexes one uploaded result.
-func (x *Indexer) upload(
-	ctx context.Context, tenant uuid.UUID, step postgres.IndexStep, u *postgres.UploadToIndex,
+func (x *indexer) upload(
+	ctx context.Context, tenant uuid.UUID, step indexStep, u *uploadToIndex,
 ) error {
 	text, whole, err := x.uploadedText(ctx, session.Address{Tenant: tenant, ID: step.Session}, u)
 	if errors.Is(err, session.ErrDamaged) {
-		x.Log.WarnContext(ctx, "a damaged result is not indexed", "tenant", tenant, "session_key", step.Key,
+		x.log.WarnContext(ctx, "a damaged result is not indexed", "tenant", tenant, "session_key", step.Key,
 			"ref", u.Ref, "error", err)
 		err = nil
 	}
@@ -48,15 +46,15 @@ func (x *Indexer) upload(
 		return err
 	}
 	key := session.Key{Tenant: tenant, Key: step.Key}
-	return x.Store.PutUploadIndex(ctx, key, u.N, step.Language, !whole, passagesOfUpload(u.N, text))
+	return x.store.putUploadIndex(ctx, key, u.N, step.Language, !whole, passagesOfUpload(u.N, text))
 }
 
 // uploadedText returns what is indexed of an uploaded result, and reports whether it is all of it. Bytes that are no
 // text are passed over.
-func (x *Indexer) uploadedText(
-	ctx context.Context, at session.Address, u *postgres.UploadToIndex,
+func (x *indexer) uploadedText(
+	ctx context.Context, at session.Address, u *uploadToIndex,
 ) (text string, whole bool, err error) {
-	source, err := readback.Open(ctx, x.Store, at, u.Ref)
+	source, err := readback.Open(ctx, x.store.Store, at, u.Ref)
 	if err != nil {
 		return "", false, err
 	}
@@ -78,10 +76,10 @@ func (x *Indexer) uploadedText(
 	return string(head), whole, nil
 }
 
-func passagesOfUpload(n int, text string) (list []postgres.IndexedPassage) {
+func passagesOfUpload(n int, text string) (list []indexedPassage) {
 	for at := 0; at < len(text); {
 		size := cut(text[at:])
-		list = append(list, postgres.IndexedPassage{
+		list = append(list, indexedPassage{
 			N: n*uploadPassages + len(list), Block: n, At: at, Bytes: size, Text: text[at : at+size],
 		})
 		at += size
@@ -90,11 +88,11 @@ func passagesOfUpload(n int, text string) (list []postgres.IndexedPassage) {
 }
 
 // readUpload reads a passage of an uploaded result. What is gone since, or damaged, has no text.
-func readUpload(ctx context.Context, store *postgres.Store, tenant uuid.UUID, p *session.SearchPassage) (
-	hit protocol.SearchHit, text string, err error,
+func readUpload(ctx context.Context, s store, tenant uuid.UUID, p *passage) (
+	hit Hit, text string, err error,
 ) {
 	hit = hitAt(p, p.Upload)
-	source, err := readback.Open(ctx, store, session.Address{Tenant: tenant, ID: p.Session}, p.Upload)
+	source, err := readback.Open(ctx, s.Store, session.Address{Tenant: tenant, ID: p.Session}, p.Upload)
 	if err == nil {
 		hit.Kind, hit.Tool = "result", source.Result.Tool
 		text, err = passageIn(ctx, source, p)
@@ -105,7 +103,7 @@ func readUpload(ctx context.Context, store *postgres.Store, tenant uuid.UUID, p 
 	return hit, text, err
 }
 
-func passageIn(ctx context.Context, source *readback.Source, p *session.SearchPassage) (string, error) {
+func passageIn(ctx context.Context, source *readback.Source, p *passage) (string, error) {
 	content, err := source.Text(ctx)
 	if err != nil {
 		return "", err

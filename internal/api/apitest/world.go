@@ -32,7 +32,7 @@ type World struct {
 	DSN     string
 	Store   *postgres.Store // with the login of the API
 	Workers *postgres.Store // with the login of jobs
-	Server  http.Handler
+	Server  *api.Server
 	Tenant  uuid.UUID
 	Key     string
 
@@ -68,7 +68,9 @@ func (w *World) open(dsn string) *postgres.Store {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return postgres.New(pool, inserts, nil)
+	store := postgres.New(pool, inserts, nil)
+	store.Follow(feature.Followers(w.features))
+	return store
 }
 
 // NewTenant makes a tenant with the default policy, and a key of it with all scopes.

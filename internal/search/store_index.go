@@ -1,4 +1,4 @@
-package postgres
+package search
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// IndexStep is a session whose messages behind After are to be indexed.
-type IndexStep struct {
+// indexStep is a session whose messages behind After are to be indexed.
+type indexStep struct {
 	Key         uuid.UUID
 	Session     string
 	After       int64
@@ -22,18 +22,18 @@ type IndexStep struct {
 	WasLanguage string // of what is indexed
 }
 
-// IndexedPassage is a passage to index. That of an uploaded result has the seq 0, and the number of the upload as its
+// indexedPassage is a passage to index. That of an uploaded result has the seq 0, and the number of the upload as its
 // block.
-type IndexedPassage struct {
+type indexedPassage struct {
 	Seq              int64
 	N                int // of the message, or among those of all uploads
-	Block, At, Bytes int // see session.SearchPassage
+	Block, At, Bytes int // see passage
 	Text             string
 }
 
 // markBehind notes which sessions have messages that are not indexed, and asks for the job that indexes them. Sessions
 // of which that is known need no more than that.
-func (s *Store) markBehind(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, ids []string) error {
+func markBehind(ctx context.Context, tx pgx.Tx, s *postgres.Store, tenant uuid.UUID, ids []string) error {
 	marked, err := tx.Exec(ctx, `
 		INSERT INTO search_sessions AS i (tenant_id, session_key, due_since)
 		SELECT $1, s.key, now()
@@ -51,10 +51,10 @@ func (s *Store) markBehind(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, ids
 	if err != nil || marked.RowsAffected() == 0 {
 		return err
 	}
-	if err := addChore(ctx, tx, tenant, ChoreIndex); err != nil {
+	if err := postgres.AddChore(ctx, tx, tenant, chore); err != nil {
 		return err
 	}
-	_, _, err = s.queue.Insert(ctx, tx, queue.IndexArgs{Tenant: tenant}, time.Time{})
+	_, _, err = s.Queue().Insert(ctx, tx, indexArgs{Tenant: tenant}, time.Time{})
 	return err
 }
 
@@ -62,6 +62,12 @@ func (s *Store) markBehind(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, ids
 // by the rules of the tenant's language, as far as its row i and its uploads say.
 var notIndexed = `(coalesce(i.indexed_seq, 0) < s.last_seq OR i.language <> ` + searchLanguage + ` OR ` +
 	uploadsNotIndexed(`s.key`) + `)`
+
+// isBehind is the condition that this is so and was not noted, in statements that have no row of the index.
+var isBehind = `(
+	       SELECT i.due_since IS NULL AND ` + notIndexed + `
+	         FROM (VALUES (true)) one
+	         LEFT JOIN search_sessions i ON i.tenant_id = $1 AND i.session_key = s.key)`
 
 // uploadsNotIndexed returns the condition that a session of the tenant $1 has uploaded results that are not indexed by
 // the rules of the tenant's language.
@@ -76,22 +82,22 @@ func uploadsNotIndexed(key string) string {
 		          AND u.searched_in IS DISTINCT FROM ` + searchLanguage + `)`
 }
 
-// RequeueIndex inserts the job again that indexes a tenant's sessions, if it was lost.
-func (s *Store) RequeueIndex(ctx context.Context, tenant uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		behind, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+// requeueIndex inserts the job again that indexes a tenant's sessions, if it was lost.
+func (s store) requeueIndex(ctx context.Context, tenant uuid.UUID) error {
+	return postgres.InTenant(ctx, s.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		behind, err := postgres.RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM search_sessions WHERE tenant_id = $1 AND due_since IS NOT NULL)`, tenant)
 		if err != nil || !behind {
 			return err
 		}
-		_, _, err = s.queue.Insert(ctx, tx, queue.IndexArgs{Tenant: tenant}, time.Time{})
+		_, _, err = s.Queue().Insert(ctx, tx, indexArgs{Tenant: tenant}, time.Time{})
 		return err
 	})
 }
 
-// NextToIndex returns sessions of a tenant that are not indexed, those first of which it is known for the longest time.
-func (s *Store) NextToIndex(ctx context.Context, tenant uuid.UUID, limit int) ([]IndexStep, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByPos[IndexStep], `
+// nextToIndex returns sessions of a tenant that are not indexed, those first of which it is known for the longest time.
+func (s store) nextToIndex(ctx context.Context, tenant uuid.UUID, limit int) ([]indexStep, error) {
+	return postgres.QueryRows(ctx, s.Store, tenant, pgx.RowToStructByPos[indexStep], `
 		SELECT i.session_key, s.id, CASE WHEN i.language = l.language THEN i.indexed_seq ELSE 0 END,
 		       l.language, i.indexed_seq, i.language
 		  FROM search_sessions i
@@ -103,15 +109,15 @@ func (s *Store) NextToIndex(ctx context.Context, tenant uuid.UUID, limit int) ([
 		 LIMIT $2`, tenant, limit)
 }
 
-// PutIndex stores the passages of a step, which are those of its session's messages through a seq, of which inPart
+// putIndex stores the passages of a step, which are those of its session's messages through a seq, of which inPart
 // messages are not indexed whole. It does nothing if another worker was there before.
 //
 // Errors: ErrNotFound if the session is gone.
-func (s *Store) PutIndex(
-	ctx context.Context, tenant uuid.UUID, step IndexStep, through int64, inPart int, passages []IndexedPassage,
+func (s store) putIndex(
+	ctx context.Context, tenant uuid.UUID, step indexStep, through int64, inPart int, passages []indexedPassage,
 ) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		lastSeq, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+	return postgres.InTenant(ctx, s.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		lastSeq, err := postgres.RowIn(ctx, tx, pgx.RowTo[int64], `
 			SELECT last_seq
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2
@@ -119,7 +125,7 @@ func (s *Store) PutIndex(
 		if err != nil {
 			return err
 		}
-		err = execOne(ctx, tx, errIndexed, `
+		err = postgres.ExecOne(ctx, tx, errIndexed, `
 			UPDATE search_sessions
 			   SET language = $3,
 			       indexed_seq = $4::bigint,
@@ -132,7 +138,7 @@ func (s *Store) PutIndex(
 			return nil
 		}
 		if err == nil && step.After == 0 {
-			err = exec(ctx, tx, `
+			err = postgres.Exec(ctx, tx, `
 				DELETE FROM search_texts
 				 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0`, tenant, step.Key)
 		}
@@ -145,7 +151,7 @@ func (s *Store) PutIndex(
 
 var errIndexed = errors.New("another worker has indexed the session")
 
-func insertPassages(ctx context.Context, tx pgx.Tx, key session.Key, language string, passages []IndexedPassage) error {
+func insertPassages(ctx context.Context, tx pgx.Tx, key session.Key, language string, passages []indexedPassage) error {
 	if len(passages) == 0 {
 		return nil
 	}
@@ -162,7 +168,7 @@ func insertPassages(ctx context.Context, tx pgx.Tx, key session.Key, language st
 		c.bytes = append(c.bytes, p.Bytes)
 		c.texts = append(c.texts, p.Text)
 	}
-	return exec(ctx, tx, `
+	return postgres.Exec(ctx, tx, `
 		INSERT INTO search_texts (tenant_id, session_key, seq, n, piece, at, bytes, words)
 		SELECT $1, $2, t.seq, t.n, t.piece, t.at, t.bytes,
 		       to_tsvector($3::text::regconfig, t.text) || array_to_tsvector(ARRAY[search_tenant_word($1)])

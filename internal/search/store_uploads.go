@@ -1,4 +1,4 @@
-package postgres
+package search
 
 import (
 	"context"
@@ -6,21 +6,22 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// UploadToIndex is an uploaded result that is not indexed.
-type UploadToIndex struct {
+// uploadToIndex is an uploaded result that is not indexed.
+type uploadToIndex struct {
 	N         int
 	Ref       string
 	MediaType string
 }
 
-// UploadsToIndex returns uploaded results of a session that are not indexed by the rules of a language.
-func (s *Store) UploadsToIndex(
+// uploadsToIndex returns uploaded results of a session that are not indexed by the rules of a language.
+func (s store) uploadsToIndex(
 	ctx context.Context, key session.Key, language string, limit int,
-) ([]UploadToIndex, error) {
-	return queryRows(ctx, s, key.Tenant, pgx.RowToStructByPos[UploadToIndex], `
+) ([]uploadToIndex, error) {
+	return postgres.QueryRows(ctx, s.Store, key.Tenant, pgx.RowToStructByPos[uploadToIndex], `
 		SELECT n, ref, media_type
 		  FROM uploads
 		 WHERE tenant_id = $1
@@ -31,15 +32,15 @@ func (s *Store) UploadsToIndex(
 		 LIMIT $4`, key.Tenant, key.Key, language, limit)
 }
 
-// PutUploadIndex stores the passages of an uploaded result, which are not those of all of it if it is indexed in part.
+// putUploadIndex stores the passages of an uploaded result, which are not those of all of it if it is indexed in part.
 // It does nothing if another worker was there before.
 //
 // Errors: ErrNotFound if the session is gone.
-func (s *Store) PutUploadIndex(
-	ctx context.Context, key session.Key, n int, language string, inPart bool, passages []IndexedPassage,
+func (s store) putUploadIndex(
+	ctx context.Context, key session.Key, n int, language string, inPart bool, passages []indexedPassage,
 ) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		err := execOne(ctx, tx, session.ErrNotFound, `
+	return postgres.InTenant(ctx, s.Pool(), key.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		err := postgres.ExecOne(ctx, tx, session.ErrNotFound, `
 			SELECT
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2
@@ -47,7 +48,7 @@ func (s *Store) PutUploadIndex(
 		if err != nil {
 			return err
 		}
-		err = execOne(ctx, tx, errIndexed, `
+		err = postgres.ExecOne(ctx, tx, errIndexed, `
 			UPDATE uploads
 			   SET searched_in = $4, searched_in_part = $5
 			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND searched_in IS DISTINCT FROM $4`,
@@ -58,7 +59,7 @@ func (s *Store) PutUploadIndex(
 		if err != nil {
 			return err
 		}
-		err = exec(ctx, tx, `
+		err = postgres.Exec(ctx, tx, `
 			DELETE FROM search_texts
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq = 0 AND piece = $3`, key.Tenant, key.Key, n)
 		if err != nil {

@@ -1,7 +1,8 @@
-package postgres
+package search
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"math"
 	"slices"
@@ -12,38 +13,43 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// RankedPassages is how many of the passages that have the words of a search are ranked.
-const RankedPassages = 5000
+// rankedPassages is how many of the passages that have the words of a search are ranked.
+const rankedPassages = 5000
 
-// SearchPage is what to search for, behind the last passage of the page before.
-type SearchPage struct {
+// searchPage is what to search for, behind the last passage of the page before.
+type searchPage struct {
 	Query string
 	Rank  float32 // of that passage; 0 for the first page
 	ID    int64
 	Limit int
 }
 
-// Found is a page of what a search finds.
-type Found struct {
-	Passages []session.SearchPassage
-	Matches  int // that were ranked: there may be more if they are RankedPassages
-	State    session.SearchState
+// found is a page of what a search finds.
+type found struct {
+	Passages []passage
+	Matches  int // that were ranked: there may be more if they are rankedPassages
+	State    State
 }
 
-var passagesSQL = statement("search")
+//go:embed search.sql
+var passagesSQL string
 
-// Search finds passages of a tenant's messages and uploaded results, the best first; of equal ones, those that were
+// store has the SQL of the search.
+type store struct{ *postgres.Store }
+
+// search finds passages of a tenant's messages and uploaded results, the best first; of equal ones, those that were
 // indexed last. A message
 // that was removed is not found. One that a fork shares is found in the session that the fork was made of, as long as
 // that has it.
 //
 // Errors: InvalidError for a query without a word that can be looked for.
-func (s *Store) Search(ctx context.Context, tenant uuid.UUID, page SearchPage) (Found, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (found Found, err error) {
-		if found.State, err = searchState(ctx, tx, tenant); err != nil {
+func (s store) search(ctx context.Context, tenant uuid.UUID, page searchPage) (found, error) {
+	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) (found found, err error) {
+		if found.State, err = stateIn(ctx, tx, tenant); err != nil {
 			return found, err
 		}
 		if err := checkQuery(ctx, tx, found.State.Language, page.Query); err != nil {
@@ -52,12 +58,12 @@ func (s *Store) Search(ctx context.Context, tenant uuid.UUID, page SearchPage) (
 		if page.Rank == 0 {
 			page.Rank = float32(math.Inf(1))
 		}
-		rows, err := tx.Query(ctx, passagesSQL, tenant, found.State.Language, page.Query, RankedPassages, page.Rank,
+		rows, err := tx.Query(ctx, passagesSQL, tenant, found.State.Language, page.Query, rankedPassages, page.Rank,
 			page.ID, page.Limit)
 		if err != nil {
 			return found, err
 		}
-		found.Passages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p session.SearchPassage, err error) {
+		found.Passages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p passage, err error) {
 			err = row.Scan(&found.Matches, &p.ID, &p.Rank, &p.Session, &p.Key, &p.Seq, &p.Block, &p.At, &p.Bytes,
 				&p.AppendedAt, &p.Upload)
 			return p, err
@@ -71,7 +77,7 @@ func (s *Store) Search(ctx context.Context, tenant uuid.UUID, page SearchPage) (
 
 // checkQuery returns an error for a query that would find everything or nothing.
 func checkQuery(ctx context.Context, tx pgx.Tx, language, query string) error {
-	needs, err := rowIn(ctx, tx, pgx.RowTo[string], `
+	needs, err := postgres.RowIn(ctx, tx, pgx.RowTo[string], `
 		SELECT querytree(websearch_to_tsquery($1::text::regconfig, $2))`, language, query)
 	if err == nil && (needs == "" || needs == "T") {
 		err = session.Invalid("q", "invalid_request", "must have a word to look for: %q has none that the language %q "+
@@ -80,8 +86,8 @@ func checkQuery(ctx context.Context, tx pgx.Tx, language, query string) error {
 	return err
 }
 
-// searchState reads how far a tenant's messages are indexed.
-func searchState(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state session.SearchState, err error) {
+// stateIn reads how far a tenant's messages are indexed.
+func stateIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state State, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT `+searchLanguage+`,
 		       (SELECT count(*)
@@ -103,7 +109,7 @@ func searchState(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state sessio
 		       + (SELECT count(*)
 		            FROM uploads
 		           WHERE tenant_id = $1 AND searched_in_part),
-		       now()`, tenant, session.MaxBehind).
+		       now()`, tenant, maxBehind).
 		Scan(&state.Language, &state.Behind, &state.Since, &state.Cold, &state.InPart, &state.Through)
 	if state.Since != nil {
 		state.Through = *state.Since
@@ -118,20 +124,20 @@ const notedAfter = 10 * time.Second
 // searchLanguage is the language of the tenant $1 in SQL.
 const searchLanguage = `coalesce((SELECT language FROM search_settings WHERE tenant_id = $1), 'simple')`
 
-// SearchState returns how far a tenant's messages are indexed.
-func (s *Store) SearchState(ctx context.Context, tenant uuid.UUID) (session.SearchState, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.SearchState, error) { return searchState(ctx, tx, tenant) })
+// state returns how far a tenant's messages are indexed.
+func (s store) state(ctx context.Context, tenant uuid.UUID) (State, error) {
+	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) (State, error) { return stateIn(ctx, tx, tenant) })
 }
 
-// SetSearchLanguage has a tenant's messages indexed by the rules of another language. All of them are indexed anew,
+// setSearchLanguage has a tenant's messages indexed by the rules of another language. All of them are indexed anew,
 // which the sweep begins.
 //
 // Errors: InvalidError for a language that the database does not know.
-func (s *Store) SetSearchLanguage(
+func (s store) setSearchLanguage(
 	ctx context.Context, tenant uuid.UUID, language string,
-) (session.SearchState, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (state session.SearchState, err error) {
-		known, err := rowsIn(ctx, tx, pgx.RowTo[string], `
+) (State, error) {
+	return postgres.InTx(ctx, s.Store, tenant, func(tx pgx.Tx) (state State, err error) {
+		known, err := postgres.RowsIn(ctx, tx, pgx.RowTo[string], `
 			SELECT cfgname::text
 			  FROM pg_ts_config
 			 WHERE cfgnamespace = 'pg_catalog'::regnamespace
@@ -143,7 +149,7 @@ func (s *Store) SetSearchLanguage(
 		if err != nil {
 			return state, err
 		}
-		before, err := rowIn(ctx, tx, pgx.RowTo[string], `SELECT `+searchLanguage, tenant)
+		before, err := postgres.RowIn(ctx, tx, pgx.RowTo[string], `SELECT `+searchLanguage, tenant)
 		if err != nil {
 			return state, err
 		}
@@ -153,35 +159,33 @@ func (s *Store) SetSearchLanguage(
 		if err != nil {
 			return state, err
 		}
-		return searchState(ctx, tx, tenant)
+		return stateIn(ctx, tx, tenant)
 	})
 }
 
 // changeSearchLanguage stores the language. The sweep goes through all sessions of a tenant whose policy has changed:
 // it finds those with words of another language on its way.
 func changeSearchLanguage(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, language string) error {
-	err := exec(ctx, tx, `
+	err := postgres.Exec(ctx, tx, `
 		INSERT INTO search_settings (tenant_id, language)
 		VALUES ($1, $2)
 		ON CONFLICT (tenant_id) DO UPDATE
 		   SET language = excluded.language`, tenant, language)
 	if err == nil {
-		err = addChore(ctx, tx, tenant, ChorePolicy)
+		err = postgres.AddChore(ctx, tx, tenant, postgres.ChorePolicy)
 	}
 	if err != nil {
 		return err
 	}
-	return record(ctx, tx, tenant, deed{
-		action: audit.SearchChange, object: audit.Tenant, id: tenant.String(),
-		detail: about{"language": language, "before": before},
-	})
+	return postgres.Record(ctx, tx, tenant, audit.SearchChange, audit.Tenant, tenant.String(),
+		map[string]string{"language": language, "before": before})
 }
 
-// Headlines returns what of each text to show for a query.
-func (s *Store) Headlines(
+// headlines returns what of each text to show for a query.
+func (s store) headlines(
 	ctx context.Context, tenant uuid.UUID, language, query string, texts []string,
 ) (shown []string, err error) {
-	shown, err = queryRows(ctx, s, tenant, pgx.RowTo[string], `
+	shown, err = postgres.QueryRows(ctx, s.Store, tenant, pgx.RowTo[string], `
 		SELECT ts_headline($1::text::regconfig, t.text, websearch_to_tsquery($1::text::regconfig, $2),
 		                   'StartSel="", StopSel="", MinWords=15, MaxWords=40, MaxFragments=2, FragmentDelimiter=" … "')
 		  FROM unnest($3::text[]) WITH ORDINALITY AS t (text, n)

@@ -1,4 +1,4 @@
-package api_test
+package search_test
 
 import (
 	"flag"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/varve-dev/varve/internal/jobs"
 )
 
 var searchSessions = flag.Int("search.sessions", 500, "sessions among which TestASearchFindsAHundredPlantedTexts searches")
@@ -16,7 +18,7 @@ var searchSessions = flag.Int("search.sessions", 500, "sessions among which Test
 // the worker would.
 func (w *world) fillSearch(n int) {
 	w.Helper()
-	w.exec(`
+	w.Exec(`
 		INSERT INTO sessions (tenant_id, key, id, format, window_tokens, policy_id, last_seq, last_append_at, created_at)
 		SELECT s.tenant_id, md5('filled' || i)::uuid, 'filled' || i, s.format, s.window_tokens, s.policy_id, 2, now(),
 		       now() - interval '1 hour'
@@ -40,7 +42,7 @@ func (w *world) fillSearch(n int) {
 		SELECT tenant_id, key, last_seq
 		  FROM sessions
 		 WHERE id LIKE 'filled%'`) // one transaction: the sweep would index them itself
-	w.exec(`VACUUM ANALYZE`)
+	w.Exec(`VACUUM ANALYZE`)
 }
 
 // TestASearchFindsAHundredPlantedTexts plants texts through the API, has the worker index them, and looks for each by a
@@ -49,15 +51,15 @@ func (w *world) fillSearch(n int) {
 func TestASearchFindsAHundredPlantedTexts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.work()
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/first", "")
-	w.must(http.StatusCreated, "POST", "/v1/sessions/first/messages", batch("openai-chat", user("hello")))
+	w.Work(jobs.Config{})
+	w.Must(http.StatusCreated, "PUT", "/v1/sessions/first", "")
+	w.Must(http.StatusCreated, "POST", "/v1/sessions/first/messages", batch("openai-chat", user("hello")))
 	w.fillSearch(*searchSessions)
 	const planted = 100
 	for i := range planted {
 		path := fmt.Sprint("/v1/sessions/planted", i)
-		w.must(http.StatusCreated, "PUT", path, "")
-		w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user("hello"), user(fmt.Sprintf("the canary%d is an error of the tool", i))))
+		w.Must(http.StatusCreated, "PUT", path, "")
+		w.Must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user("hello"), user(fmt.Sprintf("the canary%d is an error of the tool", i))))
 	}
 	w.indexed()
 	var took []time.Duration
@@ -82,9 +84,9 @@ func TestASearchFindsAHundredPlantedTexts(t *testing.T) {
 			t.Errorf("%s finds %d passages, want %d", query, len(found.Data), want)
 		}
 	}
-	w.until("the statistics say that the searches have used the index", func() bool {
+	w.Until("the statistics say that the searches have used the index", func() bool {
 		w.search("canary1") // the end of a transaction sends them
-		return w.count(`SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'search_texts_words'`) >= planted
+		return w.Count(`SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'search_texts_words'`) >= planted
 	})
 	if *searchSessions > 10_000 && took[planted-1] > 200*time.Millisecond {
 		t.Errorf("the slowest took %v", took[planted-1])
