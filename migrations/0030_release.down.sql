@@ -295,7 +295,10 @@ ALTER TABLE recompactions
     DROP COLUMN rolled_back_at,
     DROP COLUMN rolled_back,
     DROP COLUMN excepted,
-    DROP COLUMN told;
+    DROP COLUMN told,
+    DROP COLUMN views_base,
+    DROP COLUMN served_base,
+    DROP COLUMN read_backs_base;
 
 ALTER TABLE recompaction_sessions
     ALTER COLUMN recompaction_id RESET (n_distinct),

@@ -1661,21 +1661,24 @@ CREATE INDEX tenants_newest ON tenants (created_at DESC, id DESC);
 -- == Recompactions ====================================================================================================
 
 -- ask is whether a recompaction has models asked for the summaries that are not kept. The others are when its sessions
--- may begin, that nobody wants it to go on for now, that it is taken back, and the last tenth of its sessions of which it
--- has told that they are done.
+-- may begin, that nobody wants it to go on for now, that it is taken back, the last tenth of its sessions of which it has
+-- told that they are done, and what the ledger had counted of the tenant when it began.
 ALTER TABLE recompactions
-    ADD COLUMN ask            boolean NOT NULL DEFAULT false,
-ADD COLUMN group_id       uuid,
-    ADD COLUMN per_minute     integer CHECK (per_minute BETWEEN 1 AND 6000),
-    ADD COLUMN start_at       timestamptz,
-    ADD COLUMN hours          jsonb,
-    ADD COLUMN next_start_at  timestamptz,
-    ADD COLUMN paused_at      timestamptz,
-    ADD COLUMN rollback_at    timestamptz,
-    ADD COLUMN rolled_back_at timestamptz,
-    ADD COLUMN rolled_back    bigint NOT NULL DEFAULT 0,
-    ADD COLUMN excepted       bigint NOT NULL DEFAULT 0,
-    ADD COLUMN told           smallint NOT NULL DEFAULT 0;
+    ADD COLUMN ask             boolean NOT NULL DEFAULT false,
+    ADD COLUMN group_id        uuid,
+    ADD COLUMN per_minute      integer CHECK (per_minute BETWEEN 1 AND 6000),
+    ADD COLUMN start_at        timestamptz,
+    ADD COLUMN hours           jsonb,
+    ADD COLUMN next_start_at   timestamptz,
+    ADD COLUMN paused_at       timestamptz,
+    ADD COLUMN rollback_at     timestamptz,
+    ADD COLUMN rolled_back_at  timestamptz,
+    ADD COLUMN rolled_back     bigint NOT NULL DEFAULT 0,
+    ADD COLUMN excepted        bigint NOT NULL DEFAULT 0,
+    ADD COLUMN told            smallint NOT NULL DEFAULT 0,
+    ADD COLUMN views_base      bigint,
+    ADD COLUMN served_base     bigint,
+    ADD COLUMN read_backs_base bigint;
 
 -- The checkpoint that a session had before, 0 for none, and the one that it got; what the ledger had counted of it by
 -- then; and what became of it when the recompaction was taken back.

@@ -1169,6 +1169,9 @@ CREATE TABLE public.recompactions (
     rolled_back bigint DEFAULT 0 NOT NULL,
     excepted bigint DEFAULT 0 NOT NULL,
     told smallint DEFAULT 0 NOT NULL,
+    views_base bigint,
+    served_base bigint,
+    read_backs_base bigint,
     CONSTRAINT recompactions_max_running_check CHECK (((max_running >= 1) AND (max_running <= 32))),
     CONSTRAINT recompactions_per_minute_check CHECK (((per_minute >= 1) AND (per_minute <= 6000))),
     CONSTRAINT recompactions_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'cancelling'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 const recompactions = "/v1/admin/recompactions"
@@ -111,6 +112,31 @@ func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 	runs := decoded[listPage](w.must(http.StatusOK, "GET", "/v1/sessions/a/runs", ""))
 	if len(runs.Data) == 0 || runs.Data[0]["trigger"] != "recompaction" || len(runs.Data) > 1 && runs.Data[1]["trigger"] != "idle" {
 		t.Errorf("runs %v", runs)
+	}
+}
+
+func TestARecompactionIsComparedWithTheSessionsThatItLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fill("a", "b")
+	view := func(ids ...string) {
+		for _, id := range ids {
+			w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"/context", "")
+		}
+	}
+	view("a", "b", "b")
+	w.until("the ledger has counted the views", func() bool { return w.count(`SELECT coalesce(sum(views), 0) FROM usage_days`) == 3 })
+	w.work()
+	location := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["a"]},"policy":{"trigger":0.4,"target":0.1}}`).Header().Get("Location")
+	w.ended(location)
+	view("a", "a", "b", "b", "b")
+	w.server.Close(t.Context()) // the ledger has counted what it was asked for
+	c := decoded[session.Comparison](w.must(http.StatusOK, "GET", location+"/comparison", ""))
+	if c.Sessions != 1 || c.Before.Views != 1 || c.After.Views != 2 || c.Others.Views != 3 {
+		t.Errorf("%+v, want 1 view before, 2 since, and 3 of others since", c)
+	}
+	if c.Others.TokensPerView == nil || c.After.TokensPerView == nil || *c.After.TokensPerView >= *c.Others.TokensPerView {
+		t.Errorf("the changed session serves %+v, the other one %+v", c.After, c.Others)
 	}
 }
 

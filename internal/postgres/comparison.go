@@ -11,7 +11,8 @@ import (
 
 var compareSQL = statement("compare_recompaction")
 
-// CompareRecompaction returns what the sessions that a recompaction changed served before it and since; ErrNotFound.
+// CompareRecompaction returns what the sessions that a recompaction changed served before it and since, and what the
+// tenant's other sessions served since; ErrNotFound.
 func (s *Store) CompareRecompaction(ctx context.Context, tenant, id uuid.UUID) (session.Comparison, error) {
 	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.Comparison, error) {
 		_, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
@@ -28,9 +29,11 @@ func (s *Store) CompareRecompaction(ctx context.Context, tenant, id uuid.UUID) (
 func compareIn(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (c session.Comparison, err error) {
 	var found session.Comparison
 	b, a := &found.Before, &found.After
+	o := &found.Others
 	err = tx.QueryRow(ctx, compareSQL, pgx.NamedArgs{"tenant": tenant, "recompaction": id}).Scan(&found.Sessions,
 		&b.ViewTokens, &b.Views, &b.TokensServed, &b.ReadBacks, &b.RecalledParts, &b.RecalledReads,
-		&a.ViewTokens, &a.Views, &a.TokensServed, &a.ReadBacks, &a.RecalledParts, &a.RecalledReads)
+		&a.ViewTokens, &a.Views, &a.TokensServed, &a.ReadBacks, &a.RecalledParts, &a.RecalledReads,
+		&o.Views, &o.TokensServed, &o.ReadBacks)
 	c.Add(found)
 	return c, err
 }

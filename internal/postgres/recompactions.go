@@ -267,7 +267,8 @@ func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID,
 }
 
 // fill adds the next sessions that the filter finds, and sets the recompaction running after the last ones. Sessions
-// that are younger than the recompaction do not belong to it: it would never end.
+// that are younger than the recompaction do not belong to it: it would never end. The first time it notes what the
+// ledger has counted of the tenant by then, for the comparison.
 func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	sql, args, err := filteredIn(ctx, tx, fillSQL, c.TenantID, c.Filter)
 	if err != nil {
@@ -291,7 +292,12 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	}
 	return exec(ctx, tx, `
 		UPDATE recompactions
-		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now())
+		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now()),
+		       (views_base, served_base, read_backs_base) = (
+		           SELECT coalesce(views_base, sum(views), 0), coalesce(served_base, sum(tokens_served), 0),
+		                  coalesce(read_backs_base, sum(read_backs), 0)
+		             FROM usage_days
+		            WHERE tenant_id = $1)
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, found, c.Cursor, c.State)
 }
 

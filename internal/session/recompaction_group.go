@@ -27,23 +27,31 @@ type RecompactionPart struct {
 	Recompaction
 }
 
-// Served is what sessions have served, and what was read back of what had left their views.
+// Served is what sessions have served, and how often something was read back.
 type Served struct {
-	ViewTokens    int64    `json:"view_tokens"` // of the views at the recompaction
-	Views         int64    `json:"views"`       // that were served
+	Views         int64    `json:"views"` // that were served
 	TokensServed  int64    `json:"tokens_served"`
 	ReadBacks     int64    `json:"read_backs"`
-	RecalledParts int64    `json:"recalled_parts"` // that had left the views and were read back
-	RecalledReads int64    `json:"recalled_reads"` // how often
 	TokensPerView *float64 `json:"tokens_per_view"`
 	ReadsPerViews *float64 `json:"read_backs_per_1000_views"`
 }
 
-// Comparison is what sessions served before a recompaction changed them, and since.
+// ServedOfChanged is what sessions have served that a recompaction changed, and what was read back of what had left
+// their views.
+type ServedOfChanged struct {
+	ViewTokens int64 `json:"view_tokens"` // of the views at the recompaction
+	Served
+	RecalledParts int64 `json:"recalled_parts"` // that had left the views and were read back
+	RecalledReads int64 `json:"recalled_reads"` // how often
+}
+
+// Comparison is what sessions served before a recompaction changed them, and since, beside what the tenant was served
+// since the recompaction began that is not of them.
 type Comparison struct {
-	Sessions int64  `json:"sessions"` // that it changed and that were not rolled back
-	Before   Served `json:"before"`
-	After    Served `json:"after"`
+	Sessions int64           `json:"sessions"` // that it changed and that were not rolled back
+	Before   ServedOfChanged `json:"before"`
+	After    ServedOfChanged `json:"after"`
+	Others   Served          `json:"others"`
 }
 
 // Add adds another comparison.
@@ -51,15 +59,20 @@ func (c *Comparison) Add(other Comparison) {
 	c.Sessions += other.Sessions
 	c.Before.add(other.Before)
 	c.After.add(other.After)
+	c.Others.add(other.Others)
+}
+
+func (s *ServedOfChanged) add(other ServedOfChanged) {
+	s.ViewTokens += other.ViewTokens
+	s.Served.add(other.Served)
+	s.RecalledParts += other.RecalledParts
+	s.RecalledReads += other.RecalledReads
 }
 
 func (s *Served) add(other Served) {
-	s.ViewTokens += other.ViewTokens
 	s.Views += other.Views
 	s.TokensServed += other.TokensServed
 	s.ReadBacks += other.ReadBacks
-	s.RecalledParts += other.RecalledParts
-	s.RecalledReads += other.RecalledReads
 	if s.Views > 0 {
 		s.TokensPerView = new(float64(s.TokensServed) / float64(s.Views))
 		s.ReadsPerViews = new(1000 * float64(s.ReadBacks) / float64(s.Views))
