@@ -63,15 +63,16 @@ func replayed() ([]replay.Contender, error) {
 	return list, err
 }
 
-// replayTables returns the tables of the replay that the page has, "" if it was not measured: those at equal mean size
-// and the planted facts. varve replay prints all.
+// replayTables returns the tables of the replay that the page has, "" if it was not measured: those of a mean view and
+// of a window of 32,000 tokens. varve replay prints all.
 func (b *bench) replayTables() string {
 	if b.replayed == nil {
 		return ""
 	}
 	var text bytes.Buffer
 	for _, t := range b.replayed.Tables() {
-		if !strings.HasPrefix(t.Title, "Mean view of") && !strings.Contains(t.Title, "planted facts in the view") {
+		facts := strings.HasPrefix(t.Title, "Window of 32000 tokens: planted facts in the view")
+		if !facts && !strings.HasPrefix(t.Title, "Mean view of 32000 tokens") {
 			continue
 		}
 		text.WriteString("### " + t.Title + "\n\n" + table(t.Head, t.Lines) + "\n")

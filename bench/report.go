@@ -97,13 +97,13 @@ func (b *bench) report(w io.Writer) error {
 	if b.against != "" && len(b.rows) == 0 {
 		return errors.New("-against measures append, view and engine: none was chosen, or -run matches nothing")
 	}
-	rows := b.rowsTable()
-	fmt.Fprintf(w, "%s\n%s\n%s\n%s\n", rows, strings.Join(b.notes, "\n"), b.replayTables(), b.summaryTables())
+	fmt.Fprintf(w, "%s\n%s\n%s\n%s\n", b.rowsTable(b.rows), strings.Join(b.notes, "\n"), b.replayTables(), summaryTables(b.summaries))
 	if err := errors.Join(b.publishReplay(), b.publishSummaries()); err != nil {
 		return err
 	}
 	if b.publish {
-		if err := writeDocs(docsFile, map[string]string{"measurements": rows}); err != nil {
+		judged := slices.DeleteFunc(slices.Clone(b.rows), func(r row) bool { return r.Met == "" })
+		if err := writeDocs(docsFile, map[string]string{"measurements": b.rowsTable(judged)}); err != nil {
 			return err
 		}
 	}
@@ -120,14 +120,14 @@ func (b *bench) report(w io.Writer) error {
 	return os.WriteFile(b.output, append(text, '\n'), 0o644)
 }
 
-// rowsTable returns the measurements.
-func (b *bench) rowsTable() string {
+// rowsTable returns a table of measurements.
+func (b *bench) rowsTable(rows []row) string {
 	head := rowsHead
 	if b.against != "" {
 		head = againstHead
 	}
 	var lines [][]string
-	for _, r := range b.rows {
+	for _, r := range rows {
 		lines = append(lines, r.cells()[:len(head)])
 	}
 	return table(head, lines)
