@@ -97,7 +97,8 @@ func (b *bench) report(w io.Writer) error {
 	if b.against != "" && len(b.rows) == 0 {
 		return errors.New("-against measures append, view and engine: none was chosen, or -run matches nothing")
 	}
-	fmt.Fprintf(w, "%s\n%s\n%s\n%s\n", b.rowsTable(b.rows), strings.Join(b.notes, "\n"), b.replayTables(), summaryTables(b.summaries))
+	notes := strings.Join(b.notes, "\n")
+	fmt.Fprintf(w, "%s\n%s\n%s\n%s\n", b.rowsTable(b.rows), notes, b.replayTables(), summaryTables(b.summaries))
 	if err := errors.Join(b.publishReplay(), b.publishSummaries()); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -174,20 +173,14 @@ func profileTable() string {
 	return rows.String()
 }
 
+// wordingTable has the texts of the default profile; those of the systems are in their profiles.
 func wordingTable() string {
 	var rows strings.Builder
-	rows.WriteString("| field | stands | values | profile: text |\n| --- | --- | --- | --- |\n")
-	for pointer := range eachField(reflect.ValueOf(Wording{}), "/wording") {
-		var texts []string
-		for _, name := range Profiles() {
-			wording := reflect.ValueOf(profileOrDefault(name).Wording)
-			text := wording.Field(slices.Index(fieldsOf(wording.Type()), strings.TrimPrefix(pointer, "/wording/"))).String()
-			if entry := fmt.Sprintf("%s: `%s`", name, strings.ReplaceAll(text, "\n", `\n`)); name == "default" || !strings.HasSuffix(texts[0], entry[len(name):]) {
-				texts = append(texts, entry)
-			}
-		}
+	rows.WriteString("| field | stands | values | text |\n| --- | --- | --- | --- |\n")
+	for pointer, value := range eachField(reflect.ValueOf(Default().Wording), "/wording") {
 		f := fields[pointer]
-		fmt.Fprintf(&rows, "| `%s` | %s | `{%s}` | %s |\n", dotted(pointer), f.Does, strings.Join(f.Names, "}` `{"), strings.Join(texts, "<br>"))
+		text := strings.ReplaceAll(value.String(), "\n", `\n`)
+		fmt.Fprintf(&rows, "| `%s` | %s | `{%s}` | `%s` |\n", dotted(pointer), f.Does, strings.Join(f.Names, "}` `{"), text)
 	}
 	return rows.String()
 }
