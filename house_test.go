@@ -217,6 +217,34 @@ func TestOnlyTheAPIImportsEcho(t *testing.T) {
 	}
 }
 
+// A value in a context decides something where nobody who reads the call sees it. Who acts, for the audit trail, is the
+// only one.
+func TestContextsCarryTheActorOnly(t *testing.T) {
+	t.Parallel()
+	values := regexp.MustCompile(`context\.WithValue\(|\b(ctx|Ctx|Context\(\)|context)\.Value\(`)
+	found := 0
+	for name, p := range packages(t) {
+		if !strings.HasPrefix(name, "internal/") && !strings.HasPrefix(name, "cmd/") {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, use := range values.FindAllString(string(text), -1) {
+				found++
+				if name != "internal/audit" || file != "actor.go" {
+					t.Errorf("%s/%s has %s: pass the value as an argument", name, file, use)
+				}
+			}
+		}
+	}
+	if found < 2 {
+		t.Error("the pattern does not find where the actor is put into a context and read from it")
+	}
+}
+
 func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	for name, p := range packages(t) {

@@ -33,7 +33,7 @@ func (s *Server) createToken(req *request.Request) error {
 	}
 	wanted.Text, wanted.MadeBy = session.NewTokenText(req.Tenant), req.KeyDigest
 	at := req.Address()
-	made, err := s.Store.CreateToken(req.Ctx, at, wanted)
+	made, err := req.Store.CreateToken(req.Ctx, at, wanted)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func scopesOf(d *request.Document, value rawjson.Span) []session.Scope {
 // listTokens handles GET /v1/sessions/{id}/tokens.
 func (s *Server) listTokens(req *request.Request) error {
 	at := req.Address()
-	find := func(l *request.List) ([]session.Token, error) { return s.Store.Tokens(req.Ctx, at, l.Page()) }
+	find := func(l *request.List) ([]session.Token, error) { return req.Store.Tokens(req.Ctx, at, l.Page()) }
 	place := func(last session.Token) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "tokens of "+at.ID, find, request.AsIs, place)
 }
@@ -73,7 +73,7 @@ func (s *Server) listTokens(req *request.Request) error {
 // revokeToken handles DELETE /v1/sessions/{id}/tokens/{token}. Doing it twice changes nothing, with an Idempotency-Key
 // or without.
 func (s *Server) revokeToken(req *request.Request) error {
-	if err := s.Store.RevokeToken(req.Ctx, req.Address(), req.PathID("token")); err != nil {
+	if err := req.Store.RevokeToken(req.Ctx, req.Address(), req.PathID("token")); err != nil {
 		return err
 	}
 	req.W.WriteHeader(http.StatusNoContent)

@@ -78,7 +78,6 @@ type Server struct {
 	ready    readiness
 	draining atomic.Bool
 	paused   atomic.Int32
-	mcp      http.Handler
 
 	description func() (*openapi.Document, error)
 
@@ -103,7 +102,8 @@ func New(config Config) *Server {
 		config.Gate = admit.NewConnections(int(config.Store.Pool().Config().MaxConns), 0)
 	}
 	config.Store.Follow(feature.Followers(config.Features))
-	s := &Server{Config: config, counter: ingest.Counter{Store: config.Store, CPU: config.CPU}}
+	scoped := config.Store.In(postgres.Scope{Gate: config.Gate}) // for what several routes use
+	s := &Server{Config: config, counter: ingest.Counter{Store: scoped, CPU: config.CPU}}
 	s.writers = &policy.Writers{}
 	if config.Asker != nil {
 		*s.writers = config.Asker.Models.Names()
@@ -113,10 +113,9 @@ func New(config Config) *Server {
 	s.strangers = newStrangers()
 	s.quotas = admit.NewBook(config.Store.Quotas, config.Store.Stored, config.Quotas)
 	s.streams = newStreams(s.Store, s.Log)
-	s.thawer = &cold.Thawer{Store: s.Store, Log: s.Log, Memory: s.Memory}
-	s.waiter.Store = s.Store
+	s.thawer = &cold.Thawer{Store: scoped, Log: s.Log, Memory: s.Memory}
+	s.waiter.Store = scoped
 	s.waiter.Draining = &s.draining
-	s.mcp = s.newMCP()
 	s.description = sync.OnceValues(func() (*openapi.Document, error) { return Describe(s.Features) })
 	s.openFronts()
 	s.routes()

@@ -22,7 +22,7 @@ func (s *Server) createKey(req *request.Request) error {
 		return lacks(missing)
 	}
 	wanted.Text = session.NewAPIKey(req.Tenant)
-	made, err := s.Store.CreateKey(req.Ctx, req.Tenant, wanted)
+	made, err := req.Store.CreateKey(req.Ctx, req.Tenant, wanted)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func scopesIn(
 
 // listKeys handles GET /v1/keys.
 func (s *Server) listKeys(req *request.Request) error {
-	find := func(l *request.List) ([]session.APIKey, error) { return s.Store.Keys(req.Ctx, req.Tenant, l.Page()) }
+	find := func(l *request.List) ([]session.APIKey, error) { return req.Store.Keys(req.Ctx, req.Tenant, l.Page()) }
 	return request.AnswerList(req, "keys", find, request.AsIs, placeOfKey)
 }
 
@@ -120,7 +120,7 @@ func (s *Server) rotateKey(req *request.Request) error {
 		return err
 	}
 	text := session.NewAPIKey(req.Tenant)
-	made, err := s.Store.RotateKey(req.Ctx, req.Tenant, req.PathID("key"), text, overlap,
+	made, err := req.Store.RotateKey(req.Ctx, req.Tenant, req.PathID("key"), text, overlap,
 		func(scopes []session.Scope) error {
 			if missing := req.Caller.Lacks(scopes...); missing != "" {
 				return lacks(missing)
@@ -135,7 +135,7 @@ func (s *Server) rotateKey(req *request.Request) error {
 
 // revokeKey handles DELETE /v1/keys/{key}. Doing it twice changes nothing.
 func (s *Server) revokeKey(req *request.Request) error {
-	return request.AnswerGone(req, s.Store.RevokeKey(req.Ctx, req.Tenant, req.PathID("key")))
+	return request.AnswerGone(req, req.Store.RevokeKey(req.Ctx, req.Tenant, req.PathID("key")))
 }
 
 // createOperatorKey handles POST /v1/admin/keys.

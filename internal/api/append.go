@@ -15,7 +15,7 @@ func (s *Server) appendMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	done, replayed, err := s.Store.Append(req.Ctx, a)
+	done, replayed, err := req.Store.Append(req.Ctx, a)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 
 // formatOf returns the format of a session for an append that names none.
 func (s *Server) formatOf(req *request.Request, at session.Address) (session.Format, error) {
-	found, err := s.Store.Session(req.Ctx, at)
+	found, err := req.Store.Session(req.Ctx, at)
 	if err == nil && found.Format == "" {
 		err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s",
 			request.Formats())

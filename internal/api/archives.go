@@ -10,13 +10,13 @@ import (
 
 // archiveSession handles POST /v1/sessions/{id}/archive. Doing it twice changes nothing.
 func (s *Server) archiveSession(req *request.Request) error {
-	found, replayed, err := s.Store.Archive(req.Ctx, req.Address(), req.Idempotency())
+	found, replayed, err := req.Store.Archive(req.Ctx, req.Address(), req.Idempotency())
 	return answerArchive(req, found, replayed, err)
 }
 
 // unarchiveSession handles POST /v1/sessions/{id}/unarchive. Doing it twice changes nothing.
 func (s *Server) unarchiveSession(req *request.Request) error {
-	found, replayed, err := s.Store.Unarchive(req.Ctx, req.Address(), req.Idempotency())
+	found, replayed, err := req.Store.Unarchive(req.Ctx, req.Address(), req.Idempotency())
 	return answerArchive(req, found, replayed, orNoArchive(err))
 }
 
@@ -30,14 +30,14 @@ func answerArchive(req *request.Request, found session.Archive, replayed bool, e
 
 // readArchive handles GET /v1/sessions/{id}/archive.
 func (s *Server) readArchive(req *request.Request) error {
-	found, err := s.Store.ArchiveOf(req.Ctx, req.Address())
+	found, err := req.Store.ArchiveOf(req.Ctx, req.Address())
 	return request.AnswerFound(req, found, orNoArchive(err), request.AsIs)
 }
 
 // listArchives handles GET /v1/archives.
 func (s *Server) listArchives(req *request.Request) error {
 	find := func(l *request.List) ([]session.Archive, error) {
-		return s.Store.Archives(req.Ctx, req.Tenant, l.Page())
+		return req.Store.Archives(req.Ctx, req.Tenant, l.Page())
 	}
 	place := func(last session.Archive) request.Place { return request.PlaceIn(last.AskedAt, last.Key) }
 	return request.AnswerList(req, "archives", find, request.AsIs, place)

@@ -61,7 +61,7 @@ func (s *Server) trail(req *request.Request) (*postgres.Store, uuid.UUID) {
 	if req.Caller.Kind == session.OperatorCaller {
 		return s.Operators, audit.Operator
 	}
-	return s.Store, req.Tenant
+	return req.Store, req.Tenant
 }
 
 // exportAudit handles GET /v1/audit/export, and GET /v1/admin/audit/export for the operators' own trail. An answer

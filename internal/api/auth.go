@@ -22,36 +22,37 @@ func (s *Server) authenticate(req *request.Request) error {
 	if tenant, digest, err := session.ParseToken(text); err == nil {
 		// A token is looked up for every request, so that its revocation, its expiry and the end of its session hold
 		// at once: an agent sends few.
-		return s.lookUp(req, digest, 0, s.Gate, func(ctx context.Context) (found postgres.Authorized, err error) {
-			found.Caller, err = s.Store.CallerByToken(ctx, tenant, digest)
+		return s.lookUp(req, digest, 0, req.Store, s.Gate, func(store *postgres.Store) (found postgres.Authorized, err error) {
+			found.Caller, err = store.CallerByToken(req.Ctx, tenant, digest)
 			return found, err
 		})
 	}
 	if digest, err := session.ParseOperatorKey(text); err == nil && s.Operators != nil {
-		return s.believeOrLookUp(req, digest, s.operatorGate, func(ctx context.Context) (postgres.Authorized, error) {
-			return s.Operators.OperatorByKey(ctx, digest)
-		})
+		return s.believeOrLookUp(req, digest, s.Operators, s.operatorGate,
+			func(store *postgres.Store) (postgres.Authorized, error) { return store.OperatorByKey(req.Ctx, digest) })
 	}
 	tenant, digest, err := session.ParseKey(text)
 	if err != nil {
 		return err
 	}
 	req.KeyDigest = digest
-	return s.believeOrLookUp(req, digest, s.Gate, func(ctx context.Context) (postgres.Authorized, error) {
-		return s.Store.CallerByKey(ctx, tenant, digest)
+	return s.believeOrLookUp(req, digest, req.Store, s.Gate, func(store *postgres.Store) (postgres.Authorized, error) {
+		return store.CallerByKey(req.Ctx, tenant, digest)
 	})
 }
 
 // lookup asks the database whom a key or token lets in.
-type lookup func(ctx context.Context) (postgres.Authorized, error)
+type lookup func(*postgres.Store) (postgres.Authorized, error)
 
 // believeOrLookUp accepts a key that the database confirmed a moment ago, or asks it.
-func (s *Server) believeOrLookUp(req *request.Request, digest [32]byte, gate *admit.Connections, ask lookup) error {
+func (s *Server) believeOrLookUp(
+	req *request.Request, digest [32]byte, store *postgres.Store, gate *admit.Connections, ask lookup,
+) error {
 	if caller, ok := s.keys.get(digest, time.Now()); ok {
 		req.Tenant, req.Caller = caller.Tenant, caller
 		return nil
 	}
-	return s.lookUp(req, digest, keyLifetime, gate, ask)
+	return s.lookUp(req, digest, keyLifetime, store, gate, ask)
 }
 
 // actorOf returns who sent a request, as the audit trail names them.
@@ -70,16 +71,17 @@ func actorOf(req *request.Request) audit.Actor {
 // confirmed before is looked up on its tenant's connections. Any other may be invented, as its checksum is public: such
 // lookups have connections of their own, and an address that has sent many unknown ones waits.
 func (s *Server) lookUp(
-	req *request.Request, digest [32]byte, lifetime time.Duration, gate *admit.Connections, ask lookup,
+	req *request.Request, digest [32]byte, lifetime time.Duration, store *postgres.Store, gate *admit.Connections,
+	ask lookup,
 ) error {
-	now, ctx := time.Now(), req.Ctx
+	now := time.Now()
 	if !s.keys.knows(digest) {
-		ctx = postgres.Sharing(ctx, gate, admit.Keys)
+		store = store.In(postgres.Scope{Gate: gate, Class: admit.Keys})
 		if err := s.strangers.admit(req.R.RemoteAddr, digest, now); err != nil {
 			return err
 		}
 	}
-	found, err := ask(ctx)
+	found, err := ask(store)
 	switch {
 	case err == nil:
 		req.Tenant, req.Caller = found.Tenant, found.Caller
@@ -109,9 +111,9 @@ func (s *Server) noteUse(caller session.Caller) {
 		defer cancel()
 		var err error
 		if caller.Kind == session.OperatorCaller {
-			err = s.Operators.NoteOperatorUse(postgres.Sharing(ctx, s.operatorGate, admit.Bulk), caller.APIKey)
+			err = s.Operators.NoteOperatorUse(ctx, caller.APIKey)
 		} else {
-			err = s.Store.NoteUse(postgres.Sharing(ctx, s.Gate, admit.Bulk), caller.Tenant, caller.APIKey)
+			err = s.Store.In(postgres.Scope{Gate: s.Gate, Class: admit.Bulk}).NoteUse(ctx, caller.Tenant, caller.APIKey)
 		}
 		if err != nil {
 			s.Log.LogAttrs(ctx, slog.LevelDebug, "the use of a key was not noted", slog.String("error", err.Error()))

@@ -25,7 +25,7 @@ func checkpointOf(req *request.Request) int {
 func (s *Server) listCheckpoints(req *request.Request) error {
 	at := req.Address()
 	find := func(l *request.List) ([]session.CheckpointRecord, error) {
-		return s.Store.Checkpoints(req.Ctx, at, int(l.After.Order), l.Limit)
+		return req.Store.Checkpoints(req.Ctx, at, int(l.After.Order), l.Limit)
 	}
 	return request.AnswerList(req, "checkpoints of "+at.ID, find, request.AsIs,
 		func(last session.CheckpointRecord) request.Place { return request.Place{Order: int64(last.N)} })
@@ -38,7 +38,7 @@ func (s *Server) readCheckpoint(req *request.Request) error {
 		return err
 	}
 	at := req.Address()
-	found, err := s.Store.Lineages(req.Ctx, at, checkpointOf(req))
+	found, err := req.Store.Lineages(req.Ctx, at, checkpointOf(req))
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Server) diffCheckpoints(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Lineages(req.Ctx, req.Address(), checkpointOf(req), to)
+	found, err := req.Store.Lineages(req.Ctx, req.Address(), checkpointOf(req), to)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func diff(from, to *session.Lineage) (a protocol.CheckpointDiff, err error) {
 // restoreCheckpoint handles POST /v1/sessions/{id}/checkpoints/{n}/restore.
 func (s *Server) restoreCheckpoint(req *request.Request) error {
 	at := req.Address()
-	made, replayed, err := s.Store.Restore(req.Ctx, at, checkpointOf(req), req.Idempotency())
+	made, replayed, err := req.Store.Restore(req.Ctx, at, checkpointOf(req), req.Idempotency())
 	if err != nil {
 		return err
 	}

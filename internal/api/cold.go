@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -19,7 +20,7 @@ func (s *Server) orThawed(
 	if !missing && !errors.Is(err, session.ErrRestoring) || !route.OfSession() || sent() {
 		return err
 	}
-	place, failed := s.placeOf(req.Ctx, req.Address())
+	place, failed := placeOf(req.Ctx, req.Store, req.Address())
 	switch {
 	case failed != nil:
 		return failed
@@ -38,8 +39,8 @@ func (s *Server) orThawed(
 }
 
 // placeOf returns where what was said in a session is; nowhere if there is no such session.
-func (s *Server) placeOf(ctx context.Context, at session.Address) (session.Place, error) {
-	place, err := s.Store.PlaceOf(ctx, at)
+func placeOf(ctx context.Context, store *postgres.Store, at session.Address) (session.Place, error) {
+	place, err := store.PlaceOf(ctx, at)
 	if errors.Is(err, session.ErrNotFound) {
 		err = nil
 	}
@@ -49,7 +50,7 @@ func (s *Server) placeOf(ctx context.Context, at session.Address) (session.Place
 // awake brings a session back that is cold, for a handler that cannot run twice, or whose session the path does not
 // name.
 func (s *Server) awake(ctx context.Context, at session.Address) error {
-	place, err := s.placeOf(ctx, at)
+	place, err := placeOf(ctx, s.thawer.Store, at)
 	if err != nil || !place.Cold {
 		return err
 	}

@@ -52,14 +52,14 @@ func answerWork(req *request.Request, ended bool, location string, work any) err
 
 // readRun handles GET /v1/sessions/{id}/runs/{run}.
 func (s *Server) readRun(req *request.Request) error {
-	found, err := s.Store.Run(req.Ctx, req.Address(), req.PathID("run"))
+	found, err := req.Store.Run(req.Ctx, req.Address(), req.PathID("run"))
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // listRuns handles GET /v1/sessions/{id}/runs.
 func (s *Server) listRuns(req *request.Request) error {
 	at := req.Address()
-	find := func(l *request.List) ([]session.Run, error) { return s.Store.Runs(req.Ctx, at, l.Page()) }
+	find := func(l *request.List) ([]session.Run, error) { return req.Store.Runs(req.Ctx, at, l.Page()) }
 	place := func(last session.Run) request.Place { return request.PlaceIn(last.TriggeredAt, last.ID) }
 	return request.AnswerList(req, "runs of "+at.ID, find, request.AsIs, place)
 }
@@ -85,7 +85,7 @@ func (s *Server) previewSession(req *request.Request) error {
 		return err
 	}
 	at := req.Address()
-	found, err := s.Store.Session(req.Ctx, at)
+	found, err := req.Store.Session(req.Ctx, at)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *Server) previewSession(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	snap, err := s.Store.Snapshot(req.Ctx, key)
+	snap, err := req.Store.Snapshot(req.Ctx, key)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Server) previewSession(req *request.Request) error {
 	bytes := weight.Checkpoint + weight.Tail
 	err = heavy(req, bytes, order.Ask, func(ctx context.Context, cpu admit.Processors) (err error) {
 		order.CPU = cpu
-		proposal, err = compactor.Propose(ctx, s.Store, snap, order)
+		proposal, err = compactor.Propose(ctx, req.Store, snap, order)
 		return err
 	})
 	if err != nil {
@@ -124,9 +124,9 @@ const proposalsAtOnce = 4
 func (s *Server) admitProposal(
 	req *request.Request, key session.Key, order compactor.Request,
 ) (weight postgres.Weight, err error) {
-	weigh := s.Store.Weight
+	weigh := req.Store.Weight
 	if order.From == compactor.FromLog {
-		weigh = s.Store.LogWeight
+		weigh = req.Store.LogWeight
 	}
 	if weight, err = weigh(req.Ctx, key); err != nil {
 		return weight, err
@@ -158,7 +158,7 @@ func (s *Server) previewOrder(req *request.Request, at session.Address, body []b
 		}
 	}
 	if changed != (rawjson.Span{}) {
-		below, err := s.Store.SessionPolicy(req.Ctx, at)
+		below, err := req.Store.SessionPolicy(req.Ctx, at)
 		if err != nil {
 			return o, err
 		}

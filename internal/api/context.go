@@ -99,7 +99,7 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 		if sent, err := s.streamView(req, want, stored); sent || err != nil {
 			return s.served(req, stored, err)
 		}
-		if err := want.Fill(req.Ctx, s.Store, want.at, stored); err != nil {
+		if err := want.Fill(req.Ctx, req.Store, want.at, stored); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 // view that it finds must be read whole.
 func (s *Server) answerEnd(req *request.Request, want viewRequest, stored *postgres.View) (answered bool, err error) {
 	for tokens := want.MaxTokens + want.MaxTokens/4; ; tokens *= 4 {
-		if err := want.FillEnd(req.Ctx, s.Store, want.at, stored, tokens); err != nil {
+		if err := want.FillEnd(req.Ctx, req.Store, want.at, stored, tokens); err != nil {
 			return false, err
 		}
 		if stored.LeftOut || stored.Damage != nil {
@@ -135,12 +135,12 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 	read := postgres.ViewRead{Known: known, MaxTokens: want.MaxTokens, Largest: want.Largest}
 	if want.newest() {
 		read.Largest = want.LargestWhole(want.Largest)
-		return s.Store.ViewInto(req.Ctx, want.at, read, into)
+		return req.Store.ViewInto(req.Ctx, want.at, read, into)
 	}
 	older := postgres.ViewFrom(want.checkpoint)
 	switch {
 	case want.asOf != nil:
-		then, err := s.Store.Moment(req.Ctx, want.at, *want.asOf)
+		then, err := req.Store.Moment(req.Ctx, want.at, *want.asOf)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 		older.Bare = true
 	}
 	var err error
-	*into, err = s.Store.OlderView(req.Ctx, want.at, older, read)
+	*into, err = req.Store.OlderView(req.Ctx, want.at, older, read)
 	return err
 }
 
@@ -180,9 +180,9 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 		return err
 	})
 	if broken := new(view.BrokenError); want.newest() && errors.As(err, &broken) {
-		s.Store.ForgetBody(want.at)
+		req.Store.ForgetBody(want.at)
 		s.degraded(want.at, "view is broken, an older one is served", err)
-		made, notes, err = want.LastGood(req.Ctx, s.Store, want.at, stored, err)
+		made, notes, err = want.LastGood(req.Ctx, req.Store, want.at, stored, err)
 		tag = degradedTag
 	}
 	if err != nil {
@@ -326,7 +326,7 @@ func (s *Server) answerView(
 	if v.Size == 0 {
 		return req.Bytes(http.StatusOK, request.JSONType, append(head.B, tail.B...))
 	}
-	plain, err := s.Store.PlainBody(want.at, v)
+	plain, err := req.Store.PlainBody(want.at, v)
 	if err != nil {
 		return err
 	}

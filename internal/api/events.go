@@ -42,7 +42,7 @@ func (s *Server) readEvents(req *request.Request) error {
 	if streams {
 		first.Limit = 0 // the stream reads them itself
 	}
-	found, err := s.Store.Events(req.Ctx, req.Tenant, first)
+	found, err := req.Store.Events(req.Ctx, req.Tenant, first)
 	if err != nil {
 		return err
 	}

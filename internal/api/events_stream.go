@@ -121,7 +121,7 @@ func (w *eventWriter) closeIfRefused() (closed bool, err error) {
 func (w *eventWriter) read() (postgres.Events, error) {
 	ctx, cancel := context.WithTimeout(w.Base, requestTimeout)
 	defer cancel()
-	return w.s.Store.Events(ctx, w.Tenant, w.filter)
+	return w.Store.Events(ctx, w.Tenant, w.filter)
 }
 
 // sendPage sends events as server-sent events: their numbers as ids, their types as events.

@@ -17,7 +17,7 @@ import (
 
 // exportSession handles GET /v1/sessions/{id}/export.
 func (s *Server) exportSession(req *request.Request) error {
-	found, err := s.Store.ExportSession(req.Ctx, req.Address())
+	found, err := req.Store.ExportSession(req.Ctx, req.Address())
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Server) exportSession(req *request.Request) error {
 
 // exportTenant handles GET /v1/export.
 func (s *Server) exportTenant(req *request.Request) error {
-	policy, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	policy, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *Server) export(req *request.Request, of session.Address, write func(*ex
 	if err := req.Admit(min(exportMemory, req.Memory.Size())); err != nil {
 		return err
 	}
-	if err := s.Store.RecordExport(req.Ctx, of); err != nil {
+	if err := req.Store.RecordExport(req.Ctx, of); err != nil {
 		return err
 	}
 	out, closeOut := bufio.NewWriterSize(req.W, 64<<10), func() error { return nil }
@@ -96,7 +96,7 @@ const exportPage = 100
 func (e *exporter) sessions() error {
 	page := session.Page{Limit: exportPage}
 	for {
-		found, err := e.s.Store.ExportSessions(e.req.Ctx, e.req.Tenant, page)
+		found, err := e.req.Store.ExportSessions(e.req.Ctx, e.req.Tenant, page)
 		if err != nil || len(found) == 0 {
 			return err
 		}
@@ -122,7 +122,7 @@ func (e *exporter) session(found session.Exported) error {
 	}
 	var pins []session.Pin
 	err = e.shown(found.Key, func() (err error) {
-		pins, err = e.s.Store.ExportPins(e.req.Ctx, found)
+		pins, err = e.req.Store.ExportPins(e.req.Ctx, found)
 		return err
 	})
 	if err != nil {
@@ -157,12 +157,12 @@ func (e *exporter) session(found session.Exported) error {
 
 // messages reads the next messages of a session, which it brings back if it is cold.
 func (e *exporter) messages(found session.Exported, from int64) ([]session.Message, error) {
-	messages, err := e.s.Store.ExportMessages(e.req.Ctx, found, from)
+	messages, err := e.req.Store.ExportMessages(e.req.Ctx, found, from)
 	if errors.Is(err, session.ErrNotFound) {
 		if err := e.thaw(found.Key); err != nil {
 			return nil, err
 		}
-		messages, err = e.s.Store.ExportMessages(e.req.Ctx, found, from)
+		messages, err = e.req.Store.ExportMessages(e.req.Ctx, found, from)
 	}
 	return messages, err
 }
@@ -188,7 +188,7 @@ func (e *exporter) shown(key session.Key, read func() error) error {
 		if err := read(); err != nil {
 			return err
 		}
-		cold, err := e.s.Store.IsCold(e.req.Ctx, key)
+		cold, err := e.req.Store.IsCold(e.req.Ctx, key)
 		if err != nil || !cold {
 			return err
 		}
@@ -217,7 +217,7 @@ func (a *archivedPins) take(from []session.Pin, m *session.Message) []session.Pi
 }
 
 func (e *exporter) uploads(key session.Key) ([]archive.Upload, error) {
-	uploaded, err := e.s.Store.UploadedResults(e.req.Ctx, key)
+	uploaded, err := e.req.Store.UploadedResults(e.req.Ctx, key)
 	list := make([]archive.Upload, len(uploaded))
 	for i, r := range uploaded {
 		list[i] = archive.Upload{

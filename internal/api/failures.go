@@ -8,7 +8,7 @@ import (
 // listFailures handles GET /v1/admin/failures.
 func (s *Server) listFailures(req *request.Request) error {
 	find := func(l *request.List) ([]session.Failing, error) {
-		return s.Store.Failures(req.Ctx, req.Tenant, l.Page())
+		return req.Store.Failures(req.Ctx, req.Tenant, l.Page())
 	}
 	place := func(last session.Failing) request.Place { return request.PlaceIn(last.Since, last.Key) }
 	return request.AnswerList(req, "failures", find, request.AsIs, place)
@@ -18,10 +18,10 @@ func (s *Server) listFailures(req *request.Request) error {
 // that fails.
 func (s *Server) retryFailure(req *request.Request) error {
 	at := session.Address{Tenant: req.Tenant, ID: req.SessionID}
-	if _, err := s.Store.Failing(req.Ctx, at); err != nil {
+	if _, err := req.Store.Failing(req.Ctx, at); err != nil {
 		return err
 	}
-	run, replayed, err := s.Store.Retry(req.Ctx, at, req.Idempotency())
+	run, replayed, err := req.Store.Retry(req.Ctx, at, req.Idempotency())
 	if err != nil {
 		return err
 	}

@@ -4,17 +4,20 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/postgres"
 )
 
-// routeFeatures has the routes of the features.
+// routeFeatures registers the routes of the features. Their statements are bulk work: appends and views do not wait for
+// it.
 func (s *Server) routeFeatures() {
 	for _, f := range s.Features {
 		if f.Routes == nil {
 			continue
 		}
-		for _, route := range f.Routes(s.Store) {
+		for _, route := range f.Routes(s.Store.In(postgres.Scope{Gate: s.Gate, Class: admit.Bulk})) {
 			handle := route.Handle
 			route.Handle = func(req *request.Request) error { return failureOfFeature(f.Errors, handle(req)) }
 			s.add(route)

@@ -28,7 +28,7 @@ func (s *Server) readFit(req *request.Request, r *viewRequest) {
 		q.Wrong("wait", request.InvalidRequest, "a view as of a moment does not change: leave wait out, or 0")
 	case fit:
 		r.Fit = &view.Fit{Parts: func(seq int64) ([]readback.Part, error) {
-			return readback.Parts(req.Ctx, s.Store, r.at, seq)
+			return readback.Parts(req.Ctx, req.Store, r.at, seq)
 		}}
 	}
 }
@@ -47,7 +47,7 @@ func (s *Server) answerWithRoom(req *request.Request, want viewRequest, stored *
 	defer cancel()
 	req.Ctx = ctx
 	defer func() { req.Ctx = before }() // the request is answered again if the session has become cold meanwhile
-	run, err := s.Store.StartingRun(ctx, want.at, want.wait)
+	run, err := req.Store.StartingRun(ctx, want.at, want.wait)
 	if err == nil {
 		_, err = s.waiter.Await(ctx, want.at, run, up)
 	}

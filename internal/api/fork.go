@@ -13,7 +13,7 @@ func (s *Server) forkSession(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	made, replayed, err := s.Store.Fork(req.Ctx, f)
+	made, replayed, err := req.Store.Fork(req.Ctx, f)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -31,6 +32,7 @@ func (s *Server) openFronts() {
 	}
 	if s.Operators != nil {
 		s.operatorGate = admit.NewConnections(int(s.Operators.Pool().Config().MaxConns), 0)
+		s.Operators = s.Operators.In(postgres.Scope{Gate: s.operatorGate, Class: admit.Bulk})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // readHold handles GET /v1/sessions/{id}/hold.
 func (s *Server) readHold(req *request.Request) error {
-	found, err := s.Store.SessionHold(req.Ctx, req.Address())
+	found, err := req.Store.SessionHold(req.Ctx, req.Address())
 	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
 }
 
@@ -20,13 +20,13 @@ func (s *Server) putHold(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	placed, err := s.Store.HoldSession(req.Ctx, req.Address(), reason)
+	placed, err := req.Store.HoldSession(req.Ctx, req.Address(), reason)
 	return request.AnswerFound(req, placed, err, request.AsIs)
 }
 
 // deleteHold handles DELETE /v1/sessions/{id}/hold. Doing it twice changes nothing.
 func (s *Server) deleteHold(req *request.Request) error {
-	if err := s.Store.ReleaseSession(req.Ctx, req.Address()); err != nil {
+	if err := req.Store.ReleaseSession(req.Ctx, req.Address()); err != nil {
 		return err
 	}
 	req.W.WriteHeader(http.StatusNoContent)
@@ -61,7 +61,7 @@ func (s *Server) deleteTenantHold(req *request.Request) error {
 // listHolds handles GET /v1/holds and GET /v1/admin/tenants/{tenant}/holds.
 func (s *Server) listHolds(req *request.Request) error {
 	find := func(l *request.List) ([]session.ListedHold, error) {
-		return s.Store.Holds(req.Ctx, req.Tenant, l.Page())
+		return req.Store.Holds(req.Ctx, req.Tenant, l.Page())
 	}
 	place := func(last session.ListedHold) request.Place { return request.PlaceIn(last.PlacedAt, last.Key) }
 	return request.AnswerList(req, "holds", find, request.AsIs, place)

@@ -30,7 +30,7 @@ func (s *Server) createImport(req *request.Request) error {
 	if id := req.Idempotency(); id != nil {
 		key = id.Key
 	}
-	begun, err := s.Store.BeginImport(req.Ctx, req.Tenant, key, from, id)
+	begun, err := req.Store.BeginImport(req.Ctx, req.Tenant, key, from, id)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *Server) resumeImport(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.ResumeImport(req.Ctx, req.Tenant, req.PathID("import"))
+	found, err := req.Store.ResumeImport(req.Ctx, req.Tenant, req.PathID("import"))
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 	req.Ctx = req.Base
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f.Import = i
-	f.Store, f.Cold = s.Store, s.thawer
+	f.Store, f.Cold = req.Store, s.thawer
 	f.Models = s.Models
 	f.Writers = s.writers
 	f.Tenant = req.Tenant
@@ -99,7 +99,7 @@ func (s *Server) pauseImport(req *request.Request, i session.Import, cause error
 		why = "the client hung up before the last line: send the rest of the lines"
 	}
 	if !i.State.Ended() {
-		_, _ = s.Store.EndAttempt(ctx, req.Tenant, i, session.ImportQueued, why)
+		_, _ = req.Store.EndAttempt(ctx, req.Tenant, i, session.ImportQueued, why)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *Server) readImport(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	look := func() (session.Import, error) { return s.Store.Import(req.Ctx, req.Tenant, req.PathID("import")) }
+	look := func() (session.Import, error) { return req.Store.Import(req.Ctx, req.Tenant, req.PathID("import")) }
 	found, err := look()
 	if err == nil && wait > 0 {
 		up := time.Now().Add(wait)
@@ -136,7 +136,7 @@ func (s *Server) readImport(req *request.Request) error {
 // listImports handles GET /v1/imports.
 func (s *Server) listImports(req *request.Request) error {
 	find := func(l *request.List) ([]session.Import, error) {
-		return s.Store.Imports(req.Ctx, req.Tenant, l.Page())
+		return req.Store.Imports(req.Ctx, req.Tenant, l.Page())
 	}
 	place := func(last session.Import) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "imports", find, importOf, place)
@@ -160,7 +160,7 @@ func (s *Server) listImportLines(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.ImportLines(req.Ctx, req.Tenant, req.PathID("import"), r)
+	found, err := req.Store.ImportLines(req.Ctx, req.Tenant, req.PathID("import"), r)
 	if err != nil {
 		return err
 	}

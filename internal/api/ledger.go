@@ -33,7 +33,7 @@ func (s *Server) readUsage(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	days, err := s.Store.UsageByDay(req.Ctx, req.Tenant, from, to)
+	days, err := req.Store.UsageByDay(req.Ctx, req.Tenant, from, to)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func answerUsageCSV(req *request.Request, days []session.DayOfUse) error {
 // listUsage handles GET /v1/usage/sessions.
 func (s *Server) listUsage(req *request.Request) error {
 	find := func(l *request.List) ([]session.SessionUse, error) {
-		return s.Store.UsageBySession(req.Ctx, req.Tenant, l.Page())
+		return req.Store.UsageBySession(req.Ctx, req.Tenant, l.Page())
 	}
 	answer := func(u session.SessionUse) protocol.SessionUse {
 		return protocol.SessionUse{Session: u.Session, Use: u.Use}

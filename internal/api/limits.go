@@ -44,7 +44,7 @@ func (s *Server) charge(req *request.Request, path string) error {
 	}
 	err := account.Store(slices.Contains(making, route))
 	if err != nil && path == "/v1/sessions/:id" {
-		if _, missing := s.Store.Session(req.Ctx, req.Address()); missing == nil {
+		if _, missing := req.Store.Session(req.Ctx, req.Address()); missing == nil {
 			return nil // it changes one that is there
 		}
 	}
@@ -94,7 +94,7 @@ var limits = map[string]int64{
 // readLimits handles GET /v1/limits: what bounds the tenant's requests, and what of it is used.
 func (s *Server) readLimits(req *request.Request) error {
 	u := s.quotas.Account(req.Ctx, req.Tenant).Usage(time.Now())
-	spent, err := s.Store.Spending(req.Ctx, req.Tenant, time.Now())
+	spent, err := req.Store.Spending(req.Ctx, req.Tenant, time.Now())
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,13 @@ func (s *Server) listSessions(req *request.Request) error {
 	}
 	if search.IsAll() {
 		find := func(l *request.List) ([]session.Session, error) {
-			return s.Store.Sessions(req.Ctx, req.Tenant, l.Page())
+			return req.Store.Sessions(req.Ctx, req.Tenant, l.Page())
 		}
 		place := func(last session.Session) request.Place { return request.PlaceIn(last.CreatedAt, last.Key) }
 		return request.AnswerList(req, name, find, listedAnswer, place)
 	}
 	find := func(l *request.List) ([]session.Listed, error) {
-		found, beyond, err := s.Store.FindSessions(req.Ctx, req.Tenant, search, l.Page())
+		found, beyond, err := req.Store.FindSessions(req.Ctx, req.Tenant, search, l.Page())
 		if beyond != nil {
 			l.Beyond = new(request.PlaceIn(beyond.Time, beyond.ID))
 		}

@@ -22,7 +22,7 @@ var (
 // readLog answers with the raw log as one view. It is sent while it is read: however long it is, a few megabytes of it
 // are in memory.
 func (s *Server) readLog(req *request.Request, want viewRequest) error {
-	found, err := s.Store.Session(req.Ctx, want.at)
+	found, err := req.Store.Session(req.Ctx, want.at)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Server) readLog(req *request.Request, want viewRequest) error {
 		return notModified(req, tag)
 	}
 	viewHeader(req, tag)
-	w := logWriter{Request: req, store: s.Store, at: want.at, head: head, piece: firstLog}
+	w := logWriter{Request: req, store: req.Store, at: want.at, head: head, piece: firstLog}
 	return w.write()
 }
 

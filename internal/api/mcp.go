@@ -36,20 +36,12 @@ var (
 // accepted is what the protocol wants a client to accept. Answers are JSON, whatever it says.
 var accepted = []string{"application/json, text/event-stream"}
 
-// mcpKey is the context key of the request whose call is running.
-type mcpKey struct{}
-
-// newMCP returns the handler of MCP's requests, which are in their context. It keeps nothing between two requests, so
-// that any replica answers any of them.
-func (s *Server) newMCP() http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		return r.Context().Value(mcpKey{}).(*mcp.Server)
-	}, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxMCPBody,
-		// Every request has a token, so that a page that reaches this address by a name of its own gains nothing; a
-		// proxy on the same machine keeps the public name.
-		DisableLocalhostProtection: true,
-	})
+// mcpOptions keep nothing between two requests, so that any replica answers any of them.
+var mcpOptions = &mcp.StreamableHTTPOptions{
+	Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxMCPBody,
+	// Every request has a token, so that a page that reaches this address by a name of its own gains nothing; a proxy
+	// on the same machine keeps the public name.
+	DisableLocalhostProtection: true,
 }
 
 // serveMCP handles POST /mcp: the session of a token, or the one that a request with a tenant's key names.
@@ -59,12 +51,12 @@ func (s *Server) serveMCP(req *request.Request) error {
 		return err
 	}
 	if !req.Caller.Bound() { // a token ends with its session
-		if _, err := s.Store.Session(req.Ctx, at); err != nil {
+		if _, err := req.Store.Session(req.Ctx, at); err != nil {
 			return err
 		}
 	}
 	caller, id := req.Caller, req.ID
-	runner := &tools.Runner{Store: s.Store, At: at, May: caller.May, Memory: s.Memory, CPU: s.CPU}
+	runner := &tools.Runner{Store: req.Store, At: at, May: caller.May, Memory: s.Memory, CPU: s.CPU}
 	account, batch := s.quotas.Account(req.Ctx, req.Tenant), batch{}
 	server := tools.NewMCP(config.Version(), tools.All(caller.May),
 		func(ctx context.Context, name string, given []byte) *mcp.CallToolResult {
@@ -90,8 +82,8 @@ func (s *Server) serveMCP(req *request.Request) error {
 		})
 	req.W.Header()["Cache-Control"] = request.NoStore
 	req.R.Header["Accept"] = accepted
-	ctx := context.WithValue(req.Ctx, mcpKey{}, server)
-	s.mcp.ServeHTTP(req.W, req.R.WithContext(ctx))
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, mcpOptions)
+	handler.ServeHTTP(req.W, req.R.WithContext(req.Ctx))
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (s *Server) listMessages(req *request.Request) error {
 		return err
 	}
 	found, err := req.Page(r, func(r postgres.Range) ([]session.Message, error) {
-		_, found, err := s.Store.Messages(req.Ctx, req.Address(), r)
+		_, found, err := req.Store.Messages(req.Ctx, req.Address(), r)
 		return found, err
 	})
 	if err != nil {

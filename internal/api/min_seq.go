@@ -21,7 +21,7 @@ func (s *Server) checkSeq(req *request.Request, seq int64) error {
 	if seq == 0 {
 		return nil
 	}
-	last, err := s.Store.LastSeq(req.Ctx, req.Address())
+	last, err := req.Store.LastSeq(req.Ctx, req.Address())
 	if err != nil || last >= seq {
 		return err
 	}

@@ -22,7 +22,7 @@ var errNothingToPin = request.Fail(request.NotFound, "there is no such session, 
 
 // listPins handles GET /v1/sessions/{id}/pins. There are few enough for one page.
 func (s *Server) listPins(req *request.Request) error {
-	found, err := s.Store.Pins(req.Ctx, req.Address())
+	found, err := req.Store.Pins(req.Ctx, req.Address())
 	if err != nil {
 		return err
 	}
@@ -40,14 +40,14 @@ func (s *Server) putPin(req *request.Request) error {
 		return err
 	}
 	at := req.Address()
-	wanted, _, err := ingest.Pinned(req.Ctx, s.Store, at, ref)
+	wanted, _, err := ingest.Pinned(req.Ctx, req.Store, at, ref)
 	if errors.Is(err, ingest.ErrNothingToPin) {
 		return errNothingToPin
 	}
 	if err != nil {
 		return err
 	}
-	of, err := s.Store.SessionPolicy(req.Ctx, at)
+	of, err := req.Store.SessionPolicy(req.Ctx, at)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Server) putPin(req *request.Request) error {
 		return session.Invalid("ref", request.InvalidRequest, "%s has %d tokens, and the policy's pins.max_tokens is "+
 			"%d: pin a part of it (m%d.0), or raise the limit", ref.Text, wanted.Tokens, limit, ref.Seq)
 	}
-	made, err := s.Store.PutPin(req.Ctx, at, wanted, rules.Pins.MaxTokens)
+	made, err := req.Store.PutPin(req.Ctx, at, wanted, rules.Pins.MaxTokens)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *Server) deletePin(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Store.Unpin(req.Ctx, req.Address(), ref.Text); err != nil {
+	if err := req.Store.Unpin(req.Ctx, req.Address(), ref.Text); err != nil {
 		return err
 	}
 	req.W.WriteHeader(http.StatusNoContent)
@@ -109,7 +109,7 @@ func (s *Server) listPinCandidates(req *request.Request) error {
 		return err
 	}
 	r := postgres.Range{After: from - 1, Limit: candidatePage + 1, Bytes: maxMessagePageBytes}
-	_, found, err := s.Store.Messages(req.Ctx, req.Address(), r)
+	_, found, err := req.Store.Messages(req.Ctx, req.Address(), r)
 	if err != nil {
 		return err
 	}

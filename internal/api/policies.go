@@ -38,7 +38,7 @@ func (s *Server) readPolicySchema(req *request.Request) error {
 
 // readTenantPolicy handles GET /v1/policy.
 func (s *Server) readTenantPolicy(req *request.Request) error {
-	found, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	found, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func answerTenantPolicy(req *request.Request, p session.Policy) error {
 
 // readSessionPolicy handles GET /v1/sessions/{id}/policy.
 func (s *Server) readSessionPolicy(req *request.Request) error {
-	found, err := s.Store.SessionPolicy(req.Ctx, req.Address())
+	found, err := req.Store.SessionPolicy(req.Ctx, req.Address())
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Server) changeTenantPolicy(change layerChange) handler {
 		if err != nil {
 			return err
 		}
-		changed, replayed, err := s.Store.ChangeTenantPolicy(req.Ctx, req.Tenant, session.TenantPolicy{
+		changed, replayed, err := req.Store.ChangeTenantPolicy(req.Ctx, req.Tenant, session.TenantPolicy{
 			Expected: expected, ChangedBy: req.KeyDigest, Idempotency: req.Idempotency(), Rebase: ingest.Rebase,
 			Edit: func(tenant, _ json.RawMessage) (session.Policy, error) {
 				if edit == nil {
@@ -147,7 +147,7 @@ func (s *Server) changeSessionPolicy(change layerChange) handler {
 				return s.writers.ResolveStored(tenant, edit(own), "")
 			}
 		}
-		changed, replayed, err := s.Store.Update(req.Ctx, req.Address(), settings, req.Idempotency())
+		changed, replayed, err := req.Store.Update(req.Ctx, req.Address(), settings, req.Idempotency())
 		return request.AnswerChanged(req, changed, replayed, err, answerOf)
 	}
 }
@@ -177,7 +177,7 @@ func (s *Server) checkPolicy(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	below, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	below, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (s *Server) checkPolicy(req *request.Request) error {
 // listTenantPolicyVersions handles GET /v1/policy/versions.
 func (s *Server) listTenantPolicyVersions(req *request.Request) error {
 	find := func(l *request.List) ([]session.PolicyRecord, error) {
-		return s.Store.PolicyVersions(req.Ctx, req.Tenant, l.After.Order, l.Limit)
+		return req.Store.PolicyVersions(req.Ctx, req.Tenant, l.After.Order, l.Limit)
 	}
 	return request.AnswerList(req, "policy versions", find, request.AsIs, placeOfVersion)
 }
@@ -205,7 +205,7 @@ func (s *Server) listTenantPolicyVersions(req *request.Request) error {
 func (s *Server) listSessionPolicyVersions(req *request.Request) error {
 	at := req.Address()
 	find := func(l *request.List) ([]session.PolicyRecord, error) {
-		return s.Store.SessionPolicyVersions(req.Ctx, at, l.After.Order, l.Limit)
+		return req.Store.SessionPolicyVersions(req.Ctx, at, l.After.Order, l.Limit)
 	}
 	return request.AnswerList(req, "policy versions of "+at.ID, find, request.AsIs, placeOfVersion)
 }

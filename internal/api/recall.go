@@ -29,7 +29,7 @@ func (s *Server) readRecall(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := s.Store.Recall(req.Ctx, req.Tenant, from, to, maxRecallRows)
+	found, err := req.Store.Recall(req.Ctx, req.Tenant, from, to, maxRecallRows)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Server) readsOf(req *request.Request, results ...persist.Result) (reads
 	for i := range results {
 		refs[i] = results[i].Ref
 	}
-	found, err := s.Store.ReadsOf(req.Ctx, req.Address(), refs)
+	found, err := req.Store.ReadsOf(req.Ctx, req.Address(), refs)
 	counted := reads{}
 	for _, r := range found {
 		counted[r.Ref] = r

@@ -35,7 +35,7 @@ func (s *Server) createRecompaction(req *request.Request) error {
 			"the token is of a dry run with another filter, policy or engine: make a dry run of this body, then "+
 				"send its confirm_token")
 	}
-	begun, replayed, err := s.Store.CreateRecompaction(req.Ctx, req.Tenant, r.recompaction(), req.Idempotency())
+	begun, replayed, err := req.Store.CreateRecompaction(req.Ctx, req.Tenant, r.recompaction(), req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -86,20 +86,20 @@ func recompactionOf(r session.Recompaction) protocol.Recompaction {
 
 // readRecompaction handles GET /v1/admin/recompactions/{recompaction}.
 func (s *Server) readRecompaction(req *request.Request) error {
-	found, err := s.Store.Recompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
+	found, err := req.Store.Recompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
 	return request.AnswerFound(req, found, err, recompactionOf)
 }
 
 // compareRecompaction handles GET /v1/admin/recompactions/{recompaction}/comparison.
 func (s *Server) compareRecompaction(req *request.Request) error {
-	found, err := s.Store.CompareRecompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
+	found, err := req.Store.CompareRecompaction(req.Ctx, req.Tenant, req.PathID("recompaction"))
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // listRecompactions handles GET /v1/admin/recompactions.
 func (s *Server) listRecompactions(req *request.Request) error {
 	find := func(l *request.List) ([]session.Recompaction, error) {
-		return s.Store.Recompactions(req.Ctx, req.Tenant, l.Page())
+		return req.Store.Recompactions(req.Ctx, req.Tenant, l.Page())
 	}
 	place := func(last session.Recompaction) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "recompactions", find, recompactionOf, place)
@@ -109,7 +109,7 @@ func (s *Server) listRecompactions(req *request.Request) error {
 func (s *Server) listRecompactionSessions(req *request.Request) error {
 	id := req.PathID("recompaction")
 	find := func(l *request.List) ([]session.RecompactionSession, error) {
-		return s.Store.RecompactionSessions(req.Ctx, req.Tenant, id, l.Page())
+		return req.Store.RecompactionSessions(req.Ctx, req.Tenant, id, l.Page())
 	}
 	place := func(last session.RecompactionSession) request.Place { return request.Place{ID: last.Key} }
 	return request.AnswerList(req, "sessions of recompaction "+id.String(), find, request.AsIs, place)
@@ -119,7 +119,7 @@ func (s *Server) listRecompactionSessions(req *request.Request) error {
 func (s *Server) controlRecompaction(what postgres.Control) handler {
 	return func(req *request.Request) error {
 		id, key := req.PathID("recompaction"), req.Idempotency()
-		found, replayed, err := s.Store.ControlRecompaction(req.Ctx, req.Tenant, id, what, key)
+		found, replayed, err := req.Store.ControlRecompaction(req.Ctx, req.Tenant, id, what, key)
 		if err != nil {
 			return err
 		}
@@ -135,11 +135,11 @@ const (
 
 // dryRun counts what a recompaction would do, and has the engine do it to a sample, without writing anything.
 func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token string) error {
-	found, err := s.Store.CountRecompaction(req.Ctx, req.Tenant, r.filter, sampledSessions)
+	found, err := req.Store.CountRecompaction(req.Ctx, req.Tenant, r.filter, sampledSessions)
 	if err != nil {
 		return err
 	}
-	sample, err := s.sample(req.Ctx, s.Store, found.Sample, r.policy)
+	sample, err := s.sample(req.Ctx, req.Store, found.Sample, r.policy)
 	if err != nil {
 		return err
 	}

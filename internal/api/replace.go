@@ -40,7 +40,7 @@ func (s *Server) putMessages(req *request.Request) error {
 		if err != nil {
 			return nil, err
 		}
-		return func() (session.Replacement, error) { return ingest.Differences(req.Ctx, s.Store, a) }, nil
+		return func() (session.Replacement, error) { return ingest.Differences(req.Ctx, req.Store, a) }, nil
 	})
 }
 
@@ -58,7 +58,7 @@ func (s *Server) decodeWhole(req *request.Request) (b *appendBody, err error) {
 
 // ownFormat returns the format of the request's session; named is the one that the request names, "" for none.
 func (s *Server) ownFormat(req *request.Request, named session.Format) (session.Format, error) {
-	found, err := s.Store.Session(req.Ctx, req.Address())
+	found, err := req.Store.Session(req.Ctx, req.Address())
 	switch {
 	case err != nil:
 		return "", err
@@ -133,7 +133,7 @@ func (s *Server) patchMessage(req *request.Request) error {
 			if err != nil {
 				return session.Replacement{}, err
 			}
-			return found.Change(req.Ctx, s.Store, a)
+			return found.Change(req.Ctx, req.Store, a)
 		}, nil
 	})
 }
@@ -175,11 +175,11 @@ func (s *Server) decodeOne(req *request.Request) (*appendBody, error) {
 
 // followed reads a message of the session's views and all behind it, of which there must not be more than one batch.
 func (s *Server) followed(req *request.Request, clientID string) (f ingest.Followed, err error) {
-	seq, err := s.Store.Named(req.Ctx, req.Address(), clientID)
+	seq, err := req.Store.Named(req.Ctx, req.Address(), clientID)
 	if err != nil {
 		return f, err
 	}
-	f.Outline, err = s.Store.Outline(req.Ctx, req.Address(), seq, session.MaxBatchMessages+2, true)
+	f.Outline, err = req.Store.Outline(req.Ctx, req.Address(), seq, session.MaxBatchMessages+2, true)
 	switch {
 	case err != nil:
 		return f, err
@@ -190,7 +190,7 @@ func (s *Server) followed(req *request.Request, clientID string) (f ingest.Follo
 	}
 	r := postgres.Range{After: seq, Limit: len(f.Entries), Bytes: session.MaxBodyBytes}
 	f.Behind, err = req.Page(r, func(r postgres.Range) (found []session.Message, err error) {
-		_, found, err = s.Store.Messages(req.Ctx, req.Address(), r)
+		_, found, err = req.Store.Messages(req.Ctx, req.Address(), r)
 		return found, err
 	})
 	if err == nil && (len(f.Entries) > session.MaxBatchMessages+1 || len(f.Behind) < len(f.Entries)-1) {
@@ -210,7 +210,7 @@ const replacementAttempts = 10
 // changed meanwhile.
 func (s *Server) replace(req *request.Request, read func() (next, error)) error {
 	var done session.Replaced
-	replayed, err := s.Store.Answered(req.Ctx, req.Tenant, req.Idempotency(), &done)
+	replayed, err := req.Store.Answered(req.Ctx, req.Tenant, req.Idempotency(), &done)
 	if err == nil && !replayed {
 		var made next
 		if made, err = read(); err == nil {
@@ -231,7 +231,7 @@ func (s *Server) replaceNow(req *request.Request, made next) (done session.Repla
 			err = s.countAppends(req, &r)
 		}
 		if err == nil {
-			done, replayed, err = s.Store.Replace(req.Ctx, r)
+			done, replayed, err = req.Store.Replace(req.Ctx, r)
 		}
 		if !errors.Is(err, postgres.ErrMoved) {
 			return done, replayed, err

@@ -28,7 +28,7 @@ func (s *Server) createReplay(req *request.Request) error {
 	if r.tenant != "" && r.tenant != req.Tenant.String() {
 		return fmt.Errorf("replay of tenant %s: %w", r.tenant, session.ErrForbidden)
 	}
-	begun, replayed, err := s.Store.CreateReplay(req.Ctx, req.Tenant, r.replay, req.Idempotency())
+	begun, replayed, err := req.Store.CreateReplay(req.Ctx, req.Tenant, r.replay, req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -64,14 +64,14 @@ func replayOf(r session.Replay) protocol.Replay {
 
 // readReplay handles GET /v1/admin/replays/{replay}.
 func (s *Server) readReplay(req *request.Request) error {
-	found, err := s.Store.Replay(req.Ctx, req.Tenant, req.PathID("replay"))
+	found, err := req.Store.Replay(req.Ctx, req.Tenant, req.PathID("replay"))
 	return request.AnswerFound(req, found, err, replayOf)
 }
 
 // listReplays handles GET /v1/admin/replays.
 func (s *Server) listReplays(req *request.Request) error {
 	find := func(l *request.List) ([]session.Replay, error) {
-		return s.Store.Replays(req.Ctx, req.Tenant, l.Page())
+		return req.Store.Replays(req.Ctx, req.Tenant, l.Page())
 	}
 	place := func(last session.Replay) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "replays", find, replayOf, place)
@@ -81,7 +81,7 @@ func (s *Server) listReplays(req *request.Request) error {
 func (s *Server) listReplaySessions(req *request.Request) error {
 	id := req.PathID("replay")
 	find := func(l *request.List) ([]session.ReplaySession, error) {
-		return s.Store.ReplaySessions(req.Ctx, req.Tenant, id, l.After.Order, l.Limit)
+		return req.Store.ReplaySessions(req.Ctx, req.Tenant, id, l.After.Order, l.Limit)
 	}
 	place := func(last session.ReplaySession) request.Place { return request.Place{Order: last.Place} }
 	return request.AnswerList(req, "sessions of replay "+id.String(), find, request.AsIs, place)
@@ -103,7 +103,7 @@ func (s *Server) readReplayReport(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	stored, err := s.Store.ReplayReport(req.Ctx, req.Tenant, req.PathID("replay"))
+	stored, err := req.Store.ReplayReport(req.Ctx, req.Tenant, req.PathID("replay"))
 	switch {
 	case err != nil:
 		return err
@@ -127,7 +127,7 @@ func (s *Server) readReplayReport(req *request.Request) error {
 
 // cancelReplay handles POST /v1/admin/replays/{replay}/cancel.
 func (s *Server) cancelReplay(req *request.Request) error {
-	found, replayed, err := s.Store.CancelReplay(req.Ctx, req.Tenant, req.PathID("replay"), req.Idempotency())
+	found, replayed, err := req.Store.CancelReplay(req.Ctx, req.Tenant, req.PathID("replay"), req.Idempotency())
 	if err != nil {
 		return err
 	}

@@ -266,10 +266,10 @@ func tenantVersion(name string) (version int, ok bool) {
 // tenantDocument returns a version of the tenant's policy as a whole, nil if there is none; 0 is the present one.
 func (s *Server) tenantDocument(req *request.Request, version int) ([]byte, error) {
 	if version == 0 {
-		found, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+		found, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 		return found.Document, err
 	}
-	found, err := s.Store.PolicyVersions(req.Ctx, req.Tenant, int64(version)+1, 1)
+	found, err := req.Store.PolicyVersions(req.Ctx, req.Tenant, int64(version)+1, 1)
 	if err != nil || len(found) == 0 || found[0].Version != version {
 		return nil, err
 	}

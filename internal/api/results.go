@@ -43,7 +43,7 @@ func (s *Server) listResults(req *request.Request) error {
 	var counted reads
 	find := func(l *request.List) ([]persist.Result, error) {
 		after := persist.Place{Seq: l.After.Order, Part: partIn(l.After)}
-		found, err := s.Store.Results(req.Ctx, at, filter, after, l.Limit)
+		found, err := req.Store.Results(req.Ctx, at, filter, after, l.Limit)
 		if err == nil {
 			counted, err = s.readsOf(req, found...)
 		}
@@ -114,13 +114,13 @@ func (s *Server) readResult(req *request.Request) error {
 func (s *Server) sourceOf(req *request.Request, want persist.Want) (source *readback.Source, err error) {
 	ref := req.Param("ref")
 	if _, messages := session.ParseMessagesRef(ref); !messages {
-		return readback.OpenAt(req.Ctx, s.Store, req.Address(), ref, want)
+		return readback.OpenAt(req.Ctx, req.Store, req.Address(), ref, want)
 	}
 	if err := req.Admit(min(messagesMemory, req.Memory.Size())); err != nil {
 		return nil, err
 	}
 	err = req.Heavy(messagesMemory, func() (err error) {
-		source, err = readback.OpenAt(req.Ctx, s.Store, req.Address(), ref, want)
+		source, err = readback.OpenAt(req.Ctx, req.Store, req.Address(), ref, want)
 		return err
 	})
 	return source, err
@@ -231,7 +231,7 @@ func (s *Server) grep(req *request.Request, refs []string) error {
 	}
 	var found *protocol.Matches
 	err := req.CPU.Do(req.Ctx, req.Tenant, scanWeight, func() (err error) {
-		found, err = readback.Grep(req.Ctx, s.Store, req.Address(), want)
+		found, err = readback.Grep(req.Ctx, req.Store, req.Address(), want)
 		return err
 	})
 	if err == nil {
@@ -255,7 +255,7 @@ func (s *Server) searchSession(req *request.Request) error {
 	}
 	var found *protocol.Found
 	err := req.CPU.Do(req.Ctx, req.Tenant, scanWeight, func() (err error) {
-		found, err = readback.Search(req.Ctx, s.Store, req.Address(), want)
+		found, err = readback.Search(req.Ctx, req.Store, req.Address(), want)
 		return err
 	})
 	return request.AnswerFound(req, found, err, request.AsIs)

@@ -9,7 +9,7 @@ import (
 
 // readRetention handles GET /v1/retention.
 func (s *Server) readRetention(req *request.Request) error {
-	found, err := s.Store.Retention(req.Ctx, req.Tenant)
+	found, err := req.Store.Retention(req.Ctx, req.Tenant)
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
@@ -23,7 +23,7 @@ func (s *Server) putRetention(req *request.Request) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	set, err := s.Store.SetRetention(req.Ctx, req.Tenant, wanted)
+	set, err := req.Store.SetRetention(req.Ctx, req.Tenant, wanted)
 	return request.AnswerFound(req, set, err, request.AsIs)
 }
 
@@ -44,7 +44,7 @@ func (s *Server) previewRetention(req *request.Request) error {
 	if *by == (session.Retention{}) {
 		by = nil
 	}
-	found, err := s.Store.ExpiredBy(req.Ctx, req.Tenant, by)
+	found, err := req.Store.ExpiredBy(req.Ctx, req.Tenant, by)
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 

@@ -93,9 +93,11 @@ func (s *Server) handle(r request.Route, h echo.HandlerFunc) {
 	if r.Kind == session.OperatorCaller {
 		gate = s.operatorGate
 	}
+	store := s.Store.In(postgres.Scope{Gate: gate, Class: class})
 	shared := func(c echo.Context) error {
 		req := &c.(*routed).req
-		req.Base = audit.With(postgres.Sharing(req.Base, gate, class), &req.Actor)
+		req.Store = store
+		req.Base = audit.With(req.Base, &req.Actor)
 		req.Ctx = req.Base
 		return h(c)
 	}

@@ -52,7 +52,7 @@ func (s *Server) createSession(req *request.Request) error {
 	req.SessionID = set.ID
 	at := session.Address{Tenant: req.Tenant, ID: set.ID}
 	empty := session.Append{Session: at, Idempotency: req.Idempotency()}
-	made, replayed, err := s.Store.CreateWith(req.Ctx, empty, set.Change)
+	made, replayed, err := req.Store.CreateWith(req.Ctx, empty, set.Change)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Server) putSession(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	made, replayed, err := s.Store.Create(req.Ctx, req.Address(), set.Change, req.Idempotency())
+	made, replayed, err := req.Store.Create(req.Ctx, req.Address(), set.Change, req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *Server) putSession(req *request.Request) error {
 
 // readSession handles GET /v1/sessions/{id}.
 func (s *Server) readSession(req *request.Request) error {
-	found, err := s.Store.Session(req.Ctx, req.Address())
+	found, err := req.Store.Session(req.Ctx, req.Address())
 	return request.AnswerFound(req, found, err, answerOf)
 }
 
@@ -89,13 +89,13 @@ func (s *Server) patchSession(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	changed, replayed, err := s.Store.Update(req.Ctx, req.Address(), set.Change, req.Idempotency())
+	changed, replayed, err := req.Store.Update(req.Ctx, req.Address(), set.Change, req.Idempotency())
 	return request.AnswerChanged(req, changed, replayed, err, answerOf)
 }
 
 // deleteSession handles DELETE /v1/sessions/{id}.
 func (s *Server) deleteSession(req *request.Request) error {
-	done, err := s.Store.Delete(req.Ctx, req.Address(), req.Idempotency())
+	done, err := req.Store.Delete(req.Ctx, req.Address(), req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -151,13 +151,13 @@ type layersBelow func(*request.Request) (session.PolicyLayers, error)
 
 // tenantLayers returns the layers of a new session.
 func (s *Server) tenantLayers(req *request.Request) (session.PolicyLayers, error) {
-	p, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	p, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 	return session.PolicyLayers{Tenant: p.Patch}, err
 }
 
 // sessionLayers returns the layers of a session. If it does not exist, the store reports that later.
 func (s *Server) sessionLayers(req *request.Request) (session.PolicyLayers, error) {
-	found, err := s.Store.SessionPolicy(req.Ctx, req.Address())
+	found, err := req.Store.SessionPolicy(req.Ctx, req.Address())
 	if errors.Is(err, session.ErrNotFound) {
 		return s.tenantLayers(req)
 	}

@@ -40,7 +40,7 @@ func (s *Server) streamView(req *request.Request, want viewRequest, stored *post
 	if err := req.Admit(postgres.PageMemory + int64(stored.Size)); err != nil {
 		return false, err
 	}
-	w := viewStream{Request: req, store: s.Store, at: want.at, stored: stored, zstd: want.zstd}
+	w := viewStream{Request: req, store: req.Store, at: want.at, stored: stored, zstd: want.zstd}
 	valid, err := w.validate(&want.Request)
 	if err != nil || !valid {
 		return false, err

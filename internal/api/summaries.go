@@ -18,7 +18,7 @@ func (s *Server) listSummaries(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	found, err := compactor.Summaries(req.Ctx, s.Store, req.Address(), n)
+	found, err := compactor.Summaries(req.Ctx, req.Store, req.Address(), n)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Server) rebuildSummaries(req *request.Request) error {
 		return err
 	}
 	at := req.Address()
-	run, replayed, err := s.Store.Rebuild(req.Ctx, at, req.Idempotency())
+	run, replayed, err := req.Store.Rebuild(req.Ctx, at, req.Idempotency())
 	if err != nil {
 		return err
 	}

@@ -106,13 +106,13 @@ func (s *Server) callTool(req *request.Request) error {
 		return err
 	}
 	if body.callID != "" && body.format == "" {
-		found, err := s.Store.Session(req.Ctx, at)
+		found, err := req.Store.Session(req.Ctx, at)
 		if err != nil {
 			return err
 		}
 		body.format = found.Format
 	}
-	runner := &tools.Runner{Store: s.Store, At: at, May: req.Caller.May, Memory: s.Memory, CPU: s.CPU}
+	runner := &tools.Runner{Store: req.Store, At: at, May: req.Caller.May, Memory: s.Memory, CPU: s.CPU}
 	answer, err := s.runTool(req.Ctx, runner, session.ViaTools, name, body.arguments)
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ func (s *Server) createUpload(req *request.Request) error {
 		req.Drain()
 		return err
 	}
-	u, err := s.Store.BeginUpload(req.Ctx, req.Address(), n)
+	u, err := req.Store.BeginUpload(req.Ctx, req.Address(), n)
 	if err != nil {
 		req.Drain()
 		return err
@@ -171,7 +171,7 @@ func (s *Server) resumeUpload(req *request.Request) error {
 	defer s.uploads.leave(req.Tenant)
 	err := s.awake(req.Ctx, req.Address()) // before the body is read
 	if err == nil {
-		r.Upload, err = s.Store.Upload(req.Ctx, req.Address(), req.PathID("upload"))
+		r.Upload, err = req.Store.Upload(req.Ctx, req.Address(), req.PathID("upload"))
 	}
 	if err != nil {
 		req.Drain()
@@ -183,7 +183,7 @@ func (s *Server) resumeUpload(req *request.Request) error {
 // receiveUpload writes the request's body to an upload, and answers with what has become of it.
 func (s *Server) receiveUpload(req *request.Request, r *upload.Receiver) error {
 	req.Ctx = req.Base // which takes as long as the body does
-	r.Store = s.Store
+	r.Store = req.Store
 	r.At = req.Address()
 	r.Stopping = s.draining.Load
 	replayed := r.Upload.Finished()
@@ -206,7 +206,7 @@ func (s *Server) uploadBody(req *request.Request, r *upload.Receiver) (io.ReadCl
 	plain := req.R.Header.Get("Content-Encoding") == ""
 	continues := !r.Upload.Finished() && r.Offset == r.Upload.Offset
 	if plain && continues && req.R.ContentLength > session.MaxUploadBytes-r.Offset {
-		return nil, errors.Join(upload.ErrTooLarge, s.Store.AbandonUpload(req.Ctx, r.At, r.Upload.ID))
+		return nil, errors.Join(upload.ErrTooLarge, req.Store.AbandonUpload(req.Ctx, r.At, r.Upload.ID))
 	}
 	return req.Stream()
 }
@@ -282,7 +282,7 @@ func (s *Server) uploadOf(req *request.Request, u *session.Upload) (*protocol.Up
 	if err != nil {
 		return nil, fmt.Errorf("upload %s: %w", u.ID, err)
 	}
-	found, _, err := s.Store.OpenResult(req.Ctx, req.Address(), ref)
+	found, _, err := req.Store.OpenResult(req.Ctx, req.Address(), ref)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (s *Server) uploadOf(req *request.Request, u *session.Upload) (*protocol.Up
 
 // readUpload handles GET /v1/sessions/{id}/results/uploads/{upload}.
 func (s *Server) readUpload(req *request.Request) error {
-	u, err := s.Store.Upload(req.Ctx, req.Address(), req.PathID("upload"))
+	u, err := req.Store.Upload(req.Ctx, req.Address(), req.PathID("upload"))
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (s *Server) readUpload(req *request.Request) error {
 // abandonUpload handles DELETE /v1/sessions/{id}/results/uploads/{upload}.
 func (s *Server) abandonUpload(req *request.Request) error {
 	at, id := req.Address(), req.PathID("upload")
-	if err := s.Store.AbandonUpload(req.Ctx, at, id); err != nil {
+	if err := req.Store.AbandonUpload(req.Ctx, at, id); err != nil {
 		if errors.Is(err, session.ErrUploadEnded) {
 			req.W.Header().Set("Location", uploadPath(at, id))
 		}

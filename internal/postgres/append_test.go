@@ -314,7 +314,7 @@ func TestOneEmptyCallIDIsNotTheSameAsNone(t *testing.T) {
 	with.Calls, with.Answers = []string{""}, []string{"x", "", "y"}
 	mustAppend(t, store, batch(at, with, without))
 	var got [][]string
-	err := postgres.Query(t.Context(), store.Pool(), tenant, `SELECT calls, answers FROM messages ORDER BY seq`, nil, func(rows pgx.Rows) error {
+	err := postgres.Query(t.Context(), store, tenant, `SELECT calls, answers FROM messages ORDER BY seq`, nil, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var calls, answers []string
 			if err := rows.Scan(&calls, &answers); err != nil {

@@ -90,7 +90,7 @@ func (s *Store) appendAlone(ctx context.Context, a *appending) error {
 
 // onConnection runs do with a connection of a tenant's share.
 func (s *Store) onConnection(ctx context.Context, tenant uuid.UUID, do func(conn *pgxpool.Conn)) error {
-	turn, err := turnOf(ctx, tenant)
+	turn, err := s.scope.Gate.Acquire(ctx, s.scope.Class, tenant)
 	if err != nil {
 		return err
 	}

@@ -40,14 +40,14 @@ func readArchive(ctx context.Context, tx pgx.Tx, key session.Key) (session.Archi
 
 // ArchiveOf reads the archive of a session; ErrNotFound if there is no such session, or it is not archived.
 func (s *Store) ArchiveOf(ctx context.Context, at session.Address) (session.Archive, error) {
-	return inSession(seeingArchived(ctx), s, at, func(tx pgx.Tx, key session.Key) (session.Archive, error) {
+	return inSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Archive, error) {
 		return readArchive(ctx, tx, key)
 	})
 }
 
 // Archives lists a tenant's archives, those first that were asked for last.
 func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Archive, error) {
-	return queryRows(seeingArchived(ctx), s, tenant, scanArchive, `
+	return queryRows(ctx, s.seeing(all), tenant, scanArchive, `
 		SELECT `+archiveColumns+`
 		  FROM session_archives a
 		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -60,7 +60,7 @@ func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Pag
 func (s *Store) Archive(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (session.Archive, bool, error) {
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Archive, error) {
 		found, err := readArchive(ctx, tx, row.Key)
 		switch {
@@ -146,7 +146,7 @@ func (s *Store) insertArchiving(
 func (s *Store) Unarchive(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (session.Archive, bool, error) {
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Archive, error) {
 		found, err := readArchive(ctx, tx, row.Key)
 		if err != nil || found.State == session.Restoring {

@@ -40,7 +40,7 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 	if back {
 		state = session.Restoring
 	}
-	err := s.underLock(seeingArchived(ctx), key, func(tx pgx.Tx, _ lockedSession) error {
+	err := s.seeing(all).underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		err := tx.QueryRow(ctx, `
 			UPDATE session_archives
 			   SET attempt = $5, done = 0, store = CASE WHEN state = 'archiving' THEN $6 ELSE store END
@@ -118,7 +118,7 @@ func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCu
 	of shelf.Table, rows []archivedRow, err error,
 ) {
 	t := &archivedTables[at.table]
-	err = s.inSnapshot(seeingArchived(ctx), key.Tenant, func(tx pgx.Tx) error {
+	err = s.seeing(all).inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if err := exec(ctx, tx, asText); err != nil {
 			return err
 		}
@@ -333,7 +333,7 @@ func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork, told ...func(bo
 func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (id string, stored int64, err error) {
 	w := &ArchiveWork{Key: key}
 	read := func() error {
-		return query(seeingArchived(ctx), s.pool, key.Tenant, `
+		return s.seeing(all).query(ctx, key.Tenant, `
 			SELECT s.id, a.id, a.store, a.parts, a.rows, a.digest, a.stored
 			  FROM session_archives a
 			  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key

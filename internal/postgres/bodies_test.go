@@ -41,7 +41,7 @@ func TestTheBodyCacheKeepsToItsLimit(t *testing.T) {
 // sessions of one id one after another.
 func TestAPlainBodyIsThatOfItsCheckpoint(t *testing.T) {
 	t.Parallel()
-	s := &Store{plain: newBodyCache(1000, (*plainBody).size)}
+	s := &Store{shared: &shared{plain: newBodyCache(1000, (*plainBody).size)}}
 	at := session.Address{ID: "s"}
 	for i, of := range []struct {
 		key byte

@@ -58,7 +58,7 @@ type counters struct {
 
 func countersOf(t testing.TB, store *postgres.Store, at session.Address) (c counters) {
 	t.Helper()
-	err := postgres.Query(t.Context(), store.Pool(), at.Tenant, `
+	err := postgres.Query(t.Context(), store, at.Tenant, `
 		SELECT context_tokens, tail_bytes, floor_tokens, checkpoint_size, armed_threshold
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = $2`, []any{[16]byte(at.Tenant), at.ID}, scanOne(&c.Context, &c.Tail, &c.Floor, &c.Size, &c.Wake))

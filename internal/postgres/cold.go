@@ -13,7 +13,7 @@ import (
 
 // PlaceOf returns where what was said in a session is; ErrNotFound.
 func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place, error) {
-	return queryRow(seeingArchived(ctx), s, at.Tenant, pgx.RowToStructByPos[session.Place], `
+	return queryRow(ctx, s.seeing(all), at.Tenant, pgx.RowToStructByPos[session.Place], `
 		SELECT s.key, s.archived_at IS NOT NULL, s.cold_at IS NOT NULL,
 		       coalesce(u.back_at > now() - interval '1 minute', false)
 		  FROM sessions s
@@ -23,7 +23,7 @@ func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place,
 
 // IsCold reports whether a session is cold, or on its way there or back; false if there is none.
 func (s *Store) IsCold(ctx context.Context, key session.Key) (bool, error) {
-	return queryRow(seeingArchived(ctx), s, key.Tenant, pgx.RowTo[bool], `
+	return queryRow(ctx, s.seeing(all), key.Tenant, pgx.RowTo[bool], `
 		SELECT EXISTS (
 		       SELECT
 		         FROM sessions
@@ -48,7 +48,7 @@ func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []sessi
 			ids = append(ids, id)
 		}
 	}
-	return queryRows(seeingArchived(ctx), s, tenant, pgx.RowTo[uuid.UUID], `
+	return queryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2) AND cold_at IS NOT NULL`, tenant, ids)
@@ -110,7 +110,7 @@ func (s *Store) Freeze(ctx context.Context, tenant uuid.UUID, slept time.Duratio
 
 // freeze begins to freeze a session if it still sleeps; ErrNotFound if not.
 func (s *Store) freeze(ctx context.Context, key session.Key, slept time.Duration) error {
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		f, err := rowIn(ctx, tx, pgx.RowToStructByPos[sleeping], asleepSQL+` AND s.key = $3`,
 			key.Tenant, slept, key.Key)
@@ -137,7 +137,7 @@ const thawAlone = 30 * time.Second
 //
 // Errors: ErrNotFound if there is no such session.
 func (s *Store) BeginThaw(ctx context.Context, key session.Key, used bool) (t Thaw, err error) {
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		t = Thaw{}
 		var state session.ArchiveState
@@ -190,7 +190,7 @@ func noteUse(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // AbandonThaw makes a session cold again whose attempt to thaw it has failed, and returns the objects of what was
 // restored. ErrEnded if another attempt has taken over; ErrNotFound.
 func (s *Store) AbandonThaw(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
-	err = s.underLock(seeingArchived(ctx), w.Key, func(tx pgx.Tx, _ lockedSession) error {
+	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (s *Store) AbandonThaw(ctx context.Context, w *ArchiveWork, why string) (ob
 
 // ResetThaw makes a session cold again whose thaw was begun, and of which no attempt has begun.
 func (s *Store) ResetThaw(ctx context.Context, key session.Key, archive uuid.UUID) error {
-	return s.underLock(seeingArchived(ctx), key, func(tx pgx.Tx, _ lockedSession) error {
+	return s.seeing(all).underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		return exec(ctx, tx, `
 			UPDATE session_archives
 			   SET state = 'archived'

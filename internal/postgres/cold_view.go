@@ -29,9 +29,9 @@ func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([][]byte, er
 	if s.results.ForArchives() == persist.Postgres {
 		return nil, nil
 	}
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	at := session.Address{Tenant: key.Tenant}
-	err := query(ctx, s.pool, key.Tenant, `
+	err := s.query(ctx, key.Tenant, `
 		SELECT id
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, []any{key.Tenant, key.Key}, one(&at.ID))
@@ -98,7 +98,7 @@ type coldPlace struct {
 func (s *Store) coldViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
 	var lies coldPlace
 	dest := append(v.columns()[:rowColumns], &lies.kind, &lies.object, &lies.within, &lies.at, &lies.size)
-	err := query(seeingCold(ctx), s.pool, at.Tenant, coldViewSQL, []any{at.Tenant, at.ID}, one(dest...))
+	err := s.seeing(withCold).query(ctx, at.Tenant, coldViewSQL, []any{at.Tenant, at.ID}, one(dest...))
 	if err != nil {
 		return err
 	}

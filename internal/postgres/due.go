@@ -129,7 +129,7 @@ type slice struct {
 func (s *Store) audit(ctx context.Context, tenant, after uuid.UUID, limit int) (seen slice, err error) {
 	var lost []uuid.UUID
 	var uncounted []string
-	err = query(ctx, s.pool, tenant, s.auditSQL(), []any{tenant, after, limit},
+	err = s.query(ctx, tenant, s.auditSQL(), []any{tenant, after, limit},
 		one(&seen.sessions, &seen.last, &lost, &uncounted))
 	if err != nil {
 		return seen, err

@@ -27,7 +27,7 @@ type Deleted struct {
 func (s *Store) Delete(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (done Deleted, err error) {
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	done, done.Replayed, err = onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (Deleted, error) {
 		of := erasing{tenant: at.Tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSession}
 		if err := s.beginErasure(ctx, tx, of); err != nil {

@@ -28,7 +28,7 @@ var TenantTables = []string{
 //
 // Errors: ErrNotFound, ErrTenantHeld.
 func (s *Store) DeleteTenant(ctx context.Context, tenant uuid.UUID) (session.Erasure, error) {
-	return inTx(seeingArchived(ctx), s, tenant, func(tx pgx.Tx) (begun session.Erasure, err error) {
+	return inTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (begun session.Erasure, err error) {
 		deletion, err := rowIn(ctx, tx, pgx.RowTo[*uuid.UUID], `
 			SELECT erasure_id
 			  FROM tenants
@@ -170,7 +170,7 @@ func (s *Store) eraseOfTenant(ctx context.Context, w ErasureWork, key session.Ke
 
 // TenantAtRest reports whether no session of a tenant that is deleted is left, and no job of it runs.
 func (s *Store) TenantAtRest(ctx context.Context, w ErasureWork) (bool, error) {
-	return readTx(seeingArchived(ctx), s, w.Of(), func(tx pgx.Tx) (bool, error) {
+	return readTx(ctx, s.seeing(all), w.Of(), func(tx pgx.Tx) (bool, error) {
 		left, err := rowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM sessions WHERE tenant_id = $1)`, w.Of())
 		if err != nil || left {
@@ -194,7 +194,7 @@ func (s *Store) CountObjects(ctx context.Context, w ErasureWork, objects int) er
 // EraseRows deletes what a tenant has beside its sessions, at most about limit rows, and returns how many;
 // ErrTenantHeld.
 func (s *Store) EraseRows(ctx context.Context, w ErasureWork, limit int) (rows int, err error) {
-	err = s.inTenant(seeingArchived(ctx), w.Of(), func(tx pgx.Tx) error {
+	err = s.seeing(all).inTenant(ctx, w.Of(), func(tx pgx.Tx) error {
 		err := refuseHolds(ctx, tx, w.Of())
 		if err != nil {
 			return err
@@ -232,7 +232,7 @@ const lastRows = 10_000
 //
 // Errors: ErrUnfinished if there is anything left, or a job of the tenant runs; ErrHeld, ErrNotFound, ErrEnded.
 func (s *Store) FinishTenant(ctx context.Context, w ErasureWork, kept time.Duration) error {
-	return s.inTenant(seeingArchived(ctx), w.Tenant, func(tx pgx.Tx) error {
+	return s.seeing(all).inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		r, err := countedReceipt(ctx, tx, w)
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func (s *Store) EraseSubject(
 
 // Erasure reads an erasure with the sessions that a legal hold has kept, or how far that of a tenant is; ErrNotFound.
 func (s *Store) Erasure(ctx context.Context, tenant, id uuid.UUID) (session.Erasure, error) {
-	return readTx(seeingArchived(ctx), s, tenant, func(tx pgx.Tx) (session.Erasure, error) {
+	return readTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (session.Erasure, error) {
 		return readErasure(ctx, tx, tenant, id)
 	})
 }
@@ -159,7 +159,7 @@ const ofErasureSQL = `
 
 // SessionsToErase returns the next sessions that an erasure is to erase, at most limit.
 func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) ([]session.Key, error) {
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	find := s.namedSessions
 	switch w.Kind {
 	case session.ErasureOfExpired:
@@ -226,7 +226,7 @@ func (s *Store) allSessions(ctx context.Context, w ErasureWork, limit int) ([]uu
 // to one that is gone, or is not the erasure's any more, and notes one that a legal hold keeps. One of a tenant that is
 // deleted is not passed over: ErrTenantHeld, ErrHeld.
 func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key) error {
-	ctx = seeingArchived(ctx)
+	s = s.seeing(all)
 	if w.Kind == session.ErasureOfTenant {
 		return s.eraseOfTenant(ctx, w, key)
 	}

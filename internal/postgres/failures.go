@@ -262,7 +262,7 @@ func (s *Store) CareOf(ctx context.Context, key session.Key, run uuid.UUID) (car
 	var cause string
 	var deaths int
 	var quarantined bool
-	err = query(ctx, s.pool, key.Tenant, `
+	err = s.query(ctx, key.Tenant, `
 		SELECT r.cause, f.deaths, f.quarantined_at IS NOT NULL, greatest(f.next_try_at - now(), '0')
 		  FROM runs r
 		  JOIN session_failures f ON f.tenant_id = r.tenant_id AND f.session_key = r.session_key

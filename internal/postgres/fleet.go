@@ -36,7 +36,7 @@ func (s *Store) Fleet(
 	ctx context.Context, list session.FleetList, tenant *uuid.UUID, after *session.FleetPlace, limit int,
 ) (found []session.FleetSession, beyond *session.FleetPlace, err error) {
 	looked, args := fleetListSQL(list, after)
-	err = s.inSnapshot(seeingCold(ctx), uuid.Nil, func(tx pgx.Tx) error {
+	err = s.seeing(withCold).inSnapshot(ctx, uuid.Nil, func(tx pgx.Tx) error {
 		places, err := rowsIn(ctx, tx, pgx.RowToStructByPos[fleetPlace], `
 			SELECT *
 			  FROM (`+looked+`) l

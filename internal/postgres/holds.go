@@ -21,7 +21,7 @@ const sessionHoldSQL = `
 
 // SessionHold returns the legal hold of a session; ErrNotFound.
 func (s *Store) SessionHold(ctx context.Context, at session.Address) (session.Hold, error) {
-	return inSession(seeingArchived(ctx), s, at, func(tx pgx.Tx, key session.Key) (session.Hold, error) {
+	return inSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Hold, error) {
 		return rowIn(ctx, tx, scanHold, sessionHoldSQL, key.Tenant, key.Key)
 	})
 }
@@ -29,7 +29,7 @@ func (s *Store) SessionHold(ctx context.Context, at session.Address) (session.Ho
 // HoldSession places a legal hold on a session, or changes the reason of the one that it has. An erasure that is under
 // way is waited for; ErrNotFound.
 func (s *Store) HoldSession(ctx context.Context, at session.Address, reason string) (session.Hold, error) {
-	return inTx(seeingArchived(ctx), s, at.Tenant, func(tx pgx.Tx) (session.Hold, error) {
+	return inTx(ctx, s.seeing(all), at.Tenant, func(tx pgx.Tx) (session.Hold, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
 			return session.Hold{}, err
@@ -53,7 +53,7 @@ func (s *Store) HoldSession(ctx context.Context, at session.Address, reason stri
 
 // ReleaseSession lifts the legal hold of a session, if it has one; ErrNotFound.
 func (s *Store) ReleaseSession(ctx context.Context, at session.Address) error {
-	_, err := changeInSession(seeingArchived(ctx), s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
+	_, err := changeInSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
 		lifted, err := tx.Exec(ctx, `
 			DELETE FROM session_holds
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/golang-migrate/migrate/v4"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -18,9 +19,15 @@ import (
 var (
 	ExportSQL     = exportSQL
 	SchemaVersion = schemaVersion
-	Query         = query
 	Pooled        = pooled
 )
+
+// Query runs one statement that sees a tenant only.
+func Query(
+	ctx context.Context, s *Store, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
+) error {
+	return s.query(ctx, tenant, sql, args, read)
+}
 
 // InSession calls inSession.
 func InSession[T any](

@@ -195,7 +195,7 @@ func (s *Store) KeptAnswer(ctx context.Context, tenant uuid.UUID, key [32]byte) 
 ) {
 	var text []byte
 	found.Spent.Calls = 1
-	err = query(ctx, s.pool, tenant, `
+	err = s.query(ctx, tenant, `
 		SELECT answer, answered_by, input_tokens, cached_tokens, output_tokens, cost_micros, now() - created_at
 		  FROM model_answers
 		 WHERE tenant_id = $1 AND key = $2 AND answer IS NOT NULL`, []any{tenant, key[:]},

@@ -82,8 +82,14 @@ func inUTC(conn *pgx.Conn) {
 	})
 }
 
-// Store is the database as the domain sees it.
+// Store is the database as the domain sees it, in a scope.
 type Store struct {
+	scope Scope
+	*shared
+}
+
+// shared is what the Stores of all scopes have together.
+type shared struct {
 	pool   *pgxpool.Pool
 	queue  *queue.Queue
 	bodies *bodyCache[heldBody]
@@ -102,12 +108,12 @@ type Store struct {
 // nothing.
 func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	asked, _ := lru.New[checkpointID, struct{}](rememberedDamages) // its only error is a size of 0
-	return &Store{
+	return &Store{shared: &shared{
 		pool: pool, queue: jobs, cap: ingestCap, asked: asked, retention: DefaultRetention,
 		bodies:   newBodyCache(cachedBodies, (*heldBody).size),
 		plain:    newBodyCache(cachedPlain, (*plainBody).size),
 		together: together.New[*appending](togetherConfig(int(pool.Config().MaxConns))),
-	}
+	}}
 }
 
 // Close closes the store's connections.
@@ -123,17 +129,25 @@ const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 func InTenant(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
-	turn, err := turnOf(ctx, tenant)
-	if err != nil {
-		return err
-	}
-	defer turn.Done()
 	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
 			return err
 		}
-		if more := seenBy(ctx); more != "" {
-			if _, err := tx.Exec(ctx, showMore, more); err != nil {
+		return do(tx)
+	})
+}
+
+func (s *Store) transaction(
+	ctx context.Context, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
+) error {
+	turn, err := s.scope.Gate.Acquire(ctx, s.scope.Class, tenant)
+	if err != nil {
+		return err
+	}
+	defer turn.Done()
+	return InTenant(ctx, s.pool, tenant, options, func(tx pgx.Tx) error {
+		if s.scope.sees != served {
+			if err := exec(ctx, tx, seeMore, s.scope.sees); err != nil {
 				return err
 			}
 		}
@@ -141,53 +155,22 @@ func InTenant(
 	})
 }
 
-// showMore has the transaction see sessions that a policy hides: the cold ones, or all.
-const (
-	showMore = `SELECT set_config('varve.archived', $1, true)`
-
-	seesAll  = "on"
-	seesCold = "cold"
-)
-
-type seenKey struct{}
-
-// seeingArchived returns a context whose transactions see archived and cold sessions, too: those that erase, hold,
-// verify or count whatever there is, and those of archives.
-func seeingArchived(ctx context.Context) context.Context {
-	return context.WithValue(ctx, seenKey{}, seesAll)
-}
-
-// seeingCold returns a context whose transactions see cold sessions, too: those that need the session's row and nothing
-// of what was said.
-func seeingCold(ctx context.Context) context.Context {
-	if seenBy(ctx) == seesAll {
-		return ctx
-	}
-	return context.WithValue(ctx, seenKey{}, seesCold)
-}
-
-// seenBy returns which hidden sessions the transactions of a context see, "" for none.
-func seenBy(ctx context.Context) string {
-	more, _ := ctx.Value(seenKey{}).(string)
-	return more
-}
-
 // query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
-func query(
-	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
+func (s *Store) query(
+	ctx context.Context, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
 ) error {
-	turn, err := turnOf(ctx, tenant)
+	turn, err := s.scope.Gate.Acquire(ctx, s.scope.Class, tenant)
 	if err != nil {
 		return err
 	}
 	defer turn.Done()
 	batch := &pgx.Batch{}
 	batch.Queue(setTenant, tenant.String())
-	if more := seenBy(ctx); more != "" {
-		batch.Queue(showMore, more)
+	if s.scope.sees != served {
+		batch.Queue(seeMore, s.scope.sees)
 	}
 	batch.Queue(sql, args...)
-	results := pool.SendBatch(ctx, batch)
+	results := s.pool.SendBatch(ctx, batch)
 	defer results.Close()
 	for range batch.Len() - 1 {
 		if _, err := results.Exec(); err != nil {
@@ -218,7 +201,7 @@ func readResult(results pgx.BatchResults, read func(rows pgx.Rows) error) error 
 func queryRows[T any](
 	ctx context.Context, s *Store, tenant uuid.UUID, scan pgx.RowToFunc[T], sql string, args ...any,
 ) (found []T, err error) {
-	err = query(ctx, s.pool, tenant, sql, args, func(rows pgx.Rows) (err error) {
+	err = s.query(ctx, tenant, sql, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, scan)
 		return err
 	})
@@ -229,7 +212,7 @@ func queryRows[T any](
 func queryRow[T any](
 	ctx context.Context, s *Store, tenant uuid.UUID, scan pgx.RowToFunc[T], sql string, args ...any,
 ) (found T, err error) {
-	err = query(ctx, s.pool, tenant, sql, args, func(rows pgx.Rows) (err error) {
+	err = s.query(ctx, tenant, sql, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectExactlyOneRow(rows, scan)
 		return notFound(err)
 	})
@@ -303,12 +286,12 @@ func pageArgs(tenant uuid.UUID, page session.Page) []any {
 }
 
 func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
-	return InTenant(ctx, s.pool, tenant, pgx.TxOptions{}, do)
+	return s.transaction(ctx, tenant, pgx.TxOptions{}, do)
 }
 
 // inSnapshot runs do like inTenant, in a transaction whose statements all read the same moment.
 func (s *Store) inSnapshot(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
-	return InTenant(ctx, s.pool, tenant, snapshotOptions, do)
+	return s.transaction(ctx, tenant, snapshotOptions, do)
 }
 
 var snapshotOptions = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}

@@ -61,7 +61,7 @@ func recordLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, afte
 // Stored counts what of a tenant the database holds, and what its archives hold as if it were there. It reads all its
 // messages' rows.
 func (s *Store) Stored(ctx context.Context, tenant uuid.UUID) (session.Stored, error) {
-	return queryRow(seeingArchived(ctx), s, tenant, pgx.RowToStructByPos[session.Stored], `
+	return queryRow(ctx, s.seeing(all), tenant, pgx.RowToStructByPos[session.Stored], `
 		SELECT (SELECT count(*) FROM sessions WHERE tenant_id = $1),
 		       (SELECT coalesce(sum(`+messageBytes+`), 0) FROM messages WHERE tenant_id = $1)
 		     + (SELECT coalesce(sum(message_bytes), 0)

@@ -89,7 +89,7 @@ func orNone[T comparable](value T) *T {
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	session.RecompactionCount, error,
 ) {
-	return readTx(seeingCold(ctx), s, tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
+	return readTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
 		if err := requireNamed(ctx, tx, tenant, f); err != nil {
 			return session.RecompactionCount{}, err
 		}
@@ -138,7 +138,7 @@ func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Session
 func (s *Store) CreateRecompaction(
 	ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency,
 ) (session.Recompaction, bool, error) {
-	return once(seeingCold(ctx), s, tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
+	return once(ctx, s.seeing(withCold), tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
 		if err := requireNamed(ctx, tx, tenant, r.Filter); err != nil {
 			return session.Recompaction{}, uuid.Nil, err
 		}
@@ -199,7 +199,7 @@ var scanRecompaction = pgx.RowToStructByNameLax[session.Recompaction]
 
 // Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
 func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (session.Recompaction, error) {
-	return inTx(seeingCold(ctx), s, tenant, func(tx pgx.Tx) (session.Recompaction, error) {
+	return inTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.Recompaction, error) {
 		return readRecompaction(ctx, tx, tenant, id)
 	})
 }
@@ -238,7 +238,7 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page sessio
 //
 // Errors: ErrNotFound.
 func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job int64) error {
-	return s.inTenant(seeingCold(ctx), tenant, func(tx pgx.Tx) error {
+	return s.seeing(withCold).inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		c, err := lockRecompaction(ctx, tx, tenant, id)
 		if err != nil {
 			return err

@@ -40,7 +40,7 @@ func (s *Store) CreateGroup(
 	ctx context.Context, c session.RecompactionGroup,
 ) (made session.RecompactionGroup, parts []session.RecompactionPart, err error) {
 	named := c.Tenants != nil
-	err = s.inTenant(seeingCold(ctx), uuid.Nil, func(tx pgx.Tx) (err error) {
+	err = s.seeing(withCold).inTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
 		if c.Tenants, err = tenantsOf(ctx, tx, c.Tenants); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ type RecompactionJob struct {
 func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
 	[]session.RecompactionSession, error,
 ) {
-	return readTx(seeingArchived(ctx), s, tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
+	return readTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
 		cancelled, err := rowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
 			  FROM recompactions

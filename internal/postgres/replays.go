@@ -91,7 +91,7 @@ func (s *Store) Replays(ctx context.Context, tenant uuid.UUID, page session.Page
 func (s *Store) ReplaySessions(ctx context.Context, tenant, id uuid.UUID, after int64, limit int) (
 	[]session.ReplaySession, error,
 ) {
-	return readTx(seeingArchived(ctx), s, tenant, func(tx pgx.Tx) ([]session.ReplaySession, error) {
+	return readTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) ([]session.ReplaySession, error) {
 		cancelled, err := rowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
 			  FROM replays

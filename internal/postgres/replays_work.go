@@ -28,7 +28,7 @@ var (
 //
 // Errors: ErrNotFound, ErrEnded.
 func (s *Store) BeginReplay(ctx context.Context, tenant, id uuid.UUID, share float64) (session.Replay, error) {
-	return inTx(seeingCold(ctx), s, tenant, func(tx pgx.Tx) (r session.Replay, err error) {
+	return inTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (r session.Replay, err error) {
 		if err := lockReplay(ctx, tx, tenant, id); err != nil {
 			return r, err
 		}
@@ -94,7 +94,7 @@ type ReplayPair struct{ Contender, Window int }
 func (s *Store) NextInReplay(ctx context.Context, tenant, id uuid.UUID) (step ReplayStep, err error) {
 	var contenders, windows []int
 	step = ReplayStep{Key: session.Key{Tenant: tenant}, Replay: id}
-	err = query(ctx, s.pool, tenant, nextInReplaySQL, []any{tenant, id},
+	err = s.query(ctx, tenant, nextInReplaySQL, []any{tenant, id},
 		one(&step.Key.Key, &step.LastSeq, &step.Window, &step.Attempts, &contenders, &windows))
 	if errors.Is(err, session.ErrNotFound) {
 		err = session.ErrEnded

@@ -48,7 +48,7 @@ func (s *Store) OpenResultAt(ctx context.Context, at session.Address, ref sessio
 ) {
 	var body persist.Opened
 	args := append([]any{at.Tenant, at.ID, ref.String()}, want.Args()...)
-	err = query(ctx, s.pool, at.Tenant, openResultSQL, args, one(append(r.Dest(), body.Dest()...)...))
+	err = s.query(ctx, at.Tenant, openResultSQL, args, one(append(r.Dest(), body.Dest()...)...))
 	if err != nil {
 		return r, nil, fmt.Errorf("result %s: %w", ref, err)
 	}
@@ -67,7 +67,7 @@ func (s *Store) OpenResultAt(ctx context.Context, at session.Address, ref sessio
 func (s *Store) OpenBody(ctx context.Context, key session.Key, id uuid.UUID) (*persist.Content, error) {
 	var body persist.Opened
 	args := append([]any{key.Tenant, key.Key, id}, persist.Want{}.Args()...)
-	err := query(ctx, s.pool, key.Tenant, openBodySQL, args, one(body.Dest()...))
+	err := s.query(ctx, key.Tenant, openBodySQL, args, one(body.Dest()...))
 	if err == nil && !body.Complete() {
 		err = session.ErrNotFound
 	}

@@ -89,7 +89,7 @@ func insertSession(
 
 // refuseArchived returns ErrArchived if the session of an id that is taken is archived.
 func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	if err := exec(ctx, tx, showMore, seesAll); err != nil {
+	if err := exec(ctx, tx, seeMore, all); err != nil {
 		return err
 	}
 	archived, err := rowIn(ctx, tx, pgx.RowTo[bool], `
@@ -198,7 +198,7 @@ func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Se
 
 // Session reads a session; ErrNotFound.
 func (s *Store) Session(ctx context.Context, at session.Address) (session.Session, error) {
-	return queryRow(seeingCold(ctx), s, at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
+	return queryRow(ctx, s.seeing(withCold), at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
 // LastSeq reads the newest seq of a session; ErrNotFound.
@@ -211,7 +211,7 @@ func (s *Store) LastSeq(ctx context.Context, at session.Address) (int64, error) 
 
 // Sessions lists a tenant's sessions, newest first.
 func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Session, error) {
-	return queryRows(seeingCold(ctx), s, tenant, scanSession, sessionsSQL, pageArgs(tenant, page)...)
+	return queryRows(ctx, s.seeing(withCold), tenant, scanSession, sessionsSQL, pageArgs(tenant, page)...)
 }
 
 // Update changes a session. If a smaller window or a lower trigger makes it due, a compaction is queued.

@@ -54,7 +54,7 @@ func InsertDue(ctx context.Context, tx pgx.Tx, key session.Key, checkpoint int, 
 func (s *Store) BeginSummary(ctx context.Context, id session.SummaryID) (due session.DueSummary, err error) {
 	due = session.DueSummary{Model: id.Model, Digest: id.Digest}
 	var packed []byte
-	err = query(ctx, s.pool, id.Session.Tenant, `
+	err = s.query(ctx, id.Session.Tenant, `
 		UPDATE summaries
 		   SET state = 'asking', attempts = attempts + 1, asked_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2 AND model = $3 AND digest = $4 AND state IN ('due', 'asking')

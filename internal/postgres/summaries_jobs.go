@@ -248,7 +248,7 @@ func isForgotten(ctx context.Context, tx pgx.Tx, key session.Key, n int) (bool, 
 func (s *Store) PolicyOf(ctx context.Context, key session.Key) (session.Policy, error) {
 	var p session.Policy
 	var outdated *layers
-	err := query(ctx, s.pool, key.Tenant, `
+	err := s.query(ctx, key.Tenant, `
 		SELECT p.document, p.tenant_version, p.session_version, `+layersSQL+`
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id

@@ -142,7 +142,7 @@ func (s *Store) TenantExists(ctx context.Context, id uuid.UUID) (bool, error) {
 
 // Tenant returns a tenant with what it has; ErrNotFound.
 func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails, error) {
-	return readTx(seeingArchived(ctx), s, id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
+	return readTx(ctx, s.seeing(all), id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
 		found, err = rowIn(ctx, tx, scanTenant, `
 			SELECT `+tenantColumns+`
 			  FROM tenants
@@ -156,7 +156,7 @@ func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails
 
 // TenantPage returns a page of all tenants with what they have, newest first, as a login of operators sees them.
 func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.TenantDetails, error) {
-	return readTx(seeingArchived(ctx), s, uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
+	return readTx(ctx, s.seeing(all), uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
 		found, err := rowsIn(ctx, tx, scanTenant, `
 			SELECT `+tenantColumns+`
 			  FROM tenants

@@ -41,7 +41,7 @@ func scanUpload(row pgx.CollectableRow) (u storedUpload, err error) {
 //
 // Errors: ErrNotFound, ErrTooManyUploads, ErrIdempotencyReused if the upload of this key is another.
 func (s *Store) BeginUpload(ctx context.Context, at session.Address, n session.NewUpload) (session.Upload, error) {
-	pen, err := penOf(ctx, at)
+	pen, err := s.turnToWrite(ctx, at)
 	if err != nil {
 		return session.Upload{}, err
 	}

@@ -292,7 +292,7 @@ func viewArgs(at session.Address, read ViewRead, held heldBody) []any {
 
 func (s *Store) readView(ctx context.Context, at session.Address, sql string, args []any, v *View) error {
 	v.begin(sql, args)
-	if err := query(ctx, s.pool, at.Tenant, sql, args, one(v.columns()...)); err != nil {
+	if err := s.query(ctx, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}
 	largest := args[largestArg].(int64)

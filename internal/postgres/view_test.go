@@ -213,7 +213,7 @@ func TestOldCheckpointsLoseTheirBodies(t *testing.T) {
 		}
 	}
 	var bodies, all int
-	err := postgres.Query(t.Context(), store.Pool(), tenant, `SELECT count(body), count(*) FROM checkpoints`, nil, scanOne(&bodies, &all))
+	err := postgres.Query(t.Context(), store, tenant, `SELECT count(body), count(*) FROM checkpoints`, nil, scanOne(&bodies, &all))
 	if err != nil || bodies != postgres.KeptCheckpoints || all != postgres.KeptCheckpoints+3 {
 		t.Errorf("%d of %d checkpoints have bodies, %v", bodies, all, err)
 	}

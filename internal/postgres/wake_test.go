@@ -179,7 +179,7 @@ func TestDeleteErasesEverythingOfASession(t *testing.T) {
 	}
 	for _, table := range []string{"sessions", "messages", "checkpoints", "runs"} {
 		var n int
-		err := postgres.Query(t.Context(), store.Pool(), tenant, `SELECT count(*) FROM `+table, nil, scanOne(&n))
+		err := postgres.Query(t.Context(), store, tenant, `SELECT count(*) FROM `+table, nil, scanOne(&n))
 		if err != nil || n != 1 {
 			t.Errorf("%d rows in %s, want 1; %v", n, table, err)
 		}
@@ -334,7 +334,7 @@ func TestAnErasedSessionLeavesNoAnswerBehind(t *testing.T) {
 		}
 	}
 	var left int
-	err := postgres.Query(t.Context(), store.Pool(), tenant, `SELECT count(*) FROM idempotency WHERE answer LIKE '%canary%'`, nil, scanOne(&left))
+	err := postgres.Query(t.Context(), store, tenant, `SELECT count(*) FROM idempotency WHERE answer LIKE '%canary%'`, nil, scanOne(&left))
 	if err != nil || left != 0 {
 		t.Errorf("%d answers still hold the metadata, %v", left, err)
 	}

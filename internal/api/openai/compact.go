@@ -40,7 +40,7 @@ func (s *Server) compactResponses(req *request.Request) error {
 	if err := req.Heavy(size, func() error { return b.decode(req.Body(), s.Models) }); err != nil {
 		return err
 	}
-	tenant, err := s.Store.TenantPolicy(req.Ctx, req.Tenant)
+	tenant, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}
@@ -229,14 +229,14 @@ func (s *Server) fittedItems(req *request.Request, at session.Address) ([][]byte
 	want := view.Request{Format: session.OpenAIResponses, Pending: wire.KeepPending}
 	want.Largest, want.Admit = largeView, req.Admit
 	var stored postgres.View
-	if err := s.Store.ViewInto(req.Ctx, at, postgres.ViewRead{Largest: want.Largest}, &stored); err != nil {
+	if err := req.Store.ViewInto(req.Ctx, at, postgres.ViewRead{Largest: want.Largest}, &stored); err != nil {
 		return nil, err
 	}
-	if err := want.Fill(req.Ctx, s.Store, at, &stored); err != nil {
+	if err := want.Fill(req.Ctx, req.Store, at, &stored); err != nil {
 		return nil, err
 	}
 	want.Fit = &view.Fit{Parts: func(seq int64) ([]readback.Part, error) {
-		return readback.Parts(req.Ctx, s.Store, at, seq)
+		return readback.Parts(req.Ctx, req.Store, at, seq)
 	}}
 	want.MaxTokens = max(stored.Room*19/20, 1)
 	var made *postgres.View

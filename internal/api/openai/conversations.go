@@ -39,14 +39,14 @@ func (s *Server) createConversation(req *request.Request) error {
 		Session: session.Address{Tenant: req.Tenant, ID: "conv_" + hex.EncodeToString(id[:])},
 		Format:  session.OpenAIResponses, Messages: b.items, Idempotency: req.Idempotency(),
 	}
-	made, replayed, err := s.Store.CreateWith(req.Ctx, a, session.Change{Format: &a.Format, Metadata: b.metadata})
+	made, replayed, err := req.Store.CreateWith(req.Ctx, a, session.Change{Format: &a.Format, Metadata: b.metadata})
 	req.SessionID = made.ID
 	return request.AnswerChanged(req, made, replayed, err, conversationOf)
 }
 
 // readConversation handles GET /v1/conversations/{id}.
 func (s *Server) readConversation(req *request.Request) error {
-	found, err := s.Store.Session(req.Ctx, req.Address())
+	found, err := req.Store.Session(req.Ctx, req.Address())
 	return request.AnswerFound(req, found, err, conversationOf)
 }
 
@@ -57,7 +57,7 @@ func (s *Server) updateConversation(req *request.Request) error {
 		return err
 	}
 	change := session.Change{Metadata: b.metadata}
-	changed, replayed, err := s.Store.Update(req.Ctx, req.Address(), change, req.Idempotency())
+	changed, replayed, err := req.Store.Update(req.Ctx, req.Address(), change, req.Idempotency())
 	return request.AnswerChanged(req, changed, replayed, err, conversationOf)
 }
 
@@ -71,7 +71,7 @@ type deleted struct {
 // deleteConversation handles DELETE /v1/conversations/{id}.
 func (s *Server) deleteConversation(req *request.Request) error {
 	at := req.Address()
-	done, err := s.Store.Delete(req.Ctx, at, req.Idempotency())
+	done, err := req.Store.Delete(req.Ctx, at, req.Idempotency())
 	a := deleted{ID: at.ID, Object: "conversation.deleted", Deleted: true}
 	return request.AnswerChanged(req, a, done.Replayed, err, request.AsIs)
 }

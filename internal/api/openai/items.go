@@ -27,7 +27,7 @@ func (s *Server) createItems(req *request.Request) error {
 	if err := s.Counter.Count(req.Ctx, &a); err != nil {
 		return err
 	}
-	done, replayed, err := s.Store.Append(req.Ctx, a)
+	done, replayed, err := req.Store.Append(req.Ctx, a)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *Server) readItems(req *request.Request, r itemsRequest) (found session.
 	slice, err := r.slice()
 	for more = err == nil; more && len(items) == 0; {
 		messages, err := req.Page(slice, func(slice postgres.Range) (messages []session.Message, err error) {
-			found, messages, err = s.Store.Messages(req.Ctx, r.at, slice)
+			found, messages, err = req.Store.Messages(req.Ctx, r.at, slice)
 			return messages, err
 		})
 		if err != nil {
@@ -172,7 +172,7 @@ func (s *Server) deleteItem(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	left, replayed, err := s.Store.Remove(req.Ctx, req.Address(), seq, req.Idempotency())
+	left, replayed, err := req.Store.Remove(req.Ctx, req.Address(), seq, req.Idempotency())
 	if errors.Is(err, session.ErrNotFound) {
 		err = errNoItem
 	}
@@ -213,9 +213,9 @@ func (s *Server) findItem(req *request.Request) (m session.Message, found item, 
 	var candidates []session.Message
 	seq, _, ours := itemPlace(at, name)
 	if ours {
-		_, candidates, err = s.Store.Messages(req.Ctx, at, postgres.Range{After: seq - 1, Limit: 1})
+		_, candidates, err = req.Store.Messages(req.Ctx, at, postgres.Range{After: seq - 1, Limit: 1})
 	} else {
-		candidates, err = s.Store.WithItemID(req.Ctx, at, name)
+		candidates, err = req.Store.WithItemID(req.Ctx, at, name)
 	}
 	if err != nil {
 		return m, found, err
@@ -268,7 +268,7 @@ func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
 
 // sources reads a view whose checkpoint the process has the memory for.
 func (s *Server) sources(req *request.Request, at session.Address) (v postgres.ViewWithSources, err error) {
-	v, err = s.Store.ViewWithSources(req.Ctx, at)
+	v, err = req.Store.ViewWithSources(req.Ctx, at)
 	if err == nil && v.Size > largeView {
 		err = req.Admit(min(itemCopies*(int64(v.Size)+maxPageBytes), req.Memory.Size()))
 	}
@@ -311,7 +311,7 @@ func (s *Server) sourceItems(
 	}
 	for more := true; more && len(items) < wanted; {
 		messages, err := req.Page(slice, func(slice postgres.Range) ([]session.Message, error) {
-			return s.Store.SourcePage(req.Ctx, r.at.Tenant, v, slice)
+			return req.Store.SourcePage(req.Ctx, r.at.Tenant, v, slice)
 		})
 		if err != nil {
 			return nil, err
@@ -385,7 +385,7 @@ func (s *Server) viewItems(req *request.Request, at session.Address) (items []it
 	if err != nil {
 		return nil, 0, err
 	}
-	weight, err := s.Store.Weight(req.Ctx, session.Key{Tenant: at.Tenant, Key: stored.Key})
+	weight, err := req.Store.Weight(req.Ctx, session.Key{Tenant: at.Tenant, Key: stored.Key})
 	if err == nil && weight.Tail > largeView {
 		err = req.Admit(itemCopies * weight.Tail)
 	}

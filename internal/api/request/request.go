@@ -23,6 +23,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -41,8 +42,9 @@ type Request struct {
 	Caller    session.Caller           // who holds it, and what they may do
 	Actor     audit.Actor              // the same as the audit trail names them; the contexts carry it
 
-	Memory *admit.Gate // that large requests draw from
-	CPU    *admit.Gate // the processors that heavy work shares
+	Store  *postgres.Store // in the scope of the route
+	Memory *admit.Gate     // that large requests draw from
+	CPU    *admit.Gate     // the processors that heavy work shares
 
 	OpenAI bool // queries are read and errors are answered as OpenAI's API does
 

@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/varve-dev/varve/internal/admit"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Scope says for whom a Store works: at which gate its statements wait for a connection, and in which class. Work
+// without a gate (a worker's, a command's) does not wait. It also says which sessions the statements see.
+type Scope struct {
+	Gate  *admit.Connections
+	Class admit.Class
+	sees  sessions
+}
+
+// sessions are those that a transaction sees. Row policies hide the others (varve.archived in migrations).
+type sessions string
+
+const (
+	served   sessions = ""     // those whose messages are in the tables
+	withCold sessions = "cold" // and cold ones: for what needs the session's row and nothing of what was said
+	all      sessions = "on"   // and archived ones: for what erases, holds, verifies, counts, archives or restores
+)
+
+// seeMore has the transaction see sessions that are not served.
+const seeMore = `SELECT set_config('varve.archived', $1, true)`
+
+// In returns a Store on the same connections that works in another scope.
+func (s *Store) In(scope Scope) *Store {
+	scoped := *s
+	scope.sees = s.scope.sees
+	scoped.scope = scope
+	return &scoped
+}
+
+// seeing returns a Store whose statements see these sessions, too.
+func (s *Store) seeing(more sessions) *Store {
+	if s.scope.sees == all || s.scope.sees == more {
+		return s
+	}
+	seeing := *s
+	seeing.scope.sees = more
+	return &seeing
+}
+
+// turnToWrite waits for the caller's turn to write to a session.
+//
+// Errors: ErrSessionBusy.
+func (s *Store) turnToWrite(ctx context.Context, at session.Address) (admit.Pen, error) {
+	return s.scope.Gate.Write(ctx, at)
+}
