@@ -22,10 +22,11 @@ func (s *Server) authenticate(req *request.Request) error {
 	if tenant, digest, err := session.ParseToken(text); err == nil {
 		// A token is looked up for every request, so that its revocation, its expiry and the end of its session hold
 		// at once: an agent sends few.
-		return s.lookUp(req, digest, 0, req.Store, s.Gate, func(store *postgres.Store) (found postgres.Authorized, err error) {
+		ask := func(store *postgres.Store) (found postgres.Authorized, err error) {
 			found.Caller, err = store.CallerByToken(req.Ctx, tenant, digest)
 			return found, err
-		})
+		}
+		return s.lookUp(req, digest, 0, req.Store, s.Gate, ask)
 	}
 	if digest, err := session.ParseOperatorKey(text); err == nil && s.Operators != nil {
 		return s.believeOrLookUp(req, digest, s.Operators, s.operatorGate,
