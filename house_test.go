@@ -66,7 +66,6 @@ var mayImport = map[string][]string{
 	"internal/client":           {"internal/audit", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
-	"internal/recall":           {"internal/postgres", "internal/session", "internal/tally"},
 	"internal/ledger":           {"internal/postgres", "internal/session", "internal/tally"},
 	"internal/tally":            {},
 	"internal/tools":            {"internal/admit", "internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/transcript", "internal/view", "internal/wire"},
@@ -97,7 +96,7 @@ var mayImport = map[string][]string{
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
 		"internal/feature",
-		"internal/cold", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/recall", "internal/ledger",
+		"internal/cold", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/ledger",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",

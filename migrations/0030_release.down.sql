@@ -128,7 +128,7 @@ ALTER TABLE results
 DROP TABLE
     archive_parts, audit_anchors, audit_heads, audit_stubs, audit_trail, chores, due_sessions,
     erasure_sessions, erasures, event_heads, events, findings, installation, message_packs, model_answers,
-    model_spending, operator_keys, recalls, replay_outcomes, replay_sessions, replays,
+    model_spending, operator_keys, replay_outcomes, replay_sessions, replays,
     result_bodies, result_chunks, retention, rounds, search_sessions, search_settings, search_texts,
     session_archives, session_failures, session_holds, session_metadata, session_pins, session_retention,
     session_tokens, summaries, uploads, usage_days, usage_sessions, verifications, webhook_deliveries,

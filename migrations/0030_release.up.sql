@@ -478,30 +478,6 @@ CREATE UNIQUE INDEX session_tokens_digest ON session_tokens (tenant_id, digest);
 
 CREATE INDEX session_tokens_newest ON session_tokens (tenant_id, session_key, created_at DESC, id DESC);
 
--- == Reads of what has left a view ====================================================================================
-
--- How often what a ref names was read back, by the checkpoint that had taken it out of the view when it was read (0: it
--- was in the view) and by the way. ref is that of the manifest's entry: messages of a range that left as a whole are one.
--- tokens is what the view gained by its leaving.
-CREATE TABLE recalls (
-    tenant_id     uuid        NOT NULL,
-    session_key   uuid        NOT NULL,
-    ref           text        NOT NULL,
-    checkpoint_n  integer     NOT NULL,
-    via           text        NOT NULL CHECK (via IN ('rest', 'mcp', 'tools')),
-    tool          text        NOT NULL,
-    action        text        NOT NULL,
-    rule          text        NOT NULL,
-    tokens        bigint      NOT NULL,
-    reads         bigint      NOT NULL CHECK (reads > 0),
-    first_read_at timestamptz NOT NULL,
-    last_read_at  timestamptz NOT NULL,
-    PRIMARY KEY (tenant_id, session_key, ref, checkpoint_n, via),
-    FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key)
-);
-
-CREATE INDEX recalls_checkpoint ON recalls (tenant_id, session_key, checkpoint_n);
-
 -- For the report of what left in a time and was read back.
 CREATE INDEX checkpoints_created ON checkpoints (tenant_id, created_at);
 
@@ -2239,7 +2215,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY[
         'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail', 'erasure_sessions',
         'erasures', 'event_heads', 'events', 'findings', 'message_packs', 'model_answers',
-        'model_spending', 'recalls', 'replay_outcomes', 'replay_sessions', 'replays',
+        'model_spending', 'replay_outcomes', 'replay_sessions', 'replays',
         'result_bodies', 'result_chunks', 'retention', 'search_sessions', 'search_settings',
         'search_texts', 'session_archives', 'session_failures', 'session_holds', 'session_metadata',
         'session_pins', 'session_retention', 'session_tokens', 'summaries', 'uploads', 'usage_days',

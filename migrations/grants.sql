@@ -26,7 +26,7 @@ BEGIN
         'api_keys', 'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail',
         'checkpoint_results', 'checkpoints', 'chores', 'due_sessions', 'erasure_sessions', 'erasures', 'event_heads',
         'events', 'findings', 'idempotency', 'import_lines', 'imports', 'installation', 'message_packs', 'messages',
-        'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_versions', 'recalls',
+        'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_versions',
         'recompaction_sessions', 'recompactions', 'replay_outcomes', 'replay_sessions', 'replays',
         'result_bodies', 'result_chunks', 'results', 'retention', 'river_job', 'river_leader', 'river_migration',
         'river_notification', 'river_queue', 'rounds', 'runs', 'schema_migrations', 'search_sessions', 'search_settings',
@@ -47,7 +47,7 @@ $$;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     archive_parts, checkpoint_results, checkpoints, chores, due_sessions, erasure_sessions, findings, idempotency,
-    import_lines, imports, message_packs, model_answers, model_spending, policies, recalls,
+    import_lines, imports, message_packs, model_answers, model_spending, policies,
     recompaction_sessions, recompactions, replay_outcomes, replay_sessions, replays, result_bodies, result_chunks,
     results, retention, rounds, runs, search_sessions, search_settings, search_texts, session_archives,
     session_failures, session_holds, session_metadata, session_pins, session_retention, session_tokens, sessions,

@@ -1093,25 +1093,6 @@ CREATE TABLE public.policy_versions (
 
 ALTER TABLE ONLY public.policy_versions FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.recalls (
-    tenant_id uuid NOT NULL,
-    session_key uuid NOT NULL,
-    ref text NOT NULL,
-    checkpoint_n integer NOT NULL,
-    via text NOT NULL,
-    tool text NOT NULL,
-    action text NOT NULL,
-    rule text NOT NULL,
-    tokens bigint NOT NULL,
-    reads bigint NOT NULL,
-    first_read_at timestamp with time zone NOT NULL,
-    last_read_at timestamp with time zone NOT NULL,
-    CONSTRAINT recalls_reads_check CHECK ((reads > 0)),
-    CONSTRAINT recalls_via_check CHECK ((via = ANY (ARRAY['rest'::text, 'mcp'::text, 'tools'::text])))
-);
-
-ALTER TABLE ONLY public.recalls FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE public.recompaction_sessions (
     tenant_id uuid NOT NULL,
     recompaction_id uuid NOT NULL,
@@ -1934,9 +1915,6 @@ ALTER TABLE ONLY public.policies
 ALTER TABLE ONLY public.policy_versions
     ADD CONSTRAINT policy_versions_pkey PRIMARY KEY (tenant_id, session_key, version);
 
-ALTER TABLE ONLY public.recalls
-    ADD CONSTRAINT recalls_pkey PRIMARY KEY (tenant_id, session_key, ref, checkpoint_n, via);
-
 ALTER TABLE ONLY public.recompaction_sessions
     ADD CONSTRAINT recompaction_sessions_pkey PRIMARY KEY (tenant_id, recompaction_id, session_key);
 
@@ -2115,8 +2093,6 @@ CREATE INDEX model_answers_session ON public.model_answers USING btree (tenant_i
 CREATE INDEX model_answers_unbound ON public.model_answers USING btree (tenant_id, created_at) WHERE (session_key IS NULL);
 
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
-
-CREATE INDEX recalls_checkpoint ON public.recalls USING btree (tenant_id, session_key, checkpoint_n);
 
 CREATE INDEX recompaction_sessions_failed ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, finished_at DESC) WHERE (state = 'failed'::text);
 
@@ -2375,9 +2351,6 @@ ALTER TABLE ONLY public.policies
 ALTER TABLE ONLY public.policy_versions
     ADD CONSTRAINT policy_versions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
 
-ALTER TABLE ONLY public.recalls
-    ADD CONSTRAINT recalls_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
-
 ALTER TABLE ONLY public.recompaction_sessions
     ADD CONSTRAINT recompaction_sessions_tenant_id_recompaction_id_fkey FOREIGN KEY (tenant_id, recompaction_id) REFERENCES public.recompactions(tenant_id, id);
 
@@ -2544,8 +2517,6 @@ CREATE POLICY backup ON public.policies FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.policy_versions FOR SELECT TO varve_backup USING (true);
 
-CREATE POLICY backup ON public.recalls FOR SELECT TO varve_backup USING (true);
-
 CREATE POLICY backup ON public.recompaction_sessions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.recompactions FOR SELECT TO varve_backup USING (true);
@@ -2662,8 +2633,6 @@ ALTER TABLE public.policies ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.policy_versions ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE public.recalls ENABLE ROW LEVEL SECURITY;
-
 ALTER TABLE public.recompaction_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recompactions ENABLE ROW LEVEL SECURITY;
@@ -2759,8 +2728,6 @@ CREATE POLICY tenant ON public.model_spending USING ((tenant_id = (NULLIF(curren
 CREATE POLICY tenant ON public.policies USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.policy_versions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
-CREATE POLICY tenant ON public.recalls USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.recompaction_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -3069,9 +3036,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.policies TO varve_app;
 
 GRANT SELECT ON TABLE public.policy_versions TO varve_backup;
 GRANT SELECT,INSERT,DELETE ON TABLE public.policy_versions TO varve_app;
-
-GRANT SELECT ON TABLE public.recalls TO varve_backup;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recalls TO varve_app;
 
 GRANT SELECT ON TABLE public.recompaction_sessions TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recompaction_sessions TO varve_app;

@@ -31,7 +31,6 @@ import (
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/recall"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -73,7 +72,6 @@ type Server struct {
 	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
 	thawer   *cold.Thawer
-	recall   *recall.Counter
 	ledger   *ledger.Counter
 	ready    readiness
 	draining atomic.Bool
@@ -108,7 +106,6 @@ func New(config Config) *Server {
 	if config.Asker != nil {
 		*s.writers = config.Asker.Models.Names()
 	}
-	s.recall = recall.New(s.Store, s.Log)
 	s.ledger = ledger.New(s.Store, s.Log)
 	s.strangers = newStrangers()
 	s.quotas = admit.NewBook(config.Store.Quotas, config.Store.Stored, config.Quotas)
@@ -150,7 +147,6 @@ func (s *Server) Drain() {
 
 // Close writes what is counted and not written yet.
 func (s *Server) Close(ctx context.Context) {
-	s.recall.Flush(ctx)
 	s.ledger.Flush(ctx)
 	s.ready.database.Close(ctx)
 }
@@ -307,7 +303,6 @@ func (s *Server) routeResults() {
 	read.get("/v1/sessions/:id/results/:ref/grep", s.grepResult, grepQuery...)
 	read.get("/v1/sessions/:id/search", s.searchSession, "q", "limit", "max_bytes", "cursor")
 
-	s.tenants(session.SessionsRead).get("/v1/recall", s.readRecall, "from", "to")
 	read.get("/v1/tools", s.listTools, "format")
 	s.tenants(session.ResultsRead).ask("/v1/tools/names", s.nameTools)
 	read.ask("/v1/sessions/:id/tools/:tool", s.callTool)

@@ -17,7 +17,7 @@ func TestARestoredSessionReadsAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.work()
-	w.fillRecall("s")
+	w.trimmed("s")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", 4, 3, 6000)...))
 	w.must(http.StatusOK, "POST", "/v1/sessions/s/compact?wait=20", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", 5, 1, 600)...))

@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +13,28 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// TestUsageIsWhatWasStoredServedAndCompacted uses a session in every way that the ledger counts.
+// trimmed makes a session of which a compaction took results out, and returns their refs.
+func (w *world) trimmed(id string) (refs []string) {
+	w.Helper()
+	const own = `{"trigger":0.8,"target":0.5,"trim":{"enabled":true,"min_tokens":100},"rank":{"enabled":false},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat","window_tokens":10000000,"policy":`+own+`}`)
+	for n := range 4 {
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", n, 3, 6000)...))
+	}
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":20000}`)
+	w.must(http.StatusOK, "POST", "/v1/sessions/"+id+"/compact?wait=20", "")
+	for _, r := range decoded[listPage](w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"/results", "")).Data {
+		refs = append(refs, r["ref"].(string))
+	}
+	return refs
+}
+
+// TestUsageIsWhatWasStoredServedAndCompacted uses a session in every way that is counted.
 func TestUsageIsWhatWasStoredServedAndCompacted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.work()
-	refs := w.fillRecall("s")
+	refs := w.trimmed("s")
 	tag := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Header().Get("ETag")
 	w.must(http.StatusNotModified, "GET", "/v1/sessions/s/context", "", "If-None-Match", tag)
 	w.must(http.StatusOK, "HEAD", "/v1/sessions/s/context", "")
@@ -78,5 +96,70 @@ func TestUsageIsTheTenants(t *testing.T) {
 		if got := w.must(http.StatusUnprocessableEntity, "GET", "/v1/usage?"+query, ""); !strings.Contains(got.Body.String(), advice) {
 			t.Errorf("%s: %s", query, got.Body)
 		}
+	}
+}
+
+// TestEachReadOfAResultIsCounted reads results in every way; a HEAD and what finds nothing are no reads.
+func TestEachReadOfAResultIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	refs := w.trimmed("s")
+	path := "/v1/sessions/s/results/"
+	w.must(http.StatusOK, "GET", path+refs[0], "")
+	w.must(http.StatusOK, "GET", path+refs[0]+"?raw=true", "")
+	w.must(http.StatusPartialContent, "GET", path+refs[1]+"?raw=true", "", "Range", "bytes=0-9")
+	w.must(http.StatusOK, "HEAD", path+refs[2], "")
+	w.must(http.StatusNotFound, "GET", path+"r1.0-0000", "")
+	w.must(http.StatusOK, "GET", path+"m1", "")
+	w.wantReadBacks(4)
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.wantReadBacks(4)
+}
+
+// wantReadBacks checks how often the tenant has read something back, once that is written.
+func (w *world) wantReadBacks(want int64) {
+	w.Helper()
+	w.server.Close(w.Context())
+	if got := decoded[protocol.Usage](w.must(http.StatusOK, "GET", "/v1/usage", "")).Total.ReadBacks; got != want {
+		w.Errorf("%d reads are counted, want %d", got, want)
+	}
+}
+
+// TestAGrepReadsBackEachResultThatItFinds: by a tool as by REST. A page ends where its time does, on a busy machine
+// within a result, which the next page then reads again.
+func TestAGrepReadsBackEachResultThatItFinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	refs := w.trimmed("s")
+	const pattern = "of the file"
+	pages := map[string]func(cursor string) protocol.Matches{
+		"rest": func(cursor string) protocol.Matches {
+			query := url.Values{"pattern": {pattern}, "max_matches": {"500"}, "cursor": {cursor}}
+			return decoded[protocol.Matches](w.must(http.StatusOK, "GET", "/v1/sessions/s/results/grep?"+query.Encode(), ""))
+		},
+		"tools": func(cursor string) protocol.Matches {
+			body := fmt.Sprintf(`{"arguments":{"pattern":%q,"max_matches":500,"cursor":%q}}`, pattern, cursor)
+			type answer struct{ Structured protocol.Matches }
+			return decoded[answer](w.must(http.StatusOK, "POST", "/v1/sessions/s/tools/grep_results", body)).Structured
+		},
+	}
+	all := 0
+	for via, page := range pages {
+		found := map[string]bool{}
+		for cursor, more := "", true; more; {
+			matches := page(cursor)
+			for _, ref := range matches.Found() {
+				found[ref], all = true, all+1
+			}
+			if more = matches.NextCursor != nil; more {
+				cursor = *matches.NextCursor
+			}
+		}
+		if len(found) != len(refs) {
+			t.Errorf("%s: of %d results %d were found", via, len(refs), len(found))
+		}
+		w.wantReadBacks(int64(all))
 	}
 }

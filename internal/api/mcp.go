@@ -68,10 +68,10 @@ func (s *Server) serveMCP(req *request.Request) error {
 				return (&tools.Answer{Text: failureOf(err).Detail, IsError: true}).MCP()
 			}
 			defer done()
-			answer, err := s.runTool(ctx, runner, session.ViaMCP, name, given)
+			answer, err := s.runTool(ctx, runner, viaMCP, name, given)
 			if errors.Is(err, session.ErrNotFound) { // the session may be cold
 				if err = s.awake(ctx, at); err == nil {
-					answer, err = s.runTool(ctx, runner, session.ViaMCP, name, given)
+					answer, err = s.runTool(ctx, runner, viaMCP, name, given)
 				}
 			}
 			if err != nil {

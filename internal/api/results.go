@@ -40,18 +40,12 @@ func (s *Server) listResults(req *request.Request) error {
 			q.Wrong(name, request.InvalidRequest, "must be UTF-8 without NUL")
 		}
 	}
-	var counted reads
 	find := func(l *request.List) ([]persist.Result, error) {
 		after := persist.Place{Seq: l.After.Order, Part: partIn(l.After)}
-		found, err := req.Store.Results(req.Ctx, at, filter, after, l.Limit)
-		if err == nil {
-			counted, err = s.readsOf(req, found...)
-		}
-		return found, err
+		return req.Store.Results(req.Ctx, at, filter, after, l.Limit)
 	}
 	place := func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) }
-	answer := func(r persist.Result) protocol.Result { return counted.answerOf(r) }
-	return request.AnswerList(req, fmt.Sprintf("results of %s %+v", at.ID, filter), find, answer, place)
+	return request.AnswerList(req, fmt.Sprintf("results of %s %+v", at.ID, filter), find, answerOfResult, place)
 }
 
 // placeOfPart returns the place of a part of a message: lists of results have part numbers where other lists have ids.
@@ -145,14 +139,10 @@ func (s *Server) answerLines(
 		sum := of.SHA256()
 		lines.TextSHA256 = hex.EncodeToString(sum[:])
 	}
-	s.readBack(req, source.Ref)
+	s.readBack(req)
 	digest(req, source.Stored)
 	if source.Run == nil {
-		counted, err := s.readsOf(req, *source.Result)
-		if err != nil {
-			return err
-		}
-		return req.JSON(http.StatusOK, protocol.ResultPage{Result: counted.answerOf(*source.Result), LinePage: *lines})
+		return req.JSON(http.StatusOK, protocol.ResultPage{Result: answerOfResult(*source.Result), LinePage: *lines})
 	}
 	sum := source.Stored.SHA256()
 	run := source.Run
@@ -164,6 +154,13 @@ func (s *Server) answerLines(
 		answer.NextRef = new(run.Next.String())
 	}
 	return req.JSON(http.StatusOK, answer)
+}
+
+// readBack counts that something of the request's session was read back.
+func (s *Server) readBack(req *request.Request) {
+	if req.R.Method != http.MethodHead {
+		s.ledger.ReadBack(req.Address())
+	}
 }
 
 // readPointer answers with a value in a result that is JSON.
@@ -186,7 +183,7 @@ func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int)
 	if err != nil {
 		return err
 	}
-	s.readBack(req, source.Ref)
+	s.readBack(req)
 	digest(req, source.Stored)
 	sum := source.Stored.SHA256()
 	return req.JSON(http.StatusOK, protocol.ResultValue{
@@ -235,8 +232,8 @@ func (s *Server) grep(req *request.Request, refs []string) error {
 		return err
 	})
 	if err == nil {
-		for _, ref := range found.Found() {
-			s.readBack(req, ref)
+		for range found.Found() {
+			s.readBack(req)
 		}
 	}
 	return request.AnswerFound(req, found, err, request.AsIs)

@@ -32,7 +32,7 @@ func (s *Server) readRaw(req *request.Request) error {
 	if source.Result != nil {
 		mediaType = source.Result.MediaType
 	}
-	s.readBack(req, source.Ref)
+	s.readBack(req)
 	return answerContent(req, source.Stored, mediaType)
 }
 

@@ -143,7 +143,7 @@ var searchedAt = regexp.MustCompile(`"indexed_through":"[^"]*"`)
 // reads it.
 func unread(a answer) string { return readCounts.ReplaceAllString(timeless(a), "") }
 
-var readCounts = regexp.MustCompile(`"(sessions_cold|reads|last_read_at|read_backs|views|tokens_served|tokens_saved|read_back)":("[^"]*"|null|\d+|{"parts"[^}]*})`)
+var readCounts = regexp.MustCompile(`"(sessions_cold|last_read_at|read_backs|views|tokens_served|tokens_saved)"":("[^"]*"|null|\d+)`)
 
 // aloneNot are the reads that a process on a standby alone cannot answer: /readyz says that it cannot do all, and an
 // export has to be written into the audit trail.

@@ -29,6 +29,12 @@ var (
 	}, []string{"tool"})
 )
 
+// The ways in which an agent calls its tools.
+const (
+	viaMCP   = "mcp"
+	viaRoute = "tools"
+)
+
 // listTools handles GET /v1/tools: the tools as a provider takes them.
 func (s *Server) listTools(req *request.Request) error {
 	q := req.Query()
@@ -113,7 +119,7 @@ func (s *Server) callTool(req *request.Request) error {
 		body.format = found.Format
 	}
 	runner := &tools.Runner{Store: req.Store, At: at, May: req.Caller.May, Memory: s.Memory, CPU: s.CPU}
-	answer, err := s.runTool(req.Ctx, runner, session.ViaTools, name, body.arguments)
+	answer, err := s.runTool(req.Ctx, runner, viaRoute, name, body.arguments)
 	if err != nil {
 		return err
 	}
@@ -134,7 +140,7 @@ func (s *Server) callTool(req *request.Request) error {
 //
 // Errors: those of Runner.Run that it cannot mend: a wrong name, a session that is not there, faults of ours.
 func (s *Server) runTool(
-	ctx context.Context, runner *tools.Runner, via session.Via, name string, given []byte,
+	ctx context.Context, runner *tools.Runner, via string, name string, given []byte,
 ) (*tools.Answer, error) {
 	began := time.Now()
 	answer, err := runner.Run(ctx, name, given)
@@ -148,11 +154,11 @@ func (s *Server) runTool(
 			outcome, err = "refused", nil
 		}
 	}
-	toolCalls.WithLabelValues(name, string(via), outcome).Inc()
+	toolCalls.WithLabelValues(name, via, outcome).Inc()
 	toolSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
 	if outcome == "answered" {
-		for _, ref := range answer.Refs {
-			s.countReadBack(runner.At, ref, via)
+		for range answer.Refs {
+			s.ledger.ReadBack(runner.At)
 		}
 	}
 	return answer, err

@@ -63,7 +63,6 @@ var archivedTables = []archivedTable{
 		codings: map[string]shelf.Coding{"request": shelf.Frame}, // no digest is of the request as it is stored
 	},
 	{name: modelAnswers, key: []string{"key"}, large: []string{"answer"}},
-	{name: "recalls", key: []string{"ref", "checkpoint_n", "via"}},
 }
 
 const resealPacks = `

@@ -31,8 +31,8 @@ func compareIn(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (c session.
 	b, a := &found.Before, &found.After
 	o := &found.Others
 	err = tx.QueryRow(ctx, compareSQL, pgx.NamedArgs{"tenant": tenant, "recompaction": id}).Scan(&found.Sessions,
-		&b.ViewTokens, &b.Views, &b.TokensServed, &b.ReadBacks, &b.RecalledParts, &b.RecalledReads,
-		&a.ViewTokens, &a.Views, &a.TokensServed, &a.ReadBacks, &a.RecalledParts, &a.RecalledReads,
+		&b.ViewTokens, &b.Views, &b.TokensServed, &b.ReadBacks,
+		&a.ViewTokens, &a.Views, &a.TokensServed, &a.ReadBacks,
 		&o.Views, &o.TokensServed, &o.ReadBacks)
 	c.Add(found)
 	return c, err

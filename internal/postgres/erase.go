@@ -196,7 +196,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	queueHandOver(batch, row.Key)
 	for _, table := range []string{
 		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
-		"message_packs", "idempotency", "policy_versions", "session_tokens", "recalls", "findings", "due_sessions",
+		"message_packs", "idempotency", "policy_versions", "session_tokens", "findings", "due_sessions",
 		"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions", "session_retention",
 		"search_texts", "search_sessions", "archive_parts", "session_archives",
 	} {

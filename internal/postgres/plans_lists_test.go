@@ -210,9 +210,6 @@ func (p *planned) lookups(t *testing.T, at session.Address) []list {
 		lookup("the nearest results", func(ctx context.Context) ([]string, error) {
 			return p.NearestResults(ctx, at, int64(*planRows/4), 5)
 		}),
-		lookup("reads of results", func(ctx context.Context) ([]session.Reads, error) {
-			return p.ReadsOf(ctx, at, []string{"r1.0-aaaa", "r2.0-aaaa"})
-		}),
 	}
 }
 

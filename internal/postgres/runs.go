@@ -23,13 +23,7 @@ func insertRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, j
 const runColumns = `
 	r.id, r.cause, r.state, r.base_n AS base, r.checkpoint_n AS checkpoint, r.through_seq AS through, r.tokens_before,
 	r.tokens_after, r.results_persisted, r.bytes_persisted, r.stages, r.timings, r.reason, r.why, r.report, r.error,
-	r.triggered_at, r.started_at, r.finished_at,
-	(SELECT jsonb_build_object('parts', count(*), 'reads', coalesce(sum(b.reads), 0),
-	                           'tokens', coalesce(sum(b.tokens), 0))
-	   FROM (SELECT sum(c.reads) AS reads, max(c.tokens) AS tokens
-	           FROM recalls c
-	          WHERE c.tenant_id = r.tenant_id AND c.session_key = r.session_key AND c.checkpoint_n = r.checkpoint_n
-	          GROUP BY c.ref) b) AS read_back`
+	r.triggered_at, r.started_at, r.finished_at`
 
 var scanRun = pgx.RowToStructByName[session.Run]
 

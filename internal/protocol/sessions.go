@@ -133,9 +133,6 @@ type Result struct {
 	Tokens    int64     `json:"tokens"`
 	SHA256    string    `json:"sha256"` // of its bytes, in hexadecimal
 	CreatedAt time.Time `json:"created_at"`
-
-	Reads      int64      `json:"reads"`        // how often it was read back, up to about a second ago
-	LastReadAt *time.Time `json:"last_read_at"` // null if it never was
 }
 
 // ResultPage is some lines of a result, numbered.

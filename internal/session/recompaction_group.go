@@ -41,8 +41,6 @@ type Served struct {
 type ServedOfChanged struct {
 	ViewTokens int64 `json:"view_tokens"` // of the views at the recompaction
 	Served
-	RecalledParts int64 `json:"recalled_parts"` // that had left the views and were read back
-	RecalledReads int64 `json:"recalled_reads"` // how often
 }
 
 // Comparison is what sessions served before a recompaction changed them, and since, beside what the tenant was served
@@ -65,8 +63,6 @@ func (c *Comparison) Add(other Comparison) {
 func (s *ServedOfChanged) add(other ServedOfChanged) {
 	s.ViewTokens += other.ViewTokens
 	s.Served.add(other.Served)
-	s.RecalledParts += other.RecalledParts
-	s.RecalledReads += other.RecalledReads
 }
 
 func (s *Served) add(other Served) {

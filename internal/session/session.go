@@ -217,7 +217,6 @@ type Run struct {
 	Why              json.RawMessage `json:"why"`    // the same in figures
 	Report           json.RawMessage `json:"report"`
 	Error            *string         `json:"error"`
-	ReadBack         ReadBack        `json:"read_back"` // since, of what it took out of the view
 	TriggeredAt      time.Time       `json:"triggered_at"`
 	StartedAt        *time.Time      `json:"started_at"`
 	FinishedAt       *time.Time      `json:"finished_at"`

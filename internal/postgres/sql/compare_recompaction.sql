@@ -1,5 +1,4 @@
--- What the sessions that a recompaction changed served before it, as the ledger had counted by then, and since; what was
--- read back of what had left their views by a checkpoint of before, or by that of the recompaction or a later one; and
+-- What the sessions that a recompaction changed served before it, as usage_sessions had counted by then, and since; and
 -- what the tenant was served since the recompaction began that is not of a changed session.
 WITH changed AS (
 	SELECT session_key, base_n, checkpoint_n, tokens_before, tokens_after, views_before, served_before,
@@ -7,12 +6,6 @@ WITH changed AS (
 	  FROM recompaction_sessions
 	 WHERE tenant_id = @tenant AND recompaction_id = @recompaction AND state = 'changed'
 	   AND checkpoint_n IS NOT NULL AND rollback IS DISTINCT FROM 'rolled_back'
-), recalled AS (
-	SELECT r.checkpoint_n >= c.checkpoint_n AS after, count(DISTINCT (r.session_key, r.ref)) AS parts,
-	       sum(r.reads) AS reads
-	  FROM changed c
-	  JOIN recalls r ON r.tenant_id = @tenant AND r.session_key = c.session_key AND r.checkpoint_n > 0
-	 GROUP BY 1
 ), served AS (
 	SELECT count(*) AS sessions,
 	       coalesce(sum(c.tokens_before), 0)::bigint AS tokens_before,
@@ -32,11 +25,7 @@ WITH changed AS (
 )
 SELECT s.sessions,
        s.tokens_before, s.views_before, s.served_before, s.read_backs_before,
-       coalesce((SELECT parts FROM recalled WHERE NOT after), 0),
-       coalesce((SELECT reads FROM recalled WHERE NOT after), 0)::bigint,
        s.tokens_after, s.views, s.served, s.read_backs,
-       coalesce((SELECT parts FROM recalled WHERE after), 0),
-       coalesce((SELECT reads FROM recalled WHERE after), 0)::bigint,
        coalesce(t.views - r.views_base - s.views, 0),
        coalesce(t.served - r.served_base - s.served, 0),
        coalesce(t.read_backs - r.read_backs_base - s.read_backs, 0)

@@ -53,10 +53,6 @@ INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id,
 SELECT :tenant, :long, 'r' || i || '.0-aaaa', i, 0, CASE WHEN i % 200 = 0 THEN 'rare' ELSE 'Read' END, 'c' || i,
        CASE WHEN i % 200 = 100 THEN 'shell' ELSE 'file' END, 'text/plain', 100, 10, 30, sha256('x')
   FROM generate_series(1, :n / 2) i;
-INSERT INTO recalls (tenant_id, session_key, ref, checkpoint_n, via, tool, action, rule, tokens, reads, first_read_at,
-                     last_read_at)
-SELECT :tenant, :long, 'r' || i || '.0-aaaa', i, 'rest', 'Read', 'trim', '', 30, 1, now(), now()
-  FROM generate_series(1, :n / 10) i;
 INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, starts_unit, body, shape, digest, item_id)
 SELECT :tenant, :long, i, CASE WHEN i % 2 = 1 THEN 'user' ELSE 'assistant' END, 1, 30, true, body, 'x', sha256(body),
        CASE WHEN i % 10 = 0 THEN 'rs_' || md5(i::text) END
