@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"internal/backup":           {"internal/postgres"},
 	"internal/spelling":         {},
 	"internal/units":            {},
-	"internal/pack":             {"internal/rawjson"},
+	"internal/tier/pack":        {"internal/rawjson"},
 	"migrations":                {},
 	"internal/tokens":           {"internal/rawjson"},
 	"internal/wire":             {"internal/units", "internal/spelling", "internal/session", "internal/rawjson", "internal/tokens", "internal/wire/provider"},
@@ -51,13 +51,13 @@ var mayImport = map[string][]string{
 	"internal/asker":            {"internal/compact/summary", "internal/llm", "internal/postgres", "internal/session"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
-	"internal/shelf":            {"internal/pack", "internal/zframe"},
+	"internal/tier/frozen":      {"internal/tier/pack", "internal/zframe"},
 	"internal/archive":          {"internal/session", "internal/rawjson"},
 	"internal/packed":           {},
 	"internal/embedded":         {"internal/config"},
 	"internal/admit":            {"internal/session"},
 	"internal/together":         {"internal/session"},
-	"internal/postgres":         {"internal/shelf", "internal/audit", "internal/policy", "internal/session", "internal/admit", "internal/together", "internal/zframe", "internal/units", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/pack", "internal/persist", "internal/persist/object", "internal/compact/manifest"},
+	"internal/postgres":         {"internal/tier/frozen", "internal/audit", "internal/policy", "internal/session", "internal/admit", "internal/together", "internal/zframe", "internal/units", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/tier/pack", "internal/persist", "internal/persist/object", "internal/compact/manifest"},
 	"internal/due":              {},
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
@@ -80,10 +80,9 @@ var mayImport = map[string][]string{
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/pin", "internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
-	"internal/cold":             {"internal/admit", "internal/postgres", "internal/session", "internal/shelf"},
-	"internal/offload":          {"internal/admit", "internal/pack", "internal/postgres", "internal/session"},
+	"internal/tier":             {"internal/admit", "internal/postgres", "internal/session", "internal/tier/frozen", "internal/tier/pack"},
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/cold", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/offload", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature"},
+	"internal/jobs":             {"internal/tier", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature"},
 	"internal/command":          {"internal/client", "internal/terminal"},
 	"internal/feature":          {"internal/api/request", "internal/postgres"},
 	"internal/compact/manifest": {},
@@ -96,7 +95,7 @@ var mayImport = map[string][]string{
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
 		"internal/feature",
-		"internal/cold", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/ledger",
+		"internal/tier", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/ledger",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
@@ -113,7 +112,7 @@ var mayImport = map[string][]string{
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
-		"internal/admit", "internal/cold", "internal/compact", "internal/compact/pin", "internal/protocol",
+		"internal/admit", "internal/tier", "internal/compact", "internal/compact/pin", "internal/protocol",
 		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},
@@ -151,7 +150,7 @@ func TestAFeatureImportsTheCoreOnly(t *testing.T) {
 }
 
 // pure packages decide and render; they must not be able to ask the world anything. A context only stops them.
-var pure = []string{"internal/audit", "internal/shelf", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
+var pure = []string{"internal/audit", "internal/tier/frozen", "internal/packed", "internal/due", "internal/units", "internal/policy", "internal/rawjson", "internal/spelling", "internal/zframe", "internal/tokens", "internal/wire", "internal/wire/provider", "internal/compact", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/manifest", "internal/compact/pin", "internal/compact/summary", "internal/models", "internal/tier/pack", "internal/session", "internal/importer", "internal/api/openapi", "internal/protocol"}
 
 var impure = regexp.MustCompile(`^(os|os/.*|net|net/.*|log|log/slog|database/.*|github\.com/jackc/.*|github\.com/riverqueue/.*)$`)
 

@@ -2164,7 +2164,6 @@ CREATE TABLE archive_parts (
     digest      bytea   NOT NULL,
     body        bytea,
     object      uuid,
-    view_size   integer,
     view_end    integer,
     PRIMARY KEY (tenant_id, session_key, n),
     FOREIGN KEY (tenant_id, session_key) REFERENCES session_archives (tenant_id, session_key),

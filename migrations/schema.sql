@@ -679,7 +679,6 @@ CREATE TABLE public.archive_parts (
     digest bytea NOT NULL,
     body bytea,
     object uuid,
-    view_size integer,
     view_end integer,
     CONSTRAINT archive_parts_check CHECK (((body IS NULL) <> (object IS NULL)))
 );

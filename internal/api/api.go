@@ -24,7 +24,6 @@ import (
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/asker"
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/ledger"
@@ -32,6 +31,7 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // Config is what the API needs.
@@ -71,7 +71,7 @@ type Server struct {
 	counter  ingest.Counter
 	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
-	thawer   *cold.Thawer
+	thawer   *tier.Thawer
 	ledger   *ledger.Counter
 	ready    readiness
 	draining atomic.Bool
@@ -110,7 +110,7 @@ func New(config Config) *Server {
 	s.strangers = newStrangers()
 	s.quotas = admit.NewBook(config.Store.Quotas, config.Store.Stored, config.Quotas)
 	s.streams = newStreams(s.Store, s.Log)
-	s.thawer = &cold.Thawer{Store: scoped, Log: s.Log, Memory: s.Memory}
+	s.thawer = &tier.Thawer{Store: scoped, Log: s.Log, Memory: s.Memory}
 	s.waiter.Store = scoped
 	s.waiter.Draining = &s.draining
 	s.description = sync.OnceValues(func() (*openapi.Document, error) { return Describe(s.Features) })

@@ -14,11 +14,11 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 const (
@@ -42,7 +42,7 @@ const (
 type Feed struct {
 	session.Import
 	Store     *postgres.Store
-	Cold      *cold.Thawer
+	Cold      *tier.Thawer
 	Models    *models.Registry
 	Writers   *policy.Writers // the models that write summaries
 	Tenant    uuid.UUID

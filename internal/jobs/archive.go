@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // archiveTimeout bounds one attempt: a session may have a hundred thousand messages, and uploads of gigabytes.
@@ -27,9 +27,10 @@ var frozenTotal = promauto.NewCounter(prometheus.CounterOpts{
 // the session is: before it, the session is what it was, or archived as it was. It may be killed at any time.
 type archiveWorker struct {
 	river.WorkerDefaults[queue.ArchiveArgs]
-	Store *postgres.Store
-	Log   *slog.Logger
-	Trace func(step string)
+	Store  *postgres.Store
+	Thawer *tier.Thawer
+	Log    *slog.Logger
+	Trace  func(step string)
 }
 
 // Timeout bounds one attempt.
@@ -59,9 +60,13 @@ func (w *archiveWorker) attempt(ctx context.Context, key session.Key, args queue
 	}
 	w.Trace("archive begun")
 	if args.Back {
-		return w.restore(ctx, work)
+		err = w.Thawer.Attempt(ctx, work)
+		if work.Cold && !errors.Is(err, postgres.ErrArchiveMoved) {
+			err = nil // the next request tries again
+		}
+		return err
 	}
-	if err = cold.Archive(ctx, w.Store, work, w.Trace); err == nil && work.Cold {
+	if err = tier.Freeze(ctx, w.Store, work, w.Trace); err == nil && work.Cold {
 		frozenTotal.Inc()
 	}
 	var damaged *session.DamagedError
@@ -72,25 +77,6 @@ func (w *archiveWorker) attempt(ctx context.Context, key session.Key, args queue
 		return w.Store.CancelArchive(ctx, work, err.Error())
 	case errors.Is(err, session.ErrHeld):
 		return w.Store.CancelArchive(ctx, work, err.Error())
-	}
-	return err
-}
-
-// restore brings a session back. If that fails and the session is cold, it is made cold again, and the next request
-// tries at once: it does not wait for this job.
-func (w *archiveWorker) restore(ctx context.Context, work *postgres.ArchiveWork) error {
-	err := recovered(func() error { return cold.Restore(ctx, w.Store, work, w.Trace) })
-	if err == nil || !work.Cold || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrEnded) ||
-		errors.Is(err, postgres.ErrArchiveMoved) {
-		return err
-	}
-	w.Log.ErrorContext(ctx, "a cold session does not come back", "tenant", work.Tenant, "session_key", work.Key.Key,
-		"error", err)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	objects, err := w.Store.AbandonThaw(ctx, work, err.Error())
-	if err == nil {
-		w.Store.ForgetObjects(ctx, work.Tenant, objects)
 	}
 	return err
 }

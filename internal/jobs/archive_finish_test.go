@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
 // TestAnArchiveWithoutARowIsNotFinished reads back an archive that lacks a row of the session.
@@ -28,7 +28,7 @@ func TestAnArchiveWithoutARowIsNotFinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := shelf.NewWriter()
+	part, err := frozen.NewWriter()
 	if err != nil {
 		t.Fatal(err)
 	}

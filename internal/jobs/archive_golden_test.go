@@ -18,7 +18,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
 var update = flag.Bool("update", false, "write the golden archive of the newest version; only if it has none")
@@ -36,13 +36,13 @@ type golden struct {
 // TestAnArchiveOfEachVersionIsRestoredForEver restores those that each version made, by the schema of now.
 func TestAnArchiveOfEachVersionIsRestoredForEver(t *testing.T) {
 	t.Parallel()
-	for version := 1; version <= shelf.Version; version++ {
+	for version := 1; version <= frozen.Version; version++ {
 		t.Run(strconv.Itoa(version), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.work(jobs.Config{})
 			bodies := turns(40, 1500)
-			if *update && version == shelf.Version {
+			if *update && version == frozen.Version {
 				w.writeGolden(bodies)
 			}
 			w.restoreGolden(version, bodies)
@@ -109,7 +109,7 @@ func (w *world) writeGolden(bodies [][]byte) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	for name, body := range map[string][]byte{goldenPart(shelf.Version): part, goldenRow(shelf.Version): row} {
+	for name, body := range map[string][]byte{goldenPart(frozen.Version): part, goldenRow(frozen.Version): row} {
 		if err := os.WriteFile(name, body, 0o644); err != nil {
 			w.Fatal(err)
 		}

@@ -33,13 +33,12 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/asker"
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/llm"
-	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/tier"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -114,8 +113,8 @@ func (c *Config) compactor() *compactor.Compactor {
 	}
 }
 
-func (c *Config) thawer() *cold.Thawer {
-	return &cold.Thawer{Store: c.Store, Log: c.Log, Memory: c.Memory, Wait: c.JobTimeout / 2}
+func (c *Config) thawer() *tier.Thawer {
+	return &tier.Thawer{Store: c.Store, Log: c.Log, Memory: c.Memory, Wait: c.JobTimeout / 2}
 }
 
 const (
@@ -196,7 +195,7 @@ func addWorkers(workers *river.Workers, config Config, duties []postgres.Duty, l
 		Admission: admission, CPU: config.CPU, Store: config.Store, Thawer: thawer, Log: config.Log,
 		Trace: config.Trace, Slice: config.ReplaySlice,
 	})
-	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Offloader: &offload.Offloader{
+	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Packer: &tier.Packer{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 		CPU: config.CPU,
 	}})
@@ -222,7 +221,10 @@ func addErasers(workers *river.Workers, config Config) {
 		Store: config.Store, Objects: objects, Log: config.Log, Kept: config.BackupsKept, Slice: config.JobTimeout / 4,
 		Settle: config.Settle, Trace: config.Trace,
 	})
-	river.AddWorker(workers, &archiveWorker{Store: config.Store, Log: config.Log, Trace: config.Trace})
+	river.AddWorker(workers, &archiveWorker{
+		Store: config.Store, Log: config.Log, Trace: config.Trace,
+		Thawer: &tier.Thawer{Store: config.Store, Log: config.Log, Memory: config.Memory, Trace: config.Trace},
+	})
 }
 
 // periodic returns the jobs that come again and again. A verification that is off is not among them.

@@ -15,17 +15,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // thawer returns what brings cold sessions back.
-func (w *world) thawer() *cold.Thawer {
-	return &cold.Thawer{Store: w.store, Log: slog.New(slog.DiscardHandler), Wait: patience}
+func (w *world) thawer() *tier.Thawer {
+	return &tier.Thawer{Store: w.store, Log: slog.New(slog.DiscardHandler), Wait: patience}
 }
 
 // freezing begins to freeze a session at once.

@@ -11,11 +11,11 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // admission lets a job begin when there is the memory that its session takes, so that several large sessions are not
@@ -24,7 +24,7 @@ import (
 type admission struct {
 	river.MiddlewareDefaults
 	store  *postgres.Store
-	thawer *cold.Thawer
+	thawer *tier.Thawer
 	memory *admit.Gate
 	window int64 // bytes of the log that a compaction takes in at a time
 

@@ -7,15 +7,15 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 type offloadWorker struct {
 	river.WorkerDefaults[queue.OffloadArgs]
-	*offload.Offloader
+	*tier.Packer
 	Off bool // the operator's switch: what is packed stays packed, and nothing more is
 }
 

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/persist/object/s3test"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // newWorldOfPacks returns a world whose archives go to a bucket, which has a directory besides, and whose worker packs
@@ -52,7 +52,7 @@ func (w *world) sessionKey(at session.Address) session.Key {
 func (w *world) pack(at session.Address, trace func(step string)) error {
 	w.Helper()
 	w.settled()
-	o := offload.Offloader{
+	o := tier.Packer{
 		Store: w.store, Log: slog.New(slog.DiscardHandler), Trace: trace, Slice: time.Hour,
 	}
 	_, err := o.Session(w.Context(), w.sessionKey(at), 0)

@@ -9,11 +9,11 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // stalePlans bounds how often a session is planned again because another compaction was first.
@@ -22,7 +22,7 @@ const stalePlans = 5
 type recompactWorker struct {
 	river.WorkerDefaults[queue.RecompactArgs]
 	*compactor.Compactor
-	Thawer *cold.Thawer
+	Thawer *tier.Thawer
 	lease  *lease
 	slots  *admit.Gate
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 const (
@@ -46,7 +46,7 @@ type replayWorker struct {
 	river.WorkerDefaults[queue.ReplayArgs]
 	Admission *admission
 	Store     *postgres.Store
-	Thawer    *cold.Thawer
+	Thawer    *tier.Thawer
 	CPU       *admit.Gate
 	Log       *slog.Logger
 	Trace     func(step string)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // rolledBackAtOnce is how many sessions of a recompaction are looked up at a time to be rolled back.
@@ -21,7 +21,7 @@ const rolledBackAtOnce = 100
 type rollbackWorker struct {
 	river.WorkerDefaults[queue.RollbackArgs]
 	Store  *postgres.Store
-	Thawer *cold.Thawer
+	Thawer *tier.Thawer
 	Log    *slog.Logger
 	Trace  func(step string)
 	Slice  time.Duration

@@ -152,31 +152,16 @@ func (s *Store) Unarchive(
 		if err != nil || found.State == session.Restoring {
 			return found, err
 		}
+		if _, err := s.beginThaw(ctx, tx, row.Key, false, time.Time{}); err != nil {
+			return found, err
+		}
 		if found.State == session.Archiving {
 			found.State, found.ExpiresAt = session.Restored, nil
-			if err := s.endArchive(ctx, tx, row.Key); err != nil {
-				return found, err
-			}
-		} else if found, err = s.beginRestoring(ctx, tx, row.Key); err != nil {
+		} else if found, err = readArchive(ctx, tx, row.Key); err != nil {
 			return found, err
 		}
 		return found, recordSession(ctx, tx, at, audit.SessionUnarchive, nil)
 	})
-}
-
-func (s *Store) beginRestoring(ctx context.Context, tx pgx.Tx, key session.Key) (found session.Archive, err error) {
-	archive, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
-		UPDATE session_archives
-		   SET state = 'restoring', done = 0, error = NULL, failed_at = NULL
-		 WHERE tenant_id = $1 AND session_key = $2
-		RETURNING id`, key.Tenant, key.Key)
-	if err != nil {
-		return found, err
-	}
-	if err := s.insertArchiving(ctx, tx, key, archive, true, time.Time{}); err != nil {
-		return found, err
-	}
-	return readArchive(ctx, tx, key)
 }
 
 // endArchive shows a session again whose rows are all there, and deletes the rows of its archive. The retention of one

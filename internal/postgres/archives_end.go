@@ -93,7 +93,7 @@ func countArchived(ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, di
 		       message_bytes = (SELECT coalesce(sum(`+messageBytes+`), 0)
 		                          FROM messages
 		                         WHERE tenant_id = $1 AND session_key = $2),
-		       stored = (SELECT coalesce(sum(size + coalesce(view_size, 0)), 0)
+		       stored = (SELECT coalesce(sum(size), 0)
 		                   FROM archive_parts
 		                  WHERE tenant_id = $1 AND session_key = $2)
 		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = 'archiving'`,

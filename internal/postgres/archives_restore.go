@@ -13,7 +13,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
 // The bounds of what one transaction restores, the last row aside.
@@ -27,7 +27,7 @@ type restoring struct {
 	store *Store
 	work  *ArchiveWork
 	table *archivedTable
-	of    shelf.Table
+	of    frozen.Table
 	rows  [][]*string
 	other []string // the keys of those that came back as another compression of the same bytes
 	bytes int
@@ -35,24 +35,24 @@ type restoring struct {
 
 // RestorePart restores the rows of a part, some of them in a transaction; nobody sees the session meanwhile.
 //
-// Errors: ErrEnded if the attempt is not the archive's any more; shelf.ErrFormat, ErrResultStore.
+// Errors: ErrEnded if the attempt is not the archive's any more; frozen.ErrFormat, ErrResultStore.
 func (s *Store) RestorePart(ctx context.Context, w *ArchiveWork, body []byte) error {
 	r := &restoring{store: s, work: w}
-	err := shelf.Read(body, func(of *shelf.Table, row shelf.Row) error { return r.add(ctx, of, row) })
+	err := frozen.Read(body, func(of *frozen.Table, row frozen.Row) error { return r.add(ctx, of, row) })
 	if err != nil {
 		return err
 	}
 	return r.flush(ctx)
 }
 
-func (r *restoring) add(ctx context.Context, of *shelf.Table, row shelf.Row) error {
+func (r *restoring) add(ctx context.Context, of *frozen.Table, row frozen.Row) error {
 	if r.of.Name != of.Name || !slices.Equal(r.of.Columns, of.Columns) {
 		if err := r.flush(ctx); err != nil {
 			return err
 		}
 		r.of = *of
 		if r.table = archivedTableOf(of.Name); r.table == nil {
-			return fmt.Errorf("%w: there is no table %s", shelf.ErrFormat, of.Name)
+			return fmt.Errorf("%w: there is no table %s", frozen.ErrFormat, of.Name)
 		}
 	}
 	r.hold(row)
@@ -63,7 +63,7 @@ func (r *restoring) add(ctx context.Context, of *shelf.Table, row shelf.Row) err
 }
 
 // hold holds a row to be restored with others.
-func (r *restoring) hold(row shelf.Row) {
+func (r *restoring) hold(row frozen.Row) {
 	texts, same := make([]*string, len(row)), true
 	for i := range row {
 		text, is := row[i].Text()
@@ -148,7 +148,7 @@ func (r *restoring) putChunks(ctx context.Context) (columns []string, objects []
 			text = *row[at]
 		}
 		if stored[i], err = hex.DecodeString(strings.TrimPrefix(text, `\x`)); err != nil {
-			return nil, nil, fmt.Errorf("%w: %v", shelf.ErrFormat, err)
+			return nil, nil, fmt.Errorf("%w: %v", frozen.ErrFormat, err)
 		}
 	}
 	spots, err := r.store.results.PutAway(ctx, session.Key{Tenant: r.work.Tenant, Key: r.work.Key.Key}, stored)

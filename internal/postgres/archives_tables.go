@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
 // archivedTable is a table whose rows of a session go into its archive.
@@ -26,7 +26,7 @@ type archivedTable struct {
 	// Columns that are compressed, and how. whole is, in SQL, whether a row t is what its own digests say; one that is
 	// not is archived as it is. reseal makes the digests of rows t anew that came back as another compression of the
 	// same bytes: $3 are values of their key's last column.
-	codings map[string]shelf.Coding
+	codings map[string]frozen.Coding
 	whole   string
 	reseal  string
 }
@@ -36,14 +36,15 @@ var archivedTables = []archivedTable{
 	{name: "messages", key: []string{"seq"}, large: []string{"body", "view_body"}},
 	{
 		name: "message_packs", key: []string{"first_seq"}, large: []string{"body"},
-		codings: map[string]shelf.Coding{"body": shelf.Packed}, whole: `t.digest = sha256(t.body)`, reseal: resealPacks,
+		codings: map[string]frozen.Coding{"body": frozen.Packed}, reseal: resealPacks,
+		whole: `t.digest = sha256(t.body)`,
 	},
 	{name: "result_bodies", key: []string{"id"}, skip: []string{"store", "held_in", "objects_in"}},
 	{
 		name: "result_chunks", key: []string{"body_id", "n"}, large: []string{"body"}, from: chunksOfSession,
 		bytes:   `t.codec, t.body, t.store, t.prefix, t.object, t.object_at, t.object_size`,
 		skip:    []string{"object", "object_at", "object_size"},
-		codings: map[string]shelf.Coding{"body": shelf.Frame}, // the digest is that of the content
+		codings: map[string]frozen.Coding{"body": frozen.Frame}, // the digest is that of the content
 	},
 	{name: "results", key: []string{"ref"}},
 	{
@@ -52,7 +53,7 @@ var archivedTables = []archivedTable{
 	},
 	{
 		name: "checkpoints", key: []string{"n"}, large: []string{"body", "state"},
-		codings: map[string]shelf.Coding{"body": shelf.Blocks, "state": shelf.Frame}, reseal: resealCheckpoints,
+		codings: map[string]frozen.Coding{"body": frozen.Blocks, "state": frozen.Frame}, reseal: resealCheckpoints,
 		whole: wholeSQL(`t`) + ` AND (t.state_digest IS NULL OR t.state_digest = sha256(t.state))`,
 	},
 	{name: "checkpoint_results", key: []string{"ref", "n"}},
@@ -60,7 +61,7 @@ var archivedTables = []archivedTable{
 	{name: "session_pins", key: []string{"ref"}, large: []string{"text"}},
 	{
 		name: "summaries", key: []string{"model", "digest"}, large: []string{"request", "summary"},
-		codings: map[string]shelf.Coding{"request": shelf.Frame}, // no digest is of the request as it is stored
+		codings: map[string]frozen.Coding{"request": frozen.Frame}, // no digest is of the request as it is stored
 	},
 	{name: modelAnswers, key: []string{"key"}, large: []string{"answer"}},
 }
@@ -145,8 +146,8 @@ const (
 // pageSQL returns the statement that reads the next rows of a session, with where their bytes are if these may lie
 // outside, and which columns it reads. after is the key of the last row that was read, nil for none; its values are the
 // arguments from $3 on.
-func (t *archivedTable) pageSQL(columns []columnType, after []string) (string, shelf.Table) {
-	read := shelf.Table{Name: t.name}
+func (t *archivedTable) pageSQL(columns []columnType, after []string) (string, frozen.Table) {
+	read := frozen.Table{Name: t.name}
 	var values []string
 	types := map[string]string{}
 	for _, c := range columns {
@@ -250,7 +251,7 @@ func (t *archivedTable) typesOf(ctx context.Context, tx pgx.Tx, names []string) 
 	for _, name := range names {
 		i := slices.IndexFunc(have, func(c columnType) bool { return c.Name == name })
 		if i < 0 && !slices.Contains(t.skip, name) {
-			return nil, fmt.Errorf("%w: the table %s has no column %s", shelf.ErrFormat, t.name, name)
+			return nil, fmt.Errorf("%w: the table %s has no column %s", frozen.ErrFormat, t.name, name)
 		}
 		if i < 0 { // where a chunk lies
 			found = append(found, columnType{name, map[string]string{

@@ -14,7 +14,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
 // ArchiveWork is an archive that a worker makes, or restores.
@@ -26,6 +26,7 @@ type ArchiveWork struct {
 	Cold    bool // the session is frozen, or thawed
 	Store   persist.Kind
 	Parts   int   // that a complete archive has
+	Stored  int64 // bytes of those
 	count   int64 // of rows that a complete archive has
 	digest  []byte
 	tables  map[string]int64 // rows by table of the archive that was read
@@ -45,9 +46,9 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			UPDATE session_archives
 			   SET attempt = $5, done = 0, store = CASE WHEN state = 'archiving' THEN $6 ELSE store END
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = $4
-			RETURNING cold, store, parts, rows, digest`, key.Tenant, key.Key, id, state, w.attempt,
+			RETURNING cold, store, parts, stored, rows, digest`, key.Tenant, key.Key, id, state, w.attempt,
 			s.results.ForArchives()).
-			Scan(&w.Cold, &w.Store, &w.Parts, &w.count, &w.digest)
+			Scan(&w.Cold, &w.Store, &w.Parts, &w.Stored, &w.count, &w.digest)
 		if err != nil {
 			return notFound(err)
 		}
@@ -82,7 +83,7 @@ type archivedRow struct {
 // FillPart reads the next rows of a session into a part until it is full, and reports whether there are no more.
 //
 // Errors: ErrResultStore, *session.DamagedError.
-func (s *Store) FillPart(ctx context.Context, w *ArchiveWork, at *ArchiveCursor, part *shelf.Writer) (bool, error) {
+func (s *Store) FillPart(ctx context.Context, w *ArchiveWork, at *ArchiveCursor, part *frozen.Writer) (bool, error) {
 	for !part.Full() {
 		if at.table == len(archivedTables) {
 			return true, nil
@@ -115,7 +116,7 @@ func (s *Store) FillPart(ctx context.Context, w *ArchiveWork, at *ArchiveCursor,
 
 // archivedPage reads the next rows of a table, with where their bytes are if these may lie outside.
 func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCursor) (
-	of shelf.Table, rows []archivedRow, err error,
+	of frozen.Table, rows []archivedRow, err error,
 ) {
 	t := &archivedTables[at.table]
 	err = s.seeing(all).inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
@@ -149,7 +150,7 @@ func (t *archivedTable) scan(row pgx.CollectableRow) (r archivedRow, err error) 
 }
 
 // addBytes reads the bytes of chunks and packs, wherever they lie, and adds them to their rows as the last column.
-func (s *Store) addBytes(ctx context.Context, key session.Key, of shelf.Table, rows []archivedRow) error {
+func (s *Store) addBytes(ctx context.Context, key session.Key, of frozen.Table, rows []archivedRow) error {
 	if rows[0].bytes == nil {
 		return nil
 	}
@@ -176,7 +177,7 @@ func (s *Store) addBytes(ctx context.Context, key session.Key, of shelf.Table, r
 }
 
 // AddPart puts a part of an archive into the store and notes it. ErrEnded if the attempt is not the archive's any more.
-func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part shelf.Part) error {
+func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part frozen.Part) error {
 	object, err := s.results.PutObject(ctx, w.Key, s.results.ForArchives(), part.Body)
 	if err != nil {
 		return err
@@ -296,12 +297,12 @@ func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork, told ...func(b
 		for _, tell := range told {
 			tell(body)
 		}
-		return shelf.Read(body, func(of *shelf.Table, _ shelf.Row) error {
+		return frozen.Read(body, func(of *frozen.Table, _ frozen.Row) error {
 			tables[of.Name]++
 			return nil
 		})
 	})
-	if errors.Is(err, shelf.ErrFormat) {
+	if errors.Is(err, frozen.ErrFormat) {
 		err = &session.DamagedError{What: "the archive", Cause: err}
 	}
 	return parts, digest, tables, err

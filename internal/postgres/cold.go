@@ -124,7 +124,6 @@ func (s *Store) freeze(ctx context.Context, key session.Key, slept time.Duration
 // Thaw is what BeginThaw has found.
 type Thaw struct {
 	Archive uuid.UUID    // which the caller is to restore; Nil if not
-	Bytes   int64        // of it
 	Wait    bool         // another restores it
 	Objects []AwayObject // that nothing names any more
 }
@@ -139,44 +138,48 @@ const thawAlone = 30 * time.Second
 func (s *Store) BeginThaw(ctx context.Context, key session.Key, used bool) (t Thaw, err error) {
 	s = s.seeing(all)
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
-		t = Thaw{}
-		var state session.ArchiveState
-		err := tx.QueryRow(ctx, `
-			SELECT id, state, stored
-			  FROM session_archives
-			 WHERE tenant_id = $1 AND session_key = $2 AND cold`, key.Tenant, key.Key).
-			Scan(&t.Archive, &state, &t.Bytes)
-		if errors.Is(err, pgx.ErrNoRows) {
+		t, err = s.beginThaw(ctx, tx, key, true, row.now.Add(thawAlone))
+		if errors.Is(err, session.ErrNotFound) {
 			return nil
 		}
 		if err == nil && used {
 			err = noteUse(ctx, tx, key)
 		}
-		if err != nil {
-			return err
-		}
-		switch state {
-		case session.Restoring:
-			t = Thaw{Wait: true}
-			return nil
-		case session.Archiving:
-			objects, err := objectsOfArchive(ctx, tx, key)
-			t = Thaw{Objects: objects}
-			if err != nil {
-				return err
-			}
-			return s.endArchive(ctx, tx, key)
-		}
-		err = exec(ctx, tx, `
-			UPDATE session_archives
-			   SET state = 'restoring', done = 0, error = NULL, failed_at = NULL
-			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
-		if err != nil {
-			return err
-		}
-		return s.insertArchiving(ctx, tx, key, t.Archive, true, row.now.Add(thawAlone))
+		return err
 	})
 	return t, err
+}
+
+// beginThaw begins to bring a session back that this transaction has locked, a cold one or one that was archived. One
+// that is not frozen yet is back at once; for another, a job restores it from a time on. ErrNotFound if it is neither.
+func (s *Store) beginThaw(
+	ctx context.Context, tx pgx.Tx, key session.Key, cold bool, start time.Time,
+) (t Thaw, err error) {
+	var state session.ArchiveState
+	err = tx.QueryRow(ctx, `
+		SELECT id, state
+		  FROM session_archives
+		 WHERE tenant_id = $1 AND session_key = $2 AND cold = $3`, key.Tenant, key.Key, cold).Scan(&t.Archive, &state)
+	switch {
+	case err != nil:
+		return Thaw{}, notFound(err)
+	case state == session.Restoring:
+		return Thaw{Wait: true}, nil
+	case state == session.Archiving:
+		objects, err := objectsOfArchive(ctx, tx, key)
+		if err != nil {
+			return Thaw{}, err
+		}
+		return Thaw{Objects: objects}, s.endArchive(ctx, tx, key)
+	}
+	err = exec(ctx, tx, `
+		UPDATE session_archives
+		   SET state = 'restoring', done = 0, error = NULL, failed_at = NULL
+		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+	if err != nil {
+		return Thaw{}, err
+	}
+	return t, s.insertArchiving(ctx, tx, key, t.Archive, true, start)
 }
 
 // noteUse notes that a session is used, so that it is not frozen soon.
@@ -203,17 +206,6 @@ func (s *Store) AbandonThaw(ctx context.Context, w *ArchiveWork, why string) (ob
 			 WHERE tenant_id = $1 AND session_key = $2`, w.Tenant, w.Key.Key, Text(why))
 	})
 	return objects, err
-}
-
-// ResetThaw makes a session cold again whose thaw was begun, and of which no attempt has begun.
-func (s *Store) ResetThaw(ctx context.Context, key session.Key, archive uuid.UUID) error {
-	return s.seeing(all).underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
-		return exec(ctx, tx, `
-			UPDATE session_archives
-			   SET state = 'archived'
-			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = 'restoring' AND attempt IS NULL`,
-			key.Tenant, key.Key, archive)
-	})
 }
 
 // archiveCold makes a cold session that this transaction has locked an archived one: its archive is what it was. It

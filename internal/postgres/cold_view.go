@@ -12,7 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
 var coldViews = promauto.NewCounter(prometheus.CounterOpts{
@@ -68,36 +68,26 @@ func (v *View) packedFields() (fields [][]byte) {
 
 // coldViewSQL reads the row of a cold session, and where its view lies.
 var coldViewSQL = `
-	SELECT ` + viewColumns + `, a.store, coalesce(a.object, p.object), coalesce(a.view_end, p.view_end) IS NOT NULL,
-	       CASE WHEN coalesce(a.view_end, p.view_end) IS NULL THEN p.size ELSE 0 END,
-	       coalesce(a.view_end, p.view_end, p.view_size)
+	SELECT ` + viewColumns + `, a.store, coalesce(a.object, p.object), coalesce(a.view_end, p.view_end)
 	  FROM sessions s
 	  JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key
 	  LEFT JOIN archive_parts p
 	    ON p.tenant_id = s.tenant_id
 	   AND p.session_key = s.key
-	   AND (p.view_end IS NOT NULL OR p.view_size IS NOT NULL)
+	   AND p.view_end IS NOT NULL
 	 WHERE s.tenant_id = $1
 	   AND s.id = $2
 	   AND s.cold_at IS NOT NULL
 	   AND a.state = 'archived'
-	   AND coalesce(a.view_end, p.view_end, p.view_size) IS NOT NULL`
-
-// coldPlace is where the view of a cold session lies: at the beginning of a part or, in archives of the first version,
-// behind the last one.
-type coldPlace struct {
-	kind   persist.Kind
-	object uuid.UUID
-	within bool
-	at     int64
-	size   int
-}
+	   AND coalesce(a.view_end, p.view_end) IS NOT NULL`
 
 // coldViewInto reads the view of a cold session from its archive. ErrNotFound if there is no such session, or its view
 // has to be read another way: then the session has to come back first.
 func (s *Store) coldViewInto(ctx context.Context, at session.Address, read ViewRead, v *View) error {
-	var lies coldPlace
-	dest := append(v.columns()[:rowColumns], &lies.kind, &lies.object, &lies.within, &lies.at, &lies.size)
+	var kind persist.Kind
+	var object uuid.UUID
+	var size int
+	dest := append(v.columns()[:rowColumns], &kind, &object, &size)
 	err := s.seeing(withCold).query(ctx, at.Tenant, coldViewSQL, []any{at.Tenant, at.ID}, one(dest...))
 	if err != nil {
 		return err
@@ -114,31 +104,21 @@ func (s *Store) coldViewInto(ctx context.Context, at session.Address, read ViewR
 	if large || v.Tokens > cmp.Or(read.MaxTokens, math.MaxInt64) { // its messages have to be named
 		return session.ErrNotFound
 	}
-	if err := s.fillCold(ctx, at.Tenant, lies, v); err != nil { // what is wrong is found when the session comes back
+	start, err := s.results.GetPart(ctx, session.Key{Tenant: at.Tenant, Key: v.Key}, kind, object, 0, size)
+	if err == nil {
+		err = v.unpack(start)
+	}
+	if err != nil { // what is wrong is found when the session comes back
 		return session.ErrNotFound
 	}
 	coldViews.Inc()
 	return nil
 }
 
-// fillCold reads what an archive has of a view.
-func (s *Store) fillCold(ctx context.Context, tenant uuid.UUID, lies coldPlace, v *View) error {
-	key := session.Key{Tenant: tenant, Key: v.Key}
-	packed, err := s.results.GetPart(ctx, key, lies.kind, lies.object, lies.at, lies.size)
-	if err != nil {
-		return err
-	}
-	return v.unpack(packed, lies.within)
-}
-
-// unpack reads the fields that an archive has of a view, and checks them.
-func (v *View) unpack(packed []byte, within bool) error {
+// unpack reads the fields that the start of an archive has of a view, and checks them.
+func (v *View) unpack(start []byte) error {
 	v.Units = nil // its memory is never reused
-	read := shelf.UnpackView
-	if within {
-		read = shelf.ReadView
-	}
-	if err := read(packed, v.kept()...); err != nil {
+	if err := frozen.ReadView(start, v.kept()...); err != nil {
 		return err
 	}
 	if v.Checkpoint > 0 {

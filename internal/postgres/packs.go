@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/pack"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier/pack"
 )
 
 // messageBytes is the size of a message's body in SQL, wherever it is.

@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/cold"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
@@ -20,6 +19,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // inFiles puts what is new into a directory.
@@ -75,9 +75,9 @@ func (w *world) attempt(key session.Key, back bool) error {
 		return err
 	}
 	if back {
-		return cold.Restore(w.Context(), w.store, work, func(string) {})
+		return tier.Thaw(w.Context(), w.store, work, func(string) {})
 	}
-	return cold.Archive(w.Context(), w.store, work, func(string) {})
+	return tier.Freeze(w.Context(), w.store, work, func(string) {})
 }
 
 // partOf returns the object that is the only part of an archive, and how many bytes of it are rows.

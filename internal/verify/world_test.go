@@ -17,7 +17,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
-	"github.com/varve-dev/varve/internal/offload"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -25,6 +24,7 @@ import (
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/replay/folder"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -118,7 +118,7 @@ func (w *world) save(id string, s *replay.Session, window, batch int, tail bool)
 // offload packs what no kept checkpoint of a session needs.
 func (w *world) offload(key session.Key) {
 	w.Helper()
-	o := offload.Offloader{
+	o := tier.Packer{
 		Store: w.store, Log: slog.New(slog.DiscardHandler), Trace: func(string) {}, Slice: time.Hour,
 	}
 	if done, err := o.Session(w.Context(), key, 0); err != nil || !done {

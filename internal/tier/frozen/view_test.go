@@ -1,4 +1,4 @@
-package shelf_test
+package frozen_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
@@ -19,13 +19,13 @@ func readView(start []byte, n int) (found [][]byte, err error) {
 		found[i] = []byte("what was there before")
 		into[i] = &found[i]
 	}
-	return found, shelf.ReadView(start, into...)
+	return found, frozen.ReadView(start, into...)
 }
 
 // viewed returns a part with a view and a row, and where the view ends.
 func viewed(t *testing.T, row []*string, fields ...[]byte) (part []byte, end int) {
 	t.Helper()
-	w, err := shelf.NewWriter()
+	w, err := frozen.NewWriter()
 	if err == nil {
 		err = w.View(fields...)
 	}
@@ -60,24 +60,24 @@ func TestAViewIsReadFromTheStartOfAPart(t *testing.T) {
 			changed := bytes.Clone(part[:end])
 			changed[at] ^= 1
 			found, err := readView(changed, len(fields))
-			if !errors.Is(err, shelf.ErrFormat) && !bytes.Equal(bytes.Join(found, nil), bytes.Join(fields, nil)) {
+			if !errors.Is(err, frozen.ErrFormat) && !bytes.Equal(bytes.Join(found, nil), bytes.Join(fields, nil)) {
 				t.Errorf("byte %d is another: %v", at, err)
 			}
-			if _, err := readView(part[:at], len(fields)); !errors.Is(err, shelf.ErrFormat) {
+			if _, err := readView(part[:at], len(fields)); !errors.Is(err, frozen.ErrFormat) {
 				t.Errorf("cut at %d: %v", at, err)
 			}
 		}
 		for _, n := range []int{len(fields) - 1, len(fields) + 1} {
-			if _, err := readView(part[:end], n); !errors.Is(err, shelf.ErrFormat) {
+			if _, err := readView(part[:end], n); !errors.Is(err, frozen.ErrFormat) {
 				t.Errorf("as %d fields: %v", n, err)
 			}
 		}
 	}
-	if _, err := readView(written(t, nil, []*string{new("a"), nil, nil, nil}), 1); !errors.Is(err, shelf.ErrFormat) {
+	if _, err := readView(written(t, nil, []*string{new("a"), nil, nil, nil}), 1); !errors.Is(err, frozen.ErrFormat) {
 		t.Errorf("a part without a view: %v", err)
 	}
 	old := frame(zstd.SpeedDefault, []byte("{\"version\":1}\n"))
-	if _, err := readView(old, 0); !errors.Is(err, shelf.ErrFormat) {
+	if _, err := readView(old, 0); !errors.Is(err, frozen.ErrFormat) {
 		t.Errorf("a part of the first version: %v", err)
 	}
 }

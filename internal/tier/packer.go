@@ -1,9 +1,4 @@
-// Package offload keeps one copy of each byte: it moves the old messages of a session into packs, in which results that
-// have a body of their own leave holes.
-//
-// Start at Offloader.Session, which a job calls after a compaction. What a pack is, is package pack's; package postgres
-// plans and commits them.
-package offload
+package tier
 
 import (
 	"bytes"
@@ -15,13 +10,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/pack"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier/pack"
 )
 
-// Offloader packs sessions.
-type Offloader struct {
+// Packer keeps one copy of each byte: it moves the old messages of a session into packs, in which results that have a
+// body of their own leave holes.
+type Packer struct {
 	Store *postgres.Store
 	CPU   *admit.Gate // processors; nil admits all
 	Log   *slog.Logger
@@ -37,23 +33,23 @@ const stalePlans = 3
 // where it was or in a pack.
 //
 // Errors: ErrNotFound; ErrStale; *session.DamagedError if a pack that must be made again cannot be read.
-func (o *Offloader) Session(ctx context.Context, key session.Key, job int64) (done bool, err error) {
-	end := time.Now().Add(o.Slice)
+func (p *Packer) Session(ctx context.Context, key session.Key, job int64) (done bool, err error) {
+	end := time.Now().Add(p.Slice)
 	for stale := 0; time.Now().Before(end); {
-		plan, n, err := o.Store.PlanPack(ctx, key)
+		plan, n, err := p.Store.PlanPack(ctx, key)
 		damaged := errors.Is(err, session.ErrDamaged)
 		if err != nil && !damaged {
 			return false, err
 		}
 		if plan == nil || damaged { // damage is left alone, or the sweep would ask again and again
-			done, endErr := o.Store.EndOffload(ctx, key, n, job)
+			done, endErr := p.Store.EndOffload(ctx, key, n, job)
 			if done || err != nil || endErr != nil {
 				return done, errors.Join(err, endErr)
 			}
 			continue
 		}
-		o.Trace("packs_planned")
-		if err = o.commit(ctx, plan); errors.Is(err, session.ErrStale) && stale < stalePlans {
+		p.Trace("packs_planned")
+		if err = p.commit(ctx, plan); errors.Is(err, session.ErrStale) && stale < stalePlans {
 			stale++
 			continue
 		}
@@ -65,22 +61,22 @@ func (o *Offloader) Session(ctx context.Context, key session.Key, job int64) (do
 }
 
 // commit makes the pack of a plan, verifies it, and puts it in the place of what it was made of.
-func (o *Offloader) commit(ctx context.Context, plan *postgres.PackPlan) error {
-	packed, err := o.pack(ctx, plan)
+func (p *Packer) commit(ctx context.Context, plan *postgres.PackPlan) error {
+	packed, err := p.pack(ctx, plan)
 	if err != nil {
 		return err
 	}
-	o.Trace("packed")
-	if err := o.Store.CommitPack(ctx, plan, packed); err != nil {
+	p.Trace("packed")
+	if err := p.Store.CommitPack(ctx, plan, packed); err != nil {
 		return err
 	}
-	o.Trace("pack_committed")
+	p.Trace("pack_committed")
 	return nil
 }
 
 // pack encodes the messages of a plan, and decodes and fills them again. A message that does not come back byte for
 // byte is packed whole.
-func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, error) {
+func (p *Packer) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, error) {
 	records := make([]pack.Record, len(plan.Messages))
 	for i := range plan.Messages {
 		m := &plan.Messages[i]
@@ -88,11 +84,11 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 		records[i].Seq, records[i].Shape = m.Seq, m.Shape
 		records[i].View = m.View
 	}
-	packed, err := o.encode(ctx, plan.Key.Tenant, records)
+	packed, err := p.encode(ctx, plan.Key.Tenant, records)
 	if err != nil {
 		return nil, err
 	}
-	wrong, err := o.wrong(ctx, plan, packed)
+	wrong, err := p.wrong(ctx, plan, packed)
 	if err != nil || len(wrong) == 0 {
 		return packed, err
 	}
@@ -100,22 +96,22 @@ func (o *Offloader) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, 
 		m := &plan.Messages[i]
 		records[i] = pack.Record{Seq: m.Seq, Rest: m.Body, Shape: m.Shape, View: m.View}
 	}
-	if packed, err = o.encode(ctx, plan.Key.Tenant, records); err != nil {
+	if packed, err = p.encode(ctx, plan.Key.Tenant, records); err != nil {
 		return nil, err
 	}
-	if wrong, err = o.wrong(ctx, plan, packed); err == nil && len(wrong) > 0 {
+	if wrong, err = p.wrong(ctx, plan, packed); err == nil && len(wrong) > 0 {
 		err = errNotPacked
 	}
 	return packed, err
 }
 
 // encode makes a pack of records, with a share of the processors: it is compressed well, which takes long.
-func (o *Offloader) encode(ctx context.Context, tenant uuid.UUID, records []pack.Record) (packed []byte, err error) {
+func (p *Packer) encode(ctx context.Context, tenant uuid.UUID, records []pack.Record) (packed []byte, err error) {
 	bytes := int64(0)
 	for i := range records {
 		bytes += int64(len(records[i].Rest))
 	}
-	err = admit.Processors{Gate: o.CPU, Tenant: tenant}.Step(ctx, bytes, func(*admit.Step) error {
+	err = admit.Processors{Gate: p.CPU, Tenant: tenant}.Step(ctx, bytes, func(*admit.Step) error {
 		packed = pack.Encode(records)
 		return nil
 	})
@@ -125,7 +121,7 @@ func (o *Offloader) encode(ctx context.Context, tenant uuid.UUID, records []pack
 var errNotPacked = errors.New("a pack does not give back what was put into it")
 
 // wrong returns the places of the messages that a pack does not give back as they are.
-func (o *Offloader) wrong(ctx context.Context, plan *postgres.PackPlan, packed []byte) (wrong []int, err error) {
+func (p *Packer) wrong(ctx context.Context, plan *postgres.PackPlan, packed []byte) (wrong []int, err error) {
 	records, err := pack.Decode(packed)
 	if err != nil || len(records) != len(plan.Messages) {
 		return nil, errors.Join(errNotPacked, err)
@@ -134,7 +130,7 @@ func (o *Offloader) wrong(ctx context.Context, plan *postgres.PackPlan, packed [
 	for i := range records {
 		m, r := &plan.Messages[i], &records[i]
 		body, err := r.Fill(func(id uuid.UUID) ([]byte, error) {
-			content, err := o.Store.StoredBody(ctx, plan.Key, id)
+			content, err := p.Store.StoredBody(ctx, plan.Key, id)
 			if err != nil && !errors.Is(err, session.ErrDamaged) {
 				unavailable = err
 			}
@@ -146,7 +142,7 @@ func (o *Offloader) wrong(ctx context.Context, plan *postgres.PackPlan, packed [
 		same := err == nil && r.Seq == m.Seq && r.Shape == m.Shape && (r.View == nil) == (m.View == nil) &&
 			bytes.Equal(r.View, m.View) && bytes.Equal(body, m.Body)
 		if !same {
-			o.Log.ErrorContext(ctx, "a message cannot be filled again and stays whole", "tenant", plan.Tenant,
+			p.Log.ErrorContext(ctx, "a message cannot be filled again and stays whole", "tenant", plan.Tenant,
 				"session_key", plan.Key.Key, "seq", m.Seq, "error", err)
 			wrong = append(wrong, i)
 		}

@@ -1,20 +1,21 @@
-// Package cold makes archives of sessions and brings sessions back from them: those that somebody asked for, and those
-// of sessions that sleep, which are cold until they are used.
+// Package tier moves what was said in sessions down the ladder from rows to packs to objects, and back.
 //
-// Archive and Restore do one attempt at either, for the worker. A Thawer brings cold sessions back for whoever uses
-// one, in the meantime of a request. What the rows of an archive are is package postgres's; it owns no tables.
-package cold
+// A Packer moves old messages out of their rows into packs. Freeze moves all rows of a session into the parts of an
+// archive, because somebody asked for it, or because the session sleeps: then it is cold. A Thawer brings them back, in
+// the worker, or for whoever uses a cold session, in the meantime of a request. What packs and parts are is packages
+// pack's and frozen's; package postgres plans and commits.
+package tier
 
 import (
 	"context"
 
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
-// Archive writes the rows of a session into parts, reads them back, and deletes the rows. It calls trace after each
+// Freeze writes the rows of a session into parts, reads them back, and deletes the rows. It calls trace after each
 // step. It may be stopped at any time: only its last transaction changes what the session is.
-func Archive(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, trace func(step string)) error {
+func Freeze(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, trace func(step string)) error {
 	var at postgres.ArchiveCursor
 	for n, done := 0, false; !done; n++ {
 		part, err := beginPart(ctx, store, work, n)
@@ -49,8 +50,8 @@ func Archive(ctx context.Context, store *postgres.Store, work *postgres.ArchiveW
 }
 
 // beginPart begins a part. The first of a cold session begins with the view, which is read so without the others.
-func beginPart(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, n int) (*shelf.Writer, error) {
-	part, err := shelf.NewWriter()
+func beginPart(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, n int) (*frozen.Writer, error) {
+	part, err := frozen.NewWriter()
 	if err != nil || n > 0 || !work.Cold {
 		return part, err
 	}
@@ -61,9 +62,9 @@ func beginPart(ctx context.Context, store *postgres.Store, work *postgres.Archiv
 	return part, err
 }
 
-// Restore checks an archive, brings its rows back, and shows the session. It calls trace after each step. It may be
+// Thaw checks an archive, brings its rows back, and shows the session. It calls trace after each step. It may be
 // stopped at any time: only its last transaction changes what the session is.
-func Restore(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, trace func(step string)) error {
+func Thaw(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, trace func(step string)) error {
 	put := func(body []byte) error {
 		err := store.RestorePart(ctx, work, body)
 		trace("part restored")

@@ -1,4 +1,4 @@
-package cold
+package tier
 
 import (
 	"context"
@@ -85,7 +85,7 @@ func (t *Thawer) thaw(ctx context.Context, key session.Key, used bool) error {
 		if found.Wait {
 			go func() { done <- t.await(ctx, key) }()
 		} else {
-			go func() { done <- t.restore(context.WithoutCancel(ctx), key, found) }()
+			go func() { done <- t.restore(context.WithoutCancel(ctx), key, found.Archive) }()
 		}
 		select {
 		case err := <-done:
@@ -122,63 +122,58 @@ func (t *Thawer) await(ctx context.Context, key session.Key) error {
 }
 
 // restore does one attempt at a thaw that this process has begun.
-func (t *Thawer) restore(ctx context.Context, key session.Key, found postgres.Thaw) error {
+func (t *Thawer) restore(ctx context.Context, key session.Key, archive uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	began := time.Now()
-	work, err := t.Store.StartArchive(ctx, key, found.Archive, true)
+	work, err := t.Store.StartArchive(ctx, key, archive, true)
 	if err != nil {
-		return errors.Join(err, t.reset(ctx, key, found.Archive))
-	}
-	turn, err := t.Memory.Acquire(ctx, key.Tenant, min(weight(found.Bytes), t.Memory.Size()))
-	if err == nil {
-		err = t.attempt(ctx, work)
-		turn.Done()
-	}
-	switch {
-	case err == nil:
-		thawsTotal.WithLabelValues("back").Inc()
-		thawSeconds.Observe(time.Since(began).Seconds())
-		return nil
-	case moved(err):
 		return err
 	}
-	thawsTotal.WithLabelValues("failed").Inc()
-	t.Log.ErrorContext(ctx, "a cold session does not come back", "tenant", key.Tenant, "session_key", key.Key,
-		"error", err)
-	t.abandon(ctx, work, err)
+	err = t.Attempt(ctx, work)
 	if errors.Is(err, session.ErrResultStore) {
 		err = fmt.Errorf("%w: %w", session.ErrThawing, err)
 	}
 	return err
 }
 
-// attempt restores a session. A panic would end the process: no request waits for this goroutine.
-func (t *Thawer) attempt(ctx context.Context, work *postgres.ArchiveWork) (err error) {
+// Attempt does one attempt at a thaw. If that of a cold session fails, the session is cold again, so that the next
+// request tries at once.
+func (t *Thawer) Attempt(ctx context.Context, work *postgres.ArchiveWork) error {
+	began := time.Now()
+	err := t.thawOnce(ctx, work)
+	switch {
+	case !work.Cold || moved(err):
+		return err
+	case err == nil:
+		thawsTotal.WithLabelValues("back").Inc()
+		thawSeconds.Observe(time.Since(began).Seconds())
+		return nil
+	}
+	thawsTotal.WithLabelValues("failed").Inc()
+	t.Log.ErrorContext(ctx, "a cold session does not come back", "tenant", work.Tenant, "session_key", work.Key.Key,
+		"error", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), record)
+	defer cancel()
+	if objects, failed := t.Store.AbandonThaw(ctx, work, err.Error()); failed == nil { // else a worker takes over
+		t.Store.ForgetObjects(ctx, work.Tenant, objects)
+	}
+	return err
+}
+
+// thawOnce restores a session when there is memory for it. A panic would end the process: no request waits for the
+// goroutine.
+func (t *Thawer) thawOnce(ctx context.Context, work *postgres.ArchiveWork) (err error) {
+	turn, err := t.Memory.Acquire(ctx, work.Tenant, min(weight(work.Stored), t.Memory.Size()))
+	if err != nil {
+		return err
+	}
+	defer turn.Done()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return Restore(ctx, t.Store, work, t.trace)
-}
-
-// reset makes a session cold again whose attempt could not begin, so that the next request tries again.
-func (t *Thawer) reset(ctx context.Context, key session.Key, archive uuid.UUID) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), record)
-	defer cancel()
-	return t.Store.ResetThaw(ctx, key, archive)
-}
-
-// abandon makes a session cold again whose attempt has failed, so that the next request tries again.
-func (t *Thawer) abandon(ctx context.Context, work *postgres.ArchiveWork, why error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), record)
-	defer cancel()
-	objects, err := t.Store.AbandonThaw(ctx, work, why.Error())
-	if err != nil {
-		return // a worker takes over
-	}
-	t.Store.ForgetObjects(ctx, work.Tenant, objects)
+	return Thaw(ctx, t.Store, work, t.trace)
 }
 
 func (t *Thawer) trace(step string) {

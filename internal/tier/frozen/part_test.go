@@ -1,4 +1,4 @@
-package shelf_test
+package frozen_test
 
 import (
 	"bytes"
@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/pack"
-	"github.com/varve-dev/varve/internal/shelf"
+	"github.com/varve-dev/varve/internal/tier/frozen"
+	"github.com/varve-dev/varve/internal/tier/pack"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 
 var (
-	of      = shelf.Table{Name: "t", Columns: []string{"plain", "frame", "packed", "blocks"}}
-	codings = map[string]shelf.Coding{"frame": shelf.Frame, "packed": shelf.Packed, "blocks": shelf.Blocks}
+	of      = frozen.Table{Name: "t", Columns: []string{"plain", "frame", "packed", "blocks"}}
+	codings = map[string]frozen.Coding{"frame": frozen.Frame, "packed": frozen.Packed, "blocks": frozen.Blocks}
 )
 
 func frame(level zstd.EncoderLevel, text []byte) []byte {
@@ -39,9 +39,9 @@ func text(seed uint64, n int) []byte {
 	return b[:n]
 }
 
-func written(t testing.TB, codings map[string]shelf.Coding, rows ...[]*string) []byte {
+func written(t testing.TB, codings map[string]frozen.Coding, rows ...[]*string) []byte {
 	t.Helper()
-	w, err := shelf.NewWriter()
+	w, err := frozen.NewWriter()
 	for _, row := range rows {
 		if err == nil {
 			err = w.Add(of, row, codings)
@@ -59,7 +59,7 @@ func written(t testing.TB, codings map[string]shelf.Coding, rows ...[]*string) [
 
 // read returns the rows of a part as they come back, and how many values are not what they were.
 func read(part []byte) (rows [][]*string, others int, err error) {
-	err = shelf.Read(part, func(table *shelf.Table, row shelf.Row) error {
+	err = frozen.Read(part, func(table *frozen.Table, row frozen.Row) error {
 		if !cmp.Equal(*table, of) {
 			return fmt.Errorf("the table is %+v", table)
 		}
@@ -155,7 +155,7 @@ func TestWhatIsNoPartIsRefused(t *testing.T) {
 		t.Fatalf("%.40q, %v", plain, err)
 	}
 	for cut := range plain {
-		if _, _, err := read(frame(zstd.SpeedDefault, plain[:cut])); cut > 14 && cut < 75 && !errors.Is(err, shelf.ErrFormat) {
+		if _, _, err := read(frame(zstd.SpeedDefault, plain[:cut])); cut > 14 && cut < 75 && !errors.Is(err, frozen.ErrFormat) {
 			t.Errorf("cut at %d: %v", cut, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestWhatIsNoPartIsRefused(t *testing.T) {
 		"", `{"version":2}` + "\n", `{"version":0}` + "\n", "{\"version\":1}", "{\"version\":1}\nx", "{\"version\":1}\nr", "{\"version\":1}\nt\x02{}",
 		"{\"version\":1}\nt\xff\xff\xff\xff\xff\xff\xff\xff\x01{}",
 	} {
-		if _, _, err := read(frame(zstd.SpeedDefault, []byte(text))); !errors.Is(err, shelf.ErrFormat) {
+		if _, _, err := read(frame(zstd.SpeedDefault, []byte(text))); !errors.Is(err, frozen.ErrFormat) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package shelf
+package frozen
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/pack"
+	"github.com/varve-dev/varve/internal/tier/pack"
 	"github.com/varve-dev/varve/internal/zframe"
 )
 

@@ -1,4 +1,4 @@
-package shelf
+package frozen
 
 import (
 	"bufio"
@@ -82,42 +82,6 @@ func readFields(view *bytes.Reader, fields []*[]byte) error {
 		}
 	}
 	if view.Len() > 0 {
-		return fmt.Errorf("%w: a view has more fields than this program knows", ErrFormat)
-	}
-	return nil
-}
-
-// A view behind the last part, as the first version has it, is the SHA-256 of a zstd frame, and the frame. In that are
-// the version of this format, one byte, and fields, each behind its length, a uvarint.
-const viewVersion = 1
-
-// UnpackView reads a view that lies behind a part into fields, whose memory it reuses. ErrFormat if it is not one, or
-// has other fields.
-func UnpackView(packed []byte, fields ...*[]byte) error {
-	if len(packed) < sha256.Size {
-		return fmt.Errorf("%w: a view is cut off", ErrFormat)
-	}
-	if sum := sha256.Sum256(packed[sha256.Size:]); !bytes.Equal(sum[:], packed[:sha256.Size]) {
-		return fmt.Errorf("%w: a view has another digest than when it was written", ErrFormat)
-	}
-	decoder, err := viewDecoder()
-	if err != nil {
-		return err
-	}
-	plain, err := decoder.DecodeAll(packed[sha256.Size:], nil)
-	if err != nil || len(plain) == 0 || plain[0] != viewVersion {
-		return fmt.Errorf("%w: a view of another version", ErrFormat)
-	}
-	rest := plain[1:]
-	for _, field := range fields {
-		size, n := binary.Uvarint(rest)
-		if n <= 0 || size > uint64(len(rest)-n) {
-			return fmt.Errorf("%w: a field of a view is cut off", ErrFormat)
-		}
-		*field = append((*field)[:0], rest[n:n+int(size)]...)
-		rest = rest[n+int(size):]
-	}
-	if len(rest) > 0 {
 		return fmt.Errorf("%w: a view has more fields than this program knows", ErrFormat)
 	}
 	return nil

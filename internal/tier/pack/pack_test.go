@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
-	"github.com/varve-dev/varve/internal/pack"
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/tier/pack"
 	"github.com/varve-dev/varve/internal/wire"
 )
 

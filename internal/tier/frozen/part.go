@@ -1,11 +1,11 @@
-// Package shelf writes the rows of an archived session into parts, and reads them. It is pure.
+// Package frozen writes the rows of an archived session into parts, and reads them. It is pure.
 //
 // A part is one zstd frame. It begins with a line, a JSON object, that says which version of this format it has. Behind
 // that are records: the view of a cold session, if there is one, a table with the columns of the rows that follow, or a
 // row: its columns as PostgreSQL writes them as text, or null. So what is restored is byte for byte what was archived,
 // whatever it is, and a column that is new gets its default. Values that PostgreSQL has compressed are in a part
 // decompressed: see Coding. Each part can be read without the others.
-package shelf
+package frozen
 
 import (
 	"bufio"
