@@ -27,11 +27,11 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	}
 	defer pen.Done()
 	now := &appending{Append: a, params: newAppendParams(a), sql: appendSQLOf(a)}
-	if err := s.appendTogether(ctx, now); err != nil {
+	if err := s.appendInGroup(ctx, now); err != nil {
 		return done, false, err
 	}
 	if now.fate == undone {
-		if err := s.appendAlone(ctx, now); err != nil {
+		if err := s.commitGroup(ctx, now, nil); err != nil {
 			return done, false, err
 		}
 	}

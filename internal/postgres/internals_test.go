@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/together"
 )
 
 // What only the tests of this package need of its inside.
@@ -59,9 +58,7 @@ func MigrateDown(ctx context.Context, dsn string) error {
 // HoldAppends makes appends arrive together: all that are made while every connection of the pool is held are tried in
 // one transaction when release is called.
 func HoldAppends(ctx context.Context, s *Store) (release func(), err error) {
-	s.together = together.New[*appending](together.Config{
-		Slots: 1, Members: 32, Bytes: bytesTogether, Patience: time.Hour,
-	})
+	s.groups = newGroups(groupLimits{slots: 1, members: 32, bytes: 256 << 10, patience: time.Hour})
 	var held []*pgxpool.Conn
 	release = func() {
 		for _, conn := range held {
@@ -81,8 +78,18 @@ func HoldAppends(ctx context.Context, s *Store) (release func(), err error) {
 
 // ArrivedAppends returns how many appends have arrived and are not done.
 func ArrivedAppends(s *Store) int {
-	rounds, waiting := s.together.Load()
-	return rounds + waiting
+	groups, waiting := s.groups.load()
+	return groups + waiting
+}
+
+// load returns how many groups have a slot, and how many appends wait in line.
+func (q *groups) load() (groups, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.lines {
+		waiting += len(l.waiting)
+	}
+	return q.running, waiting
 }
 
 // InLockOrder returns the ids of sessions in the order in which a transaction locks them.

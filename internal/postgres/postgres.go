@@ -27,7 +27,6 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/together"
 )
 
 // Open connects with a login that serves: a member of AppRole that row-level security binds on every connection, and
@@ -97,7 +96,7 @@ type shared struct {
 	cap    IngestCap
 	asked  *lru.Cache[checkpointID, struct{}] // damaged checkpoints that a compaction was asked for
 
-	together *together.Queue[*appending] // appends
+	groups *groups // of appends
 
 	results   persist.Stores
 	retention Retention
@@ -110,9 +109,9 @@ func New(pool *pgxpool.Pool, jobs *queue.Queue, ingestCap IngestCap) *Store {
 	asked, _ := lru.New[checkpointID, struct{}](rememberedDamages) // its only error is a size of 0
 	return &Store{shared: &shared{
 		pool: pool, queue: jobs, cap: ingestCap, asked: asked, retention: DefaultRetention,
-		bodies:   newBodyCache(cachedBodies, (*heldBody).size),
-		plain:    newBodyCache(cachedPlain, (*plainBody).size),
-		together: together.New[*appending](togetherConfig(int(pool.Config().MaxConns))),
+		bodies: newBodyCache(cachedBodies, (*heldBody).size),
+		plain:  newBodyCache(cachedPlain, (*plainBody).size),
+		groups: newGroups(groupLimitsOf(int(pool.Config().MaxConns))),
 	}}
 }
 

@@ -1,4 +1,4 @@
-package together_test
+package postgres
 
 import (
 	"context"
@@ -15,48 +15,66 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/together"
 )
 
-var config = together.Config{Slots: 1, Members: 4, Bytes: 100, Patience: time.Second}
+var oneSlot = groupLimits{slots: 1, members: 4, bytes: 100, patience: time.Second}
 
-// caller lets several goroutines use a queue, and notes the rounds in the order of their beginning.
+// caller lets several goroutines use a queue, and notes the groups in the order of their beginning.
 type caller struct {
 	t     *testing.T
-	queue *together.Queue[string]
+	queue *groups
 	all   sync.WaitGroup
 
 	mu     sync.Mutex
-	rounds []string
+	names  map[*appending]string
+	groups []string
 	alone  []string
 	gone   []string
 }
 
-func newCaller(t *testing.T, c together.Config) *caller {
-	return &caller{t: t, queue: together.New[string](c)}
+func newCaller(t *testing.T, limits groupLimits) *caller {
+	return &caller{t: t, queue: newGroups(limits), names: map[*appending]string{}}
 }
 
-// do has work done that takes half as long as a round may keep its slot, and far longer if its name ends with "slow".
+// do has work done that takes half as long as a group may keep its slot, and far longer if its name ends with "slow".
 func (c *caller) do(ctx context.Context, at session.Address, bytes int64, name string) {
 	c.all.Go(func() {
-		round, err := c.queue.Enter(ctx, at, bytes, name)
+		a := appendingTo(at, bytes)
+		c.mu.Lock()
+		c.names[a] = name
+		c.mu.Unlock()
+		group, err := c.queue.enter(ctx, a)
 		switch {
 		case err != nil:
 			c.note(&c.gone, name)
-		case round == nil:
+		case group == nil:
 			c.note(&c.alone, name)
 		default:
-			_, all := round.Board(ctx)
-			c.note(&c.rounds, strings.Join(all, " "))
-			wait := config.Patience / 2
+			_, all := group.fill(ctx)
+			c.note(&c.groups, c.namesOf(all))
+			wait := oneSlot.patience / 2
 			if strings.HasSuffix(name, "slow") {
-				wait = 10 * config.Patience
+				wait = 10 * oneSlot.patience
 			}
 			time.Sleep(wait)
-			round.End()
+			group.end()
 		}
 	})
 	synctest.Wait()
+}
+
+func appendingTo(at session.Address, bytes int64) *appending {
+	return &appending{Append: session.Append{Session: at}, params: appendParams{bytes: bytes}}
+}
+
+func (c *caller) namesOf(all []*appending) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for _, a := range all {
+		names = append(names, c.names[a])
+	}
+	return strings.Join(names, " ")
 }
 
 func (c *caller) note(list *[]string, name string) {
@@ -82,17 +100,17 @@ func address(tenant uuid.UUID, id string) session.Address {
 func TestWhatArrivesWhileTheSlotIsTakenIsDoneTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, a := newCaller(t, config), uuid.New()
+		c, a := newCaller(t, oneSlot), uuid.New()
 		for i := range 7 {
 			c.do(t.Context(), address(a, fmt.Sprint(i)), 1, fmt.Sprint(i))
 		}
-		if rounds, waiting := c.queue.Load(); rounds != 1 || waiting != 6 {
-			t.Errorf("%d rounds, %d wait", rounds, waiting)
+		if groups, waiting := c.queue.load(); groups != 1 || waiting != 6 {
+			t.Errorf("%d groups, %d wait", groups, waiting)
 		}
 		c.all.Wait()
-		c.expect("rounds", &c.rounds, "0", "1 2 3 4", "5 6")
+		c.expect("groups", &c.groups, "0", "1 2 3 4", "5 6")
 		c.do(t.Context(), address(a, "late"), 1, "late")
-		c.expect("at once", &c.rounds, "late")
+		c.expect("at once", &c.groups, "late")
 		c.all.Wait()
 	})
 }
@@ -100,73 +118,73 @@ func TestWhatArrivesWhileTheSlotIsTakenIsDoneTogether(t *testing.T) {
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, many, few := newCaller(t, config), uuid.New(), uuid.New()
+		c, many, few := newCaller(t, oneSlot), uuid.New(), uuid.New()
 		for i := range 9 {
 			c.do(t.Context(), address(many, fmt.Sprint(i)), 1, fmt.Sprint(i))
 		}
 		c.do(t.Context(), address(few, "few"), 1, "few")
 		c.all.Wait()
-		c.expect("rounds", &c.rounds, "0", "1 few 2 3", "4 5 6 7", "8")
+		c.expect("groups", &c.groups, "0", "1 few 2 3", "4 5 6 7", "8")
 	})
 }
 
-func TestTwoRoundsNeverWriteToOneSession(t *testing.T) {
+func TestTwoGroupsNeverWriteToOneSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		two := config
-		two.Slots = 2
+		two := oneSlot
+		two.slots = 2
 		c, a := newCaller(t, two), uuid.New()
 		one := address(a, "one")
 		c.do(t.Context(), one, 1, "0")
 		c.do(t.Context(), one, 1, "1") // there is a slot
-		c.expect("rounds", &c.rounds, "0")
+		c.expect("groups", &c.groups, "0")
 		c.do(t.Context(), address(a, "other"), 1, "other")
 		c.do(t.Context(), one, 1, "2")
-		c.expect("rounds", &c.rounds, "0", "other")
+		c.expect("groups", &c.groups, "0", "other")
 		c.all.Wait()
-		c.expect("rounds", &c.rounds, "0", "other", "1 2")
+		c.expect("groups", &c.groups, "0", "other", "1 2")
 	})
 }
 
-func TestARoundThatTakesLongHoldsNobodyUp(t *testing.T) {
+func TestAGroupThatTakesLongHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, a := newCaller(t, config), uuid.New()
+		c, a := newCaller(t, oneSlot), uuid.New()
 		c.do(t.Context(), address(a, "locked"), 1, "slow")
 		c.do(t.Context(), address(a, "locked"), 1, "same")
 		c.do(t.Context(), address(a, "other"), 1, "other")
-		c.expect("rounds", &c.rounds, "slow")
-		time.Sleep(config.Patience)
+		c.expect("groups", &c.groups, "slow")
+		time.Sleep(oneSlot.patience)
 		synctest.Wait()
-		c.expect("rounds", &c.rounds, "slow", "other")
+		c.expect("groups", &c.groups, "slow", "other")
 		c.expect("alone", &c.alone, "same")
 		c.do(t.Context(), address(a, "locked"), 1, "later")
 		c.expect("alone", &c.alone, "same", "later")
 		c.all.Wait()
 		c.do(t.Context(), address(a, "locked"), 1, "after")
 		c.do(t.Context(), address(a, "other"), 1, "behind")
-		c.expect("one slot again", &c.rounds, "after")
+		c.expect("one slot again", &c.groups, "after")
 		c.all.Wait()
-		c.expect("rounds", &c.rounds, "after", "behind")
+		c.expect("groups", &c.groups, "after", "behind")
 	})
 }
 
 func TestWhatIsLargeIsDoneAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, a := newCaller(t, config), uuid.New()
+		c, a := newCaller(t, oneSlot), uuid.New()
 		for i, bytes := range []int64{1, 101, 60, 50, 40} {
 			c.do(t.Context(), address(a, fmt.Sprint(i)), bytes, fmt.Sprint(i))
 		}
 		c.all.Wait()
-		c.expect("rounds", &c.rounds, "0", "1", "2 4", "3")
+		c.expect("groups", &c.groups, "0", "1", "2 4", "3")
 	})
 }
 
 func TestWhoGoesLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, a, began := newCaller(t, config), uuid.New(), time.Now()
+		c, a, began := newCaller(t, oneSlot), uuid.New(), time.Now()
 		c.do(t.Context(), address(a, "0"), 1, "0")
 		ctx, cancel := context.WithCancel(t.Context())
 		c.do(ctx, address(a, "1"), 1, "1")
@@ -175,50 +193,50 @@ func TestWhoGoesLeavesTheLine(t *testing.T) {
 		synctest.Wait()
 		c.expect("gone", &c.gone, "1")
 		c.all.Wait()
-		c.expect("rounds", &c.rounds, "0", "2")
-		if took := time.Since(began); took != config.Patience {
-			t.Errorf("two rounds of half the patience took %v", took)
+		c.expect("groups", &c.groups, "0", "2")
+		if took := time.Since(began); took != oneSlot.patience {
+			t.Errorf("two groupss of half the patience took %v", took)
 		}
 	})
 }
 
-// A round is not given up while anybody wants it, and it is when nobody does.
-func TestARoundEndsWithItsLastCaller(t *testing.T) {
+// A group is not given up while anybody wants it, and it is when nobody does.
+func TestAGroupEndsWithItsLastCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		queue, a := together.New[int](config), uuid.New()
-		first, _ := queue.Enter(t.Context(), address(a, "first"), 1, 0)
+		queue, a := newGroups(oneSlot), uuid.New()
+		first, _ := queue.enter(t.Context(), appendingTo(address(a, "first"), 1))
 		var cancel [3]context.CancelFunc
-		var round context.Context
+		var group context.Context
 		var returned atomic.Int64
 		for i := range cancel {
 			var ctx context.Context
 			ctx, cancel[i] = context.WithCancel(t.Context())
 			go func() {
-				led, err := queue.Enter(ctx, address(a, fmt.Sprint(i)), 1, i)
+				led, err := queue.enter(ctx, appendingTo(address(a, fmt.Sprint(i)), 1))
 				if err != nil {
 					t.Error(err)
 				}
 				if led != nil {
-					round, _ = led.Board(ctx)
-					<-round.Done()
-					led.End()
+					group, _ = led.fill(ctx)
+					<-group.Done()
+					led.end()
 				}
 				returned.Add(1)
 			}()
 			synctest.Wait()
 		}
-		first.End()
+		first.end()
 		synctest.Wait()
 		for i, end := range cancel {
-			if round.Err() != nil || returned.Load() > 0 {
-				t.Errorf("when %d of 3 callers had gone: %v, %d had returned", i, round.Err(), returned.Load())
+			if group.Err() != nil || returned.Load() > 0 {
+				t.Errorf("when %d of 3 callers had gone: %v, %d had returned", i, group.Err(), returned.Load())
 			}
 			end()
 			synctest.Wait()
 		}
-		if !errors.Is(round.Err(), context.Canceled) || returned.Load() != 3 {
-			t.Errorf("when all had gone: %v, %d had returned", round.Err(), returned.Load())
+		if !errors.Is(group.Err(), context.Canceled) || returned.Load() != 3 {
+			t.Errorf("when all had gone: %v, %d had returned", group.Err(), returned.Load())
 		}
 	})
 }
@@ -226,7 +244,7 @@ func TestARoundEndsWithItsLastCaller(t *testing.T) {
 func TestALineHasAnEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, a := newCaller(t, config), uuid.New()
+		c, a := newCaller(t, oneSlot), uuid.New()
 		for i := range 260 {
 			c.do(t.Context(), address(a, fmt.Sprint(i)), 1, fmt.Sprint(i))
 		}

@@ -31,15 +31,15 @@ type answer struct {
 	err      error
 }
 
-// togetherStore has appends arrive together.
-type togetherStore struct {
+// groupStore has appends arrive together.
+type groupStore struct {
 	*postgres.Store
 	owner  *pgx.Conn // sees all tenants
 	tenant uuid.UUID
 }
 
-// newTogether returns a store with few connections; dial is how they are made, nil for the usual way.
-func newTogether(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *togetherStore {
+// newGroupStore returns a store with few connections; dial is how they are made, nil for the usual way.
+func newGroupStore(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *groupStore {
 	t.Helper()
 	dsn := pgtest.New(t)
 	config, err := pgxpool.ParseConfig(pgtest.Admin(dsn))
@@ -60,7 +60,7 @@ func newTogether(t *testing.T, dial func(context.Context, string, string) (net.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &togetherStore{Store: postgres.New(pool, inserts, nil)}
+	s := &groupStore{Store: postgres.New(pool, inserts, nil)}
 	if s.owner, err = pgx.Connect(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func newTogether(t *testing.T, dial func(context.Context, string, string) (net.C
 }
 
 // sessions makes sessions of the tenant.
-func (s *togetherStore) sessions(t *testing.T, ids ...string) (made []session.Address) {
+func (s *groupStore) sessions(t *testing.T, ids ...string) (made []session.Address) {
 	t.Helper()
 	for _, id := range ids {
 		made = append(made, newSession(t, s.Store, s.tenant, id))
@@ -79,7 +79,7 @@ func (s *togetherStore) sessions(t *testing.T, ids ...string) (made []session.Ad
 }
 
 // start has appends arrive together, in this order, and calls meanwhile before they can go on.
-func (s *togetherStore) start(t *testing.T, meanwhile func(), all ...session.Append) (wait func() []answer) {
+func (s *groupStore) start(t *testing.T, meanwhile func(), all ...session.Append) (wait func() []answer) {
 	t.Helper()
 	contexts := make([]context.Context, len(all))
 	for i := range contexts {
@@ -88,7 +88,7 @@ func (s *togetherStore) start(t *testing.T, meanwhile func(), all ...session.App
 	return s.startWith(t, contexts, meanwhile, all...)
 }
 
-func (s *togetherStore) startWith(
+func (s *groupStore) startWith(
 	t *testing.T, contexts []context.Context, meanwhile func(), all ...session.Append,
 ) (wait func() []answer) {
 	t.Helper()
@@ -126,7 +126,7 @@ func until(t *testing.T, what string, is func() bool) {
 }
 
 // transactions returns how many transactions have written the messages of sessions that are named, all if none is.
-func (s *togetherStore) transactions(t *testing.T, of ...session.Address) (n int) {
+func (s *groupStore) transactions(t *testing.T, of ...session.Address) (n int) {
 	t.Helper()
 	var ids []string
 	for _, at := range of {
@@ -144,7 +144,7 @@ func (s *togetherStore) transactions(t *testing.T, of ...session.Address) (n int
 }
 
 // state returns what the tables have of the sessions and their messages, apart from keys and times.
-func (s *togetherStore) state(t *testing.T) string {
+func (s *groupStore) state(t *testing.T) string {
 	t.Helper()
 	rows, err := s.owner.Query(t.Context(), `
 		SELECT concat_ws(' ', s.id, s.last_seq, s.tail_bytes, s.pinned, s.context_tokens, s.total_tokens, s.format,
@@ -199,7 +199,7 @@ func TestAppendsThatArriveTogetherAreOneTransaction(t *testing.T) {
 	for i := range 16 {
 		ids = append(ids, fmt.Sprintf("s%02d", i))
 	}
-	grouped, single := newTogether(t, nil), newTogether(t, nil)
+	grouped, single := newGroupStore(t, nil), newGroupStore(t, nil)
 	others := newTenant(t, grouped.Store, "others")
 	all := kinds(grouped.sessions(t, ids...))
 	all = append(all, batch(newSession(t, grouped.Store, others, "s00"), message("of others", 1)))
@@ -224,7 +224,7 @@ func TestAppendsThatArriveTogetherAreOneTransaction(t *testing.T) {
 
 func TestAMemberThatTheStatementRefusesGoesItsOwnWay(t *testing.T) {
 	t.Parallel()
-	s := newTogether(t, nil)
+	s := newGroupStore(t, nil)
 	at := s.sessions(t, "a", "due", "stale", "replay", "resend", "z")
 	key := &session.Idempotency{Route: "r", Key: "k"}
 	known := message("known", 5)
@@ -260,7 +260,7 @@ func TestAMemberThatTheStatementRefusesGoesItsOwnWay(t *testing.T) {
 // Each of these ends the transaction, and then everybody is alone.
 func TestAMemberThatFailsFailsAlone(t *testing.T) {
 	t.Parallel()
-	s := newTogether(t, nil)
+	s := newGroupStore(t, nil)
 	at := s.sessions(t, "a", "b", "bad", "c", "z")
 	one, other := batch(at[1], message("one", 5)), batch(at[3], message("other", 5))
 	one.Idempotency = &session.Idempotency{Route: "r", Key: "k"}
@@ -299,7 +299,7 @@ func TestAMemberThatFailsFailsAlone(t *testing.T) {
 // What comes second in a transaction sees what the first one wrote.
 func TestTheSameTwiceTogetherIsDoneOnce(t *testing.T) {
 	t.Parallel()
-	s := newTogether(t, nil)
+	s := newGroupStore(t, nil)
 	at := s.sessions(t, "key", "ids")
 	keyed := batch(at[0], message("once", 5))
 	keyed.Idempotency = &session.Idempotency{Route: "r", Key: "k"}
@@ -320,7 +320,7 @@ func TestTheSameTwiceTogetherIsDoneOnce(t *testing.T) {
 
 func TestAMemberWhoseSessionIsLockedHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	s := newTogether(t, nil)
+	s := newGroupStore(t, nil)
 	at := s.sessions(t, "a", "locked", "z")
 	var unlock pgx.Tx
 	wait := s.start(t, func() {
@@ -351,7 +351,7 @@ func TestAMemberWhoseSessionIsLockedHoldsNobodyUp(t *testing.T) {
 // Whoever changed the session commits while the appends wait for the lock, or when they have given it up.
 func TestAMemberWhoseSessionChangesMeanwhileIsDoneOnce(t *testing.T) {
 	t.Parallel()
-	s := newTogether(t, nil)
+	s := newGroupStore(t, nil)
 	at := s.sessions(t, "a", "b", "z")
 	for round := range int64(5) {
 		var other pgx.Tx
@@ -379,7 +379,7 @@ func TestAMemberWhoseSessionChangesMeanwhileIsDoneOnce(t *testing.T) {
 
 func TestACallerWhoGoesTakesNobodyAlong(t *testing.T) {
 	t.Parallel()
-	s := newTogether(t, nil)
+	s := newGroupStore(t, nil)
 	at := s.sessions(t, "a", "b", "c")
 	for gone := range 2 { // the one who leads, and one who waits
 		contexts := []context.Context{t.Context(), t.Context(), t.Context()}
@@ -419,7 +419,7 @@ func (c cutConn) Read(p []byte) (int, error) {
 func TestNobodyIsTriedAgainIfTheCommitMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
-	s := newTogether(t, func(ctx context.Context, network, address string) (net.Conn, error) {
+	s := newGroupStore(t, func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		return cutConn{conn, &cut}, err
 	})
@@ -448,7 +448,7 @@ func TestNobodyIsTriedAgainIfTheCommitMayHaveHappened(t *testing.T) {
 // Row-level security compares each statement of a transaction with the tenant that is set just before it.
 func TestEachStatementOfATransactionIsBoundToItsTenant(t *testing.T) {
 	t.Parallel()
-	s := newTogether(t, nil)
+	s := newGroupStore(t, nil)
 	at := []session.Address{s.sessions(t, "s")[0], newSession(t, s.Store, newTenant(t, s.Store, "others"), "s")}
 	found := func(set, of int, many bool) (rows int) {
 		b := &pgx.Batch{}
