@@ -21,7 +21,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Group commit: the appends of a process that arrive while others are on their way to the disk commit together (ADR 86).
+// Group commit: appends that arrive while others are on their way to the disk commit in one transaction (ADR 86).
 // No append waits for a timer. One that finds a free slot leads a group at once. Those that arrive while all slots are
 // taken wait in line, and the next free slot takes several of them. The leader commits the appends of all members in
 // one transaction. Tenants take turns, and two groups never write to one session at the same time.
@@ -399,8 +399,8 @@ type group struct {
 	noticed func() bool // stops looking whether the leader has gone
 }
 
-// fill takes those into the group who wait and fit, and returns all members, the leader first. The context of a group of
-// several ends when those of all its members have ended: nobody's append ends because another caller has gone.
+// fill takes those into the group who wait and fit, and returns all members, the leader first. The context of a group
+// of several ends when those of all its members have ended: nobody's append ends because another caller has gone.
 func (r *group) fill(ctx context.Context) (context.Context, []*appending) {
 	r.groups.mu.Lock()
 	defer r.groups.mu.Unlock()
