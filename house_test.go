@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"internal/llm":              {"internal/admit", "internal/compact/summary", "internal/egress", "internal/tokens"},
 	"internal/egress":           {},
 	"internal/llm/fake":         {},
-	"internal/asker":            {"internal/compact/summary", "internal/llm", "internal/postgres", "internal/session"},
+	"internal/modelcall":        {"internal/compact/summary", "internal/llm", "internal/postgres", "internal/session"},
 	"internal/llm/llmtest":      {"internal/compact/summary"},
 	"internal/importer":         {"internal/units", "internal/session", "internal/wire", "internal/rawjson"},
 	"internal/tier/frozen":      {"internal/tier/pack", "internal/zframe"},
@@ -74,14 +74,14 @@ var mayImport = map[string][]string{
 	},
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
-		"internal/asker", "internal/admit", "internal/view", "internal/due",
+		"internal/modelcall", "internal/admit", "internal/view", "internal/due",
 		"internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/pin", "internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",
 	},
 	"internal/tier":             {"internal/admit", "internal/postgres", "internal/session", "internal/tier/frozen", "internal/tier/pack"},
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/tier", "internal/asker", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature"},
+	"internal/jobs":             {"internal/tier", "internal/modelcall", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature"},
 	"internal/command":          {"internal/client", "internal/terminal"},
 	"internal/feature":          {"internal/api/request", "internal/postgres"},
 	"internal/compact/manifest": {},
@@ -94,7 +94,7 @@ var mayImport = map[string][]string{
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
 		"internal/feature",
-		"internal/tier", "internal/asker", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/ledger",
+		"internal/tier", "internal/modelcall", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/ledger",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 	"internal/upload":      {"internal/compact", "internal/persist", "internal/policy", "internal/postgres", "internal/session", "internal/tokens"},
 	"internal/api/request": {"internal/audit", "internal/packed", "internal/admit", "internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
 	"internal/api/stateless": {
-		"internal/admit", "internal/api/request", "internal/compact", "internal/asker", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
+		"internal/admit", "internal/api/request", "internal/compact", "internal/modelcall", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
 		"internal/protocol", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/wire/provider",
 	},
 	"internal/api/openai": {

@@ -23,10 +23,10 @@ import (
 	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/ledger"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -38,7 +38,7 @@ import (
 type Config struct {
 	Store  *postgres.Store
 	Models *models.Registry   // nil: those that are built in
-	Asker  *asker.Asker       // asks the language models that policies may name; nil: there are none
+	Caller *modelcall.Caller  // asks the language models that policies may name; nil: there are none
 	Log    *slog.Logger       // nil logs nothing
 	Quotas session.Quotas     // of tenants that have none of their own
 	Pause  time.Duration      // before the answer to a request that is refused because there are too many; 0: none
@@ -82,8 +82,8 @@ type Server struct {
 	uploads uploadPlaces
 	streams *streams
 
-	strangers strangers
-	quotas    *admit.Book
+	unknownKeys unknownKeys
+	quotas      *admit.Book
 
 	operatorGate *admit.Connections
 }
@@ -103,11 +103,11 @@ func New(config Config) *Server {
 	scoped := config.Store.In(postgres.Scope{Gate: config.Gate}) // for what several routes use
 	s := &Server{Config: config, counter: ingest.Counter{Store: scoped, CPU: config.CPU}}
 	s.writers = &policy.Writers{}
-	if config.Asker != nil {
-		*s.writers = config.Asker.Models.Names()
+	if config.Caller != nil {
+		*s.writers = config.Caller.Models.Names()
 	}
 	s.ledger = ledger.New(s.Store, s.Log)
-	s.strangers = newStrangers()
+	s.unknownKeys = newUnknownKeys()
 	s.quotas = admit.NewBook(config.Store.Quotas, config.Store.Stored, config.Quotas)
 	s.streams = newStreams(s.Store, s.Log)
 	s.thawer = &tier.Thawer{Store: scoped, Log: s.Log, Memory: s.Memory}

@@ -78,7 +78,7 @@ func (s *Server) lookUp(
 	now := time.Now()
 	if !s.keys.knows(digest) {
 		store = store.In(postgres.Scope{Gate: gate, Class: admit.Keys})
-		if err := s.strangers.admit(req.R.RemoteAddr, digest, now); err != nil {
+		if err := s.unknownKeys.admit(req.R.RemoteAddr, digest, now); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Server) lookUp(
 		}
 	case errors.Is(err, session.ErrUnauthorized):
 		s.keys.forget(digest)
-		s.strangers.remember(req.R.RemoteAddr, digest, now)
+		s.unknownKeys.remember(req.R.RemoteAddr, digest, now)
 	}
 	return err
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/stateless"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -70,7 +70,7 @@ func (s *Server) previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 		From: string(p.From), Through: p.Plan.Through, TokensBefore: before, TokensAfter: after,
 		WouldChange: p.Changed, Due: p.Decision.Due(),
 		Reason: p.Decision.Reason(), Why: p.Decision, Stages: p.Plan.Stages, Actions: p.Plan.Actions,
-		Report: p.Report(), Summaries: p.Wants(s.Asker),
+		Report: p.Report(), Summaries: p.Wants(s.Caller),
 	}
 	if all {
 		answer.Actions = p.Parts()
@@ -117,7 +117,7 @@ func (s *Server) previewSession(req *request.Request) error {
 	return req.JSON(http.StatusOK, s.previewOf(proposal, all))
 }
 
-// proposalsAtOnce is how many previews of large sessions the process has the memory for, at least.
+// proposalsAtOnce is the number of previews of large sessions that the process can always hold in memory.
 const proposalsAtOnce = 4
 
 // admitProposal waits until there is the memory for a proposal for a session, which the request holds until it ends.
@@ -138,7 +138,7 @@ var previewFields = []string{"policy", "from", "ask"}
 
 // previewOrder reads the body of a preview. No body is the compaction that an ordinary run would do.
 func (s *Server) previewOrder(req *request.Request, at session.Address, body []byte) (o compactor.Request, err error) {
-	o.Cause, o.Asker = compactor.CausePreview, s.Asker
+	o.Cause, o.Caller = compactor.CausePreview, s.Caller
 	if len(body) == 0 {
 		return o, nil
 	}
@@ -218,11 +218,11 @@ func (s *Server) compacted(
 	if err != nil {
 		return nil, err
 	}
-	proposal, err := b.Propose(ctx, cpu, req.Tenant, s.Asker, snap)
+	proposal, err := b.Propose(ctx, cpu, req.Tenant, s.Caller, snap)
 	if err != nil {
 		return nil, err
 	}
-	return answerCompacted(req, b, proposal, system, s.Asker)
+	return answerCompacted(req, b, proposal, system, s.Caller)
 }
 
 func decodeCompact(body []byte) (*stateless.Body, error) {
@@ -239,7 +239,7 @@ func decodeCompact(body []byte) (*stateless.Body, error) {
 // answerCompacted returns the answer with the messages that a proposal makes, byte for byte, and with what was done to
 // them.
 func answerCompacted(
-	req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte, asks *asker.Asker,
+	req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte, asks *modelcall.Caller,
 ) ([]byte, error) {
 	figures, err := json.Marshal(stateless.FiguresOf(p, b.IncludeResults, asks))
 	if err != nil {

@@ -113,8 +113,8 @@ func (s *Server) answerStored(req *request.Request, want viewRequest, stored *po
 	return s.answerMade(req, want, tag, stored)
 }
 
-// answerEnd answers with a bounded view of a long log, of which it reads no more than it must. It reports false if the
-// view that it finds must be read whole.
+// answerEnd answers with a bounded view, for which it reads only the end of a long log. It reports false if the view
+// must be read whole.
 func (s *Server) answerEnd(req *request.Request, want viewRequest, stored *postgres.View) (answered bool, err error) {
 	for tokens := want.MaxTokens + want.MaxTokens/4; ; tokens *= 4 {
 		if err := want.FillEnd(req.Ctx, req.Store, want.at, stored, tokens); err != nil {
@@ -192,7 +192,7 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 	return s.served(req, made, s.answerView(req, want, tag, made, notes))
 }
 
-// weightOf returns the bytes of which a view is made.
+// weightOf returns how many stored bytes a view is made from.
 func weightOf(stored *postgres.View) int64 {
 	tail := stored.TailBytes
 	if stored.End != nil {

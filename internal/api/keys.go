@@ -75,19 +75,19 @@ const (
 // was used before it was made.
 const refusedFor = time.Second
 
-// maxStrangers bounds what is remembered of addresses and of keys that do not exist.
-const maxStrangers = 10_000
+// maxUnknownKeys bounds what is remembered of addresses and of keys that do not exist.
+const maxUnknownKeys = 10_000
 
-// strangers remembers who sends keys that do not exist, and which. Make it with newStrangers.
-type strangers struct {
+// unknownKeys remembers keys that do not exist and the addresses that sent them. Make it with newUnknownKeys.
+type unknownKeys struct {
 	addresses *lru.Cache[netip.Prefix, *rate.Limiter]
 	refused   *lru.Cache[[32]byte, time.Time]
 }
 
-func newStrangers() strangers {
-	addresses, _ := lru.New[netip.Prefix, *rate.Limiter](maxStrangers) // the only error of these is a size of 0
-	refused, _ := lru.New[[32]byte, time.Time](maxStrangers)
-	return strangers{addresses, refused}
+func newUnknownKeys() unknownKeys {
+	addresses, _ := lru.New[netip.Prefix, *rate.Limiter](maxUnknownKeys) // the only error of these is a size of 0
+	refused, _ := lru.New[[32]byte, time.Time](maxUnknownKeys)
+	return unknownKeys{addresses, refused}
 }
 
 var refusedKeys = promauto.NewCounterVec(prometheus.CounterOpts{
@@ -95,14 +95,16 @@ var refusedKeys = promauto.NewCounterVec(prometheus.CounterOpts{
 	Help: "Keys and tokens that were refused, by why: unknown, remembered as unknown, or an address that sends many.",
 }, []string{"why"})
 
-var errStrangers = &request.Failure{Code: rateLimited, RetryAfter: time.Second, Detail: "this address has sent many " +
-	"keys that do not exist: check the key, then try again after Retry-After"}
+var errUnknownKeys = &request.Failure{
+	Code: rateLimited, RetryAfter: time.Second,
+	Detail: "this address has sent many keys that do not exist: check the key, then try again after Retry-After",
+}
 
 // rateLimited is the code of requests that come too often.
 const rateLimited = "rate_limited"
 
 // admit returns why a key is refused without asking the database.
-func (s *strangers) admit(address string, digest [32]byte, now time.Time) error {
+func (s *unknownKeys) admit(address string, digest [32]byte, now time.Time) error {
 	if until, ok := s.refused.Get(digest); ok && now.Before(until) {
 		refusedKeys.WithLabelValues("remembered").Inc()
 		return session.ErrUnauthorized
@@ -110,13 +112,13 @@ func (s *strangers) admit(address string, digest [32]byte, now time.Time) error 
 	limit, ok := s.addresses.Get(networkOf(address))
 	if ok && limit.TokensAt(now) < 1 {
 		refusedKeys.WithLabelValues("address").Inc()
-		return errStrangers
+		return errUnknownKeys
 	}
 	return nil
 }
 
 // remember records that an address has sent a key that does not exist.
-func (s *strangers) remember(address string, digest [32]byte, now time.Time) {
+func (s *unknownKeys) remember(address string, digest [32]byte, now time.Time) {
 	refusedKeys.WithLabelValues("unknown").Inc()
 	s.refused.Add(digest, now.Add(refusedFor))
 	network := networkOf(address)

@@ -148,7 +148,7 @@ func (r *viewRequest) known() (newest postgres.Version) {
 	return newest
 }
 
-// has reports whether the reader has the answer with this ETag.
+// has reports whether If-None-Match names this ETag, so that the reader holds the answer already.
 func (r *viewRequest) has(tag string) bool {
 	if len(r.tags) == 0 {
 		return r.any

@@ -64,7 +64,8 @@ func (s *Server) log(req *request.Request, began time.Time, status int, size int
 // clientRequestID matches an X-Request-Id of the caller that is logged beside ours.
 var clientRequestID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
-// recovered runs do and turns its panic into an error. The log has the stack, but no values that may be contents.
+// recovered runs do and turns its panic into an error. It logs the stack, but no values, because they may be contents
+// of messages.
 func recovered(log *slog.Logger, req *request.Request, do func() error) (err error) {
 	defer func() {
 		switch cause := recover(); cause {

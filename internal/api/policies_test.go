@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -294,8 +294,8 @@ func TestOneTenantsDefaultIsNotAnothers(t *testing.T) {
 	}
 }
 
-// twoModels returns an asker with the models haiku and mini, which nobody asks.
-func twoModels(t *testing.T) *asker.Asker {
+// twoModels returns a caller with the models haiku and mini, which nobody asks.
+func twoModels(t *testing.T) *modelcall.Caller {
 	t.Helper()
 	models, err := llm.Open(llm.Config{
 		Providers: map[string]llm.Provider{"a": {Kind: llm.Anthropic, BaseURL: "https://hush.example", Key: llm.NewKey("sk-hush")}},
@@ -307,7 +307,7 @@ func twoModels(t *testing.T) *asker.Asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &asker.Asker{Models: models}
+	return &modelcall.Caller{Models: models}
 }
 
 func TestTheModelsForSummariesAreListedWithoutAddressesAndKeys(t *testing.T) {
@@ -317,7 +317,7 @@ func TestTheModelsForSummariesAreListedWithoutAddressesAndKeys(t *testing.T) {
 	if got := w.must(http.StatusOK, "GET", path, "").Body.String(); !strings.Contains(got, `"data":[]`) {
 		t.Errorf("without models: %s", got)
 	}
-	w.server = api.New(api.Config{Store: w.store, Asker: twoModels(t)})
+	w.server = api.New(api.Config{Store: w.store, Caller: twoModels(t)})
 	const want = `{"object":"list","data":[` +
 		`{"id":"haiku","provider":"anthropic","model":"claude-haiku-4-5","window_tokens":200000,"max_output_tokens":4096,"price":{"input":1,"cached_input":0.1,"output":5}},` +
 		`{"id":"mini","provider":"anthropic","model":"m","window_tokens":16000,"max_output_tokens":500,"price":{"input":0,"cached_input":0,"output":0}}],` +
@@ -331,7 +331,7 @@ func TestTheModelsForSummariesAreListedWithoutAddressesAndKeys(t *testing.T) {
 func TestAModelThatIsNotThereIsRefusedWhereverAPolicyIsSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server = api.New(api.Config{Store: w.store, Asker: twoModels(t)})
+	w.server = api.New(api.Config{Store: w.store, Caller: twoModels(t)})
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
 	const bad, good = `{"summarise":{"model":"hiaku"}}`, `{"summarise":{"model":"haiku","prompt":"Be short."}}`
 	messages := `{"format":"openai-chat","messages":[` + user("hi") + `],"policy":`

@@ -133,7 +133,8 @@ const (
 	sampleTime      = 15 * time.Second // an answer with a smaller sample is better than none
 )
 
-// dryRun counts what a recompaction would do, and has the engine do it to a sample, without writing anything.
+// dryRun counts the sessions that a recompaction would change, and runs the engine on a sample of them. It writes
+// nothing.
 func (s *Server) dryRun(req *request.Request, r *recompactionRequest, token string) error {
 	found, err := req.Store.CountRecompaction(req.Ctx, req.Tenant, r.filter, sampledSessions)
 	if err != nil {
@@ -162,7 +163,7 @@ func (s *Server) sample(ctx context.Context, store *postgres.Store, sessions []s
 		var p *compactor.Proposal
 		err := s.thawer.Read(ctx, sessions[0].Key)
 		if err == nil {
-			p, err = compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, s.Asker, false)
+			p, err = compactor.ProposeRecompaction(ctx, store, sessions[0].Key, policy, s.Caller, false)
 		}
 		switch {
 		case errors.Is(err, session.ErrNotFound):
@@ -175,7 +176,7 @@ func (s *Server) sample(ctx context.Context, store *postgres.Store, sessions []s
 				At: time.Now().UTC()})
 		default:
 			addProposal(&a, p)
-			addModels(&a.Models, p.Wants(s.Asker))
+			addModels(&a.Models, p.Wants(s.Caller))
 		}
 		a.Sessions++
 	}

@@ -145,7 +145,7 @@ func TestADryRunSaysWhatModelsWouldCost(t *testing.T) {
 	w := newWorld(t)
 	models := twoModels(t)
 	models.Store = w.store
-	w.server = api.New(api.Config{Store: w.store, Asker: models})
+	w.server = api.New(api.Config{Store: w.store, Caller: models})
 	ids := make([]string, 24) // more than a sample has
 	for i := range ids {
 		ids[i] = fmt.Sprint("s", i)

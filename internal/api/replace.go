@@ -173,7 +173,7 @@ func (s *Server) decodeOne(req *request.Request) (*appendBody, error) {
 	return b, err
 }
 
-// followed reads a message of the session's views and all behind it, of which there must not be more than one batch.
+// followed reads a message of the session's views and all messages after it. It refuses more than one batch of them.
 func (s *Server) followed(req *request.Request, clientID string) (f ingest.Followed, err error) {
 	seq, err := req.Store.Named(req.Ctx, req.Address(), clientID)
 	if err != nil {

@@ -262,7 +262,7 @@ func joinedSize(bodies [][]byte) int {
 	return size
 }
 
-// messages sends what buf has and messages, of which it puts small ones together.
+// messages sends the contents of buf and then messages, and joins small ones into one write.
 func (w *viewStream) messages(buf *request.Buffer, bodies [][]byte) error {
 	for i, body := range bodies {
 		if i > 0 {

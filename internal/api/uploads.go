@@ -180,7 +180,7 @@ func (s *Server) resumeUpload(req *request.Request) error {
 	return s.receiveUpload(req, r)
 }
 
-// receiveUpload writes the request's body to an upload, and answers with what has become of it.
+// receiveUpload writes the request's body to an upload, and answers with the state of the upload.
 func (s *Server) receiveUpload(req *request.Request, r *upload.Receiver) error {
 	req.Ctx = req.Base // which takes as long as the body does
 	r.Store = req.Store

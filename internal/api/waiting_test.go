@@ -96,7 +96,7 @@ func TestOnlyWhatIsLiveIsLive(t *testing.T) {
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
 	run := decoded[session.Run](w.must(http.StatusAccepted, "POST", "/v1/sessions/s/compact", ""))
-	endings, err := w.store.Endings(t.Context())
+	endings, err := w.store.ListenForEnds(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestWhoWaitsBehindAPoolerIsWoken(t *testing.T) {
 	dsn, listens := swallowing(t, pgtest.API(w.dsn))
 	pooled.store = openStore(t, dsn)
 	pooled.server = api.New(api.Config{Store: pooled.store})
-	endings, err := pooled.store.Endings(t.Context())
+	endings, err := pooled.store.ListenForEnds(t.Context())
 	if err != nil || !endings.Deaf() {
 		t.Fatalf("it does not notice that notifications do not arrive: %v", err)
 	}

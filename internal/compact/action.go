@@ -104,7 +104,7 @@ type Result struct {
 	Foreign   bool   // its bytes are those of a message of another format, and only the log has them
 }
 
-// StageReport has what a stage did in one run.
+// StageReport says what a stage did in one run.
 type StageReport struct {
 	Stage       string `json:"stage"`
 	Entered     bool   `json:"entered"` // false: it is switched off, or the view was within its limit before it

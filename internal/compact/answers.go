@@ -23,7 +23,7 @@ var (
 	errLeft   = errors.New("compact: the model's summary is there, but its messages have left the view")
 )
 
-// dueError says of which messages a summary is due.
+// dueError reports that a model must summarise these messages first.
 type dueError struct{ first, last int64 }
 
 // Error names the messages.
@@ -155,7 +155,7 @@ func (u *summaries) rewrite() error {
 	return err
 }
 
-// settle takes in what has become of the request for messages that are still in the view: those of d.
+// settle applies the outcome of the request for the messages of d, which are still in the view.
 func (u *summaries) settle(d *eviction) error {
 	asked := u.pending
 	answer, answered := u.in.Answers[asked.digest]

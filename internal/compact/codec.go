@@ -59,7 +59,7 @@ func (c *codec) int64s(values ...*int64) {
 	}
 }
 
-// count handles the number of things that follow, of which each has at least a byte.
+// count handles the number of things that follow. Each of them takes at least a byte, which bounds a damaged number.
 func (c *codec) count(n int) int {
 	c.ints(&n)
 	if !c.writing && n > len(c.rest) {

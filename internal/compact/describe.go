@@ -51,7 +51,7 @@ func quotedLine(line string) string {
 	return ", \"" + text.PlainPreview([]byte(resource.Mask(line)), outcomeChars) + "\""
 }
 
-// bytesAtEnds returns a text of which a long middle is left out.
+// bytesAtEnds returns a text without its middle if that is long.
 func bytesAtEnds(t []byte) []byte {
 	if len(t) <= 2*endsBytes {
 		return t

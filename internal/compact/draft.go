@@ -189,7 +189,7 @@ func (s *runState) draftLine(i int, made *draft) bool {
 	return true
 }
 
-// objectOf returns result i if it is a JSON object of which only the large members are to be replaced, else nil.
+// objectOf returns result i if it is a JSON object and the policy replaces only its large members, else nil.
 func (s *runState) objectOf(i int) []byte {
 	p := &s.parts[i]
 	if !s.policy.Dedupe.OmitFields || p.action != Keep || s.provider.ResultObjects {
@@ -270,7 +270,7 @@ func (s *runState) current(i int) (head, tail []byte) {
 	return s.unquoted[start : start+p.headBytes], s.unquoted[len(s.unquoted)-p.tailBytes:]
 }
 
-// bookends returns the first and the last characters of a text of which head and tail remain.
+// bookends returns the head and the tail that remain of a text.
 func bookends(head, tail []byte, chars int) (first, last []byte) {
 	first = text.First(head, chars)
 	if len(tail) == 0 {

@@ -70,7 +70,7 @@ func (y *yielding) measured(i int) int {
 	return min(y.keepDraft(i, made), p.now)
 }
 
-// yielding has what is needed while protection yields.
+// yielding is the working state of the stage hard, which lowers what the policy protects.
 type yielding struct {
 	*runState
 	covered int // the messages that the checkpoint will cover

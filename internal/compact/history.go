@@ -43,7 +43,7 @@ type message struct {
 	coverage
 }
 
-// coverage has the messages that a summary or a notice replaces; it is zero for a message of the log.
+// coverage is the range of messages that a summary or a notice replaces. It is zero for a message of the log.
 type coverage struct {
 	from     int64     // the first of them
 	to       int64     // the last of them
@@ -114,7 +114,7 @@ const (
 	prose                 // a very large text of a message: it is cut where nothing else is left, see hard.go
 )
 
-// part is a piece of a message that stages may shorten, and what has become of it.
+// part is a piece of a message that stages may shorten, and how it has been shortened so far.
 type part struct {
 	subject
 	kind        kind

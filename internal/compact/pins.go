@@ -87,8 +87,8 @@ func placeOf(e *Entry, index int) (seq int64, part int) {
 }
 
 // pinsOf returns all pins of messages up to the last that the checkpoint will cover, in the order of the log, as they
-// are once d has happened; nil is no eviction. Of what has left the view and does not fit, Absent is set: what callers
-// pinned has precedence, and then what came last.
+// are after eviction d, which may be nil. It sets Absent for pins that have left the view and exceed the limit: pins of
+// callers come first, then the newest.
 func (s *runState) pinsOf(d *eviction) []Pin {
 	covered := s.through()
 	if len(s.in.Pins)+len(s.marked) == 0 || covered == 0 {
@@ -137,7 +137,7 @@ func (s *runState) allPins(last int64) []Pin {
 // pinsRoom returns how many tokens the pins may have that have left the view.
 func (s *runState) pinsRoom() int { return int(min(float64(s.policy.Pins.MaxTokens), s.target/4)) }
 
-// pinPlaces are where the view has what is pinned, by the seq of the message of the log that has it.
+// pinPlaces maps the seq of a pinned message of the log to where the view shows its pinned text.
 type pinPlaces map[int64]*pinPlace
 
 type pinPlace struct{ messages, parts []int }

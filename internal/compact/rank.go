@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// lowerByWorth lowers results and large arguments in one order, of which the view loses least for each token that it
-// gains, until the view is within its target. Unlike the stages before, it measures the view as it is now: what an
-// earlier compaction has lowered has already made room. Of a unit that is worth less than what else could be lowered,
-// it lowers nothing more: a summary will replace it.
+// lowerByWorth lowers results and large arguments until the view is within its target, first those that cost the view
+// least for each token gained. Unlike the stages before, it measures the view as it is now, because what an earlier
+// compaction lowered is smaller already. It leaves a unit alone that is worth less than anything else that could be
+// lowered: a summary will replace the unit.
 func lowerByWorth(s *runState) {
 	r := &ranking{runState: s, gone: s.pinned}
 	steps := r.steps()
@@ -92,8 +92,8 @@ func (r *ranking) tooFew() bool {
 	return float64(r.worth(&d)) < min(float64(r.policy.Summarise.MinTokens), r.target/4)
 }
 
-// lower takes a step of a part, unless the part's unit leaves anyway. A result of which only the large members would be
-// replaced by what says why it is superfluous becomes a line if it has none.
+// lower lowers a part by one step, unless the part's unit leaves anyway. If a superfluous result would lose only its
+// large members and has none, it becomes a line.
 func (r *ranking) lower(step demotion) {
 	if r.parts[step.part].message < r.gone {
 		return

@@ -35,7 +35,7 @@ func (p *Plan) record(s *runState, i int, before size) {
 	p.enter(a)
 }
 
-// rules has the field of the policy that decides on an action; of the others the stage tells which it is.
+// rules maps an action to the policy field that decides on it. For actions that are missing, the stage names the field.
 var rules = map[ActionKind]string{
 	CollapseSpace: "whitespace.enabled",
 	Bookend:       "trim.hot_zone_min_tokens",

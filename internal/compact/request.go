@@ -28,8 +28,8 @@ func (s *runState) asked() summary.Request {
 	return r
 }
 
-// emulates reports whether a model is asked as one of the five systems asks it, which sends what the view has of each
-// message. Varve's own request has the ends of long results, as they were before this compaction.
+// emulates reports whether a model is asked as one of the five systems asks it, which sends each message as the view
+// shows it. Varve's own request has head and tail of long results, as they were before this compaction.
 func (s *runState) emulates() bool {
 	return s.write != nil && s.policy.Summarise.Style != policy.Sections
 }

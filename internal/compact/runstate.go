@@ -38,7 +38,7 @@ type runState struct {
 	failed    map[string]error                                   // by stage
 }
 
-// protection has what stages must not change.
+// protection says which messages and parts stages must not change.
 type protection struct {
 	pinned         int    // number of the leading system messages
 	newestUserKept int    // the newest message of the user, -1 if it is not protected

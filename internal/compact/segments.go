@@ -48,7 +48,8 @@ func joined(texts ...string) string {
 // extracts reports whether Extract wrote a segment.
 func (g *segment) extracts() bool { return g.writer == "" }
 
-// segmented reports whether the view has summaries of several ranges, none of which is written again by the next one.
+// segmented reports whether the view has a summary for each of several ranges, so that a new one leaves the others as
+// they are.
 func (s *runState) segmented() bool { return s.policy.Summarise.MaxSegments() > 1 }
 
 // headingTokens is about what stands before each of several segments.

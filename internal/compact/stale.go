@@ -18,8 +18,8 @@ func stubStale(s *runState) {
 	}
 }
 
-// outOfDate yields, from the newest backwards, the results of which everything that was read was written later, each
-// with the message of the write.
+// outOfDate yields, from the newest backwards, each result whose files have all been written since, with the message of
+// the write.
 func (s *runState) outOfDate() iter.Seq2[int, int] {
 	return func(yield func(i, by int) bool) {
 		later := writes{paths: map[string]int{}, ends: map[string]int{}}
@@ -42,8 +42,8 @@ func (s *runState) outOfDate() iter.Seq2[int, int] {
 	}
 }
 
-// writes has the successful writes after the current message: the oldest one of each path, and of each end of an
-// absolute path, for a file may have an absolute and a relative name.
+// writes maps paths to the oldest successful write after the current message. It also has every suffix of an absolute
+// path, because a call may name the same file by a relative path.
 type writes struct{ paths, ends map[string]int }
 
 // maxElements limits how many elements of a path are compared.

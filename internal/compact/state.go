@@ -13,8 +13,8 @@ import (
 	"github.com/varve-dev/varve/internal/units"
 )
 
-// A checkpoint's state has what the next compaction must know of every message and every part in its body, so that it
-// parses neither bodies nor replacements: the header, the messages with their parts, the open calls, the summary that
+// A checkpoint's state saves the next compaction from parsing the bodies and replacements of the view. It holds, in
+// this order: the header, the messages with their parts, the open calls, the summary that
 // the view waits for, the memory, and the CRC-32C of all that (4 bytes, little endian). The methods of codec below list
 // the values. Numbers are unsigned varints unless a method says otherwise, strings have their length before them. A
 // tool, stage, resource or path is 0 and the string the first time, and 1 + its number in the order of first times

@@ -11,7 +11,8 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// subject is what a call is about, as far as stages compare calls. Its result has the same subject.
+// subject identifies what a call is about, so that stages can compare calls. The result of a call has the call's
+// subject.
 type subject struct {
 	tool     string
 	does     does

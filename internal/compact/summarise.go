@@ -67,7 +67,7 @@ func (u *summaries) extend() error {
 	return u.summarise(d)
 }
 
-// summarise has the messages of an eviction summarised.
+// summarise writes, or asks a model for, the summary of the messages of an eviction.
 func (u *summaries) summarise(d *eviction) error {
 	next := u.following(d)
 	r, err := u.request(d, &next)
@@ -181,8 +181,8 @@ func (u *summaries) ask(p *segmentText, r summary.Request, always bool) error {
 	return u.extract(p, r)
 }
 
-// extract writes a segment without a model. Of several segments each has what lasts apart from what is about the
-// present.
+// extract writes a segment without a model. With several segments, each keeps lasting facts separate from the present
+// state, so that only the newest segment shows a present state.
 func (u *summaries) extract(p *segmentText, r summary.Request) error {
 	r.Retain = r.Retain || u.segmented()
 	answer := summary.Extract(r)

@@ -126,8 +126,8 @@ func (r *ranking) replacedBy() map[int]proposal {
 	return replaced
 }
 
-// lastUses returns the results of which a later call names a file, with the message of the newest such result: what is
-// still worked with is as young as that.
+// lastUses returns, for each result with a file that a later call names, the message of the newest such use. The age of
+// a result counts from there, because the agent still works with the file.
 func (r *ranking) lastUses() map[int]int {
 	newest, uses := map[string]int{}, map[int]int{}
 	for i := len(r.parts) - 1; i >= 0; i-- {

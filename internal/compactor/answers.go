@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -46,7 +46,7 @@ type writer struct {
 	key    session.Key // without a session, Key is uuid.Nil
 	policy *policy.Policy
 	store  *postgres.Store   // nil: no session of the store
-	asker  *asker.Asker      // nil: the operator has configured no model
+	caller *modelcall.Caller // nil: the operator has configured no model
 	own    llm.Writer        // nil: what the policy names
 	ask    bool              // ask for what is not kept, and wait for the answer
 	known  []session.Summary // nil: nobody knows
@@ -99,10 +99,10 @@ func (w *writer) find(wanted *Wanted) error {
 		wanted.State = AnswerDue
 		return summary.ErrDue
 	}
-	if w.asker == nil {
+	if w.caller == nil {
 		return wanted.fail(errNoModels)
 	}
-	answered, err := w.asker.Ask(w.ctx, w.key.Tenant, w.key.Key, wanted.Model, wanted.Request)
+	answered, err := w.caller.Ask(w.ctx, w.key.Tenant, w.key.Key, wanted.Model, wanted.Request)
 	if errors.Is(err, summary.ErrFailed) {
 		return wanted.fail(err)
 	}
@@ -128,7 +128,8 @@ func failureOf(s *session.Summary) error {
 	return fmt.Errorf("%w: %s", summary.ErrFailed, strings.TrimPrefix(s.Reason, summary.ErrFailed.Error()+": "))
 }
 
-// lookUp looks for an answer of before: that of the session's summary, or those of the calls that it takes.
+// lookUp looks for an answer that was stored earlier: that of the session's summary, or those of the calls that make it
+// up.
 func (w *writer) lookUp(wanted *Wanted) error {
 	if w.recorded {
 		return w.recall(wanted)
@@ -148,10 +149,10 @@ func (w *writer) lookUp(wanted *Wanted) error {
 			return wanted.fail(failureOf(&s))
 		}
 	}
-	if w.asker == nil {
+	if w.caller == nil {
 		return nil
 	}
-	answered, ok, err := w.asker.Kept(w.ctx, w.key.Tenant, wanted.Model, wanted.Request)
+	answered, ok, err := w.caller.Kept(w.ctx, w.key.Tenant, wanted.Model, wanted.Request)
 	if errors.Is(err, summary.ErrFailed) {
 		return wanted.fail(err)
 	}

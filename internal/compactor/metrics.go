@@ -8,8 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The counters of this process's compactions. None is labelled with a tenant or a session, of which there may be any
-// number; the runs have the figures of each.
+// The counters of this process's compactions. None is labelled with a tenant or a session, because their number is
+// unbounded; the runs have the figures of each session.
 var (
 	runsTotal = counters("varve_compaction_runs_total",
 		"Compactions by what asked for them and how they ended.", "cause", "state")

@@ -10,9 +10,9 @@ import (
 	"runtime/debug"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -38,9 +38,9 @@ type Request struct {
 	CPU     admit.Processors // whose turns it takes; none for work that has its turn
 	Persist Persist          // nil: what leaves the view is forgotten, as in a preview
 
-	Asker  *asker.Asker // nil: no model is configured
-	Ask    bool         // ask models for the summaries that are not kept, and wait for their answers
-	Writer llm.Writer   // nil: what the policy names writes summaries
+	Caller *modelcall.Caller // nil: no model is configured
+	Ask    bool              // ask models for the summaries that are not kept, and wait for their answers
+	Writer llm.Writer        // nil: what the policy names writes summaries
 }
 
 // Persist stores what left the view with a window of messages: it is called for each but the last one, whose results
@@ -129,7 +129,7 @@ func (pl *planner) know(ctx context.Context, key session.Key) error {
 
 func (r *Request) planner(store *postgres.Store) planner {
 	return planner{
-		store: store, asker: r.Asker, writer: r.Writer, ask: r.Ask, persist: r.Persist, cpu: r.CPU,
+		store: store, caller: r.Caller, writer: r.Writer, ask: r.Ask, persist: r.Persist, cpu: r.CPU,
 		window: cmp.Or(r.Window, DefaultWindow), room: r.Room,
 	}
 }

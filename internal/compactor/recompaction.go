@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/varve-dev/varve/internal/asker"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -16,13 +16,14 @@ import (
 //
 // Errors: ErrNotFound, ErrLogTooLarge.
 func ProposeRecompaction(
-	ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage, asker *asker.Asker, ask bool,
+	ctx context.Context, store *postgres.Store, key session.Key, patch json.RawMessage,
+	caller *modelcall.Caller, ask bool,
 ) (*Proposal, error) {
 	snap, request, err := recompaction(ctx, store, key, patch)
 	if err != nil {
 		return nil, err
 	}
-	request.Asker, request.Ask = asker, ask
+	request.Caller, request.Ask = caller, ask
 	return Propose(ctx, store, snap, request)
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Compactor compacts sessions of a store. All fields but Window, Room, Asker and Writer must be set.
+// Compactor compacts sessions of a store. All fields but Window, Room, Caller and Writer must be set.
 type Compactor struct {
 	Store *postgres.Store
 	Log   *slog.Logger
@@ -37,8 +37,8 @@ type Compactor struct {
 
 	CPU *admit.Gate // processors; nil admits all
 
-	// Asker knows what models have answered; nil if the operator has configured none.
-	Asker *asker.Asker
+	// Caller knows what models have answered; nil if the operator has configured none.
+	Caller *modelcall.Caller
 
 	// Writer, if set, writes summaries in place of the one that the policy names.
 	Writer llm.Writer
@@ -146,14 +146,14 @@ func (c *Compactor) Recompact(
 	return err
 }
 
-// propose plans a compaction and carries it out, unless the plan shows that waiting is cheaper: then it returns how
-// long the job has to wait.
+// propose plans a compaction and carries it out. If the plan shows that waiting is cheaper, it returns how long the job
+// must wait instead.
 func (r *run) propose(ctx context.Context, snap postgres.Snapshot, request Request) (wait time.Duration, err error) {
 	request.Window, request.Room = r.Window, r.Room
 	request.Persist = func(ctx context.Context, window []postgres.LogMessage, results []compact.Result) error {
 		return r.persist(ctx, window, results)
 	}
-	request.Asker, request.Writer = r.Asker, r.Writer
+	request.Caller, request.Writer = r.Caller, r.Writer
 	request.CPU = admit.Processors{Gate: r.CPU, Tenant: r.key.Tenant}
 	p, err := Propose(ctx, r.Store, snap, request)
 	if err != nil {

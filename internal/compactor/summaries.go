@@ -3,8 +3,8 @@ package compactor
 import (
 	"context"
 
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -121,7 +121,7 @@ func waitedFor(texts []compact.SegmentText, known []session.Summary) (list []pro
 }
 
 // Wants returns what a proposal wants from models, and what that costs at the most.
-func (p *Proposal) Wants(asks *asker.Asker) []protocol.WantedSummary {
+func (p *Proposal) Wants(asks *modelcall.Caller) []protocol.WantedSummary {
 	list := []protocol.WantedSummary{}
 	for i := range p.Wanted {
 		w := &p.Wanted[i]

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -24,7 +24,7 @@ const DefaultWindow = 32 << 20
 // all messages makes, as far as package compact says so of compactions step by step.
 type planner struct {
 	store   *postgres.Store // nil: the snapshot has all messages
-	asker   *asker.Asker
+	caller  *modelcall.Caller
 	writer  llm.Writer
 	ask     bool              // a model, and wait for its answer
 	known   []session.Summary // that models are asked for, have answered or failed to
@@ -62,12 +62,12 @@ func (pl *planner) plan(
 
 func (pl *planner) writerOf(ctx context.Context, snap *postgres.Snapshot, policy *policy.Policy) *writer {
 	return &writer{
-		ctx: ctx, key: snap.Key, policy: policy, store: pl.store, asker: pl.asker, own: pl.writer, ask: pl.ask,
+		ctx: ctx, key: snap.Key, policy: policy, store: pl.store, caller: pl.caller, own: pl.writer, ask: pl.ask,
 		known: pl.known, ended: pl.ended,
 	}
 }
 
-// chain plans window by window. read has the last window.
+// chain plans one window after the other. read returns the last one.
 func (pl *planner) chain(
 	ctx context.Context, snap postgres.Snapshot, policy *policy.Policy, from From, w *writer,
 ) (p *Proposal, read *windows, err error) {
@@ -103,8 +103,8 @@ func (pl *planner) chain(
 	}
 }
 
-// fits returns ErrTooHeavy unless there is room for the next window, which has the messages of the last one again if no
-// unit has ended there.
+// fits returns ErrTooHeavy unless the process has the bytes for the next window. If no unit ended in the last window,
+// the next one contains its messages again.
 func (pl *planner) fits(read *windows, base *compact.Checkpoint) error {
 	again := read.bytesAfter(read.after(base))
 	before := int64(0)

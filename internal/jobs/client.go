@@ -32,10 +32,10 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/varve-dev/varve/internal/admit"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/tier"
@@ -66,9 +66,9 @@ type Config struct {
 	Memory *admit.Gate // bytes, that jobs wait for before they read a session; nil admits all
 	CPU    *admit.Gate // processors; nil admits all
 
-	Asker          *asker.Asker  // asks language models; nil if none is configured
-	Summaries      int           // that models are asked for at once by this process; 8
-	SummaryTimeout time.Duration // of one attempt; 10 minutes
+	Caller         *modelcall.Caller // asks language models; nil if none is configured
+	Summaries      int               // that models are asked for at once by this process; 8
+	SummaryTimeout time.Duration     // of one attempt; 10 minutes
 
 	Features []feature.Feature
 	Networks []netip.Prefix // private networks in which URLs of tenants may be
@@ -109,7 +109,7 @@ func (c Config) withDefaults() Config {
 func (c *Config) compactor() *compactor.Compactor {
 	return &compactor.Compactor{
 		Store: c.Store, Log: c.Log, Window: c.Window, Room: compactor.RoomWithin(c.Memory.Size()),
-		CPU: c.CPU, Asker: c.Asker, Writer: c.Writer, Trace: c.Trace,
+		CPU: c.CPU, Caller: c.Caller, Writer: c.Writer, Trace: c.Trace,
 	}
 }
 
@@ -183,7 +183,7 @@ func addWorkers(workers *river.Workers, config Config, duties []postgres.Duty, l
 	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, slots: slots})
 	river.AddWorker(workers, &recompactWorker{Compactor: compactor, Thawer: thawer, lease: lease, slots: slots})
 	river.AddWorker(workers, &summariseWorker{
-		Store: config.Store, Asker: config.Asker, Log: config.Log, Limit: config.SummaryTimeout, Trace: config.Trace,
+		Store: config.Store, Caller: config.Caller, Log: config.Log, Limit: config.SummaryTimeout, Trace: config.Trace,
 	})
 	river.AddWorker(workers, &fillWorker{Store: config.Store})
 	river.AddWorker(workers, &rollbackWorker{

@@ -58,12 +58,12 @@ var errNoSlot = errors.New("the process had no slot for the job")
 func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river.Job[queue.CompactArgs]) (
 	wait time.Duration, err error,
 ) {
-	care, err := w.Store.CareOf(ctx, key, job.Args.Run)
-	if err != nil || care.Wait > 0 {
-		return care.Wait, err
+	rule, err := w.Store.RetryRuleOf(ctx, key, job.Args.Run)
+	if err != nil || rule.Wait > 0 {
+		return rule.Wait, err
 	}
 	weight := int64(1)
-	if care.Alone { // it may kill the process
+	if rule.Alone { // it may kill the process
 		weight = w.slots.Size()
 	}
 	slot, err := w.slots.Acquire(ctx, uuid.Nil, weight)

@@ -64,7 +64,7 @@ func (w *erasureWorker) Work(ctx context.Context, job *river.Job[queue.ErasureAr
 	return w.finish(ctx, work, w.Store.FinishErasure)
 }
 
-// orSnooze returns an error, or what has a job continue later.
+// orSnooze returns err, or if there is none, the error that makes River run the job again later.
 func orSnooze(err error, wait time.Duration) error {
 	if err != nil {
 		return err

@@ -191,7 +191,7 @@ func (w *world) plant() {
 	p := w.provider(fake.Options{Choose: func(fake.Request) fake.Step {
 		return fake.Step{Text: "<retain>The port is 5433.</retain>\n<summary>The " + subject + " replicas keep their port.</summary>"}
 	}})
-	w.work(jobs.Config{Asker: p.asker, Settle: time.Nanosecond})
+	w.work(jobs.Config{Caller: p.caller, Settle: time.Nanosecond})
 	at := w.of(subject+"-1", subject)
 	w.appendLog(at, session.OpenAIChat, named(subject, 80))
 	w.offloaded()

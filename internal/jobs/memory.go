@@ -18,9 +18,9 @@ import (
 	"github.com/varve-dev/varve/internal/tier"
 )
 
-// admission lets a job begin when there is the memory that its session takes, so that several large sessions are not
-// compacted at once in a process that has the memory for one. A job that waits for too long leaves its place to another
-// and comes again; that is not a failed attempt.
+// admission lets a job begin only when its process has the memory for the session, so that a process that can hold one
+// large session does not compact several. A job that waits too long is snoozed, which is not a failed attempt, so that
+// another one can use the slot.
 type admission struct {
 	river.MiddlewareDefaults
 	store  *postgres.Store

@@ -12,9 +12,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -26,11 +26,11 @@ import (
 // a dead worker pays only for what is missing.
 type summariseWorker struct {
 	river.WorkerDefaults[queue.SummariseArgs]
-	Store *postgres.Store
-	Asker *asker.Asker // nil: no model is configured
-	Log   *slog.Logger
-	Limit time.Duration // of one attempt
-	Trace func(step string)
+	Store  *postgres.Store
+	Caller *modelcall.Caller // nil: no model is configured
+	Log    *slog.Logger
+	Limit  time.Duration // of one attempt
+	Trace  func(step string)
 }
 
 // Timeout returns how long one attempt may take.
@@ -59,11 +59,11 @@ func (w *summariseWorker) Work(ctx context.Context, job *river.Job[queue.Summari
 	var answer session.SummaryAnswer
 	if job.Attempt > queue.SummariseAttempts {
 		err = errAttempts // its workers died
-	} else if w.Asker == nil {
+	} else if w.Caller == nil {
 		err = errNoModels
 	} else {
 		w.Trace("asking")
-		answer, err = w.Asker.Ask(ctx, id.Session.Tenant, id.Session.Key, id.Model, *request)
+		answer, err = w.Caller.Ask(ctx, id.Session.Tenant, id.Session.Key, id.Model, *request)
 	}
 	if err == nil {
 		w.Trace("answered")
@@ -121,7 +121,7 @@ func (w *summariseWorker) fail(
 	if wait > 0 && time.Since(job.CreatedAt)+wait < patience {
 		return river.JobSnooze(wait)
 	}
-	again, transient := asker.Again(err, time.Now())
+	again, transient := modelcall.Again(err, time.Now())
 	if !errors.Is(err, summary.ErrFailed) || transient && wait == 0 && job.Attempt < queue.SummariseAttempts {
 		return err
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/fake"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -32,7 +32,7 @@ import (
 // provider is a fake provider, and what asks it.
 type provider struct {
 	*fake.Server
-	asker *asker.Asker
+	caller *modelcall.Caller
 }
 
 // provider starts a provider that has the model "small".
@@ -54,7 +54,7 @@ func (w *world) provider(o fake.Options) *provider {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return &provider{Server: server, asker: &asker.Asker{Store: openStore(w.T, w.dsn), Models: models}}
+	return &provider{Server: server, caller: &modelcall.Caller{Store: openStore(w.T, w.dsn), Models: models}}
 }
 
 // asks makes the session's policy name the model, with a stand-in of this kind.
@@ -150,7 +150,7 @@ func TestAStandInIsServedUntilTheModelHasAnswered(t *testing.T) {
 	}})
 	at, other := w.session("s"), w.session("other")
 	w.asks(at, policy.ExtractInstead)
-	w.work(jobs.Config{Asker: p.asker})
+	w.work(jobs.Config{Caller: p.caller})
 	log := w.talk(at)
 	<-waits // the model is asked: the checkpoint is committed
 	before, err := w.store.Session(t.Context(), at)
@@ -195,7 +195,7 @@ func TestAfterAFailureThePolicySaysWhatTheViewHas(t *testing.T) {
 			p := w.provider(fake.Options{Choose: func(fake.Request) fake.Step { return fake.Step{Fault: fake.Refusal} }})
 			at := w.session("s")
 			w.asks(at, fallback)
-			w.work(jobs.Config{Asker: p.asker})
+			w.work(jobs.Config{Caller: p.caller})
 			log := w.talk(at)
 			w.quiet()
 			s := w.summaries(at)
@@ -241,7 +241,7 @@ func TestAProviderThatWantsToBeLeftAloneForLongFailsTheSummaryAtOnce(t *testing.
 	}})
 	at := w.session("s")
 	w.asks(at, policy.ExtractInstead)
-	w.work(jobs.Config{Asker: p.asker})
+	w.work(jobs.Config{Caller: p.caller})
 	began := time.Now()
 	log := w.talk(at)
 	w.quiet()
@@ -266,7 +266,7 @@ func TestAnAnswerThatIsKeptIsPaidOnceWhoeverDies(t *testing.T) {
 	w.asks(at, policy.ExtractInstead)
 	dies, ends := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	w.work(jobs.Config{Asker: p.asker, Beat: time.Hour, Trace: func(step string) {
+	w.work(jobs.Config{Caller: p.caller, Beat: time.Hour, Trace: func(step string) {
 		if step == "answered" { // and kept, but the summary's row does not say so yet
 			once.Do(func() { close(dies) })
 			<-ends
@@ -275,7 +275,7 @@ func TestAnAnswerThatIsKeptIsPaidOnceWhoeverDies(t *testing.T) {
 	log := w.talk(at)
 	<-dies
 	w.exec(`UPDATE workers SET dead_at = now()`)
-	w.work(jobs.Config{Asker: p.asker, Beat: 50 * time.Millisecond})
+	w.work(jobs.Config{Caller: p.caller, Beat: 50 * time.Millisecond})
 	w.quiet()
 	close(ends) // its end changes nothing
 	if calls := p.Calls(); len(calls) != 1 {
@@ -304,7 +304,7 @@ func TestASummaryThatWasGivenUpIsAskedForAnew(t *testing.T) {
 	p := w.provider(fake.Options{Choose: refusesUntil(&credit)})
 	at := w.session("s")
 	w.asks(at, policy.KeepInstead)
-	w.work(jobs.Config{Asker: p.asker})
+	w.work(jobs.Config{Caller: p.caller})
 	w.talk(at)
 	w.quiet()
 	credit.Store(true)
@@ -325,7 +325,7 @@ func TestARestoredCheckpointAsksForItsSummaryAgain(t *testing.T) {
 	p := w.provider(fake.Options{Choose: refusesUntil(&credit)})
 	at := w.session("s")
 	w.asks(at, policy.ExtractInstead)
-	w.work(jobs.Config{Asker: p.asker})
+	w.work(jobs.Config{Caller: p.caller})
 	w.talk(at)
 	w.quiet()
 	first, err := w.store.Session(t.Context(), at)
@@ -366,7 +366,7 @@ func TestASummaryThatNobodyWantsAnyMoreIsNotAskedFor(t *testing.T) {
 	p := w.provider(fake.Options{Choose: good})
 	at := w.session("s")
 	w.asks(at, policy.ExtractInstead)
-	w.work(jobs.Config{Asker: p.asker, Trace: func(step string) {
+	w.work(jobs.Config{Caller: p.caller, Trace: func(step string) {
 		if step == "summary" { // the job begins
 			w.set(at, func(p *policy.Policy) { p.Summarise.Model = "" })
 		}
@@ -393,7 +393,7 @@ func TestAPoisonedSummaryIsGoneAfterARebuild(t *testing.T) {
 	}})
 	at := w.session("s")
 	w.asks(at, policy.ExtractInstead)
-	w.work(jobs.Config{Asker: p.asker})
+	w.work(jobs.Config{Caller: p.caller})
 	log := w.talk(at)
 	w.quiet()
 	if has := w.places(canary); !w.inView(at, canary) || !slices.Equal(has, []string{"answers", "bodies", "summaries"}) {
@@ -474,7 +474,7 @@ func TestARecompactionAsksModelsOnlyIfItIsTold(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(fake.Options{Choose: good})
 	at := w.session("s")
-	w.work(jobs.Config{Asker: p.asker})
+	w.work(jobs.Config{Caller: p.caller})
 	w.talk(at) // under a policy without a model
 	w.quiet()
 	w.asks(at, policy.ExtractInstead)

@@ -3,7 +3,7 @@
 // Start at Open, which returns the models by the names that policies use; Model is what each can do. Around
 // a call are its slot, its deadline, retries and a circuit breaker. Extract is the writer of summaries that needs no
 // model; the one in llmtest answers from a script, for tests. internal/compact/summary has the rules for summaries and
-// the prompts, and package asker what keeps, divides and bounds the calls.
+// the prompts, and package modelcall what keeps, divides and bounds the calls.
 package llm
 
 import (

@@ -97,7 +97,7 @@ func (s *Store) beginArchive(ctx context.Context, tx pgx.Tx, key session.Key, id
 			return err
 		}
 	}
-	return record(ctx, tx, key.Tenant, deed{action: audit.SessionArchive, object: audit.Session, id: id})
+	return record(ctx, tx, key.Tenant, auditEntry{action: audit.SessionArchive, object: audit.Session, id: id})
 }
 
 // hide hides a session that this transaction has locked, once the ledger has counted it, and inserts the job that

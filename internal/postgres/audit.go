@@ -16,8 +16,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// deed is what a row of the audit trail records, beside who did it.
-type deed struct {
+// auditEntry is what an action writes into the audit trail, besides who did it.
+type auditEntry struct {
 	action        audit.Action
 	object        audit.Object
 	id            string          // of the object; "" for none
@@ -25,9 +25,9 @@ type deed struct {
 	before, after json.RawMessage // of a policy or limits
 }
 
-// record writes a row of the tenant's audit trail in the transaction that does the deed. It takes the lock of the
-// chain's head, which everybody else's next deed waits for: call it last, behind every other lock of the transaction.
-func record(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d deed) error {
+// record writes a row of the tenant's audit trail in the transaction of the action. It locks the chain's head until the
+// commit, so the tenant's other actions wait: call it last, after every other lock of the transaction.
+func record(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d auditEntry) error {
 	detail, err := json.Marshal(d.detail)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func jsonOrNone(document json.RawMessage) json.RawMessage {
 }
 
 // recordOperator writes a row of the operators' chain. The transaction sees nothing of its tenant any more.
-func recordOperator(ctx context.Context, tx pgx.Tx, d deed) error {
+func recordOperator(ctx context.Context, tx pgx.Tx, d auditEntry) error {
 	if err := exec(ctx, tx, setTenant, audit.Operator.String()); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func recordOperator(ctx context.Context, tx pgx.Tx, d deed) error {
 
 // recordSession writes a row about a session.
 func recordSession(ctx context.Context, tx pgx.Tx, at session.Address, action audit.Action, detail any) error {
-	return record(ctx, tx, at.Tenant, deed{action: action, object: audit.Session, id: at.ID, detail: detail})
+	return record(ctx, tx, at.Tenant, auditEntry{action: action, object: audit.Session, id: at.ID, detail: detail})
 }
 
 // about is a detail: what a row has to say of its object beside its id.
@@ -76,7 +76,7 @@ type about map[string]any
 
 // RecordExport records that a session, or with no id the whole tenant, is about to be read out.
 func (s *Store) RecordExport(ctx context.Context, at session.Address) error {
-	d := deed{action: audit.Export, object: audit.Session, id: at.ID}
+	d := auditEntry{action: audit.Export, object: audit.Session, id: at.ID}
 	if at.ID == "" {
 		d.object, d.id = audit.Tenant, at.Tenant.String()
 	}

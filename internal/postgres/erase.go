@@ -105,7 +105,7 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 	if of.kind == session.ErasureOfExpired {
 		action = audit.SessionExpire
 	}
-	return record(ctx, tx, row.Tenant, deed{
+	return record(ctx, tx, row.Tenant, auditEntry{
 		action: action, object: audit.Session, id: row.Key.Key.String(), detail: detail,
 	})
 }

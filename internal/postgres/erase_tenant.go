@@ -75,7 +75,7 @@ func (s *Store) beginDeletion(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) 
 	if err != nil {
 		return begun, err
 	}
-	return begun, recordOperator(ctx, tx, deed{
+	return begun, recordOperator(ctx, tx, auditEntry{
 		action: audit.TenantDelete, object: audit.Tenant, id: tenant.String(), detail: about{"erasure": of.id},
 	})
 }
@@ -302,7 +302,7 @@ func recordEnd(ctx context.Context, tx pgx.Tx, w ErasureWork, ended *session.Tra
 		detail["blanked_from"], detail["blanked"] = blanked.First, blanked.Rows
 		detail["blanked_sha256"] = blanked.SHA256
 	}
-	return record(ctx, tx, w.Tenant, deed{
+	return record(ctx, tx, w.Tenant, auditEntry{
 		action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String(), detail: detail,
 	})
 }

@@ -42,7 +42,7 @@ func (s *Store) EraseSubject(
 		if err := addChore(ctx, tx, tenant, ChoreErasure); err != nil {
 			return of.id, of.id, err
 		}
-		return of.id, of.id, record(ctx, tx, tenant, deed{
+		return of.id, of.id, record(ctx, tx, tenant, auditEntry{
 			action: audit.ErasureStart, object: audit.Erasure, id: of.id.String(), detail: about{"kind": of.kind},
 		})
 	})

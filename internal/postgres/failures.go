@@ -251,14 +251,14 @@ func (s *Store) RunDied(ctx context.Context, a Attempt, job queue.Running, reaso
 // ErrTaken reports that a job is another worker's by now.
 var ErrTaken = errors.New("the job is another worker's by now")
 
-// Care is how a session must be compacted whose compactions fail.
-type Care struct {
+// RetryRule says how a session is compacted whose compactions fail.
+type RetryRule struct {
 	Wait  time.Duration // it is quarantined, and its trial is not due yet
 	Alone bool          // no other compaction may be beside it in its process
 }
 
-// CareOf returns how a run must be done. Who asks for a compaction by hand does not wait for the trial.
-func (s *Store) CareOf(ctx context.Context, key session.Key, run uuid.UUID) (care Care, err error) {
+// RetryRuleOf returns the rule for a run. A compaction that somebody asked for does not wait for the trial.
+func (s *Store) RetryRuleOf(ctx context.Context, key session.Key, run uuid.UUID) (rule RetryRule, err error) {
 	var cause string
 	var deaths int
 	var quarantined bool
@@ -267,15 +267,15 @@ func (s *Store) CareOf(ctx context.Context, key session.Key, run uuid.UUID) (car
 		  FROM runs r
 		  JOIN session_failures f ON f.tenant_id = r.tenant_id AND f.session_key = r.session_key
 		 WHERE r.tenant_id = $1 AND r.id = $2`, []any{key.Tenant, run},
-		one(&cause, &deaths, &quarantined, &care.Wait))
+		one(&cause, &deaths, &quarantined, &rule.Wait))
 	if errors.Is(err, session.ErrNotFound) {
-		return Care{}, nil
+		return RetryRule{}, nil
 	}
-	care.Alone = quarantined || deaths >= session.AloneAfter
-	if !quarantined || byHand(cause) || care.Wait < time.Second {
-		care.Wait = 0
+	rule.Alone = quarantined || deaths >= session.AloneAfter
+	if !quarantined || byHand(cause) || rule.Wait < time.Second {
+		rule.Wait = 0
 	}
-	return care, err
+	return rule, err
 }
 
 // byHand reports whether a run with this cause does not respect a quarantine.

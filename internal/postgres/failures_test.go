@@ -119,8 +119,8 @@ func TestASessionsOwnFailuresLeadToAQuarantine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if care, err := store.CareOf(t.Context(), key, runs[0].ID); err != nil || care.Wait < time.Minute || !care.Alone {
-		t.Errorf("its run begins with %+v, %v", care, err)
+	if rule, err := store.RetryRuleOf(t.Context(), key, runs[0].ID); err != nil || rule.Wait < time.Minute || !rule.Alone {
+		t.Errorf("its run begins with %+v, %v", rule, err)
 	}
 }
 
@@ -152,8 +152,8 @@ func TestACompactionByHandDoesNotWaitForTheTrialAndEndsTheQuarantine(t *testing.
 		t.Errorf("its job is %s", state)
 	}
 	a = beginRun(t, store, at, "w")
-	if care, err := store.CareOf(t.Context(), a.Key, a.Run); err != nil || care.Wait != 0 || !care.Alone {
-		t.Errorf("its run begins with %+v, %v", care, err)
+	if rule, err := store.RetryRuleOf(t.Context(), a.Key, a.Run); err != nil || rule.Wait != 0 || !rule.Alone {
+		t.Errorf("its run begins with %+v, %v", rule, err)
 	}
 	unchanged := postgres.Outcome{Run: session.Run{ID: a.Run, State: session.RunUnchanged}, LastSeq: 1}
 	if err := store.CommitCheckpoint(t.Context(), a.Key, unchanged, a.Job); err != nil {

@@ -86,7 +86,7 @@ func NotFound(err error) error { return notFound(err) }
 func Record(
 	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action audit.Action, object audit.Object, id string, detail any,
 ) error {
-	return record(ctx, tx, tenant, deed{action: action, object: object, id: id, detail: detail})
+	return record(ctx, tx, tenant, auditEntry{action: action, object: object, id: id, detail: detail})
 }
 
 // Emit writes an event in the transaction of what it tells, with data as JSON.

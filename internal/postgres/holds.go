@@ -91,7 +91,7 @@ func (s *Store) HoldTenant(ctx context.Context, tenant uuid.UUID, reason string)
 		if err != nil {
 			return placed, err
 		}
-		return placed, record(ctx, tx, tenant, deed{
+		return placed, record(ctx, tx, tenant, auditEntry{
 			action: audit.HoldPlace, object: audit.Tenant, id: tenant.String(), detail: about{"reason": reason},
 		})
 	})
@@ -107,7 +107,7 @@ func (s *Store) ReleaseTenant(ctx context.Context, tenant uuid.UUID) error {
 		if err != nil || lifted.RowsAffected() == 0 {
 			return err
 		}
-		return record(ctx, tx, tenant, deed{action: audit.HoldLift, object: audit.Tenant, id: tenant.String()})
+		return record(ctx, tx, tenant, auditEntry{action: audit.HoldLift, object: audit.Tenant, id: tenant.String()})
 	})
 }
 

@@ -72,7 +72,7 @@ func recordAttempt(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i session.I
 	if i.Attempt == 1 {
 		action = audit.ImportStart
 	}
-	return record(ctx, tx, tenant, deed{
+	return record(ctx, tx, tenant, auditEntry{
 		action: action, object: audit.Import, id: i.ID.String(),
 		detail: about{"from": i.Wanted, "session": i.Session, "attempt": i.Attempt},
 	})

@@ -31,7 +31,7 @@ func makeKey(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, k session.NewKey)
 	if err != nil {
 		return made, err
 	}
-	return made, record(ctx, tx, tenant, deed{
+	return made, record(ctx, tx, tenant, auditEntry{
 		action: audit.KeyCreate, object: audit.Key, id: made.ID.String(),
 		detail: about{"name": made.Name, "scopes": made.Scopes, "expires_at": made.ExpiresAt},
 	})
@@ -114,7 +114,7 @@ func (s *Store) RotateKey(
 		if err != nil {
 			return made, err
 		}
-		return made, record(ctx, tx, tenant, deed{
+		return made, record(ctx, tx, tenant, auditEntry{
 			action: audit.KeyRotate, object: audit.Key, id: id.String(),
 			detail: about{"key": made.ID, "expires_at": made.ExpiresAt, "old_expires_at": ends},
 		})
@@ -209,7 +209,7 @@ func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
 		if err != nil || !live {
 			return err
 		}
-		return record(ctx, tx, tenant, deed{action: audit.KeyRevoke, object: audit.Key, id: id.String()})
+		return record(ctx, tx, tenant, auditEntry{action: audit.KeyRevoke, object: audit.Key, id: id.String()})
 	})
 }
 

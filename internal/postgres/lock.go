@@ -46,7 +46,7 @@ func (l *lockedSession) overTrigger() (due.Threshold, bool) {
 	return reached, isDue && reached != due.Idle
 }
 
-// reached returns what the session would ask for if nothing had been asked for.
+// reached returns the threshold that the session has reached, whether or not a compaction was requested for it already.
 func (l *lockedSession) reached() (due.Threshold, bool) {
 	rule := l.rule
 	rule.Armed, rule.IdleAsked = due.Trigger, false

@@ -58,7 +58,7 @@ func TestACallIsReservedKeptAndSettled(t *testing.T) {
 		t.Errorf("reserved %+v", got)
 	}
 	if _, err := store.BeginCall(t.Context(), call, session.ModelBudget{}); !errors.Is(err, session.ErrModelAsked) {
-		t.Errorf("a second asker gets %v", err)
+		t.Errorf("a second caller gets %v", err)
 	}
 	if _, _, err := store.KeptAnswer(t.Context(), tenant, call.Key); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("an answer that has not come is read: %v", err)

@@ -42,7 +42,7 @@ func (s *Store) CreateOperatorKey(
 		if err != nil {
 			return made, err
 		}
-		return made, recordOperator(ctx, tx, deed{
+		return made, recordOperator(ctx, tx, auditEntry{
 			action: audit.KeyCreate, object: audit.Key, id: made.ID.String(),
 			detail: about{"name": made.Name, "expires_at": made.ExpiresAt},
 		})
@@ -107,6 +107,6 @@ func (s *Store) RevokeOperatorKey(ctx context.Context, id uuid.UUID) error {
 		if err != nil || !live {
 			return err
 		}
-		return recordOperator(ctx, tx, deed{action: audit.KeyRevoke, object: audit.Key, id: id.String()})
+		return recordOperator(ctx, tx, auditEntry{action: audit.KeyRevoke, object: audit.Key, id: id.String()})
 	})
 }

@@ -28,12 +28,12 @@ func TestPgBouncerInTransactionMode(t *testing.T) {
 	}
 	store := openStore(t, bouncer.Through(pgtest.API(dsn), describing...))
 	appendsAndReads(t, store, newTenant(t, admin, "a"), newTenant(t, admin, "b"))
-	endings, err := store.Endings(t.Context())
+	ends, err := store.ListenForEnds(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer endings.Close(t.Context())
-	if !endings.Deaf() {
+	defer ends.Close(t.Context())
+	if !ends.Deaf() {
 		t.Error("it relies on notifications, which do not arrive")
 	}
 }

@@ -74,7 +74,7 @@ func changeTenantPolicy(
 	if err := addChore(ctx, tx, tenant, ChorePolicy); err != nil {
 		return old, err
 	}
-	return next, record(ctx, tx, tenant, deed{
+	return next, record(ctx, tx, tenant, auditEntry{
 		action: audit.PolicyChange, object: audit.Tenant, id: tenant.String(),
 		detail: about{"version": next.Version.Tenant}, before: old.Patch, after: next.Patch,
 	})

@@ -121,7 +121,7 @@ func (s *Store) Close() { s.pool.Close() }
 // Pool returns the pool that the store uses.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// setTenant has a transaction see one tenant.
+// setTenant limits what a transaction sees to one tenant: the row policies compare rows with this setting.
 const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 
 // InTenant runs do in one transaction that sees this tenant only.

@@ -53,7 +53,7 @@ func recordLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, afte
 	if bytes.Equal(before, after) {
 		return nil
 	}
-	return record(ctx, tx, tenant, deed{
+	return record(ctx, tx, tenant, auditEntry{
 		action: audit.LimitsChange, object: audit.Tenant, id: tenant.String(), before: before, after: after,
 	})
 }

@@ -128,7 +128,7 @@ func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *ses
 // recordFinished records the end of an erasure of a subject, and blanks what the trail says of its subject, unless a
 // legal hold keeps any of its sessions.
 func recordFinished(ctx context.Context, tx pgx.Tx, w ErasureWork, r *session.Receipt) error {
-	d := deed{action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String()}
+	d := auditEntry{action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String()}
 	if len(r.Held) > 0 {
 		return record(ctx, tx, w.Tenant, d)
 	}

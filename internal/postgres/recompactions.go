@@ -175,7 +175,7 @@ func (s *Store) beginRecompaction(
 	if err != nil {
 		return made, err
 	}
-	return made, record(ctx, tx, tenant, deed{
+	return made, record(ctx, tx, tenant, auditEntry{
 		action: audit.RecompactionStart, object: audit.Recompaction, id: made.ID.String(),
 		detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask, "group": r.Group},
 	})

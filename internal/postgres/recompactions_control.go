@@ -43,7 +43,7 @@ func (s *Store) ControlRecompaction(
 		if err != nil || !changed {
 			return found, id, err
 		}
-		return found, id, record(ctx, tx, tenant, deed{
+		return found, id, record(ctx, tx, tenant, auditEntry{
 			action: controls[what], object: audit.Recompaction, id: id.String(),
 		})
 	})

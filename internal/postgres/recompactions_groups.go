@@ -111,7 +111,7 @@ func (s *Store) beginParts(
 	if err != nil {
 		return nil, err
 	}
-	return parts, recordOperator(ctx, tx, deed{
+	return parts, recordOperator(ctx, tx, auditEntry{
 		action: audit.RecompactionStart, object: audit.Recompaction, id: c.ID.String(),
 		detail: about{"policy": c.Policy, "ask": c.Ask, "tenants": len(c.Tenants)}, // the tenants' rows have the filter
 	})
@@ -228,7 +228,7 @@ func (s *Store) ControlGroup(ctx context.Context, id uuid.UUID, what Control) er
 		if err != nil || changed == 0 {
 			return err
 		}
-		return recordOperator(ctx, tx, deed{
+		return recordOperator(ctx, tx, auditEntry{
 			action: controls[what], object: audit.Recompaction, id: id.String(),
 			detail: about{"recompactions": changed},
 		})
@@ -241,7 +241,7 @@ func (s *Store) controlPart(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID
 	if err != nil || !changed {
 		return 0, err
 	}
-	return 1, record(ctx, tx, tenant, deed{action: controls[what], object: audit.Recompaction, id: id.String()})
+	return 1, record(ctx, tx, tenant, auditEntry{action: controls[what], object: audit.Recompaction, id: id.String()})
 }
 
 // CompareGroup returns what CompareRecompaction does for all recompactions of a group; ErrNotFound.

@@ -44,7 +44,7 @@ func (s *Store) CreateReplay(
 		if err := s.insertReplay(ctx, tx, tenant, made.ID); err != nil {
 			return made, uuid.Nil, err
 		}
-		return made, made.ID, record(ctx, tx, tenant, deed{
+		return made, made.ID, record(ctx, tx, tenant, auditEntry{
 			action: audit.ReplayStart, object: audit.Replay, id: made.ID.String(), detail: about{"filter": r.Filter},
 		})
 	})
@@ -134,7 +134,7 @@ func (s *Store) CancelReplay(ctx context.Context, tenant, id uuid.UUID, key *ses
 		if err != nil || changed.RowsAffected() == 0 {
 			return found, id, err
 		}
-		return found, id, record(ctx, tx, tenant, deed{
+		return found, id, record(ctx, tx, tenant, auditEntry{
 			action: audit.ReplayCancel, object: audit.Replay, id: id.String(),
 		})
 	})

@@ -210,7 +210,7 @@ func changeRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted se
 	if err != nil {
 		return err
 	}
-	d := deed{action: audit.RetentionChange, object: audit.Tenant, id: tenant.String()}
+	d := auditEntry{action: audit.RetentionChange, object: audit.Tenant, id: tenant.String()}
 	if d.before, err = json.Marshal(was); err != nil {
 		return err
 	}

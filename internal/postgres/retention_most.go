@@ -51,7 +51,7 @@ func refuseLonger(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted sessi
 // boundRetention changes the longest retention of a tenant, in the transaction that has locked its row. What is longer
 // stays written and is held to the bound; a worker looks for what has expired by it at once.
 func boundRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, after session.RetentionBound) error {
-	d := deed{action: audit.RetentionBound, object: audit.Tenant, id: tenant.String()}
+	d := auditEntry{action: audit.RetentionBound, object: audit.Tenant, id: tenant.String()}
 	var err error
 	if d.before, err = json.Marshal(before); err != nil {
 		return err

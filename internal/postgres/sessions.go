@@ -42,7 +42,7 @@ func (s *Store) Create(
 func recordCreated(
 	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change, made session.Session,
 ) error {
-	d := deed{action: audit.SessionCreate, object: audit.Session, id: at.ID}
+	d := auditEntry{action: audit.SessionCreate, object: audit.Session, id: at.ID}
 	if change.ChangesPolicy() {
 		own, err := ownPatch(ctx, tx, session.Key{Tenant: at.Tenant, Key: made.Key})
 		if err != nil {
@@ -225,7 +225,7 @@ func (s *Store) Update(
 		if err != nil {
 			return before, err
 		}
-		d := deed{action: audit.SessionChange, object: audit.Session, id: at.ID}
+		d := auditEntry{action: audit.SessionChange, object: audit.Session, id: at.ID}
 		if change.ChangesPolicy() {
 			if d.before, err = ownPatch(ctx, tx, row.Key); err != nil {
 				return before, err
@@ -249,7 +249,7 @@ func (s *Store) Update(
 
 // recordChanged records a change of a session by the names of what is another now, if anything is.
 func recordChanged(
-	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d deed, before, after session.Session,
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d auditEntry, before, after session.Session,
 ) error {
 	changed := []string{}
 	add := func(name string, differs bool) {

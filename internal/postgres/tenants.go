@@ -48,7 +48,7 @@ func (s *Store) ProvisionTenant(
 		if err != nil {
 			return err
 		}
-		return recordOperator(ctx, tx, deed{
+		return recordOperator(ctx, tx, auditEntry{
 			action: audit.TenantCreate, object: audit.Tenant, id: t.ID.String(), detail: about{"name": t.Name},
 		})
 	})
@@ -119,7 +119,7 @@ func recordChange(ctx context.Context, tx pgx.Tx, before, after session.TenantDe
 		return err
 	}
 	if !bytes.Equal(was, is) {
-		err = record(ctx, tx, after.ID, deed{
+		err = record(ctx, tx, after.ID, auditEntry{
 			action: audit.TenantChange, object: audit.Tenant, id: after.ID.String(), before: was, after: is,
 		})
 	}

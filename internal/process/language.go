@@ -3,13 +3,13 @@ package process
 import (
 	"log/slog"
 
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
 )
 
 // newAsker returns what asks language models for summaries, for a store that the caller sets.
-func newAsker(settings config.LLM, log *slog.Logger) (*asker.Asker, error) {
+func newAsker(settings config.LLM, log *slog.Logger) (*modelcall.Caller, error) {
 	configured, err := settings.Models()
 	if err != nil {
 		return nil, err
@@ -18,8 +18,8 @@ func newAsker(settings config.LLM, log *slog.Logger) (*asker.Asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &asker.Asker{
+	return &modelcall.Caller{
 		Models:  models,
-		Budgets: asker.Budgets{Run: configured.Budgets.Run.Model(), Day: configured.Budgets.Day.Model()},
+		Budgets: modelcall.Budgets{Run: configured.Budgets.Run.Model(), Day: configured.Budgets.Day.Model()},
 	}, nil
 }

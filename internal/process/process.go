@@ -112,7 +112,7 @@ func API(
 	defer closeStores(tenants, operators)
 	asks.Store = tenants
 	shares := shared()
-	handler := api.New(api.Config{Store: tenants, Models: known, Asker: asks, Log: log, Origins: settings.Origins,
+	handler := api.New(api.Config{Store: tenants, Models: known, Caller: asks, Log: log, Origins: settings.Origins,
 		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
 		Features: features.All(), Operators: operators, OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
@@ -190,7 +190,7 @@ func Worker(
 	defer stop()
 	shares := shared()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
-		Store: store, Asker: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
+		Store: store, Caller: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
 		Compactions: settings.Compactions, JobTimeout: settings.JobTimeout, SweepEvery: settings.SweepInterval,
 		SoftStop: settings.StopTimeout, VerifyRound: cmp.Or(settings.VerifyRound, -1), ColdAfter: settings.ColdAfter,
 		Grace: db.Grace, KeepWhole: settings.KeepWhole, BackupsKept: settings.BackupsKept, Networks: networks,

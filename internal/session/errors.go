@@ -52,11 +52,11 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("expected_seq is %d, but the session's last seq is %d", e.Expected, e.Current)
 }
 
-// LostViewError is an ErrViewLost: a view of before began with a checkpoint whose body is not kept any more.
+// LostViewError is an ErrViewLost: the view at that seq began with a checkpoint whose body is not kept any more.
 type LostViewError struct {
-	Seq        int64 // as of which the view was wanted
+	Seq        int64 // of the view that was asked for
 	Checkpoint int
-	Next       int64 // the next seq as of which a view is kept; 0 for none
+	Next       int64 // the next seq whose view is kept; 0 for none
 }
 
 func (e *LostViewError) Error() string {

@@ -23,9 +23,9 @@ const (
 	FailureDeath FailureClass = "death"
 )
 
-// The numbers of failures in a row after which a session is quarantined. A worker that dies takes all the sessions with
-// it that it is compacting, most of which are innocent: after AloneAfter deaths a session is compacted alone in its
-// process, and only the deaths from then on, of which there must be several, tell that it kills its workers.
+// The numbers of failures in a row after which a session is quarantined. A worker that dies interrupts all the sessions
+// that it is compacting, and most of them did not kill it. So after AloneAfter deaths a session is compacted alone in
+// its process: only several deaths from then on prove that it kills its workers.
 const (
 	MaxFailures = 8
 	AloneAfter  = 2

@@ -114,8 +114,8 @@ func newSecret(b []byte) string {
 	return string(append(b, sum[:]...))
 }
 
-// ParseKey parses the text of an API key. It returns the key's tenant and the SHA-256 under which the database has the
-// key; ErrUnauthorized if the text is not a key, which its checksum shows.
+// ParseKey parses the text of an API key. It returns the key's tenant and the SHA-256 that the database stores. It
+// returns ErrUnauthorized if the text is not a key or its checksum is wrong.
 func ParseKey(text string) (tenant uuid.UUID, digest [sha256.Size]byte, err error) {
 	return parseSecret(keyPrefix, text)
 }

@@ -44,7 +44,8 @@ type DayOfUse struct {
 	Use
 }
 
-// SessionUse is what a session has used since it was made. Of language models, it has the answers that are kept.
+// SessionUse counts what a session has used since it was made. Of language models it counts only the answers that are
+// kept.
 type SessionUse struct {
 	Session   string
 	Key       uuid.UUID

@@ -48,7 +48,7 @@ func (r TenantRetention) Held() Retention {
 	return held
 }
 
-// shorter returns the smaller of two numbers, of which nil is none.
+// shorter returns the smaller of two numbers; nil means that there is no limit.
 func shorter(a, b *int64) *int64 {
 	if a == nil || b != nil && *b < *a {
 		return b
@@ -68,7 +68,7 @@ type Expiry struct {
 	ExpiresAt *time.Time `json:"expires_at"` // nil: never
 }
 
-// SameOwn reports whether a session has the same retention of its own, or none, as in another state.
+// SameOwn reports whether the session's own retention is the same in both states; none equals none.
 func (e *Expiry) SameOwn(other *Expiry) bool { return reflect.DeepEqual(e.Own, other.Own) }
 
 // Expired is what a retention would do now.

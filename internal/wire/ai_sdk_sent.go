@@ -165,8 +165,8 @@ func (r *repairer) fitParts(n *Message) {
 	}
 }
 
-// fitPackage changes what the package of the provider behind the AI SDK does not send, and leaves out the steps of the
-// assistant of which it sends nothing.
+// fitPackage changes what the package of the provider behind the AI SDK would drop, and leaves out assistant steps that
+// the package would send empty.
 func (r *repairer) fitPackage(list []Message) []Message {
 	if r.target != session.AISDK || r.provider.Dialect == "" {
 		return list

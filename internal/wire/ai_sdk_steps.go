@@ -8,10 +8,10 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Steps divides a UIMessage of the assistant by its steps, into UIMessages of which the AI SDK makes the same messages
-// for a model. The first has the id and all other members; the ids of the others end in the number of their step. Steps
-// returns nil for a message that stays whole: of another format or role, with one step only, of before version 5, with
-// repeated keys, or with a call that has no result yet.
+// Steps divides a UIMessage of the assistant by its steps. The AI SDK makes the same messages for a model from the
+// resulting UIMessages. The first has the id and all other members; the ids of the others end in the number of their
+// step. Steps returns nil for a message that stays whole: of another format or role, with one step only, older than
+// version 5, with repeated keys, or with a call that has no result yet.
 func Steps(f session.Format, body []byte) [][]byte {
 	if f != session.AISDK || bytes.Count(body, []byte(stepStart)) < 2 {
 		return nil

@@ -63,7 +63,7 @@ func (r *repairer) mendCompaction(n *Message) {
 	}
 }
 
-// limitCacheMarks removes all but the newest marks for the provider's cache, of which the provider takes only a few.
+// limitCacheMarks removes all but the newest marks for the provider's cache, because the provider takes only a few.
 func (r *repairer) limitCacheMarks(list []Message) {
 	if r.provider.CacheMarks == 0 || !r.marked {
 		return

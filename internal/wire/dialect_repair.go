@@ -257,8 +257,8 @@ func (r *repairer) fitOrder(list []Message) []Message {
 	return list
 }
 
-// noThought stands for the reasoning_content of a message that came without it: it has the one character that a server
-// which requires the member needs.
+// noThought is the reasoning_content of a message that came without one. It is one space, because servers that require
+// the member refuse an empty string.
 const noThought = `" "`
 
 // addReasoning gives every message of the assistant reasoning_content if the server requires it.

@@ -360,8 +360,8 @@ func (v *FastValidator) AddShapes(joined []byte) {
 // ParseShapes reads shapes as the database joins them: one after another with ASCII 30 between them, each of fields
 // that end with ASCII 31 (the format's number, the flags, the role, the ids of the calls and those of the answers,
 // which ASCII 29 separates, and the sum of the message's bytes, which package postgres checks). Before them may be the
-// seq and the tokens, each ended by ASCII 28. A message of before there were shapes has the format's number only, and
-// is not assessed; one of before there were sums has none.
+// seq and the tokens, each ended by ASCII 28. A message that was stored before shapes existed has only the format's
+// number and is not assessed; one that was stored before sums existed has no sum.
 func ParseShapes(joined []byte) (shapes []MessageShape, err error) {
 	for len(joined) > 0 {
 		shape, rest, err := nextShape(joined)

@@ -10,7 +10,8 @@ import (
 // standIn is what the provider takes for the signature of a call that another model made.
 const standIn = "skip_thought_signature_validator"
 
-// partData are the members of a part of which it must have exactly one; partFacts may be there in addition.
+// partData lists the members that hold a part's data: a part must have exactly one. It may have any of partFacts as
+// well.
 var (
 	partData = []string{
 		"text",

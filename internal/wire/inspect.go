@@ -147,8 +147,8 @@ func (r *Reader) Read(f session.Format, body []byte, tokens int) (Facts, error) 
 	return m, nil
 }
 
-// settle counts the parts that were left uncounted, but for the largest of them: that has what the others leave of the
-// message's tokens.
+// settle counts all uncounted parts except the largest. The largest gets the tokens of the message that remain, which
+// saves counting it.
 func (s *scanner) settle(m *Facts, tokens int) {
 	largest := -1
 	for i := range m.Parts {

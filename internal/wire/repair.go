@@ -41,8 +41,8 @@ func (r *repairer) repaired(rule, kind string, n *Message, format string, args .
 // keeps reports whether the message is in the view as the bytes that came in, unless something else changes it.
 func (r *repairer) keeps(n *Message) bool { return n.Format == r.target && n.Raw != nil && !n.Edited }
 
-// decode reads message i, of which only body is to be seen. A message that cannot be read, which no append accepts, is
-// shown as a text.
+// decode reads message i from body, the part of it that the view shows. It turns a message that cannot be read, which
+// no append accepts, into a text.
 func (r *repairer) decode(i int, body []byte) []Message {
 	m := r.view[i]
 	list, has, err := decode(m.Format, body)

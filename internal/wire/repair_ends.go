@@ -115,8 +115,8 @@ func (r *repairer) ends(list []Message) []Message {
 	return list
 }
 
-// neverEmpty adds a message of the user to a list of which only the pinned head is left, unless the provider takes that
-// head alone. Only a view without messages stays empty.
+// neverEmpty adds a message of the user if only the pinned head is left and the provider refuses a head alone. A view
+// without any messages stays empty.
 func (r *repairer) neverEmpty(list []Message) []Message {
 	if len(r.view) == 0 || len(list) > 0 && !r.provider.NeedsMore() {
 		return list

@@ -160,7 +160,8 @@ func (r *repairer) dropEmptyTexts(n *Message) {
 	}
 }
 
-// isSealed reports whether a thought or a text has what its provider wants back, so that it stays even if it is empty.
+// isSealed reports whether a thought or a text carries data that its provider wants back, such as a signature. Such a
+// block stays even if its text is empty.
 func (r *repairer) isSealed(p *Block) bool {
 	switch {
 	case p.Format != r.target:

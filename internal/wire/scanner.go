@@ -295,7 +295,7 @@ func intern(text []byte) string {
 	return string(text)
 }
 
-// toolName returns the name of a tool for a Part. A block has the literal instead.
+// toolName returns the decoded name of a tool, for a Part. Blocks keep the JSON literal instead.
 func (s *scanner) toolName(at Span) string {
 	if s.ir != nil {
 		return ""

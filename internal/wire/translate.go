@@ -18,8 +18,8 @@ type Translated struct {
 // there, by which a ref names it. Part is -1 if no part was appended that became this one, as it is.
 type Origin struct{ Message, Part int }
 
-// Translate writes consecutive messages of other formats in one, for callers that continue to work on them: nothing is
-// repaired that Render would repair. Each message has the seq of the last one that is in it. Where the target has
+// Translate writes consecutive messages of other formats in one, for callers that continue to work on them. It repairs
+// nothing, because Render will. Each message has the seq of the last one that is in it. Where the target has
 // results in one message with their calls, several become one; otherwise one may become several of its seq.
 //
 // Its only error is that of a context that has ended.

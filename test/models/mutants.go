@@ -28,5 +28,5 @@ var mutants = []harness.Mutant{
 		"_, _ = again, compacts\n\treturn nil")}},
 	{Name: "compactions-wait", Finds: "starved", Edits: []harness.Edit{harness.Replace(
 		"internal/compactor/answers.go",
-		"\tif !w.ask {\n", "\tif w.asker == nil {\n")}},
+		"\tif !w.ask {\n", "\tif w.caller == nil {\n")}},
 }

@@ -230,8 +230,8 @@ func (s *Server) findItem(req *request.Request) (m session.Message, found item, 
 	return m, found, errNoItem
 }
 
-// listCompacted answers with a page of the compacted view: items of the checkpoint, which is as large as a context and
-// read whole, and of the log behind it, of which a page is read.
+// listCompacted answers with a page of the compacted view. It reads the checkpoint whole, because that is no larger
+// than a context, and a page of the log after it.
 func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
 	stored, err := s.sources(req, r.at)
 	if err != nil {
@@ -266,7 +266,7 @@ func (s *Server) listCompacted(req *request.Request, r itemsRequest) error {
 	return answerItems(req, items[:min(len(items), r.limit)], more)
 }
 
-// sources reads a view whose checkpoint the process has the memory for.
+// sources reads a view after the memory for its checkpoint was admitted.
 func (s *Server) sources(req *request.Request, at session.Address) (v postgres.ViewWithSources, err error) {
 	v, err = req.Store.ViewWithSources(req.Ctx, at)
 	if err == nil && v.Size > largeView {
@@ -378,8 +378,8 @@ func coveredItems(at session.Address, v *postgres.ViewWithSources) (items []item
 	return items, nil
 }
 
-// viewItems returns all items of a view: those of the checkpoint, and then the log, when the process has the memory for
-// them.
+// viewItems returns all items of a view, first those of the checkpoint and then those of the log. It waits until the
+// process has the memory for them.
 func (s *Server) viewItems(req *request.Request, at session.Address) (items []item, room int64, err error) {
 	stored, err := s.sources(req, at)
 	if err != nil {

@@ -131,10 +131,10 @@ func (l *lobby) awaited() map[uuid.UUID][]uuid.UUID {
 func (l *lobby) listen(store *postgres.Store) {
 	ctx := context.Background() // it outlives the request that it was started by
 	for !l.empty() {
-		endings, err := store.Endings(ctx)
+		ends, err := store.ListenForEnds(ctx)
 		if err == nil {
-			err = l.hear(ctx, endings)
-			endings.Close(ctx)
+			err = l.hear(ctx, ends)
+			ends.Close(ctx)
 		}
 		if err != nil {
 			time.Sleep(time.Second)
@@ -143,9 +143,9 @@ func (l *lobby) listen(store *postgres.Store) {
 }
 
 // hear returns when nobody waits any more, or with an error when the connection is lost.
-func (l *lobby) hear(ctx context.Context, endings *postgres.Endings) error {
+func (l *lobby) hear(ctx context.Context, ends *postgres.EndListener) error {
 	pace := netPace
-	if endings.Deaf() {
+	if ends.Deaf() {
 		pace = deafPace
 	}
 	idle := false
@@ -157,13 +157,13 @@ func (l *lobby) hear(ctx context.Context, endings *postgres.Endings) error {
 				return nil // nobody has waited for two rounds
 			}
 			idle = len(awaited) == 0
-			live, err := endings.Live(ctx, awaited)
+			live, err := ends.Live(ctx, awaited)
 			if err != nil {
 				return err
 			}
 			l.wakeOthers(awaited, live)
 		}
-		id, err := endings.Next(ctx, pace-time.Since(looked))
+		id, err := ends.Next(ctx, pace-time.Since(looked))
 		if err != nil {
 			return err
 		}

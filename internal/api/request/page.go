@@ -12,8 +12,8 @@ const (
 	pageCopies = 4
 )
 
-// Page reads a page of a log: a small one at once, a larger one when the process has the memory for it and it is the
-// request's turn, so that PostgreSQL does not read the pages of all who ask at once.
+// Page reads a page of a log. It reads a small one at once. A larger one waits for memory and for the request's turn,
+// so that PostgreSQL does not read the pages of all requests at the same time.
 //
 // Errors: those of Admit, of Heavy and of read.
 func (req *Request) Page(

@@ -91,7 +91,7 @@ func readCommand(req *Request)  { req.EmptyBody(); req.Idempotency() }
 // ReadNothing leaves a request without a body as it is.
 func ReadNothing(*Request) {}
 
-// About returns the route of a path that has the id of what it is about; missing is the error if that is not there.
+// About returns the route of a path with an id; missing is the error if nothing has that id.
 func (r Route) About(part string, missing error) Route {
 	r.Part, r.Missing = part, missing
 	return r

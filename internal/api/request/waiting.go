@@ -67,9 +67,9 @@ func (req *Request) Extend(up time.Time) (context.Context, context.CancelFunc) {
 // Stop ends all waiting: who waits gets what there is.
 func (w *Waiter) Stop() { w.lobby.wakeAll() }
 
-// Until returns a tenant's run or import, of which found was read before, when it has ended, the time is up or the
-// process stops, which would wait for this request. Who waits holds nothing but memory, and those who wait for the same
-// thing read it once when it has ended.
+// Until waits for the end of a tenant's run or import and returns it; found is its state as read before. It returns
+// early when the time is up, or when the process stops, which would otherwise wait for this request. Waiting costs only
+// memory, and all that wait for the same thing share one read of its end.
 //
 // Errors: those of look; a *Failure if too many wait.
 func Until[T any](

@@ -12,10 +12,10 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -144,10 +144,10 @@ func (b *Body) Admit(req *request.Request) error {
 
 // Propose compacts a snapshot of the body for a tenant. asks is nil if no model is configured.
 func (b *Body) Propose(
-	ctx context.Context, cpu admit.Processors, tenant uuid.UUID, asks *asker.Asker, snap postgres.Snapshot,
+	ctx context.Context, cpu admit.Processors, tenant uuid.UUID, asks *modelcall.Caller, snap postgres.Snapshot,
 ) (*compactor.Proposal, error) {
 	snap.Tenant = tenant
-	return compactor.ProposeAlone(ctx, snap, compactor.Request{Policy: b.policy, CPU: cpu, Asker: asks, Ask: b.Ask},
+	return compactor.ProposeAlone(ctx, snap, compactor.Request{Policy: b.policy, CPU: cpu, Caller: asks, Ask: b.Ask},
 		b.Force)
 }
 
@@ -206,7 +206,7 @@ type Result struct {
 }
 
 // FiguresOf returns the figures of a proposal.
-func FiguresOf(p *compactor.Proposal, includeResults bool, asks *asker.Asker) Figures {
+func FiguresOf(p *compactor.Proposal, includeResults bool, asks *modelcall.Caller) Figures {
 	f := Figures{
 		TokensBefore: p.View(), TokensAfter: p.View(), Due: p.Decision.Due(), Reason: p.Decision.Reason(),
 		Stages: p.Plan.Stages, Actions: []compact.Action{}, Summaries: p.Wants(asks),

@@ -17,11 +17,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/asker"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/fake"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -57,15 +57,15 @@ func start(t *testing.T, models map[string]llm.Kind) *product {
 	provider := fake.New(fake.Options{Choose: p.choose})
 	must(0, provider.Start("127.0.0.1:0"))
 	t.Cleanup(provider.Close)
-	asks := func(store *postgres.Store) *asker.Asker {
-		return &asker.Asker{Store: store, Models: must(llm.Open(configured(provider.URL(), models), slog.New(slog.DiscardHandler)))}
+	asks := func(store *postgres.Store) *modelcall.Caller {
+		return &modelcall.Caller{Store: store, Models: must(llm.Open(configured(provider.URL(), models), slog.New(slog.DiscardHandler)))}
 	}
 	served := open(t, pgtest.API(dsn))
-	web := httptest.NewServer(api.New(api.Config{Store: served, Asker: asks(served)}))
+	web := httptest.NewServer(api.New(api.Config{Store: served, Caller: asks(served)}))
 	t.Cleanup(web.Close)
 	p.url = web.URL
 	worker := must(jobs.NewClient(p.store.Pool(), jobs.Config{
-		Store: p.store, Asker: asks(p.store), Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
+		Store: p.store, Caller: asks(p.store), Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
 	}))
 	must(0, worker.Start(context.Background()))
 	t.Cleanup(func() { _ = worker.StopAndCancel(context.Background()) })

@@ -57,7 +57,7 @@ func Compare(from, to Manifest) []Change {
 	return changes
 }
 
-// group has the entries of two manifests about one part, or about messages that one of them took out as a whole.
+// group holds what two manifests say about one part, or about messages that one of them took out as a whole.
 type group struct {
 	about    Entry // the one that covers the others
 	from, to []Entry

@@ -66,8 +66,8 @@ func (e *Entry) saved() int64 { return e.TokensBefore - e.TokensAfter }
 // whole reports whether the entry is about messages and not about one part.
 func (e *Entry) whole() bool { return e.Part < 0 || e.LastSeq > e.Seq }
 
-// covers reports whether e includes everything that other is about. Parts of a message some steps of which stay are
-// entries of their own until they leave, too.
+// covers reports whether e includes everything that other is about. If only some steps of a message have left, their
+// parts keep entries of their own until the rest leaves.
 func (e *Entry) covers(other *Entry) bool {
 	separate := e.Partial && other.LastSeq == e.LastSeq && !(other.whole() && other.Partial)
 	return e.whole() && e.Seq <= other.Seq && other.LastSeq <= e.LastSeq && !separate

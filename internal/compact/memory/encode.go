@@ -81,7 +81,7 @@ func (r *reader) number() int64 {
 	return int64(v)
 }
 
-// count reads the number of things that follow, of which each has at least a byte.
+// count reads the number of things that follow. Each of them takes at least a byte, which bounds a damaged number.
 func (r *reader) count() int64 {
 	n := r.number()
 	if n > int64(len(r.rest)) {

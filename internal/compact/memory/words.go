@@ -102,8 +102,8 @@ func within(w words, limit int) string {
 	return w.text
 }
 
-// cut returns a text of which no more than a number of characters remain: two thirds from its beginning, one from its
-// end, around the ref of its message.
+// cut shortens a text to a number of characters: two thirds from its beginning and one third from its end, with the ref
+// of its message between them.
 func cut(said string, seq int64, chars int) string {
 	whole := []byte(said)
 	if text.Len(whole) <= chars {

@@ -353,7 +353,7 @@ func (s *scanner) number(word []byte, f features) (Name, bool) {
 	return Name{word, Number}, f.digits >= longNumber && f.dots+f.colons == 0
 }
 
-// keyBefore reports whether the word before is a key of which the current word is the value.
+// keyBefore reports whether the current word is the value of the key before it.
 func (s *scanner) keyBefore() bool {
 	key := s.text[s.before:s.last]
 	if len(key) < 2 || len(key) > 40 || classes[key[0]]&letter == 0 {

@@ -31,7 +31,7 @@ func checkClaims(a Answer, r Request) (Answer, error) {
 	return a, nil
 }
 
-// checkedText has the lines of a text.
+// checkedText is a text by its lines, from which claims without a source are cut.
 type checkedText []checkedLine
 
 // checkedLine is a line: its mark of a list or heading, and its sentences.
@@ -110,7 +110,7 @@ func (all checkedText) check(s *support, count *Claims) (sentences int) {
 	return sentences
 }
 
-// String returns the text without what was cut. A line of which nothing is left goes.
+// String returns the text without what was cut, and without lines that became empty by that.
 func (all checkedText) String() string {
 	var b strings.Builder
 	for _, l := range all {

@@ -8,8 +8,8 @@ import (
 
 // conversation returns the messages that style Codelia sends before its instruction: those that stay in the view, too,
 // with the earlier summary where it stands there. Reasoning is left out, and what is no text is described. A call
-// without a result, which providers refuse, is left out; so is a message of which nothing remains. A result without a
-// call is sent as the user's text.
+// without a result, which providers refuse, is left out; so is a message that becomes empty by that. A result without
+// a call is sent as the user's text.
 func conversation(r Request) []Message {
 	all := slices.Concat(r.Lead, earlierMessages(r), r.Messages, r.Tail)
 	pairs := pairsOf(all)
@@ -101,7 +101,7 @@ func told(r Request) (all []Message) {
 	return all
 }
 
-// resultsApart returns a message as several, in their order, of which those with results are a tool's.
+// resultsApart splits a message so that its results are in messages with the role of a tool. The order stays.
 func resultsApart(m Message) (all []Message) {
 	begin := 0
 	for i := 1; i <= len(m.Parts); i++ {

@@ -45,7 +45,7 @@ const (
 
 func mix(h, with uint64) uint64 { return (h ^ with) * hashPrime }
 
-// follow returns the hash of what has hash h and then an atom after signs.
+// follow extends hash h by signs and the atom after them.
 func follow(h, sign, atom uint64) uint64 { return mix(mix(h, sign), atom) }
 
 // hashOf returns the hash of an atom in lower case.
@@ -91,7 +91,7 @@ func (s *runScanner) next() bool {
 	return false
 }
 
-// atoms reads the atoms of a run, the first of which begins here.
+// atoms reads the atoms of the run that begins here.
 func (s *runScanner) atoms() {
 	text := s.run.text
 	s.run.atoms = s.run.atoms[:0]

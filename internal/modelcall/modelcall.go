@@ -1,6 +1,6 @@
-// Package asker asks the operator's language models for summaries, and pays once for each answer.
+// Package modelcall asks the operator's language models for summaries, and pays once for each answer.
 //
-// Start at Asker.Ask, which returns the answer to a summary.Request for a tenant, and at run.call (call.go), which
+// Start at Caller.Ask, which returns the answer to a summary.Request for a tenant, and at run.call (call.go), which
 // makes one call: a kept answer if there is one, else a reservation of the tenant's budget, the call, and the answer
 // kept with what it cost. Requests that are too large for a model's window are divided (run.whole). Answers are read
 // by summary.Accept; after one that is refused the model is asked once more, with the reason (run.accepted). Kept and
@@ -8,7 +8,7 @@
 //
 // No transaction is open and no lock is held while a model is asked: the row of the call is a lease, which this
 // package renews (lease.go). The package owns the tables model_answers and model_spending, through internal/postgres.
-package asker
+package modelcall
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Asker asks models. It may be used by several goroutines at once.
-type Asker struct {
+// Caller asks models. It may be used by several goroutines at once.
+type Caller struct {
 	Store   *postgres.Store
 	Models  *llm.Models
 	Budgets Budgets
@@ -56,7 +56,7 @@ var (
 //
 // Errors wrap summary.ErrFailed if the model, its budget or its answers are the reason: see Again. Other errors are
 // those of the database and of ctx; ErrNotFound if the session is gone.
-func (a *Asker) Ask(ctx context.Context, tenant, key uuid.UUID, model string, r summary.Request) (
+func (a *Caller) Ask(ctx context.Context, tenant, key uuid.UUID, model string, r summary.Request) (
 	session.SummaryAnswer, error,
 ) {
 	run, err := a.newRun(tenant, key, model, r)
@@ -70,14 +70,14 @@ func (a *Asker) Ask(ctx context.Context, tenant, key uuid.UUID, model string, r 
 }
 
 // dayBudget returns a tenant's budget of a day: the operator's, with what the tenant's own quotas say.
-func (a *Asker) dayBudget(ctx context.Context, tenant uuid.UUID) (session.ModelBudget, error) {
+func (a *Caller) dayBudget(ctx context.Context, tenant uuid.UUID) (session.ModelBudget, error) {
 	quotas, err := a.Store.Quotas(ctx, tenant, a.Budgets.Day.Quotas())
 	return quotas.ModelBudget(), err
 }
 
 // Kept returns the answer to a request if the answers of all calls that it takes are kept, and reports whether they
 // are. It asks nothing. Its errors are those of the database.
-func (a *Asker) Kept(ctx context.Context, tenant uuid.UUID, model string, r summary.Request) (
+func (a *Caller) Kept(ctx context.Context, tenant uuid.UUID, model string, r summary.Request) (
 	answer session.SummaryAnswer, ok bool, err error,
 ) {
 	run, err := a.newRun(tenant, uuid.Nil, model, r)
@@ -93,13 +93,13 @@ func (a *Asker) Kept(ctx context.Context, tenant uuid.UUID, model string, r summ
 }
 
 // newRun returns a run of a request; ErrUnknownModel.
-func (a *Asker) newRun(tenant, key uuid.UUID, name string, r summary.Request) (*run, error) {
+func (a *Caller) newRun(tenant, key uuid.UUID, name string, r summary.Request) (*run, error) {
 	model, ok := a.Models.Named(name)
 	if !ok {
 		return nil, fmt.Errorf("%w: %q; there are: %s", ErrUnknownModel, name, strings.Join(a.Models.Names(), ", "))
 	}
 	return &run{
-		asker: a, model: model, tenant: tenant, session: key,
+		caller: a, model: model, tenant: tenant, session: key,
 		from: session.Provenance{
 			Model: model.Name, Provider: model.Provider, PromptVersion: summary.PromptVersion,
 			SourceDigest: r.Digest().String(), Chunks: 1,

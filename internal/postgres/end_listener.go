@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Endings hears which runs and imports end, on a connection of its own. It is used by one goroutine.
-type Endings struct {
+// EndListener hears which runs and imports end, on a connection of its own. It is used by one goroutine.
+type EndListener struct {
 	conn *pgx.Conn
 	deaf bool // a pooler gives the connection to others between transactions: notifications do not arrive
 }
@@ -35,13 +35,13 @@ const endedChannel = "varve_ended"
 // hearing is how long a notification of our own may take to arrive.
 const hearing = time.Second
 
-// Endings begins to listen. It finds out whether notifications arrive: a transaction pooler swallows them.
-func (s *Store) Endings(ctx context.Context) (*Endings, error) {
+// ListenForEnds begins to listen. It finds out whether notifications arrive: a transaction pooler swallows them.
+func (s *Store) ListenForEnds(ctx context.Context) (*EndListener, error) {
 	conn, err := connect(ctx, s.pool)
 	if err != nil {
 		return nil, err
 	}
-	e := &Endings{conn: conn}
+	e := &EndListener{conn: conn}
 	echo := uuid.NewString()
 	if _, err = conn.Exec(ctx, `LISTEN `+endedChannel); err == nil {
 		_, err = s.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, endedChannel, echo)
@@ -66,10 +66,10 @@ func (s *Store) Endings(ctx context.Context) (*Endings, error) {
 }
 
 // Deaf reports whether notifications do not arrive, so that all that waits must be looked at with Live.
-func (e *Endings) Deaf() bool { return e.deaf }
+func (e *EndListener) Deaf() bool { return e.deaf }
 
 // Next returns the id of a run or import that has ended, uuid.Nil if there is none within patience.
-func (e *Endings) Next(ctx context.Context, patience time.Duration) (uuid.UUID, error) {
+func (e *EndListener) Next(ctx context.Context, patience time.Duration) (uuid.UUID, error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	heard, err := e.conn.WaitForNotification(waiting)
@@ -84,7 +84,7 @@ func (e *Endings) Next(ctx context.Context, patience time.Duration) (uuid.UUID, 
 }
 
 // Live returns those of the ids, by tenant, that are runs or imports which have not ended, in one round trip.
-func (e *Endings) Live(ctx context.Context, ids map[uuid.UUID][]uuid.UUID) (live []uuid.UUID, err error) {
+func (e *EndListener) Live(ctx context.Context, ids map[uuid.UUID][]uuid.UUID) (live []uuid.UUID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	batch := &pgx.Batch{}
@@ -108,7 +108,7 @@ func (e *Endings) Live(ctx context.Context, ids map[uuid.UUID][]uuid.UUID) (live
 }
 
 // Close ends the connection.
-func (e *Endings) Close(ctx context.Context) {
+func (e *EndListener) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = e.conn.Close(ctx) // it is not needed any more

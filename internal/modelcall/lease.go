@@ -1,4 +1,4 @@
-package asker
+package modelcall
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 // processes never make the same call at the same time.
 const leaseTime = 20 * time.Second
 
-// leaseTime returns that of the asker, which tests set.
-func (a *Asker) leaseTime() time.Duration { return cmp.Or(a.lease, leaseTime) }
+// leaseTime returns that of the caller, which tests set.
+func (a *Caller) leaseTime() time.Duration { return cmp.Or(a.lease, leaseTime) }
 
 // leased asks the model, and renews the lease meanwhile. It gives the call up if the lease is lost.
 func (r *run) leased(ctx context.Context, lease session.ModelLease, d summary.Dialogue) (llm.Reply, error) {
@@ -45,7 +45,7 @@ func (r *run) renew(ctx context.Context, lease session.ModelLease) error {
 		}
 		began := time.Now()
 		within, cancel := context.WithTimeout(ctx, every)
-		err := r.asker.Store.RenewCall(within, lease)
+		err := r.caller.Store.RenewCall(within, lease)
 		cancel()
 		switch {
 		case err == nil:

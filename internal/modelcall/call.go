@@ -1,4 +1,4 @@
-package asker
+package modelcall
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (r *run) newCall(key [32]byte, request summary.Request, d summary.Dialogue)
 	return session.ModelCall{
 		Tenant: r.tenant, Session: r.session, Key: key, Provider: r.model.Provider, Model: r.model.Name,
 		PromptVersion: summary.PromptVersion, Digest: session.SummaryDigest(request.Digest()),
-		Time: r.asker.leaseTime(), Bound: r.spending(bound),
+		Time: r.caller.leaseTime(), Bound: r.spending(bound),
 	}
 }
 
@@ -72,7 +72,7 @@ func (r *run) spending(u llm.Usage) session.ModelSpending {
 
 // kept returns a kept answer, or errNotKept. One that could not be used is forgotten when it has had its time.
 func (r *run) kept(ctx context.Context, key [32]byte, request summary.Request) (string, error) {
-	found, age, err := r.asker.Store.KeptAnswer(ctx, r.tenant, key)
+	found, age, err := r.caller.Store.KeptAnswer(ctx, r.tenant, key)
 	if errors.Is(err, session.ErrNotFound) {
 		return "", errNotKept
 	}
@@ -80,7 +80,7 @@ func (r *run) kept(ctx context.Context, key [32]byte, request summary.Request) (
 		return "", err
 	}
 	if _, refusal := accept(found.Text, request); refusal != nil && age > refusedFor && !r.lookUp {
-		if err := r.asker.Store.ForgetAnswer(ctx, r.tenant, key, refusedFor); err != nil {
+		if err := r.caller.Store.ForgetAnswer(ctx, r.tenant, key, refusedFor); err != nil {
 			return "", err
 		}
 		return "", errNotKept
@@ -110,7 +110,7 @@ func (r *run) paid(ctx context.Context, call session.ModelCall, d summary.Dialog
 	if err := r.hold(call.Bound); err != nil {
 		return "", err
 	}
-	lease, err := r.asker.Store.BeginCall(ctx, call, r.day)
+	lease, err := r.caller.Store.BeginCall(ctx, call, r.day)
 	if err != nil {
 		r.release(call.Bound, session.ModelSpending{})
 		if errors.Is(err, session.ErrModelBudget) {
@@ -127,7 +127,7 @@ func (r *run) paid(ctx context.Context, call session.ModelCall, d summary.Dialog
 func (r *run) hold(bound session.ModelSpending) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	with, budget := r.held.Plus(bound), r.asker.Budgets.Run
+	with, budget := r.held.Plus(bound), r.caller.Budgets.Run
 	if !budget.Allows(with) {
 		return fmt.Errorf("%w: with it this summary could take %d calls, %d tokens and %d millionths; "+
 			"the budget of one summary is %d calls, %d tokens and %d millionths (0: no bound)", ErrBudget,
@@ -163,11 +163,11 @@ func (r *run) pay(ctx context.Context, lease session.ModelLease, d summary.Dialo
 			err = fmt.Errorf("%w: %w", summary.ErrFailed, err)
 		}
 		return "", used, errors.Join(err, ignoreStale(r.settle(ctx, func(ctx context.Context) error {
-			return r.asker.Store.EndCall(ctx, lease, used)
+			return r.caller.Store.EndCall(ctx, lease, used)
 		})))
 	}
 	answer := session.ModelAnswer{Text: reply.Text, AnsweredBy: reply.Model, Cached: reply.Usage.Cached, Spent: used}
-	err = r.settle(ctx, func(ctx context.Context) error { return r.asker.Store.KeepAnswer(ctx, lease, answer) })
+	err = r.settle(ctx, func(ctx context.Context) error { return r.caller.Store.KeepAnswer(ctx, lease, answer) })
 	if err != nil {
 		return "", used, err
 	}

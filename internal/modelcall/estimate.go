@@ -1,4 +1,4 @@
-package asker
+package modelcall
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 // Estimate returns what the model of that name would be asked for a request of which no answer is kept, and what that
 // would use: tokens of the requests as they are estimated, and answers as long as they may be. An answer that is
 // refused costs another call, which is not counted. Its error is ErrUnknownModel or ErrTooLarge.
-func (a *Asker) Estimate(model string, r summary.Request) (session.ModelSpending, error) {
+func (a *Caller) Estimate(model string, r summary.Request) (session.ModelSpending, error) {
 	run, err := a.newRun(uuid.Nil, uuid.Nil, model, r)
 	if err != nil {
 		return session.ModelSpending{}, err

@@ -1,4 +1,4 @@
-package asker
+package modelcall
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 // run is one call of Ask.
 type run struct {
-	asker   *Asker
+	caller  *Caller
 	model   *llm.Configured
 	tenant  uuid.UUID
 	session uuid.UUID

@@ -1,4 +1,4 @@
-package asker
+package modelcall
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ type world struct {
 	*testing.T
 	provider *fake.Server
 	dsn      string
-	asker    *Asker
+	caller   *Caller
 	at       session.Address
 	session  uuid.UUID
 }
@@ -42,12 +42,12 @@ func newWorld(t *testing.T, o fake.Options) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.provider.Close)
-	w.asker = w.process()
+	w.caller = w.process()
 	w.at = session.Address{Tenant: w.tenant("acme"), ID: "chat"}
-	if _, _, err := w.asker.Store.Create(t.Context(), w.at, session.Change{}, nil); err != nil {
+	if _, _, err := w.caller.Store.Create(t.Context(), w.at, session.Change{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	found, err := w.asker.Store.Session(t.Context(), w.at)
+	found, err := w.caller.Store.Session(t.Context(), w.at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func newWorld(t *testing.T, o fake.Options) *world {
 	return w
 }
 
-// process returns the asker of another process: it shares nothing with others but the database and the provider.
-func (w *world) process() *Asker {
+// process returns the caller of another process: it shares nothing with others but the database and the provider.
+func (w *world) process() *Caller {
 	w.Helper()
 	pool, err := postgres.Open(w.Context(), pgtest.Worker(w.dsn), 8)
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *world) process() *Asker {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return &Asker{Store: postgres.New(pool, jobs, nil), Models: models}
+	return &Caller{Store: postgres.New(pool, jobs, nil), Models: models}
 }
 
 func (w *world) tenant(name string) uuid.UUID {
@@ -117,7 +117,7 @@ func (w *world) until(what string, isSo func() bool) {
 
 // ask asks for the world's session.
 func (w *world) ask(r summary.Request) (session.SummaryAnswer, error) {
-	return w.asker.Ask(w.Context(), w.at.Tenant, w.session, "small", r)
+	return w.caller.Ask(w.Context(), w.at.Tenant, w.session, "small", r)
 }
 
 func (w *world) mustAsk(r summary.Request) session.SummaryAnswer {
@@ -131,7 +131,7 @@ func (w *world) mustAsk(r summary.Request) session.SummaryAnswer {
 
 // exec runs a statement that sees the world's tenant only, and returns how many rows it changed.
 func (w *world) exec(sql string, args ...any) (rows int64) {
-	err := postgres.InTenant(w.Context(), w.asker.Store.Pool(), w.at.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err := postgres.InTenant(w.Context(), w.caller.Store.Pool(), w.at.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(w.Context(), sql, args...)
 		rows = tag.RowsAffected()
 		return err
@@ -144,7 +144,7 @@ func (w *world) exec(sql string, args ...any) (rows int64) {
 
 func (w *world) spent() (all session.ModelSpending) {
 	w.Helper()
-	list, err := w.asker.Store.Spending(w.Context(), w.at.Tenant, time.Now())
+	list, err := w.caller.Store.Spending(w.Context(), w.at.Tenant, time.Now())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestAnAnswerIsPaidForOnceWhateverProcessNeedsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{})
 	r := request(4)
-	if _, ok, err := w.asker.Kept(t.Context(), w.at.Tenant, "small", r); ok || err != nil {
+	if _, ok, err := w.caller.Kept(t.Context(), w.at.Tenant, "small", r); ok || err != nil {
 		t.Fatalf("before it was asked: %v, %v", ok, err)
 	}
 	first := w.mustAsk(r)
@@ -207,7 +207,7 @@ func TestAnAnswerIsPaidForOnceWhateverProcessNeedsIt(t *testing.T) {
 	if w.paid() != 1 || w.spent() != from.Spent {
 		t.Errorf("%d inputs were paid, spent %+v", w.paid(), w.spent())
 	}
-	if _, ok, _ := w.asker.Kept(t.Context(), w.tenant("other"), "small", r); ok {
+	if _, ok, _ := w.caller.Kept(t.Context(), w.tenant("other"), "small", r); ok {
 		t.Error("another tenant finds the answer")
 	}
 }
@@ -225,7 +225,7 @@ func TestProcessesThatAskTheSameAtOncePayOnce(t *testing.T) {
 	var mu sync.Mutex
 	answers := map[string]int{}
 	other := w.process()
-	for _, a := range []*Asker{w.asker, other} {
+	for _, a := range []*Caller{w.caller, other} {
 		for range 4 {
 			group.Go(func() {
 				answer, err := a.Ask(t.Context(), w.at.Tenant, w.session, "small", request(4))
@@ -269,7 +269,7 @@ func TestALargeRequestIsDividedAndResumedAfterAFailure(t *testing.T) {
 	mu.Lock()
 	broken = false
 	mu.Unlock()
-	w.asker = w.process()
+	w.caller = w.process()
 	answer := w.mustAsk(r)
 	if from := answer.Provenance; from.Chunks < 4 || from.Kept != 3 || from.Calls <= from.Chunks-1 || len(from.Keys) != from.Calls {
 		t.Errorf("provenance %+v", from)
@@ -290,7 +290,7 @@ func TestALargeRequestIsDividedAndResumedAfterAFailure(t *testing.T) {
 func TestARequestLeavesRoomForWhatTheModelThinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{Models: map[string]fake.Model{"small-1": {Window: 4000}}})
-	m, _ := w.asker.Models.Named("small")
+	m, _ := w.caller.Models.Named("small")
 	m.Reasoning = 2000
 	if got := w.mustAsk(request(120)).Provenance; got.Chunks < 3 {
 		t.Errorf("%+v", got)
@@ -306,7 +306,7 @@ func TestAnEstimateIsNotLessThanWhatARequestCosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{})
 	for _, r := range []summary.Request{request(4), request(120)} {
-		want, err := w.asker.Estimate("small", r)
+		want, err := w.caller.Estimate("small", r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestAnEstimateIsNotLessThanWhatARequestCosts(t *testing.T) {
 			t.Errorf("%d messages: estimated %+v, spent %+v", len(r.Messages), want, got)
 		}
 	}
-	if _, err := w.asker.Estimate("large", request(1)); !errors.Is(err, ErrUnknownModel) || !strings.Contains(err.Error(), "small") {
+	if _, err := w.caller.Estimate("large", request(1)); !errors.Is(err, ErrUnknownModel) || !strings.Contains(err.Error(), "small") {
 		t.Errorf("an unknown model: %v", err)
 	}
 }
@@ -351,7 +351,7 @@ func TestAnswersThatCannotBeUsedAreNotPaidForAgainUntilTheyAreOld(t *testing.T) 
 		t.Fatalf("%d calls, spent %+v", n, w.spent())
 	}
 	w.exec(`UPDATE model_answers SET created_at = now() - interval '25 hours'`)
-	if _, ok, err := w.asker.Kept(t.Context(), w.at.Tenant, "small", request(4)); ok || err != nil {
+	if _, ok, err := w.caller.Kept(t.Context(), w.at.Tenant, "small", request(4)); ok || err != nil {
 		t.Errorf("kept: %v, %v", ok, err)
 	}
 	if w.mustAsk(request(4)); len(w.provider.Calls()) != 3 {
@@ -367,7 +367,7 @@ func TestTheBudgetOfARunEndsIt(t *testing.T) {
 	} {
 		w.exec(`DELETE FROM model_answers`)
 		w.exec(`DELETE FROM model_spending`)
-		w.asker.Budgets = Budgets{Run: budget}
+		w.caller.Budgets = Budgets{Run: budget}
 		_, err := w.ask(request(120))
 		if !errors.Is(err, ErrBudget) || errors.Is(err, session.ErrModelBudget) || !budget.Allows(w.spent()) || w.spent().Calls == 0 {
 			t.Errorf("%s: %v; spent %+v of %+v", name, err, w.spent(), budget)
@@ -420,7 +420,7 @@ func TestTheBudgetOfADayHoldsForAllProcesses(t *testing.T) {
 func TestATenantsOwnQuotasAreItsBudgetOfADay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{})
-	w.asker.Budgets.Day.Calls = 1
+	w.caller.Budgets.Day.Calls = 1
 	w.mustAsk(request(4))
 	if _, err := w.ask(request(5)); !errors.Is(err, session.ErrModelBudget) {
 		t.Errorf("beyond the operator's budget: %v", err)

@@ -1,4 +1,4 @@
-package asker
+package modelcall
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func TestNoConnectionIsHeldWhileAModelIsAsked(t *testing.T) {
 	t.Parallel()
 	var w *world
 	var held int32
-	w = newWorld(t, during(func() { held = w.asker.Store.Pool().Stat().AcquiredConns() }))
+	w = newWorld(t, during(func() { held = w.caller.Store.Pool().Stat().AcquiredConns() }))
 	if w.mustAsk(request(4)); held != 0 {
 		t.Errorf("%d connections are held", held)
 	}
@@ -43,7 +43,7 @@ func TestASessionThatIsErasedWhileAModelIsAskedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	var w *world
 	w = newWorld(t, during(func() {
-		if _, err := w.asker.Store.Delete(context.Background(), w.at, nil); err != nil {
+		if _, err := w.caller.Store.Delete(context.Background(), w.at, nil); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -70,13 +70,13 @@ func TestADeadProcessIsTakenOverWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{})
 	r := request(4)
-	dead, err := w.asker.newRun(w.at.Tenant, w.session, "small", r)
+	dead, err := w.caller.newRun(w.at.Tenant, w.session, "small", r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := dead.newCall(dead.keyOf(r, nil), r, summary.DialogueOf(r, delimiter()))
 	call.Time = 300 * time.Millisecond
-	if _, err := w.asker.Store.BeginCall(t.Context(), call, session.ModelBudget{}); err != nil {
+	if _, err := w.caller.Store.BeginCall(t.Context(), call, session.ModelBudget{}); err != nil {
 		t.Fatal(err)
 	}
 	from := w.mustAsk(r).Provenance
@@ -95,13 +95,13 @@ func TestALeaseIsRenewedWhileTheModelIsSlow(t *testing.T) {
 		began := w.leasedUntil()
 		w.until("the lease is renewed", func() bool { return w.leasedUntil().After(began) })
 	}))
-	w.asker.lease = shortLease
+	w.caller.lease = shortLease
 	w.mustAsk(request(4))
 }
 
 // leasedUntil returns when the lease of the only call ends.
 func (w *world) leasedUntil() (at time.Time) {
-	err := postgres.InTenant(w.Context(), w.asker.Store.Pool(), w.at.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err := postgres.InTenant(w.Context(), w.caller.Store.Pool(), w.at.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		return tx.QueryRow(w.Context(), `SELECT leased_until FROM model_answers`).Scan(&at)
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func TestACallWhoseRowIsGoneIsGivenUp(t *testing.T) {
 		w.exec(`DELETE FROM model_answers`)
 		return fake.Step{Fault: fake.Timeout}
 	}})
-	w.asker.lease = shortLease
+	w.caller.lease = shortLease
 	if answer := w.mustAsk(request(4)); answer.Summary == "" {
 		t.Error("no answer")
 	}
@@ -164,7 +164,7 @@ func TestACancelledCallCountsWhatItReserved(t *testing.T) {
 		cancel()
 		return fake.Step{Fault: fake.Timeout}
 	}})
-	if _, err := w.asker.Ask(ctx, w.at.Tenant, uuid.Nil, "small", request(4)); !errors.Is(err, context.Canceled) {
+	if _, err := w.caller.Ask(ctx, w.at.Tenant, uuid.Nil, "small", request(4)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if spent := w.spent(); spent.Calls != 1 || spent.Output != 300 || w.exec(`SELECT FROM model_answers`) != 0 {
