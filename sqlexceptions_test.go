@@ -12,7 +12,7 @@ var sqlExceptions = map[string]string{
 	"internal/backup/file.go: select result_bodies: WHERE begins with store <> 0": ofTheWhole,
 	"internal/backup/file.go: select {}: WHERE begins with nothing":               ofTheWhole,
 	"internal/backup/restore.go: select {}: WHERE begins with nothing":            ofTheWhole,
-	"internal/postgres/fleet.go: select {}: WHERE begins with {} and ( {}":        ofAllTenants,
+	"internal/postgres/sessions_all.go: select {}: WHERE begins with {} and ( {}": ofAllTenants,
 
 	"internal/postgres/recompactions_groups.go: select recompactions: WHERE begins with group_id = $1":        ofAGroup,
 	"internal/postgres/recompactions_groups.go: select recompactions: WHERE begins with group_id is not null": ofAGroup,

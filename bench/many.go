@@ -88,7 +88,7 @@ func measureMany(ctx context.Context, b *bench) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return b.measureFleet(ctx, many)
+	return b.measureAllSessions(ctx, many)
 }
 
 // compareCrowds adds rows for what a call takes and for the processor time that PostgreSQL has for it, by turns.

@@ -35,12 +35,13 @@ func (b *bench) addRowBytes(ctx context.Context, c *crowd) error {
 
 const (
 	operatorLogin = "varve_bench_admin"
-	fleetPage     = 100
-	fleetPages    = 20
+	listedPage    = 100
+	listedPages   = 20
 )
 
-// measureFleet adds rows for a page of each list of the sessions of all tenants, as the store reads it for operators.
-func (b *bench) measureFleet(ctx context.Context, c *crowd) error {
+// measureAllSessions adds rows for a page of the sessions of all tenants in each order, as the store reads it for
+// operators.
+func (b *bench) measureAllSessions(ctx context.Context, c *crowd) error {
 	err := postgres.GrantTo(ctx, c.dsn, postgres.Grant{Login: operatorLogin, Role: postgres.AdminRole, Make: true})
 	if err != nil {
 		return err
@@ -51,12 +52,12 @@ func (b *bench) measureFleet(ctx context.Context, c *crowd) error {
 		return err
 	}
 	defer store.Pool().Close()
-	for _, list := range session.FleetLists() {
-		name := fmt.Sprintf("fleet of %d sessions by %s, page of %d", c.sessions, list, fleetPage)
+	for _, order := range session.SessionOrders() {
+		name := fmt.Sprintf("all of %d sessions by %s, page of %d", c.sessions, order, listedPage)
 		if !b.match.MatchString(name) {
 			continue
 		}
-		took, err := fleetTimes(ctx, store, list)
+		took, err := orderTimes(ctx, store, order)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -66,19 +67,19 @@ func (b *bench) measureFleet(ctx context.Context, c *crowd) error {
 	return nil
 }
 
-// fleetTimes reads the first pages of a list, twice, and returns how long each took the second time, in ms.
-func fleetTimes(ctx context.Context, store *postgres.Store, list session.FleetList) (took []float64, err error) {
+// orderTimes reads the first pages of an order, twice, and returns how long each took the second time, in ms.
+func orderTimes(ctx context.Context, store *postgres.Store, order session.SessionOrder) (took []float64, err error) {
 	for range 2 {
 		took = nil
-		var after *session.FleetPlace
-		for range fleetPages {
+		var after *session.SessionPlace
+		for range listedPages {
 			start := time.Now()
-			found, _, err := store.Fleet(ctx, list, nil, after, fleetPage)
+			found, _, err := store.AllSessions(ctx, order, nil, after, listedPage)
 			if err != nil {
 				return nil, err
 			}
 			took = append(took, float64(time.Since(start))/float64(time.Millisecond))
-			if len(found) < fleetPage {
+			if len(found) < listedPage {
 				break
 			}
 			after = &found[len(found)-1].Place

@@ -44,7 +44,6 @@ type commands struct {
 	Sessions    sessionsCommand    `cmd:"" help:"List sessions, show, archive or erase one."`
 	Retention   retentionCommand   `cmd:"" help:"When sessions expire, and which would now."`
 	Holds       holdsCommand       `cmd:"" help:"Show, place and lift legal holds."`
-	Fleet       fleetCommand       `cmd:"" help:"List sessions of all tenants, with an operator's key."`
 	Erasures    erasuresCommand    `cmd:"" help:"Erase all sessions of a person, and show receipts."`
 	Fork        forkCommand        `cmd:"" help:"Make a session that shares the log of another."`
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`

@@ -13,6 +13,7 @@ import (
 
 type sessionsCommand struct {
 	List sessionsListCommand `cmd:"" help:"List sessions: all, or those for which all conditions hold."`
+	All  sessionsAllCommand  `cmd:"" help:"List sessions of all tenants, with an operator's key."`
 
 	Show      sessionsShowCommand      `cmd:"" help:"Print a session with its policy, as JSON."`
 	Archive   sessionsArchiveCommand   `cmd:"" help:"Archive a session: it is away until it is restored."`
@@ -64,6 +65,18 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 		query["quarantined"] = true
 	}
 	return showFound(ctx, to, "sessions", client.Sessions, query, c.Limit)
+}
+
+type sessionsAllCommand struct {
+	Order  string `enum:"tokens,bytes,idle,unread,over_window,failing,quarantined" default:"tokens" help:"${enum}."`
+	Tenant string `help:"Id of the tenant whose sessions to list; of all if not given."`
+	Limit  int    `default:"100" help:"How many to list."`
+}
+
+// Run prints the sessions.
+func (c *sessionsAllCommand) Run(ctx context.Context, to *console) error {
+	query := client.Query{"order": c.Order, "tenant": c.Tenant}
+	return showFound(ctx, to, "sessions of tenants", client.AllSessions, query, c.Limit)
 }
 
 type sessionsShowCommand struct {

@@ -16,7 +16,7 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 	const one = `{"id":"chat\n42","format":"openai-chat","model":"","last_seq":21,"context_tokens":3400,"checkpoint":2,"created_at":"2026-01-02T03:04:05Z","last_append_at":null}`
 	answers := map[string]string{
 		`GET /v1/sessions?failing=true&limit=7&metadata=%7B%22user%22%3A%22u1%22%7D&min_tokens=3&order=last_append&quarantined=true&updated_after=2026-01-02T03%3A04%3A05Z `: `{"data":[` + one + `],"has_more":false}`,
-		`GET /v1/admin/sessions?limit=3&list=failing&tenant=0198f0c1-7c1e-7000-8000-00000000000c `:                                                                           `{"data":[{"tenant_name":"acme","session":"chat\n42","tokens":90000,"bytes":360000,"context_tokens":130000,"window_tokens":128000,"failures":2}],"has_more":false}`,
+		`GET /v1/admin/sessions?limit=3&order=failing&tenant=0198f0c1-7c1e-7000-8000-00000000000c `:                                                                          `{"data":[{"tenant_name":"acme","session":"chat\n42","tokens":90000,"bytes":360000,"context_tokens":130000,"window_tokens":128000,"failures":2}],"has_more":false}`,
 		`GET /v1/sessions/s `:                          one,
 		`DELETE /v1/sessions/s `:                       "",
 		`POST /v1/sessions/s/fork {"id":"b","seq":17}`: one,
@@ -42,7 +42,7 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 			Metadata: map[string]string{"user": "u1"}, MinTokens: &three, Failing: true, Quarantined: true, Limit: 7, Order: "last_append",
 			UpdatedAfter: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		}, `"chat\n42"  2026-01-02T03:04:05Z  -            openai-chat  -      21   3400    2`},
-		{&fleetCommand{List: "failing", Tenant: "0198f0c1-7c1e-7000-8000-00000000000c", Limit: 3},
+		{&sessionsAllCommand{Order: "failing", Tenant: "0198f0c1-7c1e-7000-8000-00000000000c", Limit: 3},
 			`acme    "chat\n42"  90000   360000  130000  128000  -            -          2         -`},
 		{&sessionsShowCommand{Session: "s"}, one},
 		{&sessionsRmCommand{Session: "s", Yes: true}, ""},

@@ -377,7 +377,7 @@ func (s *Server) routeOperators() {
 
 	operator.ask("/v1/admin/tenants", s.createTenant) // may show a key once
 	operator.list("/v1/admin/tenants", s.listTenants)
-	operator.get("/v1/admin/sessions", s.listFleet, fleetQuery...)
+	operator.get("/v1/admin/sessions", s.listAllSessions, allSessionsQuery...)
 	operator.get("/v1/admin/tenants/:tenant", s.readTenant)
 	operator.patch("/v1/admin/tenants/:tenant", s.changeTenant)
 	operator.delete("/v1/admin/tenants/:tenant", s.deleteTenant, "confirm")

@@ -98,7 +98,7 @@ func TestAColdSessionIsListedCountedAndComesBackByItself(t *testing.T) {
 	}
 	lists := []string{
 		"/v1/sessions", `/v1/sessions?metadata=%7B%22user%22%3A%22a%22%7D`, "/v1/sessions?order=last_append", "/v1/sessions/a", "/v1/usage", "/v1/usage/sessions",
-		"/v1/sessions?min_tokens=1", "/v1/admin/fleet?order=tokens", "/v1/admin/tenants", "/v1/sessions/a/policy",
+		"/v1/sessions?min_tokens=1", "/v1/admin/sessions?order=tokens", "/v1/admin/tenants", "/v1/sessions/a/policy",
 	}
 	reads := []string{
 		"/v1/sessions/a/context", "/v1/sessions/a/context?format=anthropic", "/v1/sessions/a/messages", "/v1/sessions/a/messages?from_seq=2", "/v1/sessions/a/export",

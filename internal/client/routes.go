@@ -102,7 +102,7 @@ const (
 
 	Sessions             ListRoute[protocol.Session]            = "sessions"
 	Archives             ListRoute[session.Archive]             = "archives"
-	Fleet                ListRoute[session.FleetSession]        = "admin/sessions"
+	AllSessions          ListRoute[session.SessionOfTenant]     = "admin/sessions"
 	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"
 	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"
 	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"

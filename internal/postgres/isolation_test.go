@@ -47,8 +47,8 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 	}
 }
 
-// ofTheFleet are the indexes for the lists of all tenants' sessions and recompactions.
-var ofTheFleet = []string{"usage_sessions_tokens", "usage_sessions_bytes", "usage_sessions_idle", "usage_sessions_unread",
+// ofEveryTenant are the indexes for the lists of all tenants' sessions and recompactions.
+var ofEveryTenant = []string{"usage_sessions_tokens", "usage_sessions_bytes", "usage_sessions_idle", "usage_sessions_unread",
 	"usage_sessions_over", "session_failures_oldest", "session_failures_quarantined",
 	"recompactions_group", "recompactions_groups"}
 
@@ -66,9 +66,9 @@ func TestEveryKeyOfATenantsTableBeginsWithTheTenant(t *testing.T) {
 	}
 	var name, definition string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &definition}, func() error {
-		// The tenant is one of the words; the fleet is of all tenants, and a policy lets operators alone read it so.
-		fleet := slices.Contains(ofTheFleet, name)
-		if !strings.Contains(definition, "USING btree (tenant_id") && name != "search_texts_words" && !fleet {
+		// The tenant is one of the words; what is of every tenant is for operators, whom alone a policy lets read it so.
+		every := slices.Contains(ofEveryTenant, name)
+		if !strings.Contains(definition, "USING btree (tenant_id") && name != "search_texts_words" && !every {
 			t.Errorf("index %s does not begin with the tenant: %s", name, definition)
 		}
 		return nil

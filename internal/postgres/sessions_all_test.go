@@ -12,13 +12,13 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// fleetOf returns the ids of all pages of a list, and how many pages there were.
-func fleetOf(t *testing.T, store *postgres.Store, list session.FleetList, tenant *uuid.UUID, limit int) (string, int) {
+// allSessionsOf returns the ids of all pages of a list, and how many pages there were.
+func allSessionsOf(t *testing.T, store *postgres.Store, list session.SessionOrder, tenant *uuid.UUID, limit int) (string, int) {
 	t.Helper()
 	var ids []string
-	var after *session.FleetPlace
+	var after *session.SessionPlace
 	for pages := 1; ; pages++ {
-		found, beyond, err := store.Fleet(t.Context(), list, tenant, after, limit)
+		found, beyond, err := store.AllSessions(t.Context(), list, tenant, after, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +34,8 @@ func fleetOf(t *testing.T, store *postgres.Store, list session.FleetList, tenant
 	}
 }
 
-// TestTheFleetIsListed makes sessions of two tenants, of which each list has some, as the ledger counts them.
-func TestTheFleetIsListed(t *testing.T) {
+// TestTheSessionsOfAllTenantsAreListed makes sessions of two tenants, of which each list has some, as the ledger counts them.
+func TestTheSessionsOfAllTenantsAreListed(t *testing.T) {
 	t.Parallel()
 	store, acme := newStore(t)
 	other := newTenant(t, store, "other")
@@ -77,25 +77,25 @@ func TestTheFleetIsListed(t *testing.T) {
 		}
 	}
 	mustCount(t, store, other, session.Reading{Session: "wide", Views: 1}, session.Reading{Session: "large"})
-	all := map[session.FleetList]string{
-		session.FleetTokens: "over over too large wide small", session.FleetIdle: "small large over wide over too",
-		session.FleetUnread:     "large over too small over wide",
-		session.FleetOverWindow: "over over too", session.FleetFailing: "wide large", session.FleetQuarantined: "wide",
+	all := map[session.SessionOrder]string{
+		session.ByTokens: "over over too large wide small", session.ByIdle: "small large over wide over too",
+		session.ByUnread:     "large over too small over wide",
+		session.ByOverWindow: "over over too", session.ByFailing: "wide large", session.ByQuarantined: "wide",
 	}
 	for list, want := range all {
 		for _, limit := range []int{1, 2, 100} {
-			if got, _ := fleetOf(t, store, list, nil, limit); got != want {
+			if got, _ := allSessionsOf(t, store, list, nil, limit); got != want {
 				t.Errorf("%s by %d is %q, not %q", list, limit, got, want)
 			}
 		}
 	}
-	if got, _ := fleetOf(t, store, session.FleetBytes, nil, 3); !strings.HasPrefix(got, "wide ") {
+	if got, _ := allSessionsOf(t, store, session.ByBytes, nil, 3); !strings.HasPrefix(got, "wide ") {
 		t.Errorf("by bytes it is %q", got)
 	}
-	if got, _ := fleetOf(t, store, session.FleetTokens, &acme, 2); got != "over small" {
+	if got, _ := allSessionsOf(t, store, session.ByTokens, &acme, 2); got != "over small" {
 		t.Errorf("of one tenant it is %q", got)
 	}
-	found, _, err := store.Fleet(t.Context(), session.FleetFailing, nil, nil, 1)
+	found, _, err := store.AllSessions(t.Context(), session.ByFailing, nil, nil, 1)
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
@@ -106,7 +106,7 @@ func TestTheFleetIsListed(t *testing.T) {
 	}
 
 	// The latest read is noted, the list is in the order of days.
-	found, _, err = store.Fleet(t.Context(), session.FleetUnread, &other, nil, 10)
+	found, _, err = store.AllSessions(t.Context(), session.ByUnread, &other, nil, 10)
 	if err != nil || len(found) != 3 || found[2].Session != "wide" || found[0].LastReadAt != nil {
 		t.Fatal(found, err)
 	}
@@ -126,13 +126,13 @@ func TestTheFleetIsListed(t *testing.T) {
 	if _, err := store.AuditNext(t.Context(), 100, 100); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := fleetOf(t, store, session.FleetOverWindow, nil, 5); got != "over too" {
+	if got, _ := allSessionsOf(t, store, session.ByOverWindow, nil, 5); got != "over too" {
 		t.Errorf("after the audit, %q are over their window", got)
 	}
 }
 
-// checkFleet fails the test if statements read more than this number of rows of a node.
-func checkFleet(t *testing.T, name string, ran []explained, limit int) {
+// checkAllSessions fails the test if statements read more than this number of rows of a node.
+func checkAllSessions(t *testing.T, name string, ran []explained, limit int) {
 	t.Helper()
 	pages, took := 0, 0.0
 	for i := range ran {

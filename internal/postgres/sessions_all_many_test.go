@@ -10,8 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// TestAPageOfTheFleetCostsThePage reads pages of every list in a database with many tenants.
-func TestAPageOfTheFleetCostsThePage(t *testing.T) {
+// TestAPageOfAllSessionsCostsThePage reads pages of every list in a database with many tenants.
+func TestAPageOfAllSessionsCostsThePage(t *testing.T) {
 	t.Parallel()
 	p := newPlanned(t, *planRows)
 	p.exec(t, `
@@ -23,25 +23,25 @@ func TestAPageOfTheFleetCostsThePage(t *testing.T) {
 		SELECT tenant_id, key, 1 FROM sessions WHERE tenant_id <> '`+largeTenant.String()+`'`)
 	p.analyze(t, 100)
 	small := p.idOf(t, "tenant7")
-	for _, list := range session.FleetLists() {
-		var after *session.FleetPlace
+	for _, order := range session.SessionOrders() {
+		var after *session.SessionPlace
 		for page := range 3 {
 			ran := p.plansOf(t, func(ctx context.Context) error {
-				found, _, err := p.Fleet(ctx, list, nil, after, planPage)
+				found, _, err := p.AllSessions(ctx, order, nil, after, planPage)
 				if len(found) > 0 {
 					after = new(found[len(found)-1].Place)
 				}
-				if len(found) < planPage && list != session.FleetQuarantined {
-					t.Errorf("%s: page %d has %d sessions", list, page, len(found))
+				if len(found) < planPage && order != session.ByQuarantined {
+					t.Errorf("%s: page %d has %d sessions", order, page, len(found))
 				}
 				return err
 			})
-			checkFleet(t, fmt.Sprintf("fleet by %s, page %d", list, page+1), ran, 3*planPage)
+			checkAllSessions(t, fmt.Sprintf("all sessions by %s, page %d", order, page+1), ran, 3*planPage)
 		}
 	}
 	ran := p.plansOf(t, func(ctx context.Context) error {
-		_, _, err := p.Fleet(ctx, session.FleetTokens, &small, nil, planPage)
+		_, _, err := p.AllSessions(ctx, session.ByTokens, &small, nil, planPage)
 		return err
 	})
-	checkFleet(t, "fleet of a small tenant", ran, 2**planRows)
+	checkAllSessions(t, "sessions of a small tenant", ran, 2**planRows)
 }
