@@ -12,7 +12,7 @@ import (
 // modelAnswer is a model as callers see it, with the window that a session of it has.
 type modelAnswer struct {
 	models.Model
-	WindowTokens int `json:"window_tokens"`
+	WindowTokens int `json:"window_tokens"` // the window of a session with this model
 }
 
 // listModels handles GET /v1/models: all models that are known, or the one that model names.

@@ -48,16 +48,16 @@ func (s *Server) countTokens(req *request.Request) error {
 type tokensAnswer struct {
 	Tokenizer string          `json:"tokenizer"`
 	Tokens    int             `json:"tokens"`
-	Messages  []messageTokens `json:"messages"`
+	Messages  []messageTokens `json:"messages"` // empty for a text
 }
 
 type messageTokens struct {
-	Tokens int          `json:"tokens"` // the parts' and the message's own
+	Tokens int          `json:"tokens"` // of the parts and 4 for the message
 	Parts  []partTokens `json:"parts"`
 }
 
 type partTokens struct {
-	Kind   string `json:"kind"`
+	Kind   string `json:"kind" schema:"enum: [text, image, file, call, result, reasoning, opaque]"`
 	Tokens int    `json:"tokens"`
 }
 

@@ -129,25 +129,32 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // Entry is a row of an audit trail.
 type Entry struct {
-	TenantID uuid.UUID       `json:"tenant"` // whose chain it is; the nil one is the operators'
-	N        int64           `json:"n"`      // its place in the chain: 1, 2, 3, …
-	At       time.Time       `json:"at"`
-	Login    string          `json:"login"` // with which the database was written
-	Actor    Kind            `json:"actor"`
-	ActorID  *uuid.UUID      `json:"actor_id"` // of the key or the session token
-	Request  *string         `json:"request_id"`
-	Address  *string         `json:"address"`
-	Action   Action          `json:"action"`
-	Object   Object          `json:"object"`
-	ObjectID *string         `json:"object_id"`
-	Detail   json.RawMessage `json:"detail"`
-	Before   json.RawMessage `json:"before"` // of a policy or limits, as After
-	After    json.RawMessage `json:"after"`
-	Previous Hash            `json:"previous"` // of the row before it, zeros for the first
-	Hash     Hash            `json:"hash"`
+	TenantID uuid.UUID `json:"tenant"` // whose chain it is; zeros for the operators'
+	N        int64     `json:"n"`      // its place in the chain: 1, 2, 3, …
+	At       time.Time `json:"at"`
+	Login    string    `json:"login"` // the login with which the database was written
+	// who: a key of the tenant, a session token, a key of an operator, the command line of an operator, or a
+	// process of Varve itself
+	Actor Kind `json:"actor"`
+	// the id of the key (of the tenant or of the operator), or of the session token
+	ActorID  *uuid.UUID `json:"actor_id"`
+	Request  *string    `json:"request_id"`
+	Address  *string    `json:"address"` // where it came from
+	Action   Action     `json:"action"`
+	Object   Object     `json:"object"` // what it was done to
+	ObjectID *string    `json:"object_id"`
+	// more about it; never contents
+	Detail json.RawMessage `json:"detail" schema:"type: [object, 'null']"`
+	// of a policy, limits, or the name and suspension of a tenant
+	Before json.RawMessage `json:"before" schema:"type: [object, 'null']"`
+	// of a policy, limits, or the name and suspension of a tenant
+	After json.RawMessage `json:"after" schema:"type: [object, 'null']"`
+	// the hash of the row before it, also if that was removed; 64 zeros in row 1
+	Previous Hash `json:"previous"`
+	Hash     Hash `json:"hash"` // SHA-256 in hexadecimal
 
-	// BlankedBy is the row that says that this one has lost what it said of an erased session; nil for a row that is
-	// as it was written. A blanked row's Hash is that of what it said.
+	// the row that erased the session: what this row said of it is gone, and `object_id` is the key that Varve had
+	// for it; `hash` is still that of what it said
 	BlankedBy *int64 `json:"blanked_by,omitempty"`
 }
 

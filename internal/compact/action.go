@@ -64,26 +64,32 @@ func (d *ActionKind) UnmarshalText(text []byte) error {
 
 // Action is an entry of the loss manifest: what was done to one part, or to a range of messages, and what it saved.
 type Action struct {
-	Seq          int64      `json:"seq"`
-	LastSeq      int64      `json:"last_seq"`          // Summarise, Drop: the last message of the range; else seq
-	Part         int        `json:"part"`              // -1 for a range
-	Partial      bool       `json:"partial,omitempty"` // of the last message of the range, later steps stay
-	Kind         ActionKind `json:"do"`
+	Seq int64 `json:"seq" schema:"minimum: 1"`
+	// the last message of a range
+	LastSeq int64 `json:"last_seq" schema:"minimum: 1"`
+	Part    int   `json:"part" schema:"minimum: -1"` // -1 for messages as a whole
+	// of the last message of a range only the first steps left, the others stay
+	Partial      bool       `json:"partial,omitempty"`
+	Kind         ActionKind `json:"do" schema:"Do"`
 	Stage        string     `json:"stage"`
 	Rule         string     `json:"rule"`   // the field of the policy that decided
 	Reason       string     `json:"reason"` // in words
 	Tool         string     `json:"tool,omitempty"`
-	Category     string     `json:"category,omitempty"` // what the tool does: one of policy.Operations
-	Decision     Decision   `json:"decision,omitempty"` // in Plan.Parts, as are the digests
+	Category     string     `json:"category,omitempty"` // what the tool does, e.g. file_read
+	Decision     Decision   `json:"decision,omitempty"` // of all parts: with `actions=all`
 	TokensBefore int        `json:"tokens_before"`
 	TokensAfter  int        `json:"tokens_after"`
 	BytesBefore  int        `json:"bytes_before"` // of a part its text, of a range its messages
 	BytesAfter   int        `json:"bytes_after"`
-	Ref          string     `json:"ref,omitempty"`          // brings it back
-	Source       string     `json:"source,omitempty"`       // the result that it is a text or a window of
-	Resource     string     `json:"resource,omitempty"`     // of a superseded part, secrets masked
-	SHA256       string     `json:"sha256,omitempty"`       // of the original of a part that is replaced
-	SHA256After  string     `json:"sha256_after,omitempty"` // of its text in the view
+	// of the complete result; if absent, the message is in the log under its seq
+	Ref string `json:"ref,omitempty"`
+	// of a result that is the capped text of an upload, or a window that was read back: the ref of the original,
+	// with its lines (`r17.1-9f3a lines 200-399`)
+	Source string `json:"source,omitempty"`
+	// of a superseded result: tool:primary[:secondary], secrets masked
+	Resource    string `json:"resource,omitempty"`
+	SHA256      string `json:"sha256,omitempty"`       // of the original of a part that is replaced
+	SHA256After string `json:"sha256_after,omitempty"` // of the text in the view; with `actions=all`
 }
 
 // Result is a part that leaves the view, a tool's result or a call's arguments: it must be persisted before the

@@ -22,15 +22,21 @@ const (
 
 // Decision is why a session is compacted now, or why not yet: the figures that decided.
 type Decision struct {
-	Verdict       Verdict  `json:"decision"`
-	Cause         string   `json:"cause"`
-	ContextTokens int64    `json:"context_tokens"` // what is sent to the model, overhead included
-	TriggerTokens int64    `json:"trigger_tokens"`
-	HardTokens    int64    `json:"hard_tokens"`
-	Calibration   float64  `json:"calibration"`   // the triggers are compared with context_tokens times this
-	UnseenTokens  int64    `json:"unseen_tokens"` // plus this: what the caller's usage counts beyond the estimate
-	Cache         *Cache   `json:"cache,omitempty"`
-	Economy       *Economy `json:"economy,omitempty"`
+	Verdict Verdict `json:"decision"`
+	Cause   string  `json:"cause"`
+	// what is sent to the model, overhead included
+	ContextTokens int64 `json:"context_tokens" schema:"Tokens"`
+	TriggerTokens int64 `json:"trigger_tokens" schema:"Tokens"`
+	HardTokens    int64 `json:"hard_tokens" schema:"Tokens"`
+	// `context_tokens` times `calibration` plus `unseen_tokens` is compared with the other two
+	Calibration float64 `json:"calibration"`
+	// plus this: what the caller's usage counts beyond the estimate
+	UnseenTokens int64 `json:"unseen_tokens"`
+	// the state of the provider's prompt cache, if the policy considers it
+	Cache *Cache `json:"cache,omitempty"`
+	// what the compaction saves and costs, in units of the price of an uncached input token, if the policy
+	// considers it
+	Economy *Economy `json:"economy,omitempty"`
 
 	reached due.Threshold // 0 for none
 	early   bool          // only an eager stage has reached its own trigger

@@ -11,12 +11,13 @@ import (
 
 // Economy is what a compaction gains and costs, in the price of an input token that no cache holds.
 type Economy struct {
-	Saved     int64   `json:"saved"`     // tokens that the view has fewer
+	Saved     int64   `json:"saved"`     // tokens by which the view becomes smaller
 	Rewritten int64   `json:"rewritten"` // tokens behind the kept prefix
 	Gain      float64 `json:"gain"`
 	Cost      float64 `json:"cost"`
-	ReadBack  float64 `json:"read_back"` // part of the cost: what is expected to be read back afterwards
-	Horizon   int     `json:"horizon"`   // requests
+	// part of the cost: what is expected to be read back afterwards
+	ReadBack float64 `json:"read_back" schema:"optional"`
+	Horizon  int     `json:"horizon"` // requests
 }
 
 // Offer is a compaction that could be done now.

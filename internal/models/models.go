@@ -20,16 +20,18 @@ import (
 
 // Model describes a model.
 type Model struct {
-	ID              string   `json:"id"`
-	Provider        string   `json:"provider"`
-	Aliases         []string `json:"aliases"`
-	ContextTokens   int      `json:"context_tokens"`    // input and output together
-	MaxInputTokens  int      `json:"max_input_tokens"`  // if the provider bounds the input alone, else 0
-	MaxOutputTokens int      `json:"max_output_tokens"` // 0: not documented
-	Cache           *Cache   `json:"cache"`             // nil: nothing is documented
-	// Dialect names what the model's server takes (provider.Dialects), where its name does not tell.
+	ID            string   `json:"id"`
+	Provider      string   `json:"provider"`
+	Aliases       []string `json:"aliases" schema:"type: [array, 'null']"`
+	ContextTokens int      `json:"context_tokens"` // input and output together
+	// if the provider limits the input separately, else 0
+	MaxInputTokens  int `json:"max_input_tokens"`
+	MaxOutputTokens int `json:"max_output_tokens"` // 0 if it is not documented
+	// the provider's prompt cache; prices are relative to an uncached token, whose price is 1; null if unknown
+	Cache *Cache `json:"cache"`
+	// what the server of the model takes, where its name does not tell
 	Dialect string   `json:"dialect,omitempty"`
-	Sources []Source `json:"sources"`
+	Sources []Source `json:"sources" schema:"type: [array, 'null']"`
 }
 
 // Window returns the largest number of tokens of a session of the model: its input, if that has its own bound.

@@ -18,7 +18,8 @@ type KeyRequest struct {
 
 // NewKey is a key of a tenant that was just made. This answer alone has its text.
 type NewKey struct {
-	Text string `json:"key"`
+	// the text, which is not stored
+	Text string `json:"key" schema:"pattern: '^vk_[0-9a-f]{32}_[0-9A-Za-z]{36}$'"`
 	session.APIKey
 }
 
@@ -55,6 +56,7 @@ type TenantChange struct {
 
 // NewOperatorKey is a key of an operator that was just made. This answer alone has its text.
 type NewOperatorKey struct {
-	Text string `json:"key"`
+	// the text, which is not stored
+	Text string `json:"key" schema:"pattern: '^vop_[0-9A-Za-z]{36}$'"`
 	session.OperatorKey
 }

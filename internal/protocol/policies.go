@@ -10,10 +10,11 @@ import (
 
 // Policy is one layer of a policy, and what it makes together with those below it.
 type Policy struct {
-	Version   session.PolicyVersion `json:"policy_version"`
-	Patch     json.RawMessage       `json:"patch"` // null for a session without a policy of its own
-	Effective json.RawMessage       `json:"effective"`
-	Sources   map[string]string     `json:"sources"` // the layer of each field, by JSON pointer
+	Version session.PolicyVersion `json:"policy_version"`
+	// the requested layer; null if the session has none
+	Patch     json.RawMessage   `json:"patch" schema:"Policy"`
+	Effective json.RawMessage   `json:"effective" schema:"Policy"` // the effective value of every field
+	Sources   map[string]string `json:"sources"`                   // the layer that sets each field, by JSON pointer
 }
 
 // Profile is a policy by name.
@@ -32,15 +33,15 @@ type PreviewRequest struct {
 
 // Preview is what a compaction would do.
 type Preview struct {
-	From         string                `json:"from"` // checkpoint or log
+	From         string                `json:"from" schema:"From"` // checkpoint or log
 	Through      int64                 `json:"through_seq"`
 	TokensBefore int64                 `json:"tokens_before"`
 	TokensAfter  int64                 `json:"tokens_after"`
 	WouldChange  bool                  `json:"would_change"`
-	Due          bool                  `json:"due"`
-	Reason       string                `json:"reason"` // why now, or why not yet, in a sentence
-	Why          any                   `json:"why"`    // the same in figures
-	Stages       []compact.StageReport `json:"stages"`
+	Due          bool                  `json:"due"`              // whether the trigger is reached
+	Reason       string                `json:"reason"`           // why now, or why not yet, in a sentence
+	Why          any                   `json:"why" schema:"Why"` // the same in figures
+	Stages       []compact.StageReport `json:"stages" schema:"[]Stage"`
 	Actions      []compact.Action      `json:"actions"`
 	Report       Report                `json:"report"`
 	Summaries    []WantedSummary       `json:"summaries"` // that models write
@@ -48,8 +49,8 @@ type Preview struct {
 
 // Report is what a compaction looked at, what it did and why, and what is left to worry about.
 type Report struct {
-	From              string         `json:"from"`
-	MessagesTotal     int64          `json:"messages_total"`     // in the log
+	From              string         `json:"from" schema:"From"`
+	MessagesTotal     int64          `json:"messages_total"`     // of the log
 	MessagesCompacted int            `json:"messages_compacted"` // messages of which a part was changed
 	Actions           map[string]int `json:"actions"`            // parts by what was done to them
 	Reasons           map[string]int `json:"reasons"`            // parts by the field of the policy that decided
@@ -57,27 +58,36 @@ type Report struct {
 	BytesBefore       int64          `json:"bytes_before"` // of the messages that the plan was made of
 	BytesAfter        int64          `json:"bytes_after"`
 	ViewTokensBefore  int64          `json:"view_tokens_before"`
-	TokensSaved       int64          `json:"tokens_saved"` // of the view; negative if the log restores more
-	Stale             Stale          `json:"stale"`
-	Decisions         Decisions      `json:"decisions"`
-	KeptPrefix        KeptPrefix     `json:"kept_prefix"`
-	FailedOpen        []string       `json:"failed_open"` // what failed, so that the compaction continued without it
-	OverflowRisk      *OverflowRisk  `json:"overflow_risk"`
+	// of the view; below 0 if a compaction from the log restored more than it removed
+	TokensSaved int64 `json:"tokens_saved"`
+	// results that newer ones for their resource, or a write of their file, made superfluous
+	Stale Stale `json:"stale"`
+	// what was decided about the tool results and large calls that no summary has taken; absent in runs of engines
+	// before 4
+	Decisions Decisions `json:"decisions" schema:"optional"`
+	// the beginning of the view that is kept byte for byte, so that the provider's cache remains valid
+	KeptPrefix KeptPrefix `json:"kept_prefix"`
+	// what failed, so that the compaction continued without it
+	FailedOpen []string `json:"failed_open"`
+	// by how much the view is still too large for its window
+	OverflowRisk *OverflowRisk `json:"overflow_risk"`
 }
 
 // Stale has the results that were replaced because newer ones for their resource, or a write of their file, followed.
 type Stale struct {
-	Count          int      `json:"count"`           // results
-	ResourcesTotal int      `json:"resources_total"` // the different resources that they are about
-	Resources      []string `json:"resources"`       // at most 100 of those, in order, secrets in their names masked
+	Count          int `json:"count"`                             // results
+	ResourcesTotal int `json:"resources_total" schema:"optional"` // the different resources that they are about
+	// the resources as tool:primary[:secondary], in order, secrets masked
+	Resources []string `json:"resources" schema:"maxItems: 100"`
 }
 
 // Decisions counts what was decided about the tool results and large calls of the view that no summary has taken.
 type Decisions struct {
-	Processed  int            `json:"processed"`
-	Applied    int            `json:"applied"`
-	ByCategory map[string]int `json:"by_category"` // by what the tool does
-	ByReason   map[string]int `json:"by_reason"`   // by compact.Decision
+	Processed int `json:"processed"`
+	Applied   int `json:"applied"`
+	// by what the tool does, `unknown` for a result without a call
+	ByCategory map[string]int `json:"by_category"`
+	ByReason   map[string]int `json:"by_reason"` // by `decision` of an action
 }
 
 // KeptPrefix is the beginning of the view that keeps its bytes, and with them the provider's cache.

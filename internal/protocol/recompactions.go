@@ -23,41 +23,46 @@ type RecompactionRequest struct {
 
 // Recompaction compacts many sessions again, from their logs.
 type Recompaction struct {
-	ID           uuid.UUID                   `json:"id"`
-	State        session.RecompactionState   `json:"state"`
-	Filter       session.SessionFilter       `json:"filter"`
-	Policy       json.RawMessage             `json:"policy,omitempty"` // absent: each session's own
-	From         string                      `json:"from"`
-	MaxRunning   int                         `json:"max_running"`
-	PerMinute    *int                        `json:"per_minute"`
-	StartAt      *time.Time                  `json:"start_at"`
-	Hours        *session.Hours              `json:"hours"`
-	NextStartAt  *time.Time                  `json:"next_start_at"` // nil: the next session may begin
-	Group        *uuid.UUID                  `json:"group"`
-	Ask          bool                        `json:"ask"`
-	Progress     RecompactionProgress        `json:"progress"`
-	TokensBefore int64                       `json:"tokens_before"`
-	TokensAfter  int64                       `json:"tokens_after"`
-	Error        *string                     `json:"error"`
-	Errors       []session.RecompactionError `json:"errors,omitzero"` // lists omit them
+	ID uuid.UUID `json:"id"`
+	// `queued`: its sessions are being collected; `scheduled`: `start_at` has not come; `paused`, `cancelling`:
+	// running compactions end normally; `rolling_back`: sessions go back to what they served before
+	State  session.RecompactionState `json:"state"`
+	Filter session.SessionFilter     `json:"filter" schema:"RecompactionFilter"`
+	// absent if each session's policy is used
+	Policy     json.RawMessage `json:"policy,omitempty" schema:"Policy"`
+	From       string          `json:"from" schema:"const: log"`
+	MaxRunning int             `json:"max_running"`
+	PerMinute  *int            `json:"per_minute"`
+	StartAt    *time.Time      `json:"start_at"`
+	Hours      *session.Hours  `json:"hours"`
+	// when the next session may begin; null if one may now
+	NextStartAt  *time.Time           `json:"next_start_at"`
+	Group        *uuid.UUID           `json:"group"` // the recompaction of many tenants of which it is a part
+	Ask          bool                 `json:"ask"`
+	Progress     RecompactionProgress `json:"progress"`
+	TokensBefore int64                `json:"tokens_before"`
+	TokensAfter  int64                `json:"tokens_after"`
+	Error        *string              `json:"error"`
+	// the newest; lists omit them
+	Errors       []session.RecompactionError `json:"errors,omitzero" schema:"maxItems: 10"`
 	CreatedAt    time.Time                   `json:"created_at"`
 	StartedAt    *time.Time                  `json:"started_at"`
 	FinishedAt   *time.Time                  `json:"finished_at"`
-	RolledBackAt *time.Time                  `json:"rolled_back_at"`
+	RolledBackAt *time.Time                  `json:"rolled_back_at"` // when its rollback ended
 }
 
 // RecompactionProgress counts the sessions of a recompaction. Done counts those that will not be touched again.
 type RecompactionProgress struct {
 	Total     int64 `json:"total"`
-	Done      int64 `json:"done"`
+	Done      int64 `json:"done"` // sessions that have ended
 	Running   int64 `json:"running"`
 	Changed   int64 `json:"changed"`
 	Unchanged int64 `json:"unchanged"`
 	Failed    int64 `json:"failed"`
-	Skipped   int64 `json:"skipped"`
+	Skipped   int64 `json:"skipped"` // sessions that were erased meanwhile
 
-	RolledBack int64 `json:"rolled_back"` // of those that were changed
-	Excepted   int64 `json:"excepted"`    // from the rollback
+	RolledBack int64 `json:"rolled_back"` // changed sessions that serve again what they served before
+	Excepted   int64 `json:"excepted"`    // changed sessions that were not rolled back
 }
 
 // Add adds the sessions of another recompaction.
@@ -75,13 +80,13 @@ func (p *RecompactionProgress) Add(other RecompactionProgress) {
 
 // RecompactionPlan is the answer to a dry run.
 type RecompactionPlan struct {
-	DryRun        bool                 `json:"dry_run"`
+	DryRun        bool                 `json:"dry_run" schema:"const: true"`
 	Sessions      int64                `json:"sessions"`
 	Messages      int64                `json:"messages"`
 	TotalTokens   int64                `json:"total_tokens"`
 	ContextTokens int64                `json:"context_tokens"`
-	Sample        RecompactionSample   `json:"sample"`
-	Estimate      RecompactionEstimate `json:"estimate"`
+	Sample        RecompactionSample   `json:"sample"`                  // the result for some of the sessions
+	Estimate      RecompactionEstimate `json:"estimate"`                // the sample, scaled to all sessions
 	ConfirmToken  string               `json:"confirm_token,omitempty"` // that of many tenants has none
 }
 
@@ -94,7 +99,8 @@ type RecompactionSample struct {
 	TokensBefore int64                       `json:"tokens_before"`
 	TokensAfter  int64                       `json:"tokens_after"`
 	Errors       []session.RecompactionError `json:"errors"`
-	Models       RecompactionModels          `json:"models"`
+	// what language models would be asked for; what is kept costs nothing
+	Models RecompactionModels `json:"models"`
 }
 
 // RecompactionModels is what language models would be asked for.
@@ -114,8 +120,8 @@ type RecompactionEstimate struct {
 	TokensAfter  int64 `json:"tokens_after"`
 	TokensSaved  int64 `json:"tokens_saved"`
 
-	Calls           int64   `json:"calls"` // of language models, if they are asked
-	InputTokens     int64   `json:"input_tokens"`
+	Calls           int64   `json:"calls"`        // of language models, if they are asked
+	InputTokens     int64   `json:"input_tokens"` // of these calls
 	OutputTokensMax int64   `json:"output_tokens_max"`
 	CostMax         float64 `json:"cost_max"` // in the operator's currency
 }

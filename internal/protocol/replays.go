@@ -25,16 +25,18 @@ type ReplayRequest struct {
 type ReplayPolicy struct {
 	Name   string               `json:"name"`
 	Source session.ReplaySource `json:"source,omitempty"` // absent in requests
-	Policy json.RawMessage      `json:"policy,omitempty"` // the document, for one that has no name of its own
+	// the document, for one that has no name of its own
+	Policy json.RawMessage `json:"policy,omitempty" schema:"Policy"`
 }
 
 // Replay measures policies over stored sessions.
 type Replay struct {
-	ID          uuid.UUID             `json:"id"`
+	ID uuid.UUID `json:"id"`
+	// `queued`: the sample is not taken yet; `cancelling`: the measurement that runs is thrown away
 	State       session.ReplayState   `json:"state"`
 	Policies    []ReplayPolicy        `json:"policies"`
-	Windows     []int                 `json:"windows"` // none: each session's own
-	Filter      session.SessionFilter `json:"filter"`
+	Windows     []int                 `json:"windows"` // empty: each session's own
+	Filter      session.SessionFilter `json:"filter" schema:"RecompactionFilter"`
 	Sample      int                   `json:"sample"`
 	Seed        int64                 `json:"seed"`
 	MaxMessages int64                 `json:"max_messages"`
@@ -48,13 +50,15 @@ type Replay struct {
 
 // ReplayProgress counts the sessions of a replay. Done counts those that will not be measured any more.
 type ReplayProgress struct {
-	Matched   int64                `json:"matched"`   // by the filter
-	TooShort  int64                `json:"too_short"` // of these, sessions that no window would compact
-	Total     int64                `json:"total"`     // in the sample
-	Done      int64                `json:"done"`
-	Measured  int64                `json:"measured"`
-	Failed    int64                `json:"failed"`
-	Skipped   []session.ReplaySkip `json:"skipped"`
-	Outcomes  int64                `json:"outcomes"`  // sessions under a contender in a window
-	Contender *string              `json:"contender"` // that is being measured
+	Matched int64 `json:"matched"` // sessions that the filter selects
+	// of these, sessions below 0.8 of the smallest window: they are not sampled
+	TooShort int64                `json:"too_short"`
+	Total    int64                `json:"total"` // sessions in the sample
+	Done     int64                `json:"done"`  // sessions that have ended
+	Measured int64                `json:"measured"`
+	Failed   int64                `json:"failed"` // sessions whose log cannot be replayed
+	Skipped  []session.ReplaySkip `json:"skipped"`
+	// stored measurements of one session under one policy in one window
+	Outcomes  int64   `json:"outcomes"`
+	Contender *string `json:"contender"` // the policy that is being measured
 }

@@ -11,6 +11,7 @@ type TokenRequest struct {
 
 // NewToken is a session token that was just made. This answer alone has its text.
 type NewToken struct {
-	Text string `json:"token"`
+	// the text, which is not stored
+	Text string `json:"token" schema:"pattern: '^st_[0-9a-f]{32}_[0-9A-Za-z]{36}$'"`
 	session.Token
 }

@@ -8,16 +8,17 @@ import (
 
 // Upload is a result that is uploaded in one request or several.
 type Upload struct {
-	ID             uuid.UUID       `json:"id"`
-	State          UploadState     `json:"state"`
-	Offset         int64           `json:"offset"` // bytes that are stored: where the next body begins
-	Tool           string          `json:"tool"`
-	CallID         string          `json:"call_id"`
-	MediaType      string          `json:"media_type"`
-	ExpectedSHA256 *string         `json:"expected_sha256"` // in hexadecimal, nil for any
+	ID        uuid.UUID   `json:"id"`
+	State     UploadState `json:"state"`
+	Offset    int64       `json:"offset"` // bytes that are stored: where the next body begins
+	Tool      string      `json:"tool"`
+	CallID    string      `json:"call_id"`
+	MediaType string      `json:"media_type"`
+	// in hexadecimal; null for any
+	ExpectedSHA256 *string         `json:"expected_sha256" schema:"pattern: '^[0-9a-f]{64}$'"`
 	CreatedAt      time.Time       `json:"created_at"`
 	ExpiresAt      *time.Time      `json:"expires_at"` // nil for one that is complete
-	Result         *UploadedResult `json:"result"`     // nil until it is complete
+	Result         *UploadedResult `json:"result"`     // null until it is complete
 }
 
 // UploadState is the state of an upload.
@@ -33,5 +34,7 @@ const (
 type UploadedResult struct {
 	Result
 	Upload uuid.UUID `json:"upload"`
-	Text   string    `json:"text"`
+	// to be put into the message: all of a small result; head and tail of a large one around a line that names it;
+	// of what is no text a line that says what it is
+	Text string `json:"text"`
 }

@@ -12,15 +12,15 @@ const EngineVersion = 8
 
 // CheckpointRecord is what the store keeps of a checkpoint for ever: all but its body.
 type CheckpointRecord struct {
-	N             int       `json:"n"`
-	Base          int       `json:"base"`          // the checkpoint that it builds on, 0 for the log
-	RestoredFrom  *int      `json:"restored_from"` // the checkpoint whose rendition it repeats
-	Through       int64     `json:"through_seq"`
-	Tokens        int64     `json:"tokens"` // of its messages
+	N             int       `json:"n" schema:"minimum: 1"`
+	Base          int       `json:"base"`          // the checkpoint that it was compacted from, 0 for the log
+	RestoredFrom  *int      `json:"restored_from"` // the checkpoint whose rendition was restored
+	Through       int64     `json:"through_seq"`   // the last message that it covers
+	Tokens        int64     `json:"tokens"`        // of its rendition
 	BodyBytes     int       `json:"body_bytes"`
-	HasBody       bool      `json:"has_body"` // false once postgres.KeptCheckpoints newer ones have been made
+	HasBody       bool      `json:"has_body"` // the last ten have bodies
 	EngineVersion int       `json:"engine_version"`
-	PolicyDigest  string    `json:"policy_digest"` // SHA-256 of the policy's document
+	PolicyDigest  string    `json:"policy_digest" schema:"SHA256"` // SHA-256 of the policy's document
 	Run           uuid.UUID `json:"run"`
 	CreatedAt     time.Time `json:"created_at"`
 }

@@ -30,40 +30,44 @@ const (
 
 // Erasure is the erasure of one session or many, with what was erased so far.
 type Erasure struct {
-	ID       uuid.UUID       `json:"id"`
-	Kind     ErasureKind     `json:"kind"`
-	State    ErasureState    `json:"state"`
-	Metadata json.RawMessage `json:"metadata"` // nil at the end: it is of the subject
+	ID uuid.UUID `json:"id"`
+	// what is erased: a session (`DELETE`), all of a data subject, a tenant (by an operator), or sessions that
+	// have expired
+	Kind  ErasureKind  `json:"kind"`
+	State ErasureState `json:"state"`
+	// what the sessions had; null when the erasure has ended
+	Metadata json.RawMessage `json:"metadata" schema:"type: [object, 'null']"`
 
-	// Of a tenant: which, how many sessions it had, and what keeps it at the moment. Lists omit the last two.
-	ErasedTenant  *uuid.UUID `json:"tenant,omitzero"`
-	TotalSessions *int64     `json:"total_sessions,omitzero"`
-	StoppedBy     *Hold      `json:"stopped_by,omitzero"`
+	ErasedTenant *uuid.UUID `json:"tenant,omitzero"` // that is deleted
+	// of a tenant: sessions that were erased and those that are left
+	TotalSessions *int64 `json:"total_sessions,omitzero"`
+	StoppedBy     *Hold  `json:"stopped_by,omitzero"`
 
-	Sessions    int64      `json:"sessions"`
-	Messages    int64      `json:"messages"`
-	Results     int64      `json:"results"`
-	Bodies      int64      `json:"bodies"`
-	Checkpoints int64      `json:"checkpoints"`
-	Bytes       int64      `json:"bytes"`
-	Objects     int64      `json:"objects"`
-	Held        []string   `json:"held,omitzero"` // ids of sessions that a legal hold has kept; lists omit them
-	CreatedAt   time.Time  `json:"created_at"`
-	StartedAt   *time.Time `json:"started_at"`
-	FinishedAt  *time.Time `json:"finished_at"`
-	Receipt     *Receipt   `json:"receipt"` // at the end
+	Sessions    int64 `json:"sessions"` // that were erased so far, as the other counts
+	Messages    int64 `json:"messages"`
+	Results     int64 `json:"results"`
+	Bodies      int64 `json:"bodies"` // of results; what a fork still has is not counted
+	Checkpoints int64 `json:"checkpoints"`
+	Bytes       int64 `json:"bytes"`   // of messages and bodies
+	Objects     int64 `json:"objects"` // in result stores
+	// the ids of sessions that a legal hold has kept; of a tenant, a session whose hold stops its deletion
+	Held       []string   `json:"held,omitzero"`
+	CreatedAt  time.Time  `json:"created_at"`
+	StartedAt  *time.Time `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	Receipt    *Receipt   `json:"receipt"` // at the end
 }
 
 // Hold is a legal hold, which keeps a session, or all of a tenant, from being erased.
 type Hold struct {
 	Reason   string     `json:"reason"`
-	PlacedBy *uuid.UUID `json:"placed_by"` // the key; nil for the command line
+	PlacedBy *uuid.UUID `json:"placed_by"` // the id of the key; null for the command line
 	PlacedAt time.Time  `json:"placed_at"`
 }
 
 // ListedHold is a legal hold in the list of its tenant's.
 type ListedHold struct {
-	Session *string   `json:"session"` // nil: it keeps all of the tenant
+	Session *string   `json:"session"` // its id; null if all of the tenant is kept
 	Key     uuid.UUID `json:"-"`
 	Hold
 }

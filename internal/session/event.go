@@ -46,12 +46,13 @@ const EventRetention = 7 * 24 * time.Hour
 
 // Event is something that happened to a tenant's sessions or recompactions.
 type Event struct {
-	ID      uuid.UUID       `json:"id"`
-	N       int64           `json:"n"` // its place among the events of its tenant
-	Type    EventType       `json:"type"`
-	At      time.Time       `json:"timestamp"`
-	Session *string         `json:"session"` // that it is about, null for none
-	Data    json.RawMessage `json:"data"`
+	ID      uuid.UUID `json:"id"`
+	N       int64     `json:"n" schema:"minimum: 1"` // its place among the events of its tenant
+	Type    EventType `json:"type"`
+	At      time.Time `json:"timestamp"`
+	Session *string   `json:"session"` // that it is about, null for none
+	// what the type tells, see docs/events.md; members are added in time
+	Data json.RawMessage `json:"data" schema:"type: object, additionalProperties: true"`
 }
 
 // sessionTopic is before the id of a session in the topic of its events.

@@ -36,12 +36,12 @@ const (
 type Failing struct {
 	Session       string     `json:"session"`
 	Key           uuid.UUID  `json:"key"`
-	Run           uuid.UUID  `json:"run"` // the newest that failed
-	Failures      int        `json:"failures"`
-	Deaths        int        `json:"deaths"` // of workers while they compacted it
+	Run           uuid.UUID  `json:"run"`      // the newest that failed
+	Failures      int        `json:"failures"` // its own, one after the other
+	Deaths        int        `json:"deaths"`   // of workers while they compacted it
 	Error         string     `json:"error"`
 	Since         time.Time  `json:"since"`
 	FailedAt      time.Time  `json:"failed_at"`
 	NextTryAt     time.Time  `json:"next_try_at"`
-	QuarantinedAt *time.Time `json:"quarantined_at"` // nil: it is tried again soon
+	QuarantinedAt *time.Time `json:"quarantined_at"` // null: it is tried again soon
 }

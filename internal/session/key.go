@@ -39,13 +39,13 @@ const (
 type APIKey struct {
 	ID         uuid.UUID  `json:"id"`
 	Name       string     `json:"name"`
-	Last4      string     `json:"last4"`
-	Scopes     []Scope    `json:"scopes"`
+	Last4      string     `json:"last4"` // the last characters of the text
+	Scopes     []Scope    `json:"scopes" schema:"[]KeyScope"`
 	Replaces   *uuid.UUID `json:"replaces"` // the key that was rotated
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`
 	RevokedAt  *time.Time `json:"revoked_at"`
-	LastUsedAt *time.Time `json:"last_used_at"` // late by UseNoted at most
+	LastUsedAt *time.Time `json:"last_used_at"` // up to 5 minutes late
 }
 
 // Ended reports whether a key is refused since a moment before now.
@@ -65,11 +65,11 @@ type NewKey struct {
 type OperatorKey struct {
 	ID         uuid.UUID  `json:"id"`
 	Name       string     `json:"name"`
-	Last4      string     `json:"last4"`
+	Last4      string     `json:"last4"` // the last characters of the text
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`
 	RevokedAt  *time.Time `json:"revoked_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
+	LastUsedAt *time.Time `json:"last_used_at"` // up to 5 minutes late
 }
 
 // UseNoted is how much later than the last noted use of a key the next one is noted.

@@ -21,8 +21,8 @@ const WholeMessage = -1
 type Pin struct {
 	Ref       string    `json:"ref"`
 	Seq       int64     `json:"seq"`
-	Part      *int      `json:"part"` // null: the whole message
-	Text      string    `json:"text"`
+	Part      *int      `json:"part"` // null for a whole message
+	Text      string    `json:"text"` // what every checkpoint has word for word
 	Tokens    int       `json:"tokens"`
 	Note      string    `json:"note"`
 	CreatedAt time.Time `json:"created_at"`

@@ -48,12 +48,13 @@ type TenantPolicy struct {
 
 // PolicyRecord is one version of a layer.
 type PolicyRecord struct {
-	Version       int             `json:"version"`
-	TenantVersion int             `json:"tenant_version"` // of the layer below it, when it was made
-	Patch         json.RawMessage `json:"patch"`          // null if the session lost its layer
-	Document      json.RawMessage `json:"effective"`      // the whole policy that came of it
-	ChangedBy     *uuid.UUID      `json:"changed_by"`     // the key; null for the operator
-	CreatedAt     time.Time       `json:"created_at"`
+	Version       int `json:"version" schema:"minimum: 1"`
+	TenantVersion int `json:"tenant_version"` // of the layer below it, when it was made
+	// null if the session returned to the tenant's default
+	Patch     json.RawMessage `json:"patch" schema:"Policy"`
+	Document  json.RawMessage `json:"effective" schema:"Policy"` // the whole policy that came of it
+	ChangedBy *uuid.UUID      `json:"changed_by"`                // the id of the key; null for the operator
+	CreatedAt time.Time       `json:"created_at"`
 }
 
 // StaleVersionError is returned if a policy, or what Of names, was changed meanwhile.

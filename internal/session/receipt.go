@@ -13,7 +13,7 @@ const ReceiptVersion = 1
 // names no session: all of the tenant is gone; its Audit is of the operators' trail, and Ended the last row that the
 // tenant's own trail had.
 type Receipt struct {
-	Version      int          `json:"version"`
+	Version      int          `json:"version" schema:"const: 1"`
 	ID           uuid.UUID    `json:"id"` // of the erasure
 	Kind         ErasureKind  `json:"kind"`
 	Installation uuid.UUID    `json:"installation"`
@@ -22,17 +22,19 @@ type Receipt struct {
 	AskedAt      time.Time    `json:"asked_at"`
 	FinishedAt   time.Time    `json:"finished_at"`
 	Erased       ErasedCounts `json:"erased"`
-	Sessions     []uuid.UUID  `json:"sessions"` // that were erased
-	Held         []uuid.UUID  `json:"held"`     // that a legal hold has kept
-	Digest       string       `json:"digest"`   // SHA-256 over the digests of all that was erased, hexadecimal
-	Audit        TrailHead    `json:"audit"`    // after the row of the last session or the tenant
-	Ended        *TrailHead   `json:"ended,omitempty"`
-	Backups      BackupsKept  `json:"backups"`
+	// the keys that Varve had for the erased sessions; none for a tenant
+	Sessions []uuid.UUID `json:"sessions"`
+	Held     []uuid.UUID `json:"held"` // the keys of sessions that a legal hold has kept
+	// SHA-256 over the digests of all that was erased, in hexadecimal digits
+	Digest  string      `json:"digest"`
+	Audit   TrailHead   `json:"audit"` // after the row of the last session or the tenant
+	Ended   *TrailHead  `json:"ended,omitempty"`
+	Backups BackupsKept `json:"backups"`
 }
 
 // ErasedBy is who asked for an erasure.
 type ErasedBy struct {
-	Actor   string     `json:"actor"` // as the audit trail has it
+	Actor   string     `json:"actor"` // who asked for it, as the audit trail has it
 	ID      *uuid.UUID `json:"id"`    // of the key
 	Request string     `json:"request_id,omitempty"`
 }
@@ -56,6 +58,7 @@ type TrailHead struct {
 
 // BackupsKept says until when a backup may still have what was erased.
 type BackupsKept struct {
-	KeptSeconds *int64     `json:"kept_seconds"` // nil: the operator has not said how long
-	GoneBy      *time.Time `json:"gone_by"`
+	// how long backups are kept; null if the operator has not said it
+	KeptSeconds *int64     `json:"kept_seconds"`
+	GoneBy      *time.Time `json:"gone_by"` // until when a backup may still have what was erased
 }

@@ -31,7 +31,7 @@ type RecompactionPart struct {
 type Served struct {
 	Views         int64    `json:"views"` // that were served
 	TokensServed  int64    `json:"tokens_served"`
-	ReadBacks     int64    `json:"read_backs"`
+	ReadBacks     int64    `json:"read_backs"` // of everything
 	TokensPerView *float64 `json:"tokens_per_view"`
 	ReadsPerViews *float64 `json:"read_backs_per_1000_views"`
 }
@@ -39,7 +39,7 @@ type Served struct {
 // ServedOfChanged is what sessions have served that a recompaction changed, and what was read back of what had left
 // their views.
 type ServedOfChanged struct {
-	ViewTokens int64 `json:"view_tokens"` // of the views at the recompaction
+	ViewTokens int64 `json:"view_tokens"` // of the views, just before and just after the recompaction
 	Served
 }
 

@@ -21,15 +21,18 @@ func (r *Replacement) IsEmpty() bool { return r.From == 0 && len(r.Appends) == 0
 
 // Replaced is the answer to a replacement.
 type Replaced struct {
-	Superseded    int64      `json:"superseded"`     // messages
-	Appended      int64      `json:"appended"`       // messages
-	FirstSeq      *int64     `json:"first_seq"`      // of the appended messages; nil if there are none
-	LastSeq       int64      `json:"last_seq"`       // of the session
-	Tokens        int64      `json:"tokens"`         // estimated tokens of the appended messages
-	ContextTokens int64      `json:"context_tokens"` // estimated tokens of the view after it
-	TotalTokens   int64      `json:"total_tokens"`
-	Compaction    Compaction `json:"compaction"`
-	UsageIgnored  string     `json:"usage_ignored,omitempty"` // why the usage that was reported is not used
+	Superseded int64 `json:"superseded"` // how many messages were superseded
+	Appended   int64 `json:"appended"`   // how many messages were appended
+	// of the first appended message; null if there is none
+	FirstSeq *int64 `json:"first_seq" schema:"minimum: 1"`
+	LastSeq  int64  `json:"last_seq"`               // of the session
+	Tokens   int64  `json:"tokens" schema:"Tokens"` // estimated tokens of the appended messages
+	// estimated tokens of the view after it
+	ContextTokens int64      `json:"context_tokens" schema:"Tokens"`
+	TotalTokens   int64      `json:"total_tokens" schema:"Tokens"` // of the log after them
+	Compaction    Compaction `json:"compaction"`                   // whether a compaction was queued
+	// why the usage that was reported is not used; absent if it is, or if none was
+	UsageIgnored string `json:"usage_ignored,omitempty"`
 }
 
 // Outline is what a log has in its views, without bodies.

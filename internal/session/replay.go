@@ -80,7 +80,8 @@ const (
 
 // ReplaySkip counts sessions that were not measured.
 type ReplaySkip struct {
-	Reason   string `json:"reason"` // see the constants
+	// see the constants
+	Reason   string `json:"reason" schema:"enum: [too_many_messages, too_large, several_formats, too_short, erased]"`
 	Sessions int64  `json:"sessions"`
 }
 

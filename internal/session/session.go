@@ -59,9 +59,10 @@ type Session struct {
 
 // ForkedFrom is what a session is a fork of.
 type ForkedFrom struct {
-	Session    string `json:"session"`    // its id
+	// the id of the other session; if that is erased, the fork is one of what it was a fork of, or none
+	Session    string `json:"session"`
 	Seq        int64  `json:"seq"`        // through which they share their log
-	Checkpoint int    `json:"checkpoint"` // with which the fork began, 0 for none
+	Checkpoint int    `json:"checkpoint"` // the checkpoint with which the fork began, 0 for none
 }
 
 // Fork asks for a session that shares the log of another.
@@ -171,14 +172,16 @@ type Append struct {
 
 // Appended is the answer to an append.
 type Appended struct {
-	FirstSeq      int64      `json:"first_seq"`
-	LastSeq       int64      `json:"last_seq"`
-	Tokens        int64      `json:"tokens"`         // estimated tokens of these messages
-	ContextTokens int64      `json:"context_tokens"` // estimated tokens of the view after them
-	TotalTokens   int64      `json:"total_tokens"`
-	Compaction    Compaction `json:"compaction"`
-	Replayed      bool       `json:"replayed"`
-	UsageIgnored  string     `json:"usage_ignored,omitempty"` // why the usage that was reported is not used
+	FirstSeq int64 `json:"first_seq" schema:"minimum: 1"`
+	LastSeq  int64 `json:"last_seq" schema:"minimum: 1"`
+	Tokens   int64 `json:"tokens" schema:"Tokens"` // estimated tokens of these messages
+	// estimated tokens of the view after them
+	ContextTokens int64      `json:"context_tokens" schema:"Tokens"`
+	TotalTokens   int64      `json:"total_tokens" schema:"Tokens"` // of the log after them
+	Compaction    Compaction `json:"compaction"`                   // whether a compaction was queued
+	Replayed      bool       `json:"replayed"`                     // the messages were in the log before
+	// why the usage that was reported is not used; absent if it is, or if none was
+	UsageIgnored string `json:"usage_ignored,omitempty"`
 }
 
 // Compaction is what an append did about compaction.
@@ -202,24 +205,28 @@ type Idempotency struct {
 type Run struct {
 	ID uuid.UUID `json:"id"`
 	// Cause is threshold, hard, idle, manual, sweep, follow_up, recompaction, restore, damage or summary.
-	Cause            string          `json:"trigger"`
+	Cause string `json:"trigger" schema:"Trigger"`
+	// `unchanged`: nothing to do; `postponed`: waiting is cheaper; `superseded`: another run ended first
 	State            RunState        `json:"state"`
-	Base             *int            `json:"base_checkpoint"`
-	Checkpoint       *int            `json:"checkpoint"`
-	Through          *int64          `json:"through_seq"`
+	Base             *int            `json:"base_checkpoint"` // the checkpoint that the run started from
+	Checkpoint       *int            `json:"checkpoint"`      // the checkpoint that the run made
+	Through          *int64          `json:"through_seq"`     // the last message that it covers
 	TokensBefore     *int64          `json:"tokens_before"`
-	TokensAfter      *int64          `json:"tokens_after"`
+	TokensAfter      *int64          `json:"tokens_after"` // of the view that the run made
 	ResultsPersisted *int            `json:"results_persisted"`
 	BytesPersisted   *int64          `json:"bytes_persisted"`
-	Stages           json.RawMessage `json:"stages"`
-	Timings          json.RawMessage `json:"timings_ms"`
-	Reason           string          `json:"reason"` // why now, or why not yet, in a sentence
-	Why              json.RawMessage `json:"why"`    // the same in figures
-	Report           json.RawMessage `json:"report"`
-	Error            *string         `json:"error"`
-	TriggeredAt      time.Time       `json:"triggered_at"`
-	StartedAt        *time.Time      `json:"started_at"`
-	FinishedAt       *time.Time      `json:"finished_at"`
+	Stages           json.RawMessage `json:"stages" schema:"[]Stage"`
+	// milliseconds by step
+	Timings json.RawMessage `json:"timings_ms" schema:"type: object, additionalProperties: {type: number}"`
+	Reason  string          `json:"reason"` // why now, or why not yet, in a sentence
+	// empty before the decision
+	Why json.RawMessage `json:"why" schema:"RunWhy"`
+	// empty until the run ends
+	Report      json.RawMessage `json:"report" schema:"RunReport"`
+	Error       *string         `json:"error"`
+	TriggeredAt time.Time       `json:"triggered_at"`
+	StartedAt   *time.Time      `json:"started_at"`
+	FinishedAt  *time.Time      `json:"finished_at"`
 }
 
 // RunState is the state of a run.

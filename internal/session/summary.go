@@ -65,18 +65,21 @@ type Summary struct {
 
 // Provenance says where a model's answer came from and what it cost.
 type Provenance struct {
-	Model         string          `json:"model"`          // the operator's name
-	Provider      string          `json:"provider"`       // the operator's name
-	AnsweredBy    string          `json:"answered_by"`    // the model as the provider names it
-	PromptVersion string          `json:"prompt_version"` //
-	SourceDigest  string          `json:"source_digest"`  // SHA-256 of the request, in hexadecimal digits
-	Chunks        int             `json:"chunks"`         // that the request was split into; 1 if it was not
-	Calls         int             `json:"calls"`          // of the model, those whose answers were kept included
-	Kept          int             `json:"kept"`           // calls whose answers were kept: they cost nothing again
-	Spent         ModelSpending   `json:"spent"`          // by calls whose answers were not kept
-	Refused       []string        `json:"refused,omitempty"`
-	Claims        json.RawMessage `json:"claims,omitempty"` // the figures of the claim check
-	Keys          [][]byte        `json:"-"`                // of the calls whose answers it is made of
+	Model         string `json:"model"`                      // the operator's name
+	Provider      string `json:"provider"`                   // the operator's name
+	AnsweredBy    string `json:"answered_by"`                // the model as the provider names it
+	PromptVersion string `json:"prompt_version"`             //
+	SourceDigest  string `json:"source_digest"`              // SHA-256 of the request, in hexadecimal digits
+	Chunks        int    `json:"chunks" schema:"minimum: 1"` // that the request was split into; 1 if it was not
+	// of the model, those whose answers were kept included
+	Calls int `json:"calls"`
+	// calls whose answers were kept: they cost nothing again
+	Kept    int           `json:"kept"`
+	Spent   ModelSpending `json:"spent"`             // by calls whose answers were not kept
+	Refused []string      `json:"refused,omitempty"` // why answers before were not taken
+	// figures of the check of what the answer states
+	Claims json.RawMessage `json:"claims,omitempty" schema:"type: object"`
+	Keys   [][]byte        `json:"-"` // of the calls whose answers it is made of
 }
 
 // ModelSpending is what calls of models have used.

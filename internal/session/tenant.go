@@ -47,19 +47,21 @@ func (s Suspension) Refuses(reads bool) bool {
 // TenantDetails is a tenant as operators see it.
 type TenantDetails struct {
 	Tenant
-	Suspended   *Suspension     `json:"suspended"` // nil: nothing is refused
+	Suspended   *Suspension     `json:"suspended"` // what of the requests of the tenant is refused
 	SuspendedAt *time.Time      `json:"suspended_at"`
-	Erasure     *uuid.UUID      `json:"erasure"` // that deletes it; nil: it stays
-	Quotas      json.RawMessage `json:"quotas"`  // its own: some members of Quotas
-	MostKept    RetentionBound  `json:"retention_at_most"`
+	Erasure     *uuid.UUID      `json:"erasure"`                      // the erasure that deletes it
+	Quotas      json.RawMessage `json:"quotas" schema:"TenantQuotas"` // its own: some members of Quotas
+	MostKept    RetentionBound  `json:"retention_at_most" schema:"RetentionBoundState"`
 	Usage       TenantUsage     `json:"usage"`
 }
 
 // TenantUsage is what a tenant has.
 type TenantUsage struct {
-	Sessions     int64      `json:"sessions"`
-	TotalTokens  int64      `json:"total_tokens"` // estimated, of all that was appended, as the ledger has counted it
-	LastAppendAt *time.Time `json:"last_append_at"`
+	Sessions int64 `json:"sessions"`
+	// estimated tokens of all that was appended, erased sessions included, as the ledger has counted it: some
+	// seconds behind
+	TotalTokens  int64      `json:"total_tokens"`
+	LastAppendAt *time.Time `json:"last_append_at"` // as the ledger has seen it
 	LiveKeys     int64      `json:"live_keys"`
 }
 

@@ -22,7 +22,7 @@ const KeptTokens = 7 * 24 * time.Hour
 type Token struct {
 	ID        uuid.UUID  `json:"id"`
 	Name      string     `json:"name"`
-	Last4     string     `json:"last4"`
+	Last4     string     `json:"last4"` // the last four characters of its text
 	Scopes    []Scope    `json:"scopes"`
 	MadeBy    uuid.UUID  `json:"made_by"` // the API key, whose revocation ends the token
 	CreatedAt time.Time  `json:"created_at"`

@@ -24,21 +24,23 @@ func (s ImportState) Ended() bool { return s == ImportSucceeded || s == ImportFa
 
 // Import is a file of conversations that is being written into a tenant's sessions.
 type Import struct {
-	ID         uuid.UUID       `json:"id"`
-	State      ImportState     `json:"state"`
-	Wanted     string          `json:"-"`          // the source that the caller named, "" for none
-	Source     string          `json:"-"`          // what the first line was recognised as, "" before that
-	Session    string          `json:"-"`          // the session id that the caller named for the content, "" for none
-	Attempt    int             `json:"-"`          // counts the requests that sent lines
-	Done       int64           `json:"-"`          // acknowledged lines
-	Total      *int64          `json:"-"`          // all lines, nil if unknown
-	Bytes      int64           `json:"bytes"`      // of the acknowledged lines
-	Digest     []byte          `json:"-"`          // of the acknowledged lines, in the caller's encoding
-	Sessions   int64           `json:"sessions"`   // created
-	Messages   int64           `json:"messages"`   // stored
-	Duplicates int64           `json:"duplicates"` // messages that the log had already
-	Rejected   int64           `json:"rejected"`   // lines
-	Report     json.RawMessage `json:"report"`     // a protocol.ImportReport for a file of another source
+	ID uuid.UUID `json:"id"`
+	// `queued`: waits for more lines; `running`: a request sends lines; `failed`: contained nothing to import
+	State      ImportState `json:"state"`
+	Wanted     string      `json:"-"`          // the source that the caller named, "" for none
+	Source     string      `json:"-"`          // what the first line was recognised as, "" before that
+	Session    string      `json:"-"`          // the session id that the caller named for the content, "" for none
+	Attempt    int         `json:"-"`          // counts the requests that sent lines
+	Done       int64       `json:"-"`          // acknowledged lines
+	Total      *int64      `json:"-"`          // all lines, nil if unknown
+	Bytes      int64       `json:"bytes"`      // of the acknowledged lines
+	Digest     []byte      `json:"-"`          // of the acknowledged lines, in the caller's encoding
+	Sessions   int64       `json:"sessions"`   // created
+	Messages   int64       `json:"messages"`   // stored
+	Duplicates int64       `json:"duplicates"` // messages that the log had already
+	Rejected   int64       `json:"rejected"`   // lines
+	// further findings in a file of another program; empty for an archive
+	Report     json.RawMessage `json:"report" schema:"ImportFindings"`
 	Error      *string         `json:"error"`
 	Rejections []ImportedLine  `json:"rejections,omitzero"` // the first ones; lists omit them
 	CreatedAt  time.Time       `json:"created_at"`
@@ -55,7 +57,8 @@ type ImportedRange struct {
 
 // ImportedLine is the recorded outcome of a line.
 type ImportedLine struct {
-	N       int64       `json:"n"`    // its place among the stored lines, from 1
+	// counts the entries: a line of another program may contain several messages
+	N       int64       `json:"n" schema:"minimum: 1"`
 	Line    int64       `json:"line"` // in the file
 	Outcome LineOutcome `json:"outcome"`
 	Session *string     `json:"session"` // nil if the line names no session, or one that is erased

@@ -176,6 +176,6 @@ func (o *Options) server(f session.Format) *provider.Facts {
 type Repair struct {
 	Rule   string `json:"rule"` // the rule that would be broken: V-A1
 	Kind   string `json:"kind"` // what was done: result_synthesized
-	Seq    int64  `json:"seq"`  // of the message that it is about, 0 for none
+	Seq    int64  `json:"seq"`  // of the repaired message, 0 if it is not one message
 	Detail string `json:"detail"`
 }

@@ -13,7 +13,8 @@ const (
 
 // State is what a view has of something.
 type State struct {
-	Do     string `json:"do"`
+	// `parts`: some parts of the messages are incomplete
+	Do     string `json:"do" schema:"anyOf: [{$ref: '#/components/schemas/Do'}, {const: parts}]"`
 	Stage  string `json:"stage,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Tokens int64  `json:"tokens"`
@@ -35,10 +36,11 @@ type Change struct {
 	LastSeq int64  `json:"last_seq"`
 	Part    int    `json:"part"`
 	Tool    string `json:"tool,omitempty"`
-	Kind    Kind   `json:"change"`
-	From    State  `json:"from"`
-	To      State  `json:"to"`
-	Ref     string `json:"ref,omitempty"`
+	// `left`: it was complete before; `returned`: it is complete again; `changed`: neither
+	Kind Kind   `json:"change"`
+	From State  `json:"from"`
+	To   State  `json:"to"`
+	Ref  string `json:"ref,omitempty"` // of a result, or of messages
 }
 
 // Tokens returns how many more tokens the second view has.

@@ -16,23 +16,29 @@ import (
 
 // Entry is one thing that left the view: a part of a message, or whole messages.
 type Entry struct {
-	Seq          int64  `json:"seq"`
-	LastSeq      int64  `json:"last_seq"`          // of messages the last one, else seq
-	Part         int    `json:"part"`              // below 0: messages as a whole
-	Partial      bool   `json:"partial,omitempty"` // of the last message, later steps stay
+	Seq     int64 `json:"seq" schema:"minimum: 1"`
+	LastSeq int64 `json:"last_seq" schema:"minimum: 1"` // of messages the last one, else seq
+	Part    int   `json:"part" schema:"minimum: -1"`    // below 0: messages as a whole
+	// of the last message of a range only the first steps left, the others stay
+	Partial      bool   `json:"partial,omitempty"`
 	Tool         string `json:"tool,omitempty"`
-	Category     string `json:"category,omitempty"` // what the tool does
-	Do           string `json:"do"`
+	Category     string `json:"category,omitempty"` // what the tool does, e.g. file_read
+	Do           string `json:"do" schema:"Do"`
 	Stage        string `json:"stage"`
 	Rule         string `json:"rule,omitempty"` // the field of the policy that decided
 	Reason       string `json:"reason"`
 	TokensBefore int64  `json:"tokens_before"`
 	TokensAfter  int64  `json:"tokens_after"`
-	BytesBefore  int64  `json:"bytes_before"` // of a part its text, of a range its messages; older engines wrote none
-	BytesAfter   int64  `json:"bytes_after"`
-	Resource     string `json:"resource,omitempty"` // of a superseded part
-	Ref          string `json:"ref,omitempty"`      // of the whole result; without one, the log has it under its seq
-	Source       string `json:"source,omitempty"`   // the result that it is a capped text or a window of
+	// of a part its text, of a range its messages; older engines wrote none
+	BytesBefore int64 `json:"bytes_before"`
+	BytesAfter  int64 `json:"bytes_after"`
+	// of a superseded result: tool:primary[:secondary], secrets masked
+	Resource string `json:"resource,omitempty"`
+	// of the complete result; if absent, the message is in the log under its seq
+	Ref string `json:"ref,omitempty"`
+	// of a result that is the capped text of an upload, or a window that was read back: the ref of the original,
+	// with its lines (`r17.1-9f3a lines 200-399`)
+	Source string `json:"source,omitempty"`
 }
 
 // Manifest is what left the view, by seq and part.
