@@ -21,7 +21,7 @@ type sessionsArchiveCommand struct {
 
 // Run archives the session, with a bar on a terminal, and prints its archive. An interrupt leaves the worker at it.
 func (c *sessionsArchiveCommand) Run(ctx context.Context, to *console) error {
-	a, err := client.Archive.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
+	a, err := client.ArchiveSession.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
 	if err == nil && !c.Detach {
 		a, err = followArchive(ctx, to.api, a, os.Stderr)
 	}
@@ -38,7 +38,7 @@ type sessionsUnarchiveCommand struct {
 
 // Run restores the session in the same way, and prints what its archive was.
 func (c *sessionsUnarchiveCommand) Run(ctx context.Context, to *console) error {
-	a, err := client.Unarchive.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
+	a, err := client.UnarchiveSession.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
 	if err == nil && !c.Detach {
 		a, err = followArchive(ctx, to.api, a, os.Stderr)
 	}
@@ -54,7 +54,7 @@ type sessionsArchivedCommand struct {
 
 // Run prints the archives.
 func (c *sessionsArchivedCommand) Run(ctx context.Context, to *console) error {
-	return showFound(ctx, to, "archives", client.Archives, client.Query{}, c.Limit)
+	return showFound(ctx, to, "archives", client.ListArchives, client.Query{}, c.Limit)
 }
 
 // followArchive waits until a session is archived, or back, and shows how far that is.
@@ -74,7 +74,7 @@ func followArchive(
 		err := api.Sleep(ctx, followEvery)
 		if err == nil {
 			var next client.Answer[session.Archive]
-			next, err = client.GetArchive.Call(ctx, api, id)
+			next, err = client.ReadArchive.Call(ctx, api, id)
 			if gone := (*client.Error)(nil); back && errors.As(err, &gone) && gone.Status == http.StatusNotFound {
 				a.Value.State, a.Value.DoneRows = session.Restored, a.Value.Rows
 				return a, nil

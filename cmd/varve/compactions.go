@@ -69,12 +69,12 @@ func (c *compactCommand) compact(ctx context.Context, api *client.Client) (run c
 	if wait > 0 {
 		o.Query["wait"] = math.Ceil(min(wait, maxServerWait).Seconds())
 	}
-	run, err = client.Compact.With(ctx, api, o, c.Session)
+	run, err = client.CompactSession.With(ctx, api, o, c.Session)
 	for err == nil && !run.Value.State.Ended() && time.Now().Before(ends) {
 		if err = api.Sleep(ctx, 500*time.Millisecond); err != nil {
 			break
 		}
-		run, err = client.GetRun.Call(ctx, api, c.Session, run.Value.ID)
+		run, err = client.ReadRun.Call(ctx, api, c.Session, run.Value.ID)
 	}
 	return run, err
 }
@@ -86,7 +86,7 @@ type runsCommand struct {
 
 // Run lists the session's compactions.
 func (c *runsCommand) Run(ctx context.Context, to *console) error {
-	return showList(ctx, to, "runs", client.Runs, c.Limit, c.Session)
+	return showList(ctx, to, "runs", client.ListRuns, c.Limit, c.Session)
 }
 
 type checkpointsCommand struct {
@@ -119,12 +119,12 @@ func (c *checkpointsCommand) Validate() error {
 // Run lists the session's checkpoints, shows one, compares two, or restores one.
 func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
 	if c.Number == nil {
-		return showList(ctx, to, "checkpoints", client.Checkpoints, c.Limit, c.Session)
+		return showList(ctx, to, "checkpoints", client.ListCheckpoints, c.Limit, c.Session)
 	}
 	o := client.Options{}
 	switch {
 	case c.View:
-		view, err := client.CheckpointContext.Call(ctx, to.api, c.Session, *c.Number)
+		view, err := client.ReadCheckpointContext.Call(ctx, to.api, c.Session, *c.Number)
 		if err != nil {
 			return err
 		}
@@ -136,5 +136,5 @@ func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
 		return show(ctx, to, "restored", client.RestoreCheckpoint, o, c.Session, *c.Number)
 	}
 	o.Query = client.Query{"manifest": c.Manifest}
-	return show(ctx, to, "checkpoint", client.GetCheckpoint, o, c.Session, *c.Number)
+	return show(ctx, to, "checkpoint", client.ReadCheckpoint, o, c.Session, *c.Number)
 }

@@ -28,7 +28,7 @@ func (c *erasuresStartCommand) Run(ctx context.Context, to *console) error {
 		return err
 	}
 	o := client.Options{Body: protocol.ErasureRequest{Metadata: metadata}, Key: uuid.NewString()}
-	return show(ctx, to, "erasure", client.BeginErasure, o)
+	return show(ctx, to, "erasure", client.CreateErasure, o)
 }
 
 type erasuresListCommand struct {
@@ -37,7 +37,7 @@ type erasuresListCommand struct {
 
 // Run prints the erasures.
 func (c *erasuresListCommand) Run(ctx context.Context, to *console) error {
-	return showFound(ctx, to, "erasures", client.Erasures, client.Query{}, c.Limit)
+	return showFound(ctx, to, "erasures", client.ListErasures, client.Query{}, c.Limit)
 }
 
 type erasuresShowCommand struct {
@@ -46,7 +46,7 @@ type erasuresShowCommand struct {
 
 // Run prints the erasure.
 func (c *erasuresShowCommand) Run(ctx context.Context, to *console) error {
-	found, err := client.GetErasure.Call(ctx, to.api, c.Erasure)
+	found, err := client.ReadErasure.Call(ctx, to.api, c.Erasure)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestErrorsEndTheProgramWithTheirCode(t *testing.T) {
 				fmt.Fprint(w, tt.body)
 			})
 			api.Patience = 0
-			_, err := client.GetSession.Call(t.Context(), api, "s")
+			_, err := client.ReadSession.Call(t.Context(), api, "s")
 			if exitCode(err) != tt.code {
 				t.Errorf("%v ends with %d, want %d", err, exitCode(err), tt.code)
 			}

@@ -65,7 +65,7 @@ func (c *holdsListCommand) Run(ctx context.Context, settings *config.Client, out
 		if err != nil {
 			return err
 		}
-		return showList(ctx, to, "holds", client.Holds, c.Limit)
+		return showList(ctx, to, "holds", client.ListHolds, c.Limit)
 	}
 	to, err := connectOperator(settings, out)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *holdsListCommand) Run(ctx context.Context, settings *config.Client, out
 	if err != nil {
 		return err
 	}
-	return showList(ctx, to.console, "holds", client.TenantHolds, c.Limit, id)
+	return showList(ctx, to.console, "holds", client.OperatorListHolds, c.Limit, id)
 }
 
 type holdsShowCommand struct {
@@ -86,10 +86,10 @@ type holdsShowCommand struct {
 func (c *holdsShowCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	return c.on(ctx, settings, out,
 		func(to *console, id string) error {
-			return show(ctx, to, "hold", client.GetHold, client.Options{}, id)
+			return show(ctx, to, "hold", client.ReadHold, client.Options{}, id)
 		},
 		func(to *console, id string) error {
-			return show(ctx, to, "hold", client.GetTenantHold, client.Options{}, id)
+			return show(ctx, to, "hold", client.OperatorReadHold, client.Options{}, id)
 		})
 }
 
@@ -103,7 +103,7 @@ func (c *holdsPlaceCommand) Run(ctx context.Context, settings *config.Client, ou
 	o := client.Options{Body: protocol.HoldRequest{Reason: c.Reason}}
 	return c.on(ctx, settings, out,
 		func(to *console, id string) error { return show(ctx, to, "hold", client.PutHold, o, id) },
-		func(to *console, id string) error { return show(ctx, to, "hold", client.PutTenantHold, o, id) })
+		func(to *console, id string) error { return show(ctx, to, "hold", client.OperatorPutHold, o, id) })
 }
 
 type holdsLiftCommand struct {
@@ -113,8 +113,8 @@ type holdsLiftCommand struct {
 // Run lifts the hold, if there is one.
 func (c *holdsLiftCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	err := c.on(ctx, settings, out,
-		func(to *console, id string) error { return client.LiftHold.Call(ctx, to.api, id) },
-		func(to *console, id string) error { return client.LiftTenantHold.Call(ctx, to.api, id) })
+		func(to *console, id string) error { return client.DeleteHold.Call(ctx, to.api, id) },
+		func(to *console, id string) error { return client.OperatorDeleteHold.Call(ctx, to.api, id) })
 	if err == nil {
 		fmt.Fprintln(os.Stderr, "there is no hold on it any more")
 	}

@@ -121,7 +121,7 @@ func (r *importRun) readLines(ctx context.Context, done *imported, i *protocol.I
 	}
 	for n := range done.Sessions {
 		s := &done.Sessions[n]
-		now, err := client.GetSession.Call(ctx, r.api, s.Session)
+		now, err := client.ReadSession.Call(ctx, r.api, s.Session)
 		if err != nil {
 			return err
 		}

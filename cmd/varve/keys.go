@@ -221,7 +221,7 @@ func (c *keysListCommand) overHTTP(ctx context.Context, settings *config.Client,
 		if err != nil {
 			return err
 		}
-		return showList(ctx, to.console, "operators' keys", client.OperatorKeys, math.MaxInt)
+		return showList(ctx, to.console, "operators' keys", client.ListOperatorKeys, math.MaxInt)
 	}
 	to, keys, err := c.over(ctx, settings, out)
 	if err != nil {

@@ -72,7 +72,7 @@ func (c *tenantsLimitsCommand) overHTTP(ctx context.Context, settings *config.Cl
 	}
 	var found client.Answer[session.TenantDetails]
 	if c.Set == "" {
-		found, err = client.GetTenant.Call(ctx, to.api, id)
+		found, err = client.ReadTenant.Call(ctx, to.api, id)
 	} else {
 		o := client.Options{Body: protocol.TenantChange{Quotas: json.RawMessage(c.Set)}}
 		found, err = client.ChangeTenant.With(ctx, to.api, o, id)

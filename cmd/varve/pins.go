@@ -25,7 +25,7 @@ type pinsListCommand struct {
 
 // Run lists the session's pins.
 func (c *pinsListCommand) Run(ctx context.Context, to *console) error {
-	return show(ctx, to, "pins", client.Pins, client.Options{}, c.Session)
+	return show(ctx, to, "pins", client.ListPins, client.Options{}, c.Session)
 }
 
 type pinsAddCommand struct {
@@ -51,7 +51,7 @@ type pinsRmCommand struct {
 
 // Run unpins.
 func (c *pinsRmCommand) Run(ctx context.Context, to *console) error {
-	if err := to.api.Unpin(ctx, c.Session, c.Ref); err != nil {
+	if err := client.DeletePin.Call(ctx, to.api, c.Session, c.Ref); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "unpinned: the next compaction may change it")
@@ -68,7 +68,7 @@ func (c *pinsCandidatesCommand) Run(ctx context.Context, to *console) error {
 	from := int64(1)
 	for {
 		o := client.Options{Query: client.Query{"from_seq": from}}
-		page, err := client.PinCandidates.With(ctx, to.api, o, c.Session)
+		page, err := client.ListPinCandidates.With(ctx, to.api, o, c.Session)
 		if err != nil {
 			return err
 		}

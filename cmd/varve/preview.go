@@ -37,7 +37,7 @@ func (c *previewCommand) Run(ctx context.Context, to *console) (err error) {
 	if c.All {
 		o.Query = client.Query{"actions": "all"}
 	}
-	found, err := client.Preview.With(ctx, to.api, o, c.Session)
+	found, err := client.PreviewSession.With(ctx, to.api, o, c.Session)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ const previewAnswer = `{"from":"log","through_seq":61,"tokens_before":15168,"tok
 func TestAPreviewIsAPlanThatFitsATerminal(t *testing.T) {
 	t.Parallel()
 	api := answering(t, answer(previewAnswer))
-	plan, err := client.Preview.Call(t.Context(), api, "s")
+	plan, err := client.PreviewSession.Call(t.Context(), api, "s")
 	if err != nil {
 		t.Fatal(err)
 	}

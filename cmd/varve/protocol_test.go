@@ -54,7 +54,7 @@ func TestAnswersThatAreWrittenByHandAreThoseOfTheProtocol(t *testing.T) {
 	bounded, whole := false, false
 	for _, id := range []string{"chat", "brief"} {
 		for _, query := range []client.Query{{}, {"view": "full"}, {"max_tokens": 100}} {
-			view, err := client.Context.With(t.Context(), api, client.Options{Query: query}, id)
+			view, err := client.ReadContext.With(t.Context(), api, client.Options{Query: query}, id)
 			if err != nil {
 				t.Fatalf("%s %v: %v", id, query, err)
 			}
@@ -63,7 +63,7 @@ func TestAnswersThatAreWrittenByHandAreThoseOfTheProtocol(t *testing.T) {
 			whole = whole || len(view.Value.System) > 0
 		}
 		for _, limit := range []int{3, 1000} {
-			page, err := client.Messages.With(t.Context(), api, client.Options{Query: client.Query{"limit": limit}}, id)
+			page, err := client.ListMessages.With(t.Context(), api, client.Options{Query: client.Query{"limit": limit}}, id)
 			if err != nil {
 				t.Fatal(err)
 			}

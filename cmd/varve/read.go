@@ -37,7 +37,7 @@ func (c *contextCommand) Run(ctx context.Context, to *console) error {
 	if c.AsOf != "" {
 		query["as_of"] = c.AsOf
 	}
-	view, err := client.Context.With(ctx, to.api, client.Options{Query: query}, c.Session)
+	view, err := client.ReadContext.With(ctx, to.api, client.Options{Query: query}, c.Session)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (c *resultsCommand) Run(ctx context.Context, to *console) error {
 	if c.Limit != nil {
 		limit = *c.Limit
 	}
-	return showList(ctx, to, "results", client.Results, limit, c.Session)
+	return showList(ctx, to, "results", client.ListResults, limit, c.Session)
 }
 
 // lines prints a page of lines with their numbers, and on notes how to continue.

@@ -101,7 +101,7 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 		return show(ctx, to, "recompaction plan", client.PlanRecompaction, client.Options{Body: request})
 	}
 	// Sent again because its answer was lost, it is still one recompaction.
-	a, err := client.Recompact.With(ctx, to.api, client.Options{Body: request, Key: uuid.NewString()})
+	a, err := client.CreateRecompaction.With(ctx, to.api, client.Options{Body: request, Key: uuid.NewString()})
 	if err == nil && !c.Detach {
 		a, err = follow(ctx, to.api, a.Value.ID.String(), os.Stderr)
 	}
@@ -142,7 +142,7 @@ func follow(
 	shown := newMeter(out, -1, progressbar.OptionShowCount())
 	defer shown.finish()
 	for {
-		if a, err = client.GetRecompaction.Call(ctx, api, id); err != nil || a.Value.State.Ended() {
+		if a, err = client.ReadRecompaction.Call(ctx, api, id); err != nil || a.Value.State.Ended() {
 			break
 		}
 		p := a.Value.Progress
@@ -171,7 +171,7 @@ type recompactListCommand struct {
 
 // Run lists the tenant's recompactions.
 func (c *recompactListCommand) Run(ctx context.Context, to *console) error {
-	return showList(ctx, to, "recompactions", client.Recompactions, c.Limit)
+	return showList(ctx, to, "recompactions", client.ListRecompactions, c.Limit)
 }
 
 type recompactShowCommand struct {
@@ -183,9 +183,9 @@ type recompactShowCommand struct {
 // Run prints the recompaction or, with --sessions, its sessions.
 func (c *recompactShowCommand) Run(ctx context.Context, to *console) error {
 	if !c.Sessions {
-		return show(ctx, to, "recompaction", client.GetRecompaction, client.Options{}, c.ID)
+		return show(ctx, to, "recompaction", client.ReadRecompaction, client.Options{}, c.ID)
 	}
-	return showList(ctx, to, "recompaction sessions", client.RecompactionSessions, c.Limit, c.ID)
+	return showList(ctx, to, "recompaction sessions", client.ListRecompactionSessions, c.Limit, c.ID)
 }
 
 type recompactCompareCommand struct {

@@ -65,7 +65,7 @@ func (c *replayRunCommand) ofTenant(ctx context.Context, to *console) error {
 		return err
 	}
 	// Sent again because its answer was lost, it is still one replay.
-	a, err := client.BeginReplay.With(ctx, to.api, client.Options{Body: request, Key: uuid.NewString()})
+	a, err := client.CreateReplay.With(ctx, to.api, client.Options{Body: request, Key: uuid.NewString()})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func followReplay(
 	shown := newMeter(out, -1, progressbar.OptionShowCount())
 	defer shown.finish()
 	for {
-		if a, err = client.GetReplay.Call(ctx, api, id); err != nil || a.Value.State.Ended() {
+		if a, err = client.ReadReplay.Call(ctx, api, id); err != nil || a.Value.State.Ended() {
 			break
 		}
 		p := a.Value.Progress
@@ -170,7 +170,7 @@ type replayListCommand struct {
 
 // Run lists the tenant's replays.
 func (c *replayListCommand) Run(ctx context.Context, to *console) error {
-	return showList(ctx, to, "replays", client.Replays, c.Limit)
+	return showList(ctx, to, "replays", client.ListReplays, c.Limit)
 }
 
 type replayShowCommand struct {
@@ -182,9 +182,9 @@ type replayShowCommand struct {
 // Run prints the replay or, with --sessions, its sessions.
 func (c *replayShowCommand) Run(ctx context.Context, to *console) error {
 	if !c.Sessions {
-		return show(ctx, to, "replay", client.GetReplay, client.Options{}, c.ID)
+		return show(ctx, to, "replay", client.ReadReplay, client.Options{}, c.ID)
 	}
-	return showList(ctx, to, "replay sessions", client.ReplaySessions, c.Limit, c.ID)
+	return showList(ctx, to, "replay sessions", client.ListReplaySessions, c.Limit, c.ID)
 }
 
 type replayReportCommand struct {

@@ -78,7 +78,7 @@ type retentionShowCommand struct{}
 
 // Run prints the retention.
 func (c *retentionShowCommand) Run(ctx context.Context, to *console) error {
-	return show(ctx, to, "retention", client.GetRetention, client.Options{})
+	return show(ctx, to, "retention", client.ReadRetention, client.Options{})
 }
 
 type retentionPreviewCommand struct {
@@ -120,7 +120,7 @@ func (c *retentionSetCommand) Validate() error {
 
 // Run changes the retention and prints it.
 func (c *retentionSetCommand) Run(ctx context.Context, to *console) error {
-	return show(ctx, to, "retention", client.SetRetention, client.Options{Body: c.retention()})
+	return show(ctx, to, "retention", client.PutRetention, client.Options{Body: c.retention()})
 }
 
 // lasting returns a time of a retention, in seconds, as a table shows it; nil is none.

@@ -64,7 +64,7 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 	if c.Quarantined {
 		query["quarantined"] = true
 	}
-	return showFound(ctx, to, "sessions", client.Sessions, query, c.Limit)
+	return showFound(ctx, to, "sessions", client.ListSessions, query, c.Limit)
 }
 
 type sessionsAllCommand struct {
@@ -76,7 +76,7 @@ type sessionsAllCommand struct {
 // Run prints the sessions.
 func (c *sessionsAllCommand) Run(ctx context.Context, to *console) error {
 	query := client.Query{"order": c.Order, "tenant": c.Tenant}
-	return showFound(ctx, to, "sessions of tenants", client.AllSessions, query, c.Limit)
+	return showFound(ctx, to, "sessions of tenants", client.ListAllSessions, query, c.Limit)
 }
 
 type sessionsShowCommand struct {
@@ -85,7 +85,7 @@ type sessionsShowCommand struct {
 
 // Run prints the session.
 func (c *sessionsShowCommand) Run(ctx context.Context, to *console) error {
-	found, err := client.GetSession.Call(ctx, to.api, c.Session)
+	found, err := client.ReadSession.Call(ctx, to.api, c.Session)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ type sessionsRmCommand struct {
 
 // Run erases the session.
 func (c *sessionsRmCommand) Run(ctx context.Context, to *console) error {
-	if err := to.api.EraseSession(ctx, c.Session); err != nil {
+	if err := client.DeleteSession.Call(ctx, to.api, c.Session); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "erased")
@@ -115,5 +115,5 @@ type forkCommand struct {
 // Run prints the fork's id, or the session as the API has it with --json.
 func (c *forkCommand) Run(ctx context.Context, to *console) error {
 	o := client.Options{Body: protocol.ForkRequest{ID: c.ID, Seq: c.Seq}}
-	return show(ctx, to, "fork", client.Fork, o, c.Session)
+	return show(ctx, to, "fork", client.ForkSession, o, c.Session)
 }

@@ -31,7 +31,7 @@ type summariesShowCommand struct {
 // Run prints the summaries.
 func (c *summariesShowCommand) Run(ctx context.Context, to *console) error {
 	o := client.Options{Query: client.Query{"checkpoint": c.Checkpoint}}
-	found, err := client.Summaries.With(ctx, to.api, o, c.Session)
+	found, err := client.ListSummaries.With(ctx, to.api, o, c.Session)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (to *operators) tenant(ctx context.Context, named string) (string, error) {
 	if id, err := uuid.Parse(named); err == nil {
 		return id.String(), nil
 	}
-	all, err := client.Tenants.All(ctx, to.api, math.MaxInt)
+	all, err := client.ListTenants.All(ctx, to.api, math.MaxInt)
 	if err != nil {
 		return "", err
 	}
@@ -151,7 +151,7 @@ func (c *tenantsListCommand) Run(ctx context.Context, settings *config.Client, o
 		if err != nil {
 			return err
 		}
-		return showList(ctx, to.console, "tenants in full", client.Tenants, math.MaxInt)
+		return showList(ctx, to.console, "tenants in full", client.ListTenants, math.MaxInt)
 	}
 	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
 		tenants, err := store.Tenants(ctx)
@@ -172,7 +172,7 @@ func (c *tenantsShowCommand) Run(ctx context.Context, to operators) error {
 	if err != nil {
 		return err
 	}
-	found, err := client.GetTenant.Call(ctx, to.api, id)
+	found, err := client.ReadTenant.Call(ctx, to.api, id)
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (to *operators) waitForDeletion(ctx context.Context, id uuid.UUID) (client.
 	m := newMeter(os.Stderr, -1, progressbar.OptionShowCount())
 	defer m.finish()
 	for {
-		found, err := client.TenantErasure.Call(ctx, to.api, id)
+		found, err := client.ReadTenantErasure.Call(ctx, to.api, id)
 		if err != nil || found.Value.State == session.ErasureDone {
 			return found, err
 		}
@@ -319,9 +319,9 @@ type tenantsDeletionCommand struct {
 // Run prints the erasure, or all.
 func (c *tenantsDeletionCommand) Run(ctx context.Context, to operators) error {
 	if c.Erasure == "" {
-		return showList(ctx, to.console, "erasures", client.TenantErasures, c.Limit)
+		return showList(ctx, to.console, "erasures", client.ListTenantErasures, c.Limit)
 	}
-	found, err := client.TenantErasure.Call(ctx, to.api, c.Erasure)
+	found, err := client.ReadTenantErasure.Call(ctx, to.api, c.Erasure)
 	if err != nil {
 		return err
 	}

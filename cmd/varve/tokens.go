@@ -60,7 +60,7 @@ type tokensListCommand struct {
 
 // Run prints the session's tokens, newest first.
 func (c *tokensListCommand) Run(ctx context.Context, to *console) error {
-	return showList(ctx, to, "tokens", client.Tokens, math.MaxInt, c.Session)
+	return showList(ctx, to, "tokens", client.ListTokens, math.MaxInt, c.Session)
 }
 
 type tokensRevokeCommand struct {
@@ -70,7 +70,7 @@ type tokensRevokeCommand struct {
 
 // Run revokes the token.
 func (c *tokensRevokeCommand) Run(ctx context.Context, to *console) error {
-	if err := to.api.RevokeToken(ctx, c.Session, c.ID); err != nil {
+	if err := client.RevokeToken.Call(ctx, to.api, c.Session, c.ID); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "revoked: it is refused from now on")

@@ -59,7 +59,7 @@ func TestClientWaitsForAServerThatStarts(t *testing.T) {
 		}
 	}))
 	c.Sleep = func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
-	if _, err := client.Compact.Call(t.Context(), c, "s"); err != nil {
+	if _, err := client.CompactSession.Call(t.Context(), c, "s"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]time.Duration{3 * time.Second, 2 * time.Second}, waits); diff != "" {
@@ -76,7 +76,7 @@ func TestClientGivesUp(t *testing.T) {
 	down.Notes = &notes
 	var waited time.Duration
 	down.Sleep = func(_ context.Context, d time.Duration) error { waited += d; return nil }
-	_, err := client.GetSession.Call(t.Context(), down, "s")
+	_, err := client.ReadSession.Call(t.Context(), down, "s")
 	if !errors.As(err, new(*client.UnreachableError)) || !strings.Contains(err.Error(), "no Varve answers at http://127.0.0.1:1 ") {
 		t.Errorf("the error is %v", err)
 	}
@@ -89,7 +89,7 @@ func TestClientGivesUp(t *testing.T) {
 	refused := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
 	refused.Sleep = func(context.Context, time.Duration) error { t.Error("waited after a 400"); return nil }
 	var problem *client.Error
-	if _, err := client.GetSession.Call(t.Context(), refused, "s"); !errors.As(err, &problem) || problem.Status != http.StatusBadRequest {
+	if _, err := client.ReadSession.Call(t.Context(), refused, "s"); !errors.As(err, &problem) || problem.Status != http.StatusBadRequest {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestClientSendsKeyAndEscapesIDs(t *testing.T) {
 		got = append(got, r.Header.Get("Authorization"), r.URL.EscapedPath())
 		fmt.Fprint(w, `{}`)
 	}))
-	if _, err := client.Context.Call(t.Context(), c, "a/b %?#ü"); err != nil {
+	if _, err := client.ReadContext.Call(t.Context(), c, "a/b %?#ü"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"Bearer vk_test", "/v1/sessions/a%2Fb%20%25%3F%23%C3%BC/context"}, got); diff != "" {
@@ -150,7 +150,7 @@ func TestErrorsReadAsSentences(t *testing.T) {
 				fmt.Fprint(w, tt.body)
 			}))
 			c.Patience = 0
-			_, err := client.GetSession.Call(t.Context(), c, "s")
+			_, err := client.ReadSession.Call(t.Context(), c, "s")
 			var problem *client.Error
 			if !errors.As(err, &problem) || !strings.HasSuffix(err.Error(), tt.want) || problem.Status != tt.status {
 				t.Errorf("the error is %q, want %q", err, tt.want)
@@ -170,7 +170,7 @@ func TestListsAreReadPageByPage(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"data":[{"ref":"r2.0-0000","seq":2}],"has_more":false,"next_cursor":null}`)
 	}))
-	found, err := client.Results.All(t.Context(), c, 1000, "s")
+	found, err := client.ListResults.All(t.Context(), c, 1000, "s")
 	if err != nil || len(found) != 2 || found[0].Value.Seq != 1 || found[1].Value.Ref != "r2.0-0000" {
 		t.Errorf("found %+v, %v", found, err)
 	}
@@ -180,7 +180,7 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	if raw := string(found[0].Raw); raw != `{"ref":"r1.0-0000","seq":1,"new":"x"}` {
 		t.Errorf("an entry was sent as %s", raw)
 	}
-	if found, err = client.Results.All(t.Context(), c, 1, "s"); err != nil || len(found) != 1 {
+	if found, err = client.ListResults.All(t.Context(), c, 1, "s"); err != nil || len(found) != 1 {
 		t.Errorf("with a limit of 1: %d, %v", len(found), err)
 	}
 }
@@ -210,38 +210,38 @@ func TestARouteIsItsMethodAndPath(t *testing.T) {
 	}))
 	type query = client.Query
 	for want, do := range map[string]func(context.Context) error{
-		"GET /v1/sessions/s":                                 with(c, client.GetSession, nil, "s"),
-		"GET /v1/sessions/s/messages?from_seq=3&limit=4":     with(c, client.Messages, query{"from_seq": 3, "limit": 4}, "s"),
-		"GET /v1/sessions/s/context?max_tokens=-1&view=full": with(c, client.Context, query{"max_tokens": new(-1), "view": "full"}, "s"),
-		"GET /v1/sessions/s/context":                         with(c, client.Context, query{"max_tokens": (*int)(nil), "view": ""}, "s"),
-		"POST /v1/sessions/s/preview?actions=all":            with(c, client.Preview, query{"actions": "all"}, "s"),
-		"POST /v1/sessions/s/compact?wait=60":                with(c, client.Compact, query{"wait": 60}, "s"),
-		"GET /v1/sessions/s/runs/r":                          with(c, client.GetRun, nil, "s", "r"),
-		"GET /v1/sessions/s/runs?limit=-1":                   all(c, client.Runs, -1, "s"),
-		"GET /v1/sessions/s/checkpoints?limit=5":             all(c, client.Checkpoints, 5, "s"),
-		"GET /v1/sessions/s/checkpoints/2?manifest=all":      with(c, client.GetCheckpoint, query{"manifest": "all"}, "s", 2),
-		"GET /v1/sessions/s/checkpoints/2/context":           with(c, client.CheckpointContext, nil, "s", 2),
+		"GET /v1/sessions/s":                                 with(c, client.ReadSession, nil, "s"),
+		"GET /v1/sessions/s/messages?from_seq=3&limit=4":     with(c, client.ListMessages, query{"from_seq": 3, "limit": 4}, "s"),
+		"GET /v1/sessions/s/context?max_tokens=-1&view=full": with(c, client.ReadContext, query{"max_tokens": new(-1), "view": "full"}, "s"),
+		"GET /v1/sessions/s/context":                         with(c, client.ReadContext, query{"max_tokens": (*int)(nil), "view": ""}, "s"),
+		"POST /v1/sessions/s/preview?actions=all":            with(c, client.PreviewSession, query{"actions": "all"}, "s"),
+		"POST /v1/sessions/s/compact?wait=60":                with(c, client.CompactSession, query{"wait": 60}, "s"),
+		"GET /v1/sessions/s/runs/r":                          with(c, client.ReadRun, nil, "s", "r"),
+		"GET /v1/sessions/s/runs?limit=-1":                   all(c, client.ListRuns, -1, "s"),
+		"GET /v1/sessions/s/checkpoints?limit=5":             all(c, client.ListCheckpoints, 5, "s"),
+		"GET /v1/sessions/s/checkpoints/2?manifest=all":      with(c, client.ReadCheckpoint, query{"manifest": "all"}, "s", 2),
+		"GET /v1/sessions/s/checkpoints/2/context":           with(c, client.ReadCheckpointContext, nil, "s", 2),
 		"GET /v1/sessions/s/checkpoints/2/diff?to=3":         with(c, client.DiffCheckpoints, query{"to": 3}, "s", 2),
 		"POST /v1/sessions/s/checkpoints/2/restore":          with(c, client.RestoreCheckpoint, nil, "s", 2),
-		"GET /v1/sessions/s/results?limit=100":               all(c, client.Results, 200, "s"),
+		"GET /v1/sessions/s/results?limit=100":               all(c, client.ListResults, 200, "s"),
 		"GET /v1/sessions/s/results/r?limit=2&offset=3":      with(c, client.GetResult, query{"offset": new(3), "limit": new(2)}, "s", "r"),
 		"GET /v1/policy":                                     with(c, client.Policy("GET", ""), nil, ""),
 		"PUT /v1/sessions/s/policy":                          with(c, client.Policy("PUT", "s"), nil, "s"),
 		"POST /v1/policy/check?as=session":                   with(c, client.CheckPolicy, query{"as": "session"}),
 		"GET /v1/policies/profiles":                          with(c, client.Profiles, nil),
-		"POST /v1/admin/recompactions":                       with(c, client.Recompact, nil),
-		"GET /v1/admin/recompactions?limit=7":                all(c, client.Recompactions, 7),
-		"GET /v1/admin/recompactions/7":                      with(c, client.GetRecompaction, nil, "7"),
-		"GET /v1/admin/recompactions/7/sessions?limit=9":     all(c, client.RecompactionSessions, 9, "7"),
-		"POST /v1/admin/replays":                             with(c, client.BeginReplay, nil),
-		"GET /v1/admin/replays?limit=7":                      all(c, client.Replays, 7),
-		"GET /v1/admin/replays/7":                            with(c, client.GetReplay, nil, "7"),
-		"GET /v1/admin/replays/7/sessions?limit=9":           all(c, client.ReplaySessions, 9, "7"),
+		"POST /v1/admin/recompactions":                       with(c, client.CreateRecompaction, nil),
+		"GET /v1/admin/recompactions?limit=7":                all(c, client.ListRecompactions, 7),
+		"GET /v1/admin/recompactions/7":                      with(c, client.ReadRecompaction, nil, "7"),
+		"GET /v1/admin/recompactions/7/sessions?limit=9":     all(c, client.ListRecompactionSessions, 9, "7"),
+		"POST /v1/admin/replays":                             with(c, client.CreateReplay, nil),
+		"GET /v1/admin/replays?limit=7":                      all(c, client.ListReplays, 7),
+		"GET /v1/admin/replays/7":                            with(c, client.ReadReplay, nil, "7"),
+		"GET /v1/admin/replays/7/sessions?limit=9":           all(c, client.ListReplaySessions, 9, "7"),
 		"GET /v1/admin/replays/7/report":                     with(c, client.ReplayReport, nil, "7"),
 		"POST /v1/admin/replays/7/cancel":                    with(c, client.CancelReplay, nil, "7"),
 		"POST /v1/admin/recompactions/7/cancel":              with(c, client.CancelRecompaction, nil, "7"),
-		"POST /v1/imports?from=codex&more=true&session=s":    with(c, client.BeginImport, query{"from": "codex", "more": true, "session": "s"}),
-		"GET /v1/imports/i":                                  with(c, client.GetImport, nil, "i"),
+		"POST /v1/imports?from=codex&more=true&session=s":    with(c, client.CreateImport, query{"from": "codex", "more": true, "session": "s"}),
+		"GET /v1/imports/i":                                  with(c, client.ReadImport, nil, "i"),
 		"GET /v1/imports/i/lines?from=1&limit=1000&outcome=rejected": func(ctx context.Context) error {
 			return c.EachImportLine(ctx, "i", "rejected", nil)
 		},
@@ -265,7 +265,7 @@ func TestABodyIsSentAsJSONAndBytesAsTheyAre(t *testing.T) {
 		{Body: []byte(`{ "not": JSON`)},
 		{},
 	} {
-		if _, err := client.Preview.With(t.Context(), c, o, "s"); err != nil {
+		if _, err := client.PreviewSession.With(t.Context(), c, o, "s"); err != nil {
 			t.Error(err)
 		}
 	}

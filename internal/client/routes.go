@@ -27,96 +27,15 @@ type Effect string
 // ListRoute is a route whose answer is a page of a list of T.
 type ListRoute[T any] string
 
-// The routes. Those with a body name its type.
+// Routes whose answers the description has no one type for.
 const (
-	GetSession        Route[protocol.Session]          = "GET sessions/{session}"
-	Fork              Route[protocol.Session]          = "POST sessions/{session}/fork" // ForkRequest
-	Messages          Route[protocol.MessagePage]      = "GET sessions/{session}/messages"
-	Context           Route[protocol.View]             = "GET sessions/{session}/context"
-	Preview           Route[protocol.Preview]          = "POST sessions/{session}/preview" // PreviewRequest
-	Compact           Route[session.Run]               = "POST sessions/{session}/compact"
-	GetRun            Route[session.Run]               = "GET sessions/{session}/runs/{run}"
-	GetCheckpoint     Route[protocol.CheckpointDetail] = "GET sessions/{session}/checkpoints/{n}"
-	CheckpointContext Route[protocol.View]             = "GET sessions/{session}/checkpoints/{n}/context"
-	DiffCheckpoints   Route[protocol.CheckpointDiff]   = "GET sessions/{session}/checkpoints/{n}/diff"
-	Summaries         Route[protocol.Summaries]        = "GET sessions/{session}/summaries"
-	RebuildSummaries  Route[session.Run]               = "POST sessions/{session}/summaries/rebuild"
-	RestoreCheckpoint Route[session.CheckpointRecord]  = "POST sessions/{session}/checkpoints/{n}/restore"
-	GetResult         Route[protocol.ResultPage]       = "GET sessions/{session}/results/{ref}"
-	CreateToken       Route[protocol.NewToken]         = "POST sessions/{session}/tokens" // TokenRequest
-
-	Pins          Route[protocol.Pins]          = "GET sessions/{session}/pins"
-	PutPin        Route[session.Pin]            = "PUT sessions/{session}/pins/{ref}" // PinRequest
-	PinCandidates Route[protocol.PinCandidates] = "GET sessions/{session}/pins/candidates"
-
-	CheckPolicy Route[protocol.Policy]                 = "POST policy/check"
-	Profiles    Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
-
-	Recompact          Route[protocol.Recompaction]     = "POST admin/recompactions" // RecompactionRequest
-	PlanRecompaction   Route[protocol.RecompactionPlan] = "POST admin/recompactions" // the same with DryRun
-	GetRecompaction    Route[protocol.Recompaction]     = "GET admin/recompactions/{recompaction}"
-	PauseRecompaction  Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/pause"
-	ResumeRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/resume"
-	CancelRecompaction Route[protocol.Recompaction]     = "POST admin/recompactions/{recompaction}/cancel"
-
-	CompareRecompaction  Route[session.Comparison]    = "GET admin/recompactions/{recompaction}/comparison"
-	RollBackRecompaction Route[protocol.Recompaction] = "POST admin/recompactions/{recompaction}/rollback"
-
-	BeginReplay  Route[protocol.Replay] = "POST admin/replays" // ReplayRequest
-	GetReplay    Route[protocol.Replay] = "GET admin/replays/{replay}"
-	CancelReplay Route[protocol.Replay] = "POST admin/replays/{replay}/cancel"
-	ReplayReport Route[json.RawMessage] = "GET admin/replays/{replay}/report"
-
-	BeginErasure Route[session.Erasure] = "POST erasures" // ErasureRequest
-	GetErasure   Route[session.Erasure] = "GET erasures/{erasure}"
-
-	Archive    Route[session.Archive] = "POST sessions/{session}/archive"
-	Unarchive  Route[session.Archive] = "POST sessions/{session}/unarchive"
-	GetArchive Route[session.Archive] = "GET sessions/{session}/archive"
-
-	GetRetention     Route[session.TenantRetention] = "GET retention"
-	SetRetention     Route[session.TenantRetention] = "PUT retention" // session.Retention
-	PreviewRetention Route[session.Expired]         = "GET retention/preview"
-	CreateTenant     Route[protocol.NewTenant]      = "POST admin/tenants" // TenantRequest
-	GetTenant        Route[session.TenantDetails]   = "GET admin/tenants/{tenant}"
-	ChangeTenant     Route[session.TenantDetails]   = "PATCH admin/tenants/{tenant}" // TenantChange
-	DeleteTenant     Route[session.Erasure]         = "DELETE admin/tenants/{tenant}"
-	TenantErasure    Route[session.Erasure]         = "GET admin/erasures/{erasure}"
-
-	CreateOperatorKey Route[protocol.NewOperatorKey] = "POST admin/keys" // KeyRequest
-	RevokeOperatorKey Effect                         = "DELETE admin/keys/{key}"
-
-	GetHold        Route[session.Hold] = "GET sessions/{session}/hold"
-	PutHold        Route[session.Hold] = "PUT sessions/{session}/hold" // HoldRequest
-	LiftHold       Effect              = "DELETE sessions/{session}/hold"
-	GetTenantHold  Route[session.Hold] = "GET admin/tenants/{tenant}/hold"
-	PutTenantHold  Route[session.Hold] = "PUT admin/tenants/{tenant}/hold" // HoldRequest
-	LiftTenantHold Effect              = "DELETE admin/tenants/{tenant}/hold"
-
-	Audit          Route[protocol.List[audit.Entry]] = "GET audit"
-	OperatorsAudit Route[protocol.List[audit.Entry]] = "GET admin/audit"
-
-	BeginImport    Route[protocol.Import]      = "POST imports"
-	GetImport      Route[protocol.Import]      = "GET imports/{import}"
-	GetImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
-
-	Sessions             ListRoute[protocol.Session]            = "sessions"
-	Archives             ListRoute[session.Archive]             = "archives"
-	AllSessions          ListRoute[session.SessionOfTenant]     = "admin/sessions"
-	Runs                 ListRoute[session.Run]                 = "sessions/{session}/runs"
-	Checkpoints          ListRoute[session.CheckpointRecord]    = "sessions/{session}/checkpoints"
-	Results              ListRoute[protocol.Result]             = "sessions/{session}/results"
-	Tokens               ListRoute[session.Token]               = "sessions/{session}/tokens"
-	Recompactions        ListRoute[protocol.Recompaction]       = "admin/recompactions"
-	Erasures             ListRoute[session.Erasure]             = "erasures"
-	Holds                ListRoute[session.ListedHold]          = "holds"
-	TenantHolds          ListRoute[session.ListedHold]          = "admin/tenants/{tenant}/holds"
-	Tenants              ListRoute[session.TenantDetails]       = "admin/tenants"
-	TenantErasures       ListRoute[session.Erasure]             = "admin/erasures"
-	OperatorKeys         ListRoute[session.OperatorKey]         = "admin/keys"
-	Replays              ListRoute[protocol.Replay]             = "admin/replays"
-	ReplaySessions       ListRoute[session.ReplaySession]       = "admin/replays/{replay}/sessions"
-	RecompactionSessions ListRoute[session.RecompactionSession] = "admin/recompactions/{recompaction}/sessions"
+	GetResult        Route[protocol.ResultPage]             = "GET sessions/{session}/results/{ref}"
+	Profiles         Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
+	PlanRecompaction Route[protocol.RecompactionPlan]       = "POST admin/recompactions" // the same with DryRun
+	ReplayReport     Route[json.RawMessage]                 = "GET admin/replays/{replay}/report"
+	PreviewRetention Route[session.Expired]                 = "GET retention/preview"
+	Audit            Route[protocol.List[audit.Entry]]      = "GET audit"
+	OperatorsAudit   Route[protocol.List[audit.Entry]]      = "GET admin/audit"
 )
 
 // Keyring has the routes of the keys of a tenant: the caller's, or one that an operator names.
@@ -298,33 +217,6 @@ func (c *Client) RawResult(ctx context.Context, id, ref string) (body io.ReadClo
 	return body, header.Get("X-Content-Sha256"), err
 }
 
-// RevokeToken revokes a session's token.
-func (c *Client) RevokeToken(ctx context.Context, id string, token any) error {
-	res, err := c.do(ctx, "DELETE sessions/{session}/tokens/{token}", Options{}, []any{id, token})
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
-}
-
-// EraseSession erases a session and all that belongs to it.
-func (c *Client) EraseSession(ctx context.Context, id string) error {
-	res, err := c.do(ctx, "DELETE sessions/{session}", Options{}, []any{id})
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
-}
-
-// Unpin removes a session's pin.
-func (c *Client) Unpin(ctx context.Context, id, ref string) error {
-	res, err := c.do(ctx, "DELETE sessions/{session}/pins/{ref}", Options{}, []any{id, ref})
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
-}
-
 // Export returns the export of a session or, without an id, of all sessions. The caller closes it.
 func (c *Client) Export(ctx context.Context, id string) (body io.ReadCloser, err error) {
 	if id == "" {
@@ -376,7 +268,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 func (c *Client) EachImportLine(ctx context.Context, id, outcome string, do func(session.ImportedLine)) error {
 	for from := int64(1); ; {
 		query := Query{"from": from, "limit": 1000, "outcome": outcome}
-		page, err := GetImportLines.With(ctx, c, Options{Query: query}, id)
+		page, err := ListImportLines.With(ctx, c, Options{Query: query}, id)
 		if err != nil {
 			return err
 		}

@@ -43,10 +43,10 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 		return i, err
 	}
 	o := Options{Key: u.key(info), Query: Query{"more": true, "from": u.From, "session": u.Session}} // without any line
-	begun, err := BeginImport.With(ctx, c, o)
+	begun, err := CreateImport.With(ctx, c, o)
 	if err == nil && begun.Value.State.Ended() {
 		o.Key = uuid.NewString()
-		begun, err = BeginImport.With(ctx, c, o)
+		begun, err = CreateImport.With(ctx, c, o)
 	}
 	i = begun.Value
 	for err == nil && !i.State.Ended() {
@@ -55,7 +55,7 @@ func (c *Client) Upload(ctx context.Context, u Upload) (i protocol.Import, err e
 		if cause == nil {
 			return fed, nil
 		}
-		now, unread := GetImport.Call(ctx, c, i.ID) // it waits for the server
+		now, unread := ReadImport.Call(ctx, c, i.ID) // it waits for the server
 		switch {
 		case ctx.Err() != nil:
 			return i, ctx.Err()
@@ -144,7 +144,7 @@ func (c *Client) watch(ctx context.Context, i protocol.Import, report func(proto
 	impatient.Patience = 0
 	for n := 1; c.Sleep(ctx, progressEvery) == nil; n++ {
 		if n%progressUnread == 0 {
-			if now, err := GetImport.Call(ctx, &impatient, i.ID); err == nil {
+			if now, err := ReadImport.Call(ctx, &impatient, i.ID); err == nil {
 				i = now.Value
 			}
 		}

@@ -142,15 +142,15 @@ func (d *Demo) wait(ctx context.Context) error {
 
 // refresh reads the runs before the session: a run that has ended is then in the session's figures, too.
 func (d *Demo) refresh(ctx context.Context, s *shownSession) (err error) {
-	if s.runs, err = client.Runs.All(ctx, d.API, math.MaxInt, s.conv.ID); err != nil {
+	if s.runs, err = client.ListRuns.All(ctx, d.API, math.MaxInt, s.conv.ID); err != nil {
 		return err
 	}
-	state, err := client.GetSession.Call(ctx, d.API, s.conv.ID)
+	state, err := client.ReadSession.Call(ctx, d.API, s.conv.ID)
 	if err != nil {
 		return err
 	}
 	s.state = state.Value
-	s.kept, err = client.Results.All(ctx, d.API, math.MaxInt, s.conv.ID)
+	s.kept, err = client.ListResults.All(ctx, d.API, math.MaxInt, s.conv.ID)
 	return err
 }
 
@@ -255,7 +255,7 @@ func (d *Demo) compareLog(ctx context.Context, s *shownSession) error {
 	}
 	for next := int64(1); next <= s.state.LastSeq; {
 		query := client.Query{"from_seq": next, "limit": 200}
-		page, err := client.Messages.With(ctx, d.API, client.Options{Query: query}, s.conv.ID)
+		page, err := client.ListMessages.With(ctx, d.API, client.Options{Query: query}, s.conv.ID)
 		if err != nil {
 			return err
 		}

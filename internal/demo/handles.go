@@ -66,7 +66,7 @@ func resultsOf(format session.Format, body []byte, seq int64) (list []handle, er
 
 // shownResults returns the digests of the results that are whole in a session's view.
 func (d *Demo) shownResults(ctx context.Context, s *shownSession) (map[[32]byte]bool, error) {
-	view, err := client.Context.Call(ctx, d.API, s.conv.ID)
+	view, err := client.ReadContext.Call(ctx, d.API, s.conv.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (d *Demo) firstKept() *shownSession {
 // firstTrimmed shows the first message of a view with a trimmed result, before and after the compaction.
 func (d *Demo) firstTrimmed(ctx context.Context) error {
 	s := d.firstKept()
-	view, err := client.Context.Call(ctx, d.API, s.conv.ID)
+	view, err := client.ReadContext.Call(ctx, d.API, s.conv.ID)
 	if err != nil {
 		return err
 	}

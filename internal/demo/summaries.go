@@ -20,7 +20,7 @@ const summaryPatience = time.Minute
 // due returns in words which sessions wait for the model's summary, "" for none.
 func (d *Demo) due(ctx context.Context) (waiting string, err error) {
 	for _, s := range d.sessions {
-		found, err := client.Summaries.Call(ctx, d.API, s.conv.ID)
+		found, err := client.ListSummaries.Call(ctx, d.API, s.conv.ID)
 		if err != nil {
 			return "", err
 		}
@@ -97,7 +97,7 @@ func written(text string) string {
 
 // summaryOf returns the text of the summary in a session's view, "" for none.
 func (d *Demo) summaryOf(ctx context.Context, s *shownSession) (string, error) {
-	view, err := client.Context.Call(ctx, d.API, s.conv.ID)
+	view, err := client.ReadContext.Call(ctx, d.API, s.conv.ID)
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +138,7 @@ func (d *Demo) writer(ctx context.Context) (string, error) {
 // byModel returns how many summaries in the views the model has written, and why it has failed to write another.
 func (d *Demo) byModel(ctx context.Context) (written int, reason string, err error) {
 	for _, s := range d.sessions {
-		found, err := client.Summaries.Call(ctx, d.API, s.conv.ID)
+		found, err := client.ListSummaries.Call(ctx, d.API, s.conv.ID)
 		if err != nil {
 			return 0, "", err
 		}
