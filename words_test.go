@@ -25,6 +25,11 @@ var retiredNames = map[string]string{
 	"CapWith|Shown|OpenedView|Logged|Traced":    "a constructor argument, ViewMessage, ViewRows, LogMessage, MessagesOfCalls",
 	"carryOut|CarryOut":                         "execute",
 	"most|least|otherwise":                      "max, min, fallback",
+	"asker|Asker|askers":                        "Caller",
+	"care|Care|CareOf":                          "RetryRule",
+	"deed|deeds":                                "action, outcome, auditEntry",
+	"endings|Endings":                           "EndListener, suffixes",
+	"strangers|newStrangers":                    "unknownKeys",
 	"he|who|whom":                               "the thing's name",
 }
 

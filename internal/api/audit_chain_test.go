@@ -16,8 +16,8 @@ import (
 
 var actions = flag.Int("actions", 300, "how many actions TestAChangedADeletedAndASwappedRowAreFound does; 10000 is its full size")
 
-// deeds are routes of different rooms whose every request is an action. Each has the number of the action.
-var deeds = []struct{ method, path, body string }{
+// auditedActions are routes of different areas whose every request is an action. Each has the number of the action.
+var auditedActions = []struct{ method, path, body string }{
 	{"PUT", "/v1/sessions/s%d", `{"metadata":{"user":"u"}}`},
 	{"PUT", "/v1/policy", `{"target":0.3%d}`},
 	{"PUT", "/v1/retention", `{"idle_seconds":1%04d}`},
@@ -39,7 +39,7 @@ func TestAChangedADeletedAndASwappedRowAreFound(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/base/messages", `{"format":"openai-chat","messages":[{"role":"user","content":"hi"}]}`)
 	began, before := time.Now(), w.audited()
 	for n := range *actions {
-		d := deeds[n%len(deeds)]
+		d := auditedActions[n%len(auditedActions)]
 		path, body := d.path, d.body
 		if strings.Contains(path, "%d") {
 			path = fmt.Sprintf(path, n)

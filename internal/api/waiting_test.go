@@ -96,20 +96,20 @@ func TestOnlyWhatIsLiveIsLive(t *testing.T) {
 	w := newWorld(t)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
 	run := decoded[session.Run](w.must(http.StatusAccepted, "POST", "/v1/sessions/s/compact", ""))
-	endings, err := w.store.ListenForEnds(t.Context())
+	ends, err := w.store.ListenForEnds(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer endings.Close(t.Context())
+	defer ends.Close(t.Context())
 	others, _ := w.newTenant("others")
 	asked := map[uuid.UUID][]uuid.UUID{w.tenant: {run.ID, uuid.New()}, others: {run.ID}}
 	for _, want := range []int{1, 0} {
-		if live, err := endings.Live(t.Context(), asked); err != nil || len(live) != want || endings.Deaf() {
-			t.Errorf("live are %v, %v; deaf %v", live, err, endings.Deaf())
+		if live, err := ends.Live(t.Context(), asked); err != nil || len(live) != want || ends.Deaf() {
+			t.Errorf("live are %v, %v; deaf %v", live, err, ends.Deaf())
 		}
 		w.exec(`UPDATE runs SET state = 'done'`)
 	}
-	if id, err := endings.Next(t.Context(), time.Minute); err != nil || id != run.ID {
+	if id, err := ends.Next(t.Context(), time.Minute); err != nil || id != run.ID {
 		t.Errorf("heard that %s has ended, %v", id, err)
 	}
 }
@@ -123,11 +123,11 @@ func TestWhoWaitsBehindAPoolerIsWoken(t *testing.T) {
 	dsn, listens := swallowing(t, pgtest.API(w.dsn))
 	pooled.store = openStore(t, dsn)
 	pooled.server = api.New(api.Config{Store: pooled.store})
-	endings, err := pooled.store.ListenForEnds(t.Context())
-	if err != nil || !endings.Deaf() {
+	ends, err := pooled.store.ListenForEnds(t.Context())
+	if err != nil || !ends.Deaf() {
 		t.Fatalf("it does not notice that notifications do not arrive: %v", err)
 	}
-	endings.Close(t.Context())
+	ends.Close(t.Context())
 	<-listens
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
 	run := decoded[session.Run](w.must(http.StatusAccepted, "POST", "/v1/sessions/s/compact", ""))

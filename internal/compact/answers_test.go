@@ -46,7 +46,7 @@ func TestAnAnswerTakesThePlaceOfWhatStoodThere(t *testing.T) {
 		for _, n := range []int{1, 4} {
 			p := segments(n, func(p *policy.Policy) { p.Summarise.Fallback = fallback })
 			in, plan, w := waits(t, p)
-			if got := strings.Join(deeds(plan), ", "); got != first || !plan.Changed() || len(w.asked) != 1 {
+			if got := strings.Join(outcomes(plan), ", "); got != first || !plan.Changed() || len(w.asked) != 1 {
 				t.Fatalf("%s: got %q, changed %t, asked %d times", fallback, got, plan.Changed(), len(w.asked))
 			}
 			if report := reportOf(plan, "summarise"); report.Due != "the summary of messages 1 to 17 is due" || report.Error != "" {
@@ -56,11 +56,11 @@ func TestAnAnswerTakesThePlaceOfWhatStoodThere(t *testing.T) {
 				t.Errorf("%s: waits for (-want +got):\n%s", fallback, diff)
 			}
 			if plan, _ := again(t, in, w); len(plan.Waiting) != 1 || plan.Changed() || len(w.asked) != 1 || reportOf(plan, "summarise").Due == "" {
-				t.Errorf("%s: while it waits: %v, asked %d times", fallback, deeds(plan), len(w.asked))
+				t.Errorf("%s: while it waits: %v, asked %d times", fallback, outcomes(plan), len(w.asked))
 			}
 			in.Answers, in.OnlyAnswers = w.answers, true
 			plan, made := again(t, in, w)
-			if diff := cmp.Diff([]string{"1-17 summarise"}, deeds(plan)); diff != "" || len(w.asked) != 1 {
+			if diff := cmp.Diff([]string{"1-17 summarise"}, outcomes(plan)); diff != "" || len(w.asked) != 1 {
 				t.Fatalf("%s: the answer (-want +got):\n%s, asked %d times", fallback, diff, len(w.asked))
 			}
 			digest := w.asked[0].Digest()
@@ -73,7 +73,7 @@ func TestAnAnswerTakesThePlaceOfWhatStoodThere(t *testing.T) {
 			}
 			in.Base = made
 			if plan, same := again(t, in, w); plan.Changed() || !bytes.Equal(same.Body, made.Body) {
-				t.Errorf("%s: the same answers again: %v", fallback, deeds(plan))
+				t.Errorf("%s: the same answers again: %v", fallback, outcomes(plan))
 			}
 		}
 	}
@@ -84,16 +84,16 @@ func TestAnAnswerTakesThePlaceOfWhatStoodThere(t *testing.T) {
 func TestAFailureLeavesTheFallback(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no credit")
-	for fallback, deed := range map[policy.Fallback]string{policy.ExtractInstead: "", policy.KeepInstead: "", policy.DropInstead: "1-11 drop"} {
+	for fallback, outcome := range map[policy.Fallback]string{policy.ExtractInstead: "", policy.KeepInstead: "", policy.DropInstead: "1-11 drop"} {
 		in, _, w := waits(t, segments(1, func(p *policy.Policy) { p.Summarise.Fallback = fallback }))
 		before := in.Base
 		in.OnlyAnswers = true
 		in.Failed = map[summary.Digest]error{w.asked[0].Digest(): failed}
 		plan, made := again(t, in, w)
-		if got := strings.Join(deeds(plan), ", "); got != deed || !plan.Changed() || len(w.asked) != 1 {
+		if got := strings.Join(outcomes(plan), ", "); got != outcome || !plan.Changed() || len(w.asked) != 1 {
 			t.Errorf("%s: got %q, changed %t", fallback, got, plan.Changed())
 		}
-		if deed == "" && !bytes.Equal(before.Body, made.Body) {
+		if outcome == "" && !bytes.Equal(before.Body, made.Body) {
 			t.Errorf("%s: the view has changed", fallback)
 		}
 		if report := reportOf(plan, "summarise"); report.Due != "" || !strings.Contains(report.Error, failed.Error()) {
@@ -135,11 +135,11 @@ func TestAnAnswerThatDoesNotFitIsNotTaken(t *testing.T) {
 			in.Answers = map[summary.Digest]summary.Answer{w.asked[0].Digest(): answer}
 			plan, made := again(t, in, w)
 			if !bytes.Equal(made.Body, before.Body) || !plan.Changed() || reportOf(plan, "summarise").Error == "" {
-				t.Errorf("%s, %s: %v, %+v", name, fallback, deeds(plan), reportOf(plan, "summarise"))
+				t.Errorf("%s, %s: %v, %+v", name, fallback, outcomes(plan), reportOf(plan, "summarise"))
 			}
 			if in.Base = made; fallback == policy.ExtractInstead {
 				if plan, _ := again(t, in, w); plan.Changed() {
-					t.Errorf("%s: again: %v", name, deeds(plan))
+					t.Errorf("%s: again: %v", name, outcomes(plan))
 				}
 			}
 		}
@@ -160,7 +160,7 @@ func TestWhatCameSinceIsNotInTheAnswer(t *testing.T) {
 	in.Tail = all[:len(all)-2]
 	plan, made := again(t, in, w)
 	if reportOf(plan, "summarise").Due == "" || len(w.asked) != 1 {
-		t.Fatalf("it is not due: %v", deeds(plan))
+		t.Fatalf("it is not due: %v", outcomes(plan))
 	}
 	for _, m := range w.asked[0].Messages {
 		if m.Seq == 9 {
@@ -171,7 +171,7 @@ func TestWhatCameSinceIsNotInTheAnswer(t *testing.T) {
 	plan, made = again(t, in, w)
 	for _, text := range []string{"the newest", "one more", "sure"} {
 		if !strings.Contains(string(made.Body), text) {
-			t.Errorf("%q has left: %v", text, deeds(plan))
+			t.Errorf("%q has left: %v", text, outcomes(plan))
 		}
 	}
 	if strings.Contains(string(made.Body), "task 1") {
@@ -212,7 +212,7 @@ func TestKeptMessagesLeaveAtTheHardLimit(t *testing.T) {
 		in.WindowTokens = 900
 		plan, made := again(t, in, w)
 		if len(plan.Actions) != 1 || plan.Actions[0].Kind != Drop || float64(plan.After) > p.Hard*900 || float64(plan.After) < p.Target*900 {
-			t.Fatalf("%s: %v: %d tokens", fallback, deeds(plan), plan.After)
+			t.Fatalf("%s: %v: %d tokens", fallback, outcomes(plan), plan.After)
 		}
 		in.Base, in.WindowTokens = made, 700
 		plan, _ = again(t, in, w)

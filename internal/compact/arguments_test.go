@@ -87,7 +87,7 @@ func TestArgumentsThatAreNoJSONAreOmittedWhole(t *testing.T) {
 	t.Parallel()
 	broken := then(calls("c", "Write", `{"path":"a.go","content":`+literal(filler(2000))), answered("c", `"ok"`))
 	plan, made := compacted(t, input(t, session.OpenAIChat, only("arguments", nil), 800, broken, says(filler(1000))))
-	if diff := cmp.Diff([]string{"1.0 omit"}, deeds(plan)); diff != "" {
+	if diff := cmp.Diff([]string{"1.0 omit"}, outcomes(plan)); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	if want := `"arguments":"[omitted -- read_result ` + plan.Actions[0].Ref + ": "; !strings.Contains(string(made.Body), want) {

@@ -134,7 +134,7 @@ func TestFailedCallsSupersedeNothing(t *testing.T) {
 	again := then(calls("c", "Read", `{"path":"a"}`), fails("c", literal(filler(2000))))
 	plan, _ := compacted(t, input(t, session.Anthropic, only("dedupe", nil), 500, gives("Read", "a", 2000), again))
 	if plan.Changed() {
-		t.Errorf("a read that failed took the place of one that did not: %v", deeds(plan))
+		t.Errorf("a read that failed took the place of one that did not: %v", outcomes(plan))
 	}
 }
 
@@ -142,7 +142,7 @@ func TestAFailedReadIsSuperseded(t *testing.T) {
 	t.Parallel()
 	failed := then(calls("c", "Read", `{"path":"a"}`), fails("c", literal(filler(2000))))
 	plan, _ := compacted(t, input(t, session.Anthropic, only("dedupe", nil), 800, failed, gives("Read", "a", 2000)))
-	if diff := cmp.Diff([]string{"2.0 stub"}, deeds(plan)); diff != "" {
+	if diff := cmp.Diff([]string{"2.0 stub"}, outcomes(plan)); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 }

@@ -55,7 +55,7 @@ func TestAResultThatShowsAnErrorSupersedesNothing(t *testing.T) {
 				in.Tail = append(in.Tail, Entry{Seq: int64(len(in.Tail) + 1), Tokens: found.Tokens, Body: []byte(body)})
 			}
 			plan, _ := compacted(t, in)
-			if diff := cmp.Diff(c.want, deeds(plan)); diff != "" {
+			if diff := cmp.Diff(c.want, outcomes(plan)); diff != "" {
 				t.Errorf("%s, %s, %.40q (-want +got):\n%s", f, c.stage, c.text, diff)
 			}
 		}
@@ -75,7 +75,7 @@ func TestACommandThatFailedSupersedesNothing(t *testing.T) {
 		filler(20000) + "\nProcess exited with code 137": nil,
 	} {
 		plan, _ := compacted(t, input(t, session.OpenAIChat, only("dedupe", nil), 500, run(filler(2000)), run(text)))
-		if diff := cmp.Diff(want, deeds(plan)); diff != "" {
+		if diff := cmp.Diff(want, outcomes(plan)); diff != "" {
 			t.Errorf("…%.40q (-want +got):\n%s", text[max(0, len(text)-40):], diff)
 		}
 	}

@@ -114,7 +114,7 @@ func checkBelowHard(t *testing.T, in Input, share float64, text string) {
 	}
 	in.Base, in.Tail = made, in.Tail[len(in.Tail):]
 	if again, _ := compacted(t, in); again.Changed() {
-		t.Errorf("the next compaction does %v", deeds(again))
+		t.Errorf("the next compaction does %v", outcomes(again))
 	}
 }
 
@@ -137,12 +137,14 @@ func TestTheNewestResultIsCutLeast(t *testing.T) {
 func TestProtectionHoldsBelowTheHardLimit(t *testing.T) {
 	t.Parallel()
 	plan, _ := compacted(t, translated(t, session.Anthropic, policy.Default(), 32_000, gives("Read", "old", 90_000), asks("read"), parallel(2, 4000)))
-	if got := deeds(plan); slices.ContainsFunc(got, func(deed string) bool { return !strings.HasPrefix(deed, "2.0") && !strings.HasPrefix(deed, "1-2") }) || len(got) == 0 {
+	if got := outcomes(plan); slices.ContainsFunc(got, func(outcome string) bool {
+		return !strings.HasPrefix(outcome, "2.0") && !strings.HasPrefix(outcome, "1-2")
+	}) || len(got) == 0 {
 		t.Errorf("protected parts have changed: %v", got)
 	}
 	off := policy.Default()
 	off.Protect.Yields, off.Cap.Enabled = false, false
 	if plan, _ := compacted(t, translated(t, session.Anthropic, off, 32_000, asks("read"), parallel(10, 8000))); plan.Changed() {
-		t.Errorf("protection has yielded: %v", deeds(plan))
+		t.Errorf("protection has yielded: %v", outcomes(plan))
 	}
 }

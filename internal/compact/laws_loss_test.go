@@ -84,27 +84,27 @@ func (l *trial) partsAddUp(o outcome) {
 
 // namesEveryPart holds for a compaction from the log.
 func (l *trial) namesEveryPart(o outcome) {
-	type deed struct {
+	type outcome struct {
 		seq          int64
 		part         int
 		do           ActionKind
 		tool         string
 		before, left int
 	}
-	said, seen := map[deed]bool{}, map[deed]bool{}
+	said, seen := map[outcome]bool{}, map[outcome]bool{}
 	for _, a := range o.plan.Actions {
 		if a.Part >= 0 {
-			said[deed{a.Seq, a.Part, a.Kind, a.Tool, a.TokensBefore, a.TokensAfter}] = true
+			said[outcome{a.Seq, a.Part, a.Kind, a.Tool, a.TokensBefore, a.TokensAfter}] = true
 		}
 	}
 	for _, m := range o.view {
 		for i := range m.parts {
 			if p := &m.parts[i]; p.action != Keep {
-				seen[deed{m.seq, p.index, p.action, p.tool, l.original(m, *p).Tokens, l.now(m, p.index)}] = true
+				seen[outcome{m.seq, p.index, p.action, p.tool, l.original(m, *p).Tokens, l.now(m, p.index)}] = true
 			}
 		}
 	}
-	if diff := cmp.Diff(seen, said, cmp.AllowUnexported(deed{})); diff != "" {
+	if diff := cmp.Diff(seen, said, cmp.AllowUnexported(outcome{})); diff != "" {
 		l.Errorf("parts that have changed (-seen +said):\n%s", diff)
 	}
 }

@@ -157,7 +157,7 @@ func (l *trial) answersOnce() {
 	in.Base, in.Tail = once, after(l.in.Tail, once.Through)
 	plan, twice := l.run(in)
 	if plan.Changed() {
-		l.Errorf("the same answers do something again: %v", deeds(plan))
+		l.Errorf("the same answers do something again: %v", outcomes(plan))
 	}
 	l.same("taking the same answers in", once, twice)
 }

@@ -87,7 +87,7 @@ func TestACopyNamesItsOriginal(t *testing.T) {
 			in.Uploads = uploads
 			plan, made := compacted(t, in)
 			if len(plan.Actions) != 1 || len(plan.Results) != 1 {
-				t.Fatalf("%s: %v", name, deeds(plan))
+				t.Fatalf("%s: %v", name, outcomes(plan))
 			}
 			a, r := plan.Actions[0], plan.Results[0]
 			if a.Source != c.want || r.Source != c.want || a.Ref != r.Ref.String() || r.Ref.Seq != 2 {

@@ -92,7 +92,7 @@ func TestUnitsBesideResults(t *testing.T) {
 		})
 		plan, _ := compacted(t, input(t, session.Anthropic, p, 2400, moves...))
 		if len(plan.Actions) == 0 || plan.Actions[0].Kind != want {
-			t.Errorf("with a weight of %v: %v, want %s", weight, deeds(plan), want)
+			t.Errorf("with a weight of %v: %v, want %s", weight, outcomes(plan), want)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestALineHasOutcomeAndNames(t *testing.T) {
 			}
 			in := input(t, f, p, 1500, calls("c", c.tool, `{"path":"a"}`), answer("c", literal(c.text)), says("done"))
 			plan, made := compacted(t, in)
-			if got := deeds(plan); len(got) != 1 || got[0] != "2.0 bookend" {
+			if got := outcomes(plan); len(got) != 1 || got[0] != "2.0 bookend" {
 				t.Fatalf("%s: %v", name, got)
 			}
 			in.Base, in.Tail = made, entriesAfter(t, in, says(filler(7000)))

@@ -131,7 +131,7 @@ func checkStage(t *testing.T, stage string, cases map[string]stageCase) {
 			t.Run(fmt.Sprintf("%s in %s", name, f), func(t *testing.T) {
 				t.Parallel()
 				plan, made := compacted(t, input(t, f, only(stage, c.change), c.window, c.moves...))
-				if diff := cmp.Diff(c.want, deeds(plan)); diff != "" {
+				if diff := cmp.Diff(c.want, outcomes(plan)); diff != "" {
 					t.Errorf("actions (-want +got):\n%s%s", diff, made.Body)
 				}
 				for _, report := range plan.Stages {
@@ -149,7 +149,7 @@ func checkStage(t *testing.T, stage string, cases map[string]stageCase) {
 	}
 }
 
-func deeds(p *Plan) (lines []string) {
+func outcomes(p *Plan) (lines []string) {
 	for _, a := range p.Actions {
 		if a.Part < 0 {
 			lines = append(lines, fmt.Sprintf("%d-%d %s", a.Seq, a.LastSeq, a.Kind))

@@ -71,7 +71,7 @@ func TestAFailedWriteMakesNothingStale(t *testing.T) {
 	failed := then(calls("c", "Edit", `{"path":"a.go"}`), fails("c", `"no such text"`))
 	plan, _ := compacted(t, input(t, session.Anthropic, only("stale", nil), 500, gives("Read", "a.go", 2000), failed))
 	if plan.Changed() {
-		t.Errorf("got %v", deeds(plan))
+		t.Errorf("got %v", outcomes(plan))
 	}
 }
 

@@ -143,8 +143,8 @@ func TestBookendsOfCollapsedText(t *testing.T) {
 	_, base := compacted(t, first)
 	next := whole
 	next.Base, next.Tail = base, whole.Tail[2:]
-	if plan, _ := compacted(t, first); cmp.Diff([]string{"2.0 squeeze"}, deeds(plan)) != "" {
-		t.Fatalf("got %v", deeds(plan))
+	if plan, _ := compacted(t, first); cmp.Diff([]string{"2.0 squeeze"}, outcomes(plan)) != "" {
+		t.Fatalf("got %v", outcomes(plan))
 	}
 	got, stepwise := current(t, whole)[2], current(t, next)[2]
 	if head, tail, cut := strings.Cut(got, "|"); !cut || strings.Contains(got, "  ") || len(head) > 400 || len(tail) > 400 {

@@ -47,7 +47,7 @@ func TestTheNewestMessageOfTheUserIsNeverDropped(t *testing.T) {
 		shown = append(shown, m.seq)
 	}
 	if diff := cmp.Diff([]int64{1, 3, 6, 7}, shown); diff != "" {
-		t.Errorf("%v: messages (-want +got):\n%s", deeds(plan), diff)
+		t.Errorf("%v: messages (-want +got):\n%s", outcomes(plan), diff)
 	}
 }
 

@@ -36,7 +36,7 @@ type archiveHistory struct {
 	restored int // sessions that were compared
 }
 
-type deed struct {
+type chance struct {
 	name string
 	do   func(*told)
 }
@@ -55,14 +55,14 @@ func TestASessionIsArchivedAndBackWhateverItsWorkerDoes(t *testing.T) {
 		h := &archiveHistory{world: w, random: rand.New(rand.NewPCG(*archiveSeed, uint64(len(kind.String()))))}
 		h.begin()
 		h.begin()
-		deeds := []deed{
+		chances := []chance{
 			{"append", h.append}, {"append", h.append}, {"compact", h.compact}, {"compact", h.compact}, {"fork", h.fork},
 			{"fork", h.fork}, {"archive", h.archive}, {"archive", h.archive}, {"restore", h.restore}, {"restore", h.restore},
 			{"change one's mind", h.changeOnesMind}, {"insist", h.insist}, {"hold hot", h.holdHot},
 			{"hold meanwhile", h.holdMeanwhile}, {"hold archived", h.holdArchived}, {"erase", h.erase}, {"erase", h.erase},
 		}
-		h.random.Shuffle(len(deeds), func(i, j int) { deeds[i], deeds[j] = deeds[j], deeds[i] })
-		for _, d := range deeds {
+		h.random.Shuffle(len(chances), func(i, j int) { chances[i], chances[j] = chances[j], chances[i] })
+		for _, d := range chances {
 			if len(h.sessions) == 0 {
 				h.begin()
 			}

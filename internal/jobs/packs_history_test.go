@@ -83,7 +83,7 @@ func TestPacksSurviveRandomHistories(t *testing.T) {
 		at := h.one()
 		w.settled()
 		before := w.served(at)
-		switch deed := h.random.IntN(11); deed {
+		switch kind := h.random.IntN(11); kind {
 		default:
 			more := append(turn(100+n, 1500), turn(200+n, 1500)...)
 			h.logs[at] = append(h.logs[at], more...)

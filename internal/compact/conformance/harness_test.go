@@ -59,7 +59,7 @@ func TestConformance(t *testing.T) {
 			different++
 		default:
 			others++
-			t.Errorf("%s, listed in docs/compatibility.md: %v (-recorded +ours):\n%s", v.ID, listed[v.ID], diff)
+			t.Errorf("%s, listed in vectors.md: %v (-recorded +ours):\n%s", v.ID, listed[v.ID], diff)
 		}
 	}
 	fmt.Printf("%d vectors through the product: %d pass, %d documented, %d other\n",
@@ -90,14 +90,14 @@ func vectors(t *testing.T) (list []vector) {
 	return list
 }
 
-// documented returns the vectors that the table in docs/compatibility.md lists.
+// documented returns the vectors that the table in vectors.md lists.
 func documented(t *testing.T) map[string]bool {
 	t.Helper()
-	page, listed := must(os.ReadFile("../../../docs/compatibility.md")), map[string]bool{}
+	page, listed := must(os.ReadFile("vectors.md")), map[string]bool{}
 	row := regexp.MustCompile("(?m)^\\| `([a-z-]+-\\d{3}[^`]*)` \\|([^|]*)\\|([^|]*)\\|$")
 	for _, cells := range row.FindAllStringSubmatch(string(page), -1) {
 		if listed[cells[1]] || strings.TrimSpace(cells[2]) == "" || strings.TrimSpace(cells[3]) == "" {
-			t.Errorf("docs/compatibility.md lists %s twice, or without a reason", cells[1])
+			t.Errorf("vectors.md lists %s twice, or without a reason", cells[1])
 		}
 		listed[cells[1]] = true
 	}

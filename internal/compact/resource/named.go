@@ -28,18 +28,18 @@ type ending struct {
 	kind naming
 }
 
-// namedEndings are the endings in groups of the same last two letters, which groupOfEnding knows, 0 for none: for
+// namedEndings are the suffixes in groups of the same last two letters, which groupOfEnding knows, 0 for none: for
 // nearly all names this one look-up is enough. userFlags are the flags before user:password.
 var (
-	namedEndings, userFlags = readEndings()
+	namedEndings, userFlags = readSuffixes()
 	groupOfEnding           [1 << 16]uint8
 )
 
-func readEndings() (endings [][]ending, flags []string) {
+func readSuffixes() (suffixes [][]ending, flags []string) {
 	kinds := map[string]naming{
 		"never": harmless, "strict": strictName, "random": randomName, "header": headerName, "basic": basicName,
 	}
-	endings = [][]ending{nil}
+	suffixes = [][]ending{nil}
 	for _, first := range []bool{true, false} { // what is never a secret is looked for first
 		for row := range rows(namedText) {
 			if (row[0] == "never") != first {
@@ -52,14 +52,14 @@ func readEndings() (endings [][]ending, flags []string) {
 			for _, text := range row[1:] {
 				group := &groupOfEnding[pair(text, len(text)-2)]
 				if *group == 0 {
-					*group = uint8(len(endings))
-					endings = append(endings, nil)
+					*group = uint8(len(suffixes))
+					suffixes = append(suffixes, nil)
 				}
-				endings[*group] = append(endings[*group], ending{text, kinds[row[0]]})
+				suffixes[*group] = append(suffixes[*group], ending{text, kinds[row[0]]})
 			}
 		}
 	}
-	return endings, flags
+	return suffixes, flags
 }
 
 // How far a name and a value are looked for, so that a text full of separators does not take long.
