@@ -59,6 +59,7 @@ DROP TRIGGER job_place_inserted ON river_job;
 
 DROP POLICY as_appended ON messages;
 DROP POLICY archived ON sessions;
+DROP POLICY operators ON recompactions;
 DROP POLICY every_job ON river_job;
 DROP POLICY tenant ON river_job;
 ALTER TABLE river_job DISABLE ROW LEVEL SECURITY;
