@@ -2118,9 +2118,9 @@ CREATE POLICY archived ON sessions AS RESTRICTIVE TO varve_app
 -- The archive of a session. While it is archiving, the session's rows are what they were; while it is restoring, some of
 -- them are back. attempt is the worker's that does either now: one that was taken for dead does nothing more.
 --
--- An archive of one object, as nearly all are, has no row in archive_parts: its own row names the object, whose size is
--- "stored", and whose digest's digest is "digest". The view of a cold session begins the object, and ends there at
--- view_end: reads of it leave the session where it is. Objects are looked for by the session under whose prefix they lie.
+-- Its parts are objects, of these sizes, or rows of archive_parts. "digest" is the digest of the parts' digests. The view
+-- of a cold session begins the first object, and ends there at view_end: reads of it leave the session where it is.
+-- Objects are looked for by the session under whose prefix they lie.
 CREATE TABLE session_archives (
     tenant_id     uuid        NOT NULL,
     session_key   uuid        NOT NULL,
@@ -2130,7 +2130,6 @@ CREATE TABLE session_archives (
     asked_at      timestamptz NOT NULL DEFAULT now(),
     archived_at   timestamptz,
     store         smallint    NOT NULL DEFAULT 0,
-    tables        jsonb       NOT NULL DEFAULT '{}', -- rows by table
     rows          bigint      NOT NULL DEFAULT 0,
     messages      bigint      NOT NULL DEFAULT 0,
     results       bigint      NOT NULL DEFAULT 0,
@@ -2147,27 +2146,22 @@ CREATE TABLE session_archives (
     error         text,
     failed_at     timestamptz,
     cold          boolean     NOT NULL DEFAULT false,
-    object        uuid,
+    objects       uuid[]      NOT NULL DEFAULT '{}',
+    sizes         integer[]   NOT NULL DEFAULT '{}',
     view_end      integer,
     PRIMARY KEY (tenant_id, session_key),
     FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key)
 );
 CREATE INDEX session_archives_newest ON session_archives (tenant_id, asked_at DESC, session_key DESC) WHERE NOT cold;
 
--- The parts of an archive: bytes, or the object that has them. They are compressed.
+-- The parts of an archive that lies in PostgreSQL. They are compressed.
 CREATE TABLE archive_parts (
     tenant_id   uuid    NOT NULL,
     session_key uuid    NOT NULL,
     n           integer NOT NULL,
-    rows        bigint  NOT NULL,
-    size        integer NOT NULL,
-    digest      bytea   NOT NULL,
-    body        bytea,
-    object      uuid,
-    view_end    integer,
+    body        bytea   NOT NULL,
     PRIMARY KEY (tenant_id, session_key, n),
-    FOREIGN KEY (tenant_id, session_key) REFERENCES session_archives (tenant_id, session_key),
-    CHECK ((body IS NULL) <> (object IS NULL))
+    FOREIGN KEY (tenant_id, session_key) REFERENCES session_archives (tenant_id, session_key)
 );
 ALTER TABLE archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;
 

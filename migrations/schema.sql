@@ -674,13 +674,7 @@ CREATE TABLE public.archive_parts (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
     n integer NOT NULL,
-    rows bigint NOT NULL,
-    size integer NOT NULL,
-    digest bytea NOT NULL,
-    body bytea,
-    object uuid,
-    view_end integer,
-    CONSTRAINT archive_parts_check CHECK (((body IS NULL) <> (object IS NULL)))
+    body bytea NOT NULL
 );
 ALTER TABLE ONLY public.archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;
 
@@ -1463,7 +1457,6 @@ CREATE TABLE public.session_archives (
     asked_at timestamp with time zone DEFAULT now() NOT NULL,
     archived_at timestamp with time zone,
     store smallint DEFAULT 0 NOT NULL,
-    tables jsonb DEFAULT '{}'::jsonb NOT NULL,
     rows bigint DEFAULT 0 NOT NULL,
     messages bigint DEFAULT 0 NOT NULL,
     results bigint DEFAULT 0 NOT NULL,
@@ -1480,7 +1473,8 @@ CREATE TABLE public.session_archives (
     error text,
     failed_at timestamp with time zone,
     cold boolean DEFAULT false NOT NULL,
-    object uuid,
+    objects uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    sizes integer[] DEFAULT '{}'::integer[] NOT NULL,
     view_end integer,
     CONSTRAINT session_archives_state_check CHECK ((state = ANY (ARRAY['archiving'::text, 'archived'::text, 'restoring'::text])))
 );

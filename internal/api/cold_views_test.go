@@ -3,7 +3,6 @@
 package api_test
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -134,9 +133,8 @@ func TestAViewThatAnArchiveCannotShowBringsItsSessionBack(t *testing.T) {
 	}
 }
 
-// TestAViewIsReadFromTheFirstPart reads that of an archive whose part has a row, and one that is damaged: that is damage
-// of the archive.
-func TestAViewIsReadFromTheFirstPart(t *testing.T) {
+// TestADamagedViewIsDamageOfTheArchive reads one that is damaged.
+func TestADamagedViewIsDamageOfTheArchive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.files()
@@ -144,15 +142,6 @@ func TestAViewIsReadFromTheFirstPart(t *testing.T) {
 	path := w.compacted("openai-chat") + "/context"
 	id := strings.Split(path, "/")[3]
 	hot := bytesOf(w.must(http.StatusOK, "GET", path, ""))
-	w.frozen(id)
-	w.changeArchive(func(object []byte, _ int) []byte {
-		w.partHasRow(object)
-		return object
-	})
-	if got := bytesOf(w.ask("GET", path, "")); got != hot || !w.isCold(id) {
-		t.Errorf("the part has a row, cold %t: %.600s", w.isCold(id), got)
-	}
-	w.must(http.StatusOK, "GET", path+"?view=full", "")
 	w.frozen(id)
 	flip := func(object []byte, end int) []byte { object[end-9] ^= 1; return object }
 	w.changeArchive(flip)
@@ -163,14 +152,6 @@ func TestAViewIsReadFromTheFirstPart(t *testing.T) {
 	if got := bytesOf(w.ask("GET", path, "")); got != hot || !w.isCold(id) {
 		t.Errorf("once it is whole again: %.600s", got)
 	}
-}
-
-// partHasRow makes the only archive one whose part, which is this object, has a row, as one of several has.
-func (w *world) partHasRow(object []byte) {
-	w.Helper()
-	w.exec(fmt.Sprintf(`INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, object, view_end)
-		SELECT tenant_id, session_key, 0, rows, stored, '\x%x', object, view_end FROM session_archives`, sha256.Sum256(object)))
-	w.exec(`UPDATE session_archives SET object = NULL, view_end = NULL`)
 }
 
 // changeArchive changes the only object that archives have, whose view ends somewhere.

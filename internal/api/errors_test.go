@@ -238,7 +238,7 @@ var wrongRequests = map[string]struct {
 		w.exec(`UPDATE sessions SET cold_at = now()`)
 		w.exec(`INSERT INTO session_archives (tenant_id, session_key, id, state, cold, parts, digest)
 			SELECT tenant_id, key, key, 'archived', true, 1, '' FROM sessions`)
-		w.exec(`UPDATE session_archives SET object = id, store = 1`) // a directory, which this process does not have
+		w.exec(`UPDATE session_archives SET objects = ARRAY[id], sizes = '{10}', store = 1`) // a directory, which this process does not have
 		return w.ask("GET", "/v1/sessions/s/messages", "")
 	}, "nothing was done"},
 	"tenant_busy": {func(w *world) answer {

@@ -188,8 +188,8 @@ func (e *exporter) shown(key session.Key, read func() error) error {
 		if err := read(); err != nil {
 			return err
 		}
-		cold, err := e.req.Store.IsCold(e.req.Ctx, key)
-		if err != nil || !cold {
+		state, err := e.req.Store.ColdState(e.req.Ctx, key)
+		if err != nil || state == "" {
 			return err
 		}
 		if err := e.thaw(key); err != nil {

@@ -39,44 +39,45 @@ func (w *archiveWorker) Timeout(*river.Job[queue.ArchiveArgs]) time.Duration { r
 // Work does one attempt. Its failure is noted where who waits for the session sees it.
 func (w *archiveWorker) Work(ctx context.Context, job *river.Job[queue.ArchiveArgs]) error {
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
-	err := w.attempt(ctx, key, job.Args)
+	work, err := w.Store.StartArchive(ctx, key, job.Args.Archive, job.Args.Back)
+	begun := err == nil
+	if begun {
+		w.Trace("archive begun")
+		err = w.attempt(ctx, work)
+	}
 	switch {
 	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrEnded):
 		return nil // there is nothing to do any more, or another attempt does it
 	case errors.Is(err, postgres.ErrArchiveMoved):
 		return river.JobSnooze(0)
-	case err == nil:
+	case err == nil || !begun:
+		return err
+	case work.Cold && work.Back: // it is cold again, and the next request tries
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return errors.Join(err, w.Store.FailArchive(ctx, key, job.Args.Archive, err.Error()))
+	_, noted := w.Store.FailArchive(ctx, work, err.Error())
+	return errors.Join(err, noted)
 }
 
-func (w *archiveWorker) attempt(ctx context.Context, key session.Key, args queue.ArchiveArgs) error {
-	work, err := w.Store.StartArchive(ctx, key, args.Archive, args.Back)
-	if err != nil {
-		return err
+func (w *archiveWorker) attempt(ctx context.Context, work *postgres.ArchiveWork) error {
+	if work.Back {
+		return w.Thawer.Attempt(ctx, work)
 	}
-	w.Trace("archive begun")
-	if args.Back {
-		err = w.Thawer.Attempt(ctx, work)
-		if work.Cold && !errors.Is(err, postgres.ErrArchiveMoved) {
-			err = nil // the next request tries again
-		}
-		return err
-	}
-	if err = tier.Freeze(ctx, w.Store, work, w.Trace); err == nil && work.Cold {
+	err := tier.Freeze(ctx, w.Store, work, w.Trace)
+	if err == nil && work.Cold {
 		frozenTotal.Inc()
 	}
 	var damaged *session.DamagedError
-	switch {
-	case errors.As(err, &damaged):
-		w.Log.ErrorContext(ctx, "a damaged session is not archived",
-			"tenant", key.Tenant, "session_key", key.Key, "error", err)
-		return w.Store.CancelArchive(ctx, work, err.Error())
-	case errors.Is(err, session.ErrHeld):
-		return w.Store.CancelArchive(ctx, work, err.Error())
+	if !errors.As(err, &damaged) && !errors.Is(err, session.ErrHeld) {
+		return err
 	}
+	if damaged != nil {
+		w.Log.ErrorContext(ctx, "a damaged session is not archived", "tenant", work.Tenant,
+			"session_key", work.Key.Key, "error", err)
+	}
+	objects, err := w.Store.CancelArchive(ctx, work, err.Error())
+	w.Store.ForgetObjects(ctx, work.Tenant, objects)
 	return err
 }

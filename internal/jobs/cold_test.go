@@ -119,7 +119,7 @@ func (w *world) cut(at session.Address, steps int) {
 	}
 	work, err := w.store.StartArchive(w.Context(), key, found.Archive, true)
 	if err == nil && steps > 1 {
-		_, _, err = w.store.EachPart(w.Context(), work, func(_ int, body []byte) error {
+		_, _, err = w.store.EachPart(w.Context(), work, func(body []byte) error {
 			return w.store.RestorePart(w.Context(), work, body)
 		})
 	}

@@ -157,10 +157,6 @@ func Named(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, prefixes, objects [
 		 WHERE tenant_id = $1 AND object = ANY ($2)
 		 UNION
 		SELECT object
-		  FROM archive_parts
-		 WHERE tenant_id = $1 AND session_key = ANY ($3) AND object = ANY ($2)
-		 UNION
-		SELECT object
-		  FROM session_archives
+		  FROM session_archives, unnest(objects) object
 		 WHERE tenant_id = $1 AND session_key = ANY ($3) AND object = ANY ($2)`, tenant, objects, prefixes)
 }

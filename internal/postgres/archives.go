@@ -164,9 +164,17 @@ func (s *Store) Unarchive(
 	})
 }
 
-// endArchive shows a session again whose rows are all there, and deletes the rows of its archive. The retention of one
-// that was archived counts from now; one that was cold is what it was. A compaction that is due is asked for.
-func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) error {
+// endArchive shows a session again whose rows are all there, deletes the rows of its archive, and returns its objects,
+// which nothing names any more. The retention of one that was archived counts from now; one that was cold is what it
+// was. A compaction that is due is asked for.
+func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) (objects []AwayObject, err error) {
+	objects, err = rowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
+		SELECT store, session_key, unnest(objects)
+		  FROM session_archives
+		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+	if err != nil {
+		return nil, err
+	}
 	batch := &pgx.Batch{}
 	for _, table := range []string{"archive_parts", "session_archives"} {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
@@ -184,20 +192,20 @@ func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) erro
 		       idle_asked = idle_asked AND cold_at IS NOT NULL
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := lookAtOwn(ctx, tx, key); err != nil {
-		return err
+		return nil, err
 	}
 	id, err := idOf(ctx, tx, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.changed(ctx, tx, key.Tenant, []string{id}); err != nil {
-		return err
+		return nil, err
 	}
 	_, err = s.sweepOne(ctx, tx, key)
-	return err
+	return objects, err
 }
 
 // RequeueArchives inserts the jobs of a tenant's archives that have lost theirs. It returns how many.

@@ -63,8 +63,7 @@ func expectRows(ctx context.Context, tx pgx.Tx, key session.Key, archived map[st
 	return err
 }
 
-// countArchived makes an archive complete, with what a session has before its rows are deleted. If its only part is an
-// object, the archive's row names it, and the part has no row.
+// countArchived makes an archive complete, with what a session has before its rows are deleted.
 func countArchived(ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, digest []byte) error {
 	var messages, results, bodies, checkpoints, bytes int64
 	var contents []byte
@@ -78,22 +77,16 @@ func countArchived(ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, di
 		return err
 	}
 	return execOne(ctx, tx, session.ErrEnded, `
-		WITH one AS (
-			DELETE FROM archive_parts
-			 WHERE tenant_id = $1 AND session_key = $2 AND object IS NOT NULL AND $11 = 1
-			RETURNING object, view_end
-		)
 		UPDATE session_archives
 		   SET state = 'archived', archived_at = now(), attempt = NULL, error = NULL, failed_at = NULL,
 		       rows = done, messages = $4, results = $5, bodies = $6, checkpoints = $7, bytes = $8, contents = $9,
 		       model_use = CASE $10::jsonb ->> 'calls' WHEN '0' THEN '{}' ELSE $10::jsonb END,
 		       parts = $11, digest = $12,
-		       object = (SELECT object FROM one),
-		       view_end = (SELECT view_end FROM one),
 		       message_bytes = (SELECT coalesce(sum(`+messageBytes+`), 0)
 		                          FROM messages
 		                         WHERE tenant_id = $1 AND session_key = $2),
-		       stored = (SELECT coalesce(sum(size), 0)
+		       stored = (SELECT coalesce(sum(size), 0) FROM unnest(sizes) size)
+		              + (SELECT coalesce(sum(octet_length(body)), 0)
 		                   FROM archive_parts
 		                  WHERE tenant_id = $1 AND session_key = $2)
 		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = 'archiving'`,
@@ -124,9 +117,9 @@ func deleteArchived(ctx context.Context, tx pgx.Tx, key session.Key) (objects []
 	return objects, tx.SendBatch(ctx, batch).Close()
 }
 
-// CancelArchive shows a session again whose archive is not complete; ErrNotFound, ErrEnded.
-func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) error {
-	return s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+// CancelArchive shows a session again whose archive is not complete, and returns its objects; ErrNotFound, ErrEnded.
+func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
+	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}
@@ -135,7 +128,7 @@ func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) e
 				return err
 			}
 		}
-		if err := s.endArchive(ctx, tx, w.Key); err != nil || w.Cold {
+		if objects, err = s.endArchive(ctx, tx, w.Key); err != nil || w.Cold {
 			return err
 		}
 		id, err := idOf(ctx, tx, w.Key)
@@ -145,6 +138,7 @@ func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) e
 		return recordSession(ctx, tx, session.Address{Tenant: w.Tenant, ID: id}, audit.SessionUnarchive,
 			about{"reason": why})
 	})
+	return objects, err
 }
 
 // FinishRestoring shows a session again whose rows are all back, and deletes the rows of its archive. It returns the
@@ -159,25 +153,12 @@ func (s *Store) FinishRestoring(ctx context.Context, w *ArchiveWork) (objects []
 		if err := expectRows(ctx, tx, w.Key, w.tables); err != nil {
 			return err
 		}
-		if objects, err = objectsOfArchive(ctx, tx, w.Key); err != nil {
-			return err
-		}
-		if err := s.endArchive(ctx, tx, w.Key); err != nil || w.Cold {
+		if objects, err = s.endArchive(ctx, tx, w.Key); err != nil || w.Cold {
 			return err
 		}
 		return emitArchived(ctx, tx, w.Key, session.EventRestored)
 	})
 	return objects, err
-}
-
-// objectsOfArchive returns the objects that the parts of an archive are.
-func objectsOfArchive(ctx context.Context, tx pgx.Tx, key session.Key) ([]AwayObject, error) {
-	return rowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
-		SELECT a.store, a.session_key, coalesce(a.object, p.object)
-		  FROM session_archives a
-		  LEFT JOIN archive_parts p ON p.tenant_id = a.tenant_id AND p.session_key = a.session_key
-		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND coalesce(a.object, p.object) IS NOT NULL`,
-		key.Tenant, key.Key)
 }
 
 // emitArchived tells that a session was archived or is back.

@@ -44,10 +44,9 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 	err := s.seeing(all).underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		err := tx.QueryRow(ctx, `
 			UPDATE session_archives
-			   SET attempt = $5, done = 0, store = CASE WHEN state = 'archiving' THEN $6 ELSE store END
+			   SET attempt = $5, done = 0
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = $4
-			RETURNING cold, store, parts, stored, rows, digest`, key.Tenant, key.Key, id, state, w.attempt,
-			s.results.ForArchives()).
+			RETURNING cold, store, parts, stored, rows, digest`, key.Tenant, key.Key, id, state, w.attempt).
 			Scan(&w.Cold, &w.Store, &w.Parts, &w.Stored, &w.count, &w.digest)
 		if err != nil {
 			return notFound(err)
@@ -57,6 +56,14 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			return err
 		}
 		if w.rows, err = sumOfRows(ctx, tx, key); err != nil {
+			return err
+		}
+		w.Store = s.results.ForArchives()
+		err = exec(ctx, tx, `
+			UPDATE session_archives
+			   SET store = $3, objects = '{}', sizes = '{}', view_end = NULL
+			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key, w.Store)
+		if err != nil {
 			return err
 		}
 		return exec(ctx, tx, `
@@ -178,29 +185,28 @@ func (s *Store) addBytes(ctx context.Context, key session.Key, of frozen.Table, 
 
 // AddPart puts a part of an archive into the store and notes it. ErrEnded if the attempt is not the archive's any more.
 func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part frozen.Part) error {
-	object, err := s.results.PutObject(ctx, w.Key, s.results.ForArchives(), part.Body)
+	object, err := s.results.PutObject(ctx, w.Key, w.Store, part.Body)
 	if err != nil {
 		return err
-	}
-	body := part.Body
-	if object != nil {
-		body = nil
-	}
-	var viewEnd *int
-	if object != nil && part.ViewEnd > 0 {
-		viewEnd = &part.ViewEnd
 	}
 	err = s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		if err := w.goOn(ctx, tx, part.Rows); err != nil {
 			return err
 		}
+		if object == nil {
+			return exec(ctx, tx, `
+				INSERT INTO archive_parts (tenant_id, session_key, n, body)
+				VALUES ($1, $2, $3, $4)`, w.Tenant, w.Key.Key, n, part.Body)
+		}
 		return exec(ctx, tx, `
-			INSERT INTO archive_parts (tenant_id, session_key, n, rows, size, digest, body, object, view_end)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			w.Tenant, w.Key.Key, n, part.Rows, len(part.Body), part.Digest[:], body, object, viewEnd)
+			UPDATE session_archives
+			   SET objects = objects || $3::uuid, sizes = sizes || $4::integer,
+			       view_end = coalesce(view_end, nullif($5::integer, 0))
+			 WHERE tenant_id = $1 AND session_key = $2`,
+			w.Tenant, w.Key.Key, object, len(part.Body), part.ViewEnd)
 	})
 	if errors.Is(err, session.ErrEnded) && object != nil {
-		s.ForgetObjects(ctx, w.Tenant, []AwayObject{{s.results.ForArchives(), w.Key.Key, *object}})
+		s.ForgetObjects(ctx, w.Tenant, []AwayObject{{w.Store, w.Key.Key, *object}})
 	}
 	return err
 }
@@ -219,70 +225,54 @@ func (w *ArchiveWork) goOn(ctx context.Context, tx pgx.Tx, rows int64) error {
 	return err
 }
 
-// archivePart is a part of an archive.
-type archivePart struct {
-	Size      int
-	Digest    []byte // SHA-256 of the part; nil if it is the only one, and the archive's row names it
-	OfArchive []byte // SHA-256 of the digests of all parts
-	Body      []byte
-	Object    *uuid.UUID
-}
-
-// archivePartSQL reads the part $3 of the archive of a session.
-const archivePartSQL = `
-	SELECT size, digest, NULL::bytea, body, object
-	  FROM archive_parts
-	 WHERE tenant_id = $1 AND session_key = $2 AND n = $3
-	 UNION ALL
-	SELECT stored::integer, NULL, digest, NULL, object
-	  FROM session_archives
-	 WHERE tenant_id = $1 AND session_key = $2 AND $3 = 0 AND object IS NOT NULL`
-
-// check returns the digest of a part's bytes; *session.DamagedError if they are not what was written.
-func (p *archivePart) check(body []byte) ([]byte, error) {
-	digest := sha256.Sum256(body)
-	is, want := digest, p.Digest
-	if want == nil {
-		is, want = sha256.Sum256(digest[:]), p.OfArchive
-	}
-	if !bytes.Equal(is[:], want) {
-		return nil, &session.DamagedError{What: "the archive"}
-	}
-	return digest[:], nil
-}
-
-// EachPart calls do with each part of an archive, as it was written, and returns their number and the digest of their
-// digests.
+// EachPart calls do with each part of an archive, and returns their number and the digest of their digests.
 //
-// Errors: *session.DamagedError, ErrResultStore, and those of do.
+// Errors: ErrNotFound if the archive is gone; *session.DamagedError if the parts of a complete archive are not what was
+// written, maybe after do was called; ErrResultStore, and those of do.
 func (s *Store) EachPart(
-	ctx context.Context, w *ArchiveWork, do func(n int, body []byte) error,
+	ctx context.Context, w *ArchiveWork, do func(body []byte) error,
 ) (parts int, digest []byte, err error) {
+	var objects []uuid.UUID
+	var sizes []int
+	err = s.query(ctx, w.Tenant, `
+		SELECT objects, sizes
+		  FROM session_archives
+		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3`,
+		[]any{w.Tenant, w.Key.Key, w.ID}, one(&objects, &sizes))
+	if err != nil {
+		return 0, nil, err
+	}
 	sum := sha256.New()
-	for ; ; parts++ {
-		found, err := queryRow(ctx, s, w.Tenant, pgx.RowToStructByPos[archivePart], archivePartSQL,
-			w.Tenant, w.Key.Key, parts)
-		if errors.Is(err, session.ErrNotFound) {
-			return parts, sum.Sum(nil), nil
-		}
-		if err != nil {
-			return parts, nil, err
-		}
-		body := found.Body
-		if found.Object != nil {
-			if body, err = s.results.GetPart(ctx, w.Key, w.Store, *found.Object, 0, found.Size); err != nil {
-				return parts, nil, err
+	for ; len(objects) == 0 || parts < len(objects); parts++ {
+		var body []byte
+		if len(objects) > 0 {
+			body, err = s.results.GetPart(ctx, w.Key, w.Store, objects[parts], 0, sizes[parts])
+		} else {
+			body, err = queryRow(ctx, s, w.Tenant, pgx.RowTo[[]byte], `
+				SELECT body
+				  FROM archive_parts
+				 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, w.Tenant, w.Key.Key, parts)
+			if errors.Is(err, session.ErrNotFound) {
+				break
 			}
 		}
-		digest, err := found.check(body)
+		if err == nil {
+			is := sha256.Sum256(body)
+			sum.Write(is[:])
+			err = do(body)
+		}
+		if errors.Is(err, frozen.ErrFormat) {
+			err = &session.DamagedError{What: "the archive", Cause: err}
+		}
 		if err != nil {
 			return parts, nil, err
 		}
-		sum.Write(digest)
-		if err := do(parts, body); err != nil {
-			return parts, nil, err
-		}
 	}
+	digest = sum.Sum(nil)
+	if w.digest != nil && !bytes.Equal(digest, w.digest) {
+		return parts, digest, &session.DamagedError{What: "the archive"}
+	}
+	return parts, digest, nil
 }
 
 // CheckArchive reads all parts of an archive, and returns their number, the digest of their digests and the rows that
@@ -293,7 +283,7 @@ func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork, told ...func(b
 	parts int, digest []byte, tables map[string]int64, err error,
 ) {
 	tables = map[string]int64{}
-	parts, digest, err = s.EachPart(ctx, w, func(_ int, body []byte) error {
+	parts, digest, err = s.EachPart(ctx, w, func(body []byte) error {
 		for _, tell := range told {
 			tell(body)
 		}
@@ -302,9 +292,6 @@ func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork, told ...func(b
 			return nil
 		})
 	})
-	if errors.Is(err, frozen.ErrFormat) {
-		err = &session.DamagedError{What: "the archive", Cause: err}
-	}
 	return parts, digest, tables, err
 }
 
@@ -312,7 +299,7 @@ func (s *Store) CheckArchive(ctx context.Context, w *ArchiveWork, told ...func(b
 //
 // Errors: *session.DamagedError if they are not what was written; ErrResultStore.
 func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork, told ...func(body []byte)) error {
-	parts, digest, tables, err := s.CheckArchive(ctx, w, told...)
+	parts, _, tables, err := s.CheckArchive(ctx, w, told...)
 	if err != nil {
 		return err
 	}
@@ -320,7 +307,7 @@ func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork, told ...func(bo
 	for _, n := range tables {
 		rows += n
 	}
-	if parts != w.Parts || rows != w.count || !bytes.Equal(digest, w.digest) {
+	if parts != w.Parts || rows != w.count {
 		return &session.DamagedError{What: "the archive"}
 	}
 	w.tables = tables
@@ -358,14 +345,27 @@ func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (id string, 
 	return id, stored, err
 }
 
-// FailArchive notes why an attempt has failed.
-func (s *Store) FailArchive(ctx context.Context, key session.Key, id uuid.UUID, why string) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+// FailArchive notes why an attempt has failed. A session that was thawed is cold again, so that the next request tries
+// at once; the objects of what was restored are returned. ErrEnded if another attempt has taken over; ErrNotFound.
+func (s *Store) FailArchive(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
+	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+		if err := w.goOn(ctx, tx, 0); err != nil {
+			return err
+		}
+		again := w.Cold && w.Back
+		if again {
+			if objects, err = deleteArchived(ctx, tx, w.Key); err != nil {
+				return err
+			}
+		}
 		return exec(ctx, tx, `
 			UPDATE session_archives
-			   SET error = $4, failed_at = now()
-			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3`, key.Tenant, key.Key, id, Text(why))
+			   SET state = CASE WHEN $3 THEN 'archived' ELSE state END,
+			       attempt = CASE WHEN $3 THEN NULL ELSE attempt END,
+			       error = $4, failed_at = now()
+			 WHERE tenant_id = $1 AND session_key = $2`, w.Tenant, w.Key.Key, again, Text(why))
 	})
+	return objects, err
 }
 
 // AwayObject is an object that something no longer names.

@@ -21,22 +21,12 @@ func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place,
 		 WHERE s.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
 }
 
-// IsCold reports whether a session is cold, or on its way there or back; false if there is none.
-func (s *Store) IsCold(ctx context.Context, key session.Key) (bool, error) {
-	return queryRow(ctx, s.seeing(all), key.Tenant, pgx.RowTo[bool], `
-		SELECT EXISTS (
-		       SELECT
-		         FROM sessions
-		        WHERE tenant_id = $1 AND key = $2 AND cold_at IS NOT NULL)`, key.Tenant, key.Key)
-}
-
-// IsThawing reports whether a cold session is on its way back.
-func (s *Store) IsThawing(ctx context.Context, key session.Key) (bool, error) {
-	return queryRow(ctx, s, key.Tenant, pgx.RowTo[bool], `
-		SELECT EXISTS (
-		       SELECT
-		         FROM session_archives
-		        WHERE tenant_id = $1 AND session_key = $2 AND cold AND state = 'restoring')`, key.Tenant, key.Key)
+// ColdState returns how far a cold session is on its way there or back; "" for one that is not cold, or not there.
+func (s *Store) ColdState(ctx context.Context, key session.Key) (session.ArchiveState, error) {
+	return queryRow(ctx, s, key.Tenant, pgx.RowTo[session.ArchiveState], `
+		SELECT coalesce((SELECT state
+		                   FROM session_archives
+		                  WHERE tenant_id = $1 AND session_key = $2 AND cold), '')`, key.Tenant, key.Key)
 }
 
 // ColdInLines returns the keys of the sessions of an import's lines that are cold.
@@ -166,11 +156,8 @@ func (s *Store) beginThaw(
 	case state == session.Restoring:
 		return Thaw{Wait: true}, nil
 	case state == session.Archiving:
-		objects, err := objectsOfArchive(ctx, tx, key)
-		if err != nil {
-			return Thaw{}, err
-		}
-		return Thaw{Objects: objects}, s.endArchive(ctx, tx, key)
+		objects, err := s.endArchive(ctx, tx, key)
+		return Thaw{Objects: objects}, err
 	}
 	err = exec(ctx, tx, `
 		UPDATE session_archives
@@ -188,24 +175,6 @@ func noteUse(ctx context.Context, tx pgx.Tx, key session.Key) error {
 		UPDATE usage_sessions
 		   SET thawed_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
-}
-
-// AbandonThaw makes a session cold again whose attempt to thaw it has failed, and returns the objects of what was
-// restored. ErrEnded if another attempt has taken over; ErrNotFound.
-func (s *Store) AbandonThaw(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
-	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
-		if err := w.goOn(ctx, tx, 0); err != nil {
-			return err
-		}
-		if objects, err = deleteArchived(ctx, tx, w.Key); err != nil {
-			return err
-		}
-		return exec(ctx, tx, `
-			UPDATE session_archives
-			   SET state = 'archived', attempt = NULL, error = $3, failed_at = now()
-			 WHERE tenant_id = $1 AND session_key = $2`, w.Tenant, w.Key.Key, Text(why))
-	})
-	return objects, err
 }
 
 // archiveCold makes a cold session that this transaction has locked an archived one: its archive is what it was. It

@@ -68,18 +68,14 @@ func (v *View) packedFields() (fields [][]byte) {
 
 // coldViewSQL reads the row of a cold session, and where its view lies.
 var coldViewSQL = `
-	SELECT ` + viewColumns + `, a.store, coalesce(a.object, p.object), coalesce(a.view_end, p.view_end)
+	SELECT ` + viewColumns + `, a.store, a.objects[1], a.view_end
 	  FROM sessions s
 	  JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key
-	  LEFT JOIN archive_parts p
-	    ON p.tenant_id = s.tenant_id
-	   AND p.session_key = s.key
-	   AND p.view_end IS NOT NULL
 	 WHERE s.tenant_id = $1
 	   AND s.id = $2
 	   AND s.cold_at IS NOT NULL
 	   AND a.state = 'archived'
-	   AND coalesce(a.view_end, p.view_end) IS NOT NULL`
+	   AND a.view_end IS NOT NULL`
 
 // coldViewInto reads the view of a cold session from its archive. ErrNotFound if there is no such session, or its view
 // has to be read another way: then the session has to come back first.

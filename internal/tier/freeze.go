@@ -7,9 +7,12 @@
 package tier
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
@@ -17,6 +20,7 @@ import (
 // step. It may be stopped at any time: only its last transaction changes what the session is.
 func Freeze(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWork, trace func(step string)) error {
 	var at postgres.ArchiveCursor
+	written := sha256.New()
 	for n, done := 0, false; !done; n++ {
 		part, err := beginPart(ctx, store, work, n)
 		if err != nil {
@@ -32,9 +36,13 @@ func Freeze(ctx context.Context, store *postgres.Store, work *postgres.ArchiveWo
 		if err := store.AddPart(ctx, work, n, made); err != nil {
 			return err
 		}
+		written.Write(made.Digest[:])
 		trace("part added")
 	}
 	parts, digest, tables, err := store.CheckArchive(ctx, work)
+	if err == nil && !bytes.Equal(digest, written.Sum(nil)) {
+		err = &session.DamagedError{What: "the archive"}
+	}
 	if err != nil {
 		return err
 	}
@@ -101,6 +109,6 @@ func each(
 	if only != nil {
 		return put(only)
 	}
-	_, _, err := store.EachPart(ctx, work, func(_ int, body []byte) error { return put(body) })
+	_, _, err := store.EachPart(ctx, work, put)
 	return err
 }

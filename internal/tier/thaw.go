@@ -55,8 +55,8 @@ func (t *Thawer) Use(ctx context.Context, key session.Key) error { return t.thaw
 //
 // Errors: those of Use, ErrNotFound aside.
 func (t *Thawer) Read(ctx context.Context, key session.Key) error {
-	cold, err := t.Store.IsCold(ctx, key)
-	if err == nil && cold {
+	state, err := t.Store.ColdState(ctx, key)
+	if err == nil && state != "" {
 		err = t.thaw(ctx, key, false)
 	}
 	if errors.Is(err, session.ErrNotFound) {
@@ -109,8 +109,8 @@ func moved(err error) bool {
 // await waits until a session that another brings back is there, or is not on its way any more.
 func (t *Thawer) await(ctx context.Context, key session.Key) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		restoring, err := t.Store.IsThawing(ctx, key)
-		if err != nil || !restoring {
+		state, err := t.Store.ColdState(ctx, key)
+		if err != nil || state != session.Restoring {
 			return err
 		}
 		select {
@@ -154,7 +154,7 @@ func (t *Thawer) Attempt(ctx context.Context, work *postgres.ArchiveWork) error 
 		"error", err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), record)
 	defer cancel()
-	if objects, failed := t.Store.AbandonThaw(ctx, work, err.Error()); failed == nil { // else a worker takes over
+	if objects, failed := t.Store.FailArchive(ctx, work, err.Error()); failed == nil { // else a worker takes over
 		t.Store.ForgetObjects(ctx, work.Tenant, objects)
 	}
 	return err
