@@ -183,11 +183,11 @@ func fields(document, schema *yaml.Node) (names []string) {
 	return names
 }
 
-// answers lists the statuses of an operation, those that succeed with the schemas of their bodies.
+// answers lists the statuses of an operation but 404, those that succeed with the schemas of their bodies.
 func answers(document, op *yaml.Node) string {
 	var statuses []string
 	for status, response := range members(get(op, "responses")) {
-		if status == "default" {
+		if status == "default" || status == "404" {
 			continue
 		}
 		content := get(component(document, response), "content")
