@@ -127,7 +127,7 @@ ALTER TABLE results
     DROP COLUMN body_id; -- and with it the foreign key to result_bodies
 
 DROP TABLE
-    archive_parts, audit_anchors, audit_heads, audit_stubs, audit_trail, chores, due_sessions,
+    archive_parts, audit_heads, audit_trail, chores, due_sessions,
     erasure_sessions, erasures, event_heads, events, findings, installation, message_packs, model_answers,
     model_spending, operator_keys, replay_outcomes, replay_sessions, replays,
     result_bodies, result_chunks, retention, rounds, search_sessions, search_settings, search_texts,
@@ -138,7 +138,7 @@ DROP TABLE
 
 DROP FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_keep, audit_keep_row,
-    audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number,
+    audit_prune, audit_refuse, end_tenant, event_number,
     index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended, refuse_archived,
     refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_passages, search_tenant_word;
 

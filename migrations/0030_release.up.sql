@@ -1071,9 +1071,9 @@ CREATE TRIGGER messages_body
 -- time, its login and its hash, under the lock of the chain's head, so that a role that serves can write the next row and
 -- no other.
 --
--- A row about an erased session has lost what it said of it: its place, who did what kind of thing when, and its hash
--- stay. blanked_by is the row that says so, which has the number and the hashes of all rows that it blanked as they are
--- now.
+-- A row about an erased session has lost what it said of it: its place, who did what kind of thing when, and its hashes
+-- stay. blanked_by is the row that says so, which has the number of all rows that it blanked. content is the hash of what
+-- may be lost, and hash is that of all else and of content: it holds for a blanked row as well.
 CREATE TABLE audit_trail (
     tenant_id uuid        NOT NULL,
     n         bigint      NOT NULL CHECK (n > 0),
@@ -1089,6 +1089,7 @@ CREATE TABLE audit_trail (
     detail    json,
     before    json,
     after     json,
+    content   bytea       NOT NULL,
     previous  bytea       NOT NULL,
     hash      bytea       NOT NULL,
     blanked_by bigint,
@@ -1108,19 +1109,35 @@ CREATE TABLE audit_heads (
     hash      bytea       NOT NULL
 );
 
--- The hash of a row: SHA-256 of the hash before it and every other column as text, each behind its length in 4 bytes, -1
--- for NULL. audit.Entry.Sum in Go computes the same.
+-- The hash of what a row says that an erasure may blank: SHA-256 of these columns as text, each behind its length in 4
+-- bytes, -1 for NULL. audit.Entry.ContentSum in Go computes the same.
+CREATE FUNCTION audit_content(t audit_trail) RETURNS bytea LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    field text;
+    bytes bytea;
+    sum   bytea := '';
+BEGIN
+    FOREACH field IN ARRAY ARRAY[t.object_id, t.detail::text, t.before::text, t.after::text] LOOP
+        bytes := convert_to(field, 'UTF8');
+        sum := sum || int4send(coalesce(octet_length(bytes), -1)) || coalesce(bytes, '');
+    END LOOP;
+    RETURN sha256(sum);
+END
+$$;
+
+-- The hash of a row: SHA-256 of the hash before it, the hash of its content, and every other column as in audit_content.
+-- audit.Entry.Sum in Go computes the same.
 CREATE FUNCTION audit_hash(t audit_trail) RETURNS bytea LANGUAGE plpgsql IMMUTABLE
     SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     field text;
     bytes bytea;
-    sum   bytea := t.previous;
+    sum   bytea := t.previous || t.content;
 BEGIN
     FOREACH field IN ARRAY ARRAY[
         t.tenant_id::text, t.n::text, (extract(epoch FROM t.at) * 1000000)::bigint::text, t.login, t.actor,
-        t.actor_id::text, t.request, t.address, t.action, t.object, t.object_id,
-        t.detail::text, t.before::text, t.after::text]
+        t.actor_id::text, t.request, t.address, t.action, t.object]
     LOOP
         bytes := convert_to(field, 'UTF8');
         sum := sum || int4send(coalesce(octet_length(bytes), -1)) || coalesce(bytes, '');
@@ -1146,6 +1163,7 @@ BEGIN
     NEW.at := greatest(head.at, clock_timestamp());
     NEW.login := session_user;
     NEW.previous := head.hash;
+    NEW.content := public.audit_content(NEW);
     NEW.hash := public.audit_hash(NEW);
     UPDATE public.audit_heads
        SET n = NEW.n, at = NEW.at, hash = NEW.hash
@@ -1178,8 +1196,8 @@ CREATE FUNCTION audit_blanks() RETURNS trigger LANGUAGE plpgsql
 BEGIN
     IF OLD.blanked_by IS NULL AND NEW.blanked_by > OLD.n
        AND NEW.detail IS NULL AND NEW.before IS NULL AND NEW.after IS NULL
-       AND (NEW.tenant_id, NEW.n, NEW.at, NEW.login, NEW.actor, NEW.action, NEW.object, NEW.previous, NEW.hash)
-         = (OLD.tenant_id, OLD.n, OLD.at, OLD.login, OLD.actor, OLD.action, OLD.object, OLD.previous, OLD.hash)
+       AND (NEW.tenant_id, NEW.n, NEW.at, NEW.login, NEW.actor, NEW.action, NEW.object, NEW.content, NEW.previous, NEW.hash)
+         = (OLD.tenant_id, OLD.n, OLD.at, OLD.login, OLD.actor, OLD.action, OLD.object, OLD.content, OLD.previous, OLD.hash)
        AND (NEW.actor_id, NEW.request, NEW.address) IS NOT DISTINCT FROM (OLD.actor_id, OLD.request, OLD.address) THEN
         RETURN NEW;
     END IF;
@@ -1192,10 +1210,9 @@ CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON audit_trail
     FOR EACH ROW EXECUTE FUNCTION audit_blanks();
 
 -- Blanks the rows about a session that is gone, and those of others that name it. The next row of the trail must say so,
--- with what this returns: the first row, how many there are, and the SHA-256 of their hashes as they are now. It takes
--- the lock of the chain's head.
+-- with what this returns: the first row, and how many there are. It takes the lock of the chain's head.
 CREATE FUNCTION audit_blank(tenant uuid, id text, key uuid)
-    RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
+    RETURNS TABLE (first bigint, blanked bigint)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -1233,16 +1250,16 @@ BEGIN
                 OR t.action IN ('recompaction.start', 'replay.start')
                    AND ((t.detail -> 'filter' -> 'sessions')::pg_catalog.jsonb ? audit_blank.id
                         OR t.detail -> 'filter' ->> 'forked_from' = audit_blank.id))
-        RETURNING t.n, public.audit_hash(t) AS hash
+        RETURNING t.n
     )
-    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+    SELECT coalesce(min(n), 0), count(*)
       FROM rows;
 END
 $$;
 
 -- Blanks the rows of recompactions that were for sessions with some metadata, which no session may have, as audit_blank does.
 CREATE FUNCTION audit_blank_subject(tenant uuid, wanted jsonb)
-    RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
+    RETURNS TABLE (first bigint, blanked bigint)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -1269,16 +1286,16 @@ BEGIN
            AND t.blanked_by IS NULL
            AND t.action IN ('recompaction.start', 'replay.start')
            AND (t.detail -> 'filter' -> 'metadata')::pg_catalog.jsonb @> wanted
-        RETURNING t.n, public.audit_hash(t) AS hash
+        RETURNING t.n
     )
-    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+    SELECT coalesce(min(n), 0), count(*)
       FROM rows;
 END
 $$;
 
 -- Blanks the rows of the operators' trail that have the name of a tenant that is gone, as audit_blank does.
 CREATE FUNCTION audit_blank_tenant(tenant uuid)
-    RETURNS TABLE (first bigint, blanked bigint, hashes bytea)
+    RETURNS TABLE (first bigint, blanked bigint)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -1306,9 +1323,9 @@ BEGIN
            AND t.blanked_by IS NULL
            AND t.object_id = audit_blank_tenant.tenant::pg_catalog.text
            AND t.action = 'tenant.create'
-        RETURNING t.n, public.audit_hash(t) AS hash
+        RETURNING t.n
     )
-    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+    SELECT coalesce(min(n), 0), count(*)
       FROM rows;
 END
 $$;
@@ -1331,32 +1348,14 @@ CREATE TRIGGER audit_heads_kept BEFORE DELETE ON audit_heads
 
 -- == Retention of the trail ===========================================================================================
 
--- Where the audit trail of a tenant begins whose older rows were removed when their time was over: the last row that was
--- removed, which with all before it is gone, and the row that says so. The chain verifies from there.
-CREATE TABLE audit_anchors (
-    tenant_id  uuid   PRIMARY KEY,
-    n          bigint NOT NULL CHECK (n > 0),
-    hash       bytea  NOT NULL,
-    removed_by bigint NOT NULL CHECK (removed_by > n)
-);
-
--- Of each row that was removed blanked, its hash as it was then: the row that blanked it, which is still there, has a
--- digest of all of them (see audit_blank).
-CREATE TABLE audit_stubs (
-    tenant_id  uuid   NOT NULL,
-    n          bigint NOT NULL,
-    blanked_by bigint NOT NULL,
-    sum        bytea  NOT NULL,
-    PRIMARY KEY (tenant_id, n)
-);
-
-CREATE INDEX audit_stubs_blanked_by ON audit_stubs (tenant_id, blanked_by);
-
--- A row is kept as long as its tenant is there, unless the anchor says that it was removed.
+-- A row is kept as long as its tenant is there, unless a later row audit.prune says that it was removed.
 CREATE FUNCTION audit_keep_row() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
-    IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.n)
+    IF EXISTS (SELECT
+                 FROM public.audit_trail
+                WHERE tenant_id = OLD.tenant_id AND action = 'audit.prune' AND n > OLD.n
+                  AND (detail ->> 'through')::pg_catalog.int8 >= OLD.n)
        OR OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
           AND NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
         RETURN OLD;
@@ -1369,48 +1368,20 @@ $$;
 CREATE TRIGGER audit_trail_kept BEFORE DELETE ON audit_trail
     FOR EACH ROW EXECUTE FUNCTION audit_keep_row();
 
-CREATE TRIGGER audit_anchors_grow BEFORE UPDATE ON audit_anchors
-    FOR EACH ROW WHEN (NEW.n <= OLD.n OR NEW.tenant_id <> OLD.tenant_id) EXECUTE FUNCTION audit_refuse();
-CREATE TRIGGER audit_anchors_kept BEFORE DELETE ON audit_anchors
-    FOR EACH ROW EXECUTE FUNCTION audit_keep();
-CREATE TRIGGER audit_anchors_not_emptied BEFORE TRUNCATE ON audit_anchors
-    FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
-
--- What is left of a blanked row is kept as long as the row that blanked it.
-CREATE FUNCTION audit_keep_stub() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, public, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.blanked_by)
-       OR NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
-        RETURN OLD;
-    END IF;
-    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
-        USING ERRCODE = 'insufficient_privilege';
-END
-$$;
-
-CREATE TRIGGER audit_stubs_never_change BEFORE UPDATE ON audit_stubs
-    FOR EACH ROW EXECUTE FUNCTION audit_refuse();
-CREATE TRIGGER audit_stubs_kept BEFORE DELETE ON audit_stubs
-    FOR EACH ROW EXECUTE FUNCTION audit_keep_stub();
-CREATE TRIGGER audit_stubs_not_emptied BEFORE TRUNCATE ON audit_stubs
-    FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
-
 -- Removes the oldest rows of a tenant's trail, at most some of them, that are older than they are to be kept, writes
--- the row that says so, and returns how many it has removed. It begins when the oldest is a day older than that, so that
--- there are not as many rows that say so as rows that were removed, and for no such rows alone. It stops before a row
--- that is not as it was written: what shows that somebody changed it stays. A legal hold of the tenant keeps all rows.
--- The lock of the tenant's row lets one of two calls wait; that of the chain's head, which the new row takes, keeps rows
--- from being blanked meanwhile.
+-- the row audit.prune, which has the number and the hash of the last row that went, and returns how many it has removed.
+-- The trail begins with the row behind that one, whose previous is this hash. It begins when the oldest is a day older
+-- than it must be, so that there are not as many rows that say so as rows that were removed, and for no such rows alone.
+-- It stops before a row that is not as it was written: what shows that somebody changed it stays. A legal hold of the
+-- tenant keeps all rows. The lock of the tenant's row lets one of two calls wait; that of the chain's head, which the new
+-- row takes, keeps rows from being blanked meanwhile.
 CREATE FUNCTION audit_prune(tenant uuid, kept interval, most integer) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    anchor  public.audit_anchors;
     through bigint;
     removed bigint;
     others  boolean;
     ended   pg_catalog.bytea;
-    said_by bigint;
 BEGIN
     IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be shortened'
@@ -1437,14 +1408,21 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    SELECT *
-      INTO anchor
-      FROM public.audit_anchors
-     WHERE tenant_id = tenant;
     WITH oldest AS (
         SELECT (entry).n, (entry).action,
-               (entry).previous = lag((entry).hash, 1, coalesce(anchor.hash, decode(repeat('00', 32), 'hex'))) OVER by_n
-               AND ((entry).blanked_by IS NOT NULL OR (entry).hash = public.audit_hash(entry))
+               CASE
+               WHEN lag((entry).n) OVER by_n IS NOT NULL
+               THEN (entry).n = lag((entry).n) OVER by_n + 1 AND (entry).previous = lag((entry).hash) OVER by_n
+               WHEN (entry).n = 1
+               THEN (entry).previous = decode(repeat('00', 32), 'hex')
+               ELSE EXISTS (SELECT
+                              FROM public.audit_trail p
+                             WHERE p.tenant_id = tenant AND p.action = 'audit.prune'
+                               AND p.detail ->> 'through' = ((entry).n - 1)::pg_catalog.text
+                               AND p.detail ->> 'hash' = encode((entry).previous, 'hex'))
+               END
+               AND (entry).hash = public.audit_hash(entry)
+               AND ((entry).blanked_by IS NOT NULL OR (entry).content = public.audit_content(entry))
                AND (entry).at < now() - kept AS removable
           FROM (SELECT t AS entry
                   FROM public.audit_trail t
@@ -1466,17 +1444,7 @@ BEGIN
      WHERE tenant_id = tenant AND n = through;
     INSERT INTO public.audit_trail (tenant_id, actor, action, object, object_id, detail)
     VALUES (tenant, 'varve', 'audit.prune', 'tenant', tenant::pg_catalog.text,
-            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::pg_catalog.json)
-    RETURNING n INTO said_by;
-    INSERT INTO public.audit_anchors AS a (tenant_id, n, hash, removed_by)
-    VALUES (tenant, through, ended, said_by)
-        ON CONFLICT (tenant_id) DO UPDATE
-       SET n = excluded.n, hash = excluded.hash, removed_by = excluded.removed_by;
-    INSERT INTO public.audit_stubs (tenant_id, n, blanked_by, sum)
-    SELECT t.tenant_id, t.n, t.blanked_by, public.audit_hash(t)
-      FROM public.audit_trail t
-     WHERE t.tenant_id = tenant AND t.n <= through AND t.blanked_by > through;
-    DELETE FROM public.audit_stubs WHERE tenant_id = tenant AND blanked_by <= through;
+            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::pg_catalog.json);
     DELETE FROM public.audit_trail WHERE tenant_id = tenant AND n <= through;
     RETURN removed;
 END
@@ -1773,8 +1741,6 @@ BEGIN
     DELETE FROM public.tenants WHERE id = tenant;
     DELETE FROM public.audit_trail WHERE tenant_id = tenant;
     DELETE FROM public.audit_heads WHERE tenant_id = tenant;
-    DELETE FROM public.audit_stubs WHERE tenant_id = tenant;
-    DELETE FROM public.audit_anchors WHERE tenant_id = tenant;
 END
 $$;
 
@@ -2206,7 +2172,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail', 'erasure_sessions',
+        'archive_parts', 'audit_heads', 'audit_trail', 'erasure_sessions',
         'erasures', 'event_heads', 'events', 'findings', 'message_packs', 'model_answers',
         'model_spending', 'replay_outcomes', 'replay_sessions', 'replays',
         'result_bodies', 'result_chunks', 'retention', 'search_sessions', 'search_settings',

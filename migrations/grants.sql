@@ -23,7 +23,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'api_keys', 'archive_parts', 'audit_anchors', 'audit_heads', 'audit_stubs', 'audit_trail',
+        'api_keys', 'archive_parts', 'audit_heads', 'audit_trail',
         'checkpoint_results', 'checkpoints', 'chores', 'due_sessions', 'erasure_sessions', 'erasures', 'event_heads',
         'events', 'findings', 'idempotency', 'import_lines', 'imports', 'installation', 'message_packs', 'messages',
         'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_versions',
@@ -63,7 +63,7 @@ GRANT UPDATE (removed_at, removed_seq, superseded_by, body, view_body, digest, c
     ON messages TO varve_app;
 
 -- The audit trail only grows. The trigger of an insert, which has the owner's rights, gives a row its place and its hash.
-GRANT SELECT ON audit_trail, audit_heads, audit_anchors, audit_stubs TO varve_app;
+GRANT SELECT ON audit_trail, audit_heads TO varve_app;
 GRANT INSERT (tenant_id, actor, actor_id, request, address, action, object, object_id, detail, before, after)
     ON audit_trail TO varve_app;
 
@@ -114,8 +114,8 @@ GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_tex
 
 -- Nobody calls the functions of triggers.
 REVOKE ALL ON FUNCTION
-    audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_hash, audit_keep,
-    audit_keep_row, audit_keep_stub, audit_prune, audit_refuse, end_tenant, event_number,
+    audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_content, audit_hash, audit_keep,
+    audit_keep_row, audit_prune, audit_refuse, end_tenant, event_number,
     index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended,
     refuse_archived, refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row,
     river_job_state_in_bitmask, search_passages, search_tenant_word

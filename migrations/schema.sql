@@ -11,7 +11,7 @@ CREATE TYPE public.river_job_state AS ENUM (
     'scheduled'
 );
 
-CREATE FUNCTION public.audit_blank(tenant uuid, id text, key uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+CREATE FUNCTION public.audit_blank(tenant uuid, id text, key uuid) RETURNS TABLE(first bigint, blanked bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
@@ -51,14 +51,14 @@ BEGIN
                 OR t.action IN ('recompaction.start', 'replay.start')
                    AND ((t.detail -> 'filter' -> 'sessions')::pg_catalog.jsonb ? audit_blank.id
                         OR t.detail -> 'filter' ->> 'forked_from' = audit_blank.id))
-        RETURNING t.n, public.audit_hash(t) AS hash
+        RETURNING t.n
     )
-    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+    SELECT coalesce(min(n), 0), count(*)
       FROM rows;
 END
 $$;
 
-CREATE FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+CREATE FUNCTION public.audit_blank_subject(tenant uuid, wanted jsonb) RETURNS TABLE(first bigint, blanked bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
@@ -87,14 +87,14 @@ BEGIN
            AND t.blanked_by IS NULL
            AND t.action IN ('recompaction.start', 'replay.start')
            AND (t.detail -> 'filter' -> 'metadata')::pg_catalog.jsonb @> wanted
-        RETURNING t.n, public.audit_hash(t) AS hash
+        RETURNING t.n
     )
-    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+    SELECT coalesce(min(n), 0), count(*)
       FROM rows;
 END
 $$;
 
-CREATE FUNCTION public.audit_blank_tenant(tenant uuid) RETURNS TABLE(first bigint, blanked bigint, hashes bytea)
+CREATE FUNCTION public.audit_blank_tenant(tenant uuid) RETURNS TABLE(first bigint, blanked bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
@@ -124,9 +124,9 @@ BEGIN
            AND t.blanked_by IS NULL
            AND t.object_id = audit_blank_tenant.tenant::pg_catalog.text
            AND t.action = 'tenant.create'
-        RETURNING t.n, public.audit_hash(t) AS hash
+        RETURNING t.n
     )
-    SELECT coalesce(min(n), 0), count(*), sha256(coalesce(string_agg(hash, '' ORDER BY n), ''))
+    SELECT coalesce(min(n), 0), count(*)
       FROM rows;
 END
 $$;
@@ -138,8 +138,8 @@ CREATE FUNCTION public.audit_blanks() RETURNS trigger
 BEGIN
     IF OLD.blanked_by IS NULL AND NEW.blanked_by > OLD.n
        AND NEW.detail IS NULL AND NEW.before IS NULL AND NEW.after IS NULL
-       AND (NEW.tenant_id, NEW.n, NEW.at, NEW.login, NEW.actor, NEW.action, NEW.object, NEW.previous, NEW.hash)
-         = (OLD.tenant_id, OLD.n, OLD.at, OLD.login, OLD.actor, OLD.action, OLD.object, OLD.previous, OLD.hash)
+       AND (NEW.tenant_id, NEW.n, NEW.at, NEW.login, NEW.actor, NEW.action, NEW.object, NEW.content, NEW.previous, NEW.hash)
+         = (OLD.tenant_id, OLD.n, OLD.at, OLD.login, OLD.actor, OLD.action, OLD.object, OLD.content, OLD.previous, OLD.hash)
        AND (NEW.actor_id, NEW.request, NEW.address) IS NOT DISTINCT FROM (OLD.actor_id, OLD.request, OLD.address) THEN
         RETURN NEW;
     END IF;
@@ -167,6 +167,7 @@ BEGIN
     NEW.at := greatest(head.at, clock_timestamp());
     NEW.login := session_user;
     NEW.previous := head.hash;
+    NEW.content := public.audit_content(NEW);
     NEW.hash := public.audit_hash(NEW);
     UPDATE public.audit_heads
        SET n = NEW.n, at = NEW.at, hash = NEW.hash
@@ -190,6 +191,7 @@ CREATE TABLE public.audit_trail (
     detail json,
     before json,
     after json,
+    content bytea NOT NULL,
     previous bytea NOT NULL,
     hash bytea NOT NULL,
     blanked_by bigint,
@@ -204,6 +206,23 @@ CREATE TABLE public.audit_trail (
 
 ALTER TABLE ONLY public.audit_trail FORCE ROW LEVEL SECURITY;
 
+CREATE FUNCTION public.audit_content(t public.audit_trail) RETURNS bytea
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+DECLARE
+    field text;
+    bytes bytea;
+    sum   bytea := '';
+BEGIN
+    FOREACH field IN ARRAY ARRAY[t.object_id, t.detail::text, t.before::text, t.after::text] LOOP
+        bytes := convert_to(field, 'UTF8');
+        sum := sum || int4send(coalesce(octet_length(bytes), -1)) || coalesce(bytes, '');
+    END LOOP;
+    RETURN sha256(sum);
+END
+$$;
+
 CREATE FUNCTION public.audit_hash(t public.audit_trail) RETURNS bytea
     LANGUAGE plpgsql IMMUTABLE
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -211,12 +230,11 @@ CREATE FUNCTION public.audit_hash(t public.audit_trail) RETURNS bytea
 DECLARE
     field text;
     bytes bytea;
-    sum   bytea := t.previous;
+    sum   bytea := t.previous || t.content;
 BEGIN
     FOREACH field IN ARRAY ARRAY[
         t.tenant_id::text, t.n::text, (extract(epoch FROM t.at) * 1000000)::bigint::text, t.login, t.actor,
-        t.actor_id::text, t.request, t.address, t.action, t.object, t.object_id,
-        t.detail::text, t.before::text, t.after::text]
+        t.actor_id::text, t.request, t.address, t.action, t.object]
     LOOP
         bytes := convert_to(field, 'UTF8');
         sum := sum || int4send(coalesce(octet_length(bytes), -1)) || coalesce(bytes, '');
@@ -244,23 +262,12 @@ CREATE FUNCTION public.audit_keep_row() RETURNS trigger
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 BEGIN
-    IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.n)
+    IF EXISTS (SELECT
+                 FROM public.audit_trail
+                WHERE tenant_id = OLD.tenant_id AND action = 'audit.prune' AND n > OLD.n
+                  AND (detail ->> 'through')::pg_catalog.int8 >= OLD.n)
        OR OLD.tenant_id <> '00000000-0000-0000-0000-000000000000'
           AND NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
-        RETURN OLD;
-    END IF;
-    RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
-        USING ERRCODE = 'insufficient_privilege';
-END
-$$;
-
-CREATE FUNCTION public.audit_keep_stub() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-BEGIN
-    IF EXISTS (SELECT FROM public.audit_anchors WHERE tenant_id = OLD.tenant_id AND n >= OLD.blanked_by)
-       OR NOT EXISTS (SELECT FROM public.tenants WHERE id = OLD.tenant_id) THEN
         RETURN OLD;
     END IF;
     RAISE EXCEPTION 'the audit trail only grows: its rows are never changed and never removed'
@@ -273,12 +280,10 @@ CREATE FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) RET
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
-    anchor  public.audit_anchors;
     through bigint;
     removed bigint;
     others  boolean;
     ended   pg_catalog.bytea;
-    said_by bigint;
 BEGIN
     IF tenant IS DISTINCT FROM nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid THEN
         RAISE EXCEPTION 'it is the transaction''s tenant whose trail may be shortened'
@@ -305,14 +310,21 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    SELECT *
-      INTO anchor
-      FROM public.audit_anchors
-     WHERE tenant_id = tenant;
     WITH oldest AS (
         SELECT (entry).n, (entry).action,
-               (entry).previous = lag((entry).hash, 1, coalesce(anchor.hash, decode(repeat('00', 32), 'hex'))) OVER by_n
-               AND ((entry).blanked_by IS NOT NULL OR (entry).hash = public.audit_hash(entry))
+               CASE
+               WHEN lag((entry).n) OVER by_n IS NOT NULL
+               THEN (entry).n = lag((entry).n) OVER by_n + 1 AND (entry).previous = lag((entry).hash) OVER by_n
+               WHEN (entry).n = 1
+               THEN (entry).previous = decode(repeat('00', 32), 'hex')
+               ELSE EXISTS (SELECT
+                              FROM public.audit_trail p
+                             WHERE p.tenant_id = tenant AND p.action = 'audit.prune'
+                               AND p.detail ->> 'through' = ((entry).n - 1)::pg_catalog.text
+                               AND p.detail ->> 'hash' = encode((entry).previous, 'hex'))
+               END
+               AND (entry).hash = public.audit_hash(entry)
+               AND ((entry).blanked_by IS NOT NULL OR (entry).content = public.audit_content(entry))
                AND (entry).at < now() - kept AS removable
           FROM (SELECT t AS entry
                   FROM public.audit_trail t
@@ -334,17 +346,7 @@ BEGIN
      WHERE tenant_id = tenant AND n = through;
     INSERT INTO public.audit_trail (tenant_id, actor, action, object, object_id, detail)
     VALUES (tenant, 'varve', 'audit.prune', 'tenant', tenant::pg_catalog.text,
-            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::pg_catalog.json)
-    RETURNING n INTO said_by;
-    INSERT INTO public.audit_anchors AS a (tenant_id, n, hash, removed_by)
-    VALUES (tenant, through, ended, said_by)
-        ON CONFLICT (tenant_id) DO UPDATE
-       SET n = excluded.n, hash = excluded.hash, removed_by = excluded.removed_by;
-    INSERT INTO public.audit_stubs (tenant_id, n, blanked_by, sum)
-    SELECT t.tenant_id, t.n, t.blanked_by, public.audit_hash(t)
-      FROM public.audit_trail t
-     WHERE t.tenant_id = tenant AND t.n <= through AND t.blanked_by > through;
-    DELETE FROM public.audit_stubs WHERE tenant_id = tenant AND blanked_by <= through;
+            format('{"through":%s,"hash":"%s","removed":%s}', through, encode(ended, 'hex'), removed)::pg_catalog.json);
     DELETE FROM public.audit_trail WHERE tenant_id = tenant AND n <= through;
     RETURN removed;
 END
@@ -390,8 +392,6 @@ BEGIN
     DELETE FROM public.tenants WHERE id = tenant;
     DELETE FROM public.audit_trail WHERE tenant_id = tenant;
     DELETE FROM public.audit_heads WHERE tenant_id = tenant;
-    DELETE FROM public.audit_stubs WHERE tenant_id = tenant;
-    DELETE FROM public.audit_anchors WHERE tenant_id = tenant;
 END
 $$;
 
@@ -680,17 +680,6 @@ ALTER TABLE ONLY public.archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;
 
 ALTER TABLE ONLY public.archive_parts FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.audit_anchors (
-    tenant_id uuid NOT NULL,
-    n bigint NOT NULL,
-    hash bytea NOT NULL,
-    removed_by bigint NOT NULL,
-    CONSTRAINT audit_anchors_check CHECK ((removed_by > n)),
-    CONSTRAINT audit_anchors_n_check CHECK ((n > 0))
-);
-
-ALTER TABLE ONLY public.audit_anchors FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE public.audit_heads (
     tenant_id uuid NOT NULL,
     n bigint NOT NULL,
@@ -699,15 +688,6 @@ CREATE TABLE public.audit_heads (
 );
 
 ALTER TABLE ONLY public.audit_heads FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.audit_stubs (
-    tenant_id uuid NOT NULL,
-    n bigint NOT NULL,
-    blanked_by bigint NOT NULL,
-    sum bytea NOT NULL
-);
-
-ALTER TABLE ONLY public.audit_stubs FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.checkpoint_results (
     tenant_id uuid NOT NULL,
@@ -1833,14 +1813,8 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.archive_parts
     ADD CONSTRAINT archive_parts_pkey PRIMARY KEY (tenant_id, session_key, n);
 
-ALTER TABLE ONLY public.audit_anchors
-    ADD CONSTRAINT audit_anchors_pkey PRIMARY KEY (tenant_id);
-
 ALTER TABLE ONLY public.audit_heads
     ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (tenant_id);
-
-ALTER TABLE ONLY public.audit_stubs
-    ADD CONSTRAINT audit_stubs_pkey PRIMARY KEY (tenant_id, n);
 
 ALTER TABLE ONLY public.audit_trail
     ADD CONSTRAINT audit_trail_pkey PRIMARY KEY (tenant_id, n);
@@ -2033,8 +2007,6 @@ ALTER TABLE ONLY public.workers
 
 CREATE INDEX api_keys_newest ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
 
-CREATE INDEX audit_stubs_blanked_by ON public.audit_stubs USING btree (tenant_id, blanked_by);
-
 CREATE INDEX audit_trail_action ON public.audit_trail USING btree (tenant_id, action, n);
 
 CREATE INDEX audit_trail_actor ON public.audit_trail USING btree (tenant_id, actor_id, n);
@@ -2221,23 +2193,11 @@ CREATE INDEX webhooks_newest ON public.webhooks USING btree (tenant_id, created_
 
 CREATE TRIGGER api_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.api_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
-CREATE TRIGGER audit_anchors_grow BEFORE UPDATE ON public.audit_anchors FOR EACH ROW WHEN (((new.n <= old.n) OR (new.tenant_id <> old.tenant_id))) EXECUTE FUNCTION public.audit_refuse();
-
-CREATE TRIGGER audit_anchors_kept BEFORE DELETE ON public.audit_anchors FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
-
-CREATE TRIGGER audit_anchors_not_emptied BEFORE TRUNCATE ON public.audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
-
 CREATE TRIGGER audit_heads_grow BEFORE UPDATE ON public.audit_heads FOR EACH ROW WHEN ((new.n <> (old.n + 1))) EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER audit_heads_kept BEFORE DELETE ON public.audit_heads FOR EACH ROW EXECUTE FUNCTION public.audit_keep();
 
 CREATE TRIGGER audit_heads_not_emptied BEFORE TRUNCATE ON public.audit_heads FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
-
-CREATE TRIGGER audit_stubs_kept BEFORE DELETE ON public.audit_stubs FOR EACH ROW EXECUTE FUNCTION public.audit_keep_stub();
-
-CREATE TRIGGER audit_stubs_never_change BEFORE UPDATE ON public.audit_stubs FOR EACH ROW EXECUTE FUNCTION public.audit_refuse();
-
-CREATE TRIGGER audit_stubs_not_emptied BEFORE TRUNCATE ON public.audit_stubs FOR EACH STATEMENT EXECUTE FUNCTION public.audit_refuse();
 
 CREATE TRIGGER audit_trail_blanks BEFORE UPDATE ON public.audit_trail FOR EACH ROW EXECUTE FUNCTION public.audit_blanks();
 
@@ -2454,11 +2414,7 @@ CREATE POLICY archived ON public.sessions AS RESTRICTIVE TO varve_app USING ((((
 
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
-ALTER TABLE public.audit_anchors ENABLE ROW LEVEL SECURITY;
-
 ALTER TABLE public.audit_heads ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.audit_stubs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.audit_trail ENABLE ROW LEVEL SECURITY;
 
@@ -2466,11 +2422,7 @@ CREATE POLICY backup ON public.api_keys FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.archive_parts FOR SELECT TO varve_backup USING (true);
 
-CREATE POLICY backup ON public.audit_anchors FOR SELECT TO varve_backup USING (true);
-
 CREATE POLICY backup ON public.audit_heads FOR SELECT TO varve_backup USING (true);
-
-CREATE POLICY backup ON public.audit_stubs FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.audit_trail FOR SELECT TO varve_backup USING (true);
 
@@ -2678,11 +2630,7 @@ CREATE POLICY tenant ON public.api_keys USING ((tenant_id = (NULLIF(current_sett
 
 CREATE POLICY tenant ON public.archive_parts USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
-CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
 CREATE POLICY tenant ON public.audit_heads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
-CREATE POLICY tenant ON public.audit_stubs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.audit_trail USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
@@ -2853,13 +2801,13 @@ GRANT INSERT(before) ON TABLE public.audit_trail TO varve_app;
 
 GRANT INSERT(after) ON TABLE public.audit_trail TO varve_app;
 
+REVOKE ALL ON FUNCTION public.audit_content(t public.audit_trail) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION public.audit_hash(t public.audit_trail) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.audit_keep() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.audit_keep_row() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION public.audit_keep_stub() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_prune(tenant uuid, kept interval, most integer) TO varve_worker;
@@ -2919,14 +2867,8 @@ GRANT UPDATE(last_used_at) ON TABLE public.api_keys TO varve_app;
 GRANT SELECT ON TABLE public.archive_parts TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.archive_parts TO varve_app;
 
-GRANT SELECT ON TABLE public.audit_anchors TO varve_backup;
-GRANT SELECT ON TABLE public.audit_anchors TO varve_app;
-
 GRANT SELECT ON TABLE public.audit_heads TO varve_backup;
 GRANT SELECT ON TABLE public.audit_heads TO varve_app;
-
-GRANT SELECT ON TABLE public.audit_stubs TO varve_backup;
-GRANT SELECT ON TABLE public.audit_stubs TO varve_app;
 
 GRANT SELECT ON TABLE public.checkpoint_results TO varve_backup;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.checkpoint_results TO varve_app;

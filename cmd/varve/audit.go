@@ -95,8 +95,8 @@ func storedLines(ctx context.Context, store *postgres.Store, after int64, read f
 	lines, out := io.Pipe()
 	defer lines.Close()
 	go func() {
-		page := func(after, began int64, limit int) (audit.Page, error) {
-			return store.TrailPage(ctx, audit.Operator, after, began, limit)
+		page := func(after int64, limit int) (audit.Page, error) {
+			return store.TrailPage(ctx, audit.Operator, after, limit)
 		}
 		out.CloseWithError(audit.Copy(out, after, page))
 	}()

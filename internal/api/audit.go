@@ -80,9 +80,9 @@ func (s *Server) exportAudit(req *request.Request) error {
 		return nil
 	}
 	var failed error
-	read := func(after, began int64, limit int) (page audit.Page, err error) {
+	read := func(after int64, limit int) (page audit.Page, err error) {
 		req.WriteBy(time.Now().Add(request.StepTimeout))
-		page, failed = store.TrailPage(req.Ctx, tenant, after, began, limit)
+		page, failed = store.TrailPage(req.Ctx, tenant, after, limit)
 		return page, failed
 	}
 	out := bufio.NewWriter(req.W)

@@ -149,50 +149,51 @@ type Entry struct {
 	Before json.RawMessage `json:"before" schema:"type: [object, 'null']"`
 	// of a policy, limits, or the name and suspension of a tenant
 	After json.RawMessage `json:"after" schema:"type: [object, 'null']"`
+	// SHA-256 of what `object_id`, `detail`, `before` and `after` were when the row was written
+	Content Hash `json:"content"`
 	// the hash of the row before it, also if that was removed; 64 zeros in row 1
 	Previous Hash `json:"previous"`
 	Hash     Hash `json:"hash"` // SHA-256 in hexadecimal
 
 	// the row that erased the session: what this row said of it is gone, and `object_id` is the key that Varve had
-	// for it; `hash` is still that of what it said
+	// for it; `content` is still the hash of what it said
 	BlankedBy *int64 `json:"blanked_by,omitempty"`
 }
 
-// Sum returns the hash that the row must have, unless it was blanked: SHA-256 of the hash before it and of every column
-// as text, each behind
-// its length in 4 bytes, -1 for one that is absent.
-func (e *Entry) Sum() Hash {
-	b := append([]byte{}, e.Previous[:]...)
-	add := func(text string) { b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...) }
-	absent := func() { b = append(b, 0xff, 0xff, 0xff, 0xff) }
-	addText := func(text *string) {
-		if text == nil {
-			absent()
-			return
-		}
-		add(*text)
-	}
-	add(e.TenantID.String())
-	add(strconv.FormatInt(e.N, 10))
-	add(strconv.FormatInt(e.At.UnixMicro(), 10))
-	add(e.Login)
-	add(string(e.Actor))
-	if e.ActorID == nil {
-		absent()
-	} else {
-		add(e.ActorID.String())
-	}
-	addText(e.Request)
-	addText(e.Address)
-	add(string(e.Action))
-	add(string(e.Object))
-	addText(e.ObjectID)
+// ContentSum returns the hash of what a row says that an erasure may blank: SHA-256 of these columns as text, each
+// behind its length in 4 bytes, -1 for one that is absent.
+func (e *Entry) ContentSum() Hash {
+	b := appendText(nil, e.ObjectID)
 	for _, document := range []json.RawMessage{e.Detail, e.Before, e.After} {
 		if document == nil {
-			absent()
+			b = appendText(b, nil)
 		} else {
-			add(string(document))
+			b = appendText(b, new(string(document)))
 		}
 	}
 	return sha256.Sum256(b)
+}
+
+// Sum returns the hash that the row must have: SHA-256 of the hash before it, the hash of its content, and of every
+// other column as in ContentSum.
+func (e *Entry) Sum() Hash {
+	b := append(e.Previous[:len(e.Previous):len(e.Previous)], e.Content[:]...)
+	var actor *string
+	if e.ActorID != nil {
+		actor = new(e.ActorID.String())
+	}
+	for _, text := range []*string{
+		new(e.TenantID.String()), new(strconv.FormatInt(e.N, 10)), new(strconv.FormatInt(e.At.UnixMicro(), 10)),
+		&e.Login, new(string(e.Actor)), actor, e.Request, e.Address, new(string(e.Action)), new(string(e.Object)),
+	} {
+		b = appendText(b, text)
+	}
+	return sha256.Sum256(b)
+}
+
+func appendText(b []byte, text *string) []byte {
+	if text == nil {
+		return append(b, 0xff, 0xff, 0xff, 0xff)
+	}
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(*text))), *text...)
 }

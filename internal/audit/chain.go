@@ -43,16 +43,14 @@ type Break struct {
 type Chain struct {
 	Expected *Head // a row that it must have; nil for none
 
-	known   int64 // the row behind which the check began, and before which no row is known to be blanked or not
 	first   Head
 	last    Head
-	anchor  *Anchor            // of which the row that says so is still to come
+	gaps    []gap              // of which the row that explains them is still to come
 	blanked map[int64]*blanked // by the row that must say so, which is still to come
-	late    map[int64]Late     // by that row, too
 }
 
 // Behind returns the check of a chain's rows behind one that is known, the zero Head for all.
-func Behind(known Head) *Chain { return &Chain{known: known.N, first: known, last: known} }
+func Behind(known Head) *Chain { return &Chain{first: known, last: known} }
 
 // First returns the row behind which the check began: a head that was kept, or the last row that was removed because
 // its time was over. It is the zero Head for a trail that is there as a whole.
@@ -60,10 +58,6 @@ func (c *Chain) First() Head { return c.first }
 
 // Page checks the rows of a page.
 func (c *Chain) Page(p *Page) (found []Break) {
-	if p.Begins != nil {
-		found = c.Begin(p.Begins)
-	}
-	c.takeLate(p.Late)
 	for i := range p.Rows {
 		found = append(found, c.Add(&p.Rows[i])...)
 	}
@@ -77,22 +71,24 @@ func (c *Chain) Add(e *Entry) (found []Break) {
 	case e.N <= c.last.N:
 		wrong("row %d is there again, behind row %d", e.N, c.last.N)
 	case e.N > c.last.N+1:
-		found = append(found, Break{c.last.N + 1, missing(c.last.N+1, e.N-1)})
+		c.skip(e, &found)
 	case e.Previous != c.last.Hash:
 		wrong("row %d does not follow row %d as it is: one of them was changed, exchanged or put in", e.N, e.N-1)
 	}
 	switch {
-	case e.BlankedBy == nil && e.Sum() != e.Hash:
+	case e.Sum() != e.Hash, e.BlankedBy == nil && e.ContentSum() != e.Content:
 		wrong("row %d was changed: its hash is not that of what it says", e.N)
 	case e.BlankedBy != nil && *e.BlankedBy <= e.N:
 		wrong("row %d was changed: a row before it cannot say that it was blanked", e.N)
+	case e.BlankedBy != nil && (e.Detail != nil || e.Before != nil || e.After != nil):
+		wrong("row %d was changed: it is said to be blanked, and has something to say", e.N)
 	case e.BlankedBy != nil:
-		c.blank(e.N, *e.BlankedBy, e.Sum())
+		c.blank(e)
+	case e.Action == Prune:
+		found = append(found, c.prune(e)...)
 	}
-	for _, what := range []string{c.unblanked(e), c.anchored(e)} {
-		if what != "" {
-			wrong("%s", what)
-		}
+	if what := c.unblanked(e); what != "" {
+		wrong("%s", what)
 	}
 	c.reach(Head{e.N, e.Hash}, &found)
 	return found
@@ -122,9 +118,8 @@ func (c *Chain) End(head Head) (found []Break) {
 		found = append(found, Break{rows.first, fmt.Sprintf("row %d was blanked by row %d, which there is not",
 			rows.first, n)})
 	}
-	if a := c.anchor; a != nil {
-		found = append(found, Break{a.N, fmt.Sprintf("the rows up to %d were removed, and there is no row %d that "+
-			"says so", a.N, a.RemovedBy)})
+	for _, g := range c.gaps {
+		found = append(found, Break{g.missing, missing(g.missing, g.last.N)})
 	}
 	if want := c.Expected; want != nil && want.N > c.last.N {
 		found = append(found, Break{want.N, fmt.Sprintf("row %d was there when its head was kept, and the chain ends "+

@@ -5,20 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 )
 
 // Page is the next rows of a trail, oldest first, and the head of the chain at the same moment.
 type Page struct {
-	Begins *Anchor // behind which the rows are; nil if they are behind the row that was asked for
-	Late   Late    // of rows of this page
-	Rows   []Entry
-	Head   Head
+	Rows []Entry
+	Head Head
 }
 
-// A Reader reads the next rows behind a place, at most limit of them. What was written behind the row began was written
-// since the first page was read.
-type Reader func(after, began int64, limit int) (Page, error)
+// A Reader reads the next rows behind a place, at most limit of them.
+type Reader func(after int64, limit int) (Page, error)
 
 // eachPage is how many rows Each holds at a time.
 const eachPage = 1000
@@ -26,8 +22,8 @@ const eachPage = 1000
 // Each calls do with the rows behind a place, oldest first, a page at a time, and returns the head of the chain as it
 // was when the last one was read.
 func Each(after int64, read Reader, do func(*Page) error) (Head, error) {
-	for began := int64(math.MaxInt64); ; {
-		page, err := read(after, began, eachPage)
+	for {
+		page, err := read(after, eachPage)
 		if err == nil {
 			err = do(&page)
 		}
@@ -35,15 +31,11 @@ func Each(after int64, read Reader, do func(*Page) error) (Head, error) {
 			return page.Head, err
 		}
 		after = page.Rows[len(page.Rows)-1].N
-		began = min(began, page.Head.N)
 	}
 }
 
-// Line is one line of an exported trail: where it begins, if rows were removed because their time was over; what the
-// next rows have blanked of those before while it was read; a row; or, as the last line, the head of the chain.
+// Line is one line of an exported trail: a row or, as the last line, the head of the chain.
 type Line struct {
-	Begins *Anchor `json:"begins,omitempty"`
-	Late   Late    `json:"late,omitempty"`
 	*Entry
 	Head *Head `json:"head,omitempty"`
 }
@@ -59,16 +51,6 @@ func write(out io.Writer, l Line) error {
 // Copy writes the rows behind a place, and then the head of the chain.
 func Copy(out io.Writer, after int64, read Reader) error {
 	head, err := Each(after, read, func(page *Page) error {
-		if page.Begins != nil {
-			if err := write(out, Line{Begins: page.Begins}); err != nil {
-				return err
-			}
-		}
-		if len(page.Late) > 0 {
-			if err := write(out, Line{Late: page.Late}); err != nil {
-				return err
-			}
-		}
 		for i := range page.Rows {
 			if err := write(out, Line{Entry: &page.Rows[i]}); err != nil {
 				return err
@@ -104,10 +86,6 @@ func (c *Chain) Read(in io.Reader, tell func(Break) error) (Head, error) {
 		switch {
 		case l.Head != nil:
 			found = c.End(*l.Head)
-		case l.Begins != nil:
-			found = c.Begin(l.Begins)
-		case l.Late != nil:
-			c.takeLate(l.Late)
 		case l.Entry != nil:
 			for _, document := range []*json.RawMessage{&l.Detail, &l.Before, &l.After} {
 				if string(*document) == "null" {

@@ -41,13 +41,6 @@ func (w *world) plantTenant() {
 	}
 	w.inTenant(`INSERT INTO search_settings (tenant_id, language) VALUES ($1, 'english')`, w.tenant)
 	must(w.store.RecordExport(audit.With(ctx, &audit.Actor{Kind: audit.ByKey, Request: "req of " + subject}), session.Address{Tenant: w.tenant}))
-	owner, err := pgx.Connect(ctx, w.dsn)
-	must(err)
-	defer owner.Close(ctx)
-	_, err = owner.Exec(ctx, `INSERT INTO audit_anchors VALUES ('`+w.tenant.String()+`', 1, '`+subject+`', 2)`)
-	must(err)
-	_, err = owner.Exec(ctx, `INSERT INTO audit_stubs VALUES ('`+w.tenant.String()+`', 1, 3, '`+subject+`')`)
-	must(err)
 	w.inTenant(`INSERT INTO verifications (tenant_id) VALUES ($1)`, w.tenant)
 	w.inTenant(`INSERT INTO model_spending (tenant_id, day, model, calls, input_tokens, output_tokens, cost_micros) VALUES ($1, now(), $2, 1, 1, 1, 1) ON CONFLICT DO NOTHING`, w.tenant, subject)
 	w.inTenant(`INSERT INTO import_lines (tenant_id, import_id, n, lines, line, outcome, detail) SELECT tenant_id, id, 1, 1, 1, 'rejected', $2 FROM imports WHERE tenant_id = $1`, w.tenant, "line of "+subject)
@@ -311,7 +304,7 @@ func TestEveryTableOfATenantIsErased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := []string{"api_keys", "audit_anchors", "audit_heads", "audit_stubs", "audit_trail", "erasure_sessions", "erasures", "event_heads", "messages", "sessions"}
+	last := []string{"api_keys", "audit_heads", "audit_trail", "erasure_sessions", "erasures", "event_heads", "messages", "sessions"}
 	erased := slices.Concat(postgres.TenantTables, last)
 	asSets := cmp.Transformer("sorted", func(list []string) []string { return slices.Sorted(slices.Values(list)) })
 	if diff := cmp.Diff(tables, erased, asSets); diff != "" {

@@ -97,16 +97,17 @@ func (s *Store) RecordExport(ctx context.Context, at session.Address) error {
 
 const auditColumns = `
 	tenant_id, n, at, login, actor, actor_id, request, address, action, object, object_id, detail::text, before::text,
-	after::text, previous, hash, blanked_by`
+	after::text, content, previous, hash, blanked_by`
 
 func scanEntry(row pgx.CollectableRow) (e audit.Entry, err error) {
 	var detail, before, after *string
-	var previous, hash []byte
+	var content, previous, hash []byte
 	err = row.Scan(&e.TenantID, &e.N, &e.At, &e.Login, &e.Actor, &e.ActorID, &e.Request, &e.Address, &e.Action,
-		&e.Object, &e.ObjectID, &detail, &before, &after, &previous, &hash, &e.BlankedBy)
+		&e.Object, &e.ObjectID, &detail, &before, &after, &content, &previous, &hash, &e.BlankedBy)
 	e.Detail = document(detail)
 	e.Before = document(before)
 	e.After = document(after)
+	copy(e.Content[:], content)
 	copy(e.Previous[:], previous)
 	copy(e.Hash[:], hash)
 	return e, err
@@ -168,22 +169,15 @@ func (s *Store) Trail(ctx context.Context, tenant uuid.UUID, f TrailFilter) ([]a
 	return queryRows(ctx, s, tenant, scanEntry, sql, args...)
 }
 
-// TrailPage reads the rows of a tenant's audit trail after a place, or from where the trail begins, oldest first, and
-// the head of the chain as it was at the same moment: a page with fewer rows than limit ends there. What the rows
-// behind began have blanked before after is read again.
+// TrailPage reads the rows of a tenant's audit trail after a place, oldest first, and the head of the chain as it was
+// at the same moment: a page with fewer rows than limit ends there.
 func (s *Store) TrailPage(
-	ctx context.Context, tenant uuid.UUID, after, began int64, limit int,
+	ctx context.Context, tenant uuid.UUID, after int64, limit int,
 ) (page audit.Page, err error) {
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
-		if page.Begins, err = trailAnchor(ctx, tx, tenant, after); err != nil {
-			return err
-		}
 		f := TrailFilter{Oldest: true, Place: after, Limit: limit}
 		sql, args := f.sql(tenant)
 		if page.Rows, err = rowsIn(ctx, tx, scanEntry, sql, args...); err != nil {
-			return err
-		}
-		if page.Late, err = lateBlanked(ctx, tx, tenant, page.Rows, after, began); err != nil {
 			return err
 		}
 		var hash []byte

@@ -27,14 +27,14 @@ func TestEachDamageToATrailOf10000ActionsIsFound(t *testing.T) {
 	row := func(n int) string { return fmt.Sprintf(mine+` AND n = %d`, tenant, n) }
 	copied := func(n int, values string) string {
 		return fmt.Sprintf(`INSERT INTO audit_trail SELECT tenant_id, %s, at, login, actor, actor_id, request, address, action, object,
-			object_id, detail, before, after, previous, hash FROM audit_trail`, values) + row(n)
+			object_id, detail, before, after, content, previous, hash FROM audit_trail`, values) + row(n)
 	}
 	chained := func(from int) string { // all rows from one on, written anew with their head
 		return fmt.Sprintf(`
 			DO $$ DECLARE r audit_trail; last bytea := (SELECT previous FROM audit_trail%[1]s); BEGIN
 				FOR r IN SELECT * FROM audit_trail%[2]s AND n >= %[3]d ORDER BY n LOOP
-					r.previous := last; last := audit_hash(r);
-					UPDATE audit_trail SET previous = r.previous, hash = last WHERE tenant_id = r.tenant_id AND n = r.n;
+					r.content := audit_content(r); r.previous := last; last := audit_hash(r);
+					UPDATE audit_trail SET content = r.content, previous = r.previous, hash = last WHERE tenant_id = r.tenant_id AND n = r.n;
 				END LOOP;
 				UPDATE audit_heads SET hash = last%[2]s;
 			END $$`, row(from), fmt.Sprintf(mine, tenant), from)
@@ -44,8 +44,8 @@ func TestEachDamageToATrailOf10000ActionsIsFound(t *testing.T) {
 		want, byKept []int64 // without and with the kept head
 	}{
 		"changed":                 {`UPDATE audit_trail SET object_id = 'other'` + row(5000), []int64{5000}, []int64{5000}},
-		"changed, with its hash":  {`UPDATE audit_trail t SET object_id = 'other'` + row(5000) + `; UPDATE audit_trail t SET hash = audit_hash(t)` + row(5000), []int64{5001}, []int64{5001}},
-		"the last, with its hash": {`UPDATE audit_trail t SET object_id = 'other'` + row(10_000) + `; UPDATE audit_trail t SET hash = audit_hash(t)` + row(10_000), []int64{10_000}, []int64{10_000, 10_000}},
+		"changed, with its hash":  {`UPDATE audit_trail t SET object_id = 'other'` + row(5000) + `; UPDATE audit_trail t SET content = audit_content(t)` + row(5000) + `; UPDATE audit_trail t SET hash = audit_hash(t)` + row(5000), []int64{5001}, []int64{5001}},
+		"the last, with its hash": {`UPDATE audit_trail t SET object_id = 'other'` + row(10_000) + `; UPDATE audit_trail t SET content = audit_content(t)` + row(10_000) + `; UPDATE audit_trail t SET hash = audit_hash(t)` + row(10_000), []int64{10_000}, []int64{10_000, 10_000}},
 		"deleted":                 {`DELETE FROM audit_trail` + row(5000), []int64{5000}, []int64{5000}},
 		"the first deleted":       {`DELETE FROM audit_trail` + row(1), []int64{1}, []int64{1}},
 		"the last deleted":        {`DELETE FROM audit_trail` + row(10_000), []int64{10_000}, []int64{10_000, 10_000}},

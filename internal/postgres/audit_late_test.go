@@ -38,11 +38,11 @@ func exportedWhile(t testing.TB, store *postgres.Store, tenant uuid.UUID, do fun
 	t.Helper()
 	var out bytes.Buffer
 	pages := 0
-	err := audit.Copy(&out, 0, func(after, began int64, limit int) (audit.Page, error) {
+	err := audit.Copy(&out, 0, func(after int64, limit int) (audit.Page, error) {
 		if pages++; pages == 2 {
 			do()
 		}
-		return store.TrailPage(t.Context(), tenant, after, began, limit)
+		return store.TrailPage(t.Context(), tenant, after, limit)
 	})
 	if err != nil || pages != 2 {
 		t.Fatal(pages, err)
@@ -56,11 +56,10 @@ func TestASessionThatIsErasedWhileTheTrailIsReadIsNoBreak(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ set, want string }{
 		"nothing else":         {"", "[]"},
-		"a blanked row":        {`address = 'x' WHERE n = 1002`, "[1004]"},
-		"a row said blanked":   {`blanked_by = 1004, detail = NULL, address = 'x' WHERE n = 1003`, "[1004]"},
-		"a row said not to be": {`blanked_by = NULL WHERE n = 1001`, "[1001 1004]"},
-		"what was read before": {`blanked_by = NULL WHERE n = 2`, "[1004]"},
-		"the number of those":  {`detail = replace(detail::text, '"blanked":4', '"blanked":3')::json WHERE n = 1004`, "[1004 1004]"},
+		"a blanked row":        {`address = 'x' WHERE n = 1002`, "[1002]"},
+		"a row said blanked":   {`blanked_by = 1004, detail = NULL, address = 'x' WHERE n = 1003`, "[1003]"},
+		"a row said not to be": {`blanked_by = NULL WHERE n = 1001`, "[1001]"},
+		"the number of those":  {`detail = replace(detail::text, '"blanked":4', '"blanked":3')::json WHERE n = 1004`, "[1004]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,9 +80,6 @@ func TestASessionThatIsErasedWhileTheTrailIsReadIsNoBreak(t *testing.T) {
 			}
 			if found, _ := breaks(t, store, tenant, nil); test.set == "" && len(found) > 0 {
 				t.Errorf("read again, it breaks at %v", found)
-			}
-			if strings.Count(text, `{"late":[`) != 1 {
-				t.Error("the export does not say what was blanked while it was read")
 			}
 			// Who forges an export cannot have a row pass as blanked by what it says of others.
 			before, row, _ := strings.Cut(text, `"n":1002,"at"`)

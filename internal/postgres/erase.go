@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -99,7 +98,6 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 	}
 	if blanked.Rows > 0 {
 		detail["blanked_from"], detail["blanked"] = blanked.First, blanked.Rows
-		detail["blanked_sha256"] = blanked.SHA256
 	}
 	action := audit.SessionErase
 	if of.kind == session.ErasureOfExpired {
@@ -112,9 +110,7 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 
 // blankedBy runs a statement that blanks rows of the audit trail: the transaction must record that next.
 func blankedBy(ctx context.Context, tx pgx.Tx, sql string, args ...any) (b audit.Blanked, err error) {
-	var hashes []byte
-	err = tx.QueryRow(ctx, sql, args...).Scan(&b.First, &b.Rows, &hashes)
-	b.SHA256 = hex.EncodeToString(hashes)
+	err = tx.QueryRow(ctx, sql, args...).Scan(&b.First, &b.Rows)
 	return b, err
 }
 

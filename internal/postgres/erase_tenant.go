@@ -300,7 +300,6 @@ func recordEnd(ctx context.Context, tx pgx.Tx, w ErasureWork, ended *session.Tra
 	detail := about{"tenant": w.Of(), "ended": ended}
 	if blanked.Rows > 0 {
 		detail["blanked_from"], detail["blanked"] = blanked.First, blanked.Rows
-		detail["blanked_sha256"] = blanked.SHA256
 	}
 	return record(ctx, tx, w.Tenant, auditEntry{
 		action: audit.ErasureFinish, object: audit.Erasure, id: w.ID.String(), detail: detail,

@@ -14,8 +14,8 @@ const shownBreaks = 100
 // trail looks at the audit trail of a tenant, or of the operators, a page at a time.
 func (v *Verifier) trail(ctx context.Context, tenant uuid.UUID) (report Report, err error) {
 	chain := audit.Behind(audit.Head{})
-	read := func(after, began int64, limit int) (audit.Page, error) {
-		return v.Store.TrailPage(ctx, tenant, after, began, limit)
+	read := func(after int64, limit int) (audit.Page, error) {
+		return v.Store.TrailPage(ctx, tenant, after, limit)
 	}
 	head, err := audit.Each(0, read, func(page *audit.Page) error {
 		report.Actions += int64(len(page.Rows))

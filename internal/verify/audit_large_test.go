@@ -35,8 +35,8 @@ func TestALargeTrailTakesTheMemoryOfAPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := func(after, began int64, limit int) (audit.Page, error) {
-		return w.store.TrailPage(t.Context(), w.tenant.ID, after, began, limit)
+	read := func(after int64, limit int) (audit.Page, error) {
+		return w.store.TrailPage(t.Context(), w.tenant.ID, after, limit)
 	}
 	for name, do := range map[string]func() error{
 		"verification": func() error {
