@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
 	"internal/jobs":             {"internal/tier", "internal/modelcall", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature"},
 	"internal/command":          {"internal/client", "internal/terminal"},
-	"internal/feature":          {"internal/api/request", "internal/postgres"},
+	"internal/feature":          {"internal/api/request", "internal/postgres", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/admit", "internal/compact", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
@@ -97,10 +97,9 @@ var mayImport = map[string][]string{
 		"internal/tier", "internal/modelcall", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/ledger",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
-		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/upload", "internal/tools", "internal/config",
+		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/tools", "internal/config",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
-	"internal/upload":      {"internal/compact", "internal/persist", "internal/policy", "internal/postgres", "internal/session", "internal/tokens"},
 	"internal/api/request": {"internal/audit", "internal/packed", "internal/admit", "internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
 	"internal/api/stateless": {
 		"internal/admit", "internal/api/request", "internal/compact", "internal/modelcall", "internal/compactor", "internal/ingest", "internal/models", "internal/policy", "internal/postgres",
@@ -120,8 +119,8 @@ var mayImport = map[string][]string{
 // ofFeatures are the packages of ours that a feature may import beside those that import none: the core's kit.
 var ofFeatures = []string{
 	"internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/compact", "internal/egress",
-	"internal/feature", "internal/persist", "internal/postgres", "internal/protocol", "internal/queue",
-	"internal/rawjson", "internal/readback", "internal/session", "internal/spelling",
+	"internal/feature", "internal/persist", "internal/policy", "internal/postgres", "internal/protocol", "internal/queue",
+	"internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens",
 }
 
 // TestAFeatureImportsTheCoreOnly holds the folders that package features lists to what they may import: no other

@@ -79,7 +79,6 @@ type Server struct {
 
 	description func() (*openapi.Document, error)
 
-	uploads uploadPlaces
 	streams *streams
 
 	unknownKeys unknownKeys
@@ -290,15 +289,11 @@ func (s *Server) routeOpenAI() {
 	dialect.Register(s.openAI)
 }
 
-// routeResults has results, uploads of them, and the tools with which an agent reads them back.
+// routeResults has results, and the tools with which an agent reads them back.
 func (s *Server) routeResults() {
-	read, write := s.tenants(session.ResultsRead).orTokens(), s.tenants(session.SessionsWrite)
+	read := s.tenants(session.ResultsRead).orTokens()
 	read.get("/v1/sessions/:id/results", s.listResults, resultsQuery...)
 	read.get("/v1/sessions/:id/results/grep", s.grepResults, append([]string{"refs"}, grepQuery...)...)
-	write.feed("/v1/sessions/:id/results", s.createUpload, "tool", "call_id", "media_type", "sha256", "more")
-	write.get("/v1/sessions/:id/results/uploads/:upload", s.readUpload)
-	write.feed("/v1/sessions/:id/results/uploads/:upload", s.resumeUpload, "offset", "more")
-	write.delete("/v1/sessions/:id/results/uploads/:upload", s.abandonUpload)
 	read.get("/v1/sessions/:id/results/:ref", s.readResult, readQuery...)
 	read.get("/v1/sessions/:id/results/:ref/grep", s.grepResult, grepQuery...)
 	read.get("/v1/sessions/:id/search", s.searchSession, "q", "limit", "max_bytes", "cursor")

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/upload"
 )
 
 // TestARestoredSessionReadsAsBefore reads everything of sessions before they are archived and when they are back.
@@ -21,8 +21,8 @@ func TestARestoredSessionReadsAsBefore(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", 4, 3, 6000)...))
 	w.must(http.StatusOK, "POST", "/v1/sessions/s/compact?wait=20", "")
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", turn("openai-chat", 5, 1, 600)...))
-	uploaded := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", "/v1/sessions/s/results?tool=Bash", strings.Repeat("a line of an upload\n", 30_000)))
-	unfinished := decoded[protocol.Upload](w.must(http.StatusAccepted, "POST", "/v1/sessions/s/results?more=true", strings.Repeat("the beginning\n", 30_000)))
+	uploaded := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", "/v1/sessions/s/results?tool=Bash", strings.Repeat("a line of an upload\n", 30_000)))
+	unfinished := decoded[upload.Answer](w.must(http.StatusAccepted, "POST", "/v1/sessions/s/results?more=true", strings.Repeat("the beginning\n", 30_000)))
 	w.must(http.StatusOK, "PUT", "/v1/sessions/s/pins/m2", `{}`)
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/fork", `{"id":"fork","seq":12}`)
 	w.until("all is indexed and packed", func() bool {

@@ -105,10 +105,6 @@ var sentinels = []struct {
 	{session.ErrTooHeavy, "too_heavy", "this needs more memory than the process has: read the view in the " +
 		"session's own format without a bound, or the messages page by page; or the operator gives the process " +
 		"more memory"},
-	{session.ErrWritten, "upload_taken", "another request sends bytes of this upload: GET it to see how far it is"},
-	{session.ErrUploadEnded, "upload_ended", "the upload is complete: its result stays as long as its session"},
-	{session.ErrTooManyUploads, "too_many_uploads", fmt.Sprintf("the session has %d uploads that are not complete: "+
-		"complete some, DELETE some, or let them expire after a day", session.MaxUploads)},
 	{session.ErrExists, "session_exists", "there is a session with this id: PUT /v1/sessions/{id} gets it, or " +
 		"choose another id"},
 }
@@ -138,8 +134,6 @@ var (
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
 	errNoTenant = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
 	errNoKey    = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
-	errNoUpload = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that "+
-		"does not end expires after a day")
 	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
 
 	errPanic = errors.New("panic") // a bug of ours; the log has its stack
@@ -154,7 +148,6 @@ func failureOf(err error) *request.Failure {
 	var cannotFit *session.CannotFitError
 	var exceeded *session.WindowExceededError
 	var damaged *session.DamagedError
-	var offset *session.OffsetError
 	switch {
 	case errors.As(err, &damaged): // first: a decoder's io.ErrUnexpectedEOF is no lost connection
 		return damagedFailure(damaged)
@@ -162,8 +155,6 @@ func failureOf(err error) *request.Failure {
 		return known
 	case errors.As(err, &invalid):
 		return &request.Failure{Code: codeOf(invalid), Detail: invalid.Error(), Problems: invalid.Problems}
-	case errors.As(err, &offset):
-		return &request.Failure{Code: "upload_offset", Detail: offset.Error()}
 	case errors.As(err, &stale):
 		return staleFailure(stale)
 	case errors.As(err, &staleVersion):

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -173,32 +172,6 @@ var wrongRequests = map[string]struct {
 		return w.ask("GET", "/v1/sessions/s/context?fit=window&wait=0", "")
 	}, "larger window"},
 	"busy": {func(w *world) answer { return w.askBusy() }, "try again"},
-	"upload_offset": {func(w *world) answer {
-		at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc").Header().Get("Location")
-		return w.ask("POST", at+"?offset=2", "c")
-	}, "has 3"},
-	"upload_taken": {func(w *world) answer {
-		at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
-		r := httptest.NewRequestWithContext(w.Context(), "POST", at+"?offset=0", &takenReader{w, at, false})
-		r.Header.Set("Authorization", "Bearer "+w.key)
-		got := httptest.NewRecorder()
-		w.server.ServeHTTP(got, r)
-		return answer{w.TB, got}
-	}, "another request"},
-	"upload_ended": {func(w *world) answer {
-		at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
-		w.must(http.StatusCreated, "POST", at+"?offset=0", "x")
-		return w.ask("DELETE", at, "")
-	}, "stays"},
-	"digest_mismatch": {func(w *world) answer {
-		return w.ask("POST", uploads+"?sha256="+strings.Repeat("0", 64), "x")
-	}, "upload them again"},
-	"too_many_uploads": {func(w *world) answer {
-		for range session.MaxUploads {
-			w.must(http.StatusAccepted, "POST", uploads+"?more=true", "")
-		}
-		return w.ask("POST", uploads, "x")
-	}, "DELETE some"},
 	"damaged": {func(w *world) answer {
 		w.exec(`UPDATE messages SET body = 'x' WHERE seq = 1`)
 		return w.ask("GET", "/v1/sessions/s/messages", "")

@@ -10,14 +10,18 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 )
 
-// routeFeatures registers the routes of the features. Their statements are bulk work: appends and views do not wait for
-// it.
+// routeFeatures registers the routes of the features. The statements of their own stores are bulk work: appends and
+// views do not wait for it. Those of a request's store are of the route's class.
 func (s *Server) routeFeatures() {
+	kit := &feature.API{
+		Store:    s.Store.In(postgres.Scope{Gate: s.Gate, Class: admit.Bulk}),
+		Stopping: s.draining.Load, Awake: s.awake,
+	}
 	for _, f := range s.Features {
 		if f.Routes == nil {
 			continue
 		}
-		for _, route := range f.Routes(s.Store.In(postgres.Scope{Gate: s.Gate, Class: admit.Bulk})) {
+		for _, route := range f.Routes(kit) {
 			handle := route.Handle
 			route.Handle = func(req *request.Request) error { return failureOfFeature(f.Errors, handle(req)) }
 			s.add(route)

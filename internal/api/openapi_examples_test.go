@@ -11,7 +11,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/upload"
 )
 
 // TestEveryExampleFitsItsSchema validates what the description shows.
@@ -153,7 +153,7 @@ func (w *world) shown() map[string]string {
 		"conv_0198f0c17c1e70008000000000000005": id(conversation),
 		"msg_0000000100009f3a8f3c1de6f3d4f1b4":  items["id"].(string),
 		"0198f0c1-7c1e-7000-8000-000000000008":  w.newToken("chat-42", "").ID.String(),
-		"0198f0c1-7c1e-7000-8000-000000000009":  decoded[protocol.Upload](w.must(http.StatusAccepted, "POST", path+"/results?more=true", "")).ID.String(),
+		"0198f0c1-7c1e-7000-8000-000000000009":  decoded[upload.Answer](w.must(http.StatusAccepted, "POST", path+"/results?more=true", "")).ID.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000a":  id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000c":  tenant,

@@ -16,15 +16,6 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func answerOfResult(r persist.Result) protocol.Result {
-	return protocol.Result{
-		Ref: r.Ref, Seq: r.Seq, Part: r.Part, Tool: r.Tool, CallID: r.CallID, Category: r.Category,
-		MediaType: r.MediaType,
-		Bytes:     r.Bytes, Lines: r.Lines, Tokens: r.Tokens, SHA256: hex.EncodeToString(r.SHA256),
-		CreatedAt: r.CreatedAt,
-	}
-}
-
 // resultsQuery are the parameters of a list of results.
 var resultsQuery = append([]string{"tool", "category", "from_seq", "to_seq"}, request.ListQuery...)
 
@@ -45,7 +36,7 @@ func (s *Server) listResults(req *request.Request) error {
 		return req.Store.Results(req.Ctx, at, filter, after, l.Limit)
 	}
 	place := func(last persist.Result) request.Place { return placeOfPart(last.Seq, last.Part) }
-	return request.AnswerList(req, fmt.Sprintf("results of %s %+v", at.ID, filter), find, answerOfResult, place)
+	return request.AnswerList(req, fmt.Sprintf("results of %s %+v", at.ID, filter), find, readback.AnswerOf, place)
 }
 
 // placeOfPart returns the place of a part of a message: lists of results have part numbers where other lists have ids.
@@ -142,7 +133,7 @@ func (s *Server) answerLines(
 	s.readBack(req)
 	digest(req, source.Stored)
 	if source.Run == nil {
-		return req.JSON(http.StatusOK, protocol.ResultPage{Result: answerOfResult(*source.Result), LinePage: *lines})
+		return req.JSON(http.StatusOK, protocol.ResultPage{Result: readback.AnswerOf(*source.Result), LinePage: *lines})
 	}
 	sum := source.Stored.SHA256()
 	run := source.Run

@@ -194,7 +194,6 @@ var parts = map[string]part{
 	":group":        {func(req *request.Request) { req.PathID("group") }, errNoGroup},
 	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
-	":upload":       {func(req *request.Request) { req.PathID("upload") }, errNoUpload},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
 	":message":      {func(req *request.Request) { clientIDOf(req) }, errNoMessage},

@@ -10,7 +10,6 @@ import (
 
 // The operations, as the description names them.
 const (
-	AbandonUpload                    Effect                                 = "DELETE sessions/{id}/results/uploads/{upload}"
 	AppendMessages                   Route[session.Appended]                = "POST sessions/{id}/messages"
 	ArchiveSession                   Route[session.Archive]                 = "POST sessions/{id}/archive"
 	CancelGroup                      Route[protocol.RecompactionGroup]      = "POST admin/tenants/recompactions/{group}/cancel"
@@ -118,13 +117,11 @@ const (
 	ReadTenant                       Route[session.TenantDetails]           = "GET admin/tenants/{tenant}"
 	ReadTenantErasure                Route[session.Erasure]                 = "GET admin/erasures/{erasure}"
 	ReadTenantPolicy                 Route[protocol.Policy]                 = "GET policy"
-	ReadUpload                       Route[protocol.Upload]                 = "GET sessions/{id}/results/uploads/{upload}"
 	RebuildSummaries                 Route[session.Run]                     = "POST sessions/{id}/summaries/rebuild"
 	RestoreCheckpoint                Route[session.CheckpointRecord]        = "POST sessions/{id}/checkpoints/{n}/restore"
 	ResumeGroup                      Route[protocol.RecompactionGroup]      = "POST admin/tenants/recompactions/{group}/resume"
 	ResumeImport                     Route[protocol.Import]                 = "POST imports/{import}"
 	ResumeRecompaction               Route[protocol.Recompaction]           = "POST admin/recompactions/{recompaction}/resume"
-	ResumeUpload                     Route[protocol.UploadedResult]         = "POST sessions/{id}/results/uploads/{upload}"
 	RetryFailure                     Route[session.Run]                     = "POST admin/failures/{id}/retry"
 	RevokeKey                        Effect                                 = "DELETE keys/{key}"
 	RevokeOperatorKey                Effect                                 = "DELETE admin/keys/{key}"
@@ -134,5 +131,4 @@ const (
 	RotateKey                        Route[protocol.NewKey]                 = "POST keys/{key}/rotate"
 	SearchSession                    Route[protocol.Found]                  = "GET sessions/{id}/search"
 	UnarchiveSession                 Route[session.Archive]                 = "POST sessions/{id}/unarchive"
-	UploadResult                     Route[protocol.UploadedResult]         = "POST sessions/{id}/results"
 )

@@ -15,13 +15,14 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // Feature is what the processes run of a feature. What it does not have is left out.
 type Feature struct {
 	Description []byte // its part of the API's description, as YAML: tags, paths and components
 	Errors      []Error
-	Routes      func(*postgres.Store) []request.Route
+	Routes      func(*API) []request.Route
 	Command     any // a pointer to a struct whose fields are commands, as kong reads them
 
 	Jobs     func(*Worker)
@@ -37,6 +38,15 @@ func Followers(features []Feature) (all []postgres.Follower) {
 		}
 	}
 	return all
+}
+
+// API is the process that answers requests: what a feature's routes need of it.
+type API struct {
+	Store    *postgres.Store
+	Stopping func() bool // reports whether the process stops: who waits or receives for long ends then
+
+	// Awake brings a session back that is cold, for a handler that reads the body itself.
+	Awake func(context.Context, session.Address) error
 }
 
 // Error is an error of a feature that a caller may distinguish.

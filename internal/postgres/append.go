@@ -21,7 +21,7 @@ import (
 // Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
 // ErrSessionBusy.
 func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
-	pen, err := s.turnToWrite(ctx, a.Session)
+	pen, err := s.TurnToWrite(ctx, a.Session)
 	if err != nil {
 		return done, false, err
 	}

@@ -55,6 +55,26 @@ func ExecOne(ctx context.Context, tx pgx.Tx, missing error, sql string, args ...
 	return execOne(ctx, tx, missing, sql, args...)
 }
 
+// InSession runs do like ReadTx, with the key of a session; ErrNotFound.
+func InSession[T any](
+	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
+) (T, error) {
+	return inSession(ctx, s, at, do)
+}
+
+// ChangeInSession runs do like InSession, in a transaction that may write.
+func ChangeInSession[T any](
+	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
+) (T, error) {
+	return changeInSession(ctx, s, at, do)
+}
+
+// LockSession locks a session until the end of the transaction, and returns its key; ErrNotFound.
+func LockSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Key, error) {
+	row, err := lockSession(ctx, tx, at)
+	return row.Key, err
+}
+
 // AddChore writes a chore down, or begins it anew.
 func AddChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) error {
 	return addChore(ctx, tx, tenant, kind)

@@ -59,7 +59,7 @@ func onceInSession[T any](
 	ctx context.Context, s *Store, at session.Address, id *session.Idempotency,
 	do func(tx pgx.Tx, row lockedSession) (T, error),
 ) (T, bool, error) {
-	pen, err := s.turnToWrite(ctx, at)
+	pen, err := s.TurnToWrite(ctx, at)
 	if err != nil {
 		var none T
 		return none, false, err

@@ -28,13 +28,6 @@ func Query(
 	return s.query(ctx, tenant, sql, args, read)
 }
 
-// InSession calls inSession.
-func InSession[T any](
-	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
-) (T, error) {
-	return inSession(ctx, s, at, do)
-}
-
 // ReadLineage is readLineage.
 var ReadLineage = readLineage
 

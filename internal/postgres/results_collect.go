@@ -19,7 +19,7 @@ func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.
 	[]persist.Waste, error,
 ) {
 	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Waste, error) {
-		if err := expireUploads(ctx, tx, tenant, nil); err != nil {
+		if err := ExpireUploads(ctx, tx, tenant, nil); err != nil {
 			return nil, err
 		}
 		return persist.Collect(ctx, tx, tenant, grace, limit)

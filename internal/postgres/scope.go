@@ -45,9 +45,9 @@ func (s *Store) seeing(more sessions) *Store {
 	return &seeing
 }
 
-// turnToWrite waits for the caller's turn to write to a session.
+// TurnToWrite waits for the caller's turn to write to a session.
 //
 // Errors: ErrSessionBusy.
-func (s *Store) turnToWrite(ctx context.Context, at session.Address) (admit.Pen, error) {
+func (s *Store) TurnToWrite(ctx context.Context, at session.Address) (admit.Pen, error) {
 	return s.scope.Gate.Write(ctx, at)
 }

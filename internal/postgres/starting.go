@@ -18,7 +18,7 @@ import (
 //
 // Errors: ErrNotFound, also if there is no such run.
 func (s *Store) StartingRun(ctx context.Context, at session.Address, patience time.Duration) (session.Run, error) {
-	pen, err := s.turnToWrite(ctx, at)
+	pen, err := s.TurnToWrite(ctx, at)
 	if err != nil {
 		return session.Run{}, err
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -14,8 +14,8 @@ import (
 type handlers struct{ store store }
 
 // routes returns the routes of the search.
-func routes(s *postgres.Store) []request.Route {
-	h := handlers{store{s}}
+func routes(a *feature.API) []request.Route {
+	h := handlers{store{a.Store}}
 	return []request.Route{
 		request.Tenants(session.SessionsRead, session.ResultsRead).
 			Get("/v1/search", h.search, append([]string{"q"}, request.ListQuery...)...),

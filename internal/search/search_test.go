@@ -19,6 +19,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
+	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/search"
@@ -29,7 +30,7 @@ type world struct{ *apitest.World }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{apitest.New(t, search.Feature())}
+	return &world{apitest.New(t, features.All()...)} // one finds uploaded results
 }
 
 func batch(format string, messages ...string) string {

@@ -7,14 +7,13 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // finish makes an upload whose bytes are stored a result, with the text that the session's policy makes of it.
-func finish(ctx context.Context, store *postgres.Store, at session.Address, u session.Upload) (session.Upload, error) {
-	of, err := store.Session(ctx, at)
+func finish(ctx context.Context, s store, at session.Address, u Upload) (Upload, error) {
+	of, err := s.Session(ctx, at)
 	if err != nil {
 		return u, err
 	}
@@ -22,7 +21,7 @@ func finish(ctx context.Context, store *postgres.Store, at session.Address, u se
 	if err != nil {
 		return u, fmt.Errorf("policy of session %s: %w", at.ID, err)
 	}
-	content, err := store.OpenBody(ctx, u.Session, u.Body)
+	content, err := s.OpenBody(ctx, u.Session, u.Body)
 	if err != nil {
 		return u, err
 	}
@@ -42,7 +41,7 @@ func finish(ctx context.Context, store *postgres.Store, at session.Address, u se
 	if err != nil {
 		return u, err
 	}
-	return store.FinishUpload(ctx, u, persist.Result{
+	return s.finish(ctx, u, persist.Result{
 		Ref: made.Ref, Category: string(own.Trim.Categories[u.Tool]), Bytes: content.Size(), Lines: content.Lines(),
 		Tokens: counted.tokens, SHA256: sum[:],
 	}, text, mark)

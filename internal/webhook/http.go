@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
@@ -18,8 +18,8 @@ type handlers struct{ store store }
 var errNone = request.Fail(request.NotFound, "there is no such webhook: GET /v1/webhooks lists them")
 
 // routes returns the routes of webhooks.
-func routes(s *postgres.Store) []request.Route {
-	admin, h := request.Tenants(session.ScopeAdmin), handlers{store{s}}
+func routes(a *feature.API) []request.Route {
+	admin, h := request.Tenants(session.ScopeAdmin), handlers{store{a.Store}}
 	const one = "/v1/webhooks/:webhook"
 	return []request.Route{
 		admin.Ask("/v1/webhooks", h.create), // shows its secret once, as does a rotation

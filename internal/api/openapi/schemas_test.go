@@ -35,7 +35,7 @@ var named = map[string]string{
 	"Model": "api.modelAnswer", "ModelCache": "models.Cache", "PolicyState": "protocol.Policy",
 	"Recompaction": "protocol.Recompaction", "RecompactionPart": "protocol.RecompactionPart",
 	"Result": "protocol.Result", "Session": "protocol.Session", "Standing": "manifest.State",
-	"Summary": "protocol.Summary", "TokenCount": "api.tokensAnswer", "Upload": "protocol.Upload",
+	"Summary": "protocol.Summary", "TokenCount": "api.tokensAnswer", "Upload": "upload.Answer",
 	"Why": "compactor.Decision",
 }
 

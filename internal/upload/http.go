@@ -1,4 +1,4 @@
-package api
+package upload
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,13 +19,34 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
-	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/upload"
 )
 
-// uploadPlaces counts the uploads that a process receives for each tenant.
-type uploadPlaces struct {
+// handlers answer the requests about uploads.
+type handlers struct {
+	api    *feature.API
+	places places
+}
+
+var errNone = request.Fail(request.NotFound, "there is no such session, or no such upload to it: one that does not "+
+	"end expires after a day")
+
+// routes returns the routes of uploads.
+func routes(a *feature.API) []request.Route {
+	write, h := request.Tenants(session.SessionsWrite), &handlers{api: a}
+	const one = "/v1/sessions/:id/results/uploads/:upload"
+	return []request.Route{
+		write.Feed("/v1/sessions/:id/results", h.create, "tool", "call_id", "media_type", "sha256", "more"),
+		write.Get(one, h.read).About("upload", errNone),
+		write.Feed(one, h.resume, "offset", "more").About("upload", errNone),
+		write.Delete(one, h.abandon).About("upload", errNone),
+	}
+}
+
+// places counts the uploads that a process receives for each tenant.
+type places struct {
 	mu   sync.Mutex
 	held map[uuid.UUID]int
 }
@@ -33,12 +55,11 @@ type uploadPlaces struct {
 const maxReceiving = 4
 
 // take takes a place; ErrTooManyUploads.
-func (p *uploadPlaces) take(tenant uuid.UUID) error {
+func (p *places) take(tenant uuid.UUID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held[tenant] >= maxReceiving {
-		return request.Fail("too_many_uploads", "the tenant has %d uploads under way here, which are all that it may "+
-			"have at once: send this one when one of them is done", maxReceiving)
+		return tooMany(tenantFull)
 	}
 	if p.held == nil {
 		p.held = map[uuid.UUID]int{}
@@ -47,7 +68,7 @@ func (p *uploadPlaces) take(tenant uuid.UUID) error {
 	return nil
 }
 
-func (p *uploadPlaces) leave(tenant uuid.UUID) {
+func (p *places) leave(tenant uuid.UUID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held[tenant]--; p.held[tenant] == 0 {
@@ -55,34 +76,34 @@ func (p *uploadPlaces) leave(tenant uuid.UUID) {
 	}
 }
 
-// createUpload handles POST /v1/sessions/{id}/results: the body is stored while it arrives.
-func (s *Server) createUpload(req *request.Request) error {
-	n := newUpload(req)
+// create handles POST /v1/sessions/{id}/results: the body is stored while it arrives.
+func (h *handlers) create(req *request.Request) error {
+	n := readNew(req)
 	more := req.Query().Flag("more")
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := s.uploads.take(req.Tenant); err != nil {
+	if err := h.places.take(req.Tenant); err != nil {
 		req.Drain()
 		return err
 	}
-	defer s.uploads.leave(req.Tenant)
-	if err := s.awake(req.Ctx, req.Address()); err != nil { // before the body is read
+	defer h.places.leave(req.Tenant)
+	if err := h.api.Awake(req.Ctx, req.Address()); err != nil { // before the body is read
 		req.Drain()
 		return err
 	}
-	u, err := req.Store.BeginUpload(req.Ctx, req.Address(), n)
+	u, err := store{req.Store}.begin(req.Ctx, req.Address(), n)
 	if err != nil {
 		req.Drain()
 		return err
 	}
-	return s.receiveUpload(req, &upload.Receiver{Upload: u, More: more})
+	return h.receive(req, &receiver{Upload: u, More: more})
 }
 
-// newUpload reads what the query says of a result.
-func newUpload(req *request.Request) (n session.NewUpload) {
+// readNew reads what the query says of a result.
+func readNew(req *request.Request) (n begun) {
 	q := req.Query()
-	n.Tool = labelIn(q, "tool", session.MaxToolBytes)
+	n.Tool = labelIn(q, "tool", maxToolBytes)
 	n.CallID = labelIn(q, "call_id", session.MaxCallIDBytes)
 	n.MediaType = mediaTypeIn(q)
 	if id := req.Idempotency(); id != nil {
@@ -116,9 +137,9 @@ func labelIn(q *request.Query, name string, limit int) string {
 func mediaTypeIn(q *request.Query) string {
 	given := q.Text("media_type", "text/plain; charset=utf-8")
 	kind, parameters, err := mime.ParseMediaType(given)
-	if err != nil || len(given) > session.MaxMediaTypeBytes || !strings.Contains(kind, "/") {
+	if err != nil || len(given) > maxMediaTypeBytes || !strings.Contains(kind, "/") {
 		q.Wrong("media_type", request.InvalidRequest, "must be a media type of at most %d bytes, such as text/plain, "+
-			"application/json or image/png", session.MaxMediaTypeBytes)
+			"application/json or image/png", maxMediaTypeBytes)
 		return ""
 	}
 	return mime.FormatMediaType(kind, parameters)
@@ -153,10 +174,10 @@ func reprDigest(q *request.Query, header string) []byte {
 	return nil
 }
 
-// resumeUpload handles POST /v1/sessions/{id}/results/uploads/{upload}: the next bytes, or the last.
-func (s *Server) resumeUpload(req *request.Request) error {
+// resume handles POST /v1/sessions/{id}/results/uploads/{upload}: the next bytes, or the last.
+func (h *handlers) resume(req *request.Request) error {
 	q := req.Query()
-	r := &upload.Receiver{Offset: q.Integer("offset", 0, session.MaxUploadBytes, 0), More: q.Flag("more")}
+	r := &receiver{Offset: q.Integer("offset", 0, maxBytes, 0), More: q.Flag("more")}
 	if !q.Values.Has("offset") {
 		q.Wrong("offset", request.InvalidRequest, "is missing: say at which byte of the result the body "+
 			"begins; GET this upload to see how many are stored")
@@ -164,111 +185,108 @@ func (s *Server) resumeUpload(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := s.uploads.take(req.Tenant); err != nil {
+	if err := h.places.take(req.Tenant); err != nil {
 		req.Drain()
 		return err
 	}
-	defer s.uploads.leave(req.Tenant)
-	err := s.awake(req.Ctx, req.Address()) // before the body is read
+	defer h.places.leave(req.Tenant)
+	err := h.api.Awake(req.Ctx, req.Address()) // before the body is read
 	if err == nil {
-		r.Upload, err = req.Store.Upload(req.Ctx, req.Address(), req.PathID("upload"))
+		r.Upload, err = store{req.Store}.read(req.Ctx, req.Address(), req.PathID("upload"))
 	}
 	if err != nil {
 		req.Drain()
 		return err
 	}
-	return s.receiveUpload(req, r)
+	return h.receive(req, r)
 }
 
-// receiveUpload writes the request's body to an upload, and answers with the state of the upload.
-func (s *Server) receiveUpload(req *request.Request, r *upload.Receiver) error {
+// receive writes the request's body to an upload, and answers with the state of the upload.
+func (h *handlers) receive(req *request.Request, r *receiver) error {
 	req.Ctx = req.Base // which takes as long as the body does
-	r.Store = req.Store
+	r.Store = store{req.Store}
 	r.At = req.Address()
-	r.Stopping = s.draining.Load
+	r.Stopping = h.api.Stopping
 	replayed := r.Upload.Finished()
-	req.W.Header().Set("Location", uploadPath(r.At, r.Upload.ID))
-	body, err := s.uploadBody(req, r)
+	req.W.Header().Set("Location", pathOf(r.At, r.Upload.ID))
+	body, err := h.body(req, r)
 	if err == nil {
 		defer body.Close()
-		r.Upload, err = r.Run(req.Ctx, body)
+		r.Upload, err = r.run(req.Ctx, body)
 	}
 	if err != nil {
 		req.W.Header().Set("Upload-Offset", strconv.FormatInt(offsetAfter(req, r, err), 10))
 		req.Drain()
-		return uploadFailure(err)
+		return failureOf(err)
 	}
-	return s.answerUpload(req, &r.Upload, replayed)
+	return h.answer(req, &r.Upload, replayed)
 }
 
-// uploadBody returns the body, unless its length says that it is too large.
-func (s *Server) uploadBody(req *request.Request, r *upload.Receiver) (io.ReadCloser, error) {
+// body returns the body, unless its length says that it is too large.
+func (h *handlers) body(req *request.Request, r *receiver) (io.ReadCloser, error) {
 	plain := req.R.Header.Get("Content-Encoding") == ""
 	continues := !r.Upload.Finished() && r.Offset == r.Upload.Offset
-	if plain && continues && req.R.ContentLength > session.MaxUploadBytes-r.Offset {
-		return nil, errors.Join(upload.ErrTooLarge, req.Store.AbandonUpload(req.Ctx, r.At, r.Upload.ID))
+	if plain && continues && req.R.ContentLength > maxBytes-r.Offset {
+		return nil, errors.Join(errTooLarge, store{req.Store}.abandon(req.Ctx, r.At, r.Upload.ID))
 	}
 	return req.Stream()
 }
 
 // offsetAfter returns how many bytes of an upload are stored after an error.
-func offsetAfter(req *request.Request, r *upload.Receiver, err error) int64 {
-	var wrong *session.OffsetError
+func offsetAfter(req *request.Request, r *receiver, err error) int64 {
+	var wrong *offsetError
 	if errors.As(err, &wrong) {
 		return wrong.Right
 	}
-	if now, err := r.Store.Upload(req.Ctx, r.At, r.Upload.ID); err == nil {
+	if now, err := r.Store.read(req.Ctx, r.At, r.Upload.ID); err == nil {
 		return now.Offset
 	}
 	return 0
 }
 
-// uploadFailure says what a caller can do after an error of an upload.
-func uploadFailure(err error) error {
-	var digest *session.DigestError
+// failureOf says what a caller can do after an error of an upload.
+func failureOf(err error) error {
 	switch {
-	case errors.As(err, &digest):
-		return request.Fail("digest_mismatch", "%s", digest)
-	case errors.Is(err, upload.ErrTooLarge):
+	case errors.Is(err, errTooLarge):
 		return request.Fail("body_too_large", "a result has at most %d MiB, decompressed: nothing of this one is "+
-			"kept; upload it in parts, as results of their own", session.MaxUploadBytes>>20)
-	case errors.Is(err, upload.ErrTooSlow):
+			"kept; upload it in parts, as results of their own", maxBytes>>20)
+	case errors.Is(err, errTooSlow):
 		return request.Fail(request.RequestTimedOut, "the body arrives too slowly: what has arrived is stored, GET "+
 			"the upload at Location and send the rest from its offset on")
-	case errors.Is(err, upload.ErrStopping):
+	case errors.Is(err, errStopping):
 		return request.Fail(request.Unavailable, "the process is stopping: what has arrived is stored, GET the "+
 			"upload at Location and send the rest from its offset on")
 	}
 	return err
 }
 
-func uploadPath(at session.Address, id uuid.UUID) string {
-	return "/v1/sessions/" + escapeID(at.ID) + "/results/uploads/" + id.String()
+func pathOf(at session.Address, id uuid.UUID) string {
+	return "/v1/sessions/" + url.PathEscape(at.ID) + "/results/uploads/" + id.String()
 }
 
-// answerUpload answers a request that sent bytes: 202 while the upload waits for more, 201 with the result, or 200 if
+// answer answers a request that sent bytes: 202 while the upload waits for more, 201 with the result, or 200 if
 // there was one already.
-func (s *Server) answerUpload(req *request.Request, u *session.Upload, replayed bool) error {
-	h := req.W.Header()
-	h.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
-	answer, err := s.uploadOf(req, u)
+func (h *handlers) answer(req *request.Request, u *Upload, replayed bool) error {
+	header := req.W.Header()
+	header.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
+	answer, err := h.answerOf(req, u)
 	switch {
 	case err != nil:
 		return err
 	case answer.Result == nil:
 		return req.JSON(http.StatusAccepted, answer)
 	case replayed:
-		h.Set("Idempotent-Replayed", "true")
+		header.Set("Idempotent-Replayed", "true")
 		return req.JSON(http.StatusOK, answer.Result)
 	}
-	h.Set("Location", "/v1/sessions/"+escapeID(req.Address().ID)+"/results/"+u.Ref)
+	header.Set("Location", "/v1/sessions/"+url.PathEscape(req.Address().ID)+"/results/"+u.Ref)
 	return req.JSON(http.StatusCreated, answer.Result)
 }
 
-// uploadOf returns an upload as it is answered.
-func (s *Server) uploadOf(req *request.Request, u *session.Upload) (*protocol.Upload, error) {
-	answer := &protocol.Upload{
-		ID: u.ID, State: protocol.UploadReceiving, Offset: u.Offset, Tool: u.Tool, CallID: u.CallID,
+// answerOf returns an upload as it is answered.
+func (h *handlers) answerOf(req *request.Request, u *Upload) (*Answer, error) {
+	answer := &Answer{
+		ID: u.ID, State: Receiving, Offset: u.Offset, Tool: u.Tool, CallID: u.CallID,
 		MediaType: u.MediaType, CreatedAt: u.CreatedAt, ExpiresAt: &u.ExpiresAt,
 	}
 	if u.Expected != nil {
@@ -282,35 +300,35 @@ func (s *Server) uploadOf(req *request.Request, u *session.Upload) (*protocol.Up
 	if err != nil {
 		return nil, fmt.Errorf("upload %s: %w", u.ID, err)
 	}
-	found, _, err := req.Store.OpenResult(req.Ctx, req.Address(), ref)
+	found, _, err := store{req.Store}.OpenResult(req.Ctx, req.Address(), ref)
 	if err != nil {
 		return nil, err
 	}
-	answer.State, answer.ExpiresAt = protocol.UploadComplete, nil
-	answer.Result = &protocol.UploadedResult{Result: answerOfResult(found), Upload: u.ID, Text: u.Text}
+	answer.State, answer.ExpiresAt = Complete, nil
+	answer.Result = &UploadedResult{Result: readback.AnswerOf(found), Upload: u.ID, Text: u.Text}
 	return answer, nil
 }
 
-// readUpload handles GET /v1/sessions/{id}/results/uploads/{upload}.
-func (s *Server) readUpload(req *request.Request) error {
-	u, err := req.Store.Upload(req.Ctx, req.Address(), req.PathID("upload"))
+// read handles GET /v1/sessions/{id}/results/uploads/{upload}.
+func (h *handlers) read(req *request.Request) error {
+	u, err := store{req.Store}.read(req.Ctx, req.Address(), req.PathID("upload"))
 	if err != nil {
 		return err
 	}
 	req.W.Header().Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
-	answer, err := s.uploadOf(req, &u)
+	answer, err := h.answerOf(req, &u)
 	if err != nil {
 		return err
 	}
 	return req.JSON(http.StatusOK, answer)
 }
 
-// abandonUpload handles DELETE /v1/sessions/{id}/results/uploads/{upload}.
-func (s *Server) abandonUpload(req *request.Request) error {
+// abandon handles DELETE /v1/sessions/{id}/results/uploads/{upload}.
+func (h *handlers) abandon(req *request.Request) error {
 	at, id := req.Address(), req.PathID("upload")
-	if err := req.Store.AbandonUpload(req.Ctx, at, id); err != nil {
-		if errors.Is(err, session.ErrUploadEnded) {
-			req.W.Header().Set("Location", uploadPath(at, id))
+	if err := (store{req.Store}).abandon(req.Ctx, at, id); err != nil {
+		if errors.Is(err, errEnded) {
+			req.W.Header().Set("Location", pathOf(at, id))
 		}
 		return err
 	}

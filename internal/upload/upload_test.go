@@ -1,4 +1,4 @@
-package api_test
+package upload_test
 
 import (
 	"bytes"
@@ -18,16 +18,50 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/upload"
 )
 
 const uploads = "/v1/sessions/s/results"
 
+type world struct{ *apitest.World }
+
+// answer is what a request was answered.
+type answer struct {
+	testing.TB
+	*httptest.ResponseRecorder
+}
+
+func (w *world) ask(method, path, body string, headers ...string) answer {
+	w.Helper()
+	return answer{w.T, w.Ask(method, path, body, headers...)}
+}
+
+// must asks for what must be answered with this status.
+func (w *world) must(status int, method, path, body string, headers ...string) answer {
+	w.Helper()
+	got := w.ask(method, path, body, headers...)
+	if got.Code != status {
+		w.Fatalf("%s %s: %d %s", method, path, got.Code, got.Body)
+	}
+	return got
+}
+
+func decoded[T any](a answer) T {
+	a.Helper()
+	return apitest.Decoded[T](a.TB, a.Body.String())
+}
+
+type problem struct {
+	Code, Detail string
+	Retryable    bool
+}
+
 // uploadWorld returns a world with session s.
 func uploadWorld(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t)
+	w := &world{apitest.New(t, upload.Feature())}
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
 	return w
 }
@@ -42,7 +76,7 @@ func toolOutput(size int) string {
 }
 
 // holds compares a result with what was uploaded.
-func (w *world) holds(r protocol.UploadedResult, content string) {
+func (w *world) holds(r upload.UploadedResult, content string) {
 	w.Helper()
 	sum := sha256.Sum256([]byte(content))
 	if r.Bytes != int64(len(content)) || r.SHA256 != hex.EncodeToString(sum[:]) || !strings.HasSuffix(r.Ref, "-"+r.SHA256[:4]) {
@@ -66,15 +100,15 @@ func TestAnUploadGoesOnAtItsOffset(t *testing.T) {
 		}
 	}
 	w.must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:700_001])
-	now := decoded[protocol.Upload](w.must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:1_500_000]))
-	if now.Offset != 1_500_000 || now.State != protocol.UploadReceiving || now.Result != nil || now.ExpiresAt == nil {
+	now := decoded[upload.Answer](w.must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:1_500_000]))
+	if now.Offset != 1_500_000 || now.State != upload.Receiving || now.Result != nil || now.ExpiresAt == nil {
 		t.Errorf("%+v", now)
 	}
 	w.must(http.StatusUnprocessableEntity, "POST", at, "no offset")
-	r := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=1500000", content[1_500_000:]))
+	r := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=1500000", content[1_500_000:]))
 	w.holds(r, content)
-	done := decoded[protocol.Upload](w.must(http.StatusOK, "GET", at, ""))
-	if done.State != protocol.UploadComplete || done.Result == nil || done.Result.Text != r.Text || done.ExpiresAt != nil {
+	done := decoded[upload.Answer](w.must(http.StatusOK, "GET", at, ""))
+	if done.State != upload.Complete || done.Result == nil || done.Result.Text != r.Text || done.ExpiresAt != nil {
 		t.Errorf("%+v", done)
 	}
 	if p := decoded[problem](w.must(http.StatusConflict, "DELETE", at, "")); p.Code != "upload_ended" {
@@ -87,9 +121,9 @@ func TestAnUploadWithTheSameKeyIsTheSame(t *testing.T) {
 	w := uploadWorld(t)
 	content := toolOutput(50_000)
 	key := []string{"Idempotency-Key", "k"}
-	first := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash", content, key...))
+	first := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash", content, key...))
 	again := w.must(http.StatusOK, "POST", uploads+"?tool=Bash", content, key...)
-	if r := decoded[protocol.UploadedResult](again); r.Ref != first.Ref || r.Text != first.Text || again.Header().Get("Idempotent-Replayed") != "true" {
+	if r := decoded[upload.UploadedResult](again); r.Ref != first.Ref || r.Text != first.Text || again.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%+v", r)
 	}
 	w.must(http.StatusOK, "POST", uploads+"?tool=Bash&more=true", "", key...)
@@ -180,7 +214,7 @@ func TestCompressedBytesAreUploadedAsTheyWere(t *testing.T) {
 		t.Fatalf("offset %s", got)
 	}
 	packed := encoder.EncodeAll([]byte(content[300_000:]), nil)
-	w.holds(decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=300000", string(packed), "Content-Encoding", "zstd")), content)
+	w.holds(decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=300000", string(packed), "Content-Encoding", "zstd")), content)
 }
 
 // goneReader is a body whose sender is gone.
@@ -195,16 +229,16 @@ func TestUploadsThatAreGivenUp(t *testing.T) {
 	w.must(http.StatusNoContent, "DELETE", given, "")
 	w.must(http.StatusNotFound, "POST", given+"?offset=3", "def")
 	old := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc", "Idempotency-Key", "k").Header().Get("Location")
-	whole := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads, "whole"))
-	w.exec(`UPDATE result_bodies SET touched_at = now() - interval '24 hours 1 second'`)
+	whole := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads, "whole"))
+	w.Exec(`UPDATE result_bodies SET touched_at = now() - interval '24 hours 1 second'`)
 	w.must(http.StatusNotFound, "GET", old, "")
 	w.must(http.StatusNotFound, "POST", old+"?offset=3", "def")
-	if waste, err := w.store.CollectBodies(t.Context(), w.tenant, time.Hour, 100); err != nil || len(waste) != 2 {
+	if waste, err := w.Store.CollectBodies(t.Context(), w.Tenant, time.Hour, 100); err != nil || len(waste) != 2 {
 		t.Errorf("%d bodies of uploads that were given up are collected, want 2; %v", len(waste), err)
 	}
 	w.holds(whole, "whole")
 	anew := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "", "Idempotency-Key", "k")
-	if u := decoded[protocol.Upload](anew); u.Offset != 0 || strings.HasSuffix(old, u.ID.String()) {
+	if u := decoded[upload.Answer](anew); u.Offset != 0 || strings.HasSuffix(old, u.ID.String()) {
 		t.Errorf("the key finds %+v", u)
 	}
 	for range session.MaxUploads - 1 {
@@ -214,9 +248,9 @@ func TestUploadsThatAreGivenUp(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	const rows = `DO $$ BEGIN IF %s (SELECT FROM uploads UNION ALL SELECT FROM result_bodies UNION ALL SELECT FROM result_chunks) THEN RAISE 'rows'; END IF; END $$`
-	w.exec(fmt.Sprintf(rows, "NOT EXISTS"))
+	w.Exec(fmt.Sprintf(rows, "NOT EXISTS"))
 	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
-	w.exec(fmt.Sprintf(rows, "EXISTS"))
+	w.Exec(fmt.Sprintf(rows, "EXISTS"))
 }
 
 // TestATenantHasAFewUploadsAtOnce: a place is free again when an upload ends.
@@ -228,9 +262,9 @@ func TestATenantHasAFewUploadsAtOnce(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			r := httptest.NewRequestWithContext(t.Context(), "POST", uploads+"?more=true", &waitingReader{began: began, free: free})
-			r.Header.Set("Authorization", "Bearer "+w.key)
+			r.Header.Set("Authorization", "Bearer "+w.Key)
 			got := httptest.NewRecorder()
-			if w.server.ServeHTTP(got, r); got.Code != http.StatusAccepted {
+			if w.Server.ServeHTTP(got, r); got.Code != http.StatusAccepted {
 				t.Errorf("%d %s", got.Code, got.Body)
 			}
 		})
@@ -240,12 +274,12 @@ func TestATenantHasAFewUploadsAtOnce(t *testing.T) {
 	if p := decoded[problem](a); p.Code != "too_many_uploads" || a.Header().Get("Retry-After") == "" || !p.Retryable {
 		t.Errorf("%+v", p)
 	}
-	_, other := w.newTenant("other")
-	mine := w.key
-	w.key = other
+	_, other := w.NewTenant("other")
+	mine := w.Key
+	w.Key = other
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
 	w.must(http.StatusCreated, "POST", uploads, "x")
-	w.key = mine
+	w.Key = mine
 	close(free)
 	group.Wait()
 	w.must(http.StatusCreated, "POST", uploads, "x")
@@ -283,7 +317,7 @@ func TestUploadsAtOnce(t *testing.T) {
 					return
 				}
 				mu.Lock()
-				refs[decoded[protocol.UploadedResult](a).Ref] = content
+				refs[decoded[upload.UploadedResult](a).Ref] = content
 				mu.Unlock()
 			}
 		})
@@ -314,7 +348,7 @@ func TestTwoSendersOfOneUpload(t *testing.T) {
 		})
 	}
 	group.Wait()
-	w.holds(decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", fmt.Sprintf("%s?offset=%d", at, 2<<20), content[2<<20:])), content)
+	w.holds(decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", fmt.Sprintf("%s?offset=%d", at, 2<<20), content[2<<20:])), content)
 }
 
 // takenReader is a body during which another request sends the same bytes.
@@ -339,15 +373,15 @@ func TestAMiscopiedUploadMisses(t *testing.T) {
 	w := uploadWorld(t)
 	refs := map[string]bool{}
 	for i := range 13 {
-		refs[decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads, toolOutput(100*i))).Ref] = true
+		refs[decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads, toolOutput(100*i))).Ref] = true
 	}
-	at := session.Address{Tenant: w.tenant, ID: "s"}
+	at := session.Address{Tenant: w.Tenant, ID: "s"}
 	for ref := range refs {
 		for i := range ref {
 			for _, c := range "0123456789abcdefru.-" {
 				other := ref[:i] + string(c) + ref[i+1:]
 				if parsed, err := session.ParseResultRef(other); err == nil && !refs[other] {
-					if found, _, err := w.store.OpenResult(t.Context(), at, parsed); err == nil {
+					if found, _, err := w.Store.OpenResult(t.Context(), at, parsed); err == nil {
 						t.Errorf("%s, of %s, brings %s back", other, ref, found.Ref)
 					}
 				}
@@ -356,18 +390,16 @@ func TestAMiscopiedUploadMisses(t *testing.T) {
 	}
 }
 
-// TestAnExportListsWhatItDoesNotHave: the bytes of uploads are not in an export, which says so; it can be imported.
-func TestAnExportListsWhatItDoesNotHave(t *testing.T) {
+// TestAnUploadHasOneSender: of two requests that send bytes of an upload, the second one to end is refused.
+func TestAnUploadHasOneSender(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("hello")))
-	r := decoded[protocol.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?media_type=image/png", "\x89PNG"))
-	w.must(http.StatusAccepted, "POST", uploads+"?more=true", "unfinished")
-	text := w.must(http.StatusOK, "GET", "/v1/sessions/s/export", "").Body.String()
-	want := fmt.Sprintf(`"uploads":[{"ref":%q,"media_type":"image/png","bytes":4,"sha256":%q}]`, r.Ref, r.SHA256)
-	if strings.Count(text, want) != 1 {
-		t.Errorf("the export lacks %s:\n%s", want, text)
+	at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
+	r := httptest.NewRequestWithContext(t.Context(), "POST", at+"?offset=0", &takenReader{w, at, false})
+	r.Header.Set("Authorization", "Bearer "+w.Key)
+	got := httptest.NewRecorder()
+	w.Server.ServeHTTP(got, r)
+	if p := decoded[problem](answer{t, got}); got.Code != http.StatusConflict || p.Code != "upload_taken" || !strings.Contains(p.Detail, "another request") {
+		t.Errorf("%d %+v", got.Code, p)
 	}
-	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
-	w.must(http.StatusCreated, "POST", "/v1/imports", text)
 }
