@@ -65,8 +65,7 @@ var mayImport = map[string][]string{
 	"internal/client":           {"internal/audit", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
-	"internal/ledger":           {"internal/postgres", "internal/session", "internal/tally"},
-	"internal/tally":            {},
+	"internal/usage":            {"internal/postgres", "internal/session"},
 	"internal/tools":            {"internal/admit", "internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/transcript", "internal/view", "internal/wire"},
 	"internal/readback":         {"internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/transcript", "internal/wire"},
 	"internal/demo": {
@@ -94,7 +93,7 @@ var mayImport = map[string][]string{
 	"internal/models":         {"internal/spelling", "internal/wire/provider"},
 	"internal/api": {
 		"internal/feature",
-		"internal/tier", "internal/modelcall", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/ledger",
+		"internal/tier", "internal/modelcall", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/usage",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
 		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/tools", "internal/config",

@@ -25,13 +25,13 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/ingest"
-	"github.com/varve-dev/varve/internal/ledger"
 	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tier"
+	"github.com/varve-dev/varve/internal/usage"
 )
 
 // Config is what the API needs.
@@ -72,7 +72,7 @@ type Server struct {
 	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
 	thawer   *tier.Thawer
-	ledger   *ledger.Counter
+	usage    *usage.Counter
 	ready    readiness
 	draining atomic.Bool
 	paused   atomic.Int32
@@ -105,7 +105,7 @@ func New(config Config) *Server {
 	if config.Caller != nil {
 		*s.writers = config.Caller.Models.Names()
 	}
-	s.ledger = ledger.New(s.Store, s.Log)
+	s.usage = usage.New(s.Store, s.Log)
 	s.unknownKeys = newUnknownKeys()
 	s.quotas = admit.NewBook(config.Store.Quotas, config.Store.Stored, config.Quotas)
 	s.streams = newStreams(s.Store, s.Log)
@@ -146,7 +146,7 @@ func (s *Server) Drain() {
 
 // Close writes what is counted and not written yet.
 func (s *Server) Close(ctx context.Context) {
-	s.ledger.Flush(ctx)
+	s.usage.Flush(ctx)
 	s.ready.database.Close(ctx)
 }
 

@@ -204,7 +204,7 @@ func weightOf(stored *postgres.View) int64 {
 // served counts a view that was answered with, unless that failed.
 func (s *Server) served(req *request.Request, v *postgres.View, err error) error {
 	if err == nil && req.R.Method != http.MethodHead {
-		s.ledger.Served(req.Address(), v.Tokens)
+		s.usage.Served(req.Address(), v.Tokens)
 	}
 	return err
 }

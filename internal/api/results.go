@@ -150,7 +150,7 @@ func (s *Server) answerLines(
 // readBack counts that something of the request's session was read back.
 func (s *Server) readBack(req *request.Request) {
 	if req.R.Method != http.MethodHead {
-		s.ledger.ReadBack(req.Address())
+		s.usage.ReadBack(req.Address())
 	}
 }
 

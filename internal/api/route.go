@@ -171,7 +171,7 @@ func (s *Server) authorized(route request.Route) echo.HandlerFunc {
 			err = s.orThawed(req, &route, handle(), sent, handle)
 		}
 		if err == nil && route.OfSession() && req.R.Method != http.MethodGet && req.R.Method != http.MethodHead {
-			s.ledger.Changed(req.Address())
+			s.usage.Changed(req.Address())
 		}
 		if part.missing != nil && errors.Is(err, session.ErrNotFound) {
 			return part.missing

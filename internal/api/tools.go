@@ -158,7 +158,7 @@ func (s *Server) runTool(
 	toolSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
 	if outcome == "answered" {
 		for range answer.Refs {
-			s.ledger.ReadBack(runner.At)
+			s.usage.ReadBack(runner.At)
 		}
 	}
 	return answer, err

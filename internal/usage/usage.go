@@ -1,11 +1,11 @@
-// Package ledger counts what tenants use, without making their requests slower. The counts are in the tables usage_days
+// Package usage counts what tenants use, without making their requests slower. The counts are in the tables usage_days
 // and usage_sessions, which package postgres writes.
 //
 // Start at Counter. What is read is counted in memory and written a few seconds later: a process that is killed loses
 // that. What is stored is not counted but looked up: a session's row says how far it was counted, so that nothing is
 // lost or counted twice, however often a process is killed. Such a session is counted with the next request that
 // changes or reads it, or by the sweep's round through all sessions.
-package ledger
+package usage
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/tally"
 )
 
 const (
@@ -30,21 +29,21 @@ const (
 
 var droppedTotal = promauto.NewCounter(prometheus.CounterOpts{
 	Name: "varve_usage_uncounted_views_total",
-	Help: "Views that the usage ledger lacks, because too many counts waited to be written.",
+	Help: "Views that the usage lacks, because too many counts waited to be written.",
 })
 
 // Counter counts the use of sessions until it has written it. Make it with New. Many goroutines may use it.
 type Counter struct {
-	readings tally.Tally[string, session.Reading] // by the session's id
+	readings counts[string, session.Reading] // by the session's id
 }
 
 // New returns a Counter that writes to a store.
 func New(store *postgres.Store, log *slog.Logger) *Counter {
 	c := &Counter{}
-	c.readings = tally.Tally[string, session.Reading]{
+	c.readings = counts[string, session.Reading]{
 		After: flushAfter, Timeout: flushTimeout, Max: maxPending, Statement: maxStatement,
 		Merge: (*session.Reading).Add,
-		Write: func(ctx context.Context, tenant uuid.UUID, list []tally.Entry[string, session.Reading]) error {
+		Write: func(ctx context.Context, tenant uuid.UUID, list []entry[string, session.Reading]) error {
 			read := make([]session.Reading, len(list))
 			for i, e := range list {
 				read[i] = e.Value

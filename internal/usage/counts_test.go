@@ -1,4 +1,4 @@
-package tally
+package usage
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 )
 
 // sums counts numbers by name, and writes them into written.
-func sums(max, statement int, written map[string]int, failing *error) (*Tally[string, int], *int) {
+func sums(max, statement int, written map[string]int, failing *error) (*counts[string, int], *int) {
 	dropped := new(int)
-	return &Tally[string, int]{
+	return &counts[string, int]{
 		After: time.Hour, Timeout: time.Minute, Max: max, Statement: statement,
 		Merge: func(into *int, more int) { *into += more },
-		Write: func(_ context.Context, _ uuid.UUID, list []Entry[string, int]) error {
+		Write: func(_ context.Context, _ uuid.UUID, list []entry[string, int]) error {
 			if *failing != nil {
 				return *failing
 			}
@@ -74,10 +74,10 @@ func TestWhatCannotBeWrittenIsWrittenLater(t *testing.T) {
 func TestTheFirstCountSetsATimerAndSoDoesTheNextOneAfterIt(t *testing.T) {
 	t.Parallel()
 	wrote := make(chan int)
-	counted := Tally[string, int]{
+	counted := counts[string, int]{
 		After: time.Millisecond, Timeout: time.Minute, Max: 10, Statement: 10,
 		Merge: func(into *int, more int) { *into += more },
-		Write: func(_ context.Context, _ uuid.UUID, list []Entry[string, int]) error {
+		Write: func(_ context.Context, _ uuid.UUID, list []entry[string, int]) error {
 			wrote <- list[0].Value
 			return nil
 		},
