@@ -12,8 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 func TestNoContentGetsIntoTheLog(t *testing.T) {
@@ -144,9 +146,18 @@ func TestAPanicIsAnInternalErrorAndItsStackIsInTheLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	w := newWorldLogging(t, &log)
-	broken := api.New(api.Config{Log: w.server.Log, Gate: admit.NewConnections(0, 0)}) // no store: every look at it panics
-	w.server = broken
-	got := w.must(http.StatusInternalServerError, "GET", "/v1/sessions", "")
+	panics := func(*request.Request) error { panic("it is broken") }
+	broken := feature.Feature{Routes: func(*feature.API) []request.Route {
+		return []request.Route{request.Tenants(session.SessionsRead).Get("/v1/broken", panics)}
+	}}
+	w.server = api.New(api.Config{Log: w.server.Log, Store: w.store, Features: []feature.Feature{broken}})
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/broken", nil)
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	got := answer{t, httptest.NewRecorder()}
+	w.server.ServeHTTP(got, r)
+	if got.Code != http.StatusInternalServerError {
+		t.Errorf("status %d", got.Code)
+	}
 	checkProblem(t, got, decoded[problem](got))
 	if !strings.Contains(log.String(), "goroutine") || strings.Contains(got.Body.String(), "goroutine") {
 		t.Errorf("log %s\nbody %s", &log, got.Body)
