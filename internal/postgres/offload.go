@@ -55,7 +55,6 @@ type PackPlan struct {
 	Stored      pack.Stored
 	Sizes       pack.Sizes
 
-	newest   int64        // the last seq of the session
 	results  int          // stored results in the messages
 	replaces []storedPack // packs whose place the new one takes
 	rows     []int64      // messages whose bytes are in their rows

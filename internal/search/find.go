@@ -24,27 +24,17 @@ const (
 // maxQuery is how long a query may be.
 const maxQuery = 512
 
-// wanted is what to search for.
-type wanted struct {
-	Query string
-	Rank  float32 // of the last passage of the page before; 0 for the first page
-	ID    int64   // of that passage
-	Limit int
-}
-
 // find finds passages of all messages and uploaded results of a tenant, the best first. The ids of the passages are for
 // the next page.
 //
 // Errors: InvalidError.
-func find(ctx context.Context, s store, tenant uuid.UUID, want wanted) (
+func find(ctx context.Context, s store, tenant uuid.UUID, want searchPage) (
 	hits []Hit, covers Coverage, err error,
 ) {
 	if err := check(want.Query); err != nil {
 		return nil, covers, err
 	}
-	found, err := s.search(ctx, tenant, searchPage{
-		Query: want.Query, Rank: want.Rank, ID: want.ID, Limit: want.Limit,
-	})
+	found, err := s.search(ctx, tenant, want)
 	if err != nil {
 		return nil, covers, err
 	}

@@ -29,7 +29,7 @@ func (h handlers) search(req *request.Request) error {
 	query := req.Query().Text("q", "")
 	var answer Answer
 	page := func(l *request.List) (hits []Hit, err error) {
-		want := wanted{
+		want := searchPage{
 			Query: query, Rank: math.Float32frombits(uint32(l.After.Order)),
 			ID: int64(binary.BigEndian.Uint64(l.After.ID[8:])), Limit: l.Limit,
 		}

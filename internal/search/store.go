@@ -23,8 +23,8 @@ const rankedPassages = 5000
 // searchPage is what to search for, behind the last passage of the page before.
 type searchPage struct {
 	Query string
-	Rank  float32 // of that passage; 0 for the first page
-	ID    int64
+	Rank  float32 // of the last passage of the page before; 0 for the first page
+	ID    int64   // of that passage
 	Limit int
 }
 
