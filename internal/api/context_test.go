@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -52,7 +53,7 @@ func (w *world) work() {
 
 func (w *world) workLogging(log *slog.Logger) {
 	w.Helper()
-	client, err := jobs.NewClient(w.admin.Pool(), jobs.Config{Store: w.admin, Log: log})
+	client, err := jobs.NewClient(w.admin.Pool(), jobs.Config{Store: w.admin, Log: log, Features: features.All()})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -28,7 +28,7 @@ DO $$
 DECLARE
 	statement text;
 BEGIN
-	IF EXISTS (SELECT FROM pg_database WHERE datname = current_database() AND datdba = '` + Owner + `'::regrole) THEN
+	IF NOT EXISTS (SELECT FROM pg_database WHERE datname = current_database() AND datdba = '` + User + `'::regrole) THEN
 		RETURN;
 	END IF;
 	FOR statement IN
