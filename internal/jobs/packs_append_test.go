@@ -1,5 +1,3 @@
-//go:build !race
-
 package jobs_test
 
 import (

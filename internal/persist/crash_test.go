@@ -1,5 +1,3 @@
-//go:build !race
-
 package persist_test
 
 import (

@@ -2,8 +2,10 @@ package postgres_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/postgres"
@@ -87,24 +89,24 @@ func TestTheLedgerWritesARowOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadIsIndexedIfItWasNot loses what a process has counted of an append: whoever reads the session next asks
-// for the job that indexes it.
-func TestWhatIsReadIsIndexedIfItWasNot(t *testing.T) {
+// TestAFollowerIsToldOfWhatIsReadIfItWasNotCounted loses what a process has counted of an append: whoever reads the
+// session next has the followers told.
+func TestAFollowerIsToldOfWhatIsReadIfItWasNotCounted(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
+	var told []string
+	changed := func(_ context.Context, _ pgx.Tx, _ *postgres.Store, _ uuid.UUID, ids []string) error {
+		told = append(told, ids...)
+		return nil
+	}
+	store.Follow([]postgres.Follower{{Behind: `false`, Changed: changed}})
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, texts("a", "b")...))
-	asked := func() (n int) {
-		err := store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'index'`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
+	for range 2 { // the second time, it is counted
+		mustCount(t, store, tenant, session.Reading{Session: at.ID, Views: 1})
+		if !slices.Equal(told, []string{"s"}) {
+			t.Errorf("told of %v", told)
 		}
-		return n
-	}
-	before := asked()
-	mustCount(t, store, tenant, session.Reading{Session: at.ID, Views: 1})
-	if n := asked(); n != before+1 {
-		t.Errorf("%d jobs, and %d before", n, before)
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build !race
-
 package upload_test
 
 import (
