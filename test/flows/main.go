@@ -34,12 +34,10 @@ func main() {
 	w := newWorld(os.Args[1], os.Args[2], os.Args[3])
 	flows := map[string][]string{}
 	stop := w.work()
-	w.compact() // what happens once in a process happens here
-	idle := w.functions(func() { time.Sleep(3 * time.Second) })
-	w.append(40)
-	flows["One compaction"] = without(w.functions(w.compact), idle)
+	w.compact()                                                                 // what happens once in a process happens here
+	flows["One compaction"] = w.functions(func() { w.append(40); w.compact() }) // the appends may ask for it already
 	stop()
-	idle = w.functions(func() { time.Sleep(3 * time.Second) })
+	idle := w.functions(func() { time.Sleep(3 * time.Second) })
 	flows["One append"] = without(w.functions(func() { w.append(1) }), idle)
 	flows["One read"] = without(w.functions(w.view), idle)
 	check(json.NewEncoder(os.Stdout).Encode(flows))
