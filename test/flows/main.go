@@ -34,8 +34,9 @@ func main() {
 	w := newWorld(os.Args[1], os.Args[2], os.Args[3])
 	flows := map[string][]string{}
 	stop := w.work()
-	w.compact()                                                                 // what happens once in a process happens here
-	flows["One compaction"] = w.functions(func() { w.append(40); w.compact() }) // the appends may ask for it already
+	// What happens once in a process happens here.
+	w.compact()
+	flows["One compaction"] = w.functions(func() { w.append(40); w.compact() }) // the appends may ask for it
 	stop()
 	idle := w.functions(func() { time.Sleep(3 * time.Second) })
 	flows["One append"] = without(w.functions(func() { w.append(1) }), idle)
