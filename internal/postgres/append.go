@@ -171,7 +171,7 @@ var thresholds = map[due.Threshold]string{due.Trigger: "trigger", due.Hard: "har
 
 // armTrigger makes the next append that reaches a session's trigger ask for a compaction.
 func armTrigger(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		WITH done AS (
 			DELETE FROM due_sessions
 			 WHERE tenant_id = $1 AND session_key = $2
@@ -183,7 +183,7 @@ func armTrigger(ctx context.Context, tx pgx.Tx, key session.Key) error {
 
 // idleAsked records that the session has a job that waits until nobody uses it: no append asks again.
 func idleAsked(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE sessions
 		   SET idle_asked = true
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)

@@ -31,7 +31,7 @@ func scanArchive(row pgx.CollectableRow) (a session.Archive, err error) {
 }
 
 func readArchive(ctx context.Context, tx pgx.Tx, key session.Key) (session.Archive, error) {
-	return rowIn(ctx, tx, scanArchive, `
+	return RowIn(ctx, tx, scanArchive, `
 		SELECT `+archiveColumns+`
 		  FROM session_archives a
 		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -40,18 +40,18 @@ func readArchive(ctx context.Context, tx pgx.Tx, key session.Key) (session.Archi
 
 // ArchiveOf reads the archive of a session; ErrNotFound if there is no such session, or it is not archived.
 func (s *Store) ArchiveOf(ctx context.Context, at session.Address) (session.Archive, error) {
-	return inSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Archive, error) {
+	return InSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Archive, error) {
 		return readArchive(ctx, tx, key)
 	})
 }
 
 // Archives lists a tenant's archives, those first that were asked for last.
 func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Archive, error) {
-	return queryRows(ctx, s.seeing(all), tenant, scanArchive, `
+	return QueryRows(ctx, s.seeing(all), tenant, scanArchive, `
 		SELECT `+archiveColumns+`
 		  FROM session_archives a
 		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
-		 WHERE a.tenant_id = $1 AND NOT a.cold`+newestFirst(`a.asked_at`, `a.session_key`), pageArgs(tenant, page)...)
+		 WHERE a.tenant_id = $1 AND NOT a.cold`+NewestFirst(`a.asked_at`, `a.session_key`), PageArgs(tenant, page)...)
 }
 
 // Archive hides a session and has a worker archive it. Doing it twice changes nothing.
@@ -131,7 +131,7 @@ func (s *Store) hide(ctx context.Context, tx pgx.Tx, key session.Key, id string,
 func (s *Store) insertArchiving(
 	ctx context.Context, tx pgx.Tx, key session.Key, archive uuid.UUID, back bool, start time.Time,
 ) error {
-	if err := addChore(ctx, tx, key.Tenant, ChoreArchive); err != nil {
+	if err := AddChore(ctx, tx, key.Tenant, ChoreArchive); err != nil {
 		return err
 	}
 	args := queue.ArchiveArgs{Tenant: key.Tenant, Session: key.Key, Archive: archive, Back: back}
@@ -168,7 +168,7 @@ func (s *Store) Unarchive(
 // which nothing names any more. The retention of one that was archived counts from now; one that was cold is what it
 // was. A compaction that is due is asked for.
 func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) (objects []AwayObject, err error) {
-	objects, err = rowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
+	objects, err = RowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
 		SELECT store, session_key, unnest(objects)
 		  FROM session_archives
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
@@ -214,7 +214,7 @@ func (s *Store) RequeueArchives(ctx context.Context, tenant uuid.UUID) (lost int
 		Key, ID uuid.UUID
 		Back    bool
 	}
-	found, err := queryRows(ctx, s, tenant, pgx.RowToStructByPos[archive], `
+	found, err := QueryRows(ctx, s, tenant, pgx.RowToStructByPos[archive], `
 		SELECT session_key, id, state = 'restoring'
 		  FROM session_archives
 		 WHERE tenant_id = $1 AND state <> 'archived'

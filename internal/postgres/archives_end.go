@@ -54,7 +54,7 @@ func (s *Store) FinishArchive(
 
 // expectRows returns ErrArchiveMoved unless a session has as many rows as an archive of it.
 func expectRows(ctx context.Context, tx pgx.Tx, key session.Key, archived map[string]int64) error {
-	found, err := rowIn(ctx, tx, pgx.RowTo[map[string]int64], countRowsSQL, key.Tenant, key.Key)
+	found, err := RowIn(ctx, tx, pgx.RowTo[map[string]int64], countRowsSQL, key.Tenant, key.Key)
 	for table, rows := range found {
 		if rows != archived[table] {
 			err = ErrArchiveMoved
@@ -76,7 +76,7 @@ func countArchived(ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, di
 	if err != nil {
 		return err
 	}
-	return execOne(ctx, tx, session.ErrEnded, `
+	return ExecOne(ctx, tx, session.ErrEnded, `
 		UPDATE session_archives
 		   SET state = 'archived', archived_at = now(), attempt = NULL, error = NULL, failed_at = NULL,
 		       rows = done, messages = $4, results = $5, bodies = $6, checkpoints = $7, bytes = $8, contents = $9,
@@ -101,7 +101,7 @@ func deleteArchived(ctx context.Context, tx pgx.Tx, key session.Key) (objects []
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, err
 	}
-	objects, err = rowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
+	objects, err = RowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
 		SELECT DISTINCT b.store, coalesce(b.objects_in, b.session_key), c.object
 		  FROM result_chunks c
 		  JOIN result_bodies b ON b.tenant_id = c.tenant_id AND b.session_key = c.session_key AND b.id = c.body_id
@@ -163,7 +163,7 @@ func (s *Store) FinishRestoring(ctx context.Context, w *ArchiveWork) (objects []
 
 // emitArchived tells that a session was archived or is back.
 func emitArchived(ctx context.Context, tx pgx.Tx, key session.Key, kind session.EventType) error {
-	data, err := rowIn(ctx, tx, pgx.RowToStructByPos[archivedCounts], `
+	data, err := RowIn(ctx, tx, pgx.RowToStructByPos[archivedCounts], `
 		SELECT last_seq, total_tokens
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)

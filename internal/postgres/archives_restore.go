@@ -104,7 +104,7 @@ func (r *restoring) flush(ctx context.Context) error {
 		if err := r.insert(ctx, tx, of, columns); err != nil || len(r.other) == 0 || r.table.reseal == "" {
 			return err
 		}
-		return exec(ctx, tx, r.table.reseal, r.work.Tenant, r.work.Key.Key, r.other)
+		return Exec(ctx, tx, r.table.reseal, r.work.Tenant, r.work.Key.Key, r.other)
 	})
 	if err != nil { // the session may be erased, and the attempt has failed
 		r.store.ForgetObjects(context.WithoutCancel(ctx), r.work.Tenant, objects)
@@ -115,7 +115,7 @@ func (r *restoring) flush(ctx context.Context) error {
 }
 
 func (r *restoring) insert(ctx context.Context, tx pgx.Tx, of []string, values [][]*string) error {
-	if err := exec(ctx, tx, asText); err != nil {
+	if err := Exec(ctx, tx, asText); err != nil {
 		return err
 	}
 	columns, err := r.table.typesOf(ctx, tx, of)
@@ -130,7 +130,7 @@ func (r *restoring) insert(ctx context.Context, tx pgx.Tx, of []string, values [
 	for _, column := range values {
 		args = append(args, column)
 	}
-	return exec(ctx, tx, r.table.insertSQL(columns, constants), args...)
+	return Exec(ctx, tx, r.table.insertSQL(columns, constants), args...)
 }
 
 // putChunks puts the bytes of chunks where new bodies go, and has their rows say where. It returns the columns that the

@@ -123,7 +123,7 @@ type columnType struct{ Name, Type string }
 
 // columns returns the columns of a table that are archived, in their order.
 func (t *archivedTable) columns(ctx context.Context, tx pgx.Tx) ([]columnType, error) {
-	return rowsIn(ctx, tx, pgx.RowToStructByPos[columnType], `
+	return RowsIn(ctx, tx, pgx.RowToStructByPos[columnType], `
 		SELECT attname::text, format_type(atttypid, atttypmod)
 		  FROM pg_attribute
 		 WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
@@ -283,7 +283,7 @@ var rowsSumSQL = func() string {
 
 // sumOfRows returns what tells whether a row of a session in the archived tables has changed.
 func sumOfRows(ctx context.Context, tx pgx.Tx, key session.Key) (string, error) {
-	return rowIn(ctx, tx, pgx.RowTo[string], rowsSumSQL, key.Tenant, key.Key)
+	return RowIn(ctx, tx, pgx.RowTo[string], rowsSumSQL, key.Tenant, key.Key)
 }
 
 // countRowsSQL counts the rows of a session that an archive has, model answers aside.

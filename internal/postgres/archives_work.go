@@ -49,7 +49,7 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			RETURNING cold, store, parts, stored, rows, digest`, key.Tenant, key.Key, id, state, w.attempt).
 			Scan(&w.Cold, &w.Store, &w.Parts, &w.Stored, &w.count, &w.digest)
 		if err != nil {
-			return notFound(err)
+			return NotFound(err)
 		}
 		if back {
 			_, err := deleteArchived(ctx, tx, key)
@@ -59,14 +59,14 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			return err
 		}
 		w.Store = s.results.ForArchives()
-		err = exec(ctx, tx, `
+		err = Exec(ctx, tx, `
 			UPDATE session_archives
 			   SET store = $3, objects = '{}', sizes = '{}', view_end = NULL
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key, w.Store)
 		if err != nil {
 			return err
 		}
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			DELETE FROM archive_parts
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 	})
@@ -127,7 +127,7 @@ func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCu
 ) {
 	t := &archivedTables[at.table]
 	err = s.seeing(all).inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
-		if err := exec(ctx, tx, asText); err != nil {
+		if err := Exec(ctx, tx, asText); err != nil {
 			return err
 		}
 		columns, err := t.columns(ctx, tx)
@@ -140,7 +140,7 @@ func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCu
 		for _, value := range at.after {
 			args = append(args, value)
 		}
-		rows, err = rowsIn(ctx, tx, t.scan, sql, args...)
+		rows, err = RowsIn(ctx, tx, t.scan, sql, args...)
 		return err
 	})
 	return of, rows, err
@@ -194,11 +194,11 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part frozen.
 			return err
 		}
 		if object == nil {
-			return exec(ctx, tx, `
+			return Exec(ctx, tx, `
 				INSERT INTO archive_parts (tenant_id, session_key, n, body)
 				VALUES ($1, $2, $3, $4)`, w.Tenant, w.Key.Key, n, part.Body)
 		}
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE session_archives
 			   SET objects = objects || $3::uuid, sizes = sizes || $4::integer,
 			       view_end = coalesce(view_end, nullif($5::integer, 0))
@@ -248,7 +248,7 @@ func (s *Store) EachPart(
 		if len(objects) > 0 {
 			body, err = s.results.GetPart(ctx, w.Key, w.Store, objects[parts], 0, sizes[parts])
 		} else {
-			body, err = queryRow(ctx, s, w.Tenant, pgx.RowTo[[]byte], `
+			body, err = QueryRow(ctx, s, w.Tenant, pgx.RowTo[[]byte], `
 				SELECT body
 				  FROM archive_parts
 				 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, w.Tenant, w.Key.Key, parts)
@@ -358,7 +358,7 @@ func (s *Store) FailArchive(ctx context.Context, w *ArchiveWork, why string) (ob
 				return err
 			}
 		}
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE session_archives
 			   SET state = CASE WHEN $3 THEN 'archived' ELSE state END,
 			       attempt = CASE WHEN $3 THEN NULL ELSE attempt END,
@@ -401,5 +401,5 @@ const modelUseSQL = `
 	 WHERE tenant_id = $1 AND session_key = $2 AND answer IS NOT NULL`
 
 func modelUseOf(ctx context.Context, tx pgx.Tx, key session.Key) (json.RawMessage, error) {
-	return rowIn(ctx, tx, pgx.RowTo[json.RawMessage], modelUseSQL, key.Tenant, key.Key)
+	return RowIn(ctx, tx, pgx.RowTo[json.RawMessage], modelUseSQL, key.Tenant, key.Key)
 }

@@ -41,7 +41,7 @@ func record(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, d auditEntry) erro
 		return err
 	}
 	by := audit.From(ctx)
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO audit_trail (tenant_id, actor, actor_id, request, address, action, object, object_id,
 		                         detail, before, after)
 		VALUES ($1, $2, nullif($3, '00000000-0000-0000-0000-000000000000'::uuid),
@@ -60,7 +60,7 @@ func jsonOrNone(document json.RawMessage) json.RawMessage {
 
 // recordOperator writes a row of the operators' chain. The transaction sees nothing of its tenant any more.
 func recordOperator(ctx context.Context, tx pgx.Tx, d auditEntry) error {
-	if err := exec(ctx, tx, setTenant, audit.Operator.String()); err != nil {
+	if err := Exec(ctx, tx, setTenant, audit.Operator.String()); err != nil {
 		return err
 	}
 	return record(ctx, tx, audit.Operator, d)
@@ -82,7 +82,7 @@ func (s *Store) RecordExport(ctx context.Context, at session.Address) error {
 	}
 	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 		if at.ID != "" { // an erasure waits for the row, or nothing names its session any more
-			err := execOne(ctx, tx, session.ErrNotFound, `
+			err := ExecOne(ctx, tx, session.ErrNotFound, `
 				SELECT
 				  FROM sessions
 				 WHERE tenant_id = $1 AND id = $2
@@ -166,7 +166,7 @@ func (f *TrailFilter) sql(tenant uuid.UUID) (string, []any) {
 // Trail reads rows of a tenant's audit trail, or of the operators'.
 func (s *Store) Trail(ctx context.Context, tenant uuid.UUID, f TrailFilter) ([]audit.Entry, error) {
 	sql, args := f.sql(tenant)
-	return queryRows(ctx, s, tenant, scanEntry, sql, args...)
+	return QueryRows(ctx, s, tenant, scanEntry, sql, args...)
 }
 
 // TrailPage reads the rows of a tenant's audit trail after a place, oldest first, and the head of the chain as it was
@@ -177,7 +177,7 @@ func (s *Store) TrailPage(
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
 		f := TrailFilter{Oldest: true, Place: after, Limit: limit}
 		sql, args := f.sql(tenant)
-		if page.Rows, err = rowsIn(ctx, tx, scanEntry, sql, args...); err != nil {
+		if page.Rows, err = RowsIn(ctx, tx, scanEntry, sql, args...); err != nil {
 			return err
 		}
 		var hash []byte

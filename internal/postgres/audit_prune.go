@@ -14,8 +14,8 @@ func (s *Store) pruneTrail(ctx context.Context, tenant uuid.UUID) error {
 		return nil
 	}
 	for range pruneRounds {
-		removed, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (int64, error) {
-			return rowIn(ctx, tx, pgx.RowTo[int64], `SELECT audit_prune($1, $2, $3)`,
+		removed, err := InTx(ctx, s, tenant, func(tx pgx.Tx) (int64, error) {
+			return RowIn(ctx, tx, pgx.RowTo[int64], `SELECT audit_prune($1, $2, $3)`,
 				tenant, s.retention.Audit, PruneBatch)
 		})
 		if err != nil || removed < PruneBatch {

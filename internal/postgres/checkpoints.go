@@ -29,8 +29,8 @@ func (s *Store) Checkpoints(
 	if before == 0 {
 		before = math.MaxInt32
 	}
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.CheckpointRecord, error) {
-		return rowsIn(ctx, tx, scanRecord, `
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.CheckpointRecord, error) {
+		return RowsIn(ctx, tx, scanRecord, `
 			SELECT `+recordColumns+`
 			  FROM checkpoints c
 			 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n < $3
@@ -43,7 +43,7 @@ func (s *Store) Checkpoints(
 //
 // Errors: ErrNotFound unless all are there; *session.DamagedError.
 func (s *Store) Lineages(ctx context.Context, at session.Address, numbers ...int) ([]session.Lineage, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (found []session.Lineage, err error) {
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (found []session.Lineage, err error) {
 		for _, n := range numbers {
 			l, err := readLineage(ctx, tx, key, n)
 			if err != nil {
@@ -77,7 +77,7 @@ const (
 )
 
 func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l session.Lineage, err error) {
-	l, err = rowIn(ctx, tx, pgx.RowToStructByNameLax[session.Lineage], `
+	l, err = RowIn(ctx, tx, pgx.RowToStructByNameLax[session.Lineage], `
 		SELECT c.policy, `+unitsSQL+` AS units, `+openCallsSQL+` AS open_calls,
 		       `+recordColumns+`
 		  FROM sessions s
@@ -93,7 +93,7 @@ func readLineage(ctx context.Context, tx pgx.Tx, key session.Key, n int) (l sess
 	if err := refuseUnkept(ctx, tx, key, l.N); err != nil && !errors.Is(err, session.ErrPruned) {
 		return l, err
 	}
-	l.Manifests, err = rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], lineageSQL,
+	l.Manifests, err = RowsIn(ctx, tx, pgx.RowTo[json.RawMessage], lineageSQL,
 		pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key, "n": l.N})
 	return l, err
 }
@@ -136,7 +136,7 @@ func copyCheckpoint(
 	if err := refuseUnkept(ctx, tx, row.Key, n); err != nil {
 		return made, err
 	}
-	made, err = rowIn(ctx, tx, scanRecord, `
+	made, err = RowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, restored_from, through_seq, tokens, body,
 		                              body_size, state, units, manifest, open_calls, policy, engine_version, run_id,
 		                              validator_state, body_digest, state_digest, made_after)
@@ -148,7 +148,7 @@ func copyCheckpoint(
 	if err != nil {
 		return made, err
 	}
-	return made, exec(ctx, tx, `
+	return made, Exec(ctx, tx, `
 		UPDATE checkpoints
 		   SET `+prunedCheckpoint+`
 		 WHERE tenant_id = $1 AND session_key = $2 AND n <= $3 AND body IS NOT NULL`,
@@ -205,10 +205,10 @@ func rollBack(
 	if err != nil {
 		return 0, err
 	}
-	if err := exec(ctx, tx, shrunkSQL, row.Tenant, row.Key.Key, row.contextTokens); err != nil {
+	if err := Exec(ctx, tx, shrunkSQL, row.Tenant, row.Key.Key, row.contextTokens); err != nil {
 		return 0, err
 	}
-	return tokens, exec(ctx, tx, `
+	return tokens, Exec(ctx, tx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, base_n, checkpoint_n, through_seq,
 		                  tokens_before, tokens_after, results_persisted, bytes_persisted, reason,
 		                  started_at, finished_at)

@@ -34,9 +34,9 @@ type Chore struct {
 	Since  time.Time
 }
 
-// addChore writes a chore down, or begins it anew.
-func addChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) error {
-	return exec(ctx, tx, `
+// AddChore writes a chore down, or begins it anew.
+func AddChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) error {
+	return Exec(ctx, tx, `
 		INSERT INTO chores AS c (tenant_id, kind)
 		VALUES ($1, $2)
 		ON CONFLICT (tenant_id, kind) DO UPDATE
@@ -97,7 +97,7 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 // EndChoreUnless deletes a chore that was looked after, unless it was begun anew meanwhile or a condition holds.
 func (s *Store) EndChoreUnless(ctx context.Context, c Chore, condition string) error {
 	return s.inTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			DELETE FROM chores
 			 WHERE tenant_id = $1
 			   AND kind = $2

@@ -13,7 +13,7 @@ import (
 
 // PlaceOf returns where what was said in a session is; ErrNotFound.
 func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place, error) {
-	return queryRow(ctx, s.seeing(all), at.Tenant, pgx.RowToStructByPos[session.Place], `
+	return QueryRow(ctx, s.seeing(all), at.Tenant, pgx.RowToStructByPos[session.Place], `
 		SELECT s.key, s.archived_at IS NOT NULL, s.cold_at IS NOT NULL,
 		       coalesce(u.back_at > now() - interval '1 minute', false)
 		  FROM sessions s
@@ -23,7 +23,7 @@ func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place,
 
 // ColdState returns how far a cold session is on its way there or back; "" for one that is not cold, or not there.
 func (s *Store) ColdState(ctx context.Context, key session.Key) (session.ArchiveState, error) {
-	return queryRow(ctx, s, key.Tenant, pgx.RowTo[session.ArchiveState], `
+	return QueryRow(ctx, s, key.Tenant, pgx.RowTo[session.ArchiveState], `
 		SELECT coalesce((SELECT state
 		                   FROM session_archives
 		                  WHERE tenant_id = $1 AND session_key = $2 AND cold), '')`, key.Tenant, key.Key)
@@ -38,7 +38,7 @@ func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []sessi
 			ids = append(ids, id)
 		}
 	}
-	return queryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2) AND cold_at IS NOT NULL`, tenant, ids)
@@ -80,7 +80,7 @@ type sleeping struct {
 // Freeze begins to freeze sessions of a tenant that have slept for a time, those first that sleep the longest, at most
 // limit of them. It returns how many.
 func (s *Store) Freeze(ctx context.Context, tenant uuid.UUID, slept time.Duration, limit int) (begun int, err error) {
-	found, err := queryRows(ctx, s, tenant, pgx.RowToStructByPos[sleeping], asleepSQL+`
+	found, err := QueryRows(ctx, s, tenant, pgx.RowToStructByPos[sleeping], asleepSQL+`
 		 ORDER BY greatest(u.appended_at, u.thawed_at)
 		 LIMIT $3`, tenant, slept, limit)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Store) Freeze(ctx context.Context, tenant uuid.UUID, slept time.Duratio
 func (s *Store) freeze(ctx context.Context, key session.Key, slept time.Duration) error {
 	s = s.seeing(all)
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
-		f, err := rowIn(ctx, tx, pgx.RowToStructByPos[sleeping], asleepSQL+` AND s.key = $3`,
+		f, err := RowIn(ctx, tx, pgx.RowToStructByPos[sleeping], asleepSQL+` AND s.key = $3`,
 			key.Tenant, slept, key.Key)
 		if err != nil {
 			return err
@@ -152,14 +152,14 @@ func (s *Store) beginThaw(
 		 WHERE tenant_id = $1 AND session_key = $2 AND cold = $3`, key.Tenant, key.Key, cold).Scan(&t.Archive, &state)
 	switch {
 	case err != nil:
-		return Thaw{}, notFound(err)
+		return Thaw{}, NotFound(err)
 	case state == session.Restoring:
 		return Thaw{Wait: true}, nil
 	case state == session.Archiving:
 		objects, err := s.endArchive(ctx, tx, key)
 		return Thaw{Objects: objects}, err
 	}
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE session_archives
 		   SET state = 'restoring', done = 0, error = NULL, failed_at = NULL
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
@@ -171,7 +171,7 @@ func (s *Store) beginThaw(
 
 // noteUse notes that a session is used, so that it is not frozen soon.
 func noteUse(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE usage_sessions
 		   SET thawed_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
@@ -180,7 +180,7 @@ func noteUse(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // archiveCold makes a cold session that this transaction has locked an archived one: its archive is what it was. It
 // returns the state of that. ErrNotFound if the session is not cold; ErrRestoring.
 func archiveCold(ctx context.Context, tx pgx.Tx, key session.Key) (state session.ArchiveState, err error) {
-	state, err = rowIn(ctx, tx, pgx.RowTo[session.ArchiveState], `
+	state, err = RowIn(ctx, tx, pgx.RowTo[session.ArchiveState], `
 		UPDATE session_archives
 		   SET cold = false, asked_at = now(), archived_at = CASE WHEN state = 'archived' THEN now() END
 		 WHERE tenant_id = $1 AND session_key = $2 AND cold
@@ -191,7 +191,7 @@ func archiveCold(ctx context.Context, tx pgx.Tx, key session.Key) (state session
 	if err != nil {
 		return state, err
 	}
-	return state, exec(ctx, tx, `
+	return state, Exec(ctx, tx, `
 		UPDATE sessions
 		   SET archived_at = now(), cold_at = NULL
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)

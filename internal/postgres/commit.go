@@ -195,7 +195,7 @@ func texts(ids []string) []string {
 // rearmAfter arms the trigger of a session by the tokens that its compaction left. What was appended meanwhile does not
 // count. There is no floor if the policy, the window or the log before it has changed meanwhile: more may be free now.
 func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
-	later, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+	later, err := RowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT coalesce(sum(coalesce(view_tokens, tokens)), 0)
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq > $3 AND removed_at IS NULL`,
@@ -222,7 +222,7 @@ func rearmAfter(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) er
 
 // rearm arms the trigger of a session that is not due now, and sets the floor from which it must grow.
 func rearm(ctx context.Context, tx pgx.Tx, row lockedSession, floor due.Floor) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		WITH done AS (
 			DELETE FROM due_sessions
 			 WHERE tenant_id = $1 AND session_key = $2

@@ -14,8 +14,8 @@ var compareSQL = statement("compare_recompaction")
 // CompareRecompaction returns what the sessions that a recompaction changed served before it and since, and what the
 // tenant's other sessions served since; ErrNotFound.
 func (s *Store) CompareRecompaction(ctx context.Context, tenant, id uuid.UUID) (session.Comparison, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.Comparison, error) {
-		_, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	return ReadTx(ctx, s, tenant, func(tx pgx.Tx) (session.Comparison, error) {
+		_, err := RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 			SELECT id
 			  FROM recompactions
 			 WHERE tenant_id = $1 AND id = $2`, tenant, id)

@@ -82,7 +82,7 @@ func (s *Store) WithItemID(ctx context.Context, at session.Address, id string) (
 		if err != nil {
 			return err
 		}
-		since, err = rowIn(ctx, tx, pgx.RowTo[pgtype.Timestamptz], `SELECT items_since FROM installation`)
+		since, err = RowIn(ctx, tx, pgx.RowTo[pgtype.Timestamptz], `SELECT items_since FROM installation`)
 		return err
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) containing(ctx context.Context, at session.Address, text []byte)
 		if err != nil {
 			return err
 		}
-		packed, err = rowIn(ctx, tx, pgx.RowTo[int64], `
+		packed, err = RowIn(ctx, tx, pgx.RowTo[int64], `
 			SELECT coalesce(max(last_seq), 0)
 			  FROM message_packs
 			 WHERE tenant_id = $1 AND session_key = $2`, at.Tenant, key)
@@ -198,7 +198,7 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 		if err := v.readCheckpoint(ctx, tx, at); err != nil {
 			return err
 		}
-		v.Seqs, err = rowsIn(ctx, tx, pgx.RowTo[int64], `
+		v.Seqs, err = RowsIn(ctx, tx, pgx.RowTo[int64], `
 			SELECT seq
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq > 0 AND seq <= $3 AND removed_at IS NULL
@@ -278,7 +278,7 @@ func (v *ViewWithSources) readCheckpoint(ctx context.Context, tx pgx.Tx, at sess
 		return err
 	}
 	v.Damage = session.DamagedCheckpoint(v.Checkpoint, errOtherDigest)
-	older, err := rowsIn(ctx, tx, pgx.RowTo[int], wholeCheckpointsSQL, at.Tenant, v.Key, v.Checkpoint)
+	older, err := RowsIn(ctx, tx, pgx.RowTo[int], wholeCheckpointsSQL, at.Tenant, v.Key, v.Checkpoint)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // asked records that a session has reached a threshold and which job it has for that, and arms the next threshold. The
 // row is what the sweep goes by if the job is lost.
 func asked(ctx context.Context, tx pgx.Tx, key session.Key, reached due.Threshold, job int64) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		WITH armed AS (
 			UPDATE sessions
 			   SET armed_threshold = $3
@@ -30,7 +30,7 @@ func asked(ctx context.Context, tx pgx.Tx, key session.Key, reached due.Threshol
 
 // notDue takes away the row of a session that is not due any more.
 func notDue(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		DELETE FROM due_sessions
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 }
@@ -62,7 +62,7 @@ func (s *Store) Sweep(ctx context.Context) (inserted int, err error) {
 func (s *Store) sweepEach(ctx context.Context, keys []session.Key) (inserted int, err error) {
 	var failed []error
 	for _, key := range keys {
-		n, err := inTx(ctx, s, key.Tenant, func(tx pgx.Tx) (int, error) { return s.sweepOne(ctx, tx, key) })
+		n, err := InTx(ctx, s, key.Tenant, func(tx pgx.Tx) (int, error) { return s.sweepOne(ctx, tx, key) })
 		inserted += n
 		failed = append(failed, err)
 	}

@@ -48,7 +48,7 @@ type erasing struct {
 // beginErasure inserts an erasure and its job.
 func (s *Store) beginErasure(ctx context.Context, tx pgx.Tx, of erasing) error {
 	by := audit.From(ctx)
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		INSERT INTO erasures (tenant_id, id, kind, actor, actor_id, request, address, erased_tenant)
 		VALUES ($1, $2, $3, $4, nullif($5, '00000000-0000-0000-0000-000000000000'::uuid), nullif($6, ''),
 		        nullif($7, ''), $8)`,
@@ -87,7 +87,7 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 		return err
 	}
 	if of.kind == session.ErasureOfSession {
-		if err := addChore(ctx, tx, of.tenant, ChoreErasure); err != nil {
+		if err := AddChore(ctx, tx, of.tenant, ChoreErasure); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func blankedBy(ctx context.Context, tx pgx.Tx, sql string, args ...any) (b audit
 
 // waitForBodies waits for a result that is being persisted, whose foreign key holds the session.
 func waitForBodies(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	return exec(ctx, tx, `SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, key.Tenant, key.Key)
+	return Exec(ctx, tx, `SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, key.Tenant, key.Key)
 }
 
 // countErased counts for an erasure what a session has, and notes where its objects lie.
@@ -141,7 +141,7 @@ func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of erasing, key sess
 		}
 	}
 	return inOwner(ctx, tx, of, key.Tenant, func() error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE erasures
 			   SET sessions = sessions + 1, messages = messages + $3, results = results + $4, bodies = bodies + $5,
 			       checkpoints = checkpoints + $6, bytes = bytes + $7,
@@ -156,18 +156,18 @@ func inOwner(ctx context.Context, tx pgx.Tx, of erasing, tenant uuid.UUID, do fu
 	if of.tenant == tenant {
 		return do()
 	}
-	if err := exec(ctx, tx, setTenant, of.tenant.String()); err != nil {
+	if err := Exec(ctx, tx, setTenant, of.tenant.String()); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	return exec(ctx, tx, setTenant, tenant.String())
+	return Exec(ctx, tx, setTenant, tenant.String())
 }
 
 // noteObjects notes under which prefixes the objects of a session lie, or have lain.
 func noteObjects(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state, prefixes)
 		SELECT $1, $2, $3, 'erased', coalesce(array_agg(DISTINCT objects_in), '{}') || $3::uuid
 		  FROM result_bodies

@@ -28,8 +28,8 @@ var TenantTables = []string{
 //
 // Errors: ErrNotFound, ErrTenantHeld.
 func (s *Store) DeleteTenant(ctx context.Context, tenant uuid.UUID) (session.Erasure, error) {
-	return inTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (begun session.Erasure, err error) {
-		deletion, err := rowIn(ctx, tx, pgx.RowTo[*uuid.UUID], `
+	return InTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (begun session.Erasure, err error) {
+		deletion, err := RowIn(ctx, tx, pgx.RowTo[*uuid.UUID], `
 			SELECT erasure_id
 			  FROM tenants
 			 WHERE id = $1
@@ -38,7 +38,7 @@ func (s *Store) DeleteTenant(ctx context.Context, tenant uuid.UUID) (session.Era
 			return begun, err
 		}
 		if deletion != nil {
-			err = exec(ctx, tx, setTenant, audit.Operator.String())
+			err = Exec(ctx, tx, setTenant, audit.Operator.String())
 			if err == nil {
 				begun, err = readErasure(ctx, tx, audit.Operator, *deletion)
 			}
@@ -55,19 +55,19 @@ func (s *Store) beginDeletion(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) 
 	of := erasing{
 		tenant: audit.Operator, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfTenant, erased: &tenant,
 	}
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE tenants
 		   SET suspended_at = CASE WHEN suspended = 'all' THEN suspended_at ELSE now() END,
 		       suspended = 'all', erasure_id = $2
 		 WHERE id = $1`, tenant, of.id)
 	if err == nil {
-		err = exec(ctx, tx, setTenant, of.tenant.String())
+		err = Exec(ctx, tx, setTenant, of.tenant.String())
 	}
 	if err == nil {
 		err = s.beginErasure(ctx, tx, of)
 	}
 	if err == nil {
-		err = addChore(ctx, tx, of.tenant, ChoreErasure)
+		err = AddChore(ctx, tx, of.tenant, ChoreErasure)
 	}
 	if err == nil {
 		begun, err = readErasure(ctx, tx, of.tenant, of.id)
@@ -88,7 +88,7 @@ type tenantHold struct {
 
 // holdOfTenant returns a hold that keeps a tenant, first its own, and nil if there is none.
 func holdOfTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (*tenantHold, error) {
-	found, err := rowIn(ctx, tx, func(row pgx.CollectableRow) (h tenantHold, err error) {
+	found, err := RowIn(ctx, tx, func(row pgx.CollectableRow) (h tenantHold, err error) {
 		err = row.Scan(&h.session, &h.Reason, &h.PlacedBy, &h.PlacedAt)
 		return h, err
 	}, `
@@ -122,14 +122,14 @@ func refuseHolds(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 
 // readProgress reads how far the deletion of a tenant is, and what keeps the tenant.
 func readProgress(ctx context.Context, tx pgx.Tx, e *session.Erasure) error {
-	if err := exec(ctx, tx, setTenant, e.ErasedTenant.String()); err != nil {
+	if err := Exec(ctx, tx, setTenant, e.ErasedTenant.String()); err != nil {
 		return err
 	}
 	e.TotalSessions, e.Held = new(e.Sessions), []string{}
 	if e.State == session.ErasureDone { // a tenant that has the id now is another
 		return nil
 	}
-	left, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+	left, err := RowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT count(*)
 		  FROM sessions
 		 WHERE tenant_id = $1`, *e.ErasedTenant)
@@ -153,7 +153,7 @@ func (s *Store) eraseOfTenant(ctx context.Context, w ErasureWork, key session.Ke
 		if err := refuseHolds(ctx, tx, key.Tenant); err != nil {
 			return err
 		}
-		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
+		id, err := RowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT id
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
@@ -170,8 +170,8 @@ func (s *Store) eraseOfTenant(ctx context.Context, w ErasureWork, key session.Ke
 
 // TenantAtRest reports whether no session of a tenant that is deleted is left, and no job of it runs.
 func (s *Store) TenantAtRest(ctx context.Context, w ErasureWork) (bool, error) {
-	return readTx(ctx, s.seeing(all), w.Of(), func(tx pgx.Tx) (bool, error) {
-		left, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	return ReadTx(ctx, s.seeing(all), w.Of(), func(tx pgx.Tx) (bool, error) {
+		left, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM sessions WHERE tenant_id = $1)`, w.Of())
 		if err != nil || left {
 			return false, err
@@ -184,7 +184,7 @@ func (s *Store) TenantAtRest(ctx context.Context, w ErasureWork) (bool, error) {
 // CountObjects counts objects of a tenant that were erased.
 func (s *Store) CountObjects(ctx context.Context, w ErasureWork, objects int) error {
 	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE erasures
 			   SET objects = objects + $3
 			 WHERE tenant_id = $1 AND id = $2 AND state <> 'done'`, w.Tenant, w.ID, objects)
@@ -238,13 +238,13 @@ func (s *Store) FinishTenant(ctx context.Context, w ErasureWork, kept time.Durat
 			return err
 		}
 		r.Tenant = w.Of()
-		if err := exec(ctx, tx, setTenant, w.Of().String()); err != nil {
+		if err := Exec(ctx, tx, setTenant, w.Of().String()); err != nil {
 			return err
 		}
 		if r.Ended, err = endTenant(ctx, tx, w); err != nil {
 			return err
 		}
-		if err := exec(ctx, tx, setTenant, w.Tenant.String()); err != nil {
+		if err := Exec(ctx, tx, setTenant, w.Tenant.String()); err != nil {
 			return err
 		}
 		if err := recordEnd(ctx, tx, w, r.Ended); err != nil {
@@ -280,7 +280,7 @@ func endTenant(ctx context.Context, tx pgx.Tx, w ErasureWork) (*session.TrailHea
 	case !errors.Is(err, pgx.ErrNoRows):
 		return nil, err
 	}
-	return ended, unfinished(heldError(exec(ctx, tx, `SELECT end_tenant($1, $2)`, tenant, w.ID)))
+	return ended, unfinished(heldError(Exec(ctx, tx, `SELECT end_tenant($1, $2)`, tenant, w.ID)))
 }
 
 // unfinished returns ErrUnfinished for the database's error that something still refers to the tenant.
@@ -314,7 +314,7 @@ func (s *Store) RequeueErasures(ctx context.Context, tenant uuid.UUID) (lost int
 		  FROM erasures
 		 WHERE tenant_id = $1 AND state <> 'done'`
 	return eachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
-		return inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+		return InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			_, inserted, err := s.queue.Insert(ctx, tx, queue.ErasureArgs{Tenant: tenant, Erasure: id}, time.Time{})
 			if err != nil || !inserted {
 				return 0, err

@@ -30,7 +30,7 @@ func (s *Store) EraseSubject(
 		if err := s.beginErasure(ctx, tx, of); err != nil {
 			return of.id, of.id, err
 		}
-		made, err = rowIn(ctx, tx, scanErasure, `
+		made, err = RowIn(ctx, tx, scanErasure, `
 			UPDATE erasures e
 			   SET metadata = $3
 			 WHERE tenant_id = $1 AND id = $2
@@ -39,7 +39,7 @@ func (s *Store) EraseSubject(
 			return of.id, of.id, err
 		}
 		made.Held = []string{}
-		if err := addChore(ctx, tx, tenant, ChoreErasure); err != nil {
+		if err := AddChore(ctx, tx, tenant, ChoreErasure); err != nil {
 			return of.id, of.id, err
 		}
 		return of.id, of.id, record(ctx, tx, tenant, auditEntry{
@@ -54,14 +54,14 @@ func (s *Store) EraseSubject(
 
 // Erasure reads an erasure with the sessions that a legal hold has kept, or how far that of a tenant is; ErrNotFound.
 func (s *Store) Erasure(ctx context.Context, tenant, id uuid.UUID) (session.Erasure, error) {
-	return readTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (session.Erasure, error) {
+	return ReadTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (session.Erasure, error) {
 		return readErasure(ctx, tx, tenant, id)
 	})
 }
 
 // readErasure does what Erasure does. The transaction may see another tenant than before.
 func readErasure(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Erasure, error) {
-	found, err := rowIn(ctx, tx, scanErasure, `
+	found, err := RowIn(ctx, tx, scanErasure, `
 		SELECT `+erasureColumns+`
 		  FROM erasures e
 		 WHERE e.tenant_id = $1 AND e.id = $2`, tenant, id)
@@ -71,7 +71,7 @@ func readErasure(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.
 	if found.Kind == session.ErasureOfTenant {
 		return found, readProgress(ctx, tx, &found)
 	}
-	found.Held, err = rowsIn(ctx, tx, pgx.RowTo[string], `
+	found.Held, err = RowsIn(ctx, tx, pgx.RowTo[string], `
 		SELECT s.id
 		  FROM erasure_sessions l
 		  JOIN sessions s ON s.tenant_id = $1 AND s.key = l.session_key
@@ -85,8 +85,8 @@ func (s *Store) Erasures(ctx context.Context, tenant uuid.UUID, page session.Pag
 	sql := `
 		SELECT ` + erasureColumns + `
 		  FROM erasures e
-		 WHERE e.tenant_id = $1` + newestFirst(`e.created_at`, `e.id`)
-	return queryRows(ctx, s, tenant, scanErasure, sql, pageArgs(tenant, page)...)
+		 WHERE e.tenant_id = $1` + NewestFirst(`e.created_at`, `e.id`)
+	return QueryRows(ctx, s, tenant, scanErasure, sql, PageArgs(tenant, page)...)
 }
 
 // ErasureWork is an erasure that a worker continues.
@@ -115,7 +115,7 @@ func (w *ErasureWork) As(ctx context.Context) context.Context { return audit.Wit
 func (s *Store) StartErasure(ctx context.Context, tenant, id uuid.UUID) (w ErasureWork, err error) {
 	w.Tenant = tenant
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		w.Erasure, err = rowIn(ctx, tx, scanErasure, `
+		w.Erasure, err = RowIn(ctx, tx, scanErasure, `
 			UPDATE erasures e
 			   SET state = CASE WHEN state = 'queued' THEN 'running' ELSE state END,
 			       started_at = coalesce(started_at, now())
@@ -183,7 +183,7 @@ func (s *Store) namedSessions(ctx context.Context, w ErasureWork, limit int) (ke
 			return err
 		}
 		among, args := amongSQL(w, pair, []any{w.Tenant, w.ID, w.Metadata, limit})
-		keys, err = rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		keys, err = RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 			SELECT s.key
 			  FROM sessions s
 			 WHERE s.tenant_id = $1`+among+` AND `+ofErasureSQL+`
@@ -215,7 +215,7 @@ func amongSQL(w ErasureWork, pair *metadataPair, args []any) (string, []any) {
 
 // allSessions returns sessions of a tenant that is deleted.
 func (s *Store) allSessions(ctx context.Context, w ErasureWork, limit int) ([]uuid.UUID, error) {
-	return queryRows(ctx, s, w.Of(), pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s, w.Of(), pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1
@@ -243,7 +243,7 @@ func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key
 // noteHeld notes that a legal hold keeps a session.
 func (s *Store) noteHeld(ctx context.Context, w ErasureWork, key session.Key) error {
 	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state)
 			SELECT s.tenant_id, $2, s.key, 'held'
 			  FROM sessions s
@@ -256,7 +256,7 @@ func (s *Store) noteHeld(ctx context.Context, w ErasureWork, key session.Key) er
 
 func (s *Store) eraseOne(ctx context.Context, w ErasureWork, key session.Key) error {
 	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
-		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
+		id, err := RowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s
 			 WHERE s.tenant_id = $1 AND s.key = $4 AND `+w.ofErasure(), w.Tenant, w.ID, w.Metadata, key.Key)
@@ -274,7 +274,7 @@ func (s *Store) eraseOne(ctx context.Context, w ErasureWork, key session.Key) er
 
 // noteForks has an erasure erase the forks of a session.
 func noteForks(ctx context.Context, tx pgx.Tx, w ErasureWork, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO erasure_sessions (tenant_id, erasure_id, session_key, state)
 		SELECT $1, $2, f.key, 'due'
 		  FROM sessions f
@@ -292,8 +292,8 @@ type ErasedSession struct {
 // ErasedSessions returns sessions of an erasure whose objects are to be erased, out of the next limit ones: those of
 // which no job runs any more, which could write an object.
 func (s *Store) ErasedSessions(ctx context.Context, w ErasureWork, limit int) ([]ErasedSession, error) {
-	return readTx(ctx, s, w.Tenant, func(tx pgx.Tx) (ready []ErasedSession, err error) {
-		next, err := rowsIn(ctx, tx, pgx.RowToStructByPos[ErasedSession], `
+	return ReadTx(ctx, s, w.Tenant, func(tx pgx.Tx) (ready []ErasedSession, err error) {
+		next, err := RowsIn(ctx, tx, pgx.RowToStructByPos[ErasedSession], `
 			SELECT session_key, prefixes
 			  FROM erasure_sessions
 			 WHERE tenant_id = $1 AND erasure_id = $2 AND state = 'erased'
@@ -315,7 +315,7 @@ func (s *Store) ErasedSessions(ctx context.Context, w ErasureWork, limit int) ([
 // ObjectsErased records that nothing of a session is left in the result stores, and counts the objects.
 func (s *Store) ObjectsErased(ctx context.Context, w ErasureWork, key uuid.UUID, objects int) error {
 	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
-		err := execOne(ctx, tx, session.ErrEnded, `
+		err := ExecOne(ctx, tx, session.ErrEnded, `
 			UPDATE erasure_sessions
 			   SET state = 'gone'
 			 WHERE tenant_id = $1 AND erasure_id = $2 AND session_key = $3 AND state = 'erased'`,
@@ -323,7 +323,7 @@ func (s *Store) ObjectsErased(ctx context.Context, w ErasureWork, key uuid.UUID,
 		if err != nil {
 			return err
 		}
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE erasures
 			   SET objects = objects + $3
 			 WHERE tenant_id = $1 AND id = $2`, w.Tenant, w.ID, objects)

@@ -27,7 +27,7 @@ func emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, e happening) error {
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO events (tenant_id, id, type, topic, data, once)
 		VALUES ($1, $2, $3, $4, $5, nullif($6, ''))
 		ON CONFLICT (tenant_id, once) WHERE once IS NOT NULL DO NOTHING`,
@@ -40,7 +40,7 @@ func emitOf(ctx context.Context, tx pgx.Tx, key session.Key, kind session.EventT
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO events (tenant_id, id, type, topic, data)
 		SELECT $1, $3, $4, $5 || id, $6
 		  FROM sessions
@@ -73,7 +73,7 @@ func (e *Events) Next(f EventFilter) int64 {
 
 // Events reads the next events of a tenant. No event that is committed later has a number below Head.
 func (s *Store) Events(ctx context.Context, tenant uuid.UUID, f EventFilter) (Events, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (found Events, err error) {
+	return ReadTx(ctx, s, tenant, func(tx pgx.Tx) (found Events, err error) {
 		err = tx.QueryRow(ctx, `
 			SELECT coalesce((SELECT n FROM event_heads WHERE tenant_id = $1), 0),
 			       coalesce((SELECT n FROM events WHERE tenant_id = $1 AND n > 0 ORDER BY n LIMIT 1), 0)`, tenant).
@@ -82,7 +82,7 @@ func (s *Store) Events(ctx context.Context, tenant uuid.UUID, f EventFilter) (Ev
 			return found, err
 		}
 		sql, args := f.sql(tenant)
-		found.Page, err = rowsIn(ctx, tx, scanEvent, sql, args...)
+		found.Page, err = RowsIn(ctx, tx, ScanEvent, sql, args...)
 		return found, err
 	})
 }
@@ -90,7 +90,8 @@ func (s *Store) Events(ctx context.Context, tenant uuid.UUID, f EventFilter) (Ev
 // EventColumns are what ScanEvent reads.
 const EventColumns = `id, n, type, at, topic, data`
 
-func scanEvent(row pgx.CollectableRow) (e session.Event, err error) {
+// ScanEvent reads an event from EventColumns.
+func ScanEvent(row pgx.CollectableRow) (e session.Event, err error) {
 	var topic string
 	err = row.Scan(&e.ID, &e.N, &e.Type, &e.At, &topic, &e.Data)
 	e.Session = session.SessionOfTopic(topic)

@@ -37,7 +37,7 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.id = $2`
-	return queryRow(ctx, s.seeing(withCold), at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
+	return QueryRow(ctx, s.seeing(withCold), at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
 }
 
 // exportSQL is the statement of ExportSessions.
@@ -48,7 +48,7 @@ var exportSQL = statement("export_sessions", "{columns}", exportColumns, "{polic
 // of creation.
 func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Exported, error) {
 	s = s.seeing(withCold)
-	return queryRows(ctx, s, tenant, scanExported(tenant), exportSQL, tenant, page.Time, page.ID, page.Limit)
+	return QueryRows(ctx, s, tenant, scanExported(tenant), exportSQL, tenant, page.Time, page.ID, page.Limit)
 }
 
 // The bounds of one read of ExportMessages.
@@ -64,7 +64,7 @@ func (s *Store) ExportMessages(
 ) (found []session.Message, err error) {
 	var log logOf[session.Message]
 	err = s.inSnapshot(ctx, e.Key.Tenant, func(tx pgx.Tx) error {
-		err := execOne(ctx, tx, session.ErrNotFound, `
+		err := ExecOne(ctx, tx, session.ErrNotFound, `
 			SELECT
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2`, e.Key.Tenant, e.Key.Key)

@@ -111,7 +111,7 @@ func emitFailed(ctx context.Context, tx pgx.Tx, a Attempt, f Failure, retry Retr
 }
 
 func idOf(ctx context.Context, tx pgx.Tx, key session.Key) (string, error) {
-	return rowIn(ctx, tx, pgx.RowTo[string], `
+	return RowIn(ctx, tx, pgx.RowTo[string], `
 		SELECT id
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
@@ -119,7 +119,7 @@ func idOf(ctx context.Context, tx pgx.Tx, key session.Key) (string, error) {
 
 // requeueRun records on a run why its attempt failed; it will have another one.
 func requeueRun(ctx context.Context, tx pgx.Tx, a Attempt, f Failure) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE runs
 		   SET state = 'queued', error = $3
 		 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`, a.Tenant, a.Run, Text(f.Reason))
@@ -149,7 +149,7 @@ func countFailure(ctx context.Context, tx pgx.Tx, a Attempt, f Failure) (retry R
 	retry.Quarantined = quarantined || f.Final ||
 		retry.Failures >= session.MaxFailures || retry.Deaths >= session.MaxDeaths
 	retry.Wait = nextTry(retry, trials, death > 0)
-	return retry, exec(ctx, tx, `
+	return retry, Exec(ctx, tx, `
 		UPDATE session_failures
 		   SET next_try_at = now() + $3::interval,
 		       quarantined_at = CASE WHEN $4 THEN coalesce(quarantined_at, now()) END,
@@ -183,7 +183,7 @@ func (s *Store) quarantine(
 	if err := s.queue.Complete(ctx, tx, a.Job); err != nil {
 		return err
 	}
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		UPDATE runs
 		   SET state = 'failed', error = $3, finished_at = now()
 		 WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running')`, a.Tenant, a.Run, Text(f.Reason))
@@ -194,14 +194,14 @@ func (s *Store) quarantine(
 	if err != nil {
 		return err
 	}
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE session_failures
 		   SET job_id = $3
 		 WHERE tenant_id = $1 AND session_key = $2`, a.Tenant, a.Key.Key, job)
 	if err != nil {
 		return err
 	}
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE runs
 		   SET error = 'quarantined: ' || $3
 		 WHERE tenant_id = $1 AND job_id = $4 AND session_key = $2 AND state = 'queued'`,
@@ -229,7 +229,7 @@ func (s *Store) RunDied(ctx context.Context, a Attempt, job queue.Running, reaso
 		if err != nil {
 			return err
 		}
-		begun, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		begun, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND id = $2 AND state = 'running')`, a.Tenant, a.Run)
 		if err != nil {
 			return err
@@ -321,7 +321,7 @@ func (s *Store) startRetry(ctx context.Context, tx pgx.Tx, key session.Key, job 
 // clearFailures ends a session's failures, because this job's compaction succeeded. A job that sleeps until a trial
 // decides now.
 func (s *Store) clearFailures(ctx context.Context, tx pgx.Tx, key session.Key, job int64) error {
-	trial, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+	trial, err := RowIn(ctx, tx, pgx.RowTo[int64], `
 		DELETE FROM session_failures
 		 WHERE tenant_id = $1 AND session_key = $2
 		RETURNING job_id`, key.Tenant, key.Key)
@@ -343,7 +343,7 @@ const failingSQL = `
 // failuresSQL reads a page of a tenant's failures, and then their sessions.
 var failuresSQL = failingSQL + `(SELECT *
 	          FROM session_failures
-	         WHERE tenant_id = $1` + newestFirst(`since`, `session_key`) + `) f
+	         WHERE tenant_id = $1` + NewestFirst(`since`, `session_key`) + `) f
 	 CROSS JOIN LATERAL (
 	       SELECT id
 	         FROM sessions
@@ -355,12 +355,12 @@ var scanFailing = pgx.RowToStructByName[session.Failing]
 
 // Failures lists a tenant's sessions whose compaction fails, the newest first.
 func (s *Store) Failures(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Failing, error) {
-	return queryRows(ctx, s, tenant, scanFailing, failuresSQL, pageArgs(tenant, page)...)
+	return QueryRows(ctx, s, tenant, scanFailing, failuresSQL, PageArgs(tenant, page)...)
 }
 
 // Failing returns why a session's compaction fails; ErrNotFound if it does not.
 func (s *Store) Failing(ctx context.Context, at session.Address) (session.Failing, error) {
-	return queryRow(ctx, s, at.Tenant, scanFailing, failingSQL+`session_failures f
+	return QueryRow(ctx, s, at.Tenant, scanFailing, failingSQL+`session_failures f
 	  JOIN sessions s ON s.tenant_id = f.tenant_id AND s.key = f.session_key
 	 WHERE f.tenant_id = $1 AND s.id = $2`, at.Tenant, at.ID)
 }

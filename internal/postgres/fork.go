@@ -84,7 +84,7 @@ func (s *Store) planFork(ctx context.Context, f session.Fork) (*forkPlan, error)
 // readKept takes the newest checkpoint whose body is kept and that shows nothing but what was in the log then, 0 for
 // none.
 func (m *Moment) readKept(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	n, err := rowIn(ctx, tx, pgx.RowTo[int], `
+	n, err := RowIn(ctx, tx, pgx.RowTo[int], `
 		SELECT n
 		  FROM checkpoints c
 		 WHERE tenant_id = $1 AND session_key = $2 AND through_seq <= $3 AND body IS NOT NULL
@@ -103,7 +103,7 @@ func (m *Moment) readKept(ctx context.Context, tx pgx.Tx, key session.Key) error
 
 // readCut reads the messages of the pack that goes beyond the seq.
 func (p *forkPlan) readCut(ctx context.Context, tx pgx.Tx) (log logOf[PackMessage], err error) {
-	p.cut, err = rowIn(ctx, tx, pgx.RowTo[int64], `
+	p.cut, err = RowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT first_seq
 		  FROM message_packs
 		 WHERE tenant_id = $1 AND session_key = $2 AND first_seq <= $3 AND last_seq > $3`,
@@ -150,7 +150,7 @@ func (s *Store) fork(ctx context.Context, tx pgx.Tx, p *forkPlan) (made session.
 // hold keeps the session, and those that hold bodies for it, from being erased until the transaction ends. It does not
 // keep them from being changed.
 func (p *forkPlan) hold(ctx context.Context, tx pgx.Tx) error {
-	held, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	held, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1
@@ -181,7 +181,7 @@ func (p *forkPlan) create(ctx context.Context, tx pgx.Tx, at session.Address) er
 		change.Format = &from.Format
 	}
 	if from.Policy.Version.Session > 0 {
-		own, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		own, err := RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 			SELECT policy_id
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2`, p.source.Tenant, p.source.Key)
@@ -206,7 +206,7 @@ var forkSQL = statement("fork_session")
 // fill copies the log to the new session, and sets its numbers.
 func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	seq := p.then.Seq
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		UPDATE sessions f
 		   SET last_seq = $4, pinned = $5, gap_seq = least(s.gap_seq, $4), calibration = s.calibration,
 		       unseen_tokens = s.unseen_tokens, last_usage = s.last_usage, counted_tokens = s.counted_tokens,
@@ -223,7 +223,7 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	}
 	var c session.CheckpointRecord
 	if copied.newest > 0 {
-		c, err = rowIn(ctx, tx, scanRecord, `
+		c, err = RowIn(ctx, tx, scanRecord, `
 			SELECT `+recordColumns+`
 			  FROM checkpoints c
 			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, key.Tenant, key.Key, copied.newest)
@@ -231,10 +231,10 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 			return err
 		}
 	}
-	if err := exec(ctx, tx, newestSQL, key.Tenant, key.Key, c.N, c.Through, c.BodyBytes, c.Tokens, 0); err != nil {
+	if err := Exec(ctx, tx, newestSQL, key.Tenant, key.Key, c.N, c.Through, c.BodyBytes, c.Tokens, 0); err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE sessions
 		   SET total_tokens = $3, forked_from = $4, forked_seq = $5, forked_checkpoint = $6,
 		       policy_version = CASE WHEN checkpoint_n > 0 THEN policy_version END,

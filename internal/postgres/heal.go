@@ -22,7 +22,7 @@ func (s *Store) standIn(ctx context.Context, at session.Address, damaged error, 
 	newest := v.Version
 	CountDamage(damaged)
 	asked := s.askToHeal(ctx, at, newest)
-	older, err := queryRows(ctx, s, at.Tenant, pgx.RowTo[int], wholeCheckpointsSQL,
+	older, err := QueryRows(ctx, s, at.Tenant, pgx.RowTo[int], wholeCheckpointsSQL,
 		[16]byte(at.Tenant), [16]byte(newest.Key), newest.Checkpoint)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *Store) askToHeal(ctx context.Context, at session.Address, newest Versio
 	}
 	key := session.Key{Tenant: at.Tenant, Key: newest.Key}
 	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
-		open, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		open, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT checkpoint_n = $3 AND damaged_n <> $3
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2
@@ -89,7 +89,7 @@ func (s *Store) askToHeal(ctx context.Context, at session.Address, newest Versio
 }
 
 func (s *Store) heal(ctx context.Context, tx pgx.Tx, key session.Key, n int) error {
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		UPDATE sessions
 		   SET damaged_n = $3
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, n)
@@ -139,7 +139,7 @@ func (s *Store) GoBack(
 func replaceDamaged(ctx context.Context, tx pgx.Tx, row lockedSession, reason string, toLog bool) (
 	ended session.Run, err error,
 ) {
-	whole, err := rowIn(ctx, tx, pgx.RowTo[bool], newestIsWholeSQL, row.Tenant, row.Key.Key)
+	whole, err := RowIn(ctx, tx, pgx.RowTo[bool], newestIsWholeSQL, row.Tenant, row.Key.Key)
 	if err != nil || whole {
 		return session.Run{State: session.RunUnchanged, Reason: "the newest checkpoint is whole"}, err
 	}
@@ -166,7 +166,7 @@ var newestIsWholeSQL = `
 // missingCheckpoint returns what is wrong with a checkpoint that is not there, 0 for the newest: ErrNotFound, or a
 // *session.DamagedError if the session has had it.
 func missingCheckpoint(ctx context.Context, tx pgx.Tx, key session.Key, n int) error {
-	newest, err := rowIn(ctx, tx, pgx.RowTo[int], `
+	newest, err := RowIn(ctx, tx, pgx.RowTo[int], `
 		SELECT checkpoint_n
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)

@@ -21,24 +21,24 @@ const sessionHoldSQL = `
 
 // SessionHold returns the legal hold of a session; ErrNotFound.
 func (s *Store) SessionHold(ctx context.Context, at session.Address) (session.Hold, error) {
-	return inSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Hold, error) {
-		return rowIn(ctx, tx, scanHold, sessionHoldSQL, key.Tenant, key.Key)
+	return InSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Hold, error) {
+		return RowIn(ctx, tx, scanHold, sessionHoldSQL, key.Tenant, key.Key)
 	})
 }
 
 // HoldSession places a legal hold on a session, or changes the reason of the one that it has. An erasure that is under
 // way is waited for; ErrNotFound.
 func (s *Store) HoldSession(ctx context.Context, at session.Address, reason string) (session.Hold, error) {
-	return inTx(ctx, s.seeing(all), at.Tenant, func(tx pgx.Tx) (session.Hold, error) {
+	return InTx(ctx, s.seeing(all), at.Tenant, func(tx pgx.Tx) (session.Hold, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
 			return session.Hold{}, err
 		}
-		before, err := rowIn(ctx, tx, scanHold, sessionHoldSQL, at.Tenant, row.Key.Key)
+		before, err := RowIn(ctx, tx, scanHold, sessionHoldSQL, at.Tenant, row.Key.Key)
 		if err == nil && before.Reason == reason || err != nil && !errors.Is(err, session.ErrNotFound) {
 			return before, err
 		}
-		placed, err := rowIn(ctx, tx, scanHold, `
+		placed, err := RowIn(ctx, tx, scanHold, `
 			INSERT INTO session_holds AS h (tenant_id, session_key, reason, placed_by)
 			VALUES ($1, $2, $3, nullif($4, '00000000-0000-0000-0000-000000000000'::uuid))
 			    ON CONFLICT (tenant_id, session_key) DO UPDATE
@@ -53,7 +53,7 @@ func (s *Store) HoldSession(ctx context.Context, at session.Address, reason stri
 
 // ReleaseSession lifts the legal hold of a session, if it has one; ErrNotFound.
 func (s *Store) ReleaseSession(ctx context.Context, at session.Address) error {
-	_, err := changeInSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
+	_, err := ChangeInSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
 		lifted, err := tx.Exec(ctx, `
 			DELETE FROM session_holds
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
@@ -72,18 +72,18 @@ const tenantHoldSQL = `
 
 // TenantHold returns the legal hold of a tenant; ErrNotFound.
 func (s *Store) TenantHold(ctx context.Context, tenant uuid.UUID) (session.Hold, error) {
-	return queryRow(ctx, s, tenant, scanHold, tenantHoldSQL, tenant)
+	return QueryRow(ctx, s, tenant, scanHold, tenantHoldSQL, tenant)
 }
 
 // HoldTenant places a legal hold on all sessions of a tenant, or changes the reason of the one that it has. It waits
 // for erasures that are under way.
 func (s *Store) HoldTenant(ctx context.Context, tenant uuid.UUID, reason string) (session.Hold, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Hold, error) {
-		before, err := rowIn(ctx, tx, scanHold, tenantHoldSQL+` FOR NO KEY UPDATE`, tenant)
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (session.Hold, error) {
+		before, err := RowIn(ctx, tx, scanHold, tenantHoldSQL+` FOR NO KEY UPDATE`, tenant)
 		if err == nil && before.Reason == reason || err != nil && !errors.Is(err, session.ErrNotFound) {
 			return before, err
 		}
-		placed, err := rowIn(ctx, tx, scanHold, `
+		placed, err := RowIn(ctx, tx, scanHold, `
 			UPDATE tenants
 			   SET hold = $2, held_by = nullif($3, '00000000-0000-0000-0000-000000000000'::uuid), held_at = now()
 			 WHERE id = $1
@@ -114,7 +114,7 @@ func (s *Store) ReleaseTenant(ctx context.Context, tenant uuid.UUID) error {
 // refuseHeld returns ErrHeld if a legal hold keeps a session, in the transaction that has locked it. The database
 // refuses the deletion itself, see heldError; this spares the work.
 func refuseHeld(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	held, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	held, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT EXISTS (SELECT FROM session_holds WHERE tenant_id = $1 AND session_key = $2)
 		    OR EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)`, key.Tenant, key.Key)
 	if err == nil && held {

@@ -16,7 +16,7 @@ var holdsSQL = `
 	  FROM (SELECT *
 	          FROM (SELECT session_key AS key, reason, placed_by, placed_at
 	                  FROM session_holds
-	                 WHERE tenant_id = $1` + newestFirst(`placed_at`, `session_key`) + `) of_sessions
+	                 WHERE tenant_id = $1` + NewestFirst(`placed_at`, `session_key`) + `) of_sessions
 	         UNION ALL
 	        SELECT '00000000-0000-0000-0000-000000000000', hold, held_by, held_at
 	          FROM tenants
@@ -29,5 +29,5 @@ var holdsSQL = `
 
 // Holds lists a tenant's legal holds, newest first, its own among them.
 func (s *Store) Holds(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.ListedHold, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByPos[session.ListedHold], holdsSQL, pageArgs(tenant, page)...)
+	return QueryRows(ctx, s, tenant, pgx.RowToStructByPos[session.ListedHold], holdsSQL, PageArgs(tenant, page)...)
 }

@@ -49,7 +49,7 @@ func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idemp
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 		VALUES ($1, $2, $3, $4, $5, $6)`, key.Tenant, id.Route, id.Key, key.Key, id.Digest[:], string(stored))
 }

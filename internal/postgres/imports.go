@@ -31,9 +31,9 @@ var scanImport = pgx.RowToStructByNameLax[session.Import]
 //
 // Errors: ErrIdempotencyReused if the import of this key has another source or session.
 func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, id string) (session.Import, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
 		created := uuid.Must(uuid.NewV7())
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			INSERT INTO imports (tenant_id, id, key, wanted, session)
 			VALUES ($1, $2, nullif($3, ''), $4, $5)
 			ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING`, tenant, created, key, wanted, id)
@@ -54,7 +54,7 @@ func (s *Store) BeginImport(ctx context.Context, tenant uuid.UUID, key, wanted, 
 // ResumeImport starts the next attempt of an import. The request of an earlier attempt gets ErrImportTaken from then
 // on. ErrNotFound.
 func (s *Store) ResumeImport(ctx context.Context, tenant, id uuid.UUID) (session.Import, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
 		found, err := attemptImport(ctx, tx, tenant, id, "")
 		if err != nil {
 			return found, err
@@ -81,7 +81,7 @@ func recordAttempt(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, i session.I
 // attemptImport starts the next attempt of the import that has this id or this key. It does not change one that has
 // ended.
 func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key string) (session.Import, error) {
-	return rowIn(ctx, tx, scanImport, `
+	return RowIn(ctx, tx, scanImport, `
 		UPDATE imports i
 		   SET attempt = CASE WHEN finished_at IS NULL THEN attempt + 1 ELSE attempt END,
 		       state = CASE WHEN finished_at IS NULL THEN 'running' ELSE state END,
@@ -97,8 +97,8 @@ func attemptImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, key str
 func (s *Store) EndAttempt(
 	ctx context.Context, tenant uuid.UUID, i session.Import, state session.ImportState, reason string,
 ) (session.Import, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
-		err := execOne(ctx, tx, session.ErrImportTaken, `
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+		err := ExecOne(ctx, tx, session.ErrImportTaken, `
 			UPDATE imports
 			   SET state = $4,
 			       error = nullif($5, ''),
@@ -116,13 +116,13 @@ func (s *Store) EndAttempt(
 
 // Import reads an import with its first rejected lines; ErrNotFound.
 func (s *Store) Import(ctx context.Context, tenant, id uuid.UUID) (session.Import, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
+	return ReadTx(ctx, s, tenant, func(tx pgx.Tx) (session.Import, error) {
 		return readImport(ctx, tx, tenant, id)
 	})
 }
 
 func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Import, error) {
-	found, err := rowIn(ctx, tx, scanImport, importsSQL+` AND i.id = $2`, tenant, id)
+	found, err := RowIn(ctx, tx, scanImport, importsSQL+` AND i.id = $2`, tenant, id)
 	if err != nil || found.Rejected == 0 {
 		return found, err
 	}
@@ -133,15 +133,15 @@ func readImport(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.I
 
 // Imports lists a tenant's imports, newest first, without their lines.
 func (s *Store) Imports(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Import, error) {
-	sql := importsSQL + newestFirst(`i.created_at`, `i.id`)
-	return queryRows(ctx, s, tenant, scanImport, sql, pageArgs(tenant, page)...)
+	sql := importsSQL + NewestFirst(`i.created_at`, `i.id`)
+	return QueryRows(ctx, s, tenant, scanImport, sql, PageArgs(tenant, page)...)
 }
 
 // ImportLines reads the outcomes of an import's lines; ErrNotFound.
 func (s *Store) ImportLines(
 	ctx context.Context, tenant, id uuid.UUID, r session.ImportedRange,
 ) ([]session.ImportedLine, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.ImportedLine, error) {
+	return ReadTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.ImportedLine, error) {
 		found, err := readImportLines(ctx, tx, tenant, id, r)
 		if err == nil && len(found) == 0 {
 			_, err = readImport(ctx, tx, tenant, id)
@@ -166,7 +166,7 @@ func readImportLines(
 	if r.Outcome != "" {
 		sql = importOutcomeSQL
 	}
-	return rowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], sql, pgx.NamedArgs{
+	return RowsIn(ctx, tx, pgx.RowToStructByPos[session.ImportedLine], sql, pgx.NamedArgs{
 		"tenant": tenant, "import": id, "from": r.From, "outcome": string(r.Outcome), "limit": r.Limit,
 	})
 }

@@ -41,7 +41,7 @@ func (s *Store) StoreImportLines(
 	after := *i
 	err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		// Holds the import for this attempt alone.
-		err := execOne(ctx, tx, session.ErrImportTaken, `
+		err := ExecOne(ctx, tx, session.ErrImportTaken, `
 			SELECT
 			  FROM imports
 			 WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND done = $4 AND finished_at IS NULL
@@ -80,7 +80,7 @@ func (b *importing) lockSessions(ctx context.Context) error {
 		}
 	}
 	ids := slices.Sorted(maps.Keys(makers))
-	missing, err := rowIn(ctx, b.tx, pgx.RowTo[bool], `
+	missing, err := RowIn(ctx, b.tx, pgx.RowTo[bool], `
 		SELECT count(*) < $3
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2)`, b.tenant, ids, len(ids))
@@ -97,7 +97,7 @@ func (b *importing) lockSessions(ctx context.Context) error {
 
 // lockAll locks the sessions of a list of ids.
 func (b *importing) lockAll(ctx context.Context, ids []string) error {
-	return exec(ctx, b.tx, `
+	return Exec(ctx, b.tx, `
 		SELECT
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2)
@@ -206,7 +206,7 @@ func (b *importing) restoreSession(ctx context.Context, l *importLine) error {
 	if tokens == nil {
 		tokens = &session.TokenHistory{Calibration: 1}
 	}
-	return exec(ctx, b.tx, `
+	return Exec(ctx, b.tx, `
 		UPDATE sessions
 		   SET created_at = coalesce($3, created_at), calibration = $4, last_usage = $5,
 		       counted_tokens = $6, exact_tokens = $7, unseen_tokens = $8
@@ -225,7 +225,7 @@ func (b *importing) endSession(ctx context.Context, l *importLine) error {
 		return err
 	}
 	l.key = row.Key.Key
-	return exec(ctx, b.tx, `
+	return Exec(ctx, b.tx, `
 		UPDATE sessions
 		   SET pinned = CASE WHEN pinned = last_seq THEN $3 ELSE pinned END,
 		       last_seq = $3,
@@ -249,7 +249,7 @@ func (b *importing) acknowledge(ctx context.Context) error {
 		return err
 	}
 	b.Done += countOf(b.lines)
-	return exec(ctx, b.tx, `
+	return Exec(ctx, b.tx, `
 		UPDATE imports
 		   SET source = $3, done = $4, total = $5, bytes = $6, digest = $7, sessions = $8, messages = $9,
 		       duplicates = $10, rejected = $11, report = $12, updated_at = now()

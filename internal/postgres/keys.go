@@ -21,7 +21,7 @@ var scanKey = pgx.RowToStructByName[session.APIKey]
 //
 // Errors: ErrTooManyKeys.
 func (s *Store) CreateKey(ctx context.Context, tenant uuid.UUID, k session.NewKey) (session.APIKey, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.APIKey, error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (session.APIKey, error) {
 		return makeKey(ctx, tx, tenant, k)
 	})
 }
@@ -44,10 +44,10 @@ func insertKey(
 	if err != nil {
 		return made, err
 	}
-	if err := lockCount(ctx, tx, tenant, "api_keys"); err != nil {
+	if err := LockCount(ctx, tx, tenant, "api_keys"); err != nil {
 		return made, err
 	}
-	live, err := rowIn(ctx, tx, pgx.RowTo[int], `
+	live, err := RowIn(ctx, tx, pgx.RowTo[int], `
 		SELECT count(*)
 		  FROM api_keys
 		 WHERE tenant_id = $1
@@ -59,17 +59,17 @@ func insertKey(
 	if live >= session.MaxLiveKeys {
 		return made, session.ErrTooManyKeys
 	}
-	return rowIn(ctx, tx, scanKey, `
+	return RowIn(ctx, tx, scanKey, `
 		INSERT INTO api_keys (tenant_id, id, name, digest, last4, scopes, replaces, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8::interval)
 		RETURNING `+keyColumns,
 		tenant, uuid.Must(uuid.NewV7()), k.Name, digest[:], k.Text[len(k.Text)-4:], k.Scopes, replaces, k.Lifetime)
 }
 
-// lockCount lets one transaction at a time count what a tenant has in a table and add to it. The logins that serve
+// LockCount lets one transaction at a time count what a tenant has in a table and add to it. The logins that serve
 // cannot lock the tenant's row.
-func lockCount(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, table string) error {
-	return exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended($1 || $2::text, 0))`, table, tenant)
+func LockCount(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, table string) error {
+	return Exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended($1 || $2::text, 0))`, table, tenant)
 }
 
 // RotateKey stores a new key in the place of a live one, which gives it its name, its scopes and its lifetime, if it
@@ -81,8 +81,8 @@ func lockCount(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, table string) e
 func (s *Store) RotateKey(
 	ctx context.Context, tenant, id uuid.UUID, text string, overlap time.Duration, allowed func([]session.Scope) error,
 ) (session.APIKey, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (made session.APIKey, err error) {
-		old, err := rowIn(ctx, tx, scanKey, `
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (made session.APIKey, err error) {
+		old, err := RowIn(ctx, tx, scanKey, `
 			SELECT `+keyColumns+`
 			  FROM api_keys
 			 WHERE tenant_id = $1 AND id = $2
@@ -106,7 +106,7 @@ func (s *Store) RotateKey(
 		if made, err = insertKey(ctx, tx, tenant, k, &id); err != nil {
 			return made, err
 		}
-		ends, err := rowIn(ctx, tx, pgx.RowTo[time.Time], `
+		ends, err := RowIn(ctx, tx, pgx.RowTo[time.Time], `
 			UPDATE api_keys
 			   SET expires_at = least(expires_at, now() + $3::interval)
 			 WHERE tenant_id = $1 AND id = $2
@@ -124,7 +124,7 @@ func (s *Store) RotateKey(
 // refuseRotated returns ErrKeyRotated for a key that was rotated before: what is left of its life is the overlap, and
 // no lifetime for another key.
 func refuseRotated(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
-	newer, err := rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	newer, err := RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT id
 		  FROM api_keys
 		 WHERE tenant_id = $1 AND replaces = $2
@@ -157,7 +157,7 @@ func (s *Store) CallerByKey(ctx context.Context, tenant uuid.UUID, digest [32]by
 		   AND k.digest = $2
 		   AND k.revoked_at IS NULL
 		   AND (k.expires_at IS NULL OR k.expires_at > now())`
-	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
+	found, err := QueryRow(ctx, s, tenant, func(row pgx.CollectableRow) (a Authorized, err error) {
 		err = row.Scan(&a.APIKey, &a.Scopes, &a.Suspended, &a.NoteUse)
 		return a, err
 	}, sql, tenant, digest[:], session.UseNoted)
@@ -176,7 +176,7 @@ func unknown(err error) error {
 // NoteUse records that a tenant's key was used now, unless that was noted a moment ago.
 func (s *Store) NoteUse(ctx context.Context, tenant, id uuid.UUID) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE api_keys
 			   SET last_used_at = now()
 			 WHERE tenant_id = $1 AND id = $2
@@ -186,10 +186,10 @@ func (s *Store) NoteUse(ctx context.Context, tenant, id uuid.UUID) error {
 
 // Keys returns a page of a tenant's keys, newest first.
 func (s *Store) Keys(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.APIKey, error) {
-	return queryRows(ctx, s, tenant, scanKey, `
+	return QueryRows(ctx, s, tenant, scanKey, `
 		SELECT `+keyColumns+`
 		  FROM api_keys
-		 WHERE tenant_id = $1`+newestFirst(`created_at`, `id`), pageArgs(tenant, page)...)
+		 WHERE tenant_id = $1`+NewestFirst(`created_at`, `id`), PageArgs(tenant, page)...)
 }
 
 // RevokeKey revokes a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
@@ -215,9 +215,9 @@ func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
 
 // revoke revokes what a statement finds, and reports whether that was not revoked before; ErrNotFound.
 func revoke(ctx context.Context, tx pgx.Tx, find, change string, args ...any) (live bool, err error) {
-	live, err = rowIn(ctx, tx, pgx.RowTo[bool], find, args...)
+	live, err = RowIn(ctx, tx, pgx.RowTo[bool], find, args...)
 	if err != nil || !live {
 		return false, err
 	}
-	return true, exec(ctx, tx, change, args...)
+	return true, Exec(ctx, tx, change, args...)
 }

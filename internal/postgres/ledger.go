@@ -83,7 +83,7 @@ func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) *pgx
 // UsageByDay returns what a tenant has used from one day in UTC to another, both included: the days with any use, in
 // order.
 func (s *Store) UsageByDay(ctx context.Context, tenant uuid.UUID, from, to time.Time) ([]session.DayOfUse, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByName[session.DayOfUse], `
+	return QueryRows(ctx, s, tenant, pgx.RowToStructByName[session.DayOfUse], `
 		SELECT coalesce(d.day, m.day) AS day,
 		       coalesce(d.messages, 0) AS messages, coalesce(d.bytes, 0) AS bytes, coalesce(d.tokens, 0) AS tokens,
 		       coalesce(d.views, 0) AS views, coalesce(d.tokens_served, 0) AS tokens_served,
@@ -99,7 +99,7 @@ func (s *Store) UsageByDay(ctx context.Context, tenant uuid.UUID, from, to time.
 
 // UsageBySession returns what a page of a tenant's sessions, archived ones included, newest first, have used.
 func (s *Store) UsageBySession(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.SessionUse, error) {
-	return queryRows(ctx, s.seeing(all), tenant, pgx.RowToStructByName[session.SessionUse], `
+	return QueryRows(ctx, s.seeing(all), tenant, pgx.RowToStructByName[session.SessionUse], `
 		SELECT s.id AS session, s.key, s.created_at,
 		       u.messages, u.bytes, u.tokens, u.views, u.tokens_served, u.tokens_saved, u.read_backs, u.compactions,
 		       m.model_calls + coalesce((a.model_use ->> 'calls')::bigint, 0) AS model_calls,
@@ -115,5 +115,5 @@ func (s *Store) UsageBySession(ctx context.Context, tenant uuid.UUID, page sessi
 		         FROM model_answers a
 		        WHERE a.tenant_id = s.tenant_id AND a.session_key = s.key AND a.answer IS NOT NULL) m
 		  LEFT JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key AND a.state = 'archived'
-		 WHERE s.tenant_id = $1`+newestFirst("s.created_at", "s.key"), pageArgs(tenant, page)...)
+		 WHERE s.tenant_id = $1`+NewestFirst("s.created_at", "s.key"), PageArgs(tenant, page)...)
 }

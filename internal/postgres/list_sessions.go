@@ -34,9 +34,9 @@ func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search sessi
 		if err != nil {
 			return err
 		}
-		scanned, own := scannedSQL(search, pair, pageArgs(tenant, page))
+		scanned, own := scannedSQL(search, pair, PageArgs(tenant, page))
 		conditions, args := searchSQL(search, own)
-		found, err = rowsIn(ctx, tx, scanListed, `
+		found, err = RowsIn(ctx, tx, scanListed, `
 			SELECT `+sessionColumns+`, NULL::jsonb, NULL::jsonb, s.listed_at
 			  FROM (SELECT *
 			          FROM (`+scanned+`) s
@@ -55,7 +55,7 @@ func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search sessi
 
 // lastScanned returns the last of the sessions that were looked at if there were as many as may be.
 func lastScanned(ctx context.Context, tx pgx.Tx, scanned string, args []any) (*session.Page, error) {
-	last, err := rowsIn(ctx, tx, pgx.RowToStructByPos[session.Page], `
+	last, err := RowsIn(ctx, tx, pgx.RowToStructByPos[session.Page], `
 		SELECT s.listed_at, s.key, 0
 		  FROM (`+scanned+`) s
 		 WHERE $4 > 0 -- the arguments are those of a page

@@ -124,7 +124,7 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 		&l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.now,
 		&l.lastAppend)
 	if err != nil {
-		return l, notFound(err)
+		return l, NotFound(err)
 	}
 	outdated, err := l.readRule(ctx, tx)
 	if err == nil && outdated {

@@ -103,7 +103,7 @@ var scanMessage = pgx.RowToStructByPos[session.Message]
 
 // sessionKey returns the key of a session's rows; ErrNotFound.
 func sessionKey(ctx context.Context, tx pgx.Tx, at session.Address) (uuid.UUID, error) {
-	return rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	return RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)

@@ -27,7 +27,7 @@ func rarestPair(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, metadata json.
 	if metadata == nil {
 		return nil, nil
 	}
-	found, err := rowIn(ctx, tx, pgx.RowToStructByPos[metadataPair], `
+	found, err := RowIn(ctx, tx, pgx.RowToStructByPos[metadataPair], `
 		SELECT p.pair, c.n < $3
 		  FROM metadata_pairs($2) AS p (pair)
 		 CROSS JOIN LATERAL (

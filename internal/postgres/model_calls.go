@@ -60,7 +60,7 @@ func takeLease(ctx context.Context, tx pgx.Tx, lease session.ModelLease) error {
 	if err != nil || tag.RowsAffected() > 0 {
 		return err
 	}
-	answered, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	answered, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT answer IS NOT NULL
 		  FROM model_answers
 		 WHERE tenant_id = $1 AND key = $2`, call.Tenant, call.Key[:])
@@ -78,7 +78,7 @@ func takeLease(ctx context.Context, tx pgx.Tx, lease session.ModelLease) error {
 func (s *Store) RenewCall(ctx context.Context, lease session.ModelLease) error {
 	call := lease.Call
 	return s.inTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
-		return execOne(ctx, tx, session.ErrStale, `
+		return ExecOne(ctx, tx, session.ErrStale, `
 			UPDATE model_answers
 			   SET leased_until = now() + $4::interval
 			 WHERE tenant_id = $1 AND key = $2 AND lease = $3`, call.Tenant, call.Key[:], lease.ID, call.Time)
@@ -118,7 +118,7 @@ func reserve(ctx context.Context, tx pgx.Tx, call session.ModelCall, budget sess
 	if tag.RowsAffected() == 0 {
 		return overBudget(call.Bound, budget)
 	}
-	return exec(ctx, tx, addSpending, args(call.Model)...)
+	return Exec(ctx, tx, addSpending, args(call.Model)...)
 }
 
 func overBudget(bound session.ModelSpending, budget session.ModelBudget) error {
@@ -160,7 +160,7 @@ func (s *Store) endCall(
 ) error {
 	call := lease.Call
 	return s.inTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
-		day, err := rowIn(ctx, tx, pgx.RowTo[time.Time], sql, args...)
+		day, err := RowIn(ctx, tx, pgx.RowTo[time.Time], sql, args...)
 		if errors.Is(err, session.ErrNotFound) {
 			return session.ErrStale
 		}
@@ -168,7 +168,7 @@ func (s *Store) endCall(
 			return err
 		}
 		for _, model := range []string{"", call.Model} {
-			err := exec(ctx, tx, addSpending, call.Tenant, day, model, used.Calls-call.Bound.Calls,
+			err := Exec(ctx, tx, addSpending, call.Tenant, day, model, used.Calls-call.Bound.Calls,
 				used.Input-call.Bound.Input, used.Output-call.Bound.Output, used.CostMicros-call.Bound.CostMicros)
 			if err != nil {
 				return err
@@ -182,7 +182,7 @@ func (s *Store) endCall(
 // asked again.
 func (s *Store) ForgetAnswer(ctx context.Context, tenant uuid.UUID, key [32]byte, older time.Duration) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			DELETE FROM model_answers
 			 WHERE tenant_id = $1 AND key = $2 AND answer IS NOT NULL AND created_at < now() - $3::interval`,
 			tenant, key[:], older)
@@ -207,7 +207,7 @@ func (s *Store) KeptAnswer(ctx context.Context, tenant uuid.UUID, key [32]byte) 
 
 // Spending returns what a tenant's calls have used on a day in UTC, of all models first and then of each.
 func (s *Store) Spending(ctx context.Context, tenant uuid.UUID, day time.Time) ([]session.ModelSpent, error) {
-	return queryRows(ctx, s, tenant, pgx.RowToStructByPos[session.ModelSpent], `
+	return QueryRows(ctx, s, tenant, pgx.RowToStructByPos[session.ModelSpent], `
 		SELECT model, calls, input_tokens, output_tokens, cost_micros
 		  FROM model_spending
 		 WHERE tenant_id = $1 AND day = $2

@@ -31,7 +31,7 @@ type At struct {
 //
 // Errors: ErrNotFound; a *session.InvalidError if the session has not come so far; a *session.LostViewError.
 func (s *Store) Moment(ctx context.Context, at session.Address, when At) (Moment, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (m Moment, err error) {
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (m Moment, err error) {
 		if m, err = readMoment(ctx, tx, key, when, "as_of_seq"); err != nil || m.kept {
 			return m, err
 		}
@@ -49,7 +49,7 @@ func readMoment(ctx context.Context, tx pgx.Tx, key session.Key, when At, pointe
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key).Scan(&last, &m.pinned, &removals)
 	if err != nil {
-		return m, notFound(err)
+		return m, NotFound(err)
 	}
 	switch {
 	case when == At{}:
@@ -73,7 +73,7 @@ var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // seqAt returns the last seq that was taken by a time, by a message or by a removal; 0 if there was none.
 func seqAt(ctx context.Context, tx pgx.Tx, key session.Key, at time.Time, removals bool) (int64, error) {
-	return rowIn(ctx, tx, pgx.RowTo[int64], `
+	return RowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT greatest(
 		       (SELECT seq
 		          FROM messages
@@ -88,7 +88,7 @@ func seqAt(ctx context.Context, tx pgx.Tx, key session.Key, at time.Time, remova
 
 // readPinned bounds the pinned head by the first message of then that was not in it.
 func (m *Moment) readPinned(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	first, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+	first, err := RowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT seq
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq <= $3 AND role NOT IN ('system', 'developer')
@@ -130,7 +130,7 @@ func (m *Moment) readCheckpoint(ctx context.Context, tx pgx.Tx, key session.Key,
 
 // lostMoment returns the error of a view whose checkpoint has no body any more, with the next that can be had.
 func lostMoment(ctx context.Context, tx pgx.Tx, key session.Key, m Moment) error {
-	next, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+	next, err := RowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT made_after + 1
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n > $3 AND body IS NOT NULL AND made_after IS NOT NULL

@@ -37,7 +37,7 @@ func (s *Store) StoredBody(ctx context.Context, key session.Key, id uuid.UUID) (
 
 // isThere reports whether there is a session.
 func (s *Store) isThere(ctx context.Context, key session.Key) (bool, error) {
-	return queryRow(ctx, s, key.Tenant, pgx.RowTo[bool], `
+	return QueryRow(ctx, s, key.Tenant, pgx.RowTo[bool], `
 		SELECT EXISTS (SELECT FROM sessions WHERE tenant_id = $1 AND key = $2)`, key.Tenant, key.Key)
 }
 
@@ -122,7 +122,7 @@ func readPacked(ctx context.Context, tx pgx.Tx, key session.Key) (at packedLog, 
 		  FROM sessions s
 		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key).
 		Scan(&at.checkpoint, &at.pinned, &at.kept, &at.packed)
-	return at, notFound(err)
+	return at, NotFound(err)
 }
 
 func (l *packedLog) plan(ctx context.Context, tx pgx.Tx) (*PackPlan, error) {
@@ -159,7 +159,7 @@ func (l *packedLog) unpacked(ctx context.Context, tx pgx.Tx) (p PackPlan, size i
 // twice the size of all that comes after them. So a byte is packed again only a few times, and few packs stay small.
 func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged []storedPack, err error) {
 	const looked = 8
-	last, err := rowsIn(ctx, tx, scanPack, `
+	last, err := RowsIn(ctx, tx, scanPack, `
 		SELECT `+packColumns+`
 		  FROM message_packs
 		 WHERE tenant_id = $1 AND session_key = $2
@@ -177,7 +177,7 @@ func (l *packedLog) smaller(ctx context.Context, tx pgx.Tx, size int64) (merged 
 
 // outdated returns a plan of a pack that has results whole which were stored after it was made.
 func (l *packedLog) outdated(ctx context.Context, tx pgx.Tx) (*PackPlan, error) {
-	old, err := rowIn(ctx, tx, scanPack, `
+	old, err := RowIn(ctx, tx, scanPack, `
 		SELECT `+packColumns+`
 		  FROM message_packs p
 		 WHERE p.tenant_id = $1 AND p.session_key = $2
@@ -278,7 +278,7 @@ func (p *PackPlan) insert(ctx context.Context, tx pgx.Tx, packed []byte) error {
 		raw += int64(len(p.Messages[i].Body))
 	}
 	sum := sha256.Sum256(packed)
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO message_packs (tenant_id, session_key, first_seq, last_seq, raw, results, digest, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		p.Tenant, p.Key.Key, p.First, p.Last, raw, p.results, sum[:], packed)
@@ -325,7 +325,7 @@ func (s *Store) EndOffload(ctx context.Context, key session.Key, n int, job int6
 		if done = row.checkpoint == n; !done {
 			return nil
 		}
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			UPDATE sessions
 			   SET offloaded_n = $3
 			 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, n)
@@ -353,7 +353,7 @@ var offloadSweepSQL = `
 // packed, because the job was lost or the session is from before there were packs. It returns how many it inserted.
 func (s *Store) RequeueOffloads(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
 	return eachOf(ctx, s, tenant, offloadSweepSQL, func(key uuid.UUID) (int, error) {
-		return inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+		return InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			return 1, s.insertOffload(ctx, tx, session.Key{Tenant: tenant, Key: key})
 		})
 	})

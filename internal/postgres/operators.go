@@ -21,7 +21,7 @@ var scanOperatorKey = pgx.RowToStructByName[session.OperatorKey]
 
 // asOperator runs do in one transaction that sees no tenant's rows.
 func asOperator[T any](ctx context.Context, s *Store, do func(tx pgx.Tx) (T, error)) (T, error) {
-	return inTx(ctx, s, uuid.Nil, do)
+	return InTx(ctx, s, uuid.Nil, do)
 }
 
 // CreateOperatorKey stores a new key of an operator, of whose text it keeps the digest and the last four characters. A
@@ -34,7 +34,7 @@ func (s *Store) CreateOperatorKey(
 		return made, err
 	}
 	return asOperator(ctx, s, func(tx pgx.Tx) (session.OperatorKey, error) {
-		made, err := rowIn(ctx, tx, scanOperatorKey, `
+		made, err := RowIn(ctx, tx, scanOperatorKey, `
 			INSERT INTO operator_keys (id, name, digest, last4, expires_at)
 			VALUES ($1, $2, $3, $4, now() + $5::interval)
 			RETURNING `+operatorKeyColumns,
@@ -53,7 +53,7 @@ func (s *Store) CreateOperatorKey(
 // revoked.
 func (s *Store) OperatorByKey(ctx context.Context, digest [32]byte) (Authorized, error) {
 	found, err := asOperator(ctx, s, func(tx pgx.Tx) (a Authorized, err error) {
-		return rowIn(ctx, tx, func(row pgx.CollectableRow) (a Authorized, err error) {
+		return RowIn(ctx, tx, func(row pgx.CollectableRow) (a Authorized, err error) {
 			err = row.Scan(&a.APIKey, &a.NoteUse)
 			return a, err
 		}, `
@@ -70,7 +70,7 @@ func (s *Store) OperatorByKey(ctx context.Context, digest [32]byte) (Authorized,
 // NoteOperatorUse records that an operator's key was used now, unless that was noted a moment ago.
 func (s *Store) NoteOperatorUse(ctx context.Context, id uuid.UUID) error {
 	return s.inTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE operator_keys
 			   SET last_used_at = now()
 			 WHERE id = $1
@@ -81,12 +81,12 @@ func (s *Store) NoteOperatorUse(ctx context.Context, id uuid.UUID) error {
 // OperatorKeys returns a page of the keys of operators, newest first.
 func (s *Store) OperatorKeys(ctx context.Context, page session.Page) ([]session.OperatorKey, error) {
 	return asOperator(ctx, s, func(tx pgx.Tx) ([]session.OperatorKey, error) {
-		return rowsIn(ctx, tx, scanOperatorKey, `
+		return RowsIn(ctx, tx, scanOperatorKey, `
 		SELECT `+operatorKeyColumns+`
 		  FROM operator_keys
 		 WHERE (created_at, id) < ($1, $2)
 		 ORDER BY created_at DESC, id DESC
-		 LIMIT $3`, pageArgs(uuid.Nil, page)[1:]...)
+		 LIMIT $3`, PageArgs(uuid.Nil, page)[1:]...)
 	})
 }
 

@@ -64,7 +64,7 @@ func readPacks(ctx context.Context, tx pgx.Tx, key session.Key, seqs []int64) (p
 	if len(seqs) == 0 {
 		return p, nil
 	}
-	p.stored, err = rowsIn(ctx, tx, scanPack, `
+	p.stored, err = RowsIn(ctx, tx, scanPack, `
 		SELECT `+packColumns+`
 		  FROM message_packs
 		 WHERE tenant_id = $1
@@ -179,7 +179,7 @@ func readLog[M any](
 	ctx context.Context, tx pgx.Tx, key session.Key, of func(*M) place, scan pgx.RowToFunc[M], sql string, args ...any,
 ) (log logOf[M], err error) {
 	log.place = of
-	if log.messages, err = rowsIn(ctx, tx, scan, sql, args...); err != nil {
+	if log.messages, err = RowsIn(ctx, tx, scan, sql, args...); err != nil {
 		return log, err
 	}
 	log.packs, err = readPacks(ctx, tx, key, log.missing())

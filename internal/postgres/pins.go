@@ -30,19 +30,19 @@ func scanPin(row pgx.CollectableRow) (p session.Pin, err error) {
 
 // Pins returns what callers pinned of a session, by their places in the log; ErrNotFound.
 func (s *Store) Pins(ctx context.Context, at session.Address) ([]session.Pin, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Pin, error) {
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Pin, error) {
 		return pinsOf(ctx, tx, key)
 	})
 }
 
 // pinsOf reads the pins of messages that were not removed.
 func pinsOf(ctx context.Context, tx pgx.Tx, key session.Key) ([]session.Pin, error) {
-	return rowsIn(ctx, tx, scanPin, pinsSQL+pinOrder, key.Tenant, key.Key)
+	return RowsIn(ctx, tx, scanPin, pinsSQL+pinOrder, key.Tenant, key.Key)
 }
 
 // ExportPins returns what callers pinned of the messages of an exported session, by their places in the log.
 func (s *Store) ExportPins(ctx context.Context, e session.Exported) ([]session.Pin, error) {
-	return queryRows(ctx, s, e.Key.Tenant, scanPin, pinsSQL+` AND p.seq <= $3`+pinOrder,
+	return QueryRows(ctx, s, e.Key.Tenant, scanPin, pinsSQL+` AND p.seq <= $3`+pinOrder,
 		e.Key.Tenant, e.Key.Key, e.LastSeq)
 }
 
@@ -51,7 +51,7 @@ func (s *Store) ExportPins(ctx context.Context, e session.Exported) ([]session.P
 //
 // Errors: ErrNotFound, ErrTooManyPins.
 func (s *Store) PutPin(ctx context.Context, at session.Address, pin session.Pin, limit int) (session.Pin, error) {
-	return changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (session.Pin, error) {
+	return ChangeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (session.Pin, error) {
 		var count, tokens int
 		var note *string
 		err := tx.QueryRow(ctx, `
@@ -70,7 +70,7 @@ func (s *Store) PutPin(ctx context.Context, at session.Address, pin session.Pin,
 		if pin.Part != nil {
 			part = *pin.Part
 		}
-		made, err := rowIn(ctx, tx, scanPin, `
+		made, err := RowIn(ctx, tx, scanPin, `
 			INSERT INTO session_pins AS p (tenant_id, session_key, ref, seq, part, text, tokens, note,
 			                               created_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce(nullif($9, '0001-01-01 00:00:00Z'::timestamptz), now()))
@@ -87,7 +87,7 @@ func (s *Store) PutPin(ctx context.Context, at session.Address, pin session.Pin,
 
 // Unpin deletes a pin; ErrNotFound.
 func (s *Store) Unpin(ctx context.Context, at session.Address, ref string) error {
-	_, err := changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
+	_, err := ChangeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
 		deleted, err := tx.Exec(ctx, `
 			DELETE FROM session_pins
 			 WHERE tenant_id = $1 AND session_key = $2 AND ref = $3`, key.Tenant, key.Key, ref)

@@ -41,7 +41,7 @@ func readPolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, lock strin
 		  FROM policies
 		 WHERE tenant_id = $1 AND id = $2 `+lock, tenant, id).
 		Scan(&p.Trigger, &p.Hard, &p.CacheTTL, &p.Document, &p.Patch, &p.Version.Tenant, &p.Version.Session)
-	return p, notFound(err)
+	return p, NotFound(err)
 }
 
 // changePolicy gives a session the policy of a change, as a new version, in a transaction that holds the session's
@@ -66,7 +66,7 @@ func changePolicy(ctx context.Context, tx pgx.Tx, key session.Key, current uuid.
 	if next != nil {
 		next.Version = session.PolicyVersion{Tenant: below.Version.Tenant, Session: version}
 		id = uuid.Must(uuid.NewV7())
-		if err = exec(ctx, tx, putPolicy, policyArgs(key.Tenant, id, *next)...); err != nil {
+		if err = Exec(ctx, tx, putPolicy, policyArgs(key.Tenant, id, *next)...); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func recordPolicy(
 	if err != nil || version <= keptPolicyVersions {
 		return version, err
 	}
-	return version, exec(ctx, tx, `
+	return version, Exec(ctx, tx, `
 		DELETE FROM policy_versions
 		 WHERE tenant_id = $1 AND session_key = $2 AND version <= $3`, key.Tenant, key.Key, version-keptPolicyVersions)
 }
@@ -157,14 +157,14 @@ func policyArgs(tenant, id uuid.UUID, p session.Policy) []any {
 
 // deletePolicy removes a policy of one session; the tenant's default stays.
 func deletePolicy(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		DELETE FROM policies
 		 WHERE tenant_id = $1 AND id = $2 AND id <> $3`, tenant, id, uuid.Nil)
 }
 
 // CountsExactly reports whether any policy of a tenant names an exact tokenizer.
 func (s *Store) CountsExactly(ctx context.Context, tenant uuid.UUID) (bool, error) {
-	return queryRow(ctx, s, tenant, pgx.RowTo[bool], `
+	return QueryRow(ctx, s, tenant, pgx.RowTo[bool], `
 		SELECT EXISTS (
 		       SELECT
 		         FROM policies

@@ -79,7 +79,7 @@ func mergeAgain(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, putPolicy, policyArgs(tenant, id, p)...)
+	return Exec(ctx, tx, putPolicy, policyArgs(tenant, id, p)...)
 }
 
 // mergedAtOnce is how many policies one transaction merges anew.
@@ -90,8 +90,8 @@ const mergedAtOnce = 100
 func (s *Store) MergePolicies(ctx context.Context, tenant uuid.UUID) (merged int, err error) {
 	var last uuid.UUID
 	for n := mergedAtOnce; n == mergedAtOnce && err == nil; merged += n {
-		n, err = inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
-			ids, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		n, err = InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+			ids, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 				SELECT p.id
 				  FROM policies p
 				 WHERE p.tenant_id = $1 AND p.id > $2 AND `+outdatedSQL+`
@@ -120,10 +120,10 @@ func refuseContradicting(
 	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, below json.RawMessage, rebase session.PolicyEdit,
 ) error {
 	// Between two statements many layers are merged, which takes a busy process longer than other transactions may.
-	if err := exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = '1min'`); err != nil {
+	if err := Exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = '1min'`); err != nil {
 		return err
 	}
-	patches, err := rowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
+	patches, err := RowsIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 		SELECT DISTINCT ON (md5(patch::text)) patch
 		  FROM policies
 		 WHERE tenant_id = $1 AND id <> $2
@@ -156,7 +156,7 @@ func refuseContradicting(
 func contradictions(
 	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, patch json.RawMessage, invalid *session.InvalidError,
 ) (wrong []session.Problem, err error) {
-	ids, err := rowsIn(ctx, tx, pgx.RowTo[string], `
+	ids, err := RowsIn(ctx, tx, pgx.RowTo[string], `
 		SELECT s.id
 		  FROM policies p
 		  JOIN sessions s ON s.tenant_id = $1 AND s.policy_id = p.id

@@ -13,7 +13,7 @@ import (
 
 // TenantPolicy reads a tenant's default policy.
 func (s *Store) TenantPolicy(ctx context.Context, tenant uuid.UUID) (session.Policy, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (session.Policy, error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (session.Policy, error) {
 		return readPolicy(ctx, tx, tenant, uuid.Nil, "")
 	})
 }
@@ -24,7 +24,7 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 		p.Patch = p.Document
 	}
 	p.Version = session.PolicyVersion{Tenant: 1}
-	if err := exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, p)...); err != nil {
+	if err := Exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, p)...); err != nil {
 		return err
 	}
 	_, err := recordPolicy(ctx, tx, session.Key{Tenant: tenant}, &p, 0, 0, [32]byte{})
@@ -68,10 +68,10 @@ func changeTenantPolicy(
 	if err := refuseContradicting(ctx, tx, tenant, next.Patch, change.Rebase); err != nil {
 		return old, err
 	}
-	if err := exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, next)...); err != nil {
+	if err := Exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, next)...); err != nil {
 		return old, err
 	}
-	if err := addChore(ctx, tx, tenant, ChorePolicy); err != nil {
+	if err := AddChore(ctx, tx, tenant, ChorePolicy); err != nil {
 		return old, err
 	}
 	return next, record(ctx, tx, tenant, auditEntry{
@@ -84,7 +84,7 @@ func changeTenantPolicy(
 func (s *Store) PolicyVersions(
 	ctx context.Context, tenant uuid.UUID, before int64, limit int,
 ) ([]session.PolicyRecord, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.PolicyRecord, error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) ([]session.PolicyRecord, error) {
 		return readVersions(ctx, tx, session.Key{Tenant: tenant}, before, limit)
 	})
 }
@@ -93,7 +93,7 @@ func (s *Store) PolicyVersions(
 func (s *Store) SessionPolicyVersions(
 	ctx context.Context, at session.Address, before int64, limit int,
 ) ([]session.PolicyRecord, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.PolicyRecord, error) {
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.PolicyRecord, error) {
 		return readVersions(ctx, tx, key, before, limit)
 	})
 }
@@ -104,7 +104,7 @@ func readVersions(
 	if before == 0 {
 		before = math.MaxInt32 + 1
 	}
-	return rowsIn(ctx, tx, pgx.RowToStructByName[session.PolicyRecord], `
+	return RowsIn(ctx, tx, pgx.RowToStructByName[session.PolicyRecord], `
 		SELECT version, tenant_version, patch, document, changed_by, created_at
 		  FROM policy_versions
 		 WHERE tenant_id = $1

@@ -146,7 +146,7 @@ func (s *Store) transaction(
 	defer turn.Done()
 	return InTenant(ctx, s.pool, tenant, options, func(tx pgx.Tx) error {
 		if s.scope.sees != served {
-			if err := exec(ctx, tx, seeMore, s.scope.sees); err != nil {
+			if err := Exec(ctx, tx, seeMore, s.scope.sees); err != nil {
 				return err
 			}
 		}
@@ -196,8 +196,8 @@ func readResult(results pgx.BatchResults, read func(rows pgx.Rows) error) error 
 	return results.Close()
 }
 
-// queryRows runs one statement like query and returns its rows.
-func queryRows[T any](
+// QueryRows runs one statement that sees this tenant only, in one round trip, and returns its rows.
+func QueryRows[T any](
 	ctx context.Context, s *Store, tenant uuid.UUID, scan pgx.RowToFunc[T], sql string, args ...any,
 ) (found []T, err error) {
 	err = s.query(ctx, tenant, sql, args, func(rows pgx.Rows) (err error) {
@@ -207,13 +207,13 @@ func queryRows[T any](
 	return found, err
 }
 
-// queryRow runs one statement like query and returns its only row; no row is ErrNotFound.
-func queryRow[T any](
+// QueryRow runs one statement like QueryRows and returns its only row; no row is ErrNotFound.
+func QueryRow[T any](
 	ctx context.Context, s *Store, tenant uuid.UUID, scan pgx.RowToFunc[T], sql string, args ...any,
 ) (found T, err error) {
 	err = s.query(ctx, tenant, sql, args, func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectExactlyOneRow(rows, scan)
-		return notFound(err)
+		return NotFound(err)
 	})
 	return found, err
 }
@@ -222,7 +222,7 @@ func queryRow[T any](
 func eachOf(
 	ctx context.Context, s *Store, tenant uuid.UUID, sql string, do func(id uuid.UUID) (int, error),
 ) (sum int, err error) {
-	ids, err := queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], sql, tenant)
+	ids, err := QueryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], sql, tenant)
 	if err != nil {
 		return 0, err
 	}
@@ -248,8 +248,8 @@ func statement(name string, replacements ...string) string {
 	return strings.NewReplacer(replacements...).Replace(string(text))
 }
 
-// rowsIn runs one statement in a transaction and returns its rows.
-func rowsIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+// RowsIn runs one statement in a transaction and returns its rows.
+func RowsIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -257,27 +257,28 @@ func rowsIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql st
 	return pgx.CollectRows(rows, scan)
 }
 
-// rowIn runs one statement in a transaction and returns its only row; no row is ErrNotFound.
-func rowIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) (found T, err error) {
+// RowIn runs one statement in a transaction and returns its only row; no row is ErrNotFound.
+func RowIn[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) (found T, err error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return found, err
 	}
 	found, err = pgx.CollectExactlyOneRow(rows, scan)
-	return found, notFound(err)
+	return found, NotFound(err)
 }
 
-// newestFirst returns the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and
-// pageArgs are all its arguments. The comparison must stand alone: with an OR around it, the index would be read from
+// NewestFirst returns the end of a statement that reads a page of a tenant's rows, newest first: $1 is the tenant, and
+// PageArgs are all its arguments. The comparison must stand alone: with an OR around it, the index would be read from
 // its beginning.
-func newestFirst(created, id string) string {
+func NewestFirst(created, id string) string {
 	return `
 		   AND (` + created + `, ` + id + `) < ($2, $3)
 		 ORDER BY ` + created + ` DESC, ` + id + ` DESC
 		 LIMIT $4`
 }
 
-func pageArgs(tenant uuid.UUID, page session.Page) []any {
+// PageArgs returns the arguments of a statement that NewestFirst ends.
+func PageArgs(tenant uuid.UUID, page session.Page) []any {
 	if page.Time.IsZero() { // the beginning of the list
 		return []any{tenant, pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}, uuid.Max, page.Limit}
 	}
@@ -295,8 +296,8 @@ func (s *Store) inSnapshot(ctx context.Context, tenant uuid.UUID, do func(tx pgx
 
 var snapshotOptions = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
-// inTx runs do in one transaction that sees this tenant only, and returns its value.
-func inTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error)) (found T, err error) {
+// InTx runs do in one transaction that sees this tenant only, and returns its value.
+func InTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error)) (found T, err error) {
 	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = do(tx)
 		return err
@@ -304,8 +305,8 @@ func inTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx
 	return found, err
 }
 
-// readTx runs do in one transaction that only reads, and whose statements all read the same moment.
-func readTx[T any](
+// ReadTx runs do in one transaction that only reads, and whose statements all read the same moment.
+func ReadTx[T any](
 	ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error),
 ) (found T, err error) {
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
@@ -315,18 +316,18 @@ func readTx[T any](
 	return found, err
 }
 
-// inSession runs do like readTx, with the key of a session; ErrNotFound.
-func inSession[T any](
+// InSession runs do like ReadTx, with the key of a session; ErrNotFound.
+func InSession[T any](
 	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
 ) (T, error) {
-	return readTx(ctx, s, at.Tenant, func(tx pgx.Tx) (T, error) { return doInSession(ctx, tx, at, do) })
+	return ReadTx(ctx, s, at.Tenant, func(tx pgx.Tx) (T, error) { return doInSession(ctx, tx, at, do) })
 }
 
-// changeInSession runs do like inSession, in a transaction that may write.
-func changeInSession[T any](
+// ChangeInSession runs do like InSession, in a transaction that may write.
+func ChangeInSession[T any](
 	ctx context.Context, s *Store, at session.Address, do func(tx pgx.Tx, key session.Key) (T, error),
 ) (T, error) {
-	return inTx(ctx, s, at.Tenant, func(tx pgx.Tx) (T, error) { return doInSession(ctx, tx, at, do) })
+	return InTx(ctx, s, at.Tenant, func(tx pgx.Tx) (T, error) { return doInSession(ctx, tx, at, do) })
 }
 
 func doInSession[T any](
@@ -339,14 +340,14 @@ func doInSession[T any](
 	return do(tx, session.Key{Tenant: at.Tenant, Key: key})
 }
 
-// exec runs a statement whose result is not needed.
-func exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+// Exec runs a statement whose result is not needed.
+func Exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	_, err := tx.Exec(ctx, sql, args...)
 	return err
 }
 
-// execOne runs a statement that must find a row; missing is the error if there is none.
-func execOne(ctx context.Context, tx pgx.Tx, missing error, sql string, args ...any) error {
+// ExecOne runs a statement that must find a row; missing is the error if there is none.
+func ExecOne(ctx context.Context, tx pgx.Tx, missing error, sql string, args ...any) error {
 	tag, err := tx.Exec(ctx, sql, args...)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = missing
@@ -367,7 +368,8 @@ func one(dest ...any) func(pgx.Rows) error {
 	}
 }
 
-func notFound(err error) error {
+// NotFound returns ErrNotFound for no row, and any other error as it is.
+func NotFound(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return session.ErrNotFound
 	}

@@ -55,7 +55,7 @@ func (s *Store) KeepFor(r Retention) { s.retention = r }
 // beginning of an index. What a feature prunes comes first: before the events that it is about.
 func (s *Store) Prune(ctx context.Context, tenant uuid.UUID, first ...Pruning) error {
 	for range pruneRounds {
-		more, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
+		more, err := InTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
 			return s.prune(ctx, tx, tenant, first)
 		})
 		if err != nil {

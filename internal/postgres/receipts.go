@@ -53,7 +53,7 @@ func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork) (r *session.
 		return nil, err
 	}
 	for state, list := range map[string]*[]uuid.UUID{"gone": &r.Sessions, "held": &r.Held} {
-		*list, err = rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+		*list, err = RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 			SELECT session_key
 			  FROM erasure_sessions
 			 WHERE tenant_id = $1 AND erasure_id = $2 AND state = $3
@@ -62,7 +62,7 @@ func finishedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork) (r *session.
 			return nil, err
 		}
 	}
-	left, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	left, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT EXISTS (
 		       SELECT
 		         FROM sessions s
@@ -102,7 +102,7 @@ func countedReceipt(ctx context.Context, tx pgx.Tx, w ErasureWork) (*session.Rec
 			&r.Erased.Bodies, &r.Erased.Checkpoints, &r.Erased.Bytes, &r.Erased.Objects, &digest,
 			&r.Installation)
 	if err != nil {
-		return nil, notFound(err)
+		return nil, NotFound(err)
 	}
 	if state == session.ErasureDone {
 		return nil, session.ErrEnded
@@ -122,7 +122,7 @@ func (s *Store) forgetRest(ctx context.Context, tx pgx.Tx, w ErasureWork, r *ses
 	if w.Metadata == nil || len(r.Held) > 0 {
 		return nil
 	}
-	return exec(ctx, tx, forgetSubjectSQL, w.Tenant, w.Metadata)
+	return Exec(ctx, tx, forgetSubjectSQL, w.Tenant, w.Metadata)
 }
 
 // recordFinished records the end of an erasure of a subject, and blanks what the trail says of its subject, unless a
@@ -159,7 +159,7 @@ func endErasure(
 			KeptSeconds: new(int64(kept.Seconds())), GoneBy: new(r.FinishedAt.Add(kept)),
 		}
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE erasures
 		   SET state = 'done', metadata = NULL, digest = NULL, receipt = $3, finished_at = now()
 		 WHERE tenant_id = $1 AND id = $2`, w.Tenant, w.ID, r)
@@ -181,7 +181,7 @@ func (s *Store) TablesWith(ctx context.Context, tenant uuid.UUID, sessions []uui
 // with its id.
 func (s *Store) TablesOf(ctx context.Context, tenant uuid.UUID, at time.Time) (found []string, again bool, err error) {
 	err = s.inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
-		again, err = rowIn(ctx, tx, pgx.RowTo[bool], `
+		again, err = RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM tenants WHERE id = $1 AND created_at >= $2)`, tenant, at)
 		if err == nil {
 			found, err = tablesWhere(ctx, tx, `column_name = 'tenant_id'`,
@@ -196,7 +196,7 @@ func (s *Store) TablesOf(ctx context.Context, tenant uuid.UUID, at time.Time) (f
 func tablesWhere(
 	ctx context.Context, tx pgx.Tx, columns string, condition func(column string) string, args ...any,
 ) (found []string, err error) {
-	all, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Table, Column string }], `
+	all, err := RowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Table, Column string }], `
 		SELECT table_name::text, column_name::text
 		  FROM information_schema.columns c
 		 WHERE table_schema = 'public' AND `+columns+`
@@ -206,7 +206,7 @@ func tablesWhere(
 			break
 		}
 		var has bool
-		has, err = rowIn(ctx, tx, pgx.RowTo[bool], `
+		has, err = RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (
 			       SELECT
 			         FROM `+pgx.Identifier{c.Table}.Sanitize()+`

@@ -89,7 +89,7 @@ func orNone[T comparable](value T) *T {
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	session.RecompactionCount, error,
 ) {
-	return readTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
+	return ReadTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
 		if err := requireNamed(ctx, tx, tenant, f); err != nil {
 			return session.RecompactionCount{}, err
 		}
@@ -102,7 +102,7 @@ func requireNamed(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Se
 	if f.Sessions == nil {
 		return nil
 	}
-	found, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	found, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT EXISTS (
 		       SELECT
 		         FROM sessions
@@ -165,7 +165,7 @@ func (s *Store) beginRecompaction(
 	if err != nil {
 		return made, err
 	}
-	if err := addChore(ctx, tx, tenant, ChoreRecompaction); err != nil {
+	if err := AddChore(ctx, tx, tenant, ChoreRecompaction); err != nil {
 		return made, err
 	}
 	if err := s.insertFill(ctx, tx, tenant, made.ID, time.Time{}); err != nil {
@@ -199,20 +199,20 @@ var scanRecompaction = pgx.RowToStructByNameLax[session.Recompaction]
 
 // Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
 func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (session.Recompaction, error) {
-	return inTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.Recompaction, error) {
+	return InTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.Recompaction, error) {
 		return readRecompaction(ctx, tx, tenant, id)
 	})
 }
 
 func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Recompaction, error) {
-	found, err := rowIn(ctx, tx, scanRecompaction, `
+	found, err := RowIn(ctx, tx, scanRecompaction, `
 		SELECT `+recompactionColumns+`
 		  FROM recompactions r
 		 WHERE r.tenant_id = $1 AND r.id = $2`, tenant, id)
 	if err != nil {
 		return found, err
 	}
-	found.Errors, err = rowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionError], `
+	found.Errors, err = RowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionError], `
 		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), '') AS session,
 		       l.error, l.finished_at AS at
 		  FROM recompaction_sessions l
@@ -229,8 +229,8 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page sessio
 	sql := `
 		SELECT ` + recompactionColumns + `
 		  FROM recompactions r
-		 WHERE r.tenant_id = $1` + newestFirst(`r.created_at`, `r.id`)
-	return queryRows(ctx, s, tenant, scanRecompaction, sql, pageArgs(tenant, page)...)
+		 WHERE r.tenant_id = $1` + NewestFirst(`r.created_at`, `r.id`)
+	return QueryRows(ctx, s, tenant, scanRecompaction, sql, PageArgs(tenant, page)...)
 }
 
 // FillRecompaction looks for the next sessions of a recompaction and completes the job that does so. It inserts
@@ -290,7 +290,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	if looked < recompactionBatch {
 		c.State = session.RecompactionRunning
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE recompactions
 		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now()),
 		       (views_base, served_base, read_backs_base) = (

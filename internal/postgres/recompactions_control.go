@@ -78,7 +78,7 @@ func (s *Store) control(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, wh
 
 func notePause(ctx context.Context, tx pgx.Tx, c *lockedRecompaction, paused bool) error {
 	c.Paused = paused
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE recompactions
 		   SET paused_at = CASE WHEN $3 THEN now() END
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, paused)
@@ -87,9 +87,9 @@ func notePause(ctx context.Context, tx pgx.Tx, c *lockedRecompaction, paused boo
 // noteRollback writes down that a recompaction is rolled back, and what the sweep looks after then.
 func noteRollback(ctx context.Context, tx pgx.Tx, c *lockedRecompaction) error {
 	c.RollingBack = true
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		UPDATE recompactions
 		   SET rollback_at = now()
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID)
-	return errors.Join(err, addChore(ctx, tx, c.TenantID, ChoreRecompaction))
+	return errors.Join(err, AddChore(ctx, tx, c.TenantID, ChoreRecompaction))
 }

@@ -44,7 +44,7 @@ func (s *Store) CreateGroup(
 		if c.Tenants, err = tenantsOf(ctx, tx, c.Tenants); err != nil {
 			return err
 		}
-		if err := exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, c.ID.String()); err != nil {
+		if err := Exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, c.ID.String()); err != nil {
 			return err
 		}
 		made, err = readGroup(ctx, tx, c.ID)
@@ -69,7 +69,7 @@ func (s *Store) CreateGroup(
 // those that are younger than the group don't matter. An old group may have lost tenants whose recompactions are not
 // kept any more.
 func refuseOther(ctx context.Context, tx pgx.Tx, c, there session.RecompactionGroup, named bool) error {
-	same, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	same, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT filter = $2::jsonb AND ask = $3 AND max_running = $4 AND per_minute IS NOT DISTINCT FROM $5
 		       AND start_at IS NOT DISTINCT FROM $6 AND hours IS NOT DISTINCT FROM $7::jsonb
 		       AND (NOT $9 OR $10 <@ $8::uuid[])
@@ -119,7 +119,7 @@ func (s *Store) beginParts(
 
 // tenantsOf returns the tenants that are named, or all, by their ids.
 func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, error) {
-	found, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	found, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT id
 		  FROM tenants
 		 WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
@@ -146,7 +146,7 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 // eachTenant runs do for tenants, in a transaction that sees each in its turn.
 func eachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(tenant uuid.UUID) error) error {
 	for _, tenant := range tenants {
-		if err := exec(ctx, tx, setTenant, tenant.String()); err != nil {
+		if err := Exec(ctx, tx, setTenant, tenant.String()); err != nil {
 			return err
 		}
 		if err := do(tenant); err != nil {
@@ -157,17 +157,17 @@ func eachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(ten
 }
 
 func readGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (session.RecompactionGroup, error) {
-	return rowIn(ctx, tx, scanGroup, groupsSQL+` AND group_id = $1
+	return RowIn(ctx, tx, scanGroup, groupsSQL+` AND group_id = $1
 		 GROUP BY created_at, group_id`, id)
 }
 
 // Groups returns a page of all groups, newest first.
 func (s *Store) Groups(ctx context.Context, page session.Page) ([]session.RecompactionGroup, error) {
 	return asOperator(ctx, s, func(tx pgx.Tx) ([]session.RecompactionGroup, error) {
-		return rowsIn(ctx, tx, scanGroup, groupsSQL+` AND (created_at, group_id) < ($1, $2)
+		return RowsIn(ctx, tx, scanGroup, groupsSQL+` AND (created_at, group_id) < ($1, $2)
 			 GROUP BY created_at, group_id
 			 ORDER BY created_at DESC, group_id DESC
-			 LIMIT $3`, pageArgs(uuid.Nil, page)[1:]...)
+			 LIMIT $3`, PageArgs(uuid.Nil, page)[1:]...)
 	})
 }
 
@@ -190,7 +190,7 @@ func readParts(
 	ctx context.Context, tx pgx.Tx, c session.RecompactionGroup,
 ) (parts []session.RecompactionPart, err error) {
 	err = eachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
-		found, err := rowsIn(ctx, tx, scanRecompaction, `
+		found, err := RowsIn(ctx, tx, scanRecompaction, `
 			SELECT `+recompactionColumns+`
 			  FROM recompactions r
 			 WHERE r.tenant_id = $1 AND r.group_id = $2`, tenant, c.ID)
@@ -256,7 +256,7 @@ func (s *Store) CompareGroup(ctx context.Context, id uuid.UUID) (sum session.Com
 			if err != nil {
 				break
 			}
-			if err = exec(ctx, tx, setTenant, parts[i].Tenant.String()); err != nil {
+			if err = Exec(ctx, tx, setTenant, parts[i].Tenant.String()); err != nil {
 				break
 			}
 			var one session.Comparison

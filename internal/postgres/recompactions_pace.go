@@ -59,7 +59,7 @@ func (c *lockedRecompaction) count(sessions int) {
 
 // beginLater writes down when the next session may begin, and inserts the job that lets it.
 func (s *Store) beginLater(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		UPDATE recompactions
 		   SET next_start_at = $3
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, c.NextStart)

@@ -37,15 +37,15 @@ type RecompactionJob struct {
 func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
 	[]session.RecompactionSession, error,
 ) {
-	return readTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
-		cancelled, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	return ReadTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
+		cancelled, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
 			  FROM recompactions
 			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
 		if err != nil {
 			return nil, err
 		}
-		return rowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionSession], `
+		return RowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionSession], `
 			SELECT l.session_key AS key,
 			       (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key) AS session,
 			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE coalesce(l.rollback, l.state) END AS state,
@@ -84,7 +84,7 @@ func (c *lockedRecompaction) goesOn() bool {
 }
 
 func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lockedRecompaction, error) {
-	return rowIn(ctx, tx, pgx.RowToStructByName[lockedRecompaction], `
+	return RowIn(ctx, tx, pgx.RowToStructByName[lockedRecompaction], `
 		SELECT tenant_id, id, state, filter, policy, max_running, per_minute, start_at, hours,
 		       next_start_at AS next_start, ask, cursor, created_at, paused_at IS NOT NULL AS paused,
 		       rollback_at IS NOT NULL AS rolling_back, rolled_back_at IS NOT NULL AS rolled_back,
@@ -122,7 +122,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 	if room == 0 {
 		return s.beginLater(ctx, tx, c)
 	}
-	keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	keys, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT session_key
 		  FROM recompaction_sessions
 		 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
@@ -153,7 +153,7 @@ func (s *Store) beginSession(ctx context.Context, tx pgx.Tx, c lockedRecompactio
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE recompaction_sessions
 		   SET state = 'running', job_id = $4
 		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, c.TenantID, c.ID, key, job)
@@ -175,7 +175,7 @@ var errJobLost = errors.New("its job was lost")
 // Errors: ErrNotFound if the session is gone; ErrEnded if another worker of the job has done the work, or the
 // recompaction is not running or is paused.
 func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (RecompactionWork, error) {
-	return inTx(ctx, s, job.Tenant, func(tx pgx.Tx) (work RecompactionWork, err error) {
+	return InTx(ctx, s, job.Tenant, func(tx pgx.Tx) (work RecompactionWork, err error) {
 		if _, err := lockSessionKey(ctx, tx, job.Key); err != nil {
 			return work, err
 		}
@@ -194,7 +194,7 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (Rec
 
 // beginAttempt continues the run of the attempt before if that one runs, or inserts a new run.
 func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid.UUID, err error) {
-	run, err = rowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	run, err = RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		UPDATE runs r
 		   SET started_at = now()
 		  FROM recompaction_sessions l
@@ -205,7 +205,7 @@ func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid
 		return run, err
 	}
 	run = uuid.Must(uuid.NewV7())
-	return run, execOne(ctx, tx, session.ErrEnded, `
+	return run, ExecOne(ctx, tx, session.ErrEnded, `
 		WITH begun AS (
 			UPDATE recompaction_sessions
 			   SET run_id = $4
@@ -226,7 +226,7 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 		return err
 	}
 	after := *o.Run.TokensAfter
-	err = execOne(ctx, tx, session.ErrEnded, endRecompactedSQL, pgx.NamedArgs{
+	err = ExecOne(ctx, tx, session.ErrEnded, endRecompactedSQL, pgx.NamedArgs{
 		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key,
 		"changed": o.Checkpoint != nil, "before": after + o.Saved, "after": after, "base": o.Base, "made": o.newest(),
 	})
@@ -265,7 +265,7 @@ func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause 
 
 // dropErased removes a session from its recompaction that was erased after it was found.
 func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		WITH gone AS (
 			DELETE FROM recompaction_sessions
 			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3
@@ -294,7 +294,7 @@ func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys []uu
 	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
 		attempts = 1 // it would fail again
 	}
-	return exec(ctx, tx, endAttemptsSQL, pgx.NamedArgs{
+	return Exec(ctx, tx, endAttemptsSQL, pgx.NamedArgs{
 		"tenant": c.TenantID, "id": c.ID, "sessions": keys,
 		"failed": failed, "reason": Text(reason), "attempts": attempts,
 	})
@@ -308,7 +308,7 @@ func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (los
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL)`
 	return eachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
-		n, err := inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+		n, err := InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			return s.requeueRecompaction(ctx, tx, tenant, id)
 		})
 		if err != nil {
@@ -326,7 +326,7 @@ func (s *Store) requeueRecompaction(ctx context.Context, tx pgx.Tx, tenant, id u
 	if c.State == session.RecompactionQueued {
 		return 0, s.insertFill(ctx, tx, tenant, id, time.Time{})
 	}
-	keys, err := rowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	keys, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT l.session_key
 		  FROM recompaction_sessions l
 		 WHERE l.tenant_id = $1

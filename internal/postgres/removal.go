@@ -40,7 +40,7 @@ func (s *Store) remove(ctx context.Context, tx pgx.Tx, row lockedSession, seq in
 	if row.lastSeq >= session.MaxSessionMessages {
 		return session.ErrTooManyMessages
 	}
-	covered, err := rowIn(ctx, tx, pgx.RowTo[bool], removeSQL, pgx.NamedArgs{
+	covered, err := RowIn(ctx, tx, pgx.RowTo[bool], removeSQL, pgx.NamedArgs{
 		"tenant": row.Tenant, "session": row.Key.Key, "seq": seq, "removed_seq": row.lastSeq + 1,
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Store) takeBack(
 // goBack deletes the bodies of the checkpoints that cover seq, so that none of them can be restored, and copies the
 // newest whole one that does not cover it to a new checkpoint. If none is kept, the new one covers nothing.
 func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made session.CheckpointRecord, err error) {
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE checkpoints
 		   SET `+prunedCheckpoint+`
 		 WHERE tenant_id = $1 AND session_key = $2 AND through_seq >= $3 AND body IS NOT NULL`,
@@ -94,7 +94,7 @@ func goBack(ctx context.Context, tx pgx.Tx, row lockedSession, seq int64) (made 
 
 // copyWhole copies the newest whole checkpoint; ErrNotFound if there is none.
 func copyWhole(ctx context.Context, tx pgx.Tx, row lockedSession) (made session.CheckpointRecord, err error) {
-	kept, err := rowIn(ctx, tx, pgx.RowTo[int], wholeCheckpointsSQL+`
+	kept, err := RowIn(ctx, tx, pgx.RowTo[int], wholeCheckpointsSQL+`
 		 LIMIT 1`, row.Tenant, row.Key.Key, row.checkpoint+1)
 	if err != nil {
 		return made, err
@@ -111,7 +111,7 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session
 	if err := fits(ctx, tx, row.Key); err != nil {
 		return session.CheckpointRecord{}, err
 	}
-	made, err := rowIn(ctx, tx, scanRecord, `
+	made, err := RowIn(ctx, tx, scanRecord, `
 		INSERT INTO checkpoints AS c (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
 		                              units, manifest, policy, engine_version, run_id, made_after)
 		SELECT $1, $2, $3, 0, 0, 0, '', 0, '', '[]',
@@ -124,7 +124,7 @@ func blankCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession) (session
 	if err != nil {
 		return made, err
 	}
-	return made, exec(ctx, tx, sealSQL, row.Tenant, row.Key.Key, made.N)
+	return made, Exec(ctx, tx, sealSQL, row.Tenant, row.Key.Key, made.N)
 }
 
 // refuseRemoved returns ErrStale if a message that the checkpoint covers was removed after the compaction was planned.

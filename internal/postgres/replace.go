@@ -29,12 +29,12 @@ func (s *Store) Outline(ctx context.Context, at session.Address, from int64, lim
 			  FROM sessions
 			 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID).Scan(&o.Key.Key, &o.Format, &o.LastSeq, &pinned)
 		if err != nil {
-			return notFound(err)
+			return NotFound(err)
 		}
 		if !head {
 			from = max(from, pinned+1)
 		}
-		o.Entries, err = rowsIn(ctx, tx, pgx.RowToStructByPos[session.Entry], `
+		o.Entries, err = RowsIn(ctx, tx, pgx.RowToStructByPos[session.Entry], `
 			SELECT seq, format, coalesce(client_id, ''), `+messageBytes+`, digest
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND removed_at IS NULL
@@ -47,8 +47,8 @@ func (s *Store) Outline(ctx context.Context, at session.Address, from int64, lim
 
 // Named returns the seq of the message in a session's views that has a client id; ErrNotFound.
 func (s *Store) Named(ctx context.Context, at session.Address, clientID string) (int64, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (int64, error) {
-		return rowIn(ctx, tx, pgx.RowTo[int64], `
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (int64, error) {
+		return RowIn(ctx, tx, pgx.RowTo[int64], `
 			SELECT seq
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND client_id = $3 AND `+namedSQL+` AND removed_at IS NULL`,
@@ -64,7 +64,7 @@ func (s *Store) Answered(ctx context.Context, tenant uuid.UUID, id *session.Idem
 	if id == nil {
 		return false, nil
 	}
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) { return replay(ctx, tx, tenant, id, answer) })
+	return ReadTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) { return replay(ctx, tx, tenant, id, answer) })
 }
 
 // Replace supersedes messages and appends others in their place, in one transaction. A checkpoint that covers a
@@ -160,7 +160,7 @@ func (w *replacing) supersede(ctx context.Context, r session.Replacement) error 
 		}
 	}
 	// The new ones are the pinned head if nothing before them stays that is not in it.
-	err = exec(ctx, w.tx, `
+	err = Exec(ctx, w.tx, `
 		UPDATE sessions s
 		   SET pinned = last_seq
 		 WHERE tenant_id = $1 AND key = $2
@@ -184,7 +184,7 @@ func (w *replacing) supersedeFrom(ctx context.Context, from int64) error {
 		"tenant": w.row.Tenant, "session": w.row.Key.Key, "from": from, "removed_seq": w.row.lastSeq + 1,
 	}).Scan(&covered, &w.done.Superseded)
 	if err != nil || !covered {
-		return notFound(err)
+		return NotFound(err)
 	}
 	reason := fmt.Sprintf("the messages from %d on were superseded", from)
 	if err := w.lockAgain(ctx); err != nil {
@@ -253,7 +253,7 @@ func (w *replacing) append(ctx context.Context, a session.Append) error {
 
 // carryPins gives the pins of superseded messages to those that have their client ids and their bytes.
 func (w *replacing) carryPins(ctx context.Context, removal int64) error {
-	return exec(ctx, w.tx, `
+	return Exec(ctx, w.tx, `
 		UPDATE session_pins p
 		   SET seq = n.seq, ref = left(p.ref, 1) || n.seq || substr(p.ref, 2 + length(p.seq::text))
 		  FROM messages m

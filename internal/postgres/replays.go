@@ -17,7 +17,7 @@ import (
 var (
 	progressSQL    = statement("replay_progress")
 	readReplaySQL  = statement("read_replay", "{progress}", progressSQL) + ` AND r.id = $2`
-	listReplaysSQL = statement("read_replay", "{progress}", progressSQL) + newestFirst(`r.created_at`, `r.id`)
+	listReplaysSQL = statement("read_replay", "{progress}", progressSQL) + NewestFirst(`r.created_at`, `r.id`)
 )
 
 // CreateReplay begins a replay of the sessions that a filter finds and that exist now.
@@ -38,7 +38,7 @@ func (s *Store) CreateReplay(
 		if err != nil {
 			return made, uuid.Nil, err
 		}
-		if err := addChore(ctx, tx, tenant, ChoreReplay); err != nil {
+		if err := AddChore(ctx, tx, tenant, ChoreReplay); err != nil {
 			return made, uuid.Nil, err
 		}
 		if err := s.insertReplay(ctx, tx, tenant, made.ID); err != nil {
@@ -71,12 +71,12 @@ var scanReplay = pgx.RowToStructByName[session.Replay]
 
 // Replay reads a replay without its report; ErrNotFound.
 func (s *Store) Replay(ctx context.Context, tenant, id uuid.UUID) (session.Replay, error) {
-	return queryRow(ctx, s, tenant, scanReplay, readReplaySQL, tenant, id)
+	return QueryRow(ctx, s, tenant, scanReplay, readReplaySQL, tenant, id)
 }
 
 // ReplayReport reads the report of a replay, nil if there is none yet; ErrNotFound.
 func (s *Store) ReplayReport(ctx context.Context, tenant, id uuid.UUID) (json.RawMessage, error) {
-	return queryRow(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
+	return QueryRow(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
 		SELECT report
 		  FROM replays
 		 WHERE tenant_id = $1 AND id = $2`, tenant, id)
@@ -84,22 +84,22 @@ func (s *Store) ReplayReport(ctx context.Context, tenant, id uuid.UUID) (json.Ra
 
 // Replays lists a tenant's replays, newest first, without their reports.
 func (s *Store) Replays(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Replay, error) {
-	return queryRows(ctx, s, tenant, scanReplay, listReplaysSQL, pageArgs(tenant, page)...)
+	return QueryRows(ctx, s, tenant, scanReplay, listReplaysSQL, PageArgs(tenant, page)...)
 }
 
 // ReplaySessions lists the sessions of a replay in the order of its sample, those behind a place of it; ErrNotFound.
 func (s *Store) ReplaySessions(ctx context.Context, tenant, id uuid.UUID, after int64, limit int) (
 	[]session.ReplaySession, error,
 ) {
-	return readTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) ([]session.ReplaySession, error) {
-		cancelled, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	return ReadTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) ([]session.ReplaySession, error) {
+		cancelled, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
 			  FROM replays
 			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
 		if err != nil {
 			return nil, err
 		}
-		return rowsIn(ctx, tx, pgx.RowToStructByName[session.ReplaySession], `
+		return RowsIn(ctx, tx, pgx.RowToStructByName[session.ReplaySession], `
 			SELECT l.session_key AS key, l.place,
 			       (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key) AS session,
 			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE l.state END AS state,
@@ -130,7 +130,7 @@ func (s *Store) CancelReplay(ctx context.Context, tenant, id uuid.UUID, key *ses
 		if err != nil {
 			return session.Replay{}, uuid.Nil, err
 		}
-		found, err := rowIn(ctx, tx, scanReplay, readReplaySQL, tenant, id)
+		found, err := RowIn(ctx, tx, scanReplay, readReplaySQL, tenant, id)
 		if err != nil || changed.RowsAffected() == 0 {
 			return found, id, err
 		}
@@ -143,7 +143,7 @@ func (s *Store) CancelReplay(ctx context.Context, tenant, id uuid.UUID, key *ses
 // FailReplay ends a replay that cannot go on. Its outcomes stay.
 func (s *Store) FailReplay(ctx context.Context, tenant, id uuid.UUID, reason string) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE replays r
 			   SET state = 'failed', error = $3, contender = NULL, finished_at = now(), progress = `+progressSQL+`
 			 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL`, tenant, id, Text(reason))
@@ -157,7 +157,7 @@ func (s *Store) RequeueReplays(ctx context.Context, tenant uuid.UUID) (lost int,
 		  FROM replays
 		 WHERE tenant_id = $1 AND finished_at IS NULL`
 	return eachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
-		return inTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+		return InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			_, inserted, err := s.queue.Insert(ctx, tx, queue.ReplayArgs{Tenant: tenant, Replay: id}, time.Time{})
 			if err != nil || !inserted {
 				return 0, err

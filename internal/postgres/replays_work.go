@@ -28,11 +28,11 @@ var (
 //
 // Errors: ErrNotFound, ErrEnded.
 func (s *Store) BeginReplay(ctx context.Context, tenant, id uuid.UUID, share float64) (session.Replay, error) {
-	return inTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (r session.Replay, err error) {
+	return InTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (r session.Replay, err error) {
 		if err := lockReplay(ctx, tx, tenant, id); err != nil {
 			return r, err
 		}
-		if r, err = rowIn(ctx, tx, scanReplay, readReplaySQL, tenant, id); err != nil {
+		if r, err = RowIn(ctx, tx, scanReplay, readReplaySQL, tenant, id); err != nil {
 			return r, err
 		}
 		switch {
@@ -44,12 +44,12 @@ func (s *Store) BeginReplay(ctx context.Context, tenant, id uuid.UUID, share flo
 		if err := takeSample(ctx, tx, tenant, r, share); err != nil {
 			return r, err
 		}
-		return rowIn(ctx, tx, scanReplay, readReplaySQL, tenant, id)
+		return RowIn(ctx, tx, scanReplay, readReplaySQL, tenant, id)
 	})
 }
 
 func lockReplay(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		SELECT
 		  FROM replays
 		 WHERE tenant_id = $1 AND id = $2
@@ -70,7 +70,7 @@ func takeSample(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Repl
 	if len(r.Windows) > 0 {
 		args["smallest"] = slices.Min(r.Windows)
 	}
-	if err := exec(ctx, tx, sql, args); err != nil {
+	if err := Exec(ctx, tx, sql, args); err != nil {
 		return fmt.Errorf("sample of replay %s: %w", r.ID, err)
 	}
 	return nil
@@ -131,7 +131,7 @@ func (s *Store) ReplayLog(ctx context.Context, step ReplayStep, r session.Replay
 		err := tx.QueryRow(ctx, replayLogSQL, step.Tenant, step.Key.Key, step.LastSeq).
 			Scan(&log.Format, &separate, &messages, &size, &foreign)
 		if err != nil {
-			return notFound(err)
+			return NotFound(err)
 		}
 		switch {
 		case messages > r.MaxMessages:
@@ -164,21 +164,21 @@ func (s *Store) PutOutcome(
 	ctx context.Context, step ReplayStep, pair ReplayPair, outcome json.RawMessage, next string,
 ) error {
 	return s.inTenant(ctx, step.Tenant, func(tx pgx.Tx) error {
-		err := execOne(ctx, tx, session.ErrEnded, `
+		err := ExecOne(ctx, tx, session.ErrEnded, `
 			UPDATE replays
 			   SET contender = $3
 			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'`, step.Tenant, step.Replay, next)
 		if err != nil {
 			return err
 		}
-		err = execOne(ctx, tx, session.ErrNotFound, `
+		err = ExecOne(ctx, tx, session.ErrNotFound, `
 			UPDATE replay_sessions
 			   SET attempts = 0
 			 WHERE tenant_id = $1 AND replay_id = $2 AND session_key = $3`, step.Tenant, step.Replay, step.Key.Key)
 		if err != nil {
 			return err
 		}
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			INSERT INTO replay_outcomes (tenant_id, replay_id, session_key, contender, window_tokens, outcome)
 			VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT DO NOTHING`, step.Tenant, step.Replay, step.Key.Key, pair.Contender, pair.Window, outcome)
@@ -189,7 +189,7 @@ func (s *Store) PutOutcome(
 // ended or was erased.
 func (s *Store) EndReplaySession(ctx context.Context, step ReplayStep, state, reason string) error {
 	return s.inTenant(ctx, step.Tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE replay_sessions
 			   SET state = $4, reason = nullif($5, ''), finished_at = clock_timestamp()
 			 WHERE tenant_id = $1 AND replay_id = $2 AND session_key = $3 AND finished_at IS NULL`,
@@ -210,7 +210,7 @@ func (s *Store) ContinueReplay(ctx context.Context, tenant, id uuid.UUID, job in
 // ReplayOutcomes reads what a replay has measured, in the order of its sample. It leaves out sessions that were not
 // measured under all contenders: the others would be compared over different sessions.
 func (s *Store) ReplayOutcomes(ctx context.Context, tenant, id uuid.UUID) ([]json.RawMessage, error) {
-	return queryRows(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
+	return QueryRows(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
 		SELECT o.outcome
 		  FROM replay_outcomes o
 		  JOIN replay_sessions l ON l.tenant_id = $1 AND l.replay_id = $2 AND l.session_key = o.session_key
@@ -221,7 +221,7 @@ func (s *Store) ReplayOutcomes(ctx context.Context, tenant, id uuid.UUID) ([]jso
 // EndReplay ends a replay with its report, unless it has ended, and completes its job.
 func (s *Store) EndReplay(ctx context.Context, tenant, id uuid.UUID, report json.RawMessage, job int64) error {
 	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			UPDATE replays r
 			   SET state = CASE WHEN state = 'cancelling' THEN 'cancelled' ELSE 'done' END,
 			       report = $3, contender = NULL, finished_at = now(), progress = `+progressSQL+`

@@ -122,7 +122,7 @@ func startsOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []sess
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	known, err := rowsIn(ctx, tx, pgx.RowToStructByPos[storedMessage], `
+	known, err := RowsIn(ctx, tx, pgx.RowToStructByPos[storedMessage], `
 		SELECT seq, client_id, NULL::bytea, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3) AND `+namedSQL+`

@@ -32,7 +32,7 @@ func (s *Store) putResults(ctx context.Context, key session.Key, batch []persist
 		return 0, err
 	}
 	if s.results.New != persist.Postgres {
-		known, err := queryRows(ctx, s, key.Tenant, pgx.RowTo[[]byte], `
+		known, err := QueryRows(ctx, s, key.Tenant, pgx.RowTo[[]byte], `
 			SELECT sha256
 			  FROM result_bodies
 			 WHERE tenant_id = $1 AND session_key = $2 AND sha256 = ANY ($3)`, key.Tenant, key.Key, p.Sums())
@@ -58,14 +58,14 @@ func (s *Store) putResults(ctx context.Context, key session.Key, batch []persist
 func (s *Store) Results(
 	ctx context.Context, at session.Address, filter persist.Filter, after persist.Place, limit int,
 ) ([]persist.Result, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]persist.Result, error) {
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]persist.Result, error) {
 		return persist.List(ctx, tx, key, filter, after, limit)
 	})
 }
 
 // NearestResults returns the refs of the persisted results nearest to message seq; ErrNotFound for the session.
 func (s *Store) NearestResults(ctx context.Context, at session.Address, seq int64, limit int) ([]string, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]string, error) {
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]string, error) {
 		return persist.Nearest(ctx, tx, key, seq, limit)
 	})
 }

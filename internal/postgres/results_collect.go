@@ -18,7 +18,7 @@ import (
 func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.Duration, limit int) (
 	[]persist.Waste, error,
 ) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Waste, error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Waste, error) {
 		if err := ExpireUploads(ctx, tx, tenant, nil); err != nil {
 			return nil, err
 		}
@@ -31,7 +31,7 @@ func (s *Store) CollectBodies(ctx context.Context, tenant uuid.UUID, grace time.
 func (s *Store) NamedObjects(
 	ctx context.Context, tenant uuid.UUID, prefixes, objects []uuid.UUID,
 ) ([]uuid.UUID, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
 		return persist.Named(ctx, tx, tenant, prefixes, objects)
 	})
 }
@@ -65,7 +65,7 @@ func (s *Store) UsedResultStores(ctx context.Context) (used []persist.Kind, err 
 
 // IsErased reports whether a session is gone.
 func (s *Store) IsErased(ctx context.Context, key session.Key) (bool, error) {
-	_, err := queryRow(ctx, s.seeing(all), key.Tenant, pgx.RowTo[uuid.UUID], `
+	_, err := QueryRow(ctx, s.seeing(all), key.Tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)

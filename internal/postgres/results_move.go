@@ -33,7 +33,7 @@ const movePage = 100
 func (s *Store) MoveResults(ctx context.Context, m ResultMove) error {
 	after := persist.Movable{}
 	for {
-		bodies, err := inTx(ctx, s, m.Tenant, func(tx pgx.Tx) ([]persist.Movable, error) {
+		bodies, err := InTx(ctx, s, m.Tenant, func(tx pgx.Tx) ([]persist.Movable, error) {
 			return persist.MovableBodies(ctx, tx, m.Tenant, m.Session, m.To, after, movePage)
 		})
 		if err != nil || len(bodies) == 0 {
@@ -160,5 +160,5 @@ func (m *bodyMove) switchParts(ctx context.Context, all bool) error {
 
 // ResultStats returns what a tenant, or one session if it is given, has in each result store.
 func (s *Store) ResultStats(ctx context.Context, tenant uuid.UUID, of *uuid.UUID) ([]persist.Stat, error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Stat, error) { return persist.Stats(ctx, tx, tenant, of) })
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Stat, error) { return persist.Stats(ctx, tx, tenant, of) })
 }

@@ -111,7 +111,7 @@ func (s *Store) chunks(ctx context.Context, key session.Key, body uuid.UUID, fir
 func (s *Store) chunkRows(ctx context.Context, key session.Key, body uuid.UUID, first, limit int) (
 	[]persist.Row, error,
 ) {
-	rows, err := queryRows(ctx, s, key.Tenant, pgx.RowToStructByPos[persist.Row], `
+	rows, err := QueryRows(ctx, s, key.Tenant, pgx.RowToStructByPos[persist.Row], `
 		SELECT c.codec, c.body, b.store, coalesce(b.objects_in, b.session_key), c.object, c.object_at, c.object_size
 		  FROM result_chunks c
 		  JOIN result_bodies b ON b.tenant_id = c.tenant_id AND b.session_key = c.session_key AND b.id = c.body_id

@@ -22,7 +22,7 @@ type BodyWriter struct {
 //
 // Errors: ErrNotFound, ErrWritten if the body is complete.
 func (s *Store) WriteBody(ctx context.Context, key session.Key, id uuid.UUID) (*BodyWriter, error) {
-	state, err := inTx(ctx, s, key.Tenant, func(tx pgx.Tx) (persist.WriterState, error) {
+	state, err := InTx(ctx, s, key.Tenant, func(tx pgx.Tx) (persist.WriterState, error) {
 		return persist.Writing(ctx, tx, key, id)
 	})
 	if err != nil {

@@ -163,13 +163,13 @@ const retentionSQL = `
 
 // Retention returns a tenant's retention, as it was set, and what it is held to.
 func (s *Store) Retention(ctx context.Context, tenant uuid.UUID) (session.TenantRetention, error) {
-	return readTx(ctx, s, tenant, func(tx pgx.Tx) (session.TenantRetention, error) {
+	return ReadTx(ctx, s, tenant, func(tx pgx.Tx) (session.TenantRetention, error) {
 		return retentionOf(ctx, tx, tenant)
 	})
 }
 
 func retentionOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (found session.TenantRetention, err error) {
-	if found.Retention, err = orKept(rowIn(ctx, tx, scanRetention, retentionSQL, tenant)); err == nil {
+	if found.Retention, err = orKept(RowIn(ctx, tx, scanRetention, retentionSQL, tenant)); err == nil {
 		found.AtMost, err = mostRetention(ctx, tx, tenant)
 	}
 	return found, err
@@ -191,7 +191,7 @@ func (s *Store) SetRetention(
 	if wanted.Then == "" {
 		wanted.Then = session.ThenErase
 	}
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (set session.TenantRetention, err error) {
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (set session.TenantRetention, err error) {
 		if err := refuseLonger(ctx, tx, tenant, wanted, ""); err != nil {
 			return set, err
 		}
@@ -206,7 +206,7 @@ func changeRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted se
 	if err := expectExpiry(ctx, tx, tenant); err != nil {
 		return err
 	}
-	was, err := rowIn(ctx, tx, scanRetention, retentionSQL+` FOR UPDATE`, tenant)
+	was, err := RowIn(ctx, tx, scanRetention, retentionSQL+` FOR UPDATE`, tenant)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func changeRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, wanted se
 	if d.after, err = json.Marshal(wanted); err != nil || string(d.before) == string(d.after) {
 		return err
 	}
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE retention
 		   SET `+setRetention+`, looked_at = '-infinity'
 		 WHERE tenant_id = $1`, retentionArgs(tenant, wanted)...)
@@ -236,7 +236,7 @@ const setRetention = `
 
 // expectExpiry makes workers look for the tenant's expired sessions.
 func expectExpiry(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO retention (tenant_id)
 		VALUES ($1)
 		ON CONFLICT DO NOTHING`, tenant)
@@ -246,7 +246,7 @@ func expectExpiry(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 func (s *Store) ExpiredBy(
 	ctx context.Context, tenant uuid.UUID, wanted *session.Retention,
 ) (session.Expired, error) {
-	return readTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (found session.Expired, err error) {
+	return ReadTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (found session.Expired, err error) {
 		has, err := retentionOf(ctx, tx, tenant)
 		if err != nil {
 			return found, err
@@ -259,7 +259,7 @@ func (s *Store) ExpiredBy(
 }
 
 func expiredBy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, by session.Retention) (session.Expired, error) {
-	return rowIn(ctx, tx, pgx.RowToStructByPos[session.Expired], `
+	return RowIn(ctx, tx, pgx.RowToStructByPos[session.Expired], `
 		WITH found AS MATERIALIZED (`+expiredNow+`
 		), kept AS (
 			SELECT DISTINCT key, id, held OR (SELECT hold IS NOT NULL FROM tenants WHERE id = $1) AS held, archive
@@ -276,7 +276,7 @@ func expiredBy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, by session.Rete
 func setOwnRetention(ctx context.Context, tx pgx.Tx, key session.Key, change session.Change) error {
 	switch {
 	case change.DefaultRetention:
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			DELETE FROM session_retention
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 	case change.Retention == nil:
@@ -288,12 +288,12 @@ func setOwnRetention(ctx context.Context, tx pgx.Tx, key session.Key, change ses
 	if err := expectExpiry(ctx, tx, key.Tenant); err != nil {
 		return err
 	}
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		INSERT INTO session_retention (tenant_id, session_key)
 		VALUES ($1, $2)
 		ON CONFLICT DO NOTHING`, key.Tenant, key.Key)
 	if err == nil {
-		err = exec(ctx, tx, `
+		err = Exec(ctx, tx, `
 			UPDATE session_retention
 			   SET `+setRetention+`
 			 WHERE tenant_id = $1 AND session_key = $6`,
@@ -307,7 +307,7 @@ func setOwnRetention(ctx context.Context, tx pgx.Tx, key session.Key, change ses
 
 // lookAtOwn notes when to look at a session, if it has a retention of its own.
 func lookAtOwn(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE session_retention r
 		   SET look_at = `+expiresAt(ofTenant)+`
 		  FROM sessions s
@@ -333,7 +333,7 @@ func (s *Store) TenantsToLookAt(ctx context.Context, every time.Duration, limit 
 // one at a time, and none while a legal hold keeps the tenant.
 func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool, err error) {
 	err = s.seeing(all).inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			UPDATE retention
 			   SET looked_at = now()
 			 WHERE tenant_id = $1`, tenant)
@@ -347,7 +347,7 @@ func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool,
 		if err != nil {
 			return err
 		}
-		begun, err = rowIn(ctx, tx, pgx.RowTo[bool], `
+		begun, err = RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM (`+expiredNow+`) e WHERE NOT e.held AND NOT e.archive)
 			   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
 			   AND NOT EXISTS (
@@ -372,7 +372,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 	if err != nil {
 		return 0, err
 	}
-	keys, err := queryRows(ctx, s.seeing(withCold), tenant, pgx.RowTo[uuid.UUID], `
+	keys, err := QueryRows(ctx, s.seeing(withCold), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT DISTINCT e.key
 		  FROM (`+expiredNow+`) e
 		 WHERE e.archive AND NOT e.held
@@ -395,7 +395,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 		return begun, nil
 	}
 	return begun, s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE retention
 			   SET looked_at = '-infinity'
 			 WHERE tenant_id = $1`, tenant)
@@ -405,7 +405,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 // archiveExpired begins to archive a session if it is still expired; ErrNotFound if not.
 func (s *Store) archiveExpired(ctx context.Context, key session.Key) error {
 	return s.seeing(all).underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
-		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
+		id, err := RowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s
 			 WHERE s.tenant_id = $1 AND s.key = $2
@@ -419,7 +419,7 @@ func (s *Store) archiveExpired(ctx context.Context, key session.Key) error {
 
 // lookAgain says when to look again at sessions with a retention of their own to which something was appended.
 func lookAgain(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		WITH behind AS (
 			SELECT r.session_key, `+expiresAt(ofTenant)+` AS expires_at
 			  FROM (SELECT session_key
@@ -442,7 +442,7 @@ func (s *Store) expiredSessions(ctx context.Context, w ErasureWork, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	return queryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
 		SELECT e.key
 		  FROM (`+expiredNow+`) e
 		 WHERE NOT e.held AND NOT e.archive
@@ -457,7 +457,7 @@ func (s *Store) expiredSessions(ctx context.Context, w ErasureWork, limit int) (
 
 // lookSoon has workers look for more expired sessions if an erasure has left some for the next.
 func lookSoon(ctx context.Context, tx pgx.Tx, w ErasureWork) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE retention
 		   SET looked_at = '-infinity'
 		 WHERE tenant_id = $1

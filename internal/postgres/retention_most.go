@@ -23,7 +23,7 @@ func atMost(a, b string) string { return `least(` + a + `, ` + b + `)` }
 
 // mostRetention reads the longest retention that operators leave a tenant.
 func mostRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.RetentionBound, error) {
-	return rowIn(ctx, tx, pgx.RowToStructByPos[session.RetentionBound], `SELECT `+mostIdle+`, `+mostAge, tenant)
+	return RowIn(ctx, tx, pgx.RowToStructByPos[session.RetentionBound], `SELECT `+mostIdle+`, `+mostAge, tenant)
 }
 
 // refuseLonger returns an InvalidError for a retention that is longer than operators leave the tenant; pointer is that
@@ -59,7 +59,7 @@ func boundRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, af
 	if d.after, err = json.Marshal(after); err != nil || string(d.before) == string(d.after) {
 		return err
 	}
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE tenants
 		   SET most_idle_seconds = $2, most_age_seconds = $3
 		 WHERE id = $1`, tenant, after.IdleSeconds, after.AgeSeconds)
@@ -69,7 +69,7 @@ func boundRetention(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, af
 	if err := expectExpiry(ctx, tx, tenant); err != nil {
 		return err
 	}
-	err = exec(ctx, tx, `
+	err = Exec(ctx, tx, `
 		UPDATE retention
 		   SET looked_at = '-infinity'
 		 WHERE tenant_id = $1`, tenant)

@@ -59,7 +59,7 @@ func (g Grant) statements(kept map[string]bool) []string {
 // here: they could end this transaction. The transaction has the others then.
 func (g Grant) keptSettings(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
 	type given struct{ Name, Value string }
-	own, err := rowsIn(ctx, tx, pgx.RowToStructByPos[given], `
+	own, err := RowsIn(ctx, tx, pgx.RowToStructByPos[given], `
 		SELECT split_part(c, '=', 1), substr(c, strpos(c, '=') + 1)
 		  FROM pg_db_role_setting s
 		  JOIN pg_roles r ON r.oid = s.setrole
@@ -89,7 +89,7 @@ func (s loginSetting) keeps(ctx context.Context, tx pgx.Tx, value string) (bool,
 		ms, ok := milliseconds(value)
 		return ok && ms >= float64(s.min) && ms <= float64(s.max), nil
 	}
-	if err := exec(ctx, tx, `SELECT set_config($1, $2, true)`, s.name, value); err != nil {
+	if err := Exec(ctx, tx, `SELECT set_config($1, $2, true)`, s.name, value); err != nil {
 		return false, err
 	}
 	wrong, err := wrongSettings(ctx, tx, s)
@@ -121,7 +121,7 @@ func (g Grant) apply(ctx context.Context, tx pgx.Tx) error {
 	case !exists && !g.Make:
 		return fmt.Errorf("%w: make it with CREATE ROLE %s LOGIN PASSWORD '…'", ErrNoLogin, login)
 	case !exists:
-		if err := exec(ctx, tx, `CREATE ROLE `+login+` LOGIN`); err != nil {
+		if err := Exec(ctx, tx, `CREATE ROLE `+login+` LOGIN`); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (g Grant) apply(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	for _, sql := range g.statements(kept) {
-		if err := exec(ctx, tx, sql); err != nil {
+		if err := Exec(ctx, tx, sql); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func createRole(ctx context.Context, tx pgx.Tx, role, before string) error {
 	if before != "" {
 		sql += `; GRANT ` + before + ` TO ` + role
 	}
-	err = exec(ctx, tx, sql)
+	err = Exec(ctx, tx, sql)
 	if hasCode(err, "42501") { // insufficient_privilege
 		err = fmt.Errorf("role %s: %w: as an administrator of the server, run\n    %s;", role, err, sql)
 	}
@@ -179,7 +179,7 @@ func createRole(ctx context.Context, tx pgx.Tx, role, before string) error {
 
 // grantRights gives the roles their rights on the tables.
 func grantRights(ctx context.Context, conn *pgx.Conn) error {
-	return rolesInTx(ctx, conn, func(tx pgx.Tx) error { return exec(ctx, tx, migrations.Grants) })
+	return rolesInTx(ctx, conn, func(tx pgx.Tx) error { return Exec(ctx, tx, migrations.Grants) })
 }
 
 // rolesInTx runs do in a transaction. Roles belong to the server, and the migration lock to a database, so another

@@ -17,7 +17,7 @@ import (
 // rollBackIfEnded inserts the job that rolls a recompaction's sessions back, unless there is a live one or sessions are
 // still running: the last of these asks again.
 func (s *Store) rollBackIfEnded(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	ended, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	ended, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT finished_at IS NOT NULL
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID)
@@ -33,7 +33,7 @@ func (s *Store) rollBackIfEnded(ctx context.Context, tx pgx.Tx, c lockedRecompac
 func (s *Store) NextToRollBack(
 	ctx context.Context, tenant, recompaction, after uuid.UUID, limit int,
 ) ([]uuid.UUID, error) {
-	return queryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
 		SELECT l.session_key
 		  FROM recompactions r
 		  JOIN recompaction_sessions l ON l.tenant_id = $1 AND l.recompaction_id = r.id
@@ -60,7 +60,7 @@ func (s *Store) ContinueRollback(ctx context.Context, of RecompactionJob, job in
 		if left {
 			return s.rollBackIfEnded(ctx, tx, c)
 		}
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE recompactions
 			   SET rolled_back_at = now()
 			 WHERE tenant_id = $1 AND id = $2 AND rollback_at IS NOT NULL AND rolled_back_at IS NULL
@@ -123,7 +123,7 @@ var changedSQL = statement("changed_session")
 func readChanged(
 	ctx context.Context, tx pgx.Tx, job RecompactionJob, row lockedSession,
 ) (changedSession, error) {
-	return rowIn(ctx, tx, pgx.RowToStructByName[changedSession], changedSQL, pgx.NamedArgs{
+	return RowIn(ctx, tx, pgx.RowToStructByName[changedSession], changedSQL, pgx.NamedArgs{
 		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key, "last_seq": row.lastSeq,
 		"summary": causeSummary,
 	})
@@ -199,7 +199,7 @@ func copyOrBlank(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (sess
 
 // noteRolledBack writes down what became of a session; reason is why it is excepted, or "".
 func noteRolledBack(ctx context.Context, tx pgx.Tx, job RecompactionJob, reason string) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		WITH noted AS (
 			UPDATE recompaction_sessions
 			   SET rollback = CASE WHEN $4 = '' THEN 'rolled_back' ELSE 'excepted' END, reason = nullif($4, '')

@@ -15,7 +15,7 @@ import (
 
 // insertRun records a run whose job this transaction inserts.
 func insertRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, job int64, cause string) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id)
 		VALUES ($1, $2, $3, $4, 'queued', $5)`, key.Tenant, run, key.Key, cause, job)
 }
@@ -60,7 +60,7 @@ func (s *Store) compactNow(ctx context.Context, tx pgx.Tx, key session.Key) (ses
 	if _, _, err := s.enqueue(ctx, tx, key, causeManual, time.Time{}, true); err != nil {
 		return session.Run{}, err
 	}
-	return rowIn(ctx, tx, scanRun, `
+	return RowIn(ctx, tx, scanRun, `
 		SELECT `+runColumns+`
 		  FROM runs r
 		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.cause <> 'recompaction'
@@ -75,18 +75,18 @@ func (s *Store) Run(ctx context.Context, at session.Address, id uuid.UUID) (sess
 		  FROM runs r
 		  JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
 		 WHERE r.tenant_id = $1 AND r.id = $2 AND s.id = $3`
-	return queryRow(ctx, s, at.Tenant, scanRun, sql, at.Tenant, id, at.ID)
+	return QueryRow(ctx, s, at.Tenant, scanRun, sql, at.Tenant, id, at.ID)
 }
 
 // Runs lists a session's runs, newest first; ErrNotFound if there is no such session.
 func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page) ([]session.Run, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Run, error) {
-		return rowsIn(ctx, tx, scanRun, `
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Run, error) {
+		return RowsIn(ctx, tx, scanRun, `
 			SELECT `+runColumns+`
 			  FROM runs r
 			 WHERE r.tenant_id = $1
-			   AND r.session_key = $5`+newestFirst(`r.triggered_at`, `r.id`),
-			append(pageArgs(at.Tenant, page), key.Key)...)
+			   AND r.session_key = $5`+NewestFirst(`r.triggered_at`, `r.id`),
+			append(PageArgs(at.Tenant, page), key.Key)...)
 	})
 }
 
@@ -114,7 +114,7 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 			cause = causeSummary
 			return errors.Join(err, setCause(ctx, tx, key, run, cause))
 		}
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE runs
 			   SET state = 'postponed', reason = 'the session is not due any more', finished_at = now()
 			 WHERE tenant_id = $1 AND id = $2`, key.Tenant, run)
@@ -126,7 +126,7 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 }
 
 func setCause(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, cause string) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE runs
 		   SET cause = $3
 		 WHERE tenant_id = $1 AND id = $2`, key.Tenant, run, cause)
@@ -155,7 +155,7 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 		if err := refuseRequested(ctx, tx, key, run); err != nil {
 			return err
 		}
-		err := execOne(ctx, tx, session.ErrEnded, `
+		err := ExecOne(ctx, tx, session.ErrEnded, `
 			UPDATE runs
 			   SET state = 'queued', started_at = NULL, reason = $3, why = $4
 			 WHERE tenant_id = $1 AND id = $2 AND state = 'running'`,
@@ -170,7 +170,7 @@ func (s *Store) SnoozeRun(ctx context.Context, key session.Key, run session.Run,
 // requestRun records on the run of a live job what requested it to start now. Only a person, the hard limit and damage
 // do not wait for a cold cache, and a trigger takes the place of an idle session. The cause of a manual run is kept.
 func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE runs
 		   SET cause = CASE WHEN cause = 'idle'
 		                      OR cause NOT IN ('manual', 'recompaction') AND $4 IN ('manual', 'hard', 'damage')
@@ -183,7 +183,7 @@ func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, caus
 // endLostRuns ends the runs of a session that has no live job, except those of recompactions, which have their own
 // jobs.
 func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE runs
 		   SET state = 'failed', error = 'its job was lost', finished_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2 AND state IN ('queued', 'running') AND cause <> 'recompaction'`,
@@ -192,7 +192,7 @@ func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
 
 // finishRun records how a run ended, unless another worker of its job did so before.
 func finishRun(ctx context.Context, tx pgx.Tx, key session.Key, r session.Run) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE runs
 		   SET state = $3, base_n = $4, checkpoint_n = $5, through_seq = $6, tokens_before = $7, tokens_after = $8,
 		       results_persisted = $9, bytes_persisted = $10, stages = $11, timings = $12, reason = $13, why = $14,

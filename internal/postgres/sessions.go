@@ -55,7 +55,7 @@ func recordCreated(
 
 // ownPatch reads the own layer of a session's policy, nil if it has none.
 func ownPatch(ctx context.Context, tx pgx.Tx, key session.Key) (json.RawMessage, error) {
-	return rowIn(ctx, tx, pgx.RowTo[json.RawMessage], `
+	return RowIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 		SELECT CASE WHEN p.session_version > 0 THEN p.patch END
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
@@ -89,10 +89,10 @@ func insertSession(
 
 // refuseArchived returns ErrArchived if the session of an id that is taken is archived.
 func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	if err := exec(ctx, tx, seeMore, all); err != nil {
+	if err := Exec(ctx, tx, seeMore, all); err != nil {
 		return err
 	}
-	archived, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	archived, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT archived_at IS NOT NULL
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
@@ -102,7 +102,7 @@ func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
 	case err != nil && !errors.Is(err, session.ErrNotFound):
 		return err
 	}
-	return exec(ctx, tx, `SELECT set_config('varve.archived', '', true)`)
+	return Exec(ctx, tx, `SELECT set_config('varve.archived', '', true)`)
 }
 
 // windowSource returns the source of a session's window after a change; fallback is the source before it.
@@ -180,7 +180,7 @@ var sessionsSQL = `
 	SELECT ` + sessionColumns + `, NULL::jsonb, NULL::jsonb
 	  FROM (SELECT *
 	          FROM sessions
-	         WHERE tenant_id = $1` + newestFirst(`created_at`, `key`) + `) s` + joinPolicy + `
+	         WHERE tenant_id = $1` + NewestFirst(`created_at`, `key`) + `) s` + joinPolicy + `
 	 ORDER BY s.created_at DESC, s.key DESC`
 
 // joinPolicy joins the policies of a page of sessions s as p. It keeps the planner from every other order: a plan that
@@ -193,17 +193,17 @@ const joinPolicy = `
 	       OFFSET 0) p`
 
 func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Session, error) {
-	return rowIn(ctx, tx, scanSession, sessionSQL, at.Tenant, at.ID)
+	return RowIn(ctx, tx, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
 // Session reads a session; ErrNotFound.
 func (s *Store) Session(ctx context.Context, at session.Address) (session.Session, error) {
-	return queryRow(ctx, s.seeing(withCold), at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
+	return QueryRow(ctx, s.seeing(withCold), at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
 // LastSeq reads the newest seq of a session; ErrNotFound.
 func (s *Store) LastSeq(ctx context.Context, at session.Address) (int64, error) {
-	return queryRow(ctx, s, at.Tenant, pgx.RowTo[int64], `
+	return QueryRow(ctx, s, at.Tenant, pgx.RowTo[int64], `
 		SELECT last_seq
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
@@ -211,7 +211,7 @@ func (s *Store) LastSeq(ctx context.Context, at session.Address) (int64, error) 
 
 // Sessions lists a tenant's sessions, newest first.
 func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Session, error) {
-	return queryRows(ctx, s.seeing(withCold), tenant, scanSession, sessionsSQL, pageArgs(tenant, page)...)
+	return QueryRows(ctx, s.seeing(withCold), tenant, scanSession, sessionsSQL, PageArgs(tenant, page)...)
 }
 
 // Update changes a session. If a smaller window or a lower trigger makes it due, a compaction is queued.
@@ -298,7 +298,7 @@ func (s *Store) update(ctx context.Context, tx pgx.Tx, row lockedSession, change
 
 // runQueuedNow starts the job that waits until the session's cache is cold: the new policy may not want it to wait.
 func (s *Store) runQueuedNow(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	job, err := rowIn(ctx, tx, pgx.RowTo[int64], `
+	job, err := RowIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT job_id
 		  FROM runs
 		 WHERE tenant_id = $1 AND session_key = $2 AND state = 'queued'
@@ -330,7 +330,7 @@ func roomy(row lockedSession, change session.Change) error {
 
 // updateSession changes the row. Another window resets the floor and arms the trigger: both were set for the old one.
 func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE sessions
 		   SET format = CASE WHEN format = 0 THEN $3::smallint ELSE format END,
 		       model = coalesce($4::text, model),

@@ -37,7 +37,7 @@ func (s *Store) AllSessions(
 ) (found []session.SessionOfTenant, beyond *session.SessionPlace, err error) {
 	looked, args := orderedSQL(order, after)
 	err = s.seeing(withCold).inSnapshot(ctx, uuid.Nil, func(tx pgx.Tx) error {
-		places, err := rowsIn(ctx, tx, pgx.RowToStructByPos[placedSession], `
+		places, err := RowsIn(ctx, tx, pgx.RowToStructByPos[placedSession], `
 			SELECT *
 			  FROM (`+looked+`) l
 			 WHERE ($3::uuid IS NULL OR tenant_id = $3)
@@ -61,7 +61,7 @@ func (s *Store) AllSessions(
 
 // lastOrdered returns the last of the sessions that were looked at if there were as many as may be.
 func lastOrdered(ctx context.Context, tx pgx.Tx, looked string, args []any) (*session.SessionPlace, error) {
-	last, err := rowsIn(ctx, tx, pgx.RowToStructByPos[session.SessionPlace], `
+	last, err := RowsIn(ctx, tx, pgx.RowToStructByPos[session.SessionPlace], `
 		SELECT place, session_key
 		  FROM (`+looked+`) l
 		OFFSET `+strconv.Itoa(scannedSessions-1), args...)

@@ -61,7 +61,7 @@ func (s *Store) Snapshot(ctx context.Context, key session.Key) (snap Snapshot, e
 // the last seq of each. A window has one message at the least, and at most one more than fits. Removed messages are in
 // none.
 func (s *Store) Windows(ctx context.Context, snap *Snapshot, after, bytes int64) ([]int64, error) {
-	return queryRows(ctx, s, snap.Tenant, pgx.RowTo[int64], `
+	return QueryRows(ctx, s, snap.Tenant, pgx.RowTo[int64], `
 		SELECT max(seq)
 		  FROM (
 		       SELECT seq, (sum(`+messageBytes+`) OVER (ORDER BY seq) - `+messageBytes+`)::bigint AS before
@@ -128,5 +128,5 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	if err == nil {
 		err = outdated.merge(&snap.Policy)
 	}
-	return snap, notFound(err)
+	return snap, NotFound(err)
 }

@@ -23,7 +23,7 @@ func (s *Store) StartingRun(ctx context.Context, at session.Address, patience ti
 		return session.Run{}, err
 	}
 	defer pen.Done()
-	return inTx(ctx, s, at.Tenant, func(tx pgx.Tx) (session.Run, error) {
+	return InTx(ctx, s, at.Tenant, func(tx pgx.Tx) (session.Run, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
 			return session.Run{}, err
@@ -40,7 +40,7 @@ func (s *Store) StartingRun(ctx context.Context, at session.Address, patience ti
 }
 
 func startingRun(ctx context.Context, tx pgx.Tx, key session.Key, patience time.Duration) (session.Run, error) {
-	return rowIn(ctx, tx, scanRun, `
+	return RowIn(ctx, tx, scanRun, `
 		SELECT `+runColumns+`
 		  FROM runs r
 		  JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key

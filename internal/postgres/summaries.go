@@ -28,7 +28,7 @@ func InsertDue(ctx context.Context, tx pgx.Tx, key session.Key, checkpoint int, 
 	ask []session.SummaryID, err error,
 ) {
 	for _, d := range due {
-		found, err := rowsIn(ctx, tx, pgx.RowTo[string], `
+		found, err := RowsIn(ctx, tx, pgx.RowTo[string], `
 			INSERT INTO summaries AS s (tenant_id, session_key, model, digest, first_seq, last_seq, checkpoint_n,
 			                            request)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -85,7 +85,7 @@ func answerSummary(ctx context.Context, tx pgx.Tx, id session.SummaryID, a sessi
 		return err
 	}
 	keys := append([][]byte{}, a.Provenance.Keys...) // nil would be NULL
-	return execOne(ctx, tx, session.ErrNotFound, `
+	return ExecOne(ctx, tx, session.ErrNotFound, `
 		UPDATE summaries
 		   SET state = 'answered', retain = $5, summary = $6, flags = $7, provenance = $8, answer_keys = $9,
 		       request = NULL, finished_at = now()
@@ -106,7 +106,7 @@ func failSummary(ctx context.Context, tx pgx.Tx, id session.SummaryID, reason st
 	if again.IsZero() {
 		after = nil
 	}
-	return execOne(ctx, tx, session.ErrNotFound, `
+	return ExecOne(ctx, tx, session.ErrNotFound, `
 		UPDATE summaries
 		   SET state = 'failed', reason = $5, ask_after = $6, finished_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2 AND model = $3 AND digest = $4 AND state IN ('due', 'asking')`,
@@ -131,7 +131,7 @@ func SupersedeSummaries(
 	if err != nil {
 		return 0, err
 	}
-	return tag.RowsAffected(), exec(ctx, tx, `
+	return tag.RowsAffected(), Exec(ctx, tx, `
 		UPDATE summaries
 		   SET request = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND state = 'superseded' AND request IS NOT NULL
@@ -162,7 +162,7 @@ func scanSummary(row pgx.CollectableRow) (found session.Summary, err error) {
 // Summaries lists the summaries that models have to write or have written for a session, by their first messages and
 // then by the time they were asked for.
 func (s *Store) Summaries(ctx context.Context, key session.Key) ([]session.Summary, error) {
-	return queryRows(ctx, s, key.Tenant, scanSummary, summaryColumns+`
+	return QueryRows(ctx, s, key.Tenant, scanSummary, summaryColumns+`
 		 ORDER BY first_seq, created_at, model, digest`, key.Tenant, key.Key)
 }
 
@@ -174,7 +174,7 @@ func (s *Store) SummariesOf(ctx context.Context, key session.Key, model string, 
 	for i := range digests {
 		wanted[i] = digests[i][:]
 	}
-	list, err := queryRows(ctx, s, key.Tenant, scanSummary, summaryColumns+` AND model = $3 AND digest = ANY ($4)`,
+	list, err := QueryRows(ctx, s, key.Tenant, scanSummary, summaryColumns+` AND model = $3 AND digest = ANY ($4)`,
 		key.Tenant, key.Key, model, wanted)
 	found := make(map[session.SummaryDigest]session.Summary, len(list))
 	for _, one := range list {
@@ -187,7 +187,7 @@ func (s *Store) SummariesOf(ctx context.Context, key session.Key, model string, 
 // the calls that other sessions have made and whose answers it has used. Nothing of it can come back without a model
 // being asked again.
 func ForgetAnswers(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		DELETE FROM model_answers
 		 WHERE tenant_id = $1
 		   AND (session_key = $2
@@ -197,7 +197,7 @@ func ForgetAnswers(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		DELETE FROM summaries
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 }

@@ -60,7 +60,7 @@ func (s *Store) askForSummaries(
 	ctx context.Context, tx pgx.Tx, key session.Key, waiting []session.SummaryDigest,
 ) error {
 	digests := digestsOf(waiting)
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		UPDATE summaries
 		   SET state = 'due', attempts = 0, reason = NULL, ask_after = NULL, asked_at = NULL, finished_at = NULL
 		 WHERE tenant_id = $1 AND session_key = $2 AND digest = ANY ($3)
@@ -70,7 +70,7 @@ func (s *Store) askForSummaries(
 	if err != nil {
 		return err
 	}
-	due, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct {
+	due, err := RowsIn(ctx, tx, pgx.RowToStructByPos[struct {
 		Model  string
 		Digest []byte
 	}], `
@@ -106,7 +106,7 @@ func noteOffered(ctx context.Context, tx pgx.Tx, key session.Key, ids []session.
 	for i := range ids {
 		models[i], digests[i] = ids[i].Model, ids[i].Digest[:]
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		UPDATE summaries s
 		   SET offered = true
 		  FROM unnest($3::text[], $4::bytea[]) o (model, digest)
@@ -120,7 +120,7 @@ func insertKept(ctx context.Context, tx pgx.Tx, key session.Key, n int, k *KeptS
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		INSERT INTO summaries AS s (tenant_id, session_key, model, digest, first_seq, last_seq, checkpoint_n, state,
 		                            retain, summary, flags, provenance, answer_keys, offered, finished_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 'answered', $8, $9, $10, $11, $12, true, now())
@@ -137,7 +137,7 @@ func insertKept(ctx context.Context, tx pgx.Tx, key session.Key, n int, k *KeptS
 // answered and failed.
 func (s *Store) LiveSummaries(ctx context.Context, key session.Key) ([]session.Summary, error) {
 	const newest = 200
-	return queryRows(ctx, s, key.Tenant, scanSummary, summaryColumns+`
+	return QueryRows(ctx, s, key.Tenant, scanSummary, summaryColumns+`
 		   AND state <> 'superseded'
 		 ORDER BY finished_at DESC NULLS FIRST, model, digest
 		 LIMIT $3`, [16]byte(key.Tenant), [16]byte(key.Key), newest)
@@ -171,7 +171,7 @@ func (s *Store) endSummary(
 		if err := end(tx); err != nil {
 			return err
 		}
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			UPDATE summaries
 			   SET offered = $5
 			 WHERE tenant_id = $1 AND session_key = $2 AND model = $3 AND digest = $4`, summaryArgs(id, !compact)...)
@@ -189,7 +189,7 @@ func (s *Store) endSummary(
 // DropSummary ends a summary that nobody wants any more, and its job.
 func (s *Store) DropSummary(ctx context.Context, id session.SummaryID, job int64) error {
 	return s.inTenant(ctx, id.Session.Tenant, func(tx pgx.Tx) error {
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			UPDATE summaries
 			   SET state = 'superseded', finished_at = now()
 			 WHERE tenant_id = $1 AND session_key = $2 AND model = $3 AND digest = $4 AND state IN ('due', 'asking')`,
@@ -209,7 +209,7 @@ const pendingSQL = `
 	        WHERE tenant_id = $1 AND session_key = $2 AND NOT offered AND state IN ('answered', 'failed'))`
 
 func pendingSummary(ctx context.Context, tx pgx.Tx, key session.Key) (bool, error) {
-	return rowIn(ctx, tx, pgx.RowTo[bool], pendingSQL, key.Tenant, key.Key)
+	return RowIn(ctx, tx, pgx.RowTo[bool], pendingSQL, key.Tenant, key.Key)
 }
 
 // followUp asks for the next compaction when one has ended: because the session is due again, or because a model has
@@ -237,7 +237,7 @@ func (s *Store) compactForgotten(ctx context.Context, tx pgx.Tx, row lockedSessi
 
 // isForgotten reports whether a checkpoint is forgotten; one that is not there is not.
 func isForgotten(ctx context.Context, tx pgx.Tx, key session.Key, n int) (bool, error) {
-	return rowIn(ctx, tx, pgx.RowTo[bool], `
+	return RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT EXISTS (
 		       SELECT
 		         FROM checkpoints
@@ -263,7 +263,7 @@ func (s *Store) PolicyOf(ctx context.Context, key session.Key) (session.Policy, 
 // forgetCovering deletes the summaries of a session that cover one of the messages from first through last, whatever
 // their state is.
 func forgetCovering(ctx context.Context, tx pgx.Tx, key session.Key, first, last int64) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		DELETE FROM summaries
 		 WHERE tenant_id = $1 AND session_key = $2 AND first_seq <= $4 AND last_seq >= $3`,
 		key.Tenant, key.Key, first, last)
@@ -279,14 +279,14 @@ func (s *Store) Rebuild(ctx context.Context, at session.Address, id *session.Ide
 		if err := ForgetAnswers(ctx, tx, row.Key); err != nil {
 			return session.Run{}, err
 		}
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			UPDATE checkpoints
 			   SET forgotten = true
 			 WHERE tenant_id = $1 AND session_key = $2 AND NOT forgotten`, row.Tenant, row.Key.Key)
 		if err != nil {
 			return session.Run{}, err
 		}
-		err = exec(ctx, tx, `
+		err = Exec(ctx, tx, `
 			UPDATE checkpoints
 			   SET `+prunedCheckpoint+`
 			 WHERE tenant_id = $1 AND session_key = $2 AND n <> $3 AND body IS NOT NULL`,
@@ -325,7 +325,7 @@ func (s *Store) WholeCheckpoint(ctx context.Context, at session.Address, n int) 
 			  FROM sessions
 			 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID, n).Scan(&key.Key, &format, &c.N)
 		if err != nil || c.N == 0 {
-			return notFound(err)
+			return NotFound(err)
 		}
 		if err := refuseUnkept(ctx, tx, key, c.N); err != nil {
 			return err

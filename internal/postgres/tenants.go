@@ -26,7 +26,7 @@ func (s *Store) ProvisionTenant(
 	ctx context.Context, t session.NewTenant,
 ) (made session.TenantDetails, key *session.APIKey, err error) {
 	err = s.inTenant(ctx, t.ID, func(tx pgx.Tx) (err error) {
-		made, err = rowIn(ctx, tx, scanTenant, `
+		made, err = RowIn(ctx, tx, scanTenant, `
 			INSERT INTO tenants (id, name, limits)
 			VALUES ($1, $2, coalesce($3::jsonb, '{}'))
 			RETURNING `+tenantColumns, t.ID, t.Name, t.Quotas)
@@ -70,8 +70,8 @@ func scanTenant(row pgx.CollectableRow) (t session.TenantDetails, err error) {
 func (s *Store) ChangeTenant(
 	ctx context.Context, id uuid.UUID, c session.TenantChange,
 ) (session.TenantDetails, error) {
-	return inTx(ctx, s, id, func(tx pgx.Tx) (changed session.TenantDetails, err error) {
-		before, err := rowIn(ctx, tx, scanTenant, `
+	return InTx(ctx, s, id, func(tx pgx.Tx) (changed session.TenantDetails, err error) {
+		before, err := RowIn(ctx, tx, scanTenant, `
 			SELECT `+tenantColumns+`
 			  FROM tenants
 			 WHERE id = $1
@@ -82,7 +82,7 @@ func (s *Store) ChangeTenant(
 		if err != nil {
 			return changed, err
 		}
-		changed, err = rowIn(ctx, tx, scanTenant, `
+		changed, err = RowIn(ctx, tx, scanTenant, `
 			UPDATE tenants
 			   SET name = coalesce($2, name),
 			       suspended = CASE WHEN $3::text IS NULL THEN suspended ELSE nullif($3, '') END,
@@ -137,13 +137,13 @@ type tenantState struct {
 
 // TenantExists reports whether there is a tenant.
 func (s *Store) TenantExists(ctx context.Context, id uuid.UUID) (bool, error) {
-	return queryRow(ctx, s, id, pgx.RowTo[bool], `SELECT EXISTS (SELECT FROM tenants WHERE id = $1)`, id)
+	return QueryRow(ctx, s, id, pgx.RowTo[bool], `SELECT EXISTS (SELECT FROM tenants WHERE id = $1)`, id)
 }
 
 // Tenant returns a tenant with what it has; ErrNotFound.
 func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails, error) {
-	return readTx(ctx, s.seeing(all), id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
-		found, err = rowIn(ctx, tx, scanTenant, `
+	return ReadTx(ctx, s.seeing(all), id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
+		found, err = RowIn(ctx, tx, scanTenant, `
 			SELECT `+tenantColumns+`
 			  FROM tenants
 			 WHERE id = $1`, id)
@@ -156,18 +156,18 @@ func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails
 
 // TenantPage returns a page of all tenants with what they have, newest first, as a login of operators sees them.
 func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.TenantDetails, error) {
-	return readTx(ctx, s.seeing(all), uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
-		found, err := rowsIn(ctx, tx, scanTenant, `
+	return ReadTx(ctx, s.seeing(all), uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
+		found, err := RowsIn(ctx, tx, scanTenant, `
 			SELECT `+tenantColumns+`
 			  FROM tenants
 			 WHERE (created_at, id) < ($1, $2)
 			 ORDER BY created_at DESC, id DESC
-			 LIMIT $3`, pageArgs(uuid.Nil, page)[1:]...)
+			 LIMIT $3`, PageArgs(uuid.Nil, page)[1:]...)
 		for i := range found {
 			if err != nil {
 				break
 			}
-			if err = exec(ctx, tx, setTenant, found[i].ID.String()); err == nil {
+			if err = Exec(ctx, tx, setTenant, found[i].ID.String()); err == nil {
 				found[i].Usage, err = usageOf(ctx, tx, found[i].ID)
 			}
 		}
@@ -178,7 +178,7 @@ func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.Te
 // usageOf returns what a tenant has, in a transaction that sees it. It reads no session's row: tokens and the last
 // append are those that the ledger has counted, and sessions are counted in an index.
 func usageOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.TenantUsage, error) {
-	return rowIn(ctx, tx, pgx.RowToStructByPos[session.TenantUsage], `
+	return RowIn(ctx, tx, pgx.RowToStructByPos[session.TenantUsage], `
 		SELECT (SELECT count(*)
 		          FROM sessions
 		         WHERE tenant_id = $1),
@@ -215,7 +215,7 @@ func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, 
 		  FROM tenants
 		 WHERE name = $1`, name).Scan(&t.ID, &t.CreatedAt)
 	if err != nil {
-		return t, fmt.Errorf("tenant %q: %w", name, notFound(err))
+		return t, fmt.Errorf("tenant %q: %w", name, NotFound(err))
 	}
 	return t, nil
 }

@@ -25,11 +25,11 @@ func (s *Store) CreateToken(ctx context.Context, at session.Address, t session.N
 	if err != nil {
 		return session.Token{}, err
 	}
-	return changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (session.Token, error) {
+	return ChangeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (session.Token, error) {
 		if err := roomForToken(ctx, tx, key); err != nil {
 			return session.Token{}, err
 		}
-		made, err := rowIn(ctx, tx, scanToken, `
+		made, err := RowIn(ctx, tx, scanToken, `
 			INSERT INTO session_tokens (tenant_id, session_key, id, name, digest, last4, scopes, made_by, expires_at)
 			SELECT $1, $2, $3, $4, $5, $6, $7, k.id, now() + $8::interval
 			  FROM api_keys k
@@ -51,14 +51,14 @@ func (s *Store) CreateToken(ctx context.Context, at session.Address, t session.N
 
 // roomForToken deletes the tokens of a session that ended long ago, and counts those that live.
 func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	err := exec(ctx, tx, `
+	err := Exec(ctx, tx, `
 		DELETE FROM session_tokens
 		 WHERE tenant_id = $1 AND session_key = $2
 		   AND expires_at < now() - $3::interval`, key.Tenant, key.Key, session.KeptTokens)
 	if err != nil {
 		return err
 	}
-	live, err := rowIn(ctx, tx, pgx.RowTo[int], `
+	live, err := RowIn(ctx, tx, pgx.RowTo[int], `
 		SELECT count(*)
 		  FROM session_tokens
 		 WHERE tenant_id = $1 AND session_key = $2
@@ -88,7 +88,7 @@ func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]
 		   AND k.revoked_at IS NULL`
 	archived := false
 	s = s.seeing(all)
-	found, err := queryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
+	found, err := QueryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
 		var scopes []session.Scope
 		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived)
 		c.Scopes = session.OfTokens(scopes)
@@ -103,18 +103,18 @@ func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]
 
 // Tokens lists a session's tokens, newest first; ErrNotFound.
 func (s *Store) Tokens(ctx context.Context, at session.Address, page session.Page) ([]session.Token, error) {
-	return inSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Token, error) {
-		args := append(pageArgs(at.Tenant, page), key.Key)
-		return rowsIn(ctx, tx, scanToken, `
+	return InSession(ctx, s, at, func(tx pgx.Tx, key session.Key) ([]session.Token, error) {
+		args := append(PageArgs(at.Tenant, page), key.Key)
+		return RowsIn(ctx, tx, scanToken, `
 		SELECT `+tokenColumns+`
 		  FROM session_tokens
-		 WHERE tenant_id = $1 AND session_key = $5`+newestFirst(`created_at`, `id`), args...)
+		 WHERE tenant_id = $1 AND session_key = $5`+NewestFirst(`created_at`, `id`), args...)
 	})
 }
 
 // RevokeToken revokes a session's token; ErrNotFound. Revoking twice changes nothing.
 func (s *Store) RevokeToken(ctx context.Context, at session.Address, id uuid.UUID) error {
-	_, err := changeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
+	_, err := ChangeInSession(ctx, s, at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
 		live, err := revoke(ctx, tx, `
 			SELECT revoked_at IS NULL
 			  FROM session_tokens

@@ -12,7 +12,7 @@ import (
 
 // ExpireUploads deletes the uploads that were given up: those of one session, or of all.
 func ExpireUploads(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UUID) error {
-	return exec(ctx, tx, `
+	return Exec(ctx, tx, `
 		DELETE FROM uploads u
 		 USING result_bodies b
 		 WHERE u.tenant_id = $1
@@ -29,7 +29,7 @@ type UploadedText struct{ Ref, CallID, Mark string }
 
 // uploadedTexts reads the uploaded results of a session whose texts name them.
 func uploadedTexts(ctx context.Context, tx pgx.Tx, key session.Key) ([]UploadedText, error) {
-	return rowsIn(ctx, tx, pgx.RowToStructByPos[UploadedText], `
+	return RowsIn(ctx, tx, pgx.RowToStructByPos[UploadedText], `
 		SELECT ref, call_id, mark
 		  FROM uploads
 		 WHERE tenant_id = $1 AND session_key = $2 AND mark <> ''
@@ -38,7 +38,7 @@ func uploadedTexts(ctx context.Context, tx pgx.Tx, key session.Key) ([]UploadedT
 
 // UploadedResults lists the uploaded results of a session by their numbers.
 func (s *Store) UploadedResults(ctx context.Context, key session.Key) ([]persist.Result, error) {
-	return queryRows(ctx, s, key.Tenant, pgx.RowToStructByName[persist.Result], `
+	return QueryRows(ctx, s, key.Tenant, pgx.RowToStructByName[persist.Result], `
 		SELECT `+persist.ResultColumns+`
 		  FROM results r
 		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND r.seq = 0

@@ -106,10 +106,10 @@ const (
 // It may be idle for as long as a page takes to be checked, for it locks nothing.
 func (s *Store) Audit(ctx context.Context, key session.Key, look func(*Audit) error) error {
 	return s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
-		if err := exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = '5min'`); err != nil {
+		if err := Exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = '5min'`); err != nil {
 			return err
 		}
-		found, err := rowIn(ctx, tx, pgx.RowToStructByName[AuditedSession], auditSessionSQL, key.Tenant, key.Key)
+		found, err := RowIn(ctx, tx, pgx.RowToStructByName[AuditedSession], auditSessionSQL, key.Tenant, key.Key)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (m *AuditedMessage) shape() string {
 // Messages returns the messages behind a seq, as many as fit into a few megabytes; none at the end of the log. Those in
 // packs come without their bytes: see Store.AuditPack.
 func (a *Audit) Messages(ctx context.Context, after int64) ([]AuditedMessage, error) {
-	return rowsIn(ctx, a.tx, pgx.RowToStructByName[AuditedMessage], auditMessagesSQL,
+	return RowsIn(ctx, a.tx, pgx.RowToStructByName[AuditedMessage], auditMessagesSQL,
 		a.Tenant, a.Key.Key, after, auditedMessages, auditedBytes, 0)
 }
 
@@ -164,7 +164,7 @@ func (a *Audit) WholeMessages(ctx context.Context, after int64) ([]AuditedMessag
 
 // Checkpoints returns the numbers of the session's checkpoints.
 func (a *Audit) Checkpoints(ctx context.Context) ([]int, error) {
-	return rowsIn(ctx, a.tx, pgx.RowTo[int], `
+	return RowsIn(ctx, a.tx, pgx.RowTo[int], `
 		SELECT n
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2
@@ -173,12 +173,12 @@ func (a *Audit) Checkpoints(ctx context.Context) ([]int, error) {
 
 // ReadCheckpoint returns a checkpoint; ErrNotFound.
 func (a *Audit) ReadCheckpoint(ctx context.Context, n int) (AuditedCheckpoint, error) {
-	return rowIn(ctx, a.tx, pgx.RowToStructByName[AuditedCheckpoint], auditCheckpointSQL, a.Tenant, a.Key.Key, n)
+	return RowIn(ctx, a.tx, pgx.RowToStructByName[AuditedCheckpoint], auditCheckpointSQL, a.Tenant, a.Key.Key, n)
 }
 
 // Linked returns the refs that checkpoints are linked to, each with the first checkpoint that is.
 func (a *Audit) Linked(ctx context.Context) (map[string]int, error) {
-	rows, err := rowsIn(ctx, a.tx, pgx.RowToStructByPos[struct {
+	rows, err := RowsIn(ctx, a.tx, pgx.RowToStructByPos[struct {
 		Ref string
 		N   int
 	}], `
@@ -206,7 +206,7 @@ func (a *Audit) Bodies(ctx context.Context, after uuid.UUID, limit int) ([]persi
 // AuditKeys returns the sessions of a tenant, archived ones included, whose keys are behind one, in the order of their
 // keys.
 func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit int) ([]uuid.UUID, error) {
-	return queryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key > $2
@@ -216,14 +216,14 @@ func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit in
 
 // KeyOf returns the key of a session, which may be archived; ErrNotFound.
 func (s *Store) KeyOf(ctx context.Context, at session.Address) (uuid.UUID, error) {
-	return inTx(ctx, s.seeing(all), at.Tenant, func(tx pgx.Tx) (uuid.UUID, error) {
+	return InTx(ctx, s.seeing(all), at.Tenant, func(tx pgx.Tx) (uuid.UUID, error) {
 		return sessionKey(ctx, tx, at)
 	})
 }
 
 // CountSessions counts a tenant's sessions, archived ones included.
 func (s *Store) CountSessions(ctx context.Context, tenant uuid.UUID) (int64, error) {
-	return queryRow(ctx, s.seeing(all), tenant, pgx.RowTo[int64], `
+	return QueryRow(ctx, s.seeing(all), tenant, pgx.RowTo[int64], `
 		SELECT count(*)
 		  FROM sessions
 		 WHERE tenant_id = $1`, tenant)

@@ -16,7 +16,7 @@ import (
 
 // Packs returns the messages that are in packs: from which seq to which.
 func (a *Audit) Packs(ctx context.Context) ([]session.MessagesRef, error) {
-	return rowsIn(ctx, a.tx, pgx.RowToStructByPos[session.MessagesRef], `
+	return RowsIn(ctx, a.tx, pgx.RowToStructByPos[session.MessagesRef], `
 		SELECT first_seq, last_seq
 		  FROM message_packs
 		 WHERE tenant_id = $1 AND session_key = $2
@@ -39,14 +39,14 @@ func (s *Store) AuditPack(ctx context.Context, key session.Key, first int64) (p 
 	var stored storedPack
 	var rows []AuditedMessage
 	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
-		stored, err = rowIn(ctx, tx, scanPack, `
+		stored, err = RowIn(ctx, tx, scanPack, `
 			SELECT `+packColumns+`
 			  FROM message_packs
 			 WHERE tenant_id = $1 AND session_key = $2 AND first_seq = $3`, key.Tenant, key.Key, first)
 		if err != nil {
 			return err
 		}
-		rows, err = rowsIn(ctx, tx, pgx.RowToStructByName[AuditedMessage], auditMessagesSQL,
+		rows, err = RowsIn(ctx, tx, pgx.RowToStructByName[AuditedMessage], auditMessagesSQL,
 			key.Tenant, key.Key, stored.First-1, packMessages, 0, stored.Last)
 		return err
 	})

@@ -22,7 +22,7 @@ func (s *Store) repair(
 		if err := do(tx, row); err != nil {
 			return err
 		}
-		id, err := rowIn(ctx, tx, pgx.RowTo[string], `
+		id, err := RowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT id
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
@@ -40,7 +40,7 @@ var countersSQL = statement("verify_counters", "{pinned}", pinnedElsewhere)
 // flag of messages that may be in the pinned head; ErrNotFound.
 func (s *Store) RepairCounters(ctx context.Context, key session.Key, pinned int32) error {
 	return s.repair(ctx, key, "counters", func(tx pgx.Tx, _ lockedSession) error {
-		return execOne(ctx, tx, session.ErrNotFound, countersSQL, key.Tenant, key.Key, pinned)
+		return ExecOne(ctx, tx, session.ErrNotFound, countersSQL, key.Tenant, key.Key, pinned)
 	})
 }
 
@@ -67,7 +67,7 @@ func (s *Store) RepairColumns(
 	calls, answers := texts(m.Calls), texts(m.Answers)
 	audited := AuditedMessage{Role: Text(m.Role), Format: f, Flags: m.Flags, Calls: calls, Answers: answers}
 	return s.onLog(ctx, key, fmt.Sprintf("columns of message %d", seq), func(tx pgx.Tx) error {
-		return execOne(ctx, tx, session.ErrNotFound, `
+		return ExecOne(ctx, tx, session.ErrNotFound, `
 			UPDATE messages
 			   SET role = $4, tokens = $5, starts_unit = $8, flags = $9,
 			       calls = CASE WHEN body IS NOT NULL THEN $6::text[] END,
@@ -98,7 +98,7 @@ func (s *Store) FillDigests(ctx context.Context, key session.Key) (filled int64,
 // LinkResults links a checkpoint to results that it names; ErrNotFound for the session.
 func (s *Store) LinkResults(ctx context.Context, key session.Key, n int, refs []string) error {
 	return s.repair(ctx, key, fmt.Sprintf("links of checkpoint %d", n), func(tx pgx.Tx, _ lockedSession) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
 			SELECT $1, $2, $3, ref
 			  FROM unnest($4::text[]) ref
@@ -118,7 +118,7 @@ func (s *Store) RewriteBody(ctx context.Context, key session.Key, body uuid.UUID
 // RewriteResult writes again what a result's row says of its content.
 func (s *Store) RewriteResult(ctx context.Context, key session.Key, r *persist.Result) error {
 	return s.repair(ctx, key, "row of result "+r.Ref, func(tx pgx.Tx, _ lockedSession) error {
-		return execOne(ctx, tx, session.ErrNotFound, `
+		return ExecOne(ctx, tx, session.ErrNotFound, `
 			UPDATE results
 			   SET seq = $4, part = $5, bytes = $6, lines = $7, sha256 = $8
 			 WHERE tenant_id = $1 AND session_key = $2 AND ref = $3`,
@@ -133,7 +133,7 @@ func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinn
 		if err := fits(ctx, tx, key); err != nil {
 			return err
 		}
-		err := exec(ctx, tx, `
+		err := Exec(ctx, tx, `
 			INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state,
 			                         units, manifest, policy, engine_version, run_id)
 			SELECT $1, $2, $3, 0, 0, 0, CASE WHEN $4 THEN ''::bytea END, 0, CASE WHEN $4 THEN ''::bytea END,
@@ -144,12 +144,12 @@ func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinn
 			ON CONFLICT DO NOTHING`,
 			key.Tenant, key.Key, n, n == row.checkpoint, noEngine, uuid.Must(uuid.NewV7()))
 		if err == nil {
-			err = exec(ctx, tx, sealSQL, key.Tenant, key.Key, n)
+			err = Exec(ctx, tx, sealSQL, key.Tenant, key.Key, n)
 		}
 		if err != nil {
 			return err
 		}
-		return execOne(ctx, tx, session.ErrNotFound, countersSQL, key.Tenant, key.Key, pinned)
+		return ExecOne(ctx, tx, session.ErrNotFound, countersSQL, key.Tenant, key.Key, pinned)
 	})
 }
 
@@ -157,7 +157,7 @@ func (s *Store) FillCheckpoint(ctx context.Context, key session.Key, n int, pinn
 // to the newest.
 func (s *Store) DropRendition(ctx context.Context, key session.Key, n int) error {
 	return s.repair(ctx, key, fmt.Sprintf("body of checkpoint %d", n), func(tx pgx.Tx, row lockedSession) error {
-		return exec(ctx, tx, `
+		return Exec(ctx, tx, `
 			UPDATE checkpoints
 			   SET `+prunedCheckpoint+`
 			 WHERE tenant_id = $1 AND session_key = $2 AND n = $3 AND n < $4`, key.Tenant, key.Key, n, row.checkpoint)
@@ -176,7 +176,7 @@ type Remake struct {
 func (s *Store) ReadRemake(ctx context.Context, key session.Key, n int) (r Remake, err error) {
 	var tail logOf[LogMessage]
 	err = s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
-		if r.Stored, err = rowIn(ctx, tx, pgx.RowToStructByName[AuditedCheckpoint], auditCheckpointSQL,
+		if r.Stored, err = RowIn(ctx, tx, pgx.RowToStructByName[AuditedCheckpoint], auditCheckpointSQL,
 			key.Tenant, key.Key, n); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (r *Remake) readPolicyAndBase(ctx context.Context, tx pgx.Tx) error {
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`,
 		r.Tenant, r.Key.Key, r.Stored.N).Scan(&r.Policy.Document)
 	if err != nil || r.Stored.Base == 0 {
-		return notFound(err)
+		return NotFound(err)
 	}
 	base := Checkpoint{N: r.Stored.Base}
 	err = tx.QueryRow(ctx, `
@@ -218,7 +218,7 @@ func (r *Remake) readPolicyAndBase(ctx context.Context, tx pgx.Tx) error {
 		r.Tenant, r.Key.Key, base.N).Scan(&base.Through, &base.Tokens, &base.Body, &base.Size, &base.State, &base.Units,
 		&base.Policy, &base.EngineVersion)
 	r.Base = &base
-	return notFound(err)
+	return NotFound(err)
 }
 
 // readTail reads the messages behind the base that a run may have seen. Those that were removed since were there, too.
@@ -232,7 +232,7 @@ func (r *Remake) readTail(ctx context.Context, tx pgx.Tx, after int64) (tail log
 		 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3
 		 GROUP BY c.through_seq`, r.Tenant, r.Key.Key, r.Stored.N).Scan(&r.LastSeqs[0], &r.LastSeqs[1])
 	if err != nil {
-		return tail, notFound(err)
+		return tail, NotFound(err)
 	}
 	return readLog(ctx, tx, r.Snapshot.Key, ofLogMessage, pgx.RowToStructByPos[LogMessage], `
 		SELECT seq, format, tokens, coalesce(view_tokens, 0), body, digest
@@ -255,7 +255,7 @@ var errOtherMade = errors.New("what was made again has another digest than the c
 // must have the digests that the damaged one was written with, if any.
 func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c *Checkpoint) error {
 	return s.repair(ctx, key, fmt.Sprintf("checkpoint %d", n), func(tx pgx.Tx, _ lockedSession) error {
-		err := execOne(ctx, tx, session.ErrNotFound, `
+		err := ExecOne(ctx, tx, session.ErrNotFound, `
 			UPDATE checkpoints
 			   SET body = $4, body_size = $5, state = $6, units = $7, manifest = $8, open_calls = $9,
 			       validator_state = $10, through_seq = $11, tokens = $12
@@ -265,7 +265,7 @@ func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c 
 		if err != nil {
 			return err
 		}
-		same, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+		same, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT `+wholeSQL(`c`)+` AND (c.state_digest IS NULL OR c.state_digest = sha256(c.state))
 			  FROM checkpoints c
 			 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3`, key.Tenant, key.Key, n)
@@ -275,14 +275,14 @@ func (s *Store) ReplaceRendition(ctx context.Context, key session.Key, n int, c 
 		if err != nil {
 			return err
 		}
-		return exec(ctx, tx, sealSQL, key.Tenant, key.Key, n)
+		return Exec(ctx, tx, sealSQL, key.Tenant, key.Key, n)
 	})
 }
 
 // FillProofs writes the digests of a session's checkpoints from before there were digests; ErrNotFound.
 func (s *Store) FillProofs(ctx context.Context, key session.Key) error {
 	return s.repair(ctx, key, "digests of checkpoints", func(tx pgx.Tx, _ lockedSession) error {
-		return exec(ctx, tx, fillProofsSQL, key.Tenant, key.Key)
+		return Exec(ctx, tx, fillProofsSQL, key.Tenant, key.Key)
 	})
 }
 
@@ -301,5 +301,5 @@ func (s *Store) AskForRepair(ctx context.Context, key session.Key) (run uuid.UUI
 			 ORDER BY triggered_at DESC
 			 LIMIT 1`, key.Tenant, key.Key).Scan(&run, &job)
 	})
-	return run, job, notFound(err)
+	return run, job, NotFound(err)
 }

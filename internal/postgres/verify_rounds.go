@@ -24,15 +24,15 @@ type Verification struct {
 
 // Verification returns where the periodic verification of a tenant is; it begins one that there is none of.
 func (s *Store) Verification(ctx context.Context, tenant uuid.UUID) (v Verification, err error) {
-	return inTx(ctx, s, tenant, func(tx pgx.Tx) (v Verification, err error) {
-		err = exec(ctx, tx, `
+	return InTx(ctx, s, tenant, func(tx pgx.Tx) (v Verification, err error) {
+		err = Exec(ctx, tx, `
 			INSERT INTO verifications (tenant_id)
 			VALUES ($1)
 			ON CONFLICT DO NOTHING`, tenant)
 		if err != nil {
 			return v, err
 		}
-		return rowIn(ctx, tx, pgx.RowToStructByName[Verification], `
+		return RowIn(ctx, tx, pgx.RowToStructByName[Verification], `
 			SELECT cursor, started_at, sessions, bytes, finished_at, last_sessions, last_bytes
 			  FROM verifications
 			 WHERE tenant_id = $1`, tenant)
@@ -88,7 +88,7 @@ func (s *Store) EndVerificationRound(ctx context.Context, tenant uuid.UUID) erro
 
 // Findings returns what the periodic verification found in a tenant's sessions, newest first.
 func (s *Store) Findings(ctx context.Context, tenant uuid.UUID, limit int) ([]json.RawMessage, error) {
-	return queryRows(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
+	return QueryRows(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
 		SELECT finding
 		  FROM findings
 		 WHERE tenant_id = $1

@@ -37,7 +37,7 @@ const (
 // the sizes of messages only.
 func (s *Store) EndOf(ctx context.Context, at session.Address, v *View, tokens int64) (End, error) {
 	for limit := sizesAtOnce; ; limit *= 8 {
-		sizes, err := queryRows(ctx, s, at.Tenant, pgx.RowToStructByPos[messageSize], `
+		sizes, err := QueryRows(ctx, s, at.Tenant, pgx.RowToStructByPos[messageSize], `
 			SELECT seq, coalesce(view_tokens, tokens),
 			       coalesce(octet_length(coalesce(view_body, body)), 0)`+presentSQL+`
 			 ORDER BY seq DESC
@@ -104,7 +104,7 @@ func (s *Store) FillEnd(ctx context.Context, at session.Address, v *View, end En
 func (v *View) readFrom(
 	ctx context.Context, tx pgx.Tx, at session.Address, first int64, limit int,
 ) ([]TailMessage, error) {
-	return rowsIn(ctx, tx, scanTail(false), `
+	return RowsIn(ctx, tx, scanTail(false), `
 		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape`+presentSQL+`
 		 ORDER BY seq
 		 LIMIT $5`, at.Tenant, v.Key, first-1, v.LastSeq, limit)
@@ -165,7 +165,7 @@ func (end *End) readPinned(ctx context.Context, tx pgx.Tx, at session.Address, v
 // readAnchor reads the user's newest message before the end. Where calls wait for their results there, or what follows
 // belongs to it, it may be in a unit with other messages.
 func (end *End) readAnchor(ctx context.Context, tx pgx.Tx, at session.Address, v *View) error {
-	found, err := rowsIn(ctx, tx, pgx.RowTo[int64], `
+	found, err := RowsIn(ctx, tx, pgx.RowTo[int64], `
 		SELECT seq`+presentSQL+`
 		   AND role = 'user'
 		   AND starts_unit
@@ -177,7 +177,7 @@ func (end *End) readAnchor(ctx context.Context, tx pgx.Tx, at session.Address, v
 	if end.Anchor, err = v.readFrom(ctx, tx, at, found[0], 1); err != nil {
 		return err
 	}
-	next, err := rowsIn(ctx, tx, pgx.RowTo[bool], `
+	next, err := RowsIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT starts_unit OR role IN ('assistant', 'model')`+presentSQL+`
 		 ORDER BY seq
 		 LIMIT 1`, at.Tenant, v.Key, found[0], v.LastSeq)
@@ -194,7 +194,7 @@ type calls []struct{ Calls, Answers []string }
 
 // callsBefore returns the calls and results of some messages of the tail before a seq.
 func (v *View) callsBefore(ctx context.Context, tx pgx.Tx, at session.Address, before int64) (calls, error) {
-	found, err := rowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Calls, Answers []string }], `
+	found, err := RowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Calls, Answers []string }], `
 		SELECT coalesce(calls, '{}'), coalesce(answers, '{}')`+presentSQL+`
 		 ORDER BY seq DESC
 		 LIMIT $5`, at.Tenant, v.Key, v.beforeTail(), before-1, units.EarlyReach)

@@ -110,7 +110,7 @@ func (v *View) checkCount(ctx context.Context, tx pgx.Tx, at session.Address, co
 	if missing == 0 {
 		return nil
 	}
-	removed, err := rowIn(ctx, tx, pgx.RowTo[bool], `
+	removed, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT gap_seq > $3
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, at.Tenant, v.Key, v.Through)
@@ -217,7 +217,7 @@ const PageMemory = 4 * pageBytes
 //
 // Errors: *session.DamagedError.
 func (s *Store) TailPage(ctx context.Context, at session.Address, v *View, after int64) ([]TailMessage, error) {
-	page, err := queryRows(ctx, s, at.Tenant, scanTail(false), `
+	page, err := QueryRows(ctx, s, at.Tenant, scanTail(false), `
 		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape
 		  FROM (SELECT seq, tokens, view_tokens, view_body, body, shape,
 		               sum(octet_length(coalesce(view_body, body))) OVER before

@@ -64,7 +64,7 @@ func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args
 		raw, asOf = args[rawArg].(bool), args[asOfArg].(*int64)
 	}
 	key := session.Key{Tenant: at.Tenant, Key: v.Key}
-	named, err = rowIn(ctx, tx, pgx.RowTo[bool], `
+	named, err = RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT context_tokens > $3 OR gap_seq > $4
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, args[maxTokensArg], v.Through)

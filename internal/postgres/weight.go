@@ -19,7 +19,7 @@ type Weight struct {
 
 // Weight returns how large a session's view is; ErrNotFound.
 func (s *Store) Weight(ctx context.Context, key session.Key) (Weight, error) {
-	return queryRow(ctx, s, key.Tenant, pgx.RowToStructByPos[Weight], `
+	return QueryRow(ctx, s, key.Tenant, pgx.RowToStructByPos[Weight], `
 		SELECT s.checkpoint_size, s.tail_bytes, s.last_seq - s.through_seq, s.window_tokens,
 		       coalesce((p.document ->> 'media_bytes')::bigint, 0)
 		  FROM sessions s
@@ -29,7 +29,7 @@ func (s *Store) Weight(ctx context.Context, key session.Key) (Weight, error) {
 
 // LogWeight returns how large a session's log is, all of it; ErrNotFound.
 func (s *Store) LogWeight(ctx context.Context, key session.Key) (Weight, error) {
-	return queryRow(ctx, s, key.Tenant, pgx.RowToStructByPos[Weight], `
+	return QueryRow(ctx, s, key.Tenant, pgx.RowToStructByPos[Weight], `
 		SELECT 0::bigint, coalesce(sum(`+messageBytes+`), 0)::bigint, count(m.seq),
 		       s.window_tokens, coalesce((p.document ->> 'media_bytes')::bigint, 0)
 		  FROM sessions s
