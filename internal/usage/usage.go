@@ -10,6 +10,8 @@ package usage
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,7 +23,6 @@ import (
 )
 
 const (
-	flushAfter   = 5 * time.Second // the first count that is not written yet
 	flushTimeout = 30 * time.Second
 	maxPending   = 50_000 // sessions in memory, about 10 MB
 	maxStatement = 500    // sessions that one transaction counts
@@ -34,30 +35,27 @@ var droppedTotal = promauto.NewCounter(prometheus.CounterOpts{
 
 // Counter counts the use of sessions until it has written it. Make it with New. Many goroutines may use it.
 type Counter struct {
-	readings counts[string, session.Reading] // by the session's id
+	write func(ctx context.Context, tenant uuid.UUID, read []session.Reading) error
+	log   *slog.Logger
+	after time.Duration // from the first count that is not written until it is
+
+	mu      sync.Mutex
+	pending map[session.Address]*session.Reading
+	timer   bool // one is set that writes the pending counts
+
+	writing sync.Mutex // held by the one that writes
 }
 
 // New returns a Counter that writes to a store.
 func New(store *postgres.Store, log *slog.Logger) *Counter {
-	c := &Counter{}
-	c.readings = counts[string, session.Reading]{
-		After: flushAfter, Timeout: flushTimeout, Max: maxPending, Statement: maxStatement,
-		Merge: (*session.Reading).Add,
-		Write: func(ctx context.Context, tenant uuid.UUID, list []entry[string, session.Reading]) error {
-			read := make([]session.Reading, len(list))
-			for i, e := range list {
-				read[i] = e.Value
-			}
-			return store.CountUsage(ctx, tenant, read)
-		},
-		Failed: func(tenant uuid.UUID, err error) {
-			if !postgres.IsReadOnly(err) { // a process on a standby counts nothing
-				log.Warn("usage is not counted yet", "tenant", tenant, "error", err)
-			}
-		},
-		Dropped: func(lost session.Reading) { droppedTotal.Add(float64(lost.Views)) },
-	}
-	return c
+	return newCounter(store.CountUsage, log, 5*time.Second)
+}
+
+func newCounter(
+	write func(ctx context.Context, tenant uuid.UUID, read []session.Reading) error, log *slog.Logger,
+	after time.Duration,
+) *Counter {
+	return &Counter{write: write, log: log, after: after, pending: map[session.Address]*session.Reading{}}
 }
 
 // Served counts a view that a reader got, with its tokens.
@@ -70,14 +68,72 @@ func (c *Counter) ReadBack(at session.Address) {
 	c.add(at, session.Reading{Session: at.ID, ReadBacks: 1})
 }
 
-// Changed has what a session has stored since it was counted last counted.
+// Changed says that a session has stored something, which the next write counts.
 func (c *Counter) Changed(at session.Address) {
 	c.add(at, session.Reading{Session: at.ID, Changed: true})
 }
 
 func (c *Counter) add(at session.Address, more session.Reading) {
-	c.readings.Add(at.Tenant, at.ID, more)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.merge(at, more)
+	if !c.timer {
+		c.timer = true
+		time.AfterFunc(c.after, func() {
+			c.mu.Lock()
+			c.timer = false
+			c.mu.Unlock()
+			c.Flush(context.Background())
+		})
+	}
+}
+
+// merge adds to the pending counts, unless there are too many sessions.
+func (c *Counter) merge(at session.Address, more session.Reading) {
+	known := c.pending[at]
+	switch {
+	case known != nil:
+		known.Add(more)
+	case len(c.pending) >= maxPending:
+		droppedTotal.Add(float64(more.Views))
+	default:
+		c.pending[at] = &more
+	}
 }
 
 // Flush writes what is counted and waits for that. What cannot be written is kept for the next time.
-func (c *Counter) Flush(ctx context.Context) { c.readings.Flush(ctx) }
+func (c *Counter) Flush(ctx context.Context) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	taken := c.pending
+	c.pending = map[session.Address]*session.Reading{}
+	c.mu.Unlock()
+	byTenant := map[uuid.UUID][]session.Reading{}
+	for at, read := range taken {
+		byTenant[at.Tenant] = append(byTenant[at.Tenant], *read)
+	}
+	for tenant, read := range byTenant {
+		for part := range slices.Chunk(read, maxStatement) {
+			c.writePart(ctx, tenant, part)
+		}
+	}
+}
+
+// writePart writes a tenant's counts, or puts them back.
+func (c *Counter) writePart(ctx context.Context, tenant uuid.UUID, read []session.Reading) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	err := c.write(ctx, tenant, read)
+	if err == nil {
+		return
+	}
+	if !postgres.IsReadOnly(err) { // a process on a standby counts nothing
+		c.log.Warn("usage is not counted yet", "tenant", tenant, "error", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range read {
+		c.merge(session.Address{Tenant: tenant, ID: r.Session}, r)
+	}
+}
