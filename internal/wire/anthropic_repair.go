@@ -35,23 +35,6 @@ func (r *repairer) isStale() bool {
 	return r.Author != "" && r.Model != "" && provider.BaseModel(r.Author) != provider.BaseModel(r.Model)
 }
 
-// moveLateReasoning turns reasoning after a call of its turn into texts: Anthropic requires it before the call.
-func (r *repairer) moveLateReasoning(list []Message) {
-	called := false
-	for i := range list {
-		n := &list[i]
-		called = called && n.Role == Assistant && r.target == session.Anthropic
-		for j := range n.Blocks {
-			p := &n.Blocks[j]
-			called = called || p.Kind == Call
-			if p.Kind == Reasoning && called && r.target == session.Anthropic {
-				n.makeText(p, substitute(p))
-				r.repaired("V-A7", "reasoning_as_text", n, "reasoning after a call of its turn is a text")
-			}
-		}
-	}
-}
-
 // mendCompaction changes the content "" of a compaction to null: both mean that there is no summary.
 func (r *repairer) mendCompaction(n *Message) {
 	for i := range n.Blocks {

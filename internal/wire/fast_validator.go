@@ -130,9 +130,7 @@ func (v *FastValidator) mayContinue(m *MessageShape) bool {
 	switch v.format {
 	case session.Gemini:
 		return false // its contents would be joined
-	case session.Anthropic:
-		return !waiting || m.Flags&FlagReasoning == 0
-	case session.OpenAIResponses:
+	case session.Anthropic, session.OpenAIResponses:
 		return true
 	}
 	return !waiting

@@ -77,7 +77,7 @@ var rules = []Rule{
 	{Code: "V-A5", Formats: forAnthropic, check: (*checker).notEmpty, shape: true},
 	// vybestack/llxprt-code#3695, crewAIInc/crewAI#4413
 	{Code: "V-A6", Formats: forAnthropic, check: (*checker).lastMessage},
-	// anthropics/claude-code#63203; the types of anthropics/anthropic-sdk-python
+	// The types of anthropics/anthropic-sdk-python
 	{Code: "V-A7", Formats: forAnthropic, check: (*checker).thinkingSealed},
 	// anthropics/claude-code#63203
 	{Code: "V-A8", Formats: forAnthropic, check: (*checker).thinkingOwn, shape: true},

@@ -80,7 +80,7 @@ func (s *scanner) mayNeedRepair(f session.Format) bool {
 		}
 	case session.Anthropic:
 		order := orderOf(m.Parts)
-		if s.hasCacheMark() || order.lateResult || order.lateReasoning || s.serverToolsAlone() {
+		if s.hasCacheMark() || order.lateResult || s.serverToolsAlone() {
 			return true
 		}
 	}
@@ -214,18 +214,15 @@ func (s *scanner) isSigned(p *Part) bool {
 
 // order is what is to be known of the order of a message's parts.
 type order struct {
-	mixed         bool // results and something else
-	lateResult    bool // a result after something else
-	lateReasoning bool // reasoning after a call
+	mixed      bool // results and something else
+	lateResult bool // a result after something else
 }
 
 func orderOf(parts []Part) (o order) {
-	var called, results, others bool
+	var results, others bool
 	for i := range parts {
 		kind := parts[i].Kind
 		o.lateResult = o.lateResult || others && kind == Result
-		o.lateReasoning = o.lateReasoning || called && kind == Reasoning
-		called = called || kind == Call
 		results = results || kind == Result
 		others = others || kind != Result
 	}

@@ -14,6 +14,8 @@ func says(role string, blocks ...string) string {
 	return `{"role":"` + role + `","content":[` + strings.Join(blocks, ",") + `]}`
 }
 
+func useOf(id string) string { return `{"type":"tool_use","id":"` + id + `","name":"f","input":{}}` }
+
 const (
 	signed   = `{"type":"thinking","thinking":"hm","signature":"s"}`
 	unsigned = `{"type":"thinking","thinking":"hm"}`
@@ -88,12 +90,12 @@ var anthropicFixtures = []fixture{
 var anthropicBlockFixtures = []fixture{
 	{"V-A7", "thinking with a signature, and redacted", Options{}, []string{someUser, says("assistant", signed, redacted, block, use), toolResults("a"), says("assistant", signed, block)}, nil},
 	{"V-A7", "thinking whose text is kept back", Options{}, []string{someUser, says("assistant", `{"type":"thinking","thinking":"","signature":"s"}`, block)}, nil},
-	{"V-A7", "an order that no provider checks any more", Options{}, []string{someUser, says("assistant", use, signed), toolResults("a"), someDone}, nil},
+	{"V-A7", "thinking between and behind calls", Options{}, []string{someUser, says("assistant", signed, use, redacted, block, signed, useOf("b"), signed), toolResults("a", "b"), says("assistant", signed, block)}, nil},
+	{"V-A7", "thinking behind a call of the latest turn", Options{}, []string{someUser, says("assistant", use, signed), toolResults("a")}, nil},
+	{"V-A7", "thinking behind a call of the message before", Options{}, []string{someUser, says("assistant", use), says("assistant", signed), toolResults("a")}, nil},
 	{"V-A7", "thinking without a signature", Options{}, []string{someUser, says("assistant", unsigned, block), someUser}, []string{"V-A7 1"}},
 	{"V-A7", "an empty signature", Options{}, []string{someUser, says("assistant", `{"type":"thinking","thinking":"hm","signature":""}`, block), someUser}, []string{"V-A7 1"}},
 	{"V-A7", "redacted thinking without data", Options{}, []string{someUser, says("assistant", `{"type":"redacted_thinking"}`, block), someUser}, []string{"V-A7 1"}},
-	{"V-A7", "thinking behind a call of the latest turn", Options{}, []string{someUser, says("assistant", use, signed), toolResults("a")}, []string{"V-A7 1"}},
-	{"V-A7", "thinking behind a call of the message before", Options{}, []string{someUser, says("assistant", use), says("assistant", signed), toolResults("a")}, []string{"V-A7 2"}},
 	{"V-A8", "the model's own thinking", Options{Model: "anthropic/claude-opus-4-5", Author: "claude-opus-4-5"}, []string{someUser, says("assistant", signed, block), someUser}, nil},
 	{"V-A8", "it is not known who thought", Options{Model: "claude-opus-4-5"}, []string{someUser, says("assistant", signed, block), someUser}, nil},
 	{"V-A8", "another model's words", Options{Model: "claude-opus-4-5", Author: "claude-sonnet-4-5"}, []string{someUser, someDone, someUser}, nil},

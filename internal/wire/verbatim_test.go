@@ -1,0 +1,111 @@
+package wire_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
+)
+
+// changes are the rules that change what the API itself answered, with the reason for each.
+var changes = map[string]string{
+	"V-A13": "an answer has members that a request must not have: the file_id of a citation",
+}
+
+// answer is a turn of the assistant as the API answers it, and as it goes back.
+type answer struct{ came, back strings.Builder }
+
+func (a *answer) add(block string) { a.addAs(block, block) }
+
+func (a *answer) addAs(came, back string) {
+	if a.came.Len() > 0 {
+		a.came.WriteString(", ")
+		a.back.WriteString(", ")
+	}
+	a.came.WriteString(came)
+	a.back.WriteString(back)
+}
+
+// serverTools are tools that the API runs itself, with the type and the content of their results.
+var serverTools = [][3]string{
+	{"web_search", "web_search_tool_result", `[{"type":"web_search_result","url":"https://a.example/","title":"A","encrypted_content":"RQ==","page_age":null}]`},
+	{"web_fetch", "web_fetch_tool_result", `{"type":"web_fetch_result","url":"https://a.example/","content":{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}},"retrieved_at":null}`},
+	{"code_execution", "code_execution_tool_result", `{"type":"code_execution_result","stdout":"1\n","stderr":"","return_code":0,"content":[]}`},
+	{"bash_code_execution", "bash_code_execution_tool_result", `{"type":"bash_code_execution_result","stdout":"","stderr":"","return_code":0,"content":[]}`},
+	{"tool_search_tool_bm25", "tool_search_tool_result", `{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"f"}]}`},
+}
+
+// randomAnswer returns an answer of blocks of every type in any order, and the ids of its calls. It does not end in
+// thinking: the API never does.
+func randomAnswer(rng *rand.Rand) (a *answer, calls []string) {
+	a = &answer{}
+	for n := 1 + rng.IntN(9); n > 0; n-- {
+		id := fmt.Sprintf("%d_%d", n, rng.IntN(1<<30))
+		switch rng.IntN(9) {
+		case 0, 1, 2:
+			a.add(fmt.Sprintf(`{"type": "thinking","thinking":%q,"signature":"c2ln%s=="}`, []string{"", "hm\n ", "I look."}[rng.IntN(3)], id))
+		case 3:
+			a.add(`{"type":"redacted_thinking", "data":"ZGF0YQ` + id + `"}`)
+		case 4:
+			a.add(`{"type":"text","text":"é \ud83d\ude00 ` + id + ` \u003c","citations": null}`)
+		case 5:
+			cited := `{"type":"text","text":"so it is","citations":[{"type":"char_location","cited_text":"x","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1%s}]}`
+			a.addAs(fmt.Sprintf(cited, `,"file_id":null`), fmt.Sprintf(cited, ""))
+		case 6:
+			tool := serverTools[rng.IntN(len(serverTools))]
+			a.add(`{"type":"server_tool_use","id":"srvtoolu_` + id + `","name":"` + tool[0] + `","input":{"query":"a"}}`)
+			if rng.IntN(3) == 0 {
+				a.add(`{"type":"thinking","thinking":"while it runs","signature":"c2ln"}`)
+			}
+			a.add(`{"type":"` + tool[1] + `","tool_use_id":"srvtoolu_` + id + `","content":` + tool[2] + `}`)
+		default:
+			calls = append(calls, "toolu_"+id)
+			a.add(`{"type":"tool_use","id":"toolu_` + id + `","name":"f","input":{"p": [1, {}]},"caller":{"type":"direct"}}`)
+		}
+	}
+	a.add(`{"type":"text","text":"Done."}`)
+	return a, calls
+}
+
+// TestWhatClaudeAnsweredGoesBackAsItWas appends turns of every order of blocks, several in one conversation, and wants
+// each back as its bytes: with -views=1000 10,000 turns, in the soak ten times as many.
+func TestWhatClaudeAnsweredGoesBackAsItWas(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(*views) {
+		rng := rand.New(rand.NewPCG(seed, 34))
+		log := [][]byte{[]byte(`{"role":"user","content":"go"}`)}
+		want := map[int]string{}
+		for range 10 {
+			a, calls := randomAnswer(rng)
+			want[len(log)] = `{"role":"assistant","content":[` + a.back.String() + `]}`
+			log = append(log, []byte(`{"role":"assistant","content":[`+a.came.String()+`]}`))
+			next := []string{}
+			for _, id := range calls {
+				next = append(next, `{"type":"tool_result","tool_use_id":"`+id+`","content":"ok"}`)
+			}
+			if len(calls) == 0 || rng.IntN(3) == 0 {
+				next = append(next, `{"type":"text","text":"go on"}`)
+			}
+			log = append(log, []byte(`{"role":"user","content":[`+strings.Join(next, ",")+`]}`))
+		}
+		model := []string{"", "claude-haiku-4-5", "claude-opus-5-5"}[rng.IntN(3)]
+		view := wiretest.Render(session.Anthropic, stored(session.Anthropic, log), wire.Options{Model: model, Author: model})
+		for i, back := range want {
+			if string(view.Bodies[i]) != back {
+				t.Fatalf("seed %d: message %d came back as\n%s\nwant\n%s", seed, i, view.Bodies[i], back)
+			}
+		}
+		for _, r := range view.Repairs {
+			if changes[r.Rule] == "" {
+				t.Fatalf("seed %d: %+v is no rule of the table", seed, r)
+			}
+		}
+		if found := wiretest.Validate(session.Anthropic, view.Bodies, wire.Options{Model: model, Author: model}); len(found) > 0 {
+			t.Fatalf("seed %d: %+v", seed, found)
+		}
+	}
+}
