@@ -221,13 +221,10 @@ func (w *uiWriter) part(dst []byte, at *uiPart) []byte {
 func (w *uiWriter) reasoning(dst []byte, p *Block) []byte {
 	dst = append(dst, `{"type":"reasoning","text":`...)
 	metadata := reasoningMetadata(p)
-	switch {
-	case p.Text != nil:
+	if p.Text != nil {
 		dst = append(dst, p.Text...)
-	case metadata != nil:
+	} else {
 		dst = append(dst, `""`...)
-	default:
-		dst = append(dst, substitute(p)...)
 	}
 	if metadata != nil {
 		dst = with(dst, `,"providerMetadata":`, metadata)

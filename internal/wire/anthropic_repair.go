@@ -10,24 +10,41 @@ import (
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// dropUnsigned turns reasoning into texts if Anthropic did not sign it, or if it is another model's than the one asked.
-func (r *repairer) dropUnsigned(n *Message) {
+// showUnsigned turns reasoning into texts if Anthropic did not sign it.
+func (r *repairer) showUnsigned(n *Message) {
 	if n.Format != session.Anthropic {
 		return // the encoder writes it as a text
 	}
-	stale := r.isStale()
 	for i := range n.Blocks {
-		p := &n.Blocks[i]
-		if p.Kind != Reasoning || isSigned(p.Signature) && !stale {
-			continue
+		if p := &n.Blocks[i]; p.Kind == Reasoning && !isSigned(p.Signature) {
+			r.repaired("V-A7", "reasoning_as_text", n, "reasoning that the model does not take back is a text")
+			n.makeText(p, substitute(p))
 		}
-		rule := "V-A7"
-		if stale {
-			rule = "V-A8"
-		}
-		r.repaired(rule, "reasoning_as_text", n, "reasoning that the model does not take back is a text")
-		n.makeText(p, substitute(p))
 	}
+}
+
+// dropSealed leaves out the thoughts that the model which is asked cannot read: those that only another provider can,
+// and, of Anthropic's, those of another model, which the API drops itself
+// (platform.claude.com/docs/en/build-with-claude/extended-thinking). A text in their place would be imitated.
+func (r *repairer) dropSealed(n *Message) {
+	rule := r.provider.Codes.Content
+	foreign := func(p Block) bool { return p.Kind == Reasoning && p.Text == nil && p.Format != r.target }
+	switch r.target {
+	case session.Anthropic:
+		rule = "V-A8"
+		stale := r.isStale()
+		foreign = func(p Block) bool {
+			own := p.Format == r.target && isSigned(p.Signature)
+			return p.Kind == Reasoning && (own && stale || !own && p.Text == nil)
+		}
+	case session.AISDK: // which keeps what any provider wants back
+		foreign = func(p Block) bool { return p.Kind == Reasoning && p.Text == nil && reasoningMetadata(&p) == nil }
+	}
+	if !slices.ContainsFunc(n.Blocks, foreign) {
+		return
+	}
+	n.Blocks, n.Edited = slices.DeleteFunc(n.Blocks, foreign), true
+	r.repaired(rule, "reasoning_dropped", n, "reasoning that the model cannot read is left out")
 }
 
 // isStale reports whether the reasoning of a view is another model's than the one asked.
@@ -46,7 +63,8 @@ func (r *repairer) mendCompaction(n *Message) {
 	}
 }
 
-// limitCacheMarks removes all but the newest marks for the provider's cache, because the provider takes only a few.
+// limitCacheMarks removes all but the newest marks for the provider's cache, because the provider takes only a few, and
+// settles their order.
 func (r *repairer) limitCacheMarks(list []Message) {
 	if r.provider.CacheMarks == 0 || !r.marked {
 		return
@@ -60,6 +78,61 @@ func (r *repairer) limitCacheMarks(list []Message) {
 				"more than %d cache_control: an older one is removed", r.provider.CacheMarks)
 		}
 	}
+	r.shortenMarks(list)
+}
+
+// shortenMarks makes marks of an hour that are behind one of five minutes marks of five minutes: the API requires the
+// long ones first (platform.claude.com/docs/en/build-with-claude/prompt-caching, Mixing different TTLs).
+func (r *repairer) shortenMarks(list []Message) {
+	short := false
+	for i := range list {
+		n := &list[i]
+		if r.marked && r.shortenIn(n.Blocks, &short) {
+			n.Edited = true
+			r.repaired("V-A9", "cache_mark_shortened", n, "a cache_control of 1h behind one of 5m is of 5m")
+		}
+	}
+}
+
+func (r *repairer) shortenIn(blocks []Block, short *bool) (shortened bool) {
+	for j := range blocks {
+		p := &blocks[j]
+		if p.Edited && p.Kind == Result {
+			shortened = r.shortenIn(p.Content, short) || shortened
+			continue
+		}
+		if p.Format != r.target || p.Edited || p.Raw == nil {
+			continue
+		}
+		var changed bool
+		p.Raw, changed = shortMarks(p.Raw, short)
+		shortened = shortened || changed
+	}
+	return shortened
+}
+
+// shortMarks returns a block in which no mark of an hour is behind one of five minutes. A mark on a block is behind
+// those inside it. short reports whether there has been one of five minutes.
+func shortMarks(block []byte, short *bool) (made []byte, changed bool) {
+	var edits []Edit
+	if content := member(block, "content"); content != (Span{}) && block[content.Start] == '[' {
+		for at := range rawjson.Elements(block, content.Start) {
+			if inner, changed := shortMarks(at.Of(block), short); changed {
+				edits = append(edits, Edit{Span: at, With: inner})
+			}
+		}
+	}
+	at := member(block, "cache_control")
+	if at == (Span{}) {
+		return Replace(nil, block, edits), len(edits) > 0
+	}
+	long := stringMember(at.Of(block), "ttl") == "1h"
+	if long && *short {
+		edits = append(edits, Edit{Span: at, With: without(at.Of(block), "ttl")})
+		slices.SortFunc(edits, func(a, b Edit) int { return a.Span.Start - b.Span.Start })
+	}
+	*short = *short || !long
+	return Replace(nil, block, edits), len(edits) > 0
 }
 
 // unmarkNewest counts the marks of blocks, the last ones first, and reports whether it dropped any. A message may hold

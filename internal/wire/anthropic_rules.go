@@ -77,6 +77,9 @@ func (c *checker) lastMessage() {
 	if end.Kind == Text && endsInSpace(end.Value.Of(c.bodies[last])) {
 		c.report(last, "the final text ends in white space")
 	}
+	if end.Kind == Reasoning {
+		c.report(last, "the last message ends in thinking")
+	}
 }
 
 func endsInSpace(literal []byte) bool {
@@ -151,11 +154,16 @@ func (c *checker) thinkingOwn() {
 
 // cacheMarks checks V-A9. The head counts, for its blocks become the request's system.
 func (c *checker) cacheMarks() {
-	marks := 0
+	marks, short := 0, false
 	limit := c.rule.limits["cache_control"]
 	for i := range c.messages {
 		if !bytes.Contains(c.bodies[i], []byte("cache_control")) {
 			continue
+		}
+		for block := range elementsOf(c.bodies[i], "content") {
+			if _, late := shortMarks(block, &short); late {
+				c.report(i, "a cache_control of 1h is behind one of 5m")
+			}
 		}
 		for block := range blocksInside(c.bodies[i]) {
 			if member(block, "cache_control") == (Span{}) {

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -34,6 +36,15 @@ func (e *encoder) wrote(p *Block) {
 
 // own reports whether the block can be written as its Raw.
 func (e *encoder) own(p *Block) bool { return p.Format == e.target && p.Raw != nil && !p.Edited }
+
+// withoutSealed returns the blocks but for thoughts that only another provider can read.
+func (e *encoder) withoutSealed(blocks []Block) []Block {
+	sealed := func(p Block) bool { return p.Kind == Reasoning && p.Text == nil && !e.own(&p) }
+	if !slices.ContainsFunc(blocks, sealed) {
+		return blocks
+	}
+	return slices.DeleteFunc(slices.Clone(blocks), sealed)
+}
 
 // The roles that most formats write alike, as string literals.
 const (

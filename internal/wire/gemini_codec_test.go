@@ -100,7 +100,7 @@ func TestEncodeGemini(t *testing.T) {
 				{Kind: Reasoning, Format: session.Anthropic, Signature: []byte(`"data"`)},
 				{Kind: Call, CallID: "c", Value: []byte(`{}`), Signature: []byte(`"skip"`)},
 			}}}, `
-{"role":"model","parts":[{"text":"hmm","thought":true},{"text":"[Reasoning that only its provider can read: 6 bytes]","thought":true},{"functionCall":{"id":"c","name":"unknown_9d0fd45228","args":{}},"thoughtSignature":"skip"}]}
+{"role":"model","parts":[{"text":"hmm","thought":true},{"functionCall":{"id":"c","name":"unknown_9d0fd45228","args":{}},"thoughtSignature":"skip"}]}
 `},
 		{"images and files are data, a URL, or a note", []Message{{Role: User, Blocks: []Block{
 			photo,

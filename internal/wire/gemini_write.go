@@ -104,7 +104,7 @@ func (w *geminiWriter) block(p *Block) {
 	case p.Kind == Text:
 		w.parts = appendText(w.parts, p.Text, w.signatureMember(p))
 	case p.Kind == Reasoning:
-		w.parts = appendText(w.parts, thoughtText(p), append([]byte(`,"thought":true`), w.signatureMember(p)...))
+		w.parts = appendText(w.parts, p.Text, append([]byte(`,"thought":true`), w.signatureMember(p)...))
 	case p.Kind == Call:
 		w.call(p)
 	case p.Kind == Image, p.Kind == File:

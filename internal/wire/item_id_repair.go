@@ -91,8 +91,8 @@ func (r *repairer) withoutID(m Stored, made Message, kind, id, fault string) []b
 	}
 	switch {
 	case kind == "reasoning" && byID(item):
-		told("reasoning_as_text", "the reasoning, which is known by it alone, is a text")
-		made.Blocks = []Block{{Kind: Text, Text: substitute(&made.Blocks[0])}}
+		told("reasoning_dropped", "the reasoning, which is known by it alone, is left out")
+		made.Blocks = nil
 	case !want.Required:
 		told("item_id_dropped", "the item goes without one")
 		return without(item, "id")

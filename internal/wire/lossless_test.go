@@ -124,6 +124,10 @@ func TestNothingVanishesFromAView(t *testing.T) {
 func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 	t.Helper()
 	for _, target := range session.Formats() {
+		view := view
+		if target == session.Anthropic { // where a thought at the end is left out
+			view = append(slices.Clip(view), stored(target, [][]byte{[]byte(`{"role":"user","content":"and?"}`)})...)
+		}
 		// Pictures of results are shown when all results of their turn are there: none is waited for.
 		made := wiretest.Render(target, view, wire.Options{Pending: wire.SynthesizePending})
 		for _, x := range []struct {

@@ -80,7 +80,7 @@ func TestEncodeOpenAIChat(t *testing.T) {
 			plainText("I look."), callOf("c1", "f", `{"a":"\n"}`), callOf("c2", "g", `"free"`),
 			{Kind: Call, CallID: "c3", Name: []byte(`"h"`), Value: []byte(`"in"`), Custom: true}, {Kind: Call, CallID: "c4"},
 		}}}, `
-{"role":"assistant","content":"I look.","reasoning_content":"hm\n[Reasoning that only its provider can read: 6 bytes]","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\n\"}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"free"}},{"id":"c3","type":"custom","custom":{"name":"h","input":"in"}},{"id":"c4","type":"function","function":{"name":"unknown_9d0fd45228","arguments":"{}"}}]}
+{"role":"assistant","content":"I look.","reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":\"\\n\"}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"free"}},{"id":"c3","type":"custom","custom":{"name":"h","input":"in"}},{"id":"c4","type":"function","function":{"name":"unknown_9d0fd45228","arguments":"{}"}}]}
 `},
 		{"the assistant has content, calls or a refusal", []Message{
 			{Role: Assistant}, {Role: Assistant, Blocks: []Block{callOf("c", "f", `{}`)}},

@@ -91,7 +91,7 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	for _, p := range said {
 		switch {
 		case p.Kind == Reasoning:
-			thoughts = append(thoughts, thoughtText(p))
+			thoughts = append(thoughts, p.Text)
 		case p.Kind == Call:
 			calls = append(calls, p)
 		case p.Refusal && refusal == nil && !w.own(p):

@@ -130,31 +130,43 @@ func withoutOutput(item []byte) bool {
 }
 
 // dropIdleReasoning turns OpenAI's reasoning items into texts if no item of the model follows: the model takes
-// reasoning back only with the item that it led to.
-func (r *repairer) dropIdleReasoning(list []Message) {
+// reasoning back only with the item that it led to. What is encrypted is left out.
+func (r *repairer) dropIdleReasoning(list []Message) []Message {
 	if r.target != session.OpenAIResponses {
-		return
+		return list
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
 		if n.Role == Assistant && n.Format != r.target {
-			n.showIdle(i+1 < len(list) && list[i+1].Role == Assistant)
+			if n.showIdle(i+1 < len(list) && list[i+1].Role == Assistant); len(n.Blocks) == 0 {
+				list = slices.Delete(list, i, i+1)
+			}
 			continue
 		}
 		isReasoning := r.keeps(n) && n.Role == Assistant && len(n.Blocks) > 0 && n.Blocks[0].Kind == Reasoning
 		if !isReasoning || r.isFollowed(list, i) {
 			continue
 		}
+		if n.Blocks[0].Text == nil {
+			r.repaired("V-R3", "reasoning_dropped", n, "encrypted reasoning that nothing follows is left out")
+			list = slices.Delete(list, i, i+1)
+			continue
+		}
 		n.Blocks, n.Edited = []Block{{Kind: Text, Text: substitute(&n.Blocks[0])}}, true
 		n.Extra = nil
 		r.repaired("V-R3", "reasoning_as_text", n, "reasoning that nothing follows is a text")
 	}
+	return list
 }
 
 // showIdle makes texts of the items of reasoning at the end of a message that came in another format, unless another
-// message of the assistant follows.
+// message of the assistant follows. What is encrypted is left out.
 func (n *Message) showIdle(followed bool) {
 	for i := len(n.Blocks) - 1; i >= 0 && !followed && n.Blocks[i].Kind == Reasoning; i-- {
+		if n.Blocks[i].Text == nil {
+			n.Blocks, n.Edited = slices.Delete(n.Blocks, i, i+1), true
+			continue
+		}
 		n.makeText(&n.Blocks[i], substitute(&n.Blocks[i]))
 	}
 }

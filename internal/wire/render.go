@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "8"
+const RenditionVersion = "9"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -51,7 +51,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	r.renameTools(list)
 	r.match(list)
 	r.settleServerTools(list)
-	r.dropIdleReasoning(list)
+	list = r.dropIdleReasoning(list)
 	r.sign(list)
 	r.rename(list)
 	r.limitCacheMarks(list)
@@ -82,6 +82,9 @@ func (e *encoder) encode(ctx context.Context, list []Message) error {
 			e.add(list[0].Raw)
 		} else {
 			n = countEdited(e.target, list)
+			for i := range list[:n] {
+				list[i].Blocks = e.withoutSealed(list[i].Blocks)
+			}
 			if err := encoders[e.target](ctx, e, list[:n]); err != nil {
 				return err
 			}

@@ -108,11 +108,31 @@ func (r *repairer) ends(list []Message) []Message {
 		return append(list, userText(continueText))
 	}
 	for i := len(list) - 1; r.target == session.Anthropic && i > head && list[i].Role == Assistant; i-- {
-		if r.trimEnd(&list[i]); len(list[i].Blocks) > 0 {
-			break
+		n := &list[i]
+		r.dropLastThoughts(n)
+		r.trimEnd(n)
+		switch {
+		case len(n.Blocks) > 0:
+			return list
+		case n.Edited:
+			list = slices.Delete(list, i, i+1)
 		}
 	}
 	return list
+}
+
+// dropLastThoughts leaves out the thoughts that the last message ends in: the API continues a text, not a thought
+// (tailcallhq/forgecode#3071, router-for-me/CLIProxyAPI#5322).
+func (r *repairer) dropLastThoughts(n *Message) {
+	end := len(n.Blocks)
+	for end > 0 && n.Blocks[end-1].Kind == Reasoning && r.own(&n.Blocks[end-1]) {
+		end--
+	}
+	if end == len(n.Blocks) {
+		return
+	}
+	n.Blocks, n.Edited = n.Blocks[:end:end], true
+	r.repaired("V-A6", "reasoning_dropped", n, "the last message does not end in thinking: that is left out")
 }
 
 // neverEmpty adds a message of the user if only the pinned head is left and the provider refuses a head alone. A view

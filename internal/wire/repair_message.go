@@ -107,10 +107,11 @@ func (r *repairer) clean(n *Message, last bool) bool {
 		r.dropEmptyTexts(n)
 	}
 	r.mend(n)
+	r.dropSealed(n)
 	n.setResultRole() // everything else may have been removed
 	switch r.target {
 	case session.Anthropic:
-		r.dropUnsigned(n)
+		r.showUnsigned(n)
 		r.mendResults(n)
 		r.fitBlocks(n)
 	case session.OpenAIResponses:

@@ -153,8 +153,8 @@ func (s *scanner) partMayNeedRepair(f session.Format, rules *provider.Facts, i i
 	case Text:
 		atEnd := i == len(m.Parts)-1 && m.Role == "assistant"
 		return f == session.Anthropic && s.isBlankText(p, atEnd)
-	case Reasoning:
-		return f == session.Anthropic && !s.isSigned(p)
+	case Reasoning: // at the end of a view, none may be the last part
+		return f == session.Anthropic && (i == len(m.Parts)-1 || !s.isSigned(p))
 	case Opaque:
 		if f == session.AISDK {
 			name, ok := uiToolName(p.Raw.Of(s.body))

@@ -14,9 +14,6 @@ const maxShown = 4096
 func substitute(p *Block) []byte {
 	switch p.Kind {
 	case Reasoning:
-		if p.Text == nil {
-			return note("Reasoning that only its provider can read: %d bytes", len(p.Signature))
-		}
 		return joined("[Reasoning] ", p.Text)
 	case Image, File:
 		return mediaNote(p)
@@ -85,12 +82,4 @@ func joinLines(literals [][]byte) []byte {
 		out = append(out, literal[1:len(literal)-1]...)
 	}
 	return append(out, '"')
-}
-
-// thoughtText returns the text of reasoning, also if only its provider can read it.
-func thoughtText(p *Block) []byte {
-	if p.Text == nil {
-		return substitute(p)
-	}
-	return p.Text
 }

@@ -67,7 +67,6 @@ func (t *teller) tell(p *wire.Block) {
 
 // The texts that stand with or for what a format cannot say.
 var (
-	sealedNote = regexp.MustCompile(`^\[Reasoning that only its provider can read: \d+ bytes\]$`)
 	shownNote  = regexp.MustCompile(`^\[(image|file)( of the result of call .*|: it stands behind the results|: 0 bytes in base64| [^:\]]*)\]$`)
 	placeNote  = regexp.MustCompile(`^\[(image|file)[^\]\n]*\][ \n]`)
 	speaker    = regexp.MustCompile(`^\[(System|exit)\]( |$)`)
@@ -81,7 +80,7 @@ func (t *teller) text(text string) {
 	thought, isThought := strings.CutPrefix(text, "[Reasoning] ")
 	place := placeNote.FindString(text)
 	switch {
-	case strings.HasPrefix(text, "[Sources: "), strings.HasPrefix(text, `[opaque: {"type":"source-`), strings.TrimSpace(text) == "", sealedNote.MatchString(text), shownNote.MatchString(text), slices.Contains(madeNotes, text):
+	case strings.HasPrefix(text, "[Sources: "), strings.HasPrefix(text, `[opaque: {"type":"source-`), strings.TrimSpace(text) == "", shownNote.MatchString(text), slices.Contains(madeNotes, text):
 	case strings.HasPrefix(strings.TrimPrefix(text, "[Error] "), orphanNote):
 		t.orphan(strings.HasPrefix(text, "[Error] "))
 	case isThought:
@@ -102,7 +101,7 @@ func (t *teller) orphan(failed bool) {
 // alone.
 func (t *teller) thought(text string) {
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !sealedNote.MatchString(line) {
+		if line = strings.TrimSpace(line); line != "" {
 			t.lines = append(t.lines, "thought: "+line)
 		}
 	}

@@ -22,6 +22,7 @@ const (
 	redacted = `{"type":"redacted_thinking","data":"d"}`
 	block    = `{"type":"text","text":"x"}`
 	use      = `{"type":"tool_use","id":"a","name":"f","input":{}}`
+	hour     = `{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}`
 	marked   = `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
 )
 
@@ -70,6 +71,10 @@ var anthropicFixtures = []fixture{
 	{"V-A6", "a model that refuses prefill", refuses, []string{someUser, someDone}, []string{"V-A6 1"}},
 	{"V-A6", "a newer model", Options{Model: "anthropic/claude-sonnet-5"}, []string{someUser, someDone}, []string{"V-A6 1"}},
 	{"V-A6", "a final text that ends in white space", Options{}, []string{someUser, `{"role":"assistant","content":"done\n"}`}, []string{"V-A6 1"}},
+	{"V-A6", "thinking at the end of a turn that the user answers", Options{}, []string{someUser, says("assistant", signed), someUser}, nil},
+	{"V-A6", "thinking behind calls in flight", Options{}, []string{someUser, says("assistant", use, signed)}, nil},
+	{"V-A6", "nothing but thinking at the end", Options{Model: "claude-haiku-4-5"}, []string{someUser, says("assistant", signed)}, []string{"V-A6 1"}},
+	{"V-A6", "redacted thinking behind a text at the end", Options{}, []string{someUser, says("assistant", block, redacted)}, []string{"V-A6 1"}},
 	{"V-A10", "the user is first", Options{}, []string{someSystem, someUser}, nil},
 	{"V-A10", "a compaction with content", Options{}, []string{someUser, says("assistant", `{"type":"compaction","content":null,"encrypted_content":"e"}`), someUser}, nil},
 	{"V-A10", "100,000 messages", Options{}, manyUsers(100_000), nil},
@@ -104,6 +109,11 @@ var anthropicBlockFixtures = []fixture{
 	{"V-A9", "a mark that is null", Options{}, []string{says("user", marked, marked, marked, marked, `{"type":"text","text":"x","cache_control":null}`)}, nil},
 	{"V-A9", "five marks", Options{}, []string{says("system", marked), says("user", marked, marked), says("assistant", marked), says("user", marked, marked)}, []string{"V-A9 3"}},
 	{"V-A9", "marks inside of a result", Options{}, []string{someUser, uses("a"), says("user", `{"type":"tool_result","tool_use_id":"a","cache_control":{},"content":[`+strings.Repeat(marked+",", 3)+marked+`]}`)}, []string{"V-A9 2"}},
+	{"V-A9", "an hour before five minutes", Options{}, []string{says("system", hour), says("user", hour, marked), someUser}, nil},
+	{"V-A9", "an hour behind five minutes", Options{}, []string{says("system", marked), says("user", hour), someUser}, []string{"V-A9 1"}},
+	{"V-A9", "an hour behind five minutes in one message", Options{}, []string{says("user", `{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"5m"}}`, hour), someUser}, []string{"V-A9 0"}},
+	{"V-A9", "an hour on a result of which a text has five minutes", Options{}, []string{someUser, uses("a"), says("user", `{"type":"tool_result","tool_use_id":"a","cache_control":{"type":"ephemeral","ttl":"1h"},"content":[`+marked+`]}`)}, []string{"V-A9 2"}},
+	{"V-A9", "an hour in a result before five minutes on it", Options{}, []string{someUser, uses("a"), says("user", `{"type":"tool_result","tool_use_id":"a","cache_control":{"type":"ephemeral"},"content":[`+hour+`]}`)}, nil},
 	{"V-A9", "a mark on an empty text", Options{}, []string{says("user", `{"type":"text","text":"","cache_control":{}}`, block)}, []string{"V-A5 0", "V-A9 0"}},
 }
 
