@@ -123,7 +123,7 @@ func TestWhatCannotBeAMessageOfTheAssistantIsKept(t *testing.T) {
 		`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`,
 		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"a thought"}`, call("b"),
 	}, ",")+`]}`).Body.String()
-	for _, want := range []string{`here \ud800`, image, `a thought`, `{"type":"compaction","id":"cmp_1","encrypted_content":"sealed"}`, `[web_search_call: {`, call("b")} {
+	for _, want := range []string{"here \uFFFD", image, `a thought`, `{"type":"compaction","id":"cmp_1","encrypted_content":"sealed"}`, `[web_search_call: {`, call("b")} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}

@@ -131,18 +131,27 @@ func checkContents(t *testing.T, seed uint64, view []wire.Stored) {
 		// Pictures of results are shown when all results of their turn are there: none is waited for.
 		made := wiretest.Render(target, view, wire.Options{Pending: wire.SynthesizePending})
 		for _, x := range []struct {
-			said  []wire.Stored
-			names map[string]string
-		}{{stored(target, made.Bodies), made.ToolNames}, {wiretest.Translate(target, view), nil}} {
+			log, said []wire.Stored
+			names     map[string]string
+		}{{wholeView(view), stored(target, made.Bodies), made.ToolNames}, {view, wiretest.Translate(target, view), nil}} {
 			said := x.said
 			shown := strings.Join(contents(said, nil), "\n")
-			for _, content := range contents(view, x.names) {
+			for _, content := range contents(x.log, x.names) {
 				if !strings.Contains(shown, strings.TrimSpace(content)) {
 					t.Fatalf("seed %d as %s: %q vanished of\n%s\nin\n%s", seed, target, content, show(view), show(said))
 				}
 			}
 		}
 	}
+}
+
+// wholeView returns a view without halves of surrogate pairs.
+func wholeView(view []wire.Stored) []wire.Stored {
+	mended := slices.Clone(view)
+	for i := range mended {
+		mended[i].Body = rawjson.Whole(mended[i].Body)
+	}
+	return mended
 }
 
 // contents returns the texts of a view, wherever they are, and what else must not be lost. Of a file that a provider
@@ -163,7 +172,7 @@ func contents(view []wire.Stored, names map[string]string) (list []string) {
 				if to, ok := names[text(p.Name)]; ok {
 					name = to
 				}
-				list = append(list, name, strings.Trim(string(p.Value), `"`))
+				list = append(list, name, strings.Trim(string(rawjson.Whole(p.Value)), `"`))
 			case wire.Opaque:
 				if strings.HasPrefix(string(p.Raw), `{"type":"source-url"`) { // its URL is in a note
 					var page struct{ URL string }

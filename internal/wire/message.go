@@ -8,7 +8,7 @@ import (
 // roles (an AI SDK message has calls and their results) is several Messages of one Origin.
 //
 // Every text is a JSON string literal as it was written, quotes and escapes included, and goes into another format
-// unchanged: a lone surrogate or a NUL survives, and nothing is decoded to be encoded again.
+// unchanged: a NUL survives, and nothing is decoded to be encoded again.
 type Message struct {
 	Format session.Format // of Raw and Extra; "" for a message that a repair made
 	Raw    []byte         // the whole message as it is stored; nil for one that a repair made

@@ -18,7 +18,7 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for _, n := range r.decode(i, r.purge(r.view[i])) {
+		for _, n := range r.decode(i, r.purge(r.mendHalves(r.view[i]))) {
 			r.cite(&n)
 			head = head && n.Role == System
 			list = append(list, r.role(&n, head)...)

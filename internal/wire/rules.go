@@ -25,6 +25,8 @@ var (
 // rules are all rules. What each requires, and what the provider answers to a list that breaks it, is in the table of
 // docs/formats.md. The comments name where that was seen: an issue of a project that ran into it, or a schema.
 var rules = []Rule{
+	// anthropics/claude-code#1939, #60394
+	{Code: "V-T1", Formats: session.Formats(), check: (*checker).noHalves},
 	// BerriAI/litellm#10696
 	{Code: "V-C1", Formats: forChat, check: (*checker).callsAnswered, shape: true},
 	// BerriAI/litellm#4931, microsoft/semantic-kernel#12708

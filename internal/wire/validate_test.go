@@ -20,11 +20,11 @@ type fixture struct {
 }
 
 var fixtures = map[session.Format][]fixture{
-	session.OpenAIChat:      slices.Concat(chatFixtures, chatDialectFixtures),
-	session.OpenAIResponses: responsesFixtures,
-	session.Anthropic:       slices.Concat(anthropicFixtures, anthropicBlockFixtures, bedrockFixtures, serverToolFixtures),
-	session.Gemini:          geminiFixtures,
-	session.AISDK:           slices.Concat(aiSDKFixtures, behindFixtures),
+	session.OpenAIChat:      slices.Concat(chatFixtures, chatDialectFixtures, halfFixtures[session.OpenAIChat]),
+	session.OpenAIResponses: slices.Concat(responsesFixtures, halfFixtures[session.OpenAIResponses]),
+	session.Anthropic:       slices.Concat(anthropicFixtures, anthropicBlockFixtures, bedrockFixtures, serverToolFixtures, halfFixtures[session.Anthropic]),
+	session.Gemini:          slices.Concat(geminiFixtures, halfFixtures[session.Gemini]),
+	session.AISDK:           slices.Concat(aiSDKFixtures, behindFixtures, halfFixtures[session.AISDK]),
 }
 
 func TestValidateFixtures(t *testing.T) {
