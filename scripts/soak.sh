@@ -72,7 +72,7 @@ part "scale: the plans of all lists at a million rows" \
 part "an API with 200 clients is stopped 50 times" \
 	go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
 part "a recompaction of 1,000 sessions, under load, whose workers are killed" \
-	go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction' -args -sessions=1000
+	go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction|TestAGroupIsRolledBack' -args -sessions=1000 -group-sessions=48
 part "50 random histories after which no session is above its trigger" \
 	go test ./internal/jobs -count=1 -timeout 60m -run TestNoSessionStaysAboveItsTrigger -args -histories=50
 part "an import of 100,000 messages that is stopped again and again" \
@@ -100,8 +100,10 @@ part "formats: 100,000 messages made from the providers' schemas, appended to th
 	env VARVE_PEERS=required go test ./internal/api -count=1 -timeout 60m -v -run TestWhatIsAppended -args -generated=100000
 part "formats: every recorded conversation appended, compacted and read over HTTP" \
 	env VARVE_PEERS=required go test ./internal/api -count=1 -timeout 60m -v -run TestRecordedConversations -args -whole-corpus
+part "the tests, with all that -short leaves out" \
+	env VARVE_TEST_S3=gateway go test -shuffle=on -count=1 -timeout 120m ./...
 part "fuzzing" fuzz
-part "the tests, ten times" go test -race -shuffle=on -count=10 -timeout 60m ./...
+part "the tests, ten times" go test -short -race -shuffle=on -count=10 -timeout 60m ./...
 
 if [ ${#failed[@]} -gt 0 ]; then
 	printf 'FAILED: %s\n' "${failed[@]}"

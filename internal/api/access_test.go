@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -11,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/api/apitest"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -263,12 +262,7 @@ func TestARouteThatOpensTheTenantToTokensIsNotRegistered(t *testing.T) {
 // count returns the number that a query finds.
 func (w *world) count(sql string) (n int) {
 	w.Helper()
-	conn, err := pgx.Connect(w.Context(), w.dsn)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(w.Context()))
-	if err := conn.QueryRow(w.Context(), sql).Scan(&n); err != nil {
+	if err := pgtest.Row(w, w.dsn, sql).Scan(&n); err != nil {
 		w.Fatal(err)
 	}
 	return n

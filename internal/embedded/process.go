@@ -34,7 +34,7 @@ func (s *Server) settings() []string {
 	}
 	if s.Ephemeral {
 		return append(settings, "max_connections=500", "shared_buffers=128MB", "fsync=off", "synchronous_commit=off",
-			"full_page_writes=off", "wal_level=minimal", "max_wal_senders=0", "autovacuum_max_workers=1")
+			"full_page_writes=off", "wal_level=minimal", "max_wal_senders=0", "autovacuum=off", "jit=off")
 	}
 	return append(settings, "max_connections=100", "shared_buffers=256MB", "fsync=on", "synchronous_commit=on",
 		"full_page_writes=on")

@@ -1,15 +1,13 @@
 package jobs_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -63,12 +61,7 @@ func TestRecordedSessionsComeBackFromTheirArchives(t *testing.T) {
 // one returns the only value of a query, of any tenant.
 func (w *world) one(sql string) (value string) {
 	w.Helper()
-	conn, err := pgx.Connect(w.Context(), w.dsn)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(w.Context()))
-	if err := conn.QueryRow(w.Context(), sql).Scan(&value); err != nil {
+	if err := pgtest.Row(w, w.dsn, sql).Scan(&value); err != nil {
 		w.Fatal(err)
 	}
 	return value

@@ -169,6 +169,9 @@ func (w *world) inStore(kind persist.Kind) {
 // inStores runs a test in a world of its own for each kind of store.
 func inStores(t *testing.T, kinds []persist.Kind, test func(t *testing.T, w *world, kind persist.Kind)) {
 	t.Helper()
+	if testing.Short() { // the tests of internal/persist have S3, too
+		kinds = slices.DeleteFunc(kinds, func(k persist.Kind) bool { return k == persist.S3 })
+	}
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()

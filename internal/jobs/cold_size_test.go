@@ -15,7 +15,7 @@ import (
 const (
 	coldRowBytes = 1200
 	coldAllBytes = 1650
-	coldCopies   = 20_000
+	coldCopies   = 15_000
 )
 
 // TestAColdSessionTakesLittleRoom freezes a session, gives it many copies, and looks at what they take in all tables.

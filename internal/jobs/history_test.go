@@ -17,7 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-var histories = flag.Int("histories", 2, "how many random histories are tested; make soak has 50")
+var histories = flag.Int("histories", 1, "how many random histories are tested; make soak has 50")
 
 // TestNoSessionStaysAboveItsTrigger does at random what makes sessions due and not due, while jobs are lost. Once
 // everything was looked after, no session is above its trigger, unless its floor says so under its present policy.

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -44,12 +45,7 @@ func (w *world) drained(rows string) {
 // count counts rows of a table, of any tenant.
 func (w *world) count(rows string) (n int) {
 	w.Helper()
-	conn, err := pgx.Connect(w.Context(), w.dsn)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(w.Context()))
-	if err := conn.QueryRow(w.Context(), `SELECT count(*) FROM `+rows).Scan(&n); err != nil {
+	if err := pgtest.Row(w, w.dsn, `SELECT count(*) FROM `+rows).Scan(&n); err != nil {
 		w.Fatal(err)
 	}
 	return n

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	groupSessions = flag.Int("group-sessions", 48, "how many sessions TestAGroupIsRolledBack has")
+	groupSessions = flag.Int("group-sessions", 24, "how many sessions TestAGroupIsRolledBack has")
 	groupTenants  = flag.Int("group-tenants", 4, "of how many tenants these are")
 )
 

@@ -108,9 +108,12 @@ type planned struct {
 // newPlanned returns such a database. Its store has one connection, so its statements are explained one after another.
 func newPlanned(t *testing.T, rows int) *planned {
 	t.Helper()
-	p := &planned{dsn: pgtest.New(t)}
-	p.exec(t, strings.NewReplacer(":n", fmt.Sprint(rows), ":tenant", "'"+largeTenant.String()+"'::uuid",
-		":long", "'"+longSession.String()+"'::uuid", ":messages", fmt.Sprint(*planLogs)).Replace(largeTenantSQL))
+	p := &planned{}
+	p.dsn = pgtest.NewFrom(t, fmt.Sprint("planned_", rows), func(dsn string) {
+		filled := &planned{dsn: dsn}
+		filled.exec(t, strings.NewReplacer(":n", fmt.Sprint(rows), ":tenant", "'"+largeTenant.String()+"'::uuid",
+			":long", "'"+longSession.String()+"'::uuid", ":messages", fmt.Sprint(*planLogs)).Replace(largeTenantSQL))
+	})
 	p.exec(t, `
 		DO $$
 		BEGIN

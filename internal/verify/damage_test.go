@@ -250,13 +250,13 @@ func TestEveryDamageIsFoundWhereItIsAndRepairedWhereThatCanBe(t *testing.T) {
 	if _, err := w.admin.Exec(t.Context(), `SET session_replication_role = replica`); err != nil { // no foreign keys
 		t.Fatal(err)
 	}
-	recorded := withLargeResult(conversation(t, "claude-code", "entire-17"))
+	recorded := withLargeResult(conversation(t, "claude-code", "entire-8e"))
 	server := api.New(api.Config{Store: w.store, Log: slog.New(slog.DiscardHandler)})
-	bystander := w.save("bystander", recorded, 20_000, 12, true)
+	bystander := w.save("bystander", recorded, 7_000, 12, true)
 	for name, d := range damages {
 		id := strings.ReplaceAll(name, " ", "-")
 		id = strings.ReplaceAll(strings.ReplaceAll(id, ",", ""), "'", "")
-		key := w.save(id, recorded, 20_000, 12, true)
+		key := w.save(id, recorded, 7_000, 12, true)
 		at := session.Address{Tenant: w.tenant.ID, ID: id}
 		if d.packed {
 			w.offload(key)

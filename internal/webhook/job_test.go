@@ -267,7 +267,7 @@ func TestWhatWaitsOfOneTopicHoldsUpNoOther(t *testing.T) {
 		r.got = append(r.got, e)
 		r.mu.Unlock()
 	})
-	const waiting = 12_000
+	const waiting = 3_000 // more than become deliveries at once
 	w.Exec(`
 		INSERT INTO events (tenant_id, id, type, topic, data)
 		SELECT $1, gen_random_uuid(), 'session.due', $2, '{}'

@@ -186,10 +186,12 @@ func (w *World) Exec(sql string, args ...any) {
 	})
 }
 
-// Count returns the number that a statement finds, as the tables' owner, who sees the tenant.
+// Count returns the number that a statement finds, as the superuser.
 func (w *World) Count(sql string, args ...any) (n int) {
 	w.Helper()
-	w.asOwner(func(conn *pgx.Conn) error { return conn.QueryRow(w.Context(), sql, args...).Scan(&n) })
+	if err := pgtest.Row(w, w.DSN, sql, args...).Scan(&n); err != nil {
+		w.Fatal(err)
+	}
 	return n
 }
 

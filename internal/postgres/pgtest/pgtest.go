@@ -44,6 +44,9 @@ type cluster struct {
 	url    *url.URL // of the database that admin is connected to
 	prefix string   // of the names of our databases
 	count  atomic.Int64
+
+	mu     sync.Mutex
+	filled map[string]bool // the databases of NewFrom, without their prefix
 }
 
 var (
@@ -57,6 +60,24 @@ func New(t testing.TB) string {
 	t.Helper()
 	c := get(t)
 	return c.create(t, `OWNER `+ownerLogin+` TEMPLATE `+c.template()+` STRATEGY file_copy`)
+}
+
+// NewFrom does what New does, but the database begins as a copy of one that fill has filled, once for each name in a
+// process. fill closes its connections.
+func NewFrom(t testing.TB, name string, fill func(dsn string)) string {
+	t.Helper()
+	c := get(t)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.filled[name] {
+		if _, err := c.admin.Exec(t.Context(), `CREATE DATABASE `+c.prefix+name+` OWNER `+ownerLogin+
+			` TEMPLATE `+c.template()+` STRATEGY file_copy`); err != nil {
+			t.Fatal(err)
+		}
+		fill(c.dsn(c.prefix + name))
+		c.filled[name] = true
+	}
+	return c.create(t, `OWNER `+ownerLogin+` TEMPLATE `+c.prefix+name+` STRATEGY file_copy`)
 }
 
 // NewEmpty returns the URL of a database without any schema, for tests of the migrations.
@@ -232,7 +253,9 @@ func get(t testing.TB) *cluster {
 func startShared() (*cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	c := &cluster{prefix: fmt.Sprintf("varve_test_%d_%d_", os.Getpid(), time.Now().UnixNano())}
+	c := &cluster{
+		prefix: fmt.Sprintf("varve_test_%d_%d_", os.Getpid(), time.Now().UnixNano()), filled: map[string]bool{},
+	}
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -340,6 +363,7 @@ func (c *cluster) create(t testing.TB, options string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		stopLooking(c.dsn(name))
 		if err := c.drop(context.WithoutCancel(t.Context()), name); err != nil {
 			t.Error(err)
 		}
@@ -359,6 +383,9 @@ func (c *cluster) close() error {
 	if c.admin != nil {
 		if c.server == nil {
 			err = c.drop(ctx, c.template())
+			for name := range c.filled {
+				err = errors.Join(err, c.drop(ctx, c.prefix+name))
+			}
 		}
 		c.admin.Close()
 	}

@@ -1,0 +1,44 @@
+package pgtest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// looks are connections of the superuser by the URL of a database. A test that waits for something looks again and
+// again, and a new connection costs PostgreSQL more than most statements.
+var looks sync.Map
+
+// Row returns the row of a statement that only reads, for the superuser; dsn is what New or a cluster has returned.
+func Row(t testing.TB, dsn, sql string, args ...any) pgx.Row {
+	t.Helper()
+	pool, found := looks.Load(dsn)
+	if !found {
+		config, err := pgxpool.ParseConfig(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.MaxConns = 2
+		// Servers are restarted.
+		config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
+		made, err := pgxpool.NewWithConfig(context.WithoutCancel(t.Context()), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pool, found = looks.LoadOrStore(dsn, made); found {
+			made.Close()
+		}
+	}
+	return pool.(*pgxpool.Pool).QueryRow(t.Context(), sql, args...)
+}
+
+// stopLooking closes the connections that Row has to a database.
+func stopLooking(dsn string) {
+	if pool, found := looks.LoadAndDelete(dsn); found {
+		pool.(*pgxpool.Pool).Close()
+	}
+}
