@@ -41,7 +41,12 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 		return a, err
 	}
 	if b.Format == "" {
-		if b.Format, err = s.formatOf(req, a.Session); err != nil {
+		b.Format, err = req.Store.FormatOf(req.Ctx, a.Session)
+		if err == nil && b.Format == "" {
+			err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s",
+				request.Formats())
+		}
+		if err != nil {
 			return a, err
 		}
 	}
@@ -55,16 +60,6 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 		return a, err
 	}
 	return a, s.counter.Count(req.Ctx, &a)
-}
-
-// formatOf returns the format of a session for an append that names none.
-func (s *Server) formatOf(req *request.Request, at session.Address) (session.Format, error) {
-	found, err := req.Store.Session(req.Ctx, at)
-	if err == nil && found.Format == "" {
-		err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s",
-			request.Formats())
-	}
-	return found.Format, err
 }
 
 // appendBody is the body of an append.

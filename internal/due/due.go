@@ -17,8 +17,10 @@
 package due
 
 import (
+	_ "embed" // armed.sql
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Regrowth is the share of its window by which a session must grow from its floor before it is due again.
@@ -273,103 +275,23 @@ func (r *Rule) Columns() []any {
 	}
 }
 
+//go:embed armed.sql
+var armedSQL string
+
 // ArmedSQL returns the number of estimated tokens, overhead included, at which the next append takes the slow path. It
 // is an SQL expression over a row s of sessions and a row p of policies; calibration, unseen, seq, the last seq, and
 // bytes, of the view, are the session's. engine is the version of the engine.
 func ArmedSQL(calibration, unseen, seq, bytes string, engine int) string {
-	e := expression{calibration: calibration, unseen: unseen, seq: seq, bytes: bytes, engine: engine}
-	return `
-	CASE
-	WHEN p.on_request THEN 'infinity'::float8
-	WHEN s.armed_threshold = ` + number(Trigger) + `
-	    THEN least(` + e.reachTrigger() + `, ` + e.reachHard() + `,
-	               CASE WHEN p.idle_ratio > 0 AND NOT s.idle_asked THEN ` + e.reachIdle() + ` END)
-	WHEN s.armed_threshold = ` + number(Hard) + ` THEN ` + e.reachHard() + `
-	ELSE 'infinity'::float8
-	END`
+	return reachSQL(`s.armed_threshold`, `s.idle_asked`, calibration, unseen, seq, bytes, engine)
 }
 
 // TriggerSQL returns what ArmedSQL returns with the trigger armed and without what waits for an idle session.
 func TriggerSQL(calibration, unseen, seq, bytes string, engine int) string {
-	e := expression{calibration: calibration, unseen: unseen, seq: seq, bytes: bytes, engine: engine}
-	return `
-	CASE
-	WHEN p.on_request THEN 'infinity'::float8
-	ELSE least(` + e.reachTrigger() + `, ` + e.reachHard() + `)
-	END`
+	return reachSQL(`1`, `true`, calibration, unseen, seq, bytes, engine)
 }
 
-// expression writes the methods of Session as SQL.
-type expression struct {
-	calibration, unseen, seq, bytes string
-
-	engine int
+func reachSQL(armed, idleAsked, calibration, unseen, seq, bytes string, engine int) string {
+	return strings.NewReplacer("{armed}", armed, "{idle_asked}", idleAsked, "{calibration}", calibration,
+		"{unseen}", unseen, "{seq}", seq, "{bytes}", bytes, "{engine}", strconv.Itoa(engine),
+		"{regrowth}", strconv.FormatFloat(Regrowth, 'g', -1, 64)).Replace(armedSQL)
 }
-
-func (e expression) factor() string {
-	return `(CASE WHEN p.calibrate THEN ` + e.calibration + ` ELSE 1 END)::float8`
-}
-
-func (e expression) estimated(counted string) string {
-	beyond := `(CASE WHEN p.calibrate THEN ` + e.unseen + ` ELSE 0 END)::float8`
-	return `((` + counted + ` - ` + beyond + `) / ` + e.factor() + `)`
-}
-
-func (e expression) trigger() string {
-	return e.estimated(`CASE WHEN p.trigger_tokens > 0 THEN p.trigger_tokens::float8
-	                          ELSE p.trigger_ratio * s.window_tokens END`)
-}
-
-// first relies on least and greatest passing over NULL.
-func (e expression) first() string {
-	return `least(` + e.trigger() + `,
-	              CASE WHEN p.trim_ratio > 0 THEN ` + e.estimated(`p.trim_ratio * s.window_tokens`) + ` END,
-	              CASE WHEN p.budget_max > 0
-	                   THEN greatest(least(p.budget_ratio * s.window_tokens / ` + e.factor() + `, p.budget_max),
-	                                 p.budget_min) END)`
-}
-
-// floor returns the floor, or NULL if it has ended.
-func (e expression) floor() string {
-	return `(CASE WHEN s.floor_tokens > 0 AND s.floor_version = p.tenant_version
-	              AND s.floor_engine = ` + strconv.Itoa(e.engine) + `
-	              AND (s.floor_seq = 0 OR ` + e.seq + ` < s.floor_seq) THEN s.floor_tokens END)`
-}
-
-// hidden relies on a comparison with NULL being none.
-func (e expression) hidden(threshold Threshold, reached string) string {
-	return `s.floor_hides >= ` + number(threshold) + ` AND ` + e.floor() + ` >= ` + reached
-}
-
-func (e expression) regrown() string {
-	regrowth := strconv.FormatFloat(Regrowth, 'g', -1, 64) + `::float8`
-	return `(s.floor_tokens + ` + regrowth + ` * s.window_tokens / ` + e.factor() + `)`
-}
-
-// reachTrigger relies on least passing over NULL.
-func (e expression) reachTrigger() string {
-	return `least(` + e.reachByTokens() + `,
-	              CASE WHEN p.trigger_bytes > 0 AND ` + e.bytes + ` >= p.trigger_bytes
-	                   THEN CASE WHEN ` + e.floor() + ` IS NULL THEN '-infinity'::float8
-	                        ELSE ` + e.regrown() + ` END END)`
-}
-
-func (e expression) reachByTokens() string {
-	return `CASE
-	        WHEN ` + e.floor() + ` IS NULL THEN ` + e.first() + `
-	        WHEN ` + e.hidden(Trigger, e.trigger()) + ` THEN ` + e.regrown() + `
-	        ELSE least(` + e.trigger() + `, greatest(` + e.first() + `, ` + e.regrown() + `))
-	        END`
-}
-
-func (e expression) reachHard() string {
-	hard := e.estimated(`p.hard_ratio * s.window_tokens`)
-	return `CASE WHEN ` + e.hidden(Hard, hard) + ` THEN ` + e.regrown() + ` ELSE ` + hard + ` END`
-}
-
-func (e expression) reachIdle() string {
-	from := e.estimated(`p.idle_ratio * s.window_tokens`)
-	return `CASE WHEN ` + e.floor() + ` > 0 THEN greatest(` + from + `, ` + e.regrown() + `) ELSE ` + from + ` END`
-}
-
-func number(t Threshold) string { return strconv.Itoa(int(t)) }

@@ -26,14 +26,16 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 		return done, false, err
 	}
 	defer pen.Done()
-	now := &appending{Append: a, params: newAppendParams(a), sql: appendSQLOf(a)}
-	if err := s.appendInGroup(ctx, now); err != nil {
-		return done, false, err
+	now := &appending{Append: a, params: newAppendParams(a)}
+	group, err := s.groups.enter(ctx, now)
+	if err == nil && group != nil {
+		err = s.commitGroup(ctx, now, group)
 	}
-	if now.fate == undone {
-		if err := s.commitGroup(ctx, now, nil); err != nil {
-			return done, false, err
-		}
+	if err == nil && now.fate == undone {
+		err = s.commitGroup(ctx, now, nil)
+	}
+	if err != nil {
+		return done, false, err
 	}
 	switch {
 	case now.fate == appended:
@@ -100,12 +102,11 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	locked.locked = true
 	locked.route = nil // remember writes the record, with the compaction
 	if capped != nil {
-		locked.capped = capped
-		locked.spared = capped.spared
+		locked.capped = *capped
 		locked.shapes = shapesOf(p.format, a.Messages, capped)
 	}
 	var measured measure
-	err = tx.QueryRow(ctx, appendSQLOf(a).of(&locked), locked.args()...).
+	err = tx.QueryRow(ctx, appendSQL, locked.args()...).
 		Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen)
 	if err != nil {
 		return done, err

@@ -13,8 +13,7 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// appendParams are the parameters of the statement of an append. args lays them out; appendNames, usageNames,
-// exactNames, cappedNames and itemNames are the names by which the statements call them, in the same order.
+// appendParams are the parameters of the statement of an append, in the order of appendNames.
 type appendParams struct {
 	tenant      [16]byte
 	session     string
@@ -26,43 +25,33 @@ type appendParams struct {
 	pinned      int64 // leading system messages
 	messages    byColumn
 	shapes      []string
+	items       []*string // ids by message, nil if none has one
+	capped      cappedViews
 	route       *string // of the Idempotency-Key, nil for none
 	request     *string // the Idempotency-Key
 	digest      []byte
 	bytes       int64
-	spared      int64 // tokens that views do not show of capped messages
-	largest     int32 // bytes of the largest message with results
-	measured    []any // what the usage or the exact count adds
-	capped      *cappedViews
-	items       []*string // ids by message, nil if none has one
+	largest     int32  // bytes of the largest message with results
+	used        *int64 // tokens that the provider counted for the request and its answer; nil for none
+	counted     int64  // tokens of the messages that the usage counts
+	usage       *session.Usage
+	exact       *int64 // tokens by an exact tokenizer
 }
 
-var (
-	appendNames = []string{
-		"tenant", "session", "format", "count", "tokens", "locked", "expected_seq", "pinned",
-		"roles", "message_tokens", "client_ids", "calls", "answers", "starts_unit", "flags", "bodies", "digests",
-		"shapes",
-		"route", "request", "digest", "bytes", "spared", "largest",
-	}
-	usageNames  = []string{"used", "counted", "usage"}
-	exactNames  = []string{"exact_tokens"}
-	cappedNames = []string{"view_bodies", "view_tokens"}
-	itemNames   = []string{"item_ids"}
-)
+var appendNames = strings.Fields(`
+	tenant session format count tokens locked expected_seq pinned
+	roles message_tokens client_ids calls answers starts_unit flags bodies digests
+	shapes item_ids view_bodies view_tokens spared
+	route request digest bytes largest used counted usage exact_tokens`)
 
 func (p *appendParams) args() []any {
-	args := make([]any, 0, len(appendNames)+len(usageNames)+len(cappedNames)+len(itemNames))
-	args = append(args, p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned)
-	args = append(args, p.messages.args()...)
-	args = append(args, p.shapes, p.route, p.request, p.digest, p.bytes, p.spared, p.largest)
-	args = append(args, p.measured...)
-	if p.capped != nil {
-		args = append(args, p.capped.bodies, p.capped.tokens)
+	m := &p.messages
+	return []any{
+		p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned,
+		m.roles, m.tokens, m.clientIDs, m.calls, m.answers, m.startsUnit, m.flags, m.bodies, m.digests,
+		p.shapes, p.items, p.capped.bodies, p.capped.tokens, p.capped.spared,
+		p.route, p.request, p.digest, p.bytes, p.largest, p.used, p.counted, p.usage, p.exact,
 	}
-	if p.items != nil {
-		args = append(args, p.items)
-	}
-	return args
 }
 
 // byColumn is messages by column, as unnest takes them.
@@ -106,8 +95,8 @@ func columnsOf(messages []session.NewMessage) byColumn {
 		m := &messages[i]
 		c.roles[i] = Text(m.Role)
 		c.tokens[i] = int32(m.Tokens)
-		c.calls[i] = joinIDs(m.Calls)
-		c.answers[i] = joinIDs(m.Answers)
+		c.calls[i] = idArray(m.Calls)
+		c.answers[i] = idArray(m.Answers)
 		c.startsUnit[i] = m.StartsUnit
 		c.flags[i] = m.Flags
 		c.bodies[i] = m.Body
@@ -140,11 +129,10 @@ func newAppendParams(a session.Append) appendParams {
 		}
 		p.tokens += int64(m.Tokens)
 	}
-	switch {
-	case a.Usage != nil:
-		p.measured = []any{usedOf(*a.Usage), tokensOfRequest(a), a.Usage}
-	case a.ExactTokens != nil:
-		p.measured = []any{*a.ExactTokens}
+	if a.Usage != nil {
+		p.usage, p.used, p.counted = a.Usage, usedOf(*a.Usage), tokensOfRequest(a)
+	} else {
+		p.exact = a.ExactTokens
 	}
 	return p
 }
@@ -163,67 +151,29 @@ func itemsOf(messages []session.NewMessage) (ids []*string) {
 	return ids
 }
 
-// appendSQL is the statement of an append, and the ones that also write what views show of capped messages, the ids of
-// items, or both. Few appends have these, and all would pay for the columns.
-//
-// many is the statement of several appends of a tenant, with or without items.
-type appendSQL struct{ plain, capped, items, both, many string }
-
-// of returns the statement that takes the parameters.
-func (s *appendSQL) of(p *appendParams) string {
-	switch {
-	case p.capped != nil && p.items != nil:
-		return s.both
-	case p.capped != nil:
-		return s.capped
-	case p.items != nil:
-		return s.items
-	}
-	return s.plain
-}
-
-// The statement of an append, and those of one with usage and of one that is counted exactly, which do not slow it
-// down.
+// appendSQL is the statement of one append, and appendManySQL that of several.
 var (
-	plainAppend = newAppendSQL(nil, `s.calibration`, `s.unseen_tokens`, ``)
-	usageAppend = newAppendSQL(usageNames, `1`, usageUnseen, `
-		       calibration = 1, unseen_tokens = `+usageUnseen+`, shrunk_tokens = 0, last_usage = @usage::jsonb,`)
-	exactAppend = newAppendSQL(exactNames, exactCalibration, `s.unseen_tokens`, `
-		       calibration = `+exactCalibration+`,
-		       counted_tokens = s.counted_tokens + @tokens,
-		       exact_tokens = s.exact_tokens + @exact_tokens::bigint,`)
+	appendSQL     = appendStatement("append", "@", appendNames)
+	appendManySQL = appendStatement("append_many", "a.", appendManyNames)
 )
 
-func appendSQLOf(a session.Append) *appendSQL {
-	switch {
-	case a.Usage != nil:
-		return &usageAppend
-	case a.ExactTokens != nil:
-		return &exactAppend
-	}
-	return &plainAppend
-}
-
-func newAppendSQL(measured []string, calibration, unseen, set string) appendSQL {
-	const columns, arrays = `, view_body, view_tokens`, `, @view_bodies::bytea[], @view_tokens::int[]`
-	const item, items = `, item_id`, `, @item_ids::text[]`
-	names := slices.Concat(appendNames, measured)
-	armed := due.ArmedSQL(calibration, unseen, `s.last_seq + @count`,
-		`s.tail_bytes + @bytes + s.checkpoint_size`, session.EngineVersion)
-	return appendSQL{
-		plain:  number(names, appendStatement(armed, set, ``, ``)),
-		capped: number(slices.Concat(names, cappedNames), appendStatement(armed, set, columns, arrays)),
-		items:  number(slices.Concat(names, itemNames), appendStatement(armed, set, item, items)),
-		both: number(slices.Concat(names, cappedNames, itemNames),
-			appendStatement(armed, set, columns+item, arrays+items)),
-		many: manySQL(armed, set, measured),
-	}
+// appendStatement reads a statement of appends, in which of stands before the names of what an append has.
+func appendStatement(name, of string, names []string) string {
+	calibration := strings.ReplaceAll(newCalibration, "@", of)
+	unseen := strings.ReplaceAll(newUnseen, "@", of)
+	return numbered(names, statement(name,
+		"{measured}", strings.ReplaceAll(measured, "@", of),
+		"{armed}", due.ArmedSQL(calibration, unseen, `s.last_seq + `+of+`count`,
+			`s.tail_bytes + `+of+`bytes + s.checkpoint_size`, session.EngineVersion),
+		"{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"), "{named}", namedSQL,
+		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes)))
 }
 
 var parameter = regexp.MustCompile(`@[a-z_]+`)
 
-// number replaces the named parameters of a statement by the positions of their names.
-func number(names []string, sql string) string {
+// numbered replaces the named parameters of a statement by the positions of their names, once and not at each call as
+// pgx.NamedArgs would.
+func numbered(names []string, sql string) string {
 	return parameter.ReplaceAllStringFunc(sql, func(name string) string {
 		at := slices.Index(names, name[1:])
 		if at < 0 {
@@ -233,52 +183,42 @@ func number(names []string, sql string) string {
 	})
 }
 
+// What a session has of its tokens' measures after an append: those of a usage, of an exact count, or what it had.
+var (
+	measured = `calibration = ` + newCalibration + `,
+	       unseen_tokens = ` + newUnseen + `,
+	       shrunk_tokens = CASE WHEN @usage::jsonb IS NULL THEN s.shrunk_tokens ELSE 0 END,
+	       last_usage = coalesce(@usage::jsonb, s.last_usage),
+	       counted_tokens = s.counted_tokens + CASE WHEN @exact_tokens::bigint IS NULL THEN 0 ELSE @tokens END,
+	       exact_tokens = s.exact_tokens + coalesce(@exact_tokens::bigint, 0)`
+
+	// What a provider reported is better than an exact tokenizer: once there is any, it counts alone.
+	newCalibration = fmt.Sprintf(`(
+	       CASE WHEN @usage::jsonb IS NOT NULL THEN 1
+	            WHEN @exact_tokens::bigint IS NULL OR s.last_usage IS NOT NULL THEN s.calibration
+	            ELSE least(%v, greatest(%v, coalesce(
+	                (s.exact_tokens + @exact_tokens::bigint)::float8 / nullif(s.counted_tokens + @tokens, 0),
+	                s.calibration))) END)::real`, session.MaxCalibration, session.MinCalibration)
+)
+
+// newUnseen is the session's unseen tokens after an append: with usage, the difference of the provider's count, NULL
+// for none, and the estimate. A count below half of the estimate or above the window is not believed.
+const newUnseen = `
+	       CASE WHEN @used::bigint IS NULL
+	            THEN s.unseen_tokens
+	            ELSE greatest(least(@used::bigint, s.window_tokens) - ` + requestEstimate + `,
+	                          ` + requestEstimate + ` / -2) END`
+
 // requestEstimate is the session's estimate of what a usage counts: the view, the overhead, and the tokens of this
 // batch through the answer. If compactions have shrunk the view since the last usage, the request may have been made
 // before: the estimate that is nearer to the provider's count holds.
 const requestEstimate = `
 	(s.context_tokens + s.overhead_tokens + @counted::bigint
 	 + CASE WHEN abs(@used::bigint - s.unseen_tokens
-	                 - s.context_tokens - s.overhead_tokens - @counted - s.shrunk_tokens)
-	           < abs(@used - s.unseen_tokens - s.context_tokens - s.overhead_tokens - @counted)
+	                 - s.context_tokens - s.overhead_tokens - @counted::bigint - s.shrunk_tokens)
+	           < abs(@used::bigint - s.unseen_tokens - s.context_tokens - s.overhead_tokens - @counted::bigint)
 	        THEN s.shrunk_tokens
 	        ELSE 0 END)`
-
-// usageUnseen is the session's unseen tokens after an append with usage: the difference of the provider's count, NULL
-// for none, and the estimate. A count below half of the estimate or above the window is not believed.
-const usageUnseen = `
-	CASE WHEN @used::bigint IS NULL
-	     THEN s.unseen_tokens
-	     ELSE greatest(least(@used, s.window_tokens) - ` + requestEstimate + `, ` + requestEstimate + ` / -2) END`
-
-// exactCalibration is the session's calibration after an append whose messages were counted by an exact tokenizer.
-// What a provider reported is better: once there is any, it counts alone.
-var exactCalibration = `
-	(CASE WHEN s.last_usage IS NULL
-	      THEN ` + clamped(`
-	           coalesce((s.exact_tokens + @exact_tokens::bigint)::float8 / nullif(s.counted_tokens + @tokens, 0),
-	                    s.calibration)`) + `
-	      ELSE s.calibration END)::real`
-
-func clamped(calibration string) string {
-	return fmt.Sprintf(`least(%v, greatest(%v, %s))`, session.MaxCalibration, session.MinCalibration, calibration)
-}
-
-// appendStatement grows a session and writes its messages and the idempotency record, or does nothing at all: both
-// inserts select from the row that the UPDATE returns. The first append gives the session its format; later ones may
-// have another. It returns no row if there is no such session, expected_seq does not fit or the session is full.
-// Unless the caller holds the lock, it returns none either if the append would make the session due or has a result to
-// cap. armed is the number of tokens at which it does, set what else the session gets.
-func appendStatement(armed, set, columns, arrays string) string {
-	return appendSQLWith(armed, set, "{columns}", columns, "{arrays}", arrays, "{appends}", "", "{new}", "",
-		"{of_append}", "", "{numbered}", `) WITH ORDINALITY`, "{owned}", `)`, "{number}", "")
-}
-
-func appendSQLWith(armed, set string, replacements ...string) string {
-	return statement("append", append(replacements, "{set}", set, "{armed}", armed,
-		"{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"),
-		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes))...)
-}
 
 // usedOf returns what a provider counted for a request and its answer. It returns nil for a usage that counts no input,
 // which tells nothing about the estimate.
@@ -313,20 +253,20 @@ func bytesOf(messages []session.NewMessage) (n int64) {
 	return n
 }
 
-// joinIDs writes call ids as one text for string_to_array, with a separator before each of them, which keeps empty ids
-// apart. The statement drops what is before the first separator. It returns nil for none: most messages have none, and
-// NULL takes no room.
-func joinIDs(ids []string) *string {
+// idArray writes call ids as PostgreSQL writes an array, for unnest takes an array of arrays apart. It returns nil for
+// none: most messages have none, and NULL takes no space.
+func idArray(ids []string) *string {
 	if len(ids) == 0 {
 		return nil
 	}
-	var joined strings.Builder
-	for _, id := range ids {
-		joined.WriteByte('\x1f')
-		joined.WriteString(Text(id))
+	quoted := make([]string, len(ids))
+	for i, id := range ids {
+		quoted[i] = `"` + arrayEscapes.Replace(Text(id)) + `"`
 	}
-	return new(joined.String())
+	return new("{" + strings.Join(quoted, ",") + "}")
 }
+
+var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // Text returns s as PostgreSQL's text can hold it. It must only be used for what was extracted from a message, never
 // for a message's bytes.
@@ -350,7 +290,7 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 // AppendStatement returns the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
 	p := newAppendParams(a)
-	return appendSQLOf(a).of(&p), p.args()
+	return appendSQL, p.args()
 }
 
 // ViewStatement returns the one statement of View.

@@ -263,7 +263,7 @@ func (p *forkPlan) copy(ctx context.Context, tx pgx.Tx, key session.Key) (copied
 		seqs = append(seqs, m.Seq)
 		bodies, views = append(bodies, m.Body), append(views, m.View)
 		shapes = append(shapes, m.Shape)
-		calls, answers = append(calls, joinIDs(made)), append(answers, joinIDs(answered))
+		calls, answers = append(calls, idArray(made)), append(answers, idArray(answered))
 	}
 	var cut int64
 	var whole bool

@@ -56,7 +56,6 @@ var (
 type appending struct {
 	session.Append
 	params appendParams
-	sql    *appendSQL
 
 	group *group      // that it is in; nil while it waits in line
 	ended chan *group // gets the group that it shall lead, or nil if there is nothing to wait for any more
@@ -76,18 +75,12 @@ const (
 	failed               // as it would have alone; it may be committed or not
 )
 
-// appendInGroup appends with those that arrive at the same time. The error is that of an append that was in no group.
-func (s *Store) appendInGroup(ctx context.Context, a *appending) error {
-	group, err := s.groups.enter(ctx, a)
-	if err != nil || group == nil {
-		return err
-	}
-	defer group.end()
-	return s.commitGroup(ctx, a, group)
-}
-
-// commitGroup commits the appends of a group that an append leads, or that append alone if the group is nil.
+// commitGroup commits the appends of a group that an append leads, which ends with that, or that append alone if the
+// group is nil.
 func (s *Store) commitGroup(ctx context.Context, a *appending, group *group) error {
+	if group != nil {
+		defer group.end()
+	}
 	turn, err := s.scope.Gate.Acquire(ctx, s.scope.Class, a.Session.Tenant)
 	if err != nil {
 		return err
@@ -138,16 +131,34 @@ func inLockOrder(all []*appending) {
 // runAppends runs the statements of several appends in one transaction, which is one pipeline with one Sync. It returns
 // an error if the appends are not known to be committed, and whether none of them is.
 func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (nothingDone bool, err error) {
-	runs := inRuns(all)
-	results := conn.SendBatch(ctx, batchOf(runs))
-	defer results.Close()
-	for i, run := range runs {
-		if startsTenant(runs, i) {
-			if _, err := results.Exec(); err != nil {
-				return statementFailed(err), err
+	batch := &pgx.Batch{}
+	var runs [][]*appending // those that one statement does; nil for a statement that sets the tenant
+	if a := all[0]; len(all) == 1 {
+		// Only an append that is alone has this statement, which fails if its Idempotency-Key or client ids are known.
+		batch.Queue(setTenant, a.Session.Tenant.String())
+		batch.Queue(appendSQL, a.params.args()...)
+		runs = append(runs, nil, all)
+	} else {
+		for first, next := 0, 0; first < len(all); first = next {
+			of := all[first].Session
+			if first == 0 || of.Tenant != all[first-1].Session.Tenant {
+				batch.Queue(tenantForMany, of.Tenant.String())
+				runs = append(runs, nil)
 			}
+			next = endOfRun(all, first)
+			batch.Queue(appendManySQL, manyArgs(all[first:next])...)
+			runs = append(runs, all[first:next])
 		}
-		if err := readRun(results, run, !isAlone(runs)); err != nil {
+	}
+	results := conn.SendBatch(ctx, batch)
+	defer results.Close()
+	for _, run := range runs {
+		if run == nil {
+			_, err = results.Exec()
+		} else {
+			err = readRun(results, run, len(all) > 1)
+		}
+		if err != nil {
 			return statementFailed(err), err
 		}
 	}
@@ -155,47 +166,15 @@ func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (noth
 	return commitFailed(err), err
 }
 
-// inRuns divides appends in the order of their locks into those that one statement does.
-func inRuns(all []*appending) (runs [][]*appending) {
-	from := 0
-	for i := 1; i <= len(all); i++ {
-		if i == len(all) || !all[i].follows(all[i-1]) {
-			runs = append(runs, all[from:i])
-			from = i
-		}
+// endOfRun returns the end of the appends, in the order of their locks, that one statement does: they are one tenant's,
+// each to another session.
+func endOfRun(all []*appending, first int) int {
+	next := first + 1
+	for next < len(all) && all[next].Session.Tenant == all[first].Session.Tenant &&
+		all[next].Session.ID != all[next-1].Session.ID {
+		next++
 	}
-	return runs
-}
-
-// follows reports whether an append can be done by the statement that does another, which is measured the same way and
-// goes to another session of the same tenant.
-func (a *appending) follows(other *appending) bool {
-	return a.Session.Tenant == other.Session.Tenant && a.Session.ID != other.Session.ID && a.sql == other.sql
-}
-
-// batchOf returns the statements of runs. Only an append that is alone has the statement of one append, which fails if
-// its Idempotency-Key or client ids are known.
-func batchOf(runs [][]*appending) *pgx.Batch {
-	batch := &pgx.Batch{}
-	if a := runs[0][0]; isAlone(runs) {
-		batch.Queue(setTenant, a.Session.Tenant.String())
-		batch.Queue(a.sql.of(&a.params), a.params.args()...)
-		return batch
-	}
-	for i, run := range runs {
-		if startsTenant(runs, i) {
-			batch.Queue(tenantForMany, run[0].Session.Tenant.String())
-		}
-		batch.Queue(run[0].sql.many, manyArgs(run)...)
-	}
-	return batch
-}
-
-func isAlone(runs [][]*appending) bool { return len(runs) == 1 && len(runs[0]) == 1 }
-
-// startsTenant reports whether the run before is another tenant's, or there is none.
-func startsTenant(runs [][]*appending, i int) bool {
-	return i == 0 || runs[i][0].Session.Tenant != runs[i-1][0].Session.Tenant
+	return next
 }
 
 // statementFailed reports whether err is what PostgreSQL answered to a statement, after which it does not commit, or
@@ -237,17 +216,12 @@ func readRun(results pgx.BatchResults, run []*appending, numbered bool) error {
 		if err := rows.Scan(columns...); err != nil {
 			return err
 		}
-		run[number-1].wasDone(done)
+		a := run[number-1]
+		done.FirstSeq, done.Tokens = done.LastSeq-a.params.count+1, a.params.tokens
+		done.Compaction = session.CompactionNone
+		a.done, a.fate = done, appended
 	}
 	return rows.Err()
-}
-
-// wasDone notes what the statement answered.
-func (a *appending) wasDone(done session.Appended) {
-	done.FirstSeq = done.LastSeq - a.params.count + 1
-	done.Tokens = a.params.tokens
-	done.Compaction = session.CompactionNone
-	a.done, a.fate = done, appended
 }
 
 // givenUp says of an append whose group failed that its own caller had gone, if that is so.

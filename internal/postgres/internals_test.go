@@ -100,6 +100,11 @@ func InLockOrder(at ...session.Address) (ids []string) {
 
 // ManyStatement returns the statement of several appends for one.
 func ManyStatement(a session.Append) (sql string, args []any) {
-	all := []*appending{{Append: a, params: newAppendParams(a), sql: appendSQLOf(a)}}
-	return all[0].sql.many, manyArgs(all)
+	all := []*appending{{Append: a, params: newAppendParams(a)}}
+	return appendManySQL, manyArgs(all)
+}
+
+// GoOn does what a worker does first in each transaction that restores rows of an archived session.
+func GoOn(ctx context.Context, s *Store, w *ArchiveWork) error {
+	return s.seeing(all).inTenant(ctx, w.Tenant, func(tx pgx.Tx) error { return w.goOn(ctx, tx, 0) })
 }

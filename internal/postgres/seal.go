@@ -38,25 +38,8 @@ var fillProofsSQL = `
 	   SET body_digest = ` + BodyDigestSQL(`c`) + `, state_digest = sha256(c.state)
 	 WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.body_digest IS NULL AND c.body IS NOT NULL`
 
-// sealedSQL is a checkpoint's seal and, behind it, the state of the validator: see sealedState.
-const sealedSQL = `CASE WHEN body_digest IS NULL
-	                         THEN '\x00'::bytea
-	                         ELSE '\x01'::bytea || body_digest END || coalesce(validator_state, ''::bytea)`
-
-// sealedState is a view whose seal and validator's state are scanned from one column. NULL, if no checkpoint was read
-// or there is none, leaves both empty.
-type sealedState View
-
-// ScanBytes copies what pgx lends.
-func (v *sealedState) ScanBytes(src []byte) error {
-	size := min(len(src), 1)
-	if size > 0 && src[0] == 1 {
-		size = min(len(src), 1+sha256.Size)
-	}
-	v.Proof = append(v.Proof[:0], src[:size]...)
-	v.Validator = append(v.Validator[:0], src[size:]...)
-	return nil
-}
+// proofSQL is View.Proof of a checkpoint.
+const proofSQL = `CASE WHEN body_digest IS NULL THEN '\x00'::bytea ELSE '\x01'::bytea || body_digest END`
 
 var (
 	errNoCheckpoint = errors.New("it is not there")

@@ -201,6 +201,14 @@ func (s *Store) Session(ctx context.Context, at session.Address) (session.Sessio
 	return QueryRow(ctx, s.seeing(withCold), at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
+// FormatOf reads the format of a session, "" before its first message; ErrNotFound.
+func (s *Store) FormatOf(ctx context.Context, at session.Address) (session.Format, error) {
+	return QueryRow(ctx, s.seeing(withCold), at.Tenant, pgx.RowTo[session.Format], `
+		SELECT format
+		  FROM sessions
+		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
+}
+
 // LastSeq reads the newest seq of a session; ErrNotFound.
 func (s *Store) LastSeq(ctx context.Context, at session.Address) (int64, error) {
 	return QueryRow(ctx, s, at.Tenant, pgx.RowTo[int64], `

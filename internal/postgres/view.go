@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -95,15 +93,13 @@ func separatingSystem() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(provider.SeparatingSystem()), " ", ", "), "[]")
 }
 
-// A session's window and its room, as session.Session.Room counts it. Each is the high half of a column whose low half
-// is another number: see windowAndSize and roomAndPinned.
 const (
-	windowSQL = `s.window_tokens::bigint << 32`
-	roomSQL   = `greatest(least(s.window_tokens, floor((s.window_tokens - s.unseen_tokens) / s.calibration::float8))
-	       - s.overhead_tokens, 0)::bigint << 32`
+	// roomSQL is session.Session.Room of a session s.
+	roomSQL = `greatest(least(s.window_tokens, floor((s.window_tokens - s.unseen_tokens) / s.calibration::float8))
+	       - s.overhead_tokens, 0)::bigint`
 
 	// overWindow is the condition that the view of a session s does not fit into its window.
-	overWindow = `s.context_tokens > (` + roomSQL + `) >> 32`
+	overWindow = `s.context_tokens > ` + roomSQL
 )
 
 // newestCheckpoint joins the newest checkpoint of session s. Row-level security puts a filter between an outer join
@@ -152,7 +148,7 @@ const loggedShape = `coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}') || t
 // olderSession is a session as it would be if an older checkpoint were its newest.
 var olderSession = `(
 	       SELECT s.*, s.checkpoint_tokens + tail.tokens AS context_tokens,
-	              least(tail.bytes, ` + maxTailSQL + `) AS tail_bytes
+	              tail.bytes AS tail_bytes
 	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.gap_seq,
 	                      least(o.pinned, $14::bigint) AS pinned,
 	                      o.window_tokens, o.overhead_tokens, o.calibration, o.unseen_tokens,
@@ -177,9 +173,6 @@ var olderSession = `(
 	                      WHERE tenant_id = $1 AND session_key = s.key AND ` + olderPresent + `
 	                        AND seq > r.after AND seq <= r.through) m) tail)`
 
-// maxTailSQL is the largest number of bytes after a checkpoint that a read tells from larger ones: 31 bits.
-const maxTailSQL = `2147483647`
-
 // leftOut is whether the messages of a view are not read: its reader has them, they are too many bytes, or there are
 // more of the pinned head, which is in no count of bytes, than a system prompt has.
 const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
@@ -187,11 +180,9 @@ const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
 
 // viewColumns are the columns of a view that its session's row has, and rowColumns is their number.
 var viewColumns = `s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens,
-	       s.tail_bytes << 32 | s.through_seq,
-	       ` + windowSQL + ` | s.checkpoint_size,
-	       ` + roomSQL + ` | s.pinned`
+	       s.tail_bytes, s.through_seq, s.window_tokens, s.checkpoint_size, ` + roomSQL + `, s.pinned`
 
-const rowColumns = 9
+const rowColumns = 12
 
 // viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The
 // tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is; and for the
@@ -214,11 +205,11 @@ func viewStatement(sessions, present, body, tokens, shape string) string {
 	}
 	return `
 	SELECT ` + viewColumns + `,
-	       c.body, c.sealed, array_to_string(c.open_calls, E'\x1d') || E'\x1e' || c.units::text,
+	       c.body, c.proof, c.validator_state, array_to_string(c.open_calls, E'\x1d'), c.units::text,
 	       pinned.bodies, pinned.shapes, tail.bodies, tail.shapes
 	  FROM ` + sessions + ` s
 	  LEFT JOIN LATERAL (
-	       SELECT body, ` + sealedSQL + ` AS sealed, open_calls, units
+	       SELECT body, ` + proofSQL + ` AS proof, validator_state, open_calls, units
 	         FROM checkpoints
 	        WHERE tenant_id = $1 AND session_key = s.key AND n = s.checkpoint_n
 	          AND NOT ` + leftOut + ` AND NOT (s.key = $6 AND s.checkpoint_n = $7)
@@ -322,54 +313,15 @@ func (v *View) checkMessages() error {
 	return logged{v.Tail, v.TailShapes, max(v.Through, separate), v.LastSeq}.check()
 }
 
-// columns returns where the columns of viewStatement are scanned to. For more than 16 columns pgx would allocate their
-// descriptions at each read.
+// columns returns where the columns of viewStatement are scanned to. The units' memory is never reused, for the cache
+// holds it without a copy.
 func (v *View) columns() []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens,
-		(*tailAndThrough)(v), (*windowAndSize)(v), (*roomAndPinned)(v),
-		(*reused)(&v.Body), (*sealedState)(v), (*callsAndUnits)(v),
+		&v.TailBytes, &v.Through, &v.Window, &v.Size, &v.Room, &v.Pinned,
+		(*reused)(&v.Body), (*reused)(&v.Proof), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), &v.Units,
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}
-}
-
-// callsAndUnits is a view whose open calls and units are scanned from one column, in which ASCII 30 is between them.
-// NULL leaves both empty.
-type callsAndUnits View
-
-// ScanBytes copies what pgx lends. The units' memory is never reused, for the cache holds it without a copy.
-func (v *callsAndUnits) ScanBytes(src []byte) error {
-	calls, units, _ := bytes.Cut(src, []byte{30})
-	v.OpenCalls = append(v.OpenCalls[:0], calls...)
-	v.Units = bytes.Clone(units)
-	return nil
-}
-
-// tailAndThrough is a view whose bytes after the checkpoint and the last seq before them are scanned from one column.
-type tailAndThrough View
-
-// ScanInt64 takes the column apart.
-func (v *tailAndThrough) ScanInt64(column pgtype.Int8) error {
-	v.TailBytes, v.Through = column.Int64>>32, column.Int64&math.MaxUint32
-	return nil
-}
-
-// windowAndSize is a view whose window and size are scanned from one column.
-type windowAndSize View
-
-// ScanInt64 takes the column apart.
-func (v *windowAndSize) ScanInt64(column pgtype.Int8) error {
-	v.Window, v.Size = column.Int64>>32, int(column.Int64&math.MaxUint32)
-	return nil
-}
-
-// roomAndPinned is a view whose room and pinned head are scanned from one column.
-type roomAndPinned View
-
-// ScanInt64 takes the column apart.
-func (v *roomAndPinned) ScanInt64(column pgtype.Int8) error {
-	v.Room, v.Pinned = column.Int64>>32, column.Int64&math.MaxUint32
-	return nil
 }
 
 // reused is scanned into the memory that it has. NULL leaves it empty.

@@ -168,13 +168,13 @@ func (v *View) readCheckpoint(ctx context.Context, tx pgx.Tx, at session.Address
 		return nil
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT body, `+sealedSQL+`, array_to_string(open_calls, E'\x1d') || E'\x1e' || units::text
+		SELECT body, `+proofSQL+`, validator_state, array_to_string(open_calls, E'\x1d'), units::text
 		  FROM checkpoints
 		 WHERE tenant_id = $1 AND session_key = $2 AND n = $3`, at.Tenant, v.Key, v.Checkpoint)
 	if err != nil {
 		return err
 	}
-	err = one((*reused)(&v.Body), (*sealedState)(v), (*callsAndUnits)(v))(rows)
+	err = one((*reused)(&v.Body), (*reused)(&v.Proof), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), &v.Units)(rows)
 	rows.Close()
 	switch {
 	case errors.Is(err, session.ErrNotFound):

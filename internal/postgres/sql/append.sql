@@ -1,3 +1,9 @@
+-- Grows a session and writes its messages and the idempotency record, or does nothing at all: both inserts select from
+-- the row that the UPDATE returns. The first append gives the session its format; later ones may have another.
+--
+-- It returns no row if there is no such session, @expected_seq does not fit or the session is full. Unless the caller
+-- holds the session's lock (@locked), it returns none either if the append would make the session due or has a result
+-- to cap. append_many.sql does this for several sessions.
 WITH grown AS (
 	UPDATE sessions s
 	   SET last_seq = s.last_seq + @count,
@@ -5,9 +11,10 @@ WITH grown AS (
 	       pinned = CASE WHEN s.pinned = s.last_seq THEN s.pinned + @pinned ELSE s.pinned END,
 	       context_tokens = s.context_tokens + @tokens - @spared,
 	       total_tokens = s.total_tokens + @tokens,
-	       format = CASE WHEN s.format = 0 THEN @format ELSE s.format END,{set}
+	       format = CASE WHEN s.format = 0 THEN @format ELSE s.format END,
+	       {measured},
 	       last_append_at = now()
-	  FROM {appends}policies p
+	  FROM policies p
 	 WHERE s.tenant_id = @tenant
 	   AND s.id = @session
 	   AND p.tenant_id = @tenant
@@ -17,19 +24,20 @@ WITH grown AS (
 	   AND s.tail_bytes + @bytes <= {max_bytes}
 	   AND (@locked OR NOT {outdated}
 	              AND s.context_tokens + @tokens + s.overhead_tokens < {armed}
-	              AND (@largest::int <= p.caps_over) IS NOT FALSE){new}
-	RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens{of_append}
+	              AND (@largest::int <= p.caps_over) IS NOT FALSE)
+	RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens
 ), logged AS (
 	INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
-	                      flags, body, digest, shape{columns})
+	                      flags, body, digest, shape, item_id, view_body, view_tokens)
 	SELECT @tenant, g.key, g.last_seq - @count + m.n, m.role, @format, m.tokens, m.client_id,
-	       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
-	       m.flags, m.body, m.digest, m.shape{columns}
+	       m.calls::text[], m.answers::text[], m.starts_unit,
+	       m.flags, m.body, m.digest, m.shape, m.item_id, m.view_body, m.view_tokens
 	  FROM grown g,
 	       unnest(@roles::text[], @message_tokens::int[], @client_ids::text[], @calls::text[], @answers::text[],
-	              @starts_unit::bool[], @flags::int[], @bodies::bytea[], @digests::bytea[],
-	              @shapes::text[]{arrays}{numbered}
-	           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, digest, shape{columns}, n{owned}
+	              @starts_unit::bool[], @flags::int[], @bodies::bytea[], @digests::bytea[], @shapes::text[],
+	              @item_ids::text[], @view_bodies::bytea[], @view_tokens::int[])
+	           WITH ORDINALITY AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, digest, shape,
+	                                 item_id, view_body, view_tokens, n)
 ), remembered AS (
 	INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 	SELECT @tenant, @route, @request, g.key, @digest,
@@ -39,5 +47,5 @@ WITH grown AS (
 	  FROM grown g
 	 WHERE @route::text IS NOT NULL AND NOT @locked
 )
-SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens{number}
+SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens
   FROM grown

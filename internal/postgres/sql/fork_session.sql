@@ -21,8 +21,8 @@ WITH numbered AS MATERIALIZED (
 	            WHEN m.removed_seq <= @seq AND m.superseded_by > @seq THEN m.removed_seq END,
 	       coalesce(m.body, u.body), coalesce(m.view_body, u.view_body), coalesce(u.shape, m.shape),
 	       coalesce(m.digest, sha256(u.body)), CASE WHEN u.seq IS NULL THEN m.bytes END,
-	       coalesce(m.calls, (string_to_array(u.calls, E'\x1f'))[2:]),
-	       coalesce(m.answers, (string_to_array(u.answers, E'\x1f'))[2:])
+	       coalesce(m.calls, u.calls::text[]),
+	       coalesce(m.answers, u.answers::text[])
 	  FROM messages m
 	  LEFT JOIN unnest(@seqs::bigint[], @bodies::bytea[], @views::bytea[], @shapes::text[], @calls::text[],
 	                   @answers::text[]) AS u (seq, body, view_body, shape, calls, answers) ON u.seq = m.seq

@@ -10,7 +10,7 @@ WITH logged AS (
 	                      flags, body, digest, view_body, view_tokens, created_at, removed_at,
 	                      removed_seq, shape, item_id, superseded_by)
 	SELECT $1, $2, $3 + m.n - 1, m.role, $4, m.tokens, m.client_id,
-	       (string_to_array(m.calls, E'\x1f'))[2:], (string_to_array(m.answers, E'\x1f'))[2:], m.starts_unit,
+	       m.calls::text[], m.answers::text[], m.starts_unit,
 	       m.flags, m.body, m.digest, m.view_body, m.view_tokens, coalesce(m.created_at, now()), m.removed_at,
 	       m.removed_seq, m.shape, m.item_id, m.superseded_by
 	  FROM unnest($6::text[], $7::int[], $8::text[], $9::text[], $10::text[], $11::bool[], $12::int[], $13::bytea[],
