@@ -21,7 +21,7 @@ var ErrArchiveMoved = errors.New("rows of the session have changed since its arc
 func (s *Store) FinishArchive(
 	ctx context.Context, w *ArchiveWork, parts int, digest []byte, tables map[string]int64,
 ) (objects []AwayObject, err error) {
-	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+	err = s.seeing(all).underFamilyLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := waitForBodies(ctx, tx, w.Key); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func countArchived(ctx context.Context, tx pgx.Tx, w *ArchiveWork, parts int, di
 }
 
 // deleteArchived deletes the rows of a session that an archive has and those that are made anew, and gives the bodies
-// that forks share to them. It returns the objects that nothing names any more.
+// that forks share to them, whose sessions are locked. It returns the objects that nothing names any more.
 func deleteArchived(ctx context.Context, tx pgx.Tx, key session.Key) (objects []AwayObject, err error) {
 	batch := &pgx.Batch{}
 	queueHandOver(batch, key)

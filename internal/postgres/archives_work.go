@@ -41,7 +41,7 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 	if back {
 		state = session.Restoring
 	}
-	err := s.seeing(all).underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+	err := s.seeing(all).underFamilyLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		err := tx.QueryRow(ctx, `
 			UPDATE session_archives
 			   SET attempt = $5, done = 0
@@ -213,8 +213,15 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part frozen.
 
 // goOn counts rows that are done, and keeps another attempt from beginning until the transaction ends; ErrEnded. It
 // reads again whether the archive is that of a cold session: somebody may have asked for it meanwhile.
+//
+// The session's row comes before that of its archive, as for everybody else: the foreign keys of what is restored would
+// lock it later, and an erasure, which has it, waits for the archive's row.
 func (w *ArchiveWork) goOn(ctx context.Context, tx pgx.Tx, rows int64) error {
-	err := tx.QueryRow(ctx, `
+	err := Exec(ctx, tx, `SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR KEY SHARE`, w.Tenant, w.Key.Key)
+	if err != nil {
+		return err
+	}
+	err = tx.QueryRow(ctx, `
 		UPDATE session_archives
 		   SET done = done + $5
 		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND attempt = $4
@@ -348,7 +355,7 @@ func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (id string, 
 // FailArchive notes why an attempt has failed. A session that was thawed is cold again, so that the next request tries
 // at once; the objects of what was restored are returned. ErrEnded if another attempt has taken over; ErrNotFound.
 func (s *Store) FailArchive(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
-	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+	err = s.seeing(all).underFamilyLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}

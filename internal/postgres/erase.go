@@ -27,12 +27,25 @@ func (s *Store) Delete(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (done Deleted, err error) {
 	s = s.seeing(all)
-	done, done.Replayed, err = onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (Deleted, error) {
+	pen, err := s.TurnToWrite(ctx, at)
+	if err != nil {
+		return done, err
+	}
+	defer pen.Done()
+	done, done.Replayed, err = once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (Deleted, uuid.UUID, error) {
+		key, err := sessionKey(ctx, tx, at)
+		if err != nil {
+			return Deleted{}, uuid.Nil, err
+		}
+		row, err := lockFamily(ctx, tx, session.Key{Tenant: at.Tenant, Key: key})
+		if err != nil {
+			return Deleted{}, uuid.Nil, err
+		}
 		of := erasing{tenant: at.Tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSession}
 		if err := s.beginErasure(ctx, tx, of); err != nil {
-			return Deleted{}, err
+			return Deleted{}, uuid.Nil, err
 		}
-		return Deleted{Erasure: of.id}, s.eraseFor(ctx, tx, of, row, at.ID)
+		return Deleted{Erasure: of.id}, key, s.eraseFor(ctx, tx, of, row, at.ID)
 	})
 	return done, err
 }
@@ -71,7 +84,7 @@ var (
 	forgetAnswersSQL = statement("forget_answers")
 )
 
-// eraseFor erases a session that this transaction has locked, counts it for the erasure, and blanks what the audit
+// eraseFor erases a session that this transaction has locked with its family, counts it for the erasure, and blanks what the audit
 // trail says of it.
 func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedSession, id string) error {
 	if err := waitForBodies(ctx, tx, row.Key); err != nil {

@@ -149,7 +149,7 @@ func readProgress(ctx context.Context, tx pgx.Tx, e *session.Erasure) error {
 
 // eraseOfTenant erases one session of a tenant that is deleted; ErrTenantHeld, or ErrHeld for a hold that came since.
 func (s *Store) eraseOfTenant(ctx context.Context, w ErasureWork, key session.Key) error {
-	err := s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+	err := s.underFamilyLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		if err := refuseHolds(ctx, tx, key.Tenant); err != nil {
 			return err
 		}

@@ -255,7 +255,7 @@ func (s *Store) noteHeld(ctx context.Context, w ErasureWork, key session.Key) er
 }
 
 func (s *Store) eraseOne(ctx context.Context, w ErasureWork, key session.Key) error {
-	return s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+	return s.underFamilyLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		id, err := RowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s

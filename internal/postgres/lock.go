@@ -101,6 +101,48 @@ func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSess
 	return readLocked(ctx, tx, key.Tenant, row)
 }
 
+// familySQL locks the session $2, its forks, and those for which it holds bodies, in the order in which appends lock
+// them. Who erases or freezes a session writes to all of them: were their rows not locked first, whoever holds the row
+// of a fork could wait for its bodies, and this transaction, which has these, for that row.
+const familySQL = `
+	SELECT
+	  FROM sessions s
+	 WHERE s.tenant_id = $1
+	   AND s.key IN (
+	       SELECT $2::uuid
+	        UNION
+	       SELECT f.key
+	         FROM sessions o
+	         JOIN sessions f ON f.tenant_id = $1 AND f.forked_from = o.id
+	        WHERE o.tenant_id = $1 AND o.key = $2
+	        UNION
+	       SELECT session_key
+	         FROM result_bodies
+	        WHERE tenant_id = $1 AND held_in = $2)
+	 ORDER BY s.id COLLATE "C"
+	   FOR NO KEY UPDATE OF s`
+
+// lockFamily locks a session together with those that share what it has; ErrNotFound.
+func lockFamily(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSession, error) {
+	if err := Exec(ctx, tx, familySQL, key.Tenant, key.Key); err != nil {
+		return lockedSession{}, err
+	}
+	return lockSessionKey(ctx, tx, key)
+}
+
+// underFamilyLock does what underLock does, and holds the locks of those that share what the session has, too.
+func (s *Store) underFamilyLock(
+	ctx context.Context, key session.Key, do func(tx pgx.Tx, row lockedSession) error,
+) error {
+	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+		row, err := lockFamily(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		return do(tx, row)
+	})
+}
+
 // underLock runs do in a transaction that holds a session's lock; ErrNotFound.
 func (s *Store) underLock(ctx context.Context, key session.Key, do func(tx pgx.Tx, row lockedSession) error) error {
 	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
