@@ -26,6 +26,7 @@ var retiredNames = map[string]string{
 	"carryOut|CarryOut":                         "execute",
 	"most|least|otherwise":                      "max, min, fallback",
 	"asker|Asker|askers":                        "Caller",
+	"door|doors|Door":                           "routeGroup",
 	"care|Care|CareOf":                          "RetryRule",
 	"deed|deeds":                                "action, outcome, auditEntry",
 	"endings|Endings":                           "EndListener, suffixes",

@@ -150,8 +150,8 @@ func (s *Server) Close(ctx context.Context) {
 	s.ready.database.Close(ctx)
 }
 
-// routes lists every route, room by room, with who may use it and the parameters of its query. The doors of a room are
-// for the tenant's keys with a scope, and, where orTokens says so, for the tokens of the session.
+// routes lists every route, subject by subject, with who may use it and the parameters of its query: the tenant's keys
+// with a scope, and, where orTokens says so, the tokens of the session.
 func (s *Server) routes() {
 	s.routeProcess()
 	s.routeKeys()
@@ -363,7 +363,7 @@ func (s *Server) routeOperators() {
 	if s.Operators == nil {
 		return
 	}
-	operator := door{s, request.Access{Kind: session.OperatorCaller}}
+	operator := routeGroup{s, request.Access{Kind: session.OperatorCaller}}
 	operator.ask("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
@@ -393,7 +393,7 @@ func (s *Server) routeOperators() {
 }
 
 // routeGroups has the recompactions of many tenants.
-func (s *Server) routeGroups(operator door) {
+func (s *Server) routeGroups(operator routeGroup) {
 	operator.ask("/v1/admin/tenants/recompactions", s.createGroup) // may bring its id
 	operator.list("/v1/admin/tenants/recompactions", s.listGroups)
 	operator.get("/v1/admin/tenants/recompactions/:group", s.readGroup)

@@ -200,7 +200,7 @@ func TestAnAgentHasTheToolsOfItsToken(t *testing.T) {
 	}
 }
 
-// TestMCPRefusesWhoMayNot holds the door to who may come in, and to what says so.
+// TestMCPRefusesWhoMayNot lets in who may, and nobody else.
 func TestMCPRefusesWhoMayNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,35 +20,37 @@ import (
 // handler answers one request.
 type handler func(*request.Request) error
 
-// door registers the routes that callers of one kind with some scopes may use: every route goes through one, and so
+// routeGroup registers the routes that callers of one kind with some scopes may use: every route is in one, and so
 // says who may use it.
-type door struct {
+type routeGroup struct {
 	s *Server
 	request.Access
 }
 
-// tenants returns a door for the tenant's keys with some scopes.
-func (s *Server) tenants(scopes ...session.Scope) door {
-	return door{s, request.Tenants(scopes...)}
+// tenants returns the group of routes for the tenant's keys with some scopes.
+func (s *Server) tenants(scopes ...session.Scope) routeGroup {
+	return routeGroup{s, request.Tenants(scopes...)}
 }
 
-// orTokens returns the same door for session tokens, too.
-func (d door) orTokens() door {
-	d.Tokens = true
-	return d
+// orTokens returns the same group for session tokens, too.
+func (g routeGroup) orTokens() routeGroup {
+	g.Tokens = true
+	return g
 }
 
 // The methods below register routes as those of request.Access make them.
 
-func (d door) post(path string, h handler)                    { d.s.add(d.Post(path, h)) }
-func (d door) put(path string, h handler)                     { d.s.add(d.Put(path, h)) }
-func (d door) patch(path string, h handler)                   { d.s.add(d.Patch(path, h)) }
-func (d door) delete(path string, h handler, query ...string) { d.s.add(d.Delete(path, h, query...)) }
-func (d door) do(path string, h handler, query ...string)     { d.s.add(d.Do(path, h, query...)) }
-func (d door) ask(path string, h handler, query ...string)    { d.s.add(d.Ask(path, h, query...)) }
-func (d door) feed(path string, h handler, query ...string)   { d.s.add(d.Feed(path, h, query...)) }
-func (d door) get(path string, h handler, query ...string)    { d.s.add(d.Get(path, h, query...)) }
-func (d door) list(path string, h handler)                    { d.s.add(d.List(path, h)) }
+func (g routeGroup) post(path string, h handler)  { g.s.add(g.Post(path, h)) }
+func (g routeGroup) put(path string, h handler)   { g.s.add(g.Put(path, h)) }
+func (g routeGroup) patch(path string, h handler) { g.s.add(g.Patch(path, h)) }
+func (g routeGroup) delete(path string, h handler, query ...string) {
+	g.s.add(g.Delete(path, h, query...))
+}
+func (g routeGroup) do(path string, h handler, query ...string)   { g.s.add(g.Do(path, h, query...)) }
+func (g routeGroup) ask(path string, h handler, query ...string)  { g.s.add(g.Ask(path, h, query...)) }
+func (g routeGroup) feed(path string, h handler, query ...string) { g.s.add(g.Feed(path, h, query...)) }
+func (g routeGroup) get(path string, h handler, query ...string)  { g.s.add(g.Get(path, h, query...)) }
+func (g routeGroup) list(path string, h handler)                  { g.s.add(g.List(path, h)) }
 
 // sessionless are the routes that take session tokens although their paths name no session: their handlers go by the
 // caller's.
