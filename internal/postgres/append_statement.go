@@ -130,7 +130,8 @@ func newAppendParams(a session.Append) appendParams {
 		p.tokens += int64(m.Tokens)
 	}
 	if a.Usage != nil {
-		p.usage, p.used, p.counted = a.Usage, usedOf(*a.Usage), tokensOfRequest(a)
+		p.usage, p.used = a.Usage, usedOf(*a.Usage)
+		p.counted = tokensOfRequest(a)
 	} else {
 		p.exact = a.ExactTokens
 	}

@@ -84,8 +84,8 @@ var (
 	forgetAnswersSQL = statement("forget_answers")
 )
 
-// eraseFor erases a session that this transaction has locked with its family, counts it for the erasure, and blanks what the audit
-// trail says of it.
+// eraseFor erases a session that this transaction has locked with its family, counts it for the erasure, and blanks
+// what the audit trail says of it.
 func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedSession, id string) error {
 	if err := waitForBodies(ctx, tx, row.Key); err != nil {
 		return err
