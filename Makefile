@@ -21,7 +21,7 @@ up: build ## Run everything in one process on a private database in .varve/
 TEST = $(GO) test -short -vet=off -shuffle=on -timeout 30m
 
 test: postgres ## Run the tests, and those with goroutines under the race detector, on a private database; PG=18 chooses its version
-	$(TEST) ./...
+	$(TEST) -skip "$$(scripts/race.sh names)" ./...
 	scripts/race.sh $(TEST) -race
 
 check: lint test ## What CI runs

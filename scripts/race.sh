@@ -1,13 +1,40 @@
 #!/usr/bin/env bash
-# Runs the tests that do several things at once by a command such as go test -race: those of the files that start
-# goroutines. A file that begins with "// Not under the race detector" takes minutes there, and is left out.
+# Runs the tests that do several things at once by a command such as go test -race: those that start goroutines, or call
+# a function of their package's tests that does, of the packages whose own code shares memory among goroutines. They run
+# nowhere else: with "names" it prints their names, for -skip. A file that begins with "// Not under the race detector"
+# takes minutes there, and is left out. make soak runs all tests under the race detector.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-starts='\bgo func|errgroup\.|WaitGroup|\.Go\('
-mapfile -t files < <(git ls-files '*_test.go' | grep -vE '^(cmd|test|bench|samples)/' | xargs grep -lE "$starts" |
-	xargs grep -L '^// Not under the race detector')
-[ "${#files[@]}" -gt 30 ] || { echo "only ${#files[@]} test files start goroutines: is the pattern right?" >&2; exit 1; }
-names=$(grep -ho '^func Test[A-Za-z0-9_]*' "${files[@]}" | sed 's/^func //' | grep -v '^TestMain$' | paste -sd '|')
-mapfile -t packages < <(dirname "${files[@]}" | sort -u | sed 's|^|./|')
-"$@" -run "^($names)\$" "${packages[@]}"
+packages='internal/(admit|api|jobs|llm|postgres|process|webhook|zframe)/[^/]*_test\.go'
+mapfile -t files < <(git ls-files '*_test.go' | grep -E "^$packages" | xargs grep -L '^// Not under the race detector')
+# Each line of found is a package and a test.
+found=$(awk '
+	FNR == 1 { dir = FILENAME; sub(/\/[^\/]*$/, "", dir) }
+	/^func / { name = $0; sub(/^func (\([^)]*\) )?/, "", name); sub(/[^A-Za-z0-9_].*/, "", name) }
+	name != "" { body[dir, name] = body[dir, name] "\n" $0 }
+	/^}/ || /^func .*}$/ { name = "" }
+	END {
+		starts = "go func|errgroup[.]|WaitGroup|[.]Go[(]"
+		for (key in body) {
+			split(key, at, SUBSEP)
+			if (at[2] !~ /^Test/ && body[key] ~ starts) helpers[at[1]] = helpers[at[1]] "|" at[2]
+		}
+		for (key in body) {
+			split(key, at, SUBSEP)
+			calls = "[^A-Za-z0-9_](" substr(helpers[at[1]], 2) ")[(]"
+			if (at[2] ~ /^Test/ && (body[key] ~ starts || at[1] in helpers && body[key] ~ calls)) print at[1], at[2]
+		}
+	}' "${files[@]}" | grep -v ' TestMain$' | sort)
+[ "$(wc -l <<<"$found")" -gt 60 ] || { echo "few tests start goroutines: is the pattern right?" >&2; exit 1; }
+names=$(cut -d' ' -f2 <<<"$found" | sort)
+twice=$(git ls-files '*_test.go' | xargs grep -ho '^func Test[A-Za-z0-9_]*' | sed 's/^func //' | sort | uniq -d |
+	comm -12 - <(echo "$names"))
+[ -z "$twice" ] || { echo "other packages have tests of the same name, which -skip would leave out: $twice" >&2; exit 1; }
+names="^($(paste -sd '|' <<<"$names"))\$"
+if [ "$1" = names ]; then
+	echo "$names"
+	exit
+fi
+mapfile -t dirs < <(cut -d' ' -f1 <<<"$found" | sort -u | sed 's|^|./|')
+"$@" -run "$names" "${dirs[@]}"
