@@ -22,12 +22,12 @@ func capOversized(s *runState) {
 }
 
 // capSince returns the message from which on the cap may act on message m: the newest messages that the policy protects
-// are not changed at all, unless no result ever enters a view whole.
+// are not changed at all, nor what no request has had yet, unless no result ever enters a view whole.
 func (s *runState) capSince(m int) int {
 	if s.policy.Cap.AtInsertion {
 		return m
 	}
-	return min(m+s.policy.Protect.LastMessages, len(s.messages))
+	return min(max(m+s.policy.Protect.LastMessages, s.seen[m]), len(s.messages))
 }
 
 // cappedTo returns what oversized does if the cap is on, whether or not it was needed yet: later the state must know.

@@ -6,21 +6,21 @@
 // policy.Policy sets how much is kept.
 //
 // The files, from the bottom up: action.go and compact.go (the types of input and output), subject.go, history.go,
-// read.go, origin.go and units.go (messages, their parts, what calls are about, what results are copies of),
-// words.go (every text that replaces a part), runstate.go and protect.go (what a stage sees), one file for each
-// stage, besides capratio.go (caps that are shares of the window), worth.go and describe.go (the ranking's scores,
-// and what its lines keep), draft.go and evict.go (replacements), plan.go and record.go (from proposals to a plan,
-// and its reasons), render.go, state.go and codec.go (the checkpoint and what it remembers), recall.go (the user's
-// words and the names that a summary has), request.go (what is summarised), segments.go, merge.go and answers.go
-// (summaries of ranges, and what models answer later; ADR 55), ingest.go (the cap while a message is appended). The
-// packages rule, text, resource, names, memory and summary have what stages decide and cut with; package conformance
-// asks recorded calls of five other systems of the product.
+// read.go, origin.go and units.go (messages, their parts, what calls are about, what results are copies of), words.go
+// (every text that replaces a part), runstate.go and protect.go (what a stage sees), one file for each stage, besides
+// capratio.go (caps that are shares of the window) and fit.go (as little leaves as needed), draft.go, lower.go and
+// evict.go (replacements), plan.go and record.go (from proposals to a plan, and its reasons), render.go, state.go and
+// codec.go (the checkpoint and what it remembers), recall.go (the user's words and the names that a summary has),
+// request.go (what is summarised), segments.go, merge.go and answers.go (summaries of ranges, and what models answer
+// later; ADR 55), ingest.go (the cap while a message is appended). The packages rule, text, resource, names, memory
+// and summary have what stages decide and cut with; package conformance asks recorded calls of five other systems of
+// the product.
 //
 // # Why an incremental compaction equals one from the log
 //
-// It does so for policies without stage rank and without summaries, as long as protection does not yield at the hard
-// limit. For every policy, the same input gives the same bytes, and from one checkpoint to the next a part only moves
-// down the ladder; but with rank (on in the default policy) or summaries a compaction from the log may differ.
+// It does so for policies without summaries, as long as protection does not yield at the hard limit. For every policy,
+// the same input gives the same bytes, and from one checkpoint to the next a part only moves down the ladder; but with
+// summaries a compaction from the log may differ.
 //
 // A stage decides from original figures only, which the state keeps, and proposes an action for every part of the
 // session, as if nothing had been done to it yet. What is applied is the lower of that and of what the view has, on the
@@ -37,7 +37,7 @@
 //     smaller (only_smaller), every cut is longer than any line, so that of two on different rungs the lower one is the
 //     smaller, whichever was needed first; else every proposal is used.
 //
-// Stages rank and hard are exceptions: they go by the view as it is now, so that only what ADR 29 says holds for them.
+// Stage hard is an exception: it goes by the view as it is now (ADR 29).
 //
 // Summaries are an exception: a summary of a summary differs from a summary of the messages. The user's words that were
 // cut once stay cut, and of the names only the best are remembered at each compaction (ADR 30). Two rare cases are

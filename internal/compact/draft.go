@@ -49,9 +49,6 @@ func (s *runState) makeDraft(i int) draft {
 	case Cap:
 		made.stage = "cap"
 	}
-	if made.action.isLine() {
-		made.outcome, made.names = "", "" // the line has them
-	}
 	return made
 }
 
@@ -70,9 +67,6 @@ func (s *runState) replacementOf(i int) replacement {
 		chars:    text.Len(content.Text),
 		onlyText: content.OnlyText,
 		preview:  previewOf(content.Text),
-	}
-	if s.describes && s.parts[i].kind == result {
-		made.outcome, made.names = s.outcomeOf(i), s.namesOf(content)
 	}
 	return made
 }
@@ -285,8 +279,6 @@ func (s *runState) valuesOf(i int, content *replacement) values {
 	v := values{
 		action: want.action, ref: s.ref(p, content), tool: p.tool, resource: p.resource, preview: content.preview,
 		chars: content.chars, bytes: content.bytes, tokens: p.tokens, seq: want.newer, callID: p.callID, count: s.count,
-		outcome: content.outcome, names: content.names,
-		ranked: want.stage == "rank" && want.action == Placeholder,
 	}
 	switch s.policy.Trim.Categories[p.tool] {
 	case policy.NonReproducible, policy.Computational:

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-
-	"github.com/varve-dev/varve/internal/compact/text"
 )
 
 // hardOver lets protection yield only if the view is above its hard limit before the compaction.
@@ -29,13 +27,15 @@ func (s *runState) overHard() bool { return float64(s.size()) > s.hardLimit() }
 
 // yieldAtHard makes what the policy protects yield if the view would be above its hard limit without all that may
 // leave it. Each step is taken only if those before it are not enough: results in protected units are cut, the newest
-// least, then become lines, as do large arguments; very large texts are cut; the units themselves may leave, but for
+// least, then become lines, as do large arguments; then those that no request has had yet, no further than the window
+// forces; very large texts are cut; the units themselves may leave, but for
 // the newest; the newest message of the user is cut; the newest unit may leave. Leading system messages never change.
 func yieldAtHard(s *runState) {
 	y := &yielding{runState: s, covered: s.through()}
 	y.measure()
 	for _, step := range []func(){
-		y.cutResults, y.dropResults, y.cutTexts, y.cutHugeWords, y.releaseUnits, y.cutWords, y.releaseAll,
+		y.cutResults, y.dropResults, y.cutUnseen, y.dropUnseen, y.cutTexts, y.cutHugeWords, y.releaseUnits, y.cutWords,
+		y.releaseAll,
 	} {
 		if float64(y.smallest()) <= y.hardLimit() {
 			return
@@ -73,7 +73,8 @@ func (y *yielding) measured(i int) int {
 // yielding is the working state of the stage hard, which lowers what the policy protects.
 type yielding struct {
 	*runState
-	covered int // the messages that the checkpoint will cover
+	covered int  // the messages that the checkpoint will cover
+	forced  bool // what no request has had yet is cut now
 }
 
 // smallest returns the tokens of the view without all that may leave it.
@@ -106,8 +107,14 @@ func (y *yielding) without(end int) int64 {
 }
 
 // goal returns the tokens that are worked towards: half-way between the target and the hard limit, so that a few more
-// messages fit, and as much as can be stays of what the policy protects.
-func (y *yielding) goal() int64 { return int64((y.target + y.hardLimit()) / 2) }
+// messages fit, and as much as can be stays of what the policy protects; the hard limit itself where that cuts what no
+// request has had yet.
+func (y *yielding) goal() int64 {
+	if y.forced {
+		return int64(y.hardLimit())
+	}
+	return int64((y.target + y.hardLimit()) / 2)
+}
 
 // staying returns the parts that are wanted of the messages that may not leave, oldest first.
 func (y *yielding) staying(wanted func(i int, p *part) bool) (list []int) {
@@ -117,7 +124,7 @@ func (y *yielding) staying(wanted func(i int, p *part) bool) (list []int) {
 			continue
 		}
 		for i := y.messages[m].first; i < y.messages[m].last; i++ {
-			if p := &y.parts[i]; p.valueBytes() > 0 && p.action < Stub && !y.held[i] && wanted(i, p) {
+			if p := &y.parts[i]; p.valueBytes() > 0 && p.action < Stub && !y.held[i] && y.mayCut(p) && wanted(i, p) {
 				list = append(list, i)
 			}
 		}
@@ -125,9 +132,24 @@ func (y *yielding) staying(wanted func(i int, p *part) bool) (list []int) {
 	return list
 }
 
+// mayCut reports whether it is part p's turn: results that no request has had yet come last.
+func (y *yielding) mayCut(p *part) bool { return y.forced || p.kind == prose || !y.unseen(p.message) }
+
 // cutResults cuts the results that stay to head and tail.
 func (y *yielding) cutResults() {
 	y.cut(y.staying(func(i int, p *part) bool { return p.kind == result && y.free[i] }))
+}
+
+// cutUnseen cuts the results that no request has had yet, and those that stay besides.
+func (y *yielding) cutUnseen() {
+	y.forced = true
+	y.cutResults()
+}
+
+// dropUnseen replaces them by lines.
+func (y *yielding) dropUnseen() {
+	y.dropResults()
+	y.forced = false
 }
 
 // dropResults replaces results by lines and omits large arguments, the oldest first, those of listed tools last.
@@ -242,20 +264,4 @@ func (y *yielding) roomFor(list []int) int {
 		room += int64(y.now(i))
 	}
 	return int(max(room, 0))
-}
-
-// cutTo cuts part i to head and tail of about as many tokens, unless it has fewer.
-func (y *yielding) cutTo(i, tokens int) {
-	p := &y.parts[i]
-	if y.now(i) <= tokens+markerTokens {
-		return
-	}
-	chars := p.chars
-	if p.action == Keep {
-		chars = text.Len(y.content(i).Text)
-	}
-	perToken := float64(chars) / float64(max(p.tokens, 1))
-	half := max(int(perToken*float64(max(tokens-markerTokens, 0))/2), y.minCutChars(), 1)
-	to := proposal{action: Bookend, head: half, tail: half, bookend: half, distance: y.distance(p.message)}
-	y.lowerTo(i, to)
 }

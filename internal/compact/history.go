@@ -154,8 +154,6 @@ type replacement struct {
 	headBytes int // before and after the line between them, decoded
 	tailBytes int
 	preview   string
-	outcome   string // what became of the call, and the names in the whole: until a line has them
-	names     string
 }
 
 // body returns the bytes of a message as the view has them.

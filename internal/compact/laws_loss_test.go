@@ -305,15 +305,12 @@ func (l *trial) partBounded(m shownMessage, p *part, in *Input) {
 	case Cap:
 		limit = max(limits.Cap.HeadChars+limits.Cap.TailChars, policy.MaxLineBytes, int(8*limits.Cap.UnitRatio*float64(in.WindowTokens))) + marker
 	case Bookend:
-		limit = max(2*limits.Trim.BookendMaxChars, 2*limits.Rank.BookendChars, policy.MaxLineBytes) + marker
-		if p.stage == "hard" {
+		limit = max(2*limits.Trim.BookendMaxChars, policy.MaxLineBytes) + marker
+		if p.stage == "hard" || p.stage == "summarise" {
 			limit += p.head + p.tail
 		}
 	case Stub, Stale, Placeholder, Blank:
 		chars, limit = p.valueBytes(), policy.MaxLineBytes
-		if p.action == Placeholder && p.stage == "rank" {
-			limit += limits.Rank.NamesChars + 6*outcomeChars // whose characters may need escapes
-		}
 	default:
 		return
 	}

@@ -41,7 +41,6 @@ func randomPolicy(rng *rand.Rand) policy.Policy {
 
 // byAge switches off what lets a compaction step by step differ from one from the log: the ranking and the memory.
 func byAge(p *policy.Policy) {
-	p.Rank.Enabled = false
 	p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.MaxTokens = 0, 0, 2000
 }
 

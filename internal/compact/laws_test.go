@@ -68,31 +68,6 @@ func TestLawsHoldWhereReplacementsMayGrow(t *testing.T) {
 	}
 }
 
-// TestLawsHoldWithRank does the same for policies that lower parts by one ranking. A compaction from the log may make
-// other bytes there than one step by step does; all other promises hold.
-func TestLawsHoldWithRank(t *testing.T) {
-	t.Parallel()
-	var seen [Drop + 1]int
-	for seed := range uint64(*histories) / 8 {
-		l := tryUnder(t, seed, nil, withRank, (*trial).unitsWhole, (*trial).protectedStay, (*trial).neverGrows, (*trial).deterministic,
-			(*trial).idempotent, (*trial).downTheLadder, (*trial).addsUp, (*trial).othersUntouched, (*trial).recoverable, (*trial).valid,
-			(*trial).bounded, (*trial).ranked, (*trial).belowHard)
-		if t.Failed() {
-			return
-		}
-		for _, a := range l.whole.plan.Actions {
-			if a.Stage == "rank" {
-				seen[a.Kind]++
-			}
-		}
-	}
-	for _, do := range []ActionKind{Bookend, Stub, Stale, Placeholder, Blank, Omit} {
-		if seen[do] < *histories/2000 {
-			t.Errorf("the action %s was taken %d times by rank: the histories test little", do, seen[do])
-		}
-	}
-}
-
 // TestLawsHoldWithCopies does the same for histories in which results are windows that were read back, or the capped
 // texts of uploaded results.
 func TestLawsHoldWithCopies(t *testing.T) {
@@ -153,19 +128,6 @@ func (l *trial) copies(rng *rand.Rand) {
 			l.Fatal(err)
 		}
 		e.Tokens = l.originals[i].Tokens
-	}
-}
-
-// withRank switches stage rank on with any measures, and most of the stages off whose decisions it makes.
-func withRank(rng *rand.Rand, p *policy.Policy) {
-	p.OnlySmaller, p.Protect.System = true, true
-	p.Tokens.Tokenizer = policy.Estimate
-	p.Rank = policy.Rank{
-		Enabled: true, MinTokens: rng.IntN(2) * rng.IntN(200), SizeWeight: []float64{1, 0, 0.5, 2}[rng.IntN(4)], NamesChars: rng.IntN(3) * rng.IntN(200),
-		BookendChars: min(rng.IntN(4), 1) * (60 + rng.IntN(240)), ArgumentBytes: rng.IntN(2) * (32 + rng.IntN(500)), UnitWeight: float64(rng.IntN(4)),
-	}
-	if rng.IntN(4) > 0 {
-		p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled, p.Trim.Enabled, p.Budget.Enabled = false, false, false, false, false
 	}
 }
 

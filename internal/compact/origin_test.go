@@ -47,22 +47,6 @@ func window(tool, ref string, chars int) move {
 	return returns(tool, "x", passage(ref, filler(chars)))
 }
 
-func TestWhatWasReadBackLeavesFirst(t *testing.T) {
-	t.Parallel()
-	later := says(filler(6000))
-	checkStage(t, "rank", map[string]stageCase{
-		"a window leaves before an older and larger result, without a trace of its content": {
-			window: 2600, moves: []move{gives("Read", "a", 1800), window("read_result", "r9.0-9f3a", 1500), later}, want: []string{"4.0 clear"},
-		},
-		"so does what another tool of Varve's answered": {
-			window: 2600, moves: []move{gives("Read", "a", 1800), gives("varve__search_session", "x", 1500), later}, want: []string{"4.0 clear"},
-		},
-		"a tool of nearly the same name is another": {
-			window: 2600, moves: []move{gives("Bash", "a", 1500), window("spread_result", "r9.0-9f3a", 1500), later}, want: []string{"4.0 placeholder"},
-		},
-	})
-}
-
 // TestACopyNamesItsOriginal: the line of what was read back names the result that it is of, with the lines, and that of
 // an uploaded result's text the upload; its own ref has its bytes.
 func TestACopyNamesItsOriginal(t *testing.T) {
@@ -83,7 +67,7 @@ func TestACopyNamesItsOriginal(t *testing.T) {
 		"an upload of another session's": {returns("Bash", "x", strings.ReplaceAll(text, "9f3a", "9f3b")), ""},
 	} {
 		for _, f := range written {
-			in := input(t, f, only("rank", nil), 1500, c.of, says(filler(6000)))
+			in := input(t, f, only("trim", nil), 1500, c.of, says(filler(20_000)))
 			in.Uploads = uploads
 			plan, made := compacted(t, in)
 			if len(plan.Actions) != 1 || len(plan.Results) != 1 {

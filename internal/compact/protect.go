@@ -1,7 +1,53 @@
 package compact
 
+import "slices"
+
+// setTarget sets the target: a share of the window less what never leaves it, and that. So there is room for the
+// conversation whatever size the system message and the tools have. A policy whose protection does not yield has a
+// share of the whole window, as the systems do that Varve unites.
+func (s *runState) setTarget() {
+	s.target = s.policy.TargetOf(s.window)
+	if !s.policy.Protect.Yields {
+		return
+	}
+	s.fixed = float64(s.in.OverheadTokens)
+	for m := range s.pinned {
+		s.fixed += float64(s.messages[m].tokens)
+	}
+	const belowTrigger = 0.9 // else a compaction would be due again at once
+	own := s.fixed + s.policy.TargetOf(max(s.window-s.fixed, 0))
+	s.target = max(s.target, min(own, belowTrigger*s.policy.Trigger*s.window))
+}
+
+// share returns a share of the window in tokens, never more than half of the target: of both without what never leaves.
+func (s *runState) share(ratio float64) int {
+	return int(max(min(ratio*(s.window-s.fixed), (s.target-s.fixed)/2), 0))
+}
+
+// seenWith returns for every message the one with which a request must have had its results: the agent's next, or
+// len(messages) if there is none yet. A policy whose protection does not yield does not ask.
+func (s *runState) seenWith() []int {
+	list := make([]int, len(s.messages))
+	next := len(s.messages)
+	for m := len(s.messages) - 1; m >= 0; m-- {
+		at := &s.messages[m]
+		brings := func(p part) bool { return p.kind == result }
+		if list[m] = m; s.policy.Protect.Yields && slices.ContainsFunc(s.parts[at.first:at.last], brings) {
+			list[m] = next
+		}
+		if at.role == assistant {
+			next = m
+		}
+	}
+	return list
+}
+
+// unseen reports whether no request can have had the results of message m.
+func (s *runState) unseen(m int) bool { return s.seen[m] >= len(s.messages) }
+
 // releases returns for every message the one with which its protection ended: when enough units, messages and turns had
-// come after it. The protection of a leading system message never ends.
+// come after it. The protection of a leading system message never ends, nor, where it yields only to the window, that
+// of what no request has had yet.
 func (s *runState) releases() []int {
 	now, rule := len(s.messages), &s.policy.Protect
 	release := make([]int, now)
@@ -16,7 +62,7 @@ func (s *runState) releases() []int {
 		if rule.LastTurns > 0 {
 			at = max(at, min(nth(turns, turn+rule.LastTurns-1, now), s.outgrown(m)))
 		}
-		if release[m] = max(at, m); m < s.pinned {
+		if release[m] = max(at, s.seen[m]); m < s.pinned {
 			release[m] = now
 		}
 	}
@@ -29,7 +75,7 @@ func (s *runState) outgrown(m int) int {
 	if rule.MaxTurnRatio == 0 {
 		return len(s.messages)
 	}
-	return s.reached(m, rule.MaxTurnRatio*s.target*float64(rule.LastTurns))
+	return s.reached(m, rule.MaxTurnRatio*s.policy.TargetOf(s.window)*float64(rule.LastTurns))
 }
 
 // nth returns an element of a list, or fallback if the list is shorter.

@@ -88,11 +88,14 @@ func (s *runState) namesRoom() int { return min(s.share(s.policy.Summarise.Names
 // wordsRoom returns how many tokens the user's words may have.
 func (s *runState) wordsRoom() int { return s.share(s.policy.Summarise.WordsRatio) }
 
-// share returns a share of the window in tokens, never more than half of the target.
-func (s *runState) share(ratio float64) int { return int(min(ratio*s.window, s.target/2)) }
-
-// summaryRoom returns how many tokens the summaries may have with all that stands beside them.
-func (s *runState) summaryRoom() int { return s.segmentsAhead() + s.namesRoom() + s.wordsRoom() }
+// summaryRoom returns how many tokens the summaries may have with all that stands beside them, or will have, if that is
+// known.
+func (s *runState) summaryRoom() int {
+	if s.expected > 0 {
+		return s.expected
+	}
+	return s.segmentsAhead() + s.namesRoom() + s.wordsRoom()
+}
 
 // recall returns what the memory has of the evicted messages: the user's words, and the names that the rest of the view
 // does not have, secrets of well-known forms masked.
@@ -105,12 +108,12 @@ func (s *runState) recall(d *eviction) (with replacementText) {
 		inView[s.messages[m].seq] = inView[s.messages[m].seq] || !d.evicts(m)
 	}
 	with.words = resource.Mask(s.memory.Words(s.wordsRoom(), func(seq int64) bool { return !inView[seq] }))
-	with.names = resource.Mask(s.memory.Index(s.namesRoom(), s.seen(d)))
+	with.names = resource.Mask(s.memory.Index(s.namesRoom(), s.shownNames(d)))
 	return with
 }
 
-// seen returns the names that the view has besides the evicted messages.
-func (s *runState) seen(d *eviction) memory.Seen {
+// shownNames returns the names that the view has besides the evicted messages.
+func (s *runState) shownNames(d *eviction) memory.Seen {
 	seen := memory.Seen{}
 	for m := range s.messages {
 		if !d.evicts(m) {

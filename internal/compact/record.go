@@ -48,7 +48,6 @@ var rulesOfStages = map[string]string{
 	"arguments": "arguments.after_tokens",
 	"trim":      "trim.degradation_span_ratio",
 	"budget":    "budget.tokens",
-	"rank":      "rank.size_weight",
 	"hard":      "protect.yields",
 }
 
@@ -61,8 +60,6 @@ func (w *proposal) rule(s *runState, i int) string {
 		return "media_bytes"
 	case w.stage == "budget" && s.policy.Budget.Tokens == 0:
 		return "budget.ratio"
-	case w.stage == "rank" && w.action == Bookend:
-		return "rank.bookend_chars"
 	case w.stage == "hard":
 		return "protect.yields"
 	}
@@ -92,10 +89,6 @@ func (w *proposal) reason(p *part) string {
 				w.newer)
 		}
 		return fmt.Sprintf("%d tokens came after it: large arguments are omitted", w.distance)
-	}
-	if w.stage == "rank" {
-		return fmt.Sprintf("of all that could leave it was worth least by its size and age: %d tokens came after it",
-			w.distance)
 	}
 	if w.media && w.stage == "budget" {
 		return "all results with pictures or files are over their bytes, and this is among the oldest"

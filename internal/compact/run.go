@@ -28,7 +28,6 @@ var stages = []stage{
 	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
 	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled || p.MediaBytes > 0 }, budgetOver, keepBudgets},
 	{"whitespace", func(p *policy.Policy) bool { return p.Whitespace.Enabled }, nil, collapseWhitespace},
-	{"rank", func(p *policy.Policy) bool { return p.Rank.Enabled }, nil, lowerByWorth},
 	{"hard", func(p *policy.Policy) bool { return p.Protect.Yields }, hardOver, yieldAtHard},
 	{"summarise", func(p *policy.Policy) bool { return p.Summarise.Enabled }, summariseOver, summariseOldest},
 	{"truncate", mayTruncate, truncateOver, dropOldest},
@@ -63,10 +62,6 @@ func newPlan(ctx context.Context, in Input, write Write) (*Plan, error) {
 	if in.Older != nil {
 		s.older = func(first, last int64) ([]summary.Message, error) { return transcribed(ctx, in, first, last) }
 	}
-	if s.policy.Rank.Enabled {
-		s.describes = true
-		s.assumeCurrent()
-	}
 	p := &Plan{
 		Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), state: s,
 	}
@@ -94,7 +89,7 @@ func (s *stage) answers() bool { return s.name == "summarise" || s.name == "trun
 func newRunState(h *history) *runState {
 	window := float64(h.in.WindowTokens)
 	s := &runState{
-		history: h, policy: h.in.Policy, window: window, target: h.in.Policy.TargetOf(window),
+		history: h, policy: h.in.Policy, window: window,
 		sum:        make([]int64, len(h.messages)),
 		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
 		proposals: proposals{
@@ -109,6 +104,8 @@ func newRunState(h *history) *runState {
 		drafts:    map[int]knownDraft{},
 		failed:    map[string]error{},
 	}
+	s.setTarget()
+	s.seen = s.seenWith()
 	if s.policy.Protect.NewestUser {
 		s.newestUserKept = h.newestUser()
 	}

@@ -16,6 +16,7 @@ type runState struct {
 	policy policy.Policy
 	window float64
 	target float64 // tokens
+	fixed  float64 // tokens of the target that never leave: leading system messages and overhead
 	sum    []int64 // by message: original tokens up to and including it
 
 	protection
@@ -27,7 +28,8 @@ type runState struct {
 	sums      map[int][32]byte // by part: of those whose digest was needed
 	omissions map[int]omission // by part: of the calls that were read
 	drafts    map[int]knownDraft
-	describes bool // a replacement remembers the outcome and the names of what was whole
+
+	expected int // tokens of the message of summaries; 0: the most that it may have
 
 	write     Write                                              // nil: Extract
 	older     func(first, last int64) ([]summary.Message, error) // messages of the log; nil if nothing reads them
@@ -41,6 +43,7 @@ type runState struct {
 // protection says which messages and parts stages must not change.
 type protection struct {
 	pinned         int    // number of the leading system messages
+	seen           []int  // by message: the one with which a request must have had its results, see seenWith
 	newestUserKept int    // the newest message of the user, -1 if it is not protected
 	free           []bool // by part: stages may change it
 	held           []bool // by part: it is pinned, so that nothing may change it

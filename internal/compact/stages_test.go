@@ -97,7 +97,6 @@ func only(stage string, change func(*policy.Policy)) policy.Policy {
 	p := policy.Default()
 	byAge(&p)
 	p.Target = 0.5
-	p.Rank.Enabled = stage == "rank"
 	p.Protect.LastUnits, p.Protect.NewestUser, p.Protect.Yields = 0, false, false
 	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = stage == "cap", stage == "dedupe", stage == "stale", stage == "arguments"
 	p.Trim.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = stage == "trim", stage == "budget", stage == "whitespace"
@@ -105,7 +104,6 @@ func only(stage string, change func(*policy.Policy)) policy.Policy {
 	p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars, p.Cap.MaxRatio, p.Cap.UnitRatio = 1000, 500, 500, 0, 0
 	p.Trim.HotZoneMinTokens, p.Trim.HotZoneRatio, p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.FloorRatio = 0, 0, 400, 200, 0
 	p.Arguments.MinBytes, p.Arguments.AfterTokens = 400, 100
-	p.Rank = policy.Rank{Enabled: stage == "rank", SizeWeight: 1, NamesChars: 100, ArgumentBytes: 400, UnitWeight: 1}
 	p.Budget.Tokens = 300
 	p.Summarise.All, p.Summarise.KeepTurns, p.Summarise.KeepMessages, p.Summarise.MinTokens, p.Summarise.Retain = true, 0, 2, 0, false
 	if change != nil {

@@ -19,7 +19,7 @@ import (
 // the values. Numbers are unsigned varints unless a method says otherwise, strings have their length before them. A
 // tool, stage, resource or path is 0 and the string the first time, and 1 + its number in the order of first times
 // afterwards.
-const stateVersion = 8
+const stateVersion = 9
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -146,10 +146,6 @@ func (c *codec) part(p *part, number int) {
 	c.digest(p.sum[:])
 	c.ints(&p.capped, &p.collapsed, &p.bytes, &p.chars, &p.head, &p.tail, &p.headBytes, &p.tailBytes)
 	c.text(&p.preview)
-	if p.action < Stub {
-		c.text(&p.outcome)
-		c.text(&p.names)
-	}
 }
 
 // placeOf handles which message of the log has a part, and what that has of a foreign part.

@@ -64,9 +64,6 @@ func maxArgumentBytes(p *policy.Policy) int {
 	if p.Arguments.Enabled {
 		over = min(over, p.Arguments.MinBytes)
 	}
-	if p.Rank.Enabled && p.Rank.ArgumentBytes > 0 {
-		over = min(over, p.Rank.ArgumentBytes)
-	}
 	if p.Protect.Yields {
 		over = min(over, giantArgument)
 	}
@@ -77,10 +74,10 @@ func (r *partReader) subject(body []byte, at *wire.Part) subject {
 	s := subject{tool: at.Name}
 	sent := sent{reader: r, value: at.Value.Of(body)}
 	s.does = r.does(at.Name, &sent)
-	if (r.policy.Stale.Enabled || r.policy.Rank.Enabled) && (s.does.reads() || s.does.writes()) {
+	if r.policy.Stale.Enabled && (s.does.reads() || s.does.writes()) {
 		s.paths = resource.Paths(string(s.does.operation()), sent.text())
 	}
-	if r.policy.Dedupe.Enabled || r.policy.Rank.Enabled {
+	if r.policy.Dedupe.Enabled {
 		r.identify(&s, &sent)
 	}
 	return s

@@ -53,11 +53,17 @@ func (u *summaries) extend() error {
 	}
 	u.pending = pending{}
 	limits := &u.policy.Summarise
+	if u.policy.Protect.Yields {
+		u.assumeCurrent()
+	}
 	if u.in.OnlyAnswers || float64(u.size()+u.grown) <= max(u.target, limits.Over*u.window) {
 		return nil
 	}
 	d := u.newEviction(u.pinned, u.summariseUpTo(), Summarise)
-	few := min(float64(limits.MinTokens), u.target/4)
+	if !limits.All && u.policy.Protect.Yields {
+		d = u.fit(d)
+	}
+	few := min(float64(limits.MinTokens), (u.target-u.fixed)/4)
 	if u.policy.Protect.Yields && u.overHard() {
 		few = 0
 	}
@@ -331,7 +337,8 @@ func (s *runState) summarisable(keepTurns, keepMessages int) int {
 	}
 	// The messages after the covered ones are kept, too.
 	keep := max(0, keepMessages-(len(s.messages)-covered))
-	end := s.pinned + summary.Boundary(turns, keepTurns, keep, int64(s.policy.Protect.MaxTurnRatio*s.target))
+	largest := int64(s.policy.Protect.MaxTurnRatio * s.policy.TargetOf(s.window))
+	end := s.pinned + summary.Boundary(turns, keepTurns, keep, largest)
 	for m := s.pinned; m < end; m++ {
 		if s.protected(m) && m != s.newestUserKept {
 			end = m

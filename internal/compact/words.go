@@ -43,7 +43,6 @@ type words struct {
 	parts              [Omit]text.Template // in place of a part, or between its head and tail
 	head               text.Template       // before the head of a bookend
 	again              text.Template       // a placeholder of a result that can be had again
-	ranked             text.Template       // a placeholder that stage rank writes
 	summary, truncated text.Template
 }
 
@@ -63,7 +62,7 @@ func wordsOf(w *policy.Wording) (*words, error) {
 		return nil, err
 	}
 	all := &words{
-		head: templates["bookend_head"], again: templates["placeholder_again"], ranked: templates["ranked"],
+		head: templates["bookend_head"], again: templates["placeholder_again"],
 		summary: templates["summary"], truncated: templates["truncated"],
 	}
 	for do := range all.parts {
@@ -82,10 +81,8 @@ type values struct {
 	head                      int
 	seq                       int64
 	callID                    string
-	outcome, names            string // for the line of stage rank
-	again                     bool   // the result can be had again
-	ranked                    bool   // stage rank writes the line
-	whole                     bool   // nothing is cut
+	again                     bool // the result can be had again
+	whole                     bool // nothing is cut
 	count                     counter
 }
 
@@ -113,9 +110,6 @@ func (w *words) appendHead(dst []byte, v values) []byte {
 
 // line returns the text of the line that replaces a part.
 func (w *words) line(v values) *text.Template {
-	if v.action == Placeholder && v.ranked {
-		return &w.ranked
-	}
 	if v.action == Placeholder && v.again && w.again.Constant() > 0 {
 		return &w.again
 	}
@@ -124,13 +118,11 @@ func (w *words) line(v values) *text.Template {
 
 // appendLine writes the line that replaces a part. If a long name or preview makes it too long, it shortens those.
 func (w *words) appendLine(dst []byte, v values) []byte {
-	start, room := len(dst), policy.MaxLineBytes
-	if v.ranked {
-		room += rawjson.QuotedLen([]byte(v.outcome)) + rawjson.QuotedLen([]byte(v.names))
-	}
+	start := len(dst)
 	for {
 		dst = w.line(v).Append(dst[:start], v.append)
-		if rawjson.QuotedLen(dst[start:]) <= room || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {
+		short := rawjson.QuotedLen(dst[start:]) <= policy.MaxLineBytes
+		if short || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {
 			return dst
 		}
 		v.preview, v.resource = shorter(v.preview), shorter(v.resource)
@@ -162,10 +154,6 @@ func (v values) append(dst []byte, name string) []byte {
 		return append(dst, v.preview...)
 	case "call_id":
 		return append(dst, label(v.callID)...)
-	case "outcome":
-		return append(dst, v.outcome...)
-	case "names":
-		return append(dst, v.names...)
 	case "seq":
 		return strconv.AppendInt(dst, v.seq, 10)
 	}

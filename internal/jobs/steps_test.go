@@ -167,7 +167,7 @@ func TestMessagesAreNotDividedForLessThanThatCosts(t *testing.T) {
 			w.appendAs(session.AISDK, at, []byte(body))
 		}
 		w.set(at, func(p *policy.Policy) {
-			p.Summarise.Enabled, p.Truncate.Enabled, p.Whitespace.Enabled, p.Rank.Enabled = false, false, false, false
+			p.Summarise.Enabled, p.Truncate.Enabled, p.Whitespace.Enabled = false, false, false
 			p.Dedupe.Enabled, p.Stale.Enabled = false, false
 			p.Target, p.Trim.MinTokens = 0.1, 1
 		})

@@ -300,16 +300,3 @@ func TestASettingOfASystemIsAPolicy(t *testing.T) {
 		}
 	}
 }
-
-// TestAWordingFromBeforeTheRankedLineIsValid has the line of release 0.1.0, which stored policies have.
-func TestAWordingFromBeforeTheRankedLineIsValid(t *testing.T) {
-	t.Parallel()
-	const clear = `"clear":"[Tool result cleared -- read_result {ref} returns it]","placeholder":"[Tool result trimmed -- {tool}: {preview} -- read_result {ref} returns all of it]",` +
-		`"stub":"[Superseded by a newer result of the same call -- read_result {ref} returns this one]"`
-	if _, err := Parse([]byte(`{"wording":{` + clear + `}}`)); err != nil {
-		t.Error(err)
-	}
-	if _, err := Parse([]byte(`{"wording":{` + clear + `,"ranked":"[{ref}]"}}`)); err == nil {
-		t.Error("a ranked line shorter than that is accepted")
-	}
-}

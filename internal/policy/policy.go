@@ -46,7 +46,6 @@ type Policy struct {
 	Trim          Trim       `json:"trim"`
 	Budget        Budget     `json:"budget"`
 	Whitespace    Whitespace `json:"whitespace"`
-	Rank          Rank       `json:"rank"`
 	Summarise     Summarise  `json:"summarise"`
 	Truncate      Truncate   `json:"truncate"`
 	Pins          Pins       `json:"pins"`
@@ -264,17 +263,6 @@ type Whitespace struct {
 	MinTokens int  `json:"min_tokens"`
 }
 
-// Rank lowers results and large arguments in one order, of which the view loses least for each token that it gains.
-type Rank struct {
-	Enabled       bool    `json:"enabled"`
-	MinTokens     int     `json:"min_tokens"`
-	SizeWeight    float64 `json:"size_weight"`
-	NamesChars    int     `json:"names_chars"`
-	BookendChars  int     `json:"bookend_chars"`
-	ArgumentBytes int     `json:"argument_bytes"`
-	UnitWeight    float64 `json:"unit_weight"`
-}
-
 // Summarise replaces the oldest units by retained facts and a summary.
 type Summarise struct {
 	Enabled          bool     `json:"enabled"`
@@ -368,7 +356,6 @@ type Wording struct {
 	Stale            string `json:"stale"`
 	Placeholder      string `json:"placeholder"`
 	PlaceholderAgain string `json:"placeholder_again"`
-	Ranked           string `json:"ranked"`
 	Clear            string `json:"clear"`
 	Summary          string `json:"summary"`
 	Truncated        string `json:"truncated"`
@@ -433,7 +420,6 @@ func (p Policy) Off() *Policy {
 	p.Budget.Enabled = false
 	p.MediaBytes = 0
 	p.Whitespace.Enabled = false
-	p.Rank.Enabled = false
 	p.Summarise.Enabled = false
 	p.Truncate.Enabled = false
 	return &p

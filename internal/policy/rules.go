@@ -48,8 +48,7 @@ const (
 	maxLineBytes = MaxLineBytes - 2*refBytes // of a line that replaces a result, values other than the ref aside
 )
 
-// templates parses each text of the wording. A cleared result must not become longer than the line that was there. A
-// document from before there was a ranked line, and so without one, stays valid: the engine keeps the shorter line.
+// templates parses each text of the wording. A cleared result must not become longer than the line that was there.
 func (p *parser) templates() {
 	size := map[string]int{} // bytes of each, values other than the ref aside
 	for pointer, value := range eachField(reflect.ValueOf(p.policy.Wording), "/wording") {
@@ -64,15 +63,12 @@ func (p *parser) templates() {
 		}
 		size[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
 	}
-	const again, clear, ranked = "/wording/placeholder_again", "/wording/clear", "/wording/ranked"
-	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", again, ranked, clear} {
+	const again, clear = "/wording/placeholder_again", "/wording/clear"
+	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", again, clear} {
 		if size[line] > maxLineBytes {
 			p.problem(line, OutOfRange,
 				"the line has %d bytes without its values: the limit is %d",
 				size[line], maxLineBytes)
-		}
-		if line == ranked && p.sources[ranked] != p.layer.Name {
-			continue
 		}
 		if size[clear] > size[line] && (line != again || p.policy.Wording.PlaceholderAgain != "") {
 			p.conflict("the line for a cleared result must not be longer than "+line+", which it may replace",

@@ -103,7 +103,7 @@ func TestAFieldOfAnEarlierReleaseChangesNothing(t *testing.T) {
 			t.Errorf("%s: %v", document, err)
 		}
 	}
-	for _, document := range []string{`{"summarise":{"writer":"gpt"}}`, `{"writer":"extract"}`, `{"rank":{"writer":"extract"}}`} {
+	for _, document := range []string{`{"summarise":{"writer":"gpt"}}`, `{"writer":"extract"}`, `{"trim":{"writer":"extract"}}`} {
 		if _, err := Parse([]byte(document)); !strings.Contains(said(err), "unknown_field") {
 			t.Errorf("%s: %v", document, err)
 		}

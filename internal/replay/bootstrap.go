@@ -20,11 +20,14 @@ func draws(sessions int, o Options) [][]int {
 	return samples
 }
 
-// against returns how many far calls more a contender has at a mean size than the baseline, with the interval in which
-// 95 % of the samples lie.
-func (t *table) against(contender, baseline string, mean float64, samples [][]int) *Interval {
+// against returns how much more of what is measured a contender has at a mean size than the baseline, with the interval
+// in which 95 % of the samples lie.
+func (t *table) against(
+	of func(*Outcome) Ratio, contender, baseline string, mean float64, samples [][]int,
+) *Interval {
+	own, base := t.points(of, contender), t.points(of, baseline)
 	difference := func(sample []int) float64 {
-		return t.farAt(contender, mean, sample) - t.farAt(baseline, mean, sample)
+		return own.at(mean, sample) - base.at(mean, sample)
 	}
 	drawn := make([]float64, len(samples))
 	for i, sample := range samples {
@@ -39,43 +42,63 @@ func (t *table) against(contender, baseline string, mean float64, samples [][]in
 	return &Interval{Difference: difference(all), Low: at(0.025), High: at(0.975)}
 }
 
-// farPoint is the share of far calls at a mean size.
-type farPoint struct{ mean, far float64 }
+// bySession is a measure of a contender by window and session.
+type bySession [][]sessionPoint
 
-// farAt returns a contender's share of far calls at a mean size over the drawn sessions.
-func (t *table) farAt(contender string, mean float64, sample []int) float64 {
-	var points []farPoint
+// sessionPoint is what is measured in one session, with its late requests and their tokens.
+type sessionPoint struct {
+	of       Ratio
+	tokens   int64
+	requests int64
+}
+
+func (t *table) points(of func(*Outcome) Ratio, contender string) (m bySession) {
 	for _, window := range t.windows {
 		list := t.complete(contender, window)
 		if list == nil {
 			continue
 		}
-		var far Ratio
+		points := make([]sessionPoint, len(list))
+		for i, o := range list {
+			points[i] = sessionPoint{of(o), o.Late.Tokens, int64(o.Late.Requests)}
+		}
+		m = append(m, points)
+	}
+	return m
+}
+
+// sharePoint is a share at a mean size.
+type sharePoint struct{ mean, share float64 }
+
+// at returns the share at a mean size over the drawn sessions.
+func (m bySession) at(mean float64, sample []int) float64 {
+	points := make([]sharePoint, 0, len(m))
+	for _, sessions := range m {
+		var sum Ratio
 		var tokens, requests int64
 		for _, i := range sample {
-			late := &list[i].Late
-			far.add(late.Far)
-			tokens += late.Tokens
-			requests += int64(late.Requests)
+			sum.add(sessions[i].of)
+			tokens += sessions[i].tokens
+			requests += sessions[i].requests
 		}
-		points = append(points, farPoint{float64(tokens) / float64(max(1, requests)), far.Share()})
+		points = append(points, sharePoint{float64(tokens) / float64(max(1, requests)), sum.Share()})
 	}
-	slices.SortStableFunc(points, func(a, b farPoint) int { return cmp.Compare(a.mean, b.mean) })
+	slices.SortStableFunc(points, func(a, b sharePoint) int { return cmp.Compare(a.mean, b.mean) })
 	return interpolate(points, mean)
 }
 
 // interpolate returns the share at a mean size: between two points in proportion, outside of them that of the nearest.
-func interpolate(points []farPoint, mean float64) float64 {
+func interpolate(points []sharePoint, mean float64) float64 {
 	after := 0
 	for after < len(points) && points[after].mean < mean {
 		after++
 	}
 	switch after {
 	case 0:
-		return points[0].far
+		return points[0].share
 	case len(points):
-		return points[after-1].far
+		return points[after-1].share
 	}
 	a, b := points[after-1], points[after]
-	return a.far + (mean-a.mean)/(b.mean-a.mean)*(b.far-a.far)
+	return a.share + (mean-a.mean)/(b.mean-a.mean)*(b.share-a.share)
 }

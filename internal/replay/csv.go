@@ -17,6 +17,9 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	for _, k := range kindNames {
 		head = append(head, "far_"+k, "late_"+k)
 	}
+	for _, c := range contentNames {
+		head = append(head, c, c+" low", c+" high")
+	}
 	for _, card := range Cards() {
 		head = append(head, "cost_"+card.Name, "full_cost_"+card.Name)
 	}
@@ -40,6 +43,13 @@ func (r *Row) record() []string {
 	}
 	for _, k := range kindNames {
 		cells = append(cells, decimal(r.FarBy[k]), decimal(r.CallsBy[k]))
+	}
+	for _, c := range contentNames {
+		low, high := "", ""
+		if beside := r.Beside[c]; beside != nil {
+			low, high = decimal(beside.Low), decimal(beside.High)
+		}
+		cells = append(cells, decimal(r.Content[c]), low, high)
 	}
 	for _, card := range Cards() {
 		cells = append(cells, decimal(r.Cost[card.Name]), decimal(r.FullCost[card.Name]))

@@ -31,6 +31,16 @@ func sumUp(list []*Outcome, late func(*Outcome) *Sums) point {
 		v.Compactions += float64(o.Compactions)
 		v.Peak = max(v.Peak, float64(o.Peak))
 	}
+	v.Content, v.ContentAll = map[string]float64{}, map[string]float64{}
+	for c := range contents {
+		var sum Ratio
+		for _, o := range list {
+			sum.add(o.content(c, late))
+		}
+		if sum.All > 0 {
+			v.Content[c.String()], v.ContentAll[c.String()] = sum.Share(), sum.All
+		}
+	}
 	v.Far, v.FarCalls = calls.Far.Share(), calls.Far.All
 	v.Calls, v.LateCalls = calls.Calls.Share(), calls.Calls.All
 	v.FarEdits, v.EditCalls = calls.FarEdits.Share(), calls.FarEdits.All
@@ -69,6 +79,9 @@ func (s *Sums) add(o *Sums) {
 	s.Calls.add(o.Calls)
 	s.Far.add(o.Far)
 	s.FarEdits.add(o.FarEdits)
+	for c := range o.Content {
+		s.Content[c].add(o.Content[c])
+	}
 	for card := range o.Cost {
 		s.Cost[card] += o.Cost[card]
 		s.BackCost[card] += o.BackCost[card]
@@ -143,6 +156,7 @@ func between(a, b *Values, share float64) Values {
 	return Values{
 		Far: mix(a.Far, b.Far), Calls: mix(a.Calls, b.Calls), FarEdits: mix(a.FarEdits, b.FarEdits),
 		FarBy: mixed(a.FarBy, b.FarBy), CallsBy: mixed(a.CallsBy, b.CallsBy),
+		Content: mixed(a.Content, b.Content), ContentAll: a.ContentAll,
 		ReadBacks: mix(a.ReadBacks, b.ReadBacks),
 		Cost:      mixed(a.Cost, b.Cost), FullCost: mixed(a.FullCost, b.FullCost),
 		UserEnd: mix(a.UserEnd, b.UserEnd), UserEach: mix(a.UserEach, b.UserEach),
@@ -150,4 +164,11 @@ func between(a, b *Values, share float64) Values {
 		Compactions: mix(a.Compactions, b.Compactions), Prefix: mix(a.Prefix, b.Prefix), Over: mix(a.Over, b.Over),
 		Peak: mix(a.Peak, b.Peak), FarCalls: a.FarCalls, LateCalls: a.LateCalls, EditCalls: a.EditCalls,
 	}
+}
+
+// content returns a content measure of an outcome: of these requests, or of all compactions.
+func (o *Outcome) content(c Content, of func(*Outcome) *Sums) Ratio {
+	r := of(o).Content[c]
+	r.add(o.Content[c])
+	return r
 }

@@ -21,6 +21,7 @@ type index struct {
 	places   [][]int32 // by string: the messages that have it
 	words    []segment
 	uses     [][]int32 // by string: the requests that need it, by their first message
+	notes    notes
 }
 
 // indexed is what is known of a message.
@@ -45,12 +46,15 @@ type resultIn struct {
 type request struct {
 	message int // the first of them: the view has all before it
 	calls   []call
+	edits   [][]int32 // the earlier lines of what each far edit replaces
 }
 
 // call is a call that needs strings of earlier messages.
 type call struct {
-	edit  bool
-	needs []need
+	edit   bool
+	needs  []need
+	lines  []int32 // that had far needs last
+	values []int32
 }
 
 // need is a string that a call uses and that a tool or the user brought.
@@ -76,7 +80,8 @@ type indexer struct {
 	calls    [][]*callStrings // by message
 	numbers  map[string]int32
 	patterns []pattern
-	log      []byte // normalised
+	log      []byte           // normalised
+	decoded  map[int][]string // by message, of those that were asked for: its texts
 }
 
 func newIndex(s *Session) (*index, error) {
@@ -90,6 +95,7 @@ func newIndex(s *Session) (*index, error) {
 	x.number()
 	x.find()
 	x.ask()
+	x.content()
 	return x.index, nil
 }
 
@@ -174,6 +180,7 @@ func (x *indexer) pattern(text string, word bool) int32 {
 
 // find finds all strings in all messages.
 func (x *indexer) find() {
+	x.log = x.log[:0]
 	for i := range x.session.Messages {
 		x.log = normalise(x.log, x.session.Messages[i].Body)
 	}
@@ -242,7 +249,7 @@ func (x *indexer) ask() {
 				for _, n := range needs {
 					x.uses[n.found] = append(x.uses[n.found], int32(r.message))
 				}
-				r.calls = append(r.calls, call{c.edit, needs})
+				r.calls = append(r.calls, call{edit: c.edit, needs: needs})
 			}
 		}
 	}

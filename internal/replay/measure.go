@@ -43,6 +43,7 @@ type meter struct {
 	late  sums
 	fates fates
 
+	ends     []int     // by compaction: how many messages had been appended
 	seen     int64     // tokens of the view at the last request
 	answered time.Time // when that was answered
 }
@@ -88,6 +89,7 @@ func (m *meter) request(r *request) {
 		for i := range r.calls {
 			m.call(to, &r.calls[i])
 		}
+		m.requestContent(to, r)
 	}
 	m.seen, m.answered = m.view.tokens, at
 	m.view.kept = math.MaxInt64
@@ -200,6 +202,7 @@ func (m *meter) readBack(to *sums, n need) {
 // compacted counts what is left of the user's words and of the facts.
 func (m *meter) compacted() {
 	m.out.UserEach.add(m.wordsKept(m.view.tail+len(m.tail), false))
+	m.compactedContent(m.view.tail + len(m.tail))
 	m.follow(&m.fates)
 }
 

@@ -19,6 +19,8 @@ type Outcome struct {
 	UserEach   Ratio  `json:"user_each"`   // after each compaction, of those until then, summed up
 	DemandsEnd Ratio  `json:"demands_end"` // sentences of the user that demand something
 	Facts      []Fate `json:"facts,omitempty"`
+
+	Content [contents]Ratio `json:"content"` // what is measured after compactions
 }
 
 // Ratio is a sum of what was kept and of all.
@@ -50,6 +52,7 @@ type Sums struct {
 	FarEdits  Ratio              `json:"far_edits"`
 	CallsBy   map[string]Ratio   `json:"calls_by,omitempty"` // by kind of string: path, id, quoted, number
 	FarBy     map[string]Ratio   `json:"far_by,omitempty"`
+	Content   [contents]Ratio    `json:"content"`             // what is measured at requests
 	ReadBacks int                `json:"read_backs"`          // distinct pairs of a missing source and a compaction
 	Summaries int                `json:"summaries,omitempty"` // calls of the model that the policy names
 	Cost      map[string]float64 `json:"cost"`                // by price card, those of that model included

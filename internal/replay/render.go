@@ -22,8 +22,9 @@ func (r *Report) Tables() (list []Table) {
 		if rows[0].Window > 0 { // nothing is compared with the baseline in one window
 			shown = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.title == besideBaseline })
 		}
-		list = append(list, r.tableOf(rows[0].title(), shown, rows), r.tableOf(
-			"Calls whole by the kind of string, far and late; costs by price card", kindColumns(), rows))
+		list = append(list, r.tableOf(rows[0].title(), shown, rows),
+			r.tableOf("Content that the view has, in % (how many)", contentColumns(rows), rows), r.tableOf(
+				"Calls whole by the kind of string, far and late; costs by price card", kindColumns(), rows))
 	}
 	return append(list, factTables(r.Facts)...)
 }
@@ -85,6 +86,23 @@ func kindColumns() []column {
 		list = append(list,
 			column{card.Name, func(r *Row) string { return thousands(r.Cost[card.Name]) }},
 			column{"with read-backs", func(r *Row) string { return thousands(r.FullCost[card.Name]) }})
+	}
+	return list
+}
+
+// contentColumns returns the columns of content that any of the rows has.
+func contentColumns(rows []Row) []column {
+	list := columns[:1:1]
+	for c := range contents {
+		name := c.String()
+		if all := rows[0].ContentAll[name]; all > 0 {
+			list = append(list, column{fmt.Sprintf("%s (%.0f)", name, all), func(r *Row) string {
+				if beside := r.Beside[name]; beside != nil {
+					return tenths(r.Content[name]) + " " + beside.String()
+				}
+				return ofKind(r.Content, name)
+			}})
+		}
 	}
 	return list
 }

@@ -46,7 +46,8 @@ type Row struct {
 	MeanView  float64 `json:"mean_view"`        // tokens of the late views
 	Sessions  int     `json:"sessions"`
 	Values
-	Against *Interval `json:"far_against,omitempty"` // of the far calls' difference to the baseline
+	Against *Interval            `json:"far_against,omitempty"`     // of the far calls' difference to the baseline
+	Beside  map[string]*Interval `json:"content_against,omitempty"` // the same of content
 }
 
 // Values are the figures of a row: shares in percent, and sums over the sessions. Those of calls are over late
@@ -57,6 +58,8 @@ type Values struct {
 	FarEdits    float64            `json:"far_edits"`
 	FarBy       map[string]float64 `json:"far_by"`
 	CallsBy     map[string]float64 `json:"calls_by"`
+	Content     map[string]float64 `json:"content,omitempty"`     // by its name
+	ContentAll  map[string]float64 `json:"content_all,omitempty"` // of how many
 	ReadBacks   float64            `json:"read_backs"`
 	Cost        map[string]float64 `json:"cost"`
 	FullCost    map[string]float64 `json:"full_cost"` // read-backs included
@@ -214,7 +217,14 @@ func (t *table) equal(mean float64, o Options, samples [][]int) (rows []Row) {
 		}
 		row := Row{Contender: name, MeanView: mean, Sessions: len(t.sessions), Values: c.at(mean)}
 		if name != o.Baseline && base.reaches(mean) {
-			row.Against = t.against(name, o.Baseline, mean, samples)
+			row.Against = t.against(func(o *Outcome) Ratio { return o.Late.Far }, name, o.Baseline, mean, samples)
+			row.Beside = map[string]*Interval{}
+			for c := range contents {
+				of := func(o *Outcome) Ratio { return o.content(c, func(o *Outcome) *Sums { return &o.Late }) }
+				if row.ContentAll[c.String()] > 0 {
+					row.Beside[c.String()] = t.against(of, name, o.Baseline, mean, samples)
+				}
+			}
 		}
 		rows = append(rows, row)
 	}

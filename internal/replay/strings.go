@@ -38,6 +38,9 @@ type callStrings struct {
 	list    []used
 	edit    bool // it replaces a text
 	writing bool // what is being read is what the call writes
+
+	replaced []string // the texts that it replaces
+	lines    []int32  // of them
 }
 
 // stringsOf returns the strings that identify what a call is about. Of what the call writes, as the contents of a file
@@ -90,6 +93,7 @@ func (c *callStrings) value(key string, v any) {
 	case string:
 		if replaced.MatchString(key) {
 			c.edit, c.writing = true, false
+			c.replaced = append(c.replaced, v)
 			c.add(v, Quoted)
 			return
 		}

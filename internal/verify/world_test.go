@@ -226,7 +226,7 @@ func (w *world) key() string {
 
 // plain takes out of the default policy what depends on how often a session was compacted, or on time.
 func plain(p *policy.Policy) {
-	p.Rank.Enabled, p.Trim.Enabled = false, true
+	p.Trim.Enabled = true
 	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
 	p.Summarise.WordsRatio, p.Summarise.NamesRatio = 0, 0
 }

@@ -8,6 +8,7 @@ package memory
 
 import (
 	"math"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/compact/names"
 )
@@ -38,6 +39,13 @@ type Source struct {
 	Weight  float64 // of each of its names
 	Shared  bool    // the more names the text has, the less each counts
 	Escaped bool    // the text is JSON
+}
+
+// Clone returns a memory to ask what would be said: what that forgets stays in m.
+func (m *Memory) Clone() *Memory {
+	clone := *m
+	clone.words = slices.Clone(m.words)
+	return &clone
 }
 
 // halfLife is after how many tokens an occurrence of a name counts half.

@@ -1,7 +1,7 @@
 // Package names finds identifying names in text: paths, symbols, ids, and settings with their values. These are what an
 // agent must still know of a text that it cannot see any more, to ask for the right thing again. It is pure.
 //
-// Start at Scan, which yields every name of a text, and at Top, which chooses those that represent the text.
+// Start at Scan, which yields every name of a text.
 package names
 
 import (
