@@ -24,7 +24,7 @@ var wholeCorpus = flag.Bool("whole-corpus", false, "read back every result of ev
 
 // onlyWay is a policy under which nothing leaves a view, on request only; a way adds one stage to it.
 const onlyWay = `"auto":false,"target":0.01,"idle":{"enabled":false},"protect":{"last_units":0,"newest_user":false,"yields":false},"cap":{"enabled":false},"dedupe":{"enabled":false},` +
-	`"stale":{"enabled":false},"trim":{"enabled":false},"budget":{"enabled":false},"rank":{"enabled":false},"summarise":{"enabled":false},"truncate":{"enabled":false}`
+	`"stale":{"enabled":false},"trim":{"enabled":false},"budget":{"enabled":false},"summarise":{"enabled":false},"truncate":{"enabled":false}`
 
 // ways are policies each of which makes results leave in its way, and the actions of which one is expected.
 var ways = []struct{ name, policy, action string }{
@@ -33,7 +33,7 @@ var ways = []struct{ name, policy, action string }{
 	{"dedupe", `"dedupe":{"enabled":true,"min_tokens":1}`, "stub"},
 	{"stale", `"stale":{"enabled":true,"min_tokens":1}`, "stale"},
 	{"bookend", `"trim":{"enabled":true,"min_tokens":1,"hot_zone_min_tokens":0,"hot_zone_ratio":0,"degradation_span_ratio":1,"bookend_max_chars":400,"bookend_min_chars":100}`, "bookend"},
-	{"placeholder", `"rank":{"enabled":true,"min_tokens":1}`, "placeholder"},
+	{"placeholder", `"trim":{"enabled":true,"min_tokens":1,"hot_zone_min_tokens":0,"hot_zone_ratio":0,"degradation_span_ratio":0}`, "placeholder"},
 	{"clear", `"budget":{"enabled":true,"tokens":1}`, "clear"},
 	{"arguments", `"arguments":{"enabled":true,"min_bytes":20,"after_tokens":0,"operations":["file_write","view_file","file_read","command_execution","search","list_dir","test_execution","other"]}`, "omit"},
 	{"summary", `"summarise":{"enabled":true,"min_tokens":1,"keep_turns":0,"keep_messages":1}`, "summarise"},

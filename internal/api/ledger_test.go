@@ -16,7 +16,7 @@ import (
 // trimmed makes a session of which a compaction took results out, and returns their refs.
 func (w *world) trimmed(id string) (refs []string) {
 	w.Helper()
-	const own = `{"trigger":0.8,"target":0.5,"trim":{"enabled":true,"min_tokens":100},"rank":{"enabled":false},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
+	const own = `{"trigger":0.8,"target":0.5,"trim":{"enabled":true,"min_tokens":100},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat","window_tokens":10000000,"policy":`+own+`}`)
 	for n := range 4 {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", n, 3, 6000)...))
