@@ -26,7 +26,6 @@ import (
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/modelcall"
-	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -37,7 +36,6 @@ import (
 // Config is what the API needs.
 type Config struct {
 	Store  *postgres.Store
-	Models *models.Registry   // nil: those that are built in
 	Caller *modelcall.Caller  // asks the language models that policies may name; nil: there are none
 	Log    *slog.Logger       // nil logs nothing
 	Quotas session.Quotas     // of tenants that have none of their own
@@ -91,9 +89,6 @@ type Server struct {
 func New(config Config) *Server {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
-	}
-	if config.Models == nil {
-		config.Models = models.Embedded()
 	}
 	if config.Gate == nil {
 		config.Gate = admit.NewConnections(int(config.Store.Pool().Config().MaxConns), 0)
@@ -217,11 +212,11 @@ func (s *Server) routePolicies() {
 // routeSessions has sessions, and what is known of models and limits.
 func (s *Server) routeSessions() {
 	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite)
-	write.post("/v1/sessions", s.createSession)
+	write.post("/v1/sessions", s.createSession, "strict")
 	read.get("/v1/sessions", s.listSessions, sessionsQuery...)
-	write.put("/v1/sessions/:id", s.putSession)
+	write.put("/v1/sessions/:id", s.putSession, "strict")
 	read.orTokens().get("/v1/sessions/:id", s.readSession)
-	write.patch("/v1/sessions/:id", s.patchSession)
+	write.patch("/v1/sessions/:id", s.patchSession, "strict")
 	s.tenants(session.ScopeErase).delete("/v1/sessions/:id", s.deleteSession)
 	s.tenants(session.SessionsWrite, session.SessionsRead).post("/v1/sessions/:id/fork", s.forkSession)
 	archive := s.tenants(session.SessionsWrite, session.ScopeExport)
@@ -259,7 +254,7 @@ func (s *Server) routeCompaction() {
 	read, compact := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.ScopeCompact)
 	compact.orTokens().do("/v1/sessions/:id/compact", s.compactSession, "wait")
 	compact.orTokens().ask("/v1/sessions/:id/preview", s.previewSession, "actions")
-	compact.ask("/v1/compact", s.compactMessages)
+	compact.ask("/v1/compact", s.compactMessages, "strict")
 	read.list("/v1/sessions/:id/runs", s.listRuns)
 	read.get("/v1/sessions/:id/runs/:run", s.readRun)
 	read.list("/v1/sessions/:id/checkpoints", s.listCheckpoints)
@@ -283,7 +278,7 @@ func (s *Server) routeSummaries() {
 
 func (s *Server) routeOpenAI() {
 	dialect := openai.Server{
-		Store: s.Store, Models: s.Models, Writers: s.writers, Counter: &s.counter, Waiter: &s.waiter,
+		Store: s.Store, Writers: s.writers, Counter: &s.counter, Waiter: &s.waiter,
 		Awake: s.awake,
 	}
 	dialect.Register(s.openAI)

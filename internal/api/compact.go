@@ -185,6 +185,7 @@ func (s *Server) compactMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
+	strict := req.Query().Flag("strict")
 	var b *stateless.Body
 	size := int64(len(req.Body()))
 	err = req.Heavy(size, func() (err error) {
@@ -197,6 +198,7 @@ func (s *Server) compactMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
+	b.Strict = strict
 	var answer []byte
 	err = heavy(req, size, b.Ask, func(ctx context.Context, cpu admit.Processors) (err error) {
 		answer, err = s.compacted(ctx, cpu, req, b, below)
@@ -213,7 +215,7 @@ func (s *Server) compacted(
 	ctx context.Context, cpu admit.Processors, req *request.Request, b *stateless.Body, below session.PolicyLayers,
 ) ([]byte, error) {
 	b.Resolve(below, s.writers)
-	b.Check(s.Models)
+	b.Check()
 	snap, system, err := b.Snapshot()
 	if err != nil {
 		return nil, err
@@ -241,7 +243,9 @@ func decodeCompact(body []byte) (*stateless.Body, error) {
 func answerCompacted(
 	req *request.Request, b *stateless.Body, p *compactor.Proposal, system [][]byte, asks *modelcall.Caller,
 ) ([]byte, error) {
-	figures, err := json.Marshal(stateless.FiguresOf(p, b.IncludeResults, asks))
+	report := stateless.FiguresOf(p, b.IncludeResults, asks)
+	report.Warnings = b.Warnings
+	figures, err := json.Marshal(report)
 	if err != nil {
 		return nil, err
 	}

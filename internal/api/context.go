@@ -66,7 +66,7 @@ func (s *Server) readContext(req *request.Request) error {
 	if err := s.openView(req, want, known, stored); err != nil {
 		return err
 	}
-	if err := want.settleDialect(s.Models, stored); err != nil {
+	if err := want.settleDialect(stored); err != nil {
 		return err
 	}
 	tag := want.tagOf(stored)
@@ -278,11 +278,11 @@ func dialectOf(q *request.Query) provider.Dialect {
 
 // settleDialect decides which dialect a view is rendered for: the one that the reader names, or else the one that the
 // registry has for the model. A dialect that the view's format does not have is refused.
-func (r *viewRequest) settleDialect(registry *models.Registry, v *postgres.View) error {
+func (r *viewRequest) settleDialect(v *postgres.View) error {
 	target := r.Target(v.Format)
 	r.Dialect = r.dialect
 	if r.Dialect == "" {
-		r.Dialect = registry.Dialect(cmp.Or(r.Model, v.Model))
+		r.Dialect = provider.Dialect(models.Current().Dialect(cmp.Or(r.Model, v.Model)))
 		return nil
 	}
 	known := provider.DialectsOf(target)

@@ -149,7 +149,7 @@ var wrongRequests = map[string]struct {
 		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"user","content":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`}`))
 	}, "levels"},
 	"unknown_model": {func(w *world) answer {
-		return w.ask("PATCH", "/v1/sessions/s", `{"model":"gpt-4oo"}`)
+		return w.ask("PATCH", "/v1/sessions/s?strict=true", `{"model":"gpt-4oo"}`)
 	}, "gpt-4o"},
 	"client_id_reused": {func(w *world) answer {
 		w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"messages":[`+user("x")+`],"client_ids":["m"]}`)

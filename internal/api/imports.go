@@ -68,7 +68,6 @@ func (s *Server) feedImport(req *request.Request, f *ingest.Feed, i session.Impo
 	req.W.Header().Set("Location", "/v1/imports/"+i.ID.String())
 	f.Import = i
 	f.Store, f.Cold = req.Store, s.thawer
-	f.Models = s.Models
 	f.Writers = s.writers
 	f.Tenant = req.Tenant
 	f.CPU = admit.Processors{Gate: s.CPU, Tenant: req.Tenant}

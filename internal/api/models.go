@@ -18,12 +18,12 @@ type modelAnswer struct {
 // listModels handles GET /v1/models: all models that are known, or the one that model names.
 func (s *Server) listModels(req *request.Request) error {
 	q := req.Query()
-	found := s.Models.Models()
+	found := models.Current().Models()
 	if q.Values.Has("model") {
-		m, ok := s.Models.Find(q.Text("model", ""))
+		m, ok := models.Current().Find(q.Text("model", ""))
 		if !ok {
-			ingest.UnknownModel(&q.Document, s.Models, "model", q.Text("model", ""),
-				"GET /v1/models without it lists all that are")
+			q.Wrong("model", request.UnknownModel, "%s", ingest.UnknownModel(q.Text("model", ""),
+				"GET /v1/models without it lists all that are"))
 			return q.Err()
 		}
 		found = []models.Model{m}

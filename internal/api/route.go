@@ -40,9 +40,11 @@ func (g routeGroup) orTokens() routeGroup {
 
 // The methods below register routes as those of request.Access make them.
 
-func (g routeGroup) post(path string, h handler)  { g.s.add(g.Post(path, h)) }
-func (g routeGroup) put(path string, h handler)   { g.s.add(g.Put(path, h)) }
-func (g routeGroup) patch(path string, h handler) { g.s.add(g.Patch(path, h)) }
+func (g routeGroup) post(path string, h handler, query ...string) { g.s.add(g.Post(path, h, query...)) }
+func (g routeGroup) put(path string, h handler, query ...string)  { g.s.add(g.Put(path, h, query...)) }
+func (g routeGroup) patch(path string, h handler, query ...string) {
+	g.s.add(g.Patch(path, h, query...))
+}
 func (g routeGroup) delete(path string, h handler, query ...string) {
 	g.s.add(g.Delete(path, h, query...))
 }

@@ -24,6 +24,7 @@ func answerOf(s session.Session) protocol.Session {
 		Calibration: s.Calibration, UnseenTokens: s.UnseenTokens, CalibratedTokens: s.CalibratedTokens(),
 		LastUsage: s.LastUsage, CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}
+	a.Warnings = ingest.WarningsOf(&s)
 	if s.Expiry != nil {
 		a.Retention, a.ExpiresAt = s.Expiry.Own, s.Expiry.ExpiresAt
 	}
@@ -36,7 +37,7 @@ func answerOf(s session.Session) protocol.Session {
 // listedAnswer returns a session as lists have it, without its policy.
 func listedAnswer(s session.Session) protocol.Session {
 	a := answerOf(s)
-	a.Policy = nil
+	a.Policy, a.Warnings = nil, nil
 	return a
 }
 
@@ -136,7 +137,7 @@ func (s *Server) readSettings(req *request.Request, known []string, layers layer
 		return nil, lacks(session.ScopeErase)
 	}
 	set.ChangedBy = req.KeyDigest
-	if err := set.Finish(s.Models); err != nil {
+	if err := set.Finish(req.Query().Flag("strict")); err != nil {
 		return nil, err
 	}
 	if named := req.Address().ID; named != "" && set.ID != "" && set.ID != named {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
@@ -26,7 +27,7 @@ func TestAnswersThatDifferHaveOtherETags(t *testing.T) {
 			t.Parallel()
 			r := &tagReader{world: newWorld(t), queries: queriesOf(f), last: map[string]string{}, bodies: map[string]string{}}
 			r.work()
-			r.must(http.StatusCreated, "PUT", "/v1/sessions/s", fmt.Sprintf(`{"format":%q,"model":"house","window_tokens":100000}`, f))
+			r.must(http.StatusCreated, "PUT", "/v1/sessions/s", fmt.Sprintf(`{"format":%q,"model":"house-%s","window_tokens":100000}`, f, f))
 			r.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", strings.Replace(batch(string(f), spokenIn(f)...), `{`, `{"client_ids":["m1"`+strings.Repeat(",null", len(spokenIn(f))-1)+`],`, 1))
 			r.readAll("as it was appended")
 			for _, c := range r.changes(f) {
@@ -78,7 +79,7 @@ func queriesOf(own session.Format) (queries []string) {
 		queries = append(queries, "?"+base.Encode())
 		for name, values := range map[string][]string{
 			"format":     {string(own), "ai-sdk"},
-			"model":      {"house", "claude-3-7-sonnet", "claude-3-5-haiku-latest"},
+			"model":      {"house-" + string(own), "claude-3-7-sonnet", "claude-3-5-haiku-latest"},
 			"dialect":    {"groq", "bedrock"},
 			"pending":    {"keep", "synthesize"},
 			"max_tokens": {"400", "100000"},
@@ -124,16 +125,16 @@ func (r *tagReader) changes(f session.Format) (all []change) {
 		}
 	}
 	for _, d := range []provider.Dialect{"groq", "bedrock", ""} {
-		add("the registry has a dialect "+string(d), func() { r.house(d) })
+		add("the registry has a dialect "+string(d), func() { register(r, "house-"+string(f), d) })
 	}
-	for _, model := range []string{"claude-3-7-sonnet", "claude-opus-4-6", "mistral-large", "gemini-2.5-pro", "house"} {
+	for _, model := range []string{"claude-3-7-sonnet", "claude-opus-4-6", "mistral-large", "gemini-2.5-pro", "house-" + string(f)} {
 		add("the session's model is "+model, to("PATCH", "", `{"model":"`+model+`","window_tokens":100000}`))
 	}
 	add("another window", to("PATCH", "", `{"window_tokens":50000}`))
 	add("an overhead that leaves no room", to("PATCH", "", `{"overhead_tokens":49990,"policy":{"auto":false}}`))
 	add("a window that is too small", to("PATCH", "", `{"window_tokens":1000,"overhead_tokens":0}`))
 	add("an overhead that leaves less room", to("PATCH", "", `{"overhead_tokens":700}`))
-	add("usage that changes the calibration", to("POST", "/messages", `{"usage":{"model":"house","input_tokens":90000,"output_tokens":5},"format":"openai-chat","messages":[{"role":"assistant","content":"counted"}]}`))
+	add("usage that changes the calibration", to("POST", "/messages", `{"usage":{"model":"house-`+string(f)+`","input_tokens":90000,"output_tokens":5},"format":"openai-chat","messages":[{"role":"assistant","content":"counted"}]}`))
 	add("an append in another format", to("POST", "/messages", batch("anthropic", `{"role":"user","content":"on"}`)))
 	add("a pin", to("PUT", fmt.Sprint("/pins/m", len(spokenIn(f))+2), `{"note":"a rule"}`))
 	add("a removal", func() {
@@ -153,19 +154,19 @@ func (r *tagReader) changes(f session.Format) (all []change) {
 	return all
 }
 
-// house makes the server know a model "house" whose server takes what a dialect does.
-func (r *tagReader) house(d provider.Dialect) {
-	r.Helper()
-	dialect := ""
-	if d != "" {
-		dialect = fmt.Sprintf(`"dialect":%q,`, d)
-	}
-	registry, err := models.Embedded().Extend([]byte(`{"models":[{"id":"house","provider":"us","context_tokens":100000,` + dialect +
-		`"sources":[{"of":"window","name":"our own","date":"2026-01-31"}]}]}`))
+var registering sync.Mutex
+
+// register makes the process know a model of our own, whose server takes what a dialect does.
+func register(t testing.TB, name string, d provider.Dialect) {
+	t.Helper()
+	registering.Lock()
+	defer registering.Unlock()
+	registry, err := models.Current().Extend(fmt.Appendf(nil, `{"models":[{"id":%q,"provider":"us","context_tokens":100000,"dialect":%q,
+		"sources":[{"of":"window","name":"our own","date":"2026-01-31"}]}]}`, name, d))
 	if err != nil {
-		r.Fatal(err)
+		t.Fatal(err)
 	}
-	r.server.Models = registry
+	models.Use(registry)
 }
 
 // readAll reads the session in all ways, after something has changed.

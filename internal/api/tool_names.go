@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -21,7 +22,7 @@ func (s *Server) nameTools(req *request.Request) error {
 		return err
 	}
 	if b.options.Dialect == "" {
-		b.options.Dialect = s.Models.Dialect(b.options.Model)
+		b.options.Dialect = provider.Dialect(models.Current().Dialect(b.options.Model))
 	}
 	answer := protocol.ToolNames{Format: b.format, ToolNames: map[string]string{}}
 	for _, name := range b.names {

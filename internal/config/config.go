@@ -22,7 +22,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -105,39 +104,21 @@ func PostgresBin() string { return os.Getenv("VARVE_PG_BIN") }
 type API struct {
 	Addr       string        `env:"VARVE_ADDR" default:"127.0.0.1:8080" help:"Address to listen on."`
 	DrainDelay time.Duration `env:"VARVE_DRAIN_DELAY" default:"1s" help:"How long /readyz says 503 before the end."`
-	ModelsFile string        `name:"models" env:"VARVE_MODELS" help:"JSON file of models, before those built in."`
 	Quotas     Quotas        `env:"VARVE_QUOTAS" help:"JSON of the quotas of tenants that have none of their own."`
 	AdminAddr  string        `env:"VARVE_ADMIN_ADDR" help:"Address for the operators' routes; --addr if empty."`
 	AdminURL   string        `name:"admin-database-url" env:"VARVE_ADMIN_DATABASE_URL" help:"Login for these routes."`
 	Origins    []string      `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
 }
 
-// Models returns the registry of models: those that are built in, and those of the file.
-func (a API) Models() (*models.Registry, error) {
-	if a.ModelsFile == "" {
-		return models.Embedded(), nil
-	}
-	document, err := os.ReadFile(a.ModelsFile)
-	if err != nil {
-		return nil, fmt.Errorf("--models (VARVE_MODELS): %w", err)
-	}
-	registry, err := models.Embedded().Extend(document)
-	if err != nil {
-		return nil, fmt.Errorf("--models (VARVE_MODELS) names %s, in which\n%w", a.ModelsFile, err)
-	}
-	return registry, nil
-}
-
-// Validate checks the address's form, the range, and the file of models.
+// Validate checks the address's form and the range.
 func (a API) Validate() error {
-	_, err := a.Models()
 	return errors.Join(
 		check(isAddress(a.Addr), "--addr (VARVE_ADDR)", a.Addr, "a host and a port, e.g. 127.0.0.1:8080"),
 		check(a.AdminAddr == "" || isAddress(a.AdminAddr),
 			"--admin-addr (VARVE_ADMIN_ADDR)", a.AdminAddr, "a host and a port, e.g. 127.0.0.1:8081"),
 		a.checkAdminURL(),
 		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
-		a.checkOrigins(), err,
+		a.checkOrigins(),
 		check(a.Quotas.ModelBudget() == session.ModelBudget{}, "--quotas (VARVE_QUOTAS)", "a budget of models, too",
 			"without one: VARVE_LLM_BUDGETS has it, for workers, too"),
 	)

@@ -19,6 +19,8 @@ import (
 // LLM says which language models may be asked for summaries, with what keys, and what they may cost: a file, or the
 // variables that the providers' own programs have for one provider. Start at Models.
 type LLM struct {
+	Registry `embed:""`
+
 	File         string  `name:"llm" env:"VARVE_LLM" help:"JSON file of language models for summaries."`
 	Summary      string  `name:"summary-model" env:"VARVE_SUMMARY_MODEL" help:"Model of OPENAI_… or ANTHROPIC_…."`
 	Window       int     `name:"summary-window" env:"VARVE_SUMMARY_WINDOW" help:"Its window in tokens, if not known."`
@@ -101,7 +103,8 @@ func (l LLM) Models() (Configured, error) {
 // Validate reads everything, the files of the keys included.
 func (l LLM) Validate() error {
 	_, err := l.Models()
-	return err
+	_, registryErr := l.Load()
+	return errors.Join(err, registryErr)
 }
 
 // Asked returns the name of the model that the environment asks for, "" for none: by its name or by an address, and not
@@ -283,7 +286,7 @@ func (l LLM) model(set []own) (name string, d llm.Definition, err error) {
 		return "", d, fmt.Errorf("--summary-model (VARVE_SUMMARY_MODEL) is %q: policies cannot name the model so: "+
 			"write NAME=%s with a NAME of letters, digits, '.', '_' and '-'", l.Summary, id)
 	}
-	known, _ := models.Embedded().Find(id)
+	known, _ := models.Current().Find(id)
 	d = llm.Definition{Provider: of.name, Model: id, Window: cmp.Or(l.Window, known.Window(), unknownWindow)}
 	if id == of.model {
 		d.Price = of.price

@@ -14,7 +14,6 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -43,7 +42,6 @@ type Feed struct {
 	session.Import
 	Store     *postgres.Store
 	Cold      *tier.Thawer
-	Models    *models.Registry
 	Writers   *policy.Writers // the models that write summaries
 	Tenant    uuid.UUID
 	CPU       admit.Processors

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -172,15 +173,15 @@ func (s *Settings) ResolvePolicy(below session.PolicyLayers, writers *policy.Wri
 	}
 }
 
-// Finish chooses the window by the model, and returns the problems of the settings. windows knows the models' windows.
-func (s *Settings) Finish(windows *models.Registry) error {
+// Finish chooses the window by the model, and returns the problems of the settings. A strict request must name a model
+// that is known, or send the window.
+func (s *Settings) Finish(strict bool) error {
 	switch {
 	case s.WindowTokens != nil:
 		s.WindowSource = session.WindowOfRequest
 	case s.Model != nil && *s.Model != "" && !s.Has("/model"):
-		if window, ok := WindowOf(&s.Document, windows, *s.Model); ok {
-			s.WindowTokens, s.WindowSource = &window, session.WindowOfModel
-		}
+		window, source := WindowOf(&s.Document, *s.Model, strict)
+		s.WindowTokens, s.WindowSource = &window, source
 	}
 	if s.OverheadTokens != nil && len(s.Problems) == 0 {
 		s.checkOverhead()
@@ -207,25 +208,41 @@ func CheckOverhead(d *request.Document, overhead, window int) {
 	}
 }
 
-// WindowOf returns the window of a model; an unknown model is a problem.
-func WindowOf(d *request.Document, known *models.Registry, model string) (tokens int, ok bool) {
-	m, ok := known.Find(model)
-	if !ok {
-		UnknownModel(d, known, "/model", model,
-			"send window_tokens with it, or add the model to the file that VARVE_MODELS names; GET /v1/models lists "+
-				"all that are known")
+// WindowOf returns the window of a model. One that is not known has the default and a warning, and is a problem of a
+// strict request.
+func WindowOf(d *request.Document, model string, strict bool) (tokens int, source session.WindowSource) {
+	if m, ok := models.Current().Find(model); ok {
+		return m.Window(), session.WindowOfModel
 	}
-	return m.Window(), ok
+	tell := d.Warn
+	if strict {
+		tell = d.Wrong
+	}
+	tell("/model", request.UnknownModel, "%s", UnknownModel(model, fmt.Sprintf("it is taken to be %d tokens; %s",
+		session.DefaultWindowTokens, adviceOnWindows)))
+	return session.DefaultWindowTokens, session.WindowOfDefault
 }
 
-// UnknownModel adds the problem of a model that is not known.
-func UnknownModel(d *request.Document, known *models.Registry, pointer, model, advice string) {
+const adviceOnWindows = "send window_tokens with it, or add the model to the file that VARVE_MODELS names; " +
+	"GET /v1/models lists all that are known"
+
+// UnknownModel says that a model is not known, which others have similar names, and what to do.
+func UnknownModel(model, advice string) string {
 	suggestion := ""
-	if near := known.Near(model, 3); len(near) > 0 {
+	if near := models.Current().Near(model, 3); len(near) > 0 {
 		suggestion = " (did you mean " + strings.Join(near, " or ") + "?)"
 	}
-	d.Wrong(pointer, request.UnknownModel, "the window of model %q is not known%s: %s", spelling.Shorten(model),
-		suggestion, advice)
+	return fmt.Sprintf("the window of model %q is not known%s: %s", spelling.Shorten(model), suggestion, advice)
+}
+
+// WarningsOf returns what the owner of a session should know of its settings.
+func WarningsOf(s *session.Session) []session.Warning {
+	if s.Model == "" || s.WindowSource != session.WindowOfDefault {
+		return nil
+	}
+	d := request.Document{}
+	WindowOf(&d, s.Model, false)
+	return d.Warnings
 }
 
 // ReadMetadata reads an object of a few short strings. It returns a copy, which outlives the request.

@@ -1,21 +1,21 @@
-// Package models has the context windows of well-known models and what their providers document about prompt caches.
+// Package models decides which model a name means, and knows its facts: context windows, what its provider documents
+// about prompt caches, and in what it differs from others of its format.
 //
-// Start at Embedded, the registry that is built in (models.json, each figure with its source and date), and at Find.
-// Extend merges an operator's own file over it; parse.go has the rules for such a file. Nothing here is guessed: a
-// model that is not in the registry is not found, and a figure that its provider does not document is 0. It is pure and
-// owns no table.
+// Start at Of, which answers for any name, and at Registry.Find, which answers for known models alone. models.json is
+// built in, each figure with its source and date; Extend merges an operator's own file over it (parse.go has the rules
+// for such a file, litellm.go reads LiteLLM's), and Use puts a registry in force for the whole process. names.go has
+// the rules for spellings. A figure that its provider does not document is 0. The package is pure and owns no table.
 package models
 
 import (
 	"cmp"
 	_ "embed"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/varve-dev/varve/internal/spelling"
-	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Model describes a model.
@@ -30,11 +30,29 @@ type Model struct {
 	// the provider's prompt cache; prices are relative to an uncached token, whose price is 1; null if unknown
 	Cache *Cache `json:"cache"`
 	// what the server of the model takes, where its name does not tell
-	Dialect string   `json:"dialect,omitempty"`
+	Dialect string `json:"dialect,omitempty"`
+	// the id of the model that this is another offer of, which reads and writes the same signatures
+	SameAs  string   `json:"same_as,omitempty"`
 	Sources []Source `json:"sources" schema:"type: [array, 'null']"`
+	Facts
 }
 
-// Window returns the largest number of tokens of a session of the model: its input, if that has its own bound.
+// Facts are what requests to a model must keep to. A model that is not known has those of its relatives.
+type Facts struct {
+	// whose tokens its tokens are like: claude, gpt, gemini, …; "" if unknown
+	Family string `json:"family,omitempty"`
+	// images that one request may have; 0 if it is not documented
+	MaxImages int `json:"max_images,omitempty"`
+	// a request may not end with a message of the assistant
+	RefusesPrefill bool `json:"refuses_prefill,omitempty"`
+	// messages of the system may stand between others
+	SystemInMiddle bool `json:"system_in_middle,omitempty"`
+	// a signature of thinking holds for what stood before it alone
+	BindsThinking bool `json:"binds_thinking,omitempty"`
+}
+
+// Window returns the largest number of tokens of a session of the model: its input, if that has its own bound. It is 0
+// for a model that is not known.
 func (m *Model) Window() int {
 	if m.MaxInputTokens > 0 {
 		return m.MaxInputTokens
@@ -60,20 +78,17 @@ type Source struct {
 	Date string `json:"date"`
 }
 
-// Registry is an immutable set of models.
+// Registry is a set of models that does not change. Its memory of names that were asked for is bounded.
 type Registry struct {
-	models    []Model // by provider and id
-	names     map[string]int
-	providers map[string][]string         // a provider's other names, as prefixes of its models' ids
-	dialects  map[string]provider.Dialect // by names in lower case
-}
+	models    []Model             // by provider and id
+	names     map[string]int      // of models, by key
+	exact     map[string]int      // of models, by id and aliases in lower case
+	providers map[string][]string // a provider's other names
+	families  map[string][]string // what the names of a family begin with
+	vendors   map[string]bool     // all names of providers and regions, which stand before names of models
 
-// Dialect returns the dialect that the entry of a model with this very name has, in any case; "" for none.
-func (r *Registry) Dialect(name string) provider.Dialect {
-	if len(r.dialects) == 0 {
-		return ""
-	}
-	return r.dialects[strings.ToLower(name)]
+	asked sync.Map // what Of has answered: *Model by name
+	kept  atomic.Int32
 }
 
 //go:embed models.json
@@ -90,42 +105,115 @@ var builtIn = sync.OnceValue(func() *Registry {
 	return r
 })
 
+var inForce atomic.Pointer[Registry]
+
+// Current returns the registry that this process uses: the built-in one until Use.
+func Current() *Registry {
+	if r := inForce.Load(); r != nil {
+		return r
+	}
+	return Embedded()
+}
+
+// Use puts a registry in force for the process.
+func Use(r *Registry) { inForce.Store(r) }
+
+// Of returns what the current registry knows of a model, and for one that it does not know, the name in its plain form
+// and the facts of its relatives.
+func Of(name string) *Model { return Current().Of(name) }
+
+// Canonical returns the id of the model that a name means: names that mean the same model have the same. The id of a
+// model that is not known is its name without what platforms put around it.
+func Canonical(name string) string {
+	m := Of(name)
+	return cmp.Or(m.SameAs, m.ID)
+}
+
+// maxAsked bounds the names that a registry remembers.
+const maxAsked = 4096
+
+// Of is like the function Of, for one registry.
+func (r *Registry) Of(name string) *Model {
+	if m, ok := r.asked.Load(name); ok {
+		return m.(*Model)
+	}
+	m, known := r.Find(name)
+	if !known {
+		m = Model{ID: plainName(name, r.vendors)}
+		m.Facts = r.factsLike(m.ID)
+	}
+	if r.kept.Load() < maxAsked && len(name) <= maxName {
+		r.kept.Add(1)
+		r.asked.Store(strings.Clone(name), &m)
+	}
+	return &m
+}
+
+// factsLike returns the facts of the known model of the same family whose name has most of its beginning in common; of
+// several, the one that comes last, which is the newest.
+func (r *Registry) factsLike(id string) Facts {
+	family := r.familyOf(id)
+	best, common := Facts{Family: family}, ""
+	last := ""
+	for k, i := range r.names {
+		if m := &r.models[i]; m.Family == family && family != "" {
+			shared := k[:sharedPrefix(k, id)]
+			if len(shared) > len(common) || len(shared) == len(common) && k > last {
+				best, common, last = m.Facts, shared, k
+			}
+		}
+	}
+	return best
+}
+
+func sharedPrefix(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// familyOf returns the family whose names begin like a key, "" for none.
+func (r *Registry) familyOf(k string) string {
+	for family, begins := range r.families {
+		if slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(k, begin) }) {
+			return family
+		}
+	}
+	return ""
+}
+
 // Models returns all models, by provider and id.
 func (r *Registry) Models() []Model { return slices.Clone(r.models) }
 
-// Find looks a model up by its id or an alias, in any case. A version behind @, a date (-2024-08-06 or -20240806) and
-// the model's own provider before a slash, with or without a gateway before that, may be there too. Another provider's
-// name is not skipped: the provider that serves a model decides the size of its window.
+// Dialect returns the dialect that the entry of a model with this very name has, in any case; "" for none.
+func (r *Registry) Dialect(name string) string {
+	if i, ok := r.exact[strings.ToLower(name)]; ok {
+		return r.models[i].Dialect
+	}
+	return ""
+}
+
+// Find looks a model up by any of its names: as a provider, a platform or a gateway spells it.
 func (r *Registry) Find(name string) (m Model, ok bool) {
-	name = strings.ToLower(name)
-	slash := strings.LastIndexByte(name, '/')
-	id := name[slash+1:]
-	for _, candidate := range []string{name, id, undated(id)} {
-		i, known := r.names[candidate]
-		if known && (slash < 0 || candidate == name || r.provides(name[:slash], r.models[i].Provider)) {
-			return r.models[i], true
+	for candidate := range spellings(name, r.vendors) {
+		i, found := r.exact[candidate]
+		if !found {
+			i, found = r.names[key(candidate)]
+		}
+		if found {
+			return withSuffix(r.models[i], name), true
 		}
 	}
 	return Model{}, false
 }
 
-var version = regexp.MustCompile(`(@[^@/]+|-\d{4}-\d{2}-\d{2}|-\d{8})$`)
-
-// undated returns an id without its version, and without the date before that.
-func undated(id string) string {
-	return version.ReplaceAllString(version.ReplaceAllString(id, ""), "")
-}
-
-// provides reports whether a prefix ends in a name of the provider.
-func (r *Registry) provides(prefix, provider string) bool {
-	named := prefix[strings.LastIndexByte(prefix, '/')+1:]
-	names := append([]string{provider}, r.providers[provider]...)
-	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(named, name) })
-}
-
 // Near returns the ids of up to n models whose names are similar to one that was not found, the most similar first.
 func (r *Registry) Near(name string, n int) (ids []string) {
-	name = undated(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]))
+	if len(name) > maxName {
+		return nil
+	}
+	name = plainName(name, r.vendors)
 	type near struct {
 		id       string
 		distance int

@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // The ranges of a model's figures. The window of a session has the same range.
@@ -21,7 +19,7 @@ const (
 	maxPrice   = 100
 )
 
-// Extend returns the registry with the models of a document merged over it:
+// Extend returns the registry with the models of a document merged over it, which is LiteLLM's list or
 //
 //	{"providers": {"openai": ["azure"]},
 //	 "models": [{"id": "my-model", "provider": "me", "context_tokens": 64000,
@@ -29,10 +27,13 @@ const (
 //
 // A model replaces the one with the same id, as a whole. The error names all mistakes.
 func (r *Registry) Extend(document []byte) (*Registry, error) {
+	if isLiteLLM(document) {
+		return r.extendLiteLLM(document)
+	}
 	p := &parser{}
-	var providers map[string][]string
+	var providers, families map[string][]string
 	var list []json.RawMessage
-	p.object("", document, map[string]any{"providers": &providers, "models": &list})
+	p.object("", document, map[string]any{"providers": &providers, "families": &families, "models": &list})
 	own := make([]Model, len(list))
 	for i, raw := range list {
 		own[i] = p.model(fmt.Sprintf("/models/%d", i), raw)
@@ -40,42 +41,99 @@ func (r *Registry) Extend(document []byte) (*Registry, error) {
 	if len(p.problems) > 0 {
 		return nil, errors.Join(p.problems...)
 	}
-	merged := maps.Clone(r.providers)
-	if merged == nil {
-		merged = map[string][]string{}
-	}
-	maps.Copy(merged, providers)
-	return build(merged, r.models, own)
+	return build(merged(r.providers, providers), merged(r.families, families), r.models, own)
 }
 
-// build returns a registry of models, in which own replace others with the same ids.
-func build(providers map[string][]string, others, own []Model) (*Registry, error) {
+// merged returns the lists of both maps; those of the second count.
+func merged(first, second map[string][]string) map[string][]string {
+	both := map[string][]string{}
+	maps.Copy(both, first)
+	maps.Copy(both, second)
+	return both
+}
+
+// build returns a registry of models, in which own replace others with the same ids, and take the names of others that
+// are ids of theirs.
+func build(providers, families map[string][]string, others, own []Model) (*Registry, error) {
 	built := &Registry{
-		names: map[string]int{}, providers: providers, models: slices.Clone(own),
-		dialects: map[string]provider.Dialect{},
+		names: map[string]int{}, exact: map[string]int{}, providers: providers, families: families,
+		models: slices.Clone(own), vendors: map[string]bool{},
+	}
+	taken := map[string]bool{}
+	for _, m := range own {
+		taken[strings.ToLower(m.ID)] = true
 	}
 	for _, m := range others {
-		if !slices.ContainsFunc(own, func(o Model) bool { return strings.EqualFold(o.ID, m.ID) }) {
+		if !taken[strings.ToLower(m.ID)] {
+			m.Aliases = slices.DeleteFunc(slices.Clone(m.Aliases), func(a string) bool { return taken[strings.ToLower(a)] })
 			built.models = append(built.models, m)
 		}
 	}
 	slices.SortStableFunc(built.models, func(a, b Model) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.ID, b.ID))
 	})
+	built.listVendors()
 	var problems []error
-	for i, m := range built.models {
-		for _, name := range append([]string{m.ID}, m.Aliases...) {
-			name = strings.ToLower(name)
-			if other, taken := built.names[name]; taken {
-				problems = append(problems, fmt.Errorf("%q names both %s and %s", name, built.models[other].ID, m.ID))
-			}
-			built.names[name] = i
-			if m.Dialect != "" {
-				built.dialects[name] = provider.Dialect(m.Dialect)
-			}
-		}
+	for i := range built.models {
+		m := &built.models[i]
+		m.Family = cmp.Or(m.Family, built.familyOf(plainName(m.ID, built.vendors)))
+		problems = append(problems, built.index(i))
+	}
+	for i := range built.models {
+		problems = append(problems, built.inherit(&built.models[i]))
 	}
 	return built, errors.Join(problems...)
+}
+
+func (r *Registry) listVendors() {
+	for _, region := range regions {
+		r.vendors[region] = true
+	}
+	for provider, names := range r.providers {
+		for _, name := range append([]string{provider}, names...) {
+			r.vendors[strings.ToLower(name)] = true
+		}
+	}
+}
+
+// index enters the names of model i. Those of another offer of a model are no spellings of it.
+func (r *Registry) index(i int) error {
+	m := &r.models[i]
+	for _, name := range append([]string{m.ID}, m.Aliases...) {
+		lower := strings.ToLower(name)
+		other, taken := r.exact[lower]
+		if !taken && m.SameAs == "" {
+			other, taken = r.names[key(name)]
+		}
+		if taken && other != i {
+			return fmt.Errorf("%q names both %s and %s", lower, r.models[other].ID, m.ID)
+		}
+		r.exact[lower] = i
+		if m.SameAs == "" {
+			r.names[key(name)] = i
+		}
+	}
+	return nil
+}
+
+// inherit gives another offer of a model what its entry leaves to that.
+func (r *Registry) inherit(m *Model) error {
+	if m.SameAs == "" {
+		return nil
+	}
+	i, known := r.exact[strings.ToLower(m.SameAs)]
+	if !known || r.models[i].SameAs != "" {
+		return fmt.Errorf("%s is the same as %q, which must be the id of a model of its own", m.ID, m.SameAs)
+	}
+	of := &r.models[i]
+	m.SameAs, m.Facts = of.ID, of.Facts
+	m.Cache = cmp.Or(m.Cache, of.Cache)
+	if m.ContextTokens == 0 {
+		m.ContextTokens, m.MaxInputTokens = of.ContextTokens, of.MaxInputTokens
+		m.MaxOutputTokens = of.MaxOutputTokens
+		m.Sources = of.Sources
+	}
+	return nil
 }
 
 // parser collects everything that is wrong with a document.
@@ -120,7 +178,9 @@ func (p *parser) model(at string, document []byte) (m Model) {
 	p.object(at, document, map[string]any{
 		"id": &m.ID, "provider": &m.Provider, "aliases": &m.Aliases, "context_tokens": &m.ContextTokens,
 		"max_input_tokens": &m.MaxInputTokens, "max_output_tokens": &m.MaxOutputTokens,
-		"cache": &cache, "sources": &sources, "dialect": &m.Dialect,
+		"cache": &cache, "sources": &sources, "dialect": &m.Dialect, "same_as": &m.SameAs, "family": &m.Family,
+		"max_images": &m.MaxImages, "refuses_prefill": &m.RefusesPrefill, "system_in_middle": &m.SystemInMiddle,
+		"binds_thinking": &m.BindsThinking,
 	})
 	if len(cache) > 0 && string(cache) != "null" {
 		m.Cache = p.cache(at+"/cache", cache)
@@ -144,8 +204,8 @@ func (p *parser) rules(at string, m *Model) {
 	if m.Provider == "" {
 		p.wrong(at+"/provider", "it is missing")
 	}
-	if known := provider.Dialects(); m.Dialect != "" && !slices.Contains(known, provider.Dialect(m.Dialect)) {
-		p.wrong(at+"/dialect", "it must be one of %s, not %q", provider.Join(known), m.Dialect)
+	if m.SameAs != "" && m.ContextTokens == 0 {
+		return // it has the figures of that model
 	}
 	p.within(at+"/context_tokens", float64(m.ContextTokens), minContext, maxContext)
 	if m.MaxInputTokens != 0 {

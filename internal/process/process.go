@@ -93,9 +93,8 @@ func API(
 	started func(addr net.Addr),
 ) error {
 	collectLess()
-	known, modelsErr := settings.Models()
 	asks, err := newAsker(language, log)
-	if err = errors.Join(modelsErr, err); err != nil {
+	if err = errors.Join(useModels(ctx, language.Registry, log), err); err != nil {
 		return err
 	}
 	listener, err := Listen(ctx, settings.Addr)
@@ -112,7 +111,7 @@ func API(
 	defer closeStores(tenants, operators)
 	asks.Store = tenants
 	shares := shared()
-	handler := api.New(api.Config{Store: tenants, Models: known, Caller: asks, Log: log, Origins: settings.Origins,
+	handler := api.New(api.Config{Store: tenants, Caller: asks, Log: log, Origins: settings.Origins,
 		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
 		Features: features.All(), Operators: operators, OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
@@ -170,7 +169,7 @@ func Worker(
 ) error {
 	asks, err := newAsker(language, log)
 	networks, networksErr := settings.PrivateNetworks()
-	if err = errors.Join(err, networksErr); err != nil {
+	if err = errors.Join(err, networksErr, useModels(ctx, language.Registry, log)); err != nil {
 		return err
 	}
 	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })

@@ -43,6 +43,9 @@ type Session struct {
 	// nevertheless
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
+	// what the settings leave open, such as the window of a model that is not known; lists omit it
+	Warnings []session.Warning `json:"warnings,omitempty" schema:"minItems: 1"`
+
 	Checkpoint int `json:"checkpoint"` // the number of the newest checkpoint, 0 without one
 	// why the session is not compacted, absent if nothing failed since its last compaction; lists omit it
 	Failing      *session.Failing `json:"failing,omitempty"`

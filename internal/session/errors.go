@@ -100,6 +100,13 @@ type Problem struct {
 	Detail  string `json:"detail"`
 }
 
+// Warning is what the caller should know of a request that was carried out.
+type Warning struct {
+	Pointer string `json:"pointer"` // into the body, or the name of a query parameter
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
+}
+
 // InvalidError lists all mistakes in an input.
 type InvalidError struct {
 	Code     string // the problem's code as a whole: invalid_request, unknown_field, invalid_json, …

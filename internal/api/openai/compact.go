@@ -37,7 +37,7 @@ func (s *Server) compactResponses(req *request.Request) error {
 		return err
 	}
 	size := int64(len(req.Body()))
-	if err := req.Heavy(size, func() error { return b.decode(req.Body(), s.Models) }); err != nil {
+	if err := req.Heavy(size, func() error { return b.decode(req.Body()) }); err != nil {
 		return err
 	}
 	tenant, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
@@ -111,7 +111,7 @@ var (
 )
 
 // decode checks the body and reads its members. A member that is null counts as left out.
-func (b *compactBody) decode(body []byte, windows *models.Registry) error {
+func (b *compactBody) decode(body []byte) error {
 	if err := b.Open(body); err != nil {
 		return err
 	}
@@ -141,10 +141,7 @@ func (b *compactBody) decode(body []byte, windows *models.Registry) error {
 		b.Wrong("/previous_response_id", request.InvalidRequest,
 			"previous_response_id must not come with input: a conversation has its items here")
 	}
-	if known, ok := windows.Find(b.Model); ok && b.Window == 0 {
-		b.Window = known.Window()
-	}
-	b.Window = cmp.Or(b.Window, session.DefaultWindowTokens)
+	b.Window = cmp.Or(b.Window, models.Of(b.Model).Window(), session.DefaultWindowTokens)
 	return nil
 }
 

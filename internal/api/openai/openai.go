@@ -13,7 +13,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
-	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -23,7 +22,6 @@ import (
 // Server answers requests in OpenAI's dialect.
 type Server struct {
 	Store   *postgres.Store
-	Models  *models.Registry
 	Writers *policy.Writers
 	Counter *ingest.Counter
 	Waiter  *request.Waiter

@@ -25,6 +25,7 @@ const maxTimestampBytes = 64
 type Document struct {
 	Data     []byte
 	Problems []session.Problem
+	Warnings []session.Warning // of what is answered nevertheless
 }
 
 // Open checks a body as JSON, by the limits of documents that are all our own.
@@ -37,6 +38,14 @@ func Open(body []byte) (*Document, error) {
 func (d *Document) Wrong(pointer, code, format string, args ...any) {
 	if len(d.Problems) < MaxProblems {
 		d.Problems = append(d.Problems, session.Problem{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format,
+			args...)})
+	}
+}
+
+// Warn adds a warning.
+func (d *Document) Warn(pointer, code, format string, args ...any) {
+	if len(d.Warnings) < MaxProblems {
+		d.Warnings = append(d.Warnings, session.Warning{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format,
 			args...)})
 	}
 }

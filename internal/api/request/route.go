@@ -41,18 +41,18 @@ func (a Access) OrTokens() Access {
 }
 
 // Post returns a route.
-func (a Access) Post(path string, h func(*Request) error) Route {
-	return Route{Method: http.MethodPost, Path: path, Access: a, Read: readDocument, Handle: h}
+func (a Access) Post(path string, h func(*Request) error, query ...string) Route {
+	return Route{Method: http.MethodPost, Path: path, Access: a, Read: readDocument, Handle: h, Query: query}
 }
 
 // Put returns a route.
-func (a Access) Put(path string, h func(*Request) error) Route {
-	return Route{Method: http.MethodPut, Path: path, Access: a, Read: readDocument, Handle: h}
+func (a Access) Put(path string, h func(*Request) error, query ...string) Route {
+	return Route{Method: http.MethodPut, Path: path, Access: a, Read: readDocument, Handle: h, Query: query}
 }
 
 // Patch returns a route.
-func (a Access) Patch(path string, h func(*Request) error) Route {
-	return Route{Method: http.MethodPatch, Path: path, Access: a, Read: readDocument, Handle: h}
+func (a Access) Patch(path string, h func(*Request) error, query ...string) Route {
+	return Route{Method: http.MethodPatch, Path: path, Access: a, Read: readDocument, Handle: h, Query: query}
 }
 
 // Delete returns a route.

@@ -16,7 +16,6 @@ import (
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/modelcall"
-	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -39,6 +38,7 @@ type Body struct {
 	Force          bool // compact what is below its trigger, too
 	IncludeResults bool
 	Ask            bool           // models for the summaries that are not kept
+	Strict         bool           // what would be a warning is an error
 	member         rawjson.Span   // the policy as it was sent
 	policy         *policy.Policy // nil until Resolve
 }
@@ -86,11 +86,11 @@ func (b *Body) Resolve(below session.PolicyLayers, writers *policy.Writers) {
 
 // Check requires the members that must be there, and that they fit together. Messages whose model is named have the
 // window of that model unless the request sets another.
-func (b *Body) Check(windows *models.Registry) {
+func (b *Body) Check() {
 	switch {
 	case b.Window > 0:
 	case b.Model != "":
-		b.Window, _ = ingest.WindowOf(&b.Document, windows, b.Model)
+		b.Window, _ = ingest.WindowOf(&b.Document, b.Model, b.Strict)
 	default:
 		b.Window = session.DefaultWindowTokens
 	}
@@ -188,6 +188,8 @@ type Figures struct {
 	Report       *protocol.Report      `json:"report"`           // null if nothing was changed
 
 	Summaries []protocol.WantedSummary `json:"summaries"` // that models write
+	// what the request leaves open, such as the window of a model that is not known
+	Warnings []session.Warning `json:"warnings,omitempty" schema:"minItems: 1"`
 }
 
 // Result is a tool result that is no longer among the messages. Nothing is stored, so its ref names it in this answer

@@ -1,60 +1,24 @@
 package provider
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// BaseModel returns a model's name without what providers put in front of it: for "us.anthropic.claude-opus-4-6-v1:0"
-// and "anthropic/claude-opus-4-6" it begins with claude-opus-4-6.
-func BaseModel(model string) string {
-	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	for _, family := range []string{"claude", "mistral", "gemini"} {
-		if i := strings.Index(model, "."+family); i >= 0 {
-			return model[i+1:]
-		}
-	}
-	return model
-}
+// BaseModel returns the id of the model that a name means, however a platform spells it.
+func BaseModel(model string) string { return models.Canonical(model) }
 
 // RefusesPrefill reports whether a model requires the user's message to be the last: Anthropic's do from version 4.6
 // on.
-func RefusesPrefill(model string) bool {
-	name, ok := strings.CutPrefix(BaseModel(model), "claude-")
-	if !ok {
-		return false
-	}
-	major := -1
-	separates := func(c rune) bool { return c == '-' || c == '.' || c == '@' || c == ':' }
-	for field := range strings.FieldsFuncSeq(name, separates) {
-		n, err := strconv.Atoi(field)
-		switch {
-		case err != nil || len(field) > 2: // a family, or a date
-		case major < 0:
-			major = n
-		default:
-			return major > 4 || major == 4 && n >= 6
-		}
-	}
-	return major > 4
-}
-
-// mistralFamilies begin the names of Mistral's models.
-var mistralFamilies = []string{
-	"mistral", "mixtral", "magistral", "codestral", "ministral", "pixtral", "devstral", "open-mistral", "open-mixtral",
-}
+func RefusesPrefill(model string) bool { return models.Of(model).RefusesPrefill }
 
 // MistralIDLength is the length of the ids of calls, of letters and digits alone, that Mistral's models take.
 const MistralIDLength = 9
 
 // IsMistral reports whether a model is one of Mistral's.
-func IsMistral(model string) bool {
-	model = BaseModel(model)
-	return slices.ContainsFunc(mistralFamilies, func(family string) bool { return strings.HasPrefix(model, family) })
-}
+func IsMistral(model string) bool { return models.Of(model).Family == "mistral" }
 
 // IsOlderGemini reports whether a model is a Gemini before version 3, which does not check signatures.
 func IsOlderGemini(model string) bool {
