@@ -260,7 +260,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 // configSource returns the files that declare settings.
 func configSource(t *testing.T) (source []byte) {
 	t.Helper()
-	for _, file := range []string{"internal/config/config.go", "internal/config/results.go", "internal/config/llm.go"} {
+	for _, file := range []string{"internal/config/config.go", "internal/config/results.go", "internal/config/llm.go", "internal/config/registry.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -26,6 +26,8 @@ type importCommand struct {
 	Policy       string          `help:"Policy of new sessions, a merge patch over the default: JSON, or a file of it."`
 	Model        string          `help:"Model of new sessions."`
 	WindowTokens int             `help:"Context window of new sessions, in tokens."`
+	Branch       string          `help:"Branch of a conversation that went back and on again, as a note names it."`
+	Strict       bool            `help:"Import nothing of a file of which something would be left out."`
 }
 
 // Help returns what is shown below the flags, with every source.
@@ -136,7 +138,7 @@ func (r *importRun) file(ctx context.Context, done *imported) error {
 	}
 	defer in.Close()
 	upload := client.Upload{
-		File: in.File, Body: in.body, From: string(r.From), Session: r.Session,
+		File: in.File, Body: in.body, From: string(r.From), Session: r.Session, Branch: r.Branch, Strict: r.Strict,
 		Progress: func(i protocol.Import, sent int64) {
 			r.progress.read = sent
 			r.progress.set(in.bytesDone(&i, sent), &i)

@@ -305,10 +305,10 @@ func (s *Server) routeResults() {
 func (s *Server) routeTransfer() {
 	read, export := s.tenants(session.SessionsRead), s.tenants(session.ScopeExport)
 	bring := s.tenants(session.SessionsWrite, session.ScopePolicy)
-	bring.feed("/v1/imports", s.createImport, "from", "session", "settings", "more")
+	bring.feed("/v1/imports", s.createImport, "from", "session", "settings", "branch", "strict", "more")
 	read.list("/v1/imports", s.listImports)
 	read.get("/v1/imports/:import", s.readImport, "wait")
-	bring.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "more")
+	bring.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "branch", "strict", "more")
 	read.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
 	export.get("/v1/export", s.exportTenant)
 	export.get("/v1/sessions/:id/export", s.exportSession)

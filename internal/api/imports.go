@@ -19,7 +19,8 @@ func (s *Server) createImport(req *request.Request) error {
 	q := req.Query()
 	from := q.Choice("from", ingest.Sources()...)
 	id := q.Text("session", "")
-	f := &ingest.Feed{First: 1, More: q.Flag("more"), Settings: []byte(q.Text("settings", ""))}
+	f := &ingest.Feed{First: 1}
+	readFeed(q, f)
 	if problem := session.CheckID(id); id != "" && problem != "" {
 		q.Wrong("session", request.InvalidRequest, "the session's id %s", problem)
 	}
@@ -40,10 +41,8 @@ func (s *Server) createImport(req *request.Request) error {
 // resumeImport handles POST /v1/imports/{import}: the rest of the lines, or the next lines.
 func (s *Server) resumeImport(req *request.Request) error {
 	q := req.Query()
-	f := &ingest.Feed{
-		First: q.Integer("from_line", 1, maxImportLine, 1), More: q.Flag("more"),
-		Settings: []byte(q.Text("settings", "")),
-	}
+	f := &ingest.Feed{First: q.Integer("from_line", 1, maxImportLine, 1)}
+	readFeed(q, f)
 	if err := req.Err(); err != nil {
 		return err
 	}
@@ -52,6 +51,13 @@ func (s *Server) resumeImport(req *request.Request) error {
 		return err
 	}
 	return s.feedImport(req, f, found)
+}
+
+// readFeed reads what both requests say of their body.
+func readFeed(q *request.Query, f *ingest.Feed) {
+	f.More, f.Strict = q.Flag("more"), q.Flag("strict")
+	f.Settings = []byte(q.Text("settings", ""))
+	f.Branch = q.Text("branch", "")
 }
 
 // maxImportLine bounds the numbers of lines.

@@ -364,7 +364,7 @@ func TestAnImportSetsTheSettingsOfItsNewSessions(t *testing.T) {
 		`{"policy":"cortex"}`:        "/policy: must be an object or null",
 		`{"overhead_tokens":900000}`: "/overhead_tokens",
 	} {
-		got := w.ask("POST", "/v1/imports?session=refused&"+settings(text), chat)
+		got := w.ask("POST", "/v1/imports?strict=true&session=refused&"+settings(text), chat)
 		if got.Code/100 != 4 || !strings.Contains(got.Body.String(), want) || w.has("refused") {
 			t.Errorf("%s: %d %s", text, got.Code, got.Body)
 		}

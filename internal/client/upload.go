@@ -25,6 +25,8 @@ type Upload struct {
 	From     string    // what the lines are; "" looks at the content
 	Session  string    // the session's id, for a file of another source
 	Settings string    // JSON of new sessions, for a file of another source; "" for none
+	Branch   string    // the branch of such a file that is imported, "" for the one that was gone on with
+	Strict   bool      // such a file is refused if something in it is not imported
 	// Progress is called several times a second, with how many bytes of the file have been sent.
 	Progress func(i protocol.Import, sent int64)
 }
@@ -75,13 +77,21 @@ func (u *Upload) key(info os.FileInfo) string {
 	if err != nil || !info.Mode().IsRegular() {
 		return uuid.NewString()
 	}
-	file := fmt.Sprintf("%q %d %d %q %q", path, info.Size(), info.ModTime().UnixNano(), u.From, u.Session)
+	file := fmt.Sprintf("%q %d %d %q %q", path, info.Size(), info.ModTime().UnixNano(), u.From, u.Session+u.manner())
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(file)).String()
+}
+
+// manner returns in which way else than most files one is imported, "" for none.
+func (u *Upload) manner() string {
+	if u.Branch == "" && !u.Strict {
+		return ""
+	}
+	return fmt.Sprintf(" %q %t", u.Branch, u.Strict)
 }
 
 // feed sends the lines that the import does not have, once, and reports its progress meanwhile.
 func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.FileInfo) (protocol.Import, error) {
-	query := Query{"from_line": 1, "more": false, "settings": u.Settings}
+	query := Query{"from_line": 1, "more": false, "settings": u.Settings, "branch": u.Branch, "strict": u.Strict}
 	sent := &counting{Reader: io.NopCloser(u.File)}
 	switch {
 	case u.Body != nil:

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +38,11 @@ func readChatGPT(f *File, id string, data []byte) error {
 			c.tree[name] = parseObject(raw)
 		}
 		d.read = c.message
-		for i, name := range c.branch(e.text("current_node")) {
+		leaf := c.leaf(f, e.text("current_node"))
+		if leaf == "" {
+			continue
+		}
+		for i, name := range c.branch(leaf) {
 			d.record(c.node(name, i+1))
 		}
 		c.think(d)
@@ -58,10 +63,25 @@ type chatGPTConversation struct {
 	result   *chatMessage        // what that tool wrote
 }
 
+// leaf returns the node that the conversation ends with: of a branch that was asked for, the newest one, "" if that is
+// in another conversation.
+func (c *chatGPTConversation) leaf(f *File, current string) string {
+	if f.wanted == "" {
+		return cmp.Or(current, c.lastLeaf(""))
+	}
+	for name := range c.tree {
+		if strings.HasPrefix(name, f.wanted) {
+			f.found = true
+			return c.lastLeaf(name)
+		}
+	}
+	return ""
+}
+
 // branch returns the nodes from the root to the current one: without it, to the end of each last child.
 func (c *chatGPTConversation) branch(current string) []string {
 	if c.tree[current] == nil {
-		current = c.lastLeaf()
+		current = c.lastLeaf("")
 	}
 	seen := map[string]bool{}
 	for name := current; c.tree[name] != nil && !seen[name]; name = c.tree[name].text("parent") {
@@ -72,11 +92,11 @@ func (c *chatGPTConversation) branch(current string) []string {
 	return c.path
 }
 
-// lastLeaf returns the newest message that no other follows.
-func (c *chatGPTConversation) lastLeaf() string {
+// lastLeaf returns the newest message that no other follows, of those at or behind a node if it is named.
+func (c *chatGPTConversation) lastLeaf(root string) string {
 	last := ""
 	for name, node := range c.tree {
-		if len(parseArray(node["children"])) > 0 {
+		if len(parseArray(node["children"])) > 0 || root != "" && !c.under(name, root) {
 			continue
 		}
 		at, newest := moment(node.at("message.create_time")), moment(c.tree[last].at("message.create_time"))
@@ -85,6 +105,17 @@ func (c *chatGPTConversation) lastLeaf() string {
 		}
 	}
 	return last
+}
+
+// under reports whether a node is another or follows it.
+func (c *chatGPTConversation) under(name, root string) bool {
+	for range c.tree {
+		if name == root || c.tree[name] == nil {
+			break
+		}
+		name = c.tree[name].text("parent")
+	}
+	return name == root
 }
 
 // node returns a node as the entry of its place.
@@ -101,6 +132,7 @@ func (c *chatGPTConversation) node(name string, line int) entry {
 // others counts the messages that are not on the branch, and notes where they branch off.
 func (c *chatGPTConversation) others(f *File) {
 	joins, beside := map[string]string{}, map[string]int{} // where a node joins the branch, how many join there
+	tops := map[string][]string{}                          // first nodes of the branches that join there
 	for _, name := range c.path {
 		joins[name] = name
 	}
@@ -109,11 +141,16 @@ func (c *chatGPTConversation) others(f *File) {
 		if at != name && node.has("message") {
 			f.count(entry{}, skipped("message of another branch"))
 			beside[at]++
+			if node.text("parent") == at {
+				tops[at] = append(tops[at], name)
+			}
 		}
 	}
 	for i, name := range c.path {
 		if beside[name] > 0 {
-			f.note(i+1, "%d messages of other branches (edited or generated again) follow here", beside[name])
+			slices.Sort(tops[name])
+			f.note(i+1, "%d messages of other branches (edited or generated again) follow here: they are imported "+
+				"with branch %s", beside[name], strings.Join(tops[name], " or "))
 		}
 	}
 	if beside[""] > 0 {

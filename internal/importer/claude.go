@@ -1,16 +1,24 @@
 package importer
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 )
 
-// One line is one record; only records of type user and assistant are conversation, in the order of the file (time
-// stamps go backwards, and parentUuid is a tree).
+// One line is one record; records of type user and assistant are conversation, and prompts that were typed while Claude
+// worked, in the order of the file (time stamps go backwards).
 //
+//   - parentUuid is a tree: of the branches between which a person went back, the one that ends last is read. Calls of
+//     one message, and their results, branch too, and belong together.
+//   - A file that was attached is a document of the user.
+//   - A prompt that was typed while Claude worked is an attachment (queued_command) where Claude got it. Before there
+//     were such attachments, the file has it only as it was put into the queue and taken out (queue-operation).
 //   - A file is one conversation even when its sessionId changes: a resume continues the same conversation.
 //   - Records of a subagent (isSidechain) are another conversation for each agent. Versions that write a subagent's
 //     records into another file repeat them here as progress (agent_progress), each with the agent's record in it: they
@@ -25,10 +33,33 @@ var claudeCode = source{
 	detect: marked("type=user|assistant uuid|sessionId message.content"),
 	likely: marked("type=file-history-snapshot|progress|queue-operation|summary|pr-link"),
 	into:   Anthropic,
+	tree:   &tree{id: "uuid", parent: "parentUuid", spoke: claudeSpoke, ties: claudeTies},
 	infix:  "-agent-",
 	open: func(*draft) record {
-		return (&claudeLog{agents: map[string]string{}, own: map[string]bool{}}).record
+		return (&claudeLog{agents: map[string]string{}, own: map[string]bool{}, said: map[string]bool{},
+			taken: map[int]*takenPrompt{}}).record
 	},
+}
+
+// claudeSpoke reports whether a record is one of the main conversation.
+func claudeSpoke(o object) bool {
+	return o.fits("type=user|assistant|attachment") && !o.is("isSidechain")
+}
+
+// claudeTies returns the API's id of an assistant message, whose blocks are records each, and the ids of calls.
+func claudeTies(o object) (ids []string) {
+	if id := o.text("message.id"); id != "" {
+		ids = append(ids, id)
+	}
+	for block := range objects(o.at("message.content")) {
+		switch block.text("type") {
+		case "tool_use":
+			ids = append(ids, block.text("id"))
+		case "tool_result":
+			ids = append(ids, block.text("tool_use_id"))
+		}
+	}
+	return ids
 }
 
 // claudeLog is a file being read.
@@ -36,6 +67,10 @@ type claudeLog struct {
 	agents  map[string]string // uuid of a subagent's record to the agent
 	own     map[string]bool   // agents that have records of their own
 	unnamed int               // agents without an id
+	said    map[string]bool   // what the user wrote
+	queue   [][]byte          // prompts that wait, as literals
+
+	taken map[int]*takenPrompt // out of the queue, by their lines
 }
 
 // record adds the message of a record to the conversation of its agent.
@@ -48,6 +83,10 @@ func (c *claudeLog) record(d *draft, e entry) error {
 		return c.message(d, e, kind)
 	case "progress":
 		return c.progress(d, e)
+	case "attachment":
+		return c.attachment(d, e)
+	case "queue-operation":
+		return c.queued(d, e)
 	default:
 		return skipped(kind)
 	}
@@ -92,8 +131,91 @@ func (c *claudeLog) message(d *draft, e entry, kind string) error {
 	case copied(d, e):
 		return skipped(kind + " (copy)")
 	}
+	if kind == "user" {
+		c.hear(content)
+	}
 	d.addTurn(kind, m.text("id"), content...)
 	return nil
+}
+
+// hear remembers what the user wrote.
+func (c *claudeLog) hear(content [][]byte) {
+	for _, raw := range content {
+		c.said[cmp.Or(stringValue(raw), parseObject(raw).text("text"))] = true
+	}
+}
+
+// attachment adds a prompt that was typed while Claude worked, or a file that was attached. Others are reminders.
+func (c *claudeLog) attachment(d *draft, e entry) error {
+	a := parseObject(e.object["attachment"])
+	kind := "attachment " + a.text("type")
+	var content [][]byte
+	var err error
+	switch a.text("type") {
+	case "queued_command":
+		content, err = parseContent(a["prompt"])
+	case "file":
+		content = claudeFile(a)
+	}
+	switch {
+	case err != nil:
+		return err
+	case content == nil:
+		return skipped(kind)
+	case copied(d, e):
+		return skipped(kind + " (copy)")
+	}
+	c.hear(content)
+	d.addTurn("user", "", content...)
+	return nil
+}
+
+// claudeFile returns a file as Claude was given it, nil if the record does not have its content.
+func claudeFile(a object) [][]byte {
+	const image = `{"type":"image","source":{"type":"base64","media_type":%,"data":%}}`
+	file := parseObject(a.at("content.file"))
+	switch {
+	case isString(file["content"]):
+		return [][]byte{textDocument(file["content"], or(nonEmpty(a["filename"]), `"file"`))}
+	case isString(file["base64"]) && a.text("content.type") == "image":
+		return [][]byte{fill(image, or(nonEmpty(file["type"]), `"image/png"`), file["base64"])}
+	}
+	return nil
+}
+
+// queued follows the queue of prompts. One that was taken out and is nowhere else in the file, Claude got there: that
+// is known at the end.
+func (c *claudeLog) queued(d *draft, e entry) error {
+	operation, prompt := e.text("operation"), nonEmpty(e.object["content"])
+	kind := skipped("queue-operation " + operation)
+	if p := c.taken[e.line]; p != nil {
+		if c.said[stringValue(p.text)] {
+			return kind
+		}
+		p.place.body = func() []byte { return message("user", p.text) }
+		return nil
+	}
+	switch operation {
+	case "enqueue":
+		c.queue = append(c.queue, prompt)
+	case "popAll": // back into the line that the person edits
+		c.queue = nil
+	case "dequeue", "remove":
+		i := slices.IndexFunc(c.queue, func(q []byte) bool { return prompt == nil || bytes.Equal(q, prompt) })
+		if i < 0 || c.queue[i] == nil {
+			break
+		}
+		c.taken[e.line] = &takenPrompt{c.queue[i], d.place(func() []byte { return nil })}
+		c.queue = slices.Delete(c.queue, i, i+1)
+		return d.postpone(e)
+	}
+	return kind
+}
+
+// takenPrompt is a prompt that was taken out of the queue, and where.
+type takenPrompt struct {
+	text  []byte // a literal
+	place *slot
 }
 
 // copied reports whether the file had the record before: a resume may copy records. The uuid alone does not tell: files

@@ -33,10 +33,7 @@ func clineBlock(raw []byte) []byte {
 	o := parseObject(raw)
 	switch o.text("type") {
 	case "file":
-		return fill(
-			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":%},"title":%}`,
-			inString(o["content"]), inString(o["path"]),
-		)
+		return textDocument(inString(o["content"]), inString(o["path"]))
 	case "tool_use":
 		return toolUse(o["id"], o["name"], o["input"])
 	case "tool_result":

@@ -2,6 +2,9 @@ package importer
 
 import (
 	"errors"
+	"regexp"
+	"slices"
+	"strconv"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -11,6 +14,7 @@ import (
 //
 //   - event_msg records show the interface what response_item records hold as well.
 //   - A compaction does not cut the log: its replacement_history is not read.
+//   - thread_rolled_back takes the last turns out of the conversation (num_turns).
 //   - ghost_snapshot items are Codex's own and never go to the model.
 var codex = source{
 	name:   Codex,
@@ -18,7 +22,7 @@ var codex = source{
 	detect: func(s sample) bool { return s.object.fits(codexRecord) || s.line && codexHeader(s.object) },
 	likely: func(s sample) bool { return codexItem(s.object) },
 	into:   OpenAIResponses,
-	record: codexMessage,
+	open:   func(*draft) record { return (&codexLog{}).record },
 }
 
 // codexRecord is the pattern of a record that has a type.
@@ -33,6 +37,45 @@ func codexHeader(o object) bool {
 func codexItem(o object) bool {
 	return !o.has("payload") && (o.text("type") == "message" && o.has("role") || signal(o) == session.OpenAIResponses)
 }
+
+// codexLog is a rollout being read.
+type codexLog struct{ ended bool } // whether the branch that is read has ended
+
+// record reads a record of the branch.
+func (c *codexLog) record(d *draft, e entry) error {
+	kind := e.text("payload.type")
+	switch {
+	case c.ended && e.text("type") == "response_item":
+		return anotherBranch
+	case e.text("type") != "event_msg" || kind != "thread_rolled_back":
+		return codexMessage(d, e)
+	case c.ended:
+	case d.file.isWanted(d.line):
+		c.ended = true
+	default:
+		d.undone(codexTurns(d.slots, e.at("payload.num_turns")))
+	}
+	return skipped("event_msg " + kind)
+}
+
+// codexTurns returns the items of the last turns, which begin with what the user wrote.
+func codexTurns(slots []*slot, count []byte) []*slot {
+	turns, _ := strconv.Atoi(string(count))
+	for i, s := range slices.Backward(slots) {
+		o := parseObject(s.body())
+		if o.text("role") != "user" || codexContext.MatchString(o.text("content.0.text")) {
+			continue
+		}
+		if turns--; turns <= 0 {
+			return slots[i:]
+		}
+	}
+	return nil
+}
+
+// codexContext matches what Codex writes in the user's name.
+var codexContext = regexp.MustCompile(`^(# AGENTS\.md instructions|<(environment_context|user_instructions|skill|` +
+	`turn_aborted|subagent_notification|user_shell_command)>)`)
 
 // codexMessage adds the item of a record. What resumes or forks a session repeats the base instructions, so they count
 // only in front of everything else.

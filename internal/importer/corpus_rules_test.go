@@ -44,6 +44,14 @@ var rules = []rule{
 		func(r recorded) counts { return counts{}.minus(r.progressed()) },
 	},
 	{
+		"claude_code_jsonl", "what was not gone on with is another branch",
+		func(r recorded) counts { return counts{Messages: r.file.Report.Skipped[string(anotherBranch)]} },
+	},
+	{
+		"claude_code_jsonl", "what was typed while Claude worked, and only the queue has, is a message",
+		func(r recorded) counts { return counts{Messages: -len(queuedAlone(r.data))} },
+	},
+	{
 		"pi_jsonl", "a command that a person ran is a message, for the index a call and a result",
 		func(r recorded) counts {
 			n := r.count(func(o map[string]any) bool { return o["role"] == "bashExecution" })
@@ -290,4 +298,31 @@ func (r recorded) progressed() (n counts) {
 		n.Results += len(matching(blocks, func(o map[string]any) bool { return o["type"] == "tool_result" }))
 	}
 	return n
+}
+
+// queuedAlone returns the prompts that Claude Code's queue gave to the model, and no message has.
+func queuedAlone(data []byte) (alone []json.RawMessage) {
+	var waiting []json.RawMessage
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		var o struct {
+			Type, Operation string
+			Content         json.RawMessage
+		}
+		if json.Unmarshal(line, &o) != nil || o.Type != "queue-operation" {
+			continue
+		}
+		switch {
+		case o.Operation == "enqueue":
+			waiting = append(waiting, o.Content)
+		case len(waiting) > 0:
+			prompt := waiting[0]
+			waiting = waiting[1:]
+			said := bytes.Contains(data, append([]byte(`"role":"user","content":`), prompt...)) ||
+				bytes.Contains(data, append([]byte(`"type":"text","text":`), prompt...))
+			if !said {
+				alone = append(alone, prompt)
+			}
+		}
+	}
+	return alone
 }

@@ -20,6 +20,9 @@ func detect(data []byte) (Source, error) {
 			return Source(format), nil
 		}
 	}
+	if kind := foreignKind(s); kind != "" {
+		return "", &UnsupportedError{Found: kind, Missing: notImported}
+	}
 	return "", &UnsupportedError{Found: describe(data), Missing: missing(s)}
 }
 
@@ -47,6 +50,8 @@ func detectLines(data []byte) (Source, error) {
 		return Source(format), nil
 	case all.likely != Auto:
 		return all.likely, nil
+	case all.first != nil && foreignKind(*all.first) != "":
+		return "", &UnsupportedError{Found: foreignKind(*all.first), Missing: notImported}
 	case all.first != nil && all.first.object != nil:
 		found := "a file of JSON lines with " + memberList(all.first.object)
 		return "", &UnsupportedError{Found: found, Missing: missing(*all.first)}

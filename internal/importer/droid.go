@@ -9,6 +9,7 @@ var droid = source{
 		"type=session_start id", "type=message role text sessionId", "type=tool_call toolName parameters",
 	),
 	into: Anthropic,
+	tree: &tree{id: "id", parent: "parentId", spoke: func(o object) bool { return o.fits("type=message parentId") }},
 	open: func(*draft) record {
 		log := &droidLog{}
 		return byType(map[string]record{

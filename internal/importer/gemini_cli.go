@@ -11,7 +11,7 @@ import (
 // another with their results.
 //
 //   - A session in JSON lines writes a record again when it has changed: the last one counts, where the first one was.
-//   - Going back in a session does not cut the log.
+//   - $rewindTo takes out the record that it names and all behind it; $set.messages has records, too.
 //   - Thoughts become parts that are marked as such; what the interface shows besides (info, warning, error) is
 //     skipped.
 var geminiCLI = source{
@@ -43,26 +43,68 @@ func readGeminiCLI(f *File, id string, data []byte) error {
 
 // geminiLines returns the records of a session in JSON lines, each in its last version.
 func (f *File) geminiLines(data []byte) []entry {
-	var records []entry
-	at := map[string]int{}
+	log := &geminiLog{file: f, at: map[string]int{}}
 	for e := range f.linesOf(data) {
-		id, kind := e.text("id"), e.text("type")
-		i, again := at[id]
 		switch {
+		case log.ended:
+			f.count(e, anotherBranch)
 		case e.has("projectHash"):
 			f.count(e, skipped("head"))
-		case kind == "":
-			f.count(e, skipped("a record with "+memberList(e.object)))
-		case id != "" && again:
-			f.count(e, skipped(kind+" (written again)"))
-			e.line = records[i].line
-			records[i] = e
+		case e.has("$rewindTo"):
+			log.rewind(e)
+		case parseArray(e.at("$set.messages")) != nil:
+			for _, raw := range parseArray(e.at("$set.messages")) {
+				log.add(entry{object: parseObject(raw), raw: raw, line: e.line})
+			}
 		default:
-			at[id] = len(records)
-			records = append(records, e)
+			log.add(e)
 		}
 	}
-	return records
+	return log.records
+}
+
+// geminiLog is a session in JSON lines being read.
+type geminiLog struct {
+	file    *File
+	records []entry
+	at      map[string]int // records by their ids
+	ended   bool           // whether the branch that is read has ended
+}
+
+// add adds a record, in place of its earlier version.
+func (l *geminiLog) add(e entry) {
+	id, kind := e.text("id"), e.text("type")
+	i, again := l.at[id]
+	switch {
+	case kind == "":
+		l.file.count(e, skipped("a record with "+memberList(e.object)))
+	case id != "" && again:
+		l.file.count(e, skipped(kind+" (written again)"))
+		e.line = l.records[i].line
+		l.records[i] = e
+	default:
+		l.at[id] = len(l.records)
+		l.records = append(l.records, e)
+	}
+}
+
+// rewind takes out the records from the one that is named on, all if there is none of that name.
+func (l *geminiLog) rewind(e entry) {
+	l.file.count(e, skipped("a record with "+memberList(e.object)))
+	if l.file.isWanted(e.line) {
+		l.ended = true
+		return
+	}
+	from := l.at[e.text("$rewindTo")]
+	for _, r := range l.records[from:] {
+		l.file.count(r, anotherBranch)
+		delete(l.at, r.text("id"))
+	}
+	if n := len(l.records) - from; n > 0 {
+		l.file.note(e.line, "%d messages before this were gone back behind: they are imported with branch %s", n,
+			lineBranch(e.line))
+	}
+	l.records = l.records[:from]
 }
 
 // geminiMessage adds a record: as two contents if the model called tools in it.

@@ -15,11 +15,13 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +35,8 @@ type File struct {
 	Conversations []Conversation
 	Report        Report
 	kind          source
+	wanted        string         // the branch that is read, "" for the one that was gone on with
+	found         bool           // whether the file has that branch
 	names         map[string]int // ids of conversations, each with the last number that was appended to it
 }
 
@@ -77,6 +81,12 @@ type Note struct {
 // with a suffix. from is the kind of the content, or Auto. The error is an *UnsupportedError if it is of no kind, or
 // that of a context that has ended.
 func Read(ctx context.Context, id string, data []byte, from Source) (*File, error) {
+	return ReadBranch(ctx, id, data, from, "")
+}
+
+// ReadBranch does what Read does for one branch of a conversation that went back and on again, by the name that a note
+// of Read has for it. Its id gets that name behind it. Without a name it is the branch that was gone on with.
+func ReadBranch(ctx context.Context, id string, data []byte, from Source, branch string) (*File, error) {
 	data, reversed, more := page(inUTF8(data))
 	if from == Auto {
 		found, err := detect(data)
@@ -89,18 +99,29 @@ func Read(ctx context.Context, id string, data []byte, from Source) (*File, erro
 	if kind.name == Auto {
 		return nil, fmt.Errorf("%q is no kind of file that can be imported", from)
 	}
-	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}, kind: kind, names: map[string]int{}}
+	f := &File{Source: from, Report: Report{Skipped: map[string]int{}}, kind: kind, wanted: branch,
+		names: map[string]int{}}
+	if branch != "" {
+		id = suffixed(id, "-"+branch)
+	}
 	if reversed {
 		f.note(1, "the list has the newest first: it was read from its end")
 	}
 	if more {
 		f.note(1, "the list is one page: it says that there are more (has_more)")
 	}
-	if kind.read == nil {
-		f.readRuns(id, data)
-	} else if err := kind.read(f, id, data); err != nil {
+	read := (*File).readRuns
+	if kind.read != nil {
+		read = kind.read
+	}
+	if err := read(f, id, data); err != nil {
 		return nil, err
 	}
+	if branch != "" && !f.found {
+		return nil, fmt.Errorf("the file has no branch %q: the notes of an import without one name those that it has",
+			branch)
+	}
+	slices.SortStableFunc(f.Report.Rejected, func(a, b Rejected) int { return cmp.Compare(a.Line, b.Line) })
 	for i := range f.Conversations {
 		f.Conversations[i].Messages = f.storable(f.Conversations[i])
 		if err := f.noteRepairs(ctx, f.Conversations[i]); err != nil {

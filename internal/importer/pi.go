@@ -4,6 +4,8 @@ import "errors"
 
 // pi's messages are written as Anthropic's, around their strings, arguments and images as they stand.
 //
+//   - Entries are a tree: the branch that the last one is on is the conversation
+//     (https://github.com/earendil-works/pi, docs/session.md).
 //   - A compaction does not cut the log: its summary and what it kept are not read.
 //   - A turn that was aborted before the model wrote anything is skipped.
 //   - A command that a person ran in the shell is a user message with the command and its output, unless it was kept
@@ -14,6 +16,7 @@ var pi = source{
 	title:  "pi's sessions",
 	detect: marked("type=session id cwd", "type=message message.role=toolResult|bashExecution"),
 	into:   Anthropic,
+	tree:   &tree{id: "id", parent: "parentId", spoke: piSpoke},
 	record: byType(map[string]record{
 		"message": func(d *draft, e entry) error { return addPi(d, parseObject(e.object["message"])) },
 		"custom_message": func(d *draft, e entry) error {
@@ -21,6 +24,8 @@ var pi = source{
 		},
 	}),
 }
+
+func piSpoke(o object) bool { return o.fits("type=message|custom_message") }
 
 func addPi(d *draft, m object) error {
 	role := m.text("role")

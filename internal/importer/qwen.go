@@ -8,6 +8,10 @@ var qwen = source{
 	title:  "Qwen Code's sessions",
 	detect: marked("uuid message.parts[]"),
 	into:   Gemini,
+	tree: &tree{
+		id: "uuid", parent: "parentUuid",
+		spoke: func(o object) bool { return o.fits("type=user|assistant|tool_result") },
+	},
 	record: byType(map[string]record{"user": qwenContent, "assistant": qwenContent, "tool_result": qwenContent}),
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -37,9 +38,9 @@ type layout struct {
 
 // readRuns reads a file as the layout of its source describes it. The values that are records themselves are one
 // conversation.
-func (f *File) readRuns(id string, data []byte) {
+func (f *File) readRuns(id string, data []byte) error {
 	layout := f.kind.runs
-	bare := f.newDraft(nil)
+	var bare []entry
 	for value := range f.records(data) {
 		for run := range f.runs(value) {
 			list, ok := layout.records(run.object)
@@ -47,13 +48,21 @@ func (f *File) readRuns(id string, data []byte) {
 			case ok:
 				f.readRun(id, run.object, list)
 			case layout.bare || layout.lists == nil:
-				bare.record(run)
+				bare = append(bare, run)
 			default:
 				f.count(run, fmt.Errorf("no list %q", layout.lists[len(layout.lists)-1]))
 			}
 		}
 	}
-	bare.finish(id)
+	f.readBare(id, bare)
+	return nil
+}
+
+// readBare appends the conversation that records make which no run lists.
+func (f *File) readBare(id string, records []entry) {
+	d := f.newDraft(nil)
+	d.records(slices.Values(f.branch(records, "")))
+	d.finish(id)
 }
 
 // readRun appends the conversations that the records of a run make.
@@ -63,7 +72,11 @@ func (f *File) readRun(id string, run object, list [][]byte) {
 		d.line = 1
 		d.add(message("system", run[prompt]))
 	}
-	d.records(f.elements(list))
+	leaf := ""
+	if t := f.kind.tree; t != nil && t.leaf != "" {
+		leaf = run.text(t.leaf)
+	}
+	d.records(slices.Values(f.branch(slices.Collect(f.elements(list)), leaf)))
 	d.finish(id)
 }
 

@@ -24,6 +24,9 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("this is %s: %s (varve import --help lists what can be imported)", e.Found, missing)
 }
 
+// notImported is what keeps a file that is known from being imported.
+const notImported = "such files are not imported"
+
 // notJSON returns the error of a file without a value.
 func notJSON(data []byte) *UnsupportedError {
 	err := rawjson.Check(data, rawjson.Limits{})
@@ -96,6 +99,9 @@ func missingOf(at string, o object) string {
 		case strings.HasPrefix(kind, "tool-"):
 			return fmt.Sprintf("`%scontent[%d]` has the type %s, which none of the formats has", at, i, kind)
 		}
+	}
+	if o.has("parts.0") && !o.has("parts.0.type") && !slices.ContainsFunc(parseArray(o["parts"]), isGeminiPart) {
+		return fmt.Sprintf("`%sparts[0]` has no member of a Gemini part, nor the `type` of an AI SDK part", at)
 	}
 	for i, call := range slices.Collect(objects(o["tool_calls"])) {
 		if parseObject(call["function"]) == nil && !call.has("custom") {

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -79,6 +80,9 @@ func foreign(o object) bool {
 	if o.has("role") && !isString(o["role"]) {
 		return true
 	}
+	if o.has("parts.0") && !o.has("parts.0.type") && !slices.ContainsFunc(parseArray(o["parts"]), isGeminiPart) {
+		return true
+	}
 	for block := range objects(o["content"]) {
 		if block != nil && (!block.has("type") || strings.HasPrefix(block.text("type"), "tool-")) {
 			return true
@@ -90,6 +94,23 @@ func foreign(o object) bool {
 		}
 	}
 	return false
+}
+
+// partMembers are the members of which a part of Gemini has one, as its API and its SDKs spell them
+// (https://ai.google.dev/api/caching#Part).
+var partMembers = set(
+	"text", "thought", "thoughtSignature", "thought_signature", "inlineData", "inline_data", "fileData", "file_data",
+	"functionCall", "function_call", "functionResponse", "function_response", "executableCode", "executable_code",
+	"codeExecutionResult", "code_execution_result", "toolCall", "tool_call", "toolResponse", "tool_response",
+)
+
+func isGeminiPart(raw []byte) bool {
+	for name := range parseObject(raw) {
+		if partMembers[name] {
+			return true
+		}
+	}
+	return string(raw) == "{}"
 }
 
 // signal returns the format that a message must have, "" if it fits several.

@@ -25,9 +25,12 @@ const (
 	Bedrock        Source = "bedrock"
 	ChatGPT        Source = "chatgpt"
 	ClaudeCode     Source = "claude-code"
+	ClaudeAI       Source = "claude-ai"
 	Cline          Source = "cline"
 	Codex          Source = "codex"
+	Continue       Source = "continue"
 	Copilot        Source = "copilot"
+	CopilotChat    Source = "copilot-chat"
 	Cursor         Source = "cursor"
 	Droid          Source = "droid"
 	GeminiCLI      Source = "gemini-cli"
@@ -38,8 +41,13 @@ const (
 	LangChain      Source = "langchain"
 	Langfuse       Source = "langfuse"
 	LangSmith      Source = "langsmith"
+	LibreChat      Source = "librechat"
+	OpenCode       Source = "opencode"
 	OpenHands      Source = "openhands"
+	OpenWebUI      Source = "open-webui"
+	OTLP           Source = "otlp"
 	Pi             Source = "pi"
+	PydanticAI     Source = "pydantic-ai"
 	Qwen           Source = "qwen"
 	RequestLog     Source = "request-log"
 	ShareGPT       Source = "sharegpt"
@@ -61,6 +69,8 @@ type source struct {
 	runs   layout
 	record record
 	open   func(d *draft) record // in place of record: returns what reads the records of a draft
+
+	tree *tree // how records follow each other, nil if they do in the order of the file
 
 	infix       string // stands between the file's id and an agent's name in the id of the agent's conversation
 	firstIsMain bool   // whether the main conversation is the one that begins first, not the one without an agent
@@ -89,6 +99,14 @@ var sources = []source{
 	tauBench,
 	tau2,
 	agentFramework,
+	pydanticAI,
+	claudeAI,
+	openWebUI,
+	libreChat,
+	otlp,
+	opencode,
+	copilotChat,
+	continueDev,
 	sweAgent,
 	openHands,
 	cline,

@@ -82,6 +82,12 @@ func toolResult(id, content, failed []byte) []byte {
 	return fill(result, inString(id), content, member("is_error", failed))
 }
 
+// textDocument returns a block of Anthropic that is a file of text.
+func textDocument(text, title []byte) []byte {
+	const document = `{"type":"document","source":{"type":"text","media_type":"text/plain","data":%},"title":%}`
+	return fill(document, text, title)
+}
+
 // dialog returns what pairs the messages of the current branch.
 func (d *draft) dialog() *dialog {
 	if d.dialogs[d.branch] == nil {

@@ -49,6 +49,8 @@ type Feed struct {
 	First     int64       // the number of the body's first line
 	More      bool        // another body has the lines after this one
 	Settings  []byte      // JSON of new sessions, for a file of another source; empty for none
+	Branch    string      // of a file of another source: the name of the one that is read, "" for the last
+	Strict    bool        // a file of which something would not be imported, and an unknown model, are refused
 	Stopping  func() bool // reports whether the process stops: then the rest of the lines is refused
 
 	// How much one body may have; 0 for DefaultBodyBytes and DefaultBodyLines.

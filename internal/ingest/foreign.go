@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
@@ -65,10 +67,12 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 	}
 	var file *importer.File
 	err := f.CPU.Step(ctx, int64(len(data)), func(*admit.Step) (err error) {
-		file, err = importer.Read(ctx, id, data, importer.Source(f.Wanted))
+		file, err = importer.ReadBranch(ctx, id, data, importer.Source(f.Wanted), f.Branch)
 		return err
 	})
 	switch {
+	case err == nil && f.Strict && !isWhole(file):
+		err = notWholeError(file)
 	case err == nil && !isEmpty(file):
 		return file, nil
 	case err == nil: // often from= names the wrong source
@@ -89,6 +93,25 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 func isEmpty(file *importer.File) bool {
 	return len(file.Report.Rejected) == 0 && !slices.ContainsFunc(file.Conversations,
 		func(c importer.Conversation) bool { return len(c.Messages) > 0 })
+}
+
+// isWhole reports whether all records of a file are imported.
+func isWhole(file *importer.File) bool {
+	return len(file.Report.Skipped)+len(file.Report.Rejected) == 0
+}
+
+// notWholeError returns the error of a file of which something would not be imported, for a strict request.
+func notWholeError(file *importer.File) error {
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(file.Report.Skipped)) {
+		kinds = append(kinds, fmt.Sprintf("%d × %s", file.Report.Skipped[kind], kind))
+	}
+	if all := file.Report.Rejected; len(all) > 0 {
+		kinds = append(kinds, fmt.Sprintf("%d that cannot be read, such as line %d: %s", len(all), all[0].Line,
+			all[0].Reason))
+	}
+	return fmt.Errorf("read as %s, the file has records that are not imported: %s. Leave strict out to import the rest",
+		file.Source, strings.Join(kinds, "; "))
 }
 
 // emptyFileError returns the error of a file that could be read and contains nothing to import.

@@ -164,7 +164,7 @@ func (f *Feed) settings(
 		s.ResolvePolicy(*f.below, writers)
 	}
 	s.ChangedBy = f.ChangedBy
-	return s, s.Finish(false)
+	return s, s.Finish(f.Strict)
 }
 
 // readTenantLayer reads the tenant's default once for all sessions of the body: the store puts their layers on the

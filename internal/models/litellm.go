@@ -72,7 +72,7 @@ func (r *Registry) extendLiteLLM(document []byte) (*Registry, error) {
 	return build(r.providers, r.families, r.models, own)
 }
 
-// number returns a whole number, 0 for what is none.
+// number returns a whole number, 0 for anything else.
 func number(n json.Number) int {
 	f, err := n.Float64()
 	if err != nil || f < 0 || f > maxContext {

@@ -132,7 +132,7 @@ func Canonical(name string) string {
 // maxAsked bounds the names that a registry remembers.
 const maxAsked = 4096
 
-// Of is like the function Of, for one registry.
+// Of does for one registry what the function Of does.
 func (r *Registry) Of(name string) *Model {
 	if m, ok := r.asked.Load(name); ok {
 		return m.(*Model)
@@ -153,13 +153,14 @@ func (r *Registry) Of(name string) *Model {
 // several, the one that comes last, which is the newest.
 func (r *Registry) factsLike(id string) Facts {
 	family := r.familyOf(id)
-	best, common := Facts{Family: family}, ""
-	last := ""
+	best := Facts{Family: family}
+	common, last := "", ""
 	for k, i := range r.names {
 		if m := &r.models[i]; m.Family == family && family != "" {
 			shared := k[:sharedPrefix(k, id)]
 			if len(shared) > len(common) || len(shared) == len(common) && k > last {
-				best, common, last = m.Facts, shared, k
+				best = m.Facts
+				common, last = shared, k
 			}
 		}
 	}

@@ -17,18 +17,18 @@ var regions = []string{"us", "eu", "apac", "jp", "au", "ca", "in", "sa", "me", "
 // platforms begin names like databricks-claude-sonnet-4-5.
 var platforms = []string{"databricks", "vertex", "bedrock", "azure"}
 
-// endings of names that say how a model is offered and not which it is, each removed from the end:
+// suffixes of names that say how a model is offered and not which it is, each removed from the end:
 //
-//   - what stands behind a colon: OpenRouter's variants (:free), Bedrock's revisions (-v1:0)
+//   - what is behind a colon: OpenRouter's variants (:free), Bedrock's revisions (-v1:0)
 //   - versions behind @ (Vertex), dates (-20250929, -2024-08-06), Bedrock's -v1, Gemini's -001 and the dates of
 //     previews (-preview-05-06)
 //   - Claude Code's [1m], a larger window of the same model
 //   - effort, speed and price (-thinking, -high, -fast, :batch), and the formats of open weights (-fp8)
-var endings = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+|-00\d|` +
+var suffixes = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+|-00\d|` +
 	`-(preview|exp)-\d{2}-\d{2,4}|-(latest|preview|exp|beta|default|free|batch|maas|fast|thinking|think|` +
 	`nothinking|reasoning|non-reasoning|minimal|low|medium|high|xhigh|instruct|it|fp8|bf16|nvfp4|awq|gguf|4bit|8bit))$`)
 
-// revisions are those endings of which a name is freed even if its model is not known.
+// revisions are those suffixes of which a name is freed even if its model is not known.
 var revisions = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+)$`)
 
 // key returns a name in the form in which the registry compares names: claude-sonnet-4.5, claude-4-5-sonnet and
@@ -56,8 +56,7 @@ func classFirst(rest string) string {
 	if i <= 0 {
 		return rest
 	}
-	before, class, after := fields[:i], fields[i], fields[i+1:]
-	return strings.Join(slices.Concat([]string{class}, before, after), "-")
+	return strings.Join(slices.Concat(fields[i:i+1], fields[:i], fields[i+1:]), "-")
 }
 
 // spellings yields what a name may be in the registry, as it is first, and then with ever less of what platforms put
@@ -77,7 +76,7 @@ func spellings(name string, vendors map[string]bool) iter.Seq[string] {
 			if !yield(id) || !yield(withoutPlatform(id, vendors)) || !yield(vendor+"-"+id) { // deepseek.v3.2
 				return
 			}
-			end := endings.FindStringIndex(id)
+			end := suffixes.FindStringIndex(id)
 			if end == nil {
 				return
 			}

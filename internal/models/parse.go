@@ -65,7 +65,8 @@ func build(providers, families map[string][]string, others, own []Model) (*Regis
 	}
 	for _, m := range others {
 		if !taken[strings.ToLower(m.ID)] {
-			m.Aliases = slices.DeleteFunc(slices.Clone(m.Aliases), func(a string) bool { return taken[strings.ToLower(a)] })
+			isTaken := func(alias string) bool { return taken[strings.ToLower(alias)] }
+			m.Aliases = slices.DeleteFunc(slices.Clone(m.Aliases), isTaken)
 			built.models = append(built.models, m)
 		}
 	}
