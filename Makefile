@@ -17,8 +17,9 @@ up: build ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
 # The race detector takes five to twenty times the processor time: it gets the tests that do several things at once. What
-# vet finds, lint tells. -short leaves out what takes minutes and what is the same rule in one more case: make soak has it.
-TEST = $(GO) test -short -vet=off -shuffle=on -timeout 30m
+# vet finds, lint tells. -short leaves out what takes minutes and what is the same rule in one more case: make soak has
+# it. Tests wait more than they compute: four run at once on any machine.
+TEST = $(GO) test -short -parallel 4 -vet=off -shuffle=on -timeout 30m
 
 test: postgres ## Run the tests, and those with goroutines under the race detector, on a private database; PG=18 chooses its version
 	$(TEST) -skip "$$(scripts/race.sh names)" ./...

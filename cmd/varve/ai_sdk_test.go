@@ -25,6 +25,9 @@ const unlikeOthers = `{"id":"m","metadata":{"model":"x"},"role":"assistant","par
 // TestTheAISDKSendsTheSameForAMessageAndForItsSteps installs the AI SDK from npm and runs test/ai-sdk with it.
 func TestTheAISDKSendsTheSameForAMessageAndForItsSteps(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("installs three versions of the AI SDK")
+	}
 	type message struct {
 		Whole json.RawMessage   `json:"whole"`
 		Steps []json.RawMessage `json:"steps"`

@@ -40,6 +40,9 @@ func TestEveryCellOfTheTableOfRoutes(t *testing.T) {
 				}
 			}
 			for _, id := range []string{"own", "theirs", "none"} {
+				if testing.Short() && id != "own" && strings.HasPrefix(name, "only ") {
+					continue // the keys with all scopes but one ask about all three
+				}
 				if id == "own" {
 					w.must2xx("PUT", "/v1/sessions/own", full)
 				}

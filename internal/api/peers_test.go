@@ -63,6 +63,9 @@ func TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant(t *testing.T) {
 // under one of the profiles after each, and wants views that keep the rules of others and our own.
 func TestRecordedConversationsAreReadAsOthersWant(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("internal/wire holds the views of all fixtures to the same rules")
+	}
 	if corpus() == "" {
 		t.Skip("there are no recorded conversations on this machine")
 	}

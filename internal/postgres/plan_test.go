@@ -41,7 +41,7 @@ func TestAViewReadsAsManyPagesOfALongHistoryAsOfAShortOne(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	policy := session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)}
-	for i := range 300 {
+	for i := range 100 {
 		at := newSession(t, store, tenant, fmt.Sprint("other", i))
 		if _, _, err := store.Update(t.Context(), at, session.Change{Policy: &policy}, nil); err != nil {
 			t.Fatal(err)

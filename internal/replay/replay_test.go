@@ -110,7 +110,11 @@ func TestAViewOfNothingHasNothing(t *testing.T) {
 func TestAReplayIsDeterministic(t *testing.T) {
 	t.Parallel()
 	list := append([]Contender{}, yardstickNamed(t, "oracle"), yardstickNamed(t, "clear-keep3"))
-	for _, name := range []string{"default", "cortex", "codelia"} {
+	names, windows := []string{"default", "cortex", "codelia"}, []int{sampleWindow, 32_000}
+	if testing.Short() {
+		names, windows = names[:1], windows[:1]
+	}
+	for _, name := range names {
 		p, err := policy.Profile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +122,7 @@ func TestAReplayIsDeterministic(t *testing.T) {
 		list = append(list, Under(name, p))
 	}
 	run := func() string {
-		outcomes, err := MeasureAll(t.Context(), Tasks(sampled(), list, []int{sampleWindow, 32_000}), func(int) {})
+		outcomes, err := MeasureAll(t.Context(), Tasks(sampled(), list, windows), func(int) {})
 		if err != nil {
 			t.Fatal(err)
 		}

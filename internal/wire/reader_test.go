@@ -15,8 +15,12 @@ import (
 // TestAReaderFindsWhatInspectFound: the same parts with the same tokens.
 func TestAReaderFindsWhatInspectFound(t *testing.T) {
 	t.Parallel()
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 40
+	}
 	for _, f := range session.Formats() {
-		for seed := range uint64(200) {
+		for seed := range seeds {
 			var reader wire.Reader
 			bodies := compacttest.Session(rand.New(rand.NewPCG(seed, 7)), f, compacttest.Options{Messages: 30, ResultTokens: 40, Wild: true})
 			var want, got []wire.Facts

@@ -18,6 +18,9 @@ import (
 // the recorded conversations, where the folder has the files whose renditions were written down.
 func TestOtherRenditionsOfRecordedConversationsHaveAnotherVersion(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("renders all recorded conversations")
+	}
 	const file = "testdata/recorded_renditions.txt"
 	dir := wire.RecordedDir()
 	read, _, err := compacttest.Recorded(dir)

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	lasts   = flag.Duration("storm", 15*time.Second, "how long TestNothingIsLostUnderFaults brings faults")
+	lasts   = flag.Duration("storm", 8*time.Second, "how long TestNothingIsLostUnderFaults brings faults")
 	mutated = flag.Bool("mutants", false, "run every mutant, which takes a minute each")
 )
 
