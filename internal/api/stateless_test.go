@@ -133,7 +133,7 @@ func TestAllThatIsWrongWithMessagesIsToldAtOnce(t *testing.T) {
 	if len(got.Errors) != 2 || got.Errors[1].Pointer != "/messages/1/role" {
 		t.Errorf("problems %+v", got.Errors)
 	}
-	got = decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact",
+	got = decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact?strict=true",
 		`{"format":"openai-chat","messages":[{},{"role":"user"}],"model":"none","policy":{"trigger":2,"triger":1}}`))
 	var pointers []string
 	for _, e := range got.Errors {
