@@ -78,8 +78,9 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, first []
 		})
 	}
 	// A foreign key looks for what still names a row that is deleted. Where one recompaction has nearly all rows of
-	// its table, it would read the whole table for each row of another.
-	batch.Queue(`SELECT set_config('enable_seqscan', 'off', true)`)
+	// its table, it would read the whole table for each row of another. The indexes are in the order that is asked for:
+	// where statistics are old, a sort of all rows would seem as cheap.
+	batch.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)`)
 	queue(pruneIdempotency, IdempotencyRetention)
 	if kept := s.retention.Runs; kept > 0 {
 		queue(pruneRuns, kept, firstIDOf(time.Now().Add(-kept)))
