@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -111,17 +112,22 @@ func entry(document *yaml.Node, op operation) string {
 			query = append(query, value(p, "name")+"=")
 		}
 	}
-	path := op.Path
+	target := op.Path
 	if len(query) > 0 {
-		path += "?" + strings.Join(query, "&")
+		target += "?" + strings.Join(query, "&")
 	}
 	does := value(op.Node, "summary") + "."
 	if more := value(op.Node, "description"); more != "" {
 		does += " " + oneLine(more)
 	}
-	text := fmt.Sprintf("* **`%s %s`** %s\\\n  %s", op.Method, path, does, rights(op.Node))
+	text := fmt.Sprintf("* **`%s %s`** %s\\\n  %s", op.Method, target, does, rights(op.Node))
+	const short = 20 // members of a body that are listed
 	body := get(component(document, get(op.Node, "requestBody")), "content")
-	if fields := fields(document, get(get(body, "application/json"), "schema")); len(fields) > 0 {
+	schema := get(get(body, "application/json"), "schema")
+	switch fields := fields(document, schema); {
+	case len(fields) > short:
+		text += "; body: `" + path.Base(value(schema, "$ref")) + "`"
+	case len(fields) > 0:
 		text += "; body: " + strings.Join(fields, ", ")
 	}
 	return text + "; " + answers(document, op.Node) + "\n"
