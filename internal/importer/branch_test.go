@@ -70,6 +70,13 @@ var histories = map[string]struct {
 {"type":"user","uuid":"u9","parentUuid":"c1","sessionId":"s","message":{"role":"user","content":"on"}}`,
 		want: "first|A|B|2|1|right|summary|on", skipped: 2, branches: map[string]string{"u0": "never mind", "w1": "first|A|B|2|1|wrong"},
 	},
+	"Claude Code: a summary that follows nothing continues what was compacted": {
+		lines: `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"first"}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"one"}]}}
+{"type":"user","uuid":"c1","parentUuid":null,"sessionId":"s","isCompactSummary":true,"message":{"role":"user","content":"summary"}}
+{"type":"user","uuid":"u2","parentUuid":"c1","sessionId":"s","message":{"role":"user","content":"on"}}`,
+		want: "first|one|summary|on",
+	},
 	"Claude Code: parallel calls branch and belong together": {
 		lines: `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}
 {"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"A","input":{}}]}}
