@@ -1,3 +1,5 @@
+// Not under the race detector: its sessions are large.
+
 package process_test
 
 import (
