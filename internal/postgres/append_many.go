@@ -3,6 +3,8 @@ package postgres
 import (
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -36,8 +38,9 @@ func manyArgs(all []*appending) []any {
 	}, messagesOf(all)...)
 }
 
-func each[T any](all []*appending, of func(p *appendParams) T) []T {
-	values := make([]T, len(all))
+// each returns an array, which pgx encodes without reflection.
+func each[T any](all []*appending, of func(p *appendParams) T) pgtype.FlatArray[T] {
+	values := make(pgtype.FlatArray[T], len(all))
 	for i, a := range all {
 		values[i] = of(&a.params)
 	}
@@ -48,7 +51,7 @@ func each[T any](all []*appending, of func(p *appendParams) T) []T {
 func messagesOf(all []*appending) []any {
 	var columns byColumn
 	var shapes []string
-	var items []*string
+	var items pgtype.FlatArray[*string]
 	var numbers, owners []int64
 	for i, a := range all {
 		columns.add(&a.params.messages)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
@@ -25,7 +26,7 @@ type appendParams struct {
 	pinned      int64 // leading system messages
 	messages    byColumn
 	shapes      []string
-	items       []*string // ids by message, nil if none has one
+	items       pgtype.FlatArray[*string] // ids by message, nil if none has one
 	capped      cappedViews
 	route       *string // of the Idempotency-Key, nil for none
 	request     *string // the Idempotency-Key
@@ -54,14 +55,14 @@ func (p *appendParams) args() []any {
 	}
 }
 
-// byColumn is messages by column, as unnest takes them.
+// byColumn is messages by column, as unnest takes them. pgx encodes a FlatArray without reflection.
 type byColumn struct {
 	roles           []string
 	tokens, flags   []int32
-	clientIDs       []*string
-	calls, answers  []*string
+	clientIDs       pgtype.FlatArray[*string]
+	calls, answers  pgtype.FlatArray[*string]
 	startsUnit      []bool
-	bodies, digests [][]byte
+	bodies, digests pgtype.FlatArray[[]byte]
 
 	named bool // some have client ids
 }

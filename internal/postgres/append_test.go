@@ -331,3 +331,79 @@ func TestOneEmptyCallIDIsNotTheSameAsNone(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Ids of calls are what a client has sent, whatever an array of PostgreSQL would read in them.
+func TestIDsOfCallsAreStoredAsTheyAre(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	m := message("a", 1)
+	m.Calls = []string{``, `NULL`, `a"b`, `\`, `{x,y}`, ` z `, `ü`}
+	m.Answers = []string{``}
+	mustAppend(t, store, batch(at, m))
+	var calls, answers []string
+	inTenant(t, store, tenant, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `SELECT calls, answers FROM messages WHERE tenant_id = $1`, tenant).Scan(&calls, &answers)
+	})
+	if !slices.Equal(calls, m.Calls) || !slices.Equal(answers, m.Answers) {
+		t.Errorf("stored %q and %q", calls, answers)
+	}
+}
+
+// One statement does appends with a usage, with an exact count and with neither, each as it would be alone.
+func TestAppendsOfOneStatementAreMeasuredEachInItsWay(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	appends := func(prefix string) (all []session.Append) {
+		for _, id := range []string{"neither", "usage", "exact"} {
+			a := batch(newSession(t, store, tenant, prefix+id), message("a", 100))
+			switch id {
+			case "usage":
+				a.Usage = &session.Usage{InputTokens: 170}
+			case "exact":
+				a.ExactTokens = new(int64(150))
+			}
+			all = append(all, a)
+		}
+		return all
+	}
+	for _, a := range appends("alone ") {
+		mustAppend(t, store, a)
+	}
+	type row struct {
+		ID                     string
+		Calibration            float32
+		Unseen, Counted, Exact int64
+		Usage                  bool
+	}
+	var rows []row
+	sql, args := postgres.ManyStatement(appends("group ")...)
+	inTenant(t, store, tenant, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+			return err
+		}
+		found, err := tx.Query(t.Context(), `
+			SELECT id, calibration, unseen_tokens, counted_tokens, exact_tokens, last_usage IS NOT NULL
+			  FROM sessions
+			 WHERE tenant_id = $1 AND last_seq = 1
+			 ORDER BY id`, tenant)
+		if err != nil {
+			return err
+		}
+		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[row])
+		return err
+	})
+	want := []row{
+		{"exact", 1.5, 0, 100, 150, false},
+		{"neither", 1, 0, 0, 0, false},
+		{"usage", 1, 170, 0, 0, true},
+	}
+	for i, prefix := range []string{"alone ", "group "} {
+		for j, w := range want {
+			w.ID = prefix + w.ID
+			if at := i*len(want) + j; at >= len(rows) || rows[at] != w {
+				t.Errorf("%s: want %+v of %+v", w.ID, w, rows)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/uuid"
@@ -46,7 +47,14 @@ func TestAnErasureLocksForksBeforeTheirBodies(t *testing.T) {
 					_, err := store.Delete(t.Context(), at, nil)
 					done <- err
 				}()
-				if err := untilOneWaitsFor(t, store, tx.Conn().PgConn().PID()); err != nil {
+				waits := make(chan error, 1)
+				go func() { waits <- untilOneWaitsFor(t, store, tx.Conn().PgConn().PID()) }()
+				select {
+				case err = <-waits:
+				case err = <-done:
+					done <- errors.Join(err, errors.New("the erasure did not wait for the fork's row"))
+				}
+				if err != nil {
 					return err
 				}
 				_, err = tx.Exec(t.Context(), `

@@ -98,9 +98,12 @@ func InLockOrder(at ...session.Address) (ids []string) {
 	return ids
 }
 
-// ManyStatement returns the statement of several appends for one.
-func ManyStatement(a session.Append) (sql string, args []any) {
-	all := []*appending{{Append: a, params: newAppendParams(a)}}
+// ManyStatement returns the statement of several appends.
+func ManyStatement(appends ...session.Append) (sql string, args []any) {
+	var all []*appending
+	for _, a := range appends {
+		all = append(all, &appending{Append: a, params: newAppendParams(a)})
+	}
 	return appendManySQL, manyArgs(all)
 }
 

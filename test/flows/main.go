@@ -3,22 +3,25 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime/coverage"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compactor"
@@ -32,15 +35,17 @@ import (
 // main takes the URLs of a migrated database for the logins of an API, a worker and an operator.
 func main() {
 	w := newWorld(os.Args[1], os.Args[2], os.Args[3])
-	flows := map[string][]string{}
+	flows := map[string][]function{}
 	stop := w.work()
 	// What happens once in a process happens here.
 	w.compact()
-	flows["One compaction"] = w.functions(func() { w.append(40); w.compact() }) // the appends may ask for it
+	compaction := w.always(func() {}, func() { w.append(40); w.compact() }) // the appends may ask for it
 	stop()
-	idle := w.functions(func() { time.Sleep(3 * time.Second) })
-	flows["One append"] = without(w.functions(func() { w.append(1) }), idle)
-	flows["One read"] = without(w.functions(w.view), idle)
+	idle := w.functions(func() {}, func() { time.Sleep(3 * time.Second) })
+	one := func() { w.append(1) }
+	flows["One append"] = without(w.always(one, one), idle)
+	flows["One read"] = without(w.always(w.view, w.view), idle)
+	flows["One compaction"] = without(compaction, flows["One append"])
 	check(json.NewEncoder(os.Stdout).Encode(flows))
 }
 
@@ -50,8 +55,10 @@ func check(err error) {
 	}
 }
 
-func without(names, others []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
+func without(ran, others []function) []function {
+	return slices.DeleteFunc(ran, func(f function) bool {
+		return slices.ContainsFunc(others, func(other function) bool { return other.Name == f.Name })
+	})
 }
 
 // world is an API and a tenant with one session.
@@ -125,9 +132,9 @@ func (w *world) compact() {
 	run, _, err := w.store.Compact(ctx, at, nil)
 	check(err)
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		list, err := w.store.Runs(ctx, at, session.Page{Limit: 1})
+		list, err := w.store.Runs(ctx, at, session.Page{Limit: 100})
 		check(err)
-		if found := list[0]; found.ID == run.ID && found.FinishedAt != nil {
+		if found := list[0]; found.ID == run.ID && found.FinishedAt != nil && counted() >= len(list) {
 			if found.State != session.RunDone {
 				log.Fatalf("the run is %s: %s", found.State, found.Reason)
 			}
@@ -137,37 +144,97 @@ func (w *world) compact() {
 	log.Fatal("no worker has compacted the session")
 }
 
+// counted returns how many runs the worker has counted, which is the last that it does of each.
+func counted() (runs int) {
+	families, err := prometheus.DefaultGatherer.Gather()
+	check(err)
+	for _, family := range families {
+		if family.GetName() == "varve_compaction_runs_total" {
+			for _, metric := range family.GetMetric() {
+				runs += int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	return runs
+}
+
 // work starts a worker that does nothing by itself for an hour.
 func (w *world) work() (stop func()) {
-	config := jobs.Config{Store: w.workers, SweepEvery: time.Hour, VerifyRound: -1}
+	config := jobs.Config{Store: w.workers, SweepEvery: time.Hour, VerifyRound: -1, KeepWhole: true}
 	client, err := jobs.NewClient(w.workers.Pool(), config)
 	check(err)
 	check(client.Start(context.Background()))
 	return func() { check(client.Stop(context.Background())) }
 }
 
-// functions returns the functions that run while do does, as package.Function or package.Type.Method.
-func (w *world) functions(do func()) (names []string) {
+// function is one that ran. Its size is how many statements of it ran.
+type function struct {
+	Name string
+	Size int
+}
+
+// always returns the functions that run each of two times, which what the process does beside does not.
+func (w *world) always(before, do func()) []function {
+	first := w.functions(before, do)
+	return slices.DeleteFunc(w.functions(before, do), func(f function) bool {
+		return !slices.ContainsFunc(first, func(other function) bool { return other.Name == f.Name })
+	})
+}
+
+// functions returns the functions that run while do does, as package.Function or package.Type.Method. What before reads
+// is in the caches then.
+func (w *world) functions(before, do func()) (ran []function) {
 	dir, err := os.MkdirTemp("", "varve-flows-")
 	check(err)
 	defer os.RemoveAll(dir)
+	before()
 	check(coverage.ClearCounters())
 	do()
 	check(coverage.WriteCountersDir(dir))
 	check(coverage.WriteMetaDir(dir))
-	out, err := exec.Command("go", "tool", "covdata", "func", "-i="+dir).Output()
+	blocks := filepath.Join(dir, "blocks")
+	check(exec.Command("go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+blocks).Run())
+	text, err := os.ReadFile(blocks)
 	check(err)
-	line := regexp.MustCompile(`^(\S+)/[^/]+\.go:\d+:\s+(.+?)\s+(\d+\.\d+)%$`)
-	for text := range bytes.Lines(out) {
-		m := line.FindStringSubmatch(strings.TrimSpace(string(text)))
-		if m == nil || m[3] == "0.0" {
-			continue
-		}
-		folder := m[1][strings.LastIndexByte(m[1], '/')+1:]
-		name := folder + "." + strings.NewReplacer("*", "", "(", "", ")", "").Replace(m[2])
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+	statements := map[string]map[int]int{} // that ran, by file and line
+	block := regexp.MustCompile(`^(\S+):(\d+)\.\d+,\S+ (\d+) ([1-9]\d*)$`)
+	for line := range strings.Lines(string(text)) {
+		if m := block.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			if statements[m[1]] == nil {
+				statements[m[1]] = map[int]int{}
+			}
+			statements[m[1]][number(m[2])] += number(m[3])
 		}
 	}
-	return names
+	listed, err := exec.Command("go", "tool", "covdata", "func", "-i="+dir).Output()
+	check(err)
+	return sized(string(listed), statements)
+}
+
+// sized reads a list of functions, in which those of a file follow one another.
+func sized(listed string, statements map[string]map[int]int) (ran []function) {
+	entry := regexp.MustCompile(`(?m)^(\S+/(\w+)/[^/]+\.go):(\d+):\s+(\S+)\s+\d+\.\d+%$`)
+	all := entry.FindAllStringSubmatch(listed, -1)
+	for i, m := range all {
+		from, to := number(m[3]), math.MaxInt
+		if i+1 < len(all) && all[i+1][1] == m[1] {
+			to = number(all[i+1][3])
+		}
+		f := function{Name: m[2] + "." + strings.NewReplacer("*", "", "(", "", ")", "").Replace(m[4])}
+		for line, n := range statements[m[1]] {
+			if line >= from && line < to {
+				f.Size += n
+			}
+		}
+		if f.Size > 0 {
+			ran = append(ran, f)
+		}
+	}
+	return ran
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	check(err)
+	return n
 }
