@@ -81,7 +81,7 @@ func TestASecondResultOfACallIsNotCapped(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("go"), large[0], large[1], large[1]))
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", large[1]))
 	view := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String()
-	if capped, whole := strings.Count(view, "trimmed at insertion"), strings.Count(view, "no longer in this conversation"); capped != 1 || whole != 2 || len(view) < 2*len(large[1]) {
+	if capped, whole := strings.Count(view, "trimmed at insertion"), strings.Count(view, "not in this conversation"); capped != 1 || whole != 2 || len(view) < 2*len(large[1]) {
 		t.Errorf("%d capped and %d whole", capped, whole)
 	}
 	context := decoded[session.Session](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")).ContextTokens

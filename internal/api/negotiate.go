@@ -49,7 +49,7 @@ func (r *viewRequest) tagOf(v *postgres.View) string {
 	}
 	if r.Model != "" { // which takes the reasoning of its own kind only: the session's model wrote it
 		b = append(b, "-by"...)
-		b = strconv.AppendUint(b, uint64(digestOf(provider.BaseModel(v.Model))), 36)
+		b = strconv.AppendUint(b, uint64(digestOf(provider.BaseModel(v.Model)+provider.Owner(v.Model))), 36)
 	}
 	b = append(b, '.')
 	b = strconv.AppendInt(b, v.Window, 36)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 )
 
 // IngestBatch is a batch that is about to be appended to a session whose policy caps results at ingestion.
@@ -87,11 +88,11 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 		SELECT seq, '', body, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
-		   AND (calls && $5::text[] OR answers && $5::text[] OR body IS NULL)
+		   AND ($7 OR calls && $5::text[] OR answers && $5::text[] OR body IS NULL)
 		   AND format = $6
 		 ORDER BY seq`,
 		row.Tenant, row.Key.Key, max(batch.FirstSeq-earlierMessages, 1), batch.FirstSeq,
-		texts(calls), a.Format.Number())
+		texts(calls), a.Format.Number(), slices.ContainsFunc(calls, units.MayBeAlias))
 	if err != nil {
 		return batch, err
 	}
@@ -114,7 +115,7 @@ func outlines(log logOf[storedMessage], calls []string) (bodies [][]byte, err er
 			return nil, err
 		}
 		made, answered := idsOfShape(r.Shape)
-		if meet(made, calls) || meet(answered, calls) {
+		if meet(made, calls) || meet(answered, calls) || slices.ContainsFunc(calls, units.MayBeAlias) {
 			bodies = append(bodies, r.Outline())
 		}
 	}

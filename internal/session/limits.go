@@ -12,7 +12,7 @@ const (
 	MaxNumberBytes     = 64      // of one JSON number; some readers are quadratic in it
 	MaxIDBytes         = 255
 	MaxClientIDBytes   = 128
-	MaxCallIDBytes     = 256
+	MaxCallIDBytes     = 64 << 10
 	MaxMetadataKeys    = 16
 	MaxMetadataKey     = 64
 	MaxMetadataValue   = 512

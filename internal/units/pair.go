@@ -18,12 +18,15 @@ const nameReach = 64
 // Within a message the order of its parts counts. Where only its lists of ids are known, its calls come before its
 // results: an AI SDK message holds both.
 //
+// A result may also have the alias of an id, which a view has where its provider does not take the id (Alias).
+//
 // C is the data that the caller needs about a call when its result comes. The zero Pairer is ready to use and allocates
 // nothing before the first call.
 type Pairer[C any] struct {
 	calls   map[string][]waiting[C] // by id, oldest first
 	spare   [][]waiting[C]          // empty lists, to be used again
 	waiting int
+	aliases map[string]string // the ids of calls by the keys of their aliases; nil until a result may have one
 }
 
 type waiting[C any] struct {
@@ -43,12 +46,20 @@ func (p *Pairer[C]) Call(id, name string, call C) {
 	}
 	p.calls[id] = append(calls, waiting[C]{name, call})
 	p.waiting++
+	if p.aliases != nil {
+		p.alias(id)
+	}
 }
 
 // Answer returns the call that a result answers, which waits no longer; ok is false if the result answers no call. The
 // name is that of the result's tool, "" if it is unknown.
 func (p *Pairer[C]) Answer(id, name string) (call C, ok bool) {
 	calls := p.calls[id]
+	if len(calls) == 0 && p.waiting > 0 {
+		if original, ok := p.original(id); ok {
+			id, calls = original, p.calls[original]
+		}
+	}
 	if len(calls) == 0 {
 		return call, false
 	}
@@ -98,5 +109,6 @@ func (p *Pairer[C]) All() iter.Seq[C] {
 // Clear removes the calls that have no result yet: a later result answers none of them.
 func (p *Pairer[C]) Clear() {
 	clear(p.calls)
+	clear(p.aliases)
 	p.waiting = 0
 }

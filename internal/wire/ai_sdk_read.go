@@ -186,6 +186,26 @@ func (s *scanner) uiCall(b *Block, raw Span, v *object) {
 		b.Value = []byte("{}")
 	}
 	b.Custom = b.Value[0] == '"'
+	b.waits = s.approval(v)
+}
+
+// The states of a tool part that is about the user's approval.
+const (
+	approvalRequested = "approval-requested"
+	approvalResponded = "approval-responded"
+)
+
+// approval says what a call waits for that the user has to approve, "" for any other.
+func (s *scanner) approval(v *object) string {
+	switch state := v.at("state"); {
+	case s.equals(state, approvalRequested):
+		return "not there: the call waits for the user's approval"
+	case s.equals(state, approvalResponded) && s.is(s.inner(v.at("approval"), "approved"), 'f'):
+		return "not there: the user denied the call"
+	case s.equals(state, approvalResponded):
+		return "not there: the user approved the call, and it has not run since"
+	}
+	return ""
 }
 
 // uiResult adds the result that is in the part of its call.

@@ -83,16 +83,24 @@ func (r *repairer) own(p *Block) bool { return p.Format == r.target && p.Raw != 
 // adoptThoughts makes reasoning of Anthropic and OpenAI of what the AI SDK keeps of it, for the model that thought it.
 func (r *repairer) adoptThoughts(n *Message) {
 	switch {
-	case n.Format != session.AISDK || n.Role != Assistant || r.isStale():
-	case r.target == session.Anthropic:
+	case n.Format != session.AISDK || n.Role != Assistant:
+	case r.target == session.Anthropic && !r.isStale():
 		r.adoptThinking(n)
 	case r.target == session.OpenAIResponses:
 		r.adoptReasoning(n)
 	}
 }
 
-// adoptReasoning makes items of reasoning of thoughts that were kept encrypted.
+// adoptReasoning makes items of reasoning of thoughts that were kept encrypted. It leaves those out that only another
+// provider can read.
 func (r *repairer) adoptReasoning(n *Message) {
+	if r.isForeign() {
+		n.Blocks = slices.DeleteFunc(n.Blocks, func(p Block) bool {
+			kept := valueOf(p.Signature, "openai")
+			return p.Kind == Reasoning && stringLiteral(kept, "reasoningEncryptedContent") != nil
+		})
+		return
+	}
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
 		if p.Kind != Reasoning || len(p.Signature) == 0 {

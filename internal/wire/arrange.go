@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -30,12 +31,14 @@ type arrangement struct {
 	turns []*turn
 	calls []*call         // those so far, by their numbers, which begin at 1
 	early map[int]Message // results whose calls are to come, by the numbers of these
+	ids   map[string]bool // of all calls
 }
 
 // arrange pairs calls and results, and moves what is not where the target requires it. A result without a call becomes
 // a note of the user.
 func (r *repairer) arrange(list []Message) []Message {
-	a := &arrangement{repairer: r, calls: make([]*call, pair(list)+1), early: map[int]Message{}}
+	a := &arrangement{repairer: r, calls: make([]*call, pair(list)+1), early: map[int]Message{}, ids: map[string]bool{}}
+	each(list, Call, func(_ *Message, p *Block) { a.ids[p.CallID] = true })
 	for i := range list {
 		if n := &list[i]; n.Role == Assistant && !n.has(Result) {
 			a.assistant(n)
@@ -207,9 +210,13 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	}
 	rest := s.rest
 	for i := range s.orphans {
-		rest = append(rest, orphanNote(&s.orphans[i])...)
+		about := "The result of a tool call that is not in this conversation: %s"
+		if a.ids[s.orphans[i].CallID] {
+			about = "Another result of a tool call that has one: %s"
+		}
+		rest = append(rest, orphanNote(&s.orphans[i], about)...)
 		a.repaired(a.provider.Codes.Orphan, "orphan_result", n,
-			"the result of call %q, which is not in this conversation, is a note", s.orphans[i].CallID)
+			"a result of call %q, which is not in this conversation or has one, is a note", s.orphans[i].CallID)
 	}
 	if len(rest) == 0 {
 		return
@@ -234,9 +241,9 @@ func resultsOf(n *Message, results []Block) Message {
 	return out
 }
 
-// orphanNote returns the content of a result that answers no call: a text about it, its texts, images and files.
-func orphanNote(p *Block) []Block {
-	about := note("The result of a tool call that is no longer in this conversation: %s", p.CallID)
+// orphanNote returns the content of a result that answers no open call: a text about it, its texts, images and files.
+func orphanNote(p *Block, format string) []Block {
+	about := note(format, shownID(p.CallID))
 	if p.IsError {
 		about = joined("[Error] ", about)
 	}
@@ -268,7 +275,7 @@ func (a *arrangement) settlePending() {
 			a.synthesize(x, a.passed(x), lostResult)
 			a.inFlight = slices.ContainsFunc(x.calls, func(c *call) bool { return !c.answered })
 		case a.Pending == SynthesizePending:
-			a.synthesize(x, x.calls, "not there yet")
+			a.synthesize(x, x.calls, pendingResult)
 		case a.Pending == DropPending:
 			a.dropPending(x)
 		}
@@ -311,7 +318,20 @@ func (a *arrangement) isWords(x *turn, i int, p *Block) bool {
 	return true
 }
 
-const lostResult = "lost: the call was interrupted, or its result was never stored"
+// Why a call has no result.
+const (
+	lostResult    = "lost: the call was interrupted, or its result is not stored"
+	pendingResult = "not there yet"
+)
+
+// missingResult returns a result that says that it is missing.
+func missingResult(call *Block, why string) Message {
+	text := Block{Kind: Text, Text: note("The result of this tool call is %s.", why)}
+	result := Block{
+		Kind: Result, CallID: call.CallID, Name: call.Name, Content: []Block{text}, IsError: true, pair: call.pair,
+	}
+	return Message{Role: Tool, Blocks: []Block{result}, Edited: true}
+}
 
 // synthesize adds the missing results of some calls of a turn.
 func (a *arrangement) synthesize(x *turn, calls []*call, why string) {
@@ -320,11 +340,7 @@ func (a *arrangement) synthesize(x *turn, calls []*call, why string) {
 			continue
 		}
 		c.answered = true
-		text := Block{Kind: Text, Text: note("The result of this tool call is %s.", why)}
-		result := Block{
-			Kind: Result, CallID: c.at.CallID, Name: c.at.Name, Content: []Block{text}, IsError: true, pair: c.at.pair,
-		}
-		x.answers = append(x.answers, Message{Role: Tool, Blocks: []Block{result}, Edited: true})
+		x.answers = append(x.answers, missingResult(c.at, cmp.Or(c.at.waits, why)))
 		a.repaired(a.provider.Codes.Unanswered, "result_synthesized", &x.said[c.said],
 			"call %q has no result", c.at.CallID)
 	}

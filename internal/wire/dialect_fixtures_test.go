@@ -1,6 +1,12 @@
 package wire
 
-import "github.com/varve-dev/varve/internal/wire/provider"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
 
 // asks returns options for a server.
 func asks(d provider.Dialect) Options { return Options{Dialect: d} }
@@ -13,7 +19,31 @@ const (
 	listTool    = `{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"r"}]}`
 	namedUser   = `{"role":"user","name":"eve","content":"u"}`
 	nineCalls   = "aB3456789"
+	reasoned    = `{"role":"assistant","content":"done","reasoning":"hm"}`
+	detailed    = `{"role":"assistant","content":"done","reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"s"}]}`
+	signedCall  = `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}]}`
 )
+
+func manyCalls(n int, kind string) string {
+	var calls []string
+	for i := range n {
+		calls = append(calls, fmt.Sprintf(`{"id":"a%d",%s"function":{"name":"f","arguments":"{}"}}`, i, kind))
+	}
+	return `{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]}`
+}
+
+func manyTools(n int) (results []string) {
+	for i := range n {
+		results = append(results, chatTool(fmt.Sprint("a", i)))
+	}
+	return results
+}
+
+func chatArguments(text string) string {
+	return `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"` + text + `"}}]}`
+}
+
+var geminiAsks = Options{Model: "gemini/gemini-3-pro-preview"}
 
 var chatDialectFixtures = []fixture{
 	{"V-D1", "a server that shows reasoning to its model", asks(provider.Qwen), []string{someUser, thoughtDone, someUser}, nil},
@@ -42,6 +72,42 @@ var chatDialectFixtures = []fixture{
 	{"V-D5", "arrays where Groq wants strings", asks(provider.Groq), []string{listSystem, someUser, chatCalls("a"), listTool}, []string{"V-D5 0", "V-D5 3"}},
 	{"V-D5", "an array where DeepSeek wants a string", asks(provider.DeepSeek), []string{listUser}, []string{"V-D5 0"}},
 	{"V-D5", "a picture for DeepSeek", asks(provider.DeepSeek), []string{`{"role":"user","content":[{"type":"text","text":"u"},{"type":"image_url","image_url":{"url":"https://a.b/c.png"}}]}`}, []string{"V-D5 0"}},
+	{"V-C10", "128 calls", Options{}, append([]string{someUser, manyCalls(128, `"type":"function",`)}, manyTools(128)...), nil},
+	{"V-C10", "129 calls", Options{}, append([]string{someUser, manyCalls(129, `"type":"function",`)}, manyTools(129)...), []string{"V-C10 1"}},
+	{"V-C10", "300 calls that wait", Options{}, []string{someUser, manyCalls(300, `"type":"function",`)}, []string{"V-C10 1"}},
+	{"V-C10", "2,048 messages", Options{Model: "gpt-5"}, append([]string{someSystem}, slices.Repeat([]string{someUser}, 2047)...), nil},
+	{"V-C10", "2,049 messages", Options{Model: "gpt-5"}, append([]string{someSystem}, slices.Repeat([]string{someUser}, 2048)...), []string{"V-C10 2048"}},
+	{"V-C10", "another server", asks(provider.DeepSeek), slices.Repeat([]string{someUser}, 2049), nil},
+	{"V-C11", "types", Options{}, append([]string{someUser, manyCalls(2, `"type":"function",`)}, manyTools(2)...), nil},
+	{"V-C11", "none", Options{}, append([]string{someUser, manyCalls(1, ``)}, manyTools(1)...), []string{"V-C11 1"}},
+	{"V-C11", "null", Options{}, append([]string{someUser, manyCalls(1, `"type":null,`)}, manyTools(1)...), []string{"V-C11 1"}},
+	{"V-C3", "a sound without a text", Options{}, []string{someUser, `{"role":"assistant","content":null,"audio":{"id":"audio_1"}}`, someUser}, nil},
+	{"V-C3", "a sound beside an empty array", Options{}, []string{someUser, `{"role":"assistant","content":[],"audio":{"id":"audio_1"}}`, someUser}, []string{"V-C3 1"}},
+	{"V-C3", "a refusal alone", Options{}, []string{someUser, `{"role":"assistant","refusal":"no"}`, someUser}, nil},
+	{"V-C3", "reasoning alone", Options{}, []string{someUser, `{"role":"assistant","content":null,"reasoning":"hm"}`, someUser}, nil},
+	{"V-D1", "vLLM reads reasoning", asks(provider.VLLM), []string{someUser, reasoned, someUser}, nil},
+	{"V-D1", "vLLM drops reasoning_content", asks(provider.VLLM), []string{someUser, thoughtDone, someUser}, []string{"V-D1 1"}},
+	{"V-D1", "Ollama reads reasoning", asks(provider.Ollama), []string{someUser, thoughtDone, someUser}, []string{"V-D1 1"}},
+	{"V-D1", "OpenRouter reads a list", asks(provider.OpenRouter), []string{someUser, detailed, someUser}, nil},
+	{"V-D1", "DeepSeek misses reasoning under its name", asks(provider.DeepSeek), []string{someUser, reasoned, someUser}, []string{"V-D1 1"}},
+	{"V-D1", "DeepSeek gets a list alone", asks(provider.DeepSeek), []string{someUser, detailed, someUser}, []string{"V-D1 1"}},
+	{"V-D1", "Cerebras gets reasoning", asks(provider.Cerebras), []string{someUser, reasoned, someUser}, []string{"V-D1 1"}},
+	{"V-D1", "Moonshot wants it beside calls alone", Options{Model: "kimi-k2-thinking"}, []string{someUser, someDone, someUser}, nil},
+	{"V-D1", "Moonshot misses it beside calls", Options{Model: "moonshot/kimi-k2.5"}, []string{someUser, chatCalls("a"), chatTool("a"), someUser}, []string{"V-D1 1"}},
+	{"V-D1", "a model of Moonshot's that does not think", Options{Model: "moonshot-v1-32k"}, []string{someUser, chatCalls("a"), chatTool("a"), someUser}, nil},
+	{"V-D11", "an object", asks(provider.VLLM), []string{someUser, chatArguments(`{\"a\": 1}`), chatTool("a")}, nil},
+	{"V-D11", "OpenAI takes any text", Options{Model: "gpt-5"}, []string{someUser, chatArguments(`{\"a\": 1`), chatTool("a")}, nil},
+	{"V-D11", "cut off", asks(provider.VLLM), []string{someUser, chatArguments(`{\"a\": 1`), chatTool("a")}, []string{"V-D11 1"}},
+	{"V-D11", "an array", asks(provider.Qwen), []string{someUser, chatArguments(`[1]`), chatTool("a")}, []string{"V-D11 1"}},
+	{"V-D11", "a text", asks(provider.LlamaCpp), []string{someUser, chatArguments(`\"a\"`), chatTool("a")}, []string{"V-D11 1"}},
+	{"V-D11", "nothing", asks(provider.Ollama), []string{someUser, chatArguments(``), chatTool("a")}, []string{"V-D11 1"}},
+	{"V-D11", "null", asks(provider.Google), []string{someUser, strings.Replace(signedCall, `"{}"`, `"null"`, 1), chatTool("a")}, []string{"V-D11 1"}},
+	{"V-D10", "the call is signed", geminiAsks, []string{someUser, signedCall, chatTool("a")}, nil},
+	{"V-D10", "the id has the signature, as LiteLLM writes it", geminiAsks, []string{someUser, chatCalls("call_1__thought__" + forty), chatTool("call_1__thought__" + forty)}, nil},
+	{"V-D10", "a Gemini that does not check", Options{Model: "gemini-2.5-pro"}, []string{someUser, chatCalls("a"), chatTool("a")}, nil},
+	{"V-D10", "an earlier turn", geminiAsks, []string{someUser, chatCalls("a"), chatTool("a"), someDone, someUser}, nil},
+	{"V-D10", "no signature", geminiAsks, []string{someUser, chatCalls("a"), chatTool("a")}, []string{"V-D10 1"}},
+	{"V-D10", "no signature in the second step", geminiAsks, []string{someUser, signedCall, chatTool("a"), chatCalls("b"), chatTool("b")}, []string{"V-D10 3"}},
 	{"V-D7", "the assistant answers", mistralAsks, []string{someUser, chatCalls(nineCalls), chatTool(nineCalls), someDone, someUser}, nil},
 	{"V-D7", "another server does not mind", asks(provider.Qwen), []string{someUser, chatCalls("a"), chatTool("a"), someUser}, nil},
 	{"V-D7", "the user speaks after a result", mistralAsks, []string{someUser, chatCalls(nineCalls), chatTool(nineCalls), someUser}, []string{"V-D7 3"}},

@@ -16,46 +16,9 @@ func (r *repairer) fitChat(n *Message) {
 	}
 	r.fitRole(n)
 	r.fitTools(n)
+	r.fitObjects(n)
 	r.fitMembers(n)
 	r.fitContent(n)
-}
-
-// fitReasoning turns reasoning into texts unless the server shows reasoning_content to its model. Reasoning that came
-// as reasoning_content stays where the server ignores it.
-func (r *repairer) fitReasoning(n *Message) {
-	own := n.Format == r.target && n.Raw != nil
-	way := r.provider.Reasoning
-	if n.Role != Assistant || way == provider.TakesReasoning || way == provider.RequiresReasoning {
-		return
-	}
-	if own && way == provider.IgnoresReasoning {
-		return
-	}
-	n.Blocks = slices.DeleteFunc(n.Blocks, func(p Block) bool {
-		return p.Kind == Reasoning && p.Text != nil && blank(p.Text)
-	})
-	for i := range n.Blocks {
-		if p := &n.Blocks[i]; p.Kind == Reasoning {
-			n.makeText(p, substitute(p))
-		}
-	}
-	if own && hasMember(n.Raw, reasoningMember) {
-		n.Edited = true
-		r.repaired("V-D1", "reasoning_as_text", n, "reasoning_content, which the server refuses, is a text")
-	}
-}
-
-// reasoningMember is the member that servers of Chat Completions other than OpenAI's have for reasoning.
-const reasoningMember = "reasoning_content"
-
-// hasMember reports whether an object has a member, be it null.
-func hasMember(object []byte, name string) bool {
-	for key := range rawjson.Members(object, rawjson.Start(object)) {
-		if rawjson.KeyIs(object, key, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // fitRole gives a message a role that the server knows: a developer is the system, and a legacy call one of today.
@@ -99,6 +62,25 @@ func (r *repairer) fitTools(n *Message) {
 	}
 }
 
+// fitObjects makes the arguments of calls objects, where the server reads them.
+func (r *repairer) fitObjects(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if !r.provider.ObjectInputs || p.Kind != Call || p.Custom {
+			continue
+		}
+		own := r.own(p)
+		if own && isObjectText(rawArguments(p.Raw)) || !own && len(p.Value) > 0 && p.Value[0] == '{' {
+			continue
+		}
+		if own {
+			r.repaired("V-D11", "input_as_object", n, "the arguments of call %q are an object", p.CallID)
+		}
+		p.Value = appendInput(nil, p.Value)
+		p.Edited, n.Edited = true, true
+	}
+}
+
 // keepsFormat reports whether a message came in the target's format.
 func (r *repairer) keepsFormat(n *Message) bool { return n.Format == r.target && n.Raw != nil }
 
@@ -119,6 +101,7 @@ func (r *repairer) fitMembers(n *Message) {
 		}
 	}
 	if r.keepsFormat(n) {
+		n.nameAudio()
 		r.dropMembers(n)
 	}
 	if n.Name != nil && n.Role != Tool && n.Role != Other && !slices.Contains(known, "name") {
@@ -261,14 +244,11 @@ func (r *repairer) fitOrder(list []Message) []Message {
 // the member refuse an empty string.
 const noThought = `" "`
 
-// addReasoning gives every message of the assistant reasoning_content if the server requires it.
+// addReasoning gives messages of the assistant reasoning_content if the server requires it.
 func (r *repairer) addReasoning(list []Message) {
-	if !r.provider.MustReason(r.Model) {
-		return
-	}
 	for i := range list {
 		n := &list[i]
-		if n.Role != Assistant || n.has(Reasoning) {
+		if n.Role != Assistant || n.has(Reasoning) || !r.provider.MustReason(r.Model, n.has(Call)) {
 			continue
 		}
 		n.Blocks = append([]Block{{Kind: Reasoning, Text: []byte(noThought), Edited: true}}, n.Blocks...)

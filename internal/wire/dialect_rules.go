@@ -2,25 +2,7 @@ package wire
 
 import (
 	"slices"
-
-	"github.com/varve-dev/varve/internal/wire/provider"
 )
-
-// reasoningFits checks V-D1.
-func (c *checker) reasoningFits() {
-	for i := range c.messages {
-		if c.messages[i].Role != "assistant" {
-			continue
-		}
-		has := hasMember(c.bodies[i], reasoningMember)
-		switch {
-		case has && c.server.Reasoning == provider.RefusesReasoning:
-			c.report(i, "the server refuses reasoning_content")
-		case c.server.MustReason(c.Model) && c.messages[i].Flags&FlagReasoning == 0:
-			c.report(i, "the message has no reasoning_content, which the server requires")
-		}
-	}
-}
 
 // rolesFit checks V-D2.
 func (c *checker) rolesFit() {
@@ -74,6 +56,16 @@ func (c *checker) toolsFit() {
 			if c.server.NoCustom && valueOf(call, "custom") != nil {
 				c.report(i, "the server has no custom tools")
 			}
+		}
+	}
+}
+
+// inputsFit checks V-D11.
+func (c *checker) inputsFit() {
+	for i, p := range c.parts(Call) {
+		call := c.raw(i, p)
+		if c.server.ObjectInputs && valueOf(call, "custom") == nil && !isObjectText(rawArguments(call)) {
+			c.report(i, "the arguments of call %q are no object", p.CallID)
 		}
 	}
 }

@@ -37,22 +37,25 @@ func (v *FastValidator) addPlain(m *MessageShape, pinned bool) {
 // suits reports whether a server takes a view, as it is, that its format's own provider takes.
 func (v *FastValidator) suits(server *provider.Facts, model string) bool {
 	p := &v.state.plain
+	if server.MaxMessages > 0 && v.messages > server.MaxMessages {
+		return false
+	}
 	if server.Dialect == "" || server.Dialect == provider.OpenAI && v.format == session.OpenAIChat ||
 		server.Dialect == provider.Anthropic && v.format == session.Anthropic {
 		return true
 	}
 	switch {
-	case !p.common || server.IDLength > 0:
+	case !p.common || server.IDLength > 0 || server.SignsCalls && !provider.IsOlderGemini(model):
 		return false
 	case v.format == session.AISDK:
 		ends := v.state.last != assistantSide || !server.EndsWithUser(model)
 		return ends && !(v.state.late && server.CallsAfterUser)
 	case v.format != session.OpenAIChat:
 		return true
-	case server.Reasoning == provider.RefusesReasoning:
+	case server.Reasoning == provider.RefusesReasoning || server.ThoughtMember() != reasoningMember:
 		return !p.thought
 	}
-	return !p.unthought || !server.MustReason(model)
+	return !p.unthought || !server.MustReason(model, true)
 }
 
 // commonMembers are the members that every server of Chat Completions takes.
@@ -66,6 +69,11 @@ func (s *scanner) isCommonChat(v *object) bool {
 	}
 	if reasoning := v.at(reasoningMember); reasoning != (Span{}) && m.Flags&FlagReasoning == 0 {
 		return false
+	}
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.Kind == Call && !isObjectText(p.Value.Of(s.body)) {
+			return false
+		}
 	}
 	return m.Role == "system" || m.Role == "user" || m.Role == "assistant" || m.Role == "tool"
 }

@@ -112,7 +112,8 @@ func TestAPlainViewIsFastForEveryServer(t *testing.T) {
 	} {
 		for _, d := range provider.DialectsOf(f) {
 			for checkpoint := 2; checkpoint <= len(bodies); checkpoint++ {
-				needs := d == provider.Mistral || d == provider.DeepSeek && f == session.OpenAIChat
+				must := []provider.Dialect{provider.DeepSeek, provider.Moonshot, provider.Google}
+				needs := d == provider.Mistral || f == session.OpenAIChat && slices.Contains(must, d)
 				view := storedOf(f, bodies)
 				if got := validated(f, view, checkpoint).ValidFor(wire.Options{Dialect: d}); got == needs {
 					t.Errorf("%s, %s, checkpoint %d: valid %t", f, d, checkpoint, got)
@@ -142,8 +143,8 @@ func TestNamesTellDialects(t *testing.T) {
 		"hosted_vllm/Qwen/Qwen3-32B":         {"vllm", "", "vllm"},
 		"mistralai/mistral-large-2411":       {"mistral", "", "mistral"},
 		"devstral-2512":                      {"mistral", "", "mistral"},
-		"gemini-2.5-pro":                     {"", "", "google"},
-		"openrouter/anthropic/claude-opus-5": {"", "anthropic", "anthropic"},
+		"gemini-2.5-pro":                     {"google", "", "google"},
+		"openrouter/anthropic/claude-opus-5": {"openrouter", "anthropic", "anthropic"},
 	} {
 		for i, f := range []session.Format{session.OpenAIChat, session.Anthropic, session.AISDK} {
 			if got := provider.DialectOf(f, name); got != want[i] {

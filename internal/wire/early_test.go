@@ -89,7 +89,7 @@ func TestAResultThatStandsBeforeItsCallIsMovedBehindIt(t *testing.T) {
 				if target != session.AISDK && !slices.EqualFunc(got.Bodies, want.Bodies, bytes.Equal) {
 					t.Errorf("%s, %s in %s:\n%s\nwant\n%s", name, c.early, target, bytes.Join(got.Bodies, []byte("\n")), bytes.Join(want.Bodies, []byte("\n")))
 				}
-				if text := string(bytes.Join(got.Bodies, nil)); strings.Contains(text, "no longer in this conversation") || strings.Contains(text, "is lost") {
+				if text := string(bytes.Join(got.Bodies, nil)); strings.Contains(text, "not in this conversation") || strings.Contains(text, "is lost") {
 					t.Errorf("%s, %s in %s: the model is told that a result is lost: %s", name, c.early, target, text)
 				}
 				if kinds := repairKinds(got.Repairs); !slices.Contains(kinds, "result_moved") || slices.Contains(kinds, "orphan_result") {

@@ -22,7 +22,8 @@ type FastValidator struct {
 	format   session.Format
 	provider *provider.Facts // of format
 	state    validatorState
-	messages int                  // after the pinned head
+	messages int                  // after a pinned head that is separate
+	limit    int                  // the smallest number of messages that a server takes; 0 for any number
 	used     []byte               // sorted hashes of the ids of calls in the checkpoint, eight bytes each
 	newer    map[string]Flags     // ids of calls after the checkpoint, if they are unique, with their forms
 	open     units.Pairer[string] // ids of calls without a result
@@ -56,7 +57,7 @@ const (
 
 // NewFastValidator returns a FastValidator at the first message of a view.
 func NewFastValidator(f session.Format) *FastValidator {
-	v := &FastValidator{format: f, provider: provider.Of(f)}
+	v := &FastValidator{format: f, provider: provider.Of(f), limit: provider.ShortestList(f)}
 	v.state.plain.common = true
 	return v
 }
@@ -88,7 +89,7 @@ func (v *FastValidator) Add(m *MessageShape) {
 		s.unsigned = false
 	}
 	s.begun = s.begun || !pinned
-	if s.begun {
+	if s.begun || !v.provider.SeparateSystem {
 		v.messages++
 	}
 	s.invalid = s.invalid || v.provider.MaxMessages > 0 && v.messages > v.provider.MaxMessages
@@ -204,8 +205,8 @@ func (v *FastValidator) answers(m *MessageShape) {
 
 // answer reports whether a result answers a call. It does not matter here which one of several with its id.
 func (v *FastValidator) answer(id string) bool {
-	_, ok := v.open.Answer(id, "")
-	return ok
+	call, ok := v.open.Answer(id, "")
+	return ok && call == id // not one under an alias
 }
 
 // Valid reports whether a model ("" for not known) takes the view as it is stored.
@@ -271,7 +272,7 @@ func (s *validatorState) bits(f session.Format) [4]*bool {
 // readable.
 func (v *FastValidator) State() []byte {
 	s := v.state
-	tooMany := v.provider.MaxMessages > 0 && v.messages > v.provider.MaxMessages/2
+	tooMany := v.limit > 0 && v.messages > v.limit/2
 	if s.invalid || tooMany || v.isPassed() || v.waitsForAForm() { // of a call that is open, only its id is kept
 		return []byte{stateInvalid, stateRules}
 	}
@@ -314,7 +315,7 @@ func (v *FastValidator) waitsForAForm() bool {
 // invalid.
 func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 	v := NewFastValidator(f)
-	v.messages = v.provider.MaxMessages / 2 // what State lets a checkpoint have at most
+	v.messages = v.limit / 2 // what State lets a checkpoint have at most
 	for _, id := range idList(string(open)) {
 		v.open.Call(id, "", id)
 		v.state.names = unknownNames

@@ -48,17 +48,18 @@ func (r *repairer) mendContent(n *Message) {
 
 // sign gives the first call of each step of the current turn a signature, if it has none. Steps of earlier turns keep
 // the signature that they had when their turn was the current one, so that the beginning of the view stays as the
-// provider has cached it. Gemini does not check those, so contents of its own format stay as they are.
+// provider has cached it. Google does not check those, so messages of the target's own format stay as they are.
 func (r *repairer) sign(list []Message) {
-	if r.target != session.Gemini || provider.IsOlderGemini(r.Model) {
+	rule := map[bool]string{true: "V-D10", false: "V-G3"}[r.provider.SignsCalls]
+	if r.target != session.Gemini && !r.provider.SignsCalls || provider.IsOlderGemini(r.Model) {
 		return
 	}
 	current := true
 	for i := len(list) - 1; i >= 0; i-- {
 		n := &list[i]
 		current = current && n.Role != User
-		if n.Role == Assistant && (current || n.Format != session.Gemini) && n.signFirst() {
-			r.repaired("V-G3", "signature_skipped", n,
+		if n.Role == Assistant && (current || n.Format != r.target) && n.signFirst() {
+			r.repaired(rule, "signature_skipped", n,
 				"the first call came without a signature: it has the stand-in for one")
 		}
 	}
@@ -71,10 +72,14 @@ func (n *Message) signFirst() bool {
 	}
 	p := &n.Blocks[i]
 	p.Signature = []byte(`"` + standIn + `"`)
-	if p.Raw != nil && p.Format == session.Gemini {
+	switch {
+	case p.Raw == nil:
+	case p.Format == session.Gemini:
 		unsigned := without(p.Raw, signatureNames...)
 		unsigned = unsigned[:len(unsigned)-1]
 		p.Raw = wrap(unsigned, `,"thoughtSignature":`, p.Signature, "}")
+	case p.Format == session.OpenAIChat:
+		p.Raw = setMember(p.Raw, "extra_content", googleContent(p))
 	}
 	n.Edited = true
 	return true

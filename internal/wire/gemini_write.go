@@ -173,7 +173,7 @@ func (w *geminiWriter) texts(p *Block) []byte {
 		case Text:
 			texts = append(texts, c.Text)
 		case Image, File:
-			w.media = appendText(w.media, note("%s of the result of call %s", c.Kind, p.CallID), nil)
+			w.media = appendText(w.media, note("%s of the result of call %s", c.Kind, shownID(p.CallID)), nil)
 			w.media = appendGeminiMedia(w.media, c)
 		default:
 			texts = append(texts, substitute(c))

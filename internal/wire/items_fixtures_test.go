@@ -37,6 +37,8 @@ func result(content string) string {
 	return says("user", `{"type":"tool_result","tool_use_id":"a","content":[`+content+`]}`)
 }
 
+var boundItem = itemOf("reasoning", "rs_1", `,"summary":[],"encrypted_content":"e"`)
+
 func userParts(parts string) string { return `{"role":"user","content":[` + parts + `]}` }
 
 // wrongIDs are items of which each has an id that belongs to no item of its type.
@@ -76,6 +78,10 @@ var itemFixtures = map[session.Format][]fixture{
 		{"V-C9", "an object", Options{}, []string{userItem, `{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":{"x":1}}`, outputItem("a")}, []string{"V-C9 1"}},
 		{"V-C9", "no arguments", Options{}, []string{userItem, `{"type":"function_call","call_id":"a","name":"f"}`, outputItem("a")}, []string{"V-C9 1"}},
 		{"V-C9", "a free text that is none", Options{}, []string{userItem, `{"type":"custom_tool_call","call_id":"a","name":"f","input":{"x":1}}`, `{"type":"custom_tool_call_output","call_id":"a","output":"r"}`}, []string{"V-C9 1"}},
+		{"V-R9", "the same provider's", Options{Author: "gpt-5.1", Model: "openai/gpt-5"}, []string{userItem, boundItem, doneItem}, nil},
+		{"V-R9", "reasoning that is no secret", Options{Author: "gpt-oss", Model: "groq/gpt-oss"}, []string{userItem, `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}`, doneItem}, nil},
+		{"V-R9", "OpenAI's for Azure", Options{Author: "gpt-5", Model: "azure/gpt-5"}, []string{userItem, boundItem, doneItem}, []string{"V-R9 1"}},
+		{"V-R9", "OpenAI's for Grok", Options{Author: "openrouter/openai/gpt-5", Model: "grok-4"}, []string{userItem, boundItem, doneItem}, []string{"V-R9 1"}},
 		{"V-R8", "ids of many types", Options{}, []string{userItem, itemOf("web_search_call", "ws_1", `,"status":"completed","action":{"type":"search","query":"q"}`), itemOf("reasoning", "rs_1", `,"summary":[],"encrypted_content":"e"`), callItem("a"), itemOf("function_call_output", "fc_1", `,"call_id":"a","output":"r","status":"completed"`), doneItem}, nil},
 		{"V-R8", "64 characters", Options{}, []string{userItem, itemOf("message", "msg_"+sixtyFour[4:], `,"role":"assistant","status":"completed","content":[{"type":"output_text","text":"x","annotations":[]}]`)}, nil},
 		{"V-R8", "a reference has the id of another item", Options{}, []string{userItem, doneItem, itemOf("item_reference", "msg_1", "")}, nil},

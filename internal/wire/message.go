@@ -58,13 +58,14 @@ type Block struct {
 	Content   []Block
 	IsError   bool
 	Media     Media
-	Refusal   bool // the Text is a refusal
-	Thought   bool // unused outside of Gemini: the text is a thought
-	Edited    bool // a repair has changed it: Raw is out of date
-	loose     bool // Call: its provider does not take its arguments as they are in Raw
-	pair      int  // the number of the call that this is, or is the result of; 0 before arrange gave it one
-	number    int  // of the part in the message that it was read from, counted from 1; 0 for a block that was made
-	origin    int  // Translate: which message of the run that is, counted from 0
+	Refusal   bool   // the Text is a refusal
+	Thought   bool   // unused outside of Gemini: the text is a thought
+	Edited    bool   // a repair has changed it: Raw is out of date
+	waits     string // Call: why it has no result, if that is known
+	loose     bool   // Call: its provider does not take its arguments as they are in Raw
+	pair      int    // the number of the call that this is, or is the result of; 0 before arrange gave it one
+	number    int    // of the part in the message that it was read from, counted from 1; 0 for a block that was made
+	origin    int    // Translate: which message of the run that is, counted from 0
 }
 
 // Media is an image or a file. Members that are not known are nil; all are string literals.

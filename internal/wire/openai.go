@@ -20,12 +20,12 @@ func (s *scanner) refusal(raw, at Span) {
 }
 
 // openAICall adds a call. The arguments of a custom tool are a free text.
-func (s *scanner) openAICall(part Part, name Span, custom bool) {
+func (s *scanner) openAICall(part Part, name Span, custom bool) *Block {
 	s.loose = s.loose || !s.is(part.Value, '"')
 	b := s.call(part, name)
 	switch {
 	case b == nil:
-		return
+		return nil
 	case custom:
 		b.Value = s.freeText(part.Value)
 		b.Custom = true
@@ -35,6 +35,7 @@ func (s *scanner) openAICall(part Part, name Span, custom bool) {
 		b.Value = s.arguments(part.Value)
 	}
 	b.loose = !s.is(part.Value, '"')
+	return b
 }
 
 // openAIFile reads the members of a file.
@@ -65,8 +66,9 @@ const argumentsDepth = session.MaxJSONDepth - 8
 
 // arguments returns the object in a string that holds one, any other value as it is: models write what is no JSON, and
 // some servers the object itself.
-func (s *scanner) arguments(at Span) []byte {
-	value := at.Of(s.body)
+func (s *scanner) arguments(at Span) []byte { return objectIn(at.Of(s.body)) }
+
+func objectIn(value []byte) []byte {
 	if value[0] != '"' || bytes.IndexByte(value, '{') < 0 {
 		return value
 	}
@@ -78,6 +80,17 @@ func (s *scanner) arguments(at Span) []byte {
 		return object
 	}
 	return value
+}
+
+// isObjectText reports whether arguments are a text that is the JSON of an object, or that object.
+func isObjectText(value []byte) bool { return len(value) > 0 && objectIn(value)[0] == '{' }
+
+// rawArguments returns the arguments of a call of Chat Completions as they are written.
+func rawArguments(call []byte) []byte {
+	if function := valueOf(call, "function"); function != nil {
+		return valueOf(function, "arguments")
+	}
+	return valueOf(call, "arguments")
 }
 
 // freeText returns the input of a custom tool as a string literal.

@@ -18,7 +18,9 @@ import (
 //	image_url                                Image; a data: URL is split
 //	file, input_audio                        File
 //	refusal                                  Text with Refusal
-//	reasoning_content                        Reasoning (DeepSeek, vLLM and others)
+//	reasoning_content, reasoning,
+//	reasoning_details, thinking_blocks       Reasoning: see chat_thoughts.go
+//	extra_content of a call, its id          Signature: see google_chat.go
 //	tool_calls, function_call                Call; arguments are the object inside their string, and the string
 //	                                         itself if it holds no object. One of type custom is Custom
 //	any other block                          Opaque
@@ -29,8 +31,8 @@ import (
 func (s *scanner) openAIChat(top Span) {
 	v := s.object(top)
 	s.role(v.at("role"))
-	s.keepOthers(&v, "role", "content", "refusal", "reasoning_content", "tool_calls", "function_call", "tool_call_id",
-		"name")
+	s.keepOthers(&v, "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
+		"tool_call_id", "name")
 	switch s.facts.Role {
 	case "tool":
 		id := s.callID(v.at("tool_call_id"), func() string { return "/tool_call_id" })
@@ -41,9 +43,10 @@ func (s *scanner) openAIChat(top Span) {
 		s.facts.StartsUnit = true
 		s.cites(&v, "annotations", "audio")
 		s.content(v.at("content"), s.chatBlock)
-		s.filled = s.filled || s.is(v.at("content"), '"') // "" is content to this provider
+		s.filled = s.filled || s.is(v.at("content"), '"') || s.saysSound(&v) // "" is content to this provider
 		s.chatBesideContent(&v)
 		s.chatCalls(&v)
+		s.chatOtherThoughts(&v)
 		if s.ir != nil && s.ir.message().Role != Other { // else the name is that of the role
 			s.ir.message().Name = s.literal(v.at("name"))
 		}
@@ -101,15 +104,8 @@ func (s *scanner) chatBesideContent(v *object) {
 	if refusal := v.at("refusal"); s.is(refusal, '"') && !s.empty(refusal) {
 		s.refusal(refusal, refusal)
 	}
-	reasoning := v.at("reasoning_content")
-	if !s.is(reasoning, '"') || s.empty(reasoning) {
-		return
-	}
-	if b := s.reasoning(reasoning, reasoning); b != nil {
-		blocks := s.ir.message().Blocks
-		first := *b
-		copy(blocks[1:], blocks)
-		blocks[0] = first
+	if at := v.at(reasoningMember); s.isSaid(at) {
+		s.chatThought(s.reasoning(at, at))
 	}
 }
 
@@ -120,6 +116,7 @@ func (s *scanner) chatCalls(v *object) {
 		s.chatCall(i, call)
 		i++
 	}
+	s.loose = s.loose || i > chat.MaxCalls
 	legacy := v.at("function_call")
 	tool := s.object(legacy)
 	switch {
@@ -141,6 +138,7 @@ func (s *scanner) chatCall(i int, raw Span) {
 	}
 	v := s.object(raw)
 	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{})
+	s.loose = s.loose || !s.isSaid(v.at("type"))
 	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
 	named, custom := v.at("function"), false
 	if !s.is(named, '{') {
@@ -148,17 +146,19 @@ func (s *scanner) chatCall(i int, raw Span) {
 		custom = s.is(named, '{')
 	}
 	tool := s.object(named)
-	s.addChatCall(Part{Raw: raw, CallID: id}, &tool, custom)
+	if b := s.addChatCall(Part{Raw: raw, CallID: id}, &tool, custom); b != nil {
+		b.Signature = chatSignature(b.Raw, id)
+	}
 }
 
 // addChatCall adds a call with the tool's name and its arguments, or the input if it is a custom tool.
-func (s *scanner) addChatCall(part Part, tool *object, custom bool) {
+func (s *scanner) addChatCall(part Part, tool *object, custom bool) *Block {
 	part.Name = s.toolName(tool.at("name"))
 	part.Value = tool.at("arguments")
 	if input := tool.at("input"); s.absent(part.Value) && (custom || !s.absent(input)) {
 		part.Value, custom = input, true
 	}
-	s.openAICall(part, tool.at("name"), custom)
+	return s.openAICall(part, tool.at("name"), custom)
 }
 
 // chatImage reads image_url, which some clients write as the URL itself.

@@ -90,6 +90,7 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	var refusal *Block
 	for _, p := range said {
 		switch {
+		case p.Kind == Reasoning && w.isInList(p):
 		case p.Kind == Reasoning:
 			thoughts = append(thoughts, p.Text)
 		case p.Kind == Call:
@@ -100,7 +101,7 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 			content = append(content, p)
 		}
 	}
-	if len(content) == 0 && (len(calls) > 0 || refusal != nil) {
+	if len(content) == 0 && (len(calls) > 0 || refusal != nil || hasSound(n)) {
 		dst = append(dst, `,"content":null`...)
 	} else {
 		dst = w.content(dst, content, Assistant)
@@ -109,7 +110,7 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 		dst = with(dst, `,"refusal":`, refusal.Text)
 	}
 	if len(thoughts) > 0 {
-		dst = with(dst, `,"reasoning_content":`, joinLines(thoughts))
+		dst = with(dst, `,"`+w.thoughtMember(n)+`":`, joinLines(thoughts))
 	}
 	return w.calls(dst, n, calls)
 }
@@ -167,8 +168,11 @@ func (w *chatWriter) call(dst []byte, p *Block) []byte {
 		kind = `,"type":"custom","custom":{`
 	}
 	dst = append(appendTool(append(dst, kind...), p), '}')
-	if p.Format == w.target && p.Raw != nil {
+	switch {
+	case p.Format == w.target && p.Raw != nil:
 		dst = appendMembers(dst, p.Raw, false, callWords)
+	case isSigned(p.Signature) && (w.server == nil || w.server.SignsCalls):
+		dst = with(dst, `,"extra_content":`, googleContent(p))
 	}
 	return append(dst, '}')
 }
@@ -202,7 +206,7 @@ func (w *chatWriter) resultContent(p *Block) []*Block {
 		switch {
 		case c.Kind == Text:
 		case chatShows(c):
-			about := note("%s of the result of call %s", c.Kind, p.CallID)
+			about := note("%s of the result of call %s", c.Kind, shownID(p.CallID))
 			w.shown = append(w.shown, Block{Kind: Text, Text: about}, *c)
 			c = &Block{Kind: Text, Text: note("%s: it stands behind the results", c.Kind)}
 		default:

@@ -46,7 +46,7 @@ func TestEveryCallOfOpenAIHasAResultOfItsForm(t *testing.T) {
 		custom          = `{"type":"custom_tool_call","id":"ctc_1","call_id":"c","name":"patch","input":"x"}`
 		shell           = `{"type":"shell_call","id":"sh_1","call_id":"c","action":{"commands":["ls"]}}`
 		legacy          = `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`
-		lost            = `[Error] [The result of this tool call is lost: the call was interrupted, or its result was never stored.]`
+		lost            = `[Error] [The result of this tool call is lost: the call was interrupted, or its result is not stored.]`
 	)
 	for _, c := range []struct {
 		name   string

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // The forms that most calls are written in. Calls of other forms have results of their own forms.
@@ -179,4 +180,36 @@ func (r *repairer) isFollowed(list []Message, i int) bool {
 	}
 	next := &list[i+1]
 	return !byID(list[i].Raw) || r.keeps(next) && valueOf(next.Raw, "id") != nil
+}
+
+// isForeign reports whether what the author of a view encrypted is another provider's than the one asked, or another
+// organisation's: "Encrypted content could not be verified" (invalid_encrypted_content). A name that tells no provider
+// is nobody's.
+func (o *Options) isForeign() bool {
+	author, asked := provider.Owner(o.Author), provider.Owner(o.Model)
+	return o.Author != "" && o.Model != "" && author != asked
+}
+
+// isForeignThought reports whether an item is reasoning that only another provider can read, or knows by its id.
+func (r *repairer) isForeignThought(n *Message) bool {
+	if r.target != session.OpenAIResponses || !r.keepsFormat(n) || !r.isForeign() {
+		return false
+	}
+	return len(n.Blocks) == 1 && n.Blocks[0].Kind == Reasoning && isBound(n.Raw)
+}
+
+func isBound(item []byte) bool {
+	return isSigned(valueOf(item, "encrypted_content")) || isType(item, "reasoning") && byID(item)
+}
+
+// reasoningBound checks V-R9.
+func (c *checker) reasoningBound() {
+	if !c.isForeign() {
+		return
+	}
+	for i, item := range c.bodies {
+		if isType(item, "reasoning") && isBound(item) {
+			c.report(i, "reasoning of %s is sent to %s", c.Author, c.Model)
+		}
+	}
 }

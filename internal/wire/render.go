@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "10"
+const RenditionVersion = "11"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -31,9 +31,9 @@ type Rendition struct {
 // it lists.
 //
 // The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), fitPackage (of
-// the AI SDK), merge, renameTools, match (the forms of OpenAI's calls), settleServerTools (Anthropic's own),
-// dropIdleReasoning, sign (Gemini's calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages,
-// fitOrder (what a dialect wants of it).
+// the AI SDK), merge, splitCalls, renameTools, match (the forms of OpenAI's calls), settleServerTools (Anthropic's
+// own), dropIdleReasoning, sign (Gemini's calls), rename (ids), limitCacheMarks, ends (first and last role),
+// limitMessages, fitOrder (what a dialect wants of it).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
@@ -44,7 +44,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	if err != nil {
 		return nil, err
 	}
-	list = r.merge(r.fitPackage(r.arrange(list)))
+	list = r.splitCalls(r.merge(r.fitPackage(r.arrange(list))))
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -31,11 +32,25 @@ func repairerOf(target session.Format, view []Stored) *repairer {
 }
 
 func (r *repairer) repaired(rule, kind string, n *Message, format string, args ...any) {
+	for i, arg := range args {
+		if id, ok := arg.(string); ok {
+			args[i] = shownID(id)
+		}
+	}
 	repair := Repair{Rule: rule, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 	if n != nil && n.Raw != nil {
 		repair.Seq = r.view[n.Origin].Seq
 	}
 	r.repairs = append(r.repairs, repair)
+}
+
+// shownID returns an id as texts name it, which may be as long as 64 KiB.
+func shownID(id string) string {
+	const most = 96
+	if len(id) <= most {
+		return id
+	}
+	return strings.ToValidUTF8(id[:most], "") + "…"
 }
 
 // keeps reports whether the message is in the view as the bytes that came in, unless something else changes it.

@@ -151,23 +151,26 @@ func (r *repairer) neverEmpty(list []Message) []Message {
 // no result loses its call.
 func (r *repairer) limitMessages(list []Message) []Message {
 	head, limit := pinnedHead(list), r.provider.MaxMessages
-	if limit == 0 || len(list)-head <= limit {
+	if !r.provider.SeparateSystem {
+		limit -= min(head, limit/2)
+	}
+	if limit <= 0 || len(list)-head <= limit {
 		return list
 	}
 	const detail = "the oldest %d messages are left out: the API takes %d"
 	for i := len(list) - limit; i < len(list); i++ {
 		if n := &list[i]; n.Role == User && !n.has(Result) {
-			r.repaired(r.provider.Codes.First, "oldest_omitted", nil, detail, i-head, limit)
+			r.repaired(r.provider.Codes.Count, "oldest_omitted", nil, detail, i-head, limit)
 			return slices.Delete(list, head, i)
 		}
 	}
 	for i := len(list) - limit + 1; i < len(list); i++ {
 		if list[i].Role == Assistant && list[i-1].Role != Assistant {
-			r.repaired(r.provider.Codes.First, "oldest_omitted", nil, detail, i-head, limit)
+			r.repaired(r.provider.Codes.Count, "oldest_omitted", nil, detail, i-head, limit)
 			return slices.Replace(list, head, i, userText(beginText))
 		}
 	}
-	r.repaired(r.provider.Codes.First, "messages_joined", nil,
+	r.repaired(r.provider.Codes.Count, "messages_joined", nil,
 		"messages in a row of one role are one: the API takes %d", limit)
 	return r.limitMessages(append(list[:head:head], joinRuns(list[head:])...))
 }

@@ -1,33 +1,31 @@
 package wire
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
-// rename gives every call another id if the target would refuse its id or has seen it before, and its result the same
-// id. All other ids stay. The same view gets the same ids in every rendering, and so does the beginning of a longer
-// view.
+// rename gives every call another id if the target would refuse its id or has seen it before, and its result the id of
+// its call, be it that the result came under one that a view gave the call. All other ids stay. The same view gets the
+// same ids in every rendering, and so does the beginning of a longer view.
 func (r *repairer) rename(list []Message) {
 	taken := map[string]bool{}
 	tried := map[string]int{}
-	renamed := map[int]string{}
+	ids := map[int]string{} // of calls, by their pairs
 	each(list, Call, func(n *Message, p *Block) {
 		if id := r.idOf(n, p, taken, tried); id != p.CallID {
-			renamed[p.pair] = id
 			r.repaired(r.provider.Codes.CallID, "call_renamed", n, "call %q is renamed to %q", p.CallID, id)
 			n.rename(p, id)
 		}
 		taken[p.CallID] = true
+		ids[p.pair] = p.CallID
 	})
 	each(list, Result, func(n *Message, p *Block) {
-		if id, ok := renamed[p.pair]; ok && p.pair > 0 {
+		if id, ok := ids[p.pair]; ok && p.pair > 0 && id != p.CallID {
 			switch {
 			case p.CallID == "":
 				r.repaired(r.provider.Codes.CallID, "call_renamed", n,
@@ -57,25 +55,15 @@ func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[s
 		return p.CallID
 	}
 	for n := tried[p.CallID]; ; n++ {
-		id := replacementID(p.CallID, n, r.provider.IDMax)
+		id := units.Alias(plainBeginning(p.CallID), p.CallID, n, r.provider.IDMax)
 		if mistral {
-			id = nine(p.CallID, n)
+			id = units.PlainAlias(p.CallID, n, r.provider.IDLength)
 		}
 		if !taken[id] {
 			tried[p.CallID] = n + 1
 			return id
 		}
 	}
-}
-
-// replacementID returns a valid id of at most max characters for one that is not: how that begins, and ten digits of
-// its hash. n distinguishes the replacements of equal ids.
-func replacementID(id string, n, max int) string {
-	begin := plainBeginning(id)
-	if begin == "" {
-		begin = "call"
-	}
-	return withHash(begin, digest(id, n), max)
 }
 
 // plainBeginning returns an id or a name with _ for every character that is not a letter, a digit, _ or -.
@@ -86,27 +74,6 @@ func plainBeginning(id string) string {
 		}
 		return '_'
 	}, id)
-}
-
-// withHash returns how a text begins, and ten digits of a hash, of at most max characters.
-func withHash(begin string, sum []byte, max int) string {
-	const digits = 10
-	return begin[:min(len(begin), max-digits-1)] + "_" + hex.EncodeToString(sum)[:digits]
-}
-
-func digest(id string, n int) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s#%d", id, n))
-	return sum[:]
-}
-
-// nine returns an id for Mistral.
-func nine(id string, n int) string {
-	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	out := make([]byte, provider.MistralIDLength)
-	for i, b := range digest(id, n)[:len(out)] {
-		out[i] = alphabet[int(b)%len(alphabet)]
-	}
-	return string(out)
 }
 
 // isAlphanumeric reports whether an id consists of length letters and digits.

@@ -19,6 +19,10 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 			return nil, err
 		}
 		for _, n := range r.decode(i, r.purge(r.mendHalves(r.view[i]))) {
+			if r.isForeignThought(&n) {
+				r.repaired("V-R9", "reasoning_dropped", &n, "reasoning that only %s can read is left out", r.Author)
+				continue
+			}
 			r.cite(&n)
 			head = head && n.Role == System
 			list = append(list, r.role(&n, head)...)
@@ -136,7 +140,8 @@ func (r *repairer) clean(n *Message, last bool) bool {
 // hasContent reports whether a message has what its provider counts as content.
 func (r *repairer) hasContent(n *Message) bool {
 	if r.target == session.OpenAIChat && r.keepsFormat(n) && n.Role != Tool {
-		return slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Kind != Text || len(p.Text) > len(`""`) })
+		said := func(p Block) bool { return p.Kind != Text || len(p.Text) > len(`""`) }
+		return hasSound(n) || slices.ContainsFunc(n.Blocks, said)
 	}
 	return len(n.Blocks) > 0
 }
@@ -207,7 +212,8 @@ func (r *repairer) mend(n *Message) {
 		r.mendSpeaker(n)
 		r.dropTwin(n)
 		r.fitArguments(n)
-		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && n.has(Call) {
+		r.fitTypes(n)
+		if n.flags&FlagEmptyArray != 0 && n.Role == Assistant && (n.has(Call) || hasSound(n)) {
 			n.Edited = true
 			r.repaired("V-C3", "content_null", n, "content is null instead of an empty array")
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
@@ -37,7 +38,7 @@ func PlainToolName(name string) string {
 	if c := begin[0]; c == '-' || '0' <= c && c <= '9' {
 		begin = "_" + begin
 	}
-	return withHash(begin, digest(name, 0), provider.EverywhereMax)
+	return units.Alias(begin, name, 0, provider.EverywhereMax)
 }
 
 // renameTools gives the tools of calls and results the names that the provider takes.

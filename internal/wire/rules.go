@@ -47,6 +47,12 @@ var rules = []Rule{
 	{Code: "V-C8", Formats: forChat, check: (*checker).speakers, limits: map[string]int{"name": chat.Speakers.Max}},
 	// aaif-goose/goose-mobile#20
 	{Code: "V-C9", Formats: forOpenAI, check: (*checker).argumentsAreTexts},
+	// "array too long. Expected an array with maximum length 128": openai/openai-dotnet#317,
+	// pydantic/pydantic-ai#1105; so for 2048 messages
+	{Code: "V-C10", Formats: forChat, check: (*checker).counts, shape: true,
+		limits: map[string]int{"calls": chat.MaxCalls, "messages": provider.ShortestList(session.OpenAIChat)}},
+	// openai/openai-openapi, ChatCompletionMessageToolCall
+	{Code: "V-C11", Formats: forChat, check: (*checker).callsTyped},
 	// agno-agi/agno#9372
 	{Code: "V-R1", Formats: forResponses, check: (*checker).resultsAnswer, shape: true},
 	// bytedance/trae-agent#358
@@ -66,6 +72,8 @@ var rules = []Rule{
 	// langchain-ai/langchain#39116, Wei-Shaw/sub2api#3981, NousResearch/hermes-agent#33306, earendil-works/pi#5149
 	{Code: "V-R8", Formats: forResponses, check: (*checker).idsFit, limits: map[string]int{"id": provider.MaxItemID},
 		words: map[session.Format][]string{session.OpenAIResponses: provider.ItemIDPrefixes()}},
+	// lidge-jun/opencodex#5583, openai/codex#3573
+	{Code: "V-R9", Formats: forResponses, check: (*checker).reasoningBound},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true},
 	// tghamm/Anthropic.SDK#184
@@ -121,7 +129,7 @@ var rules = []Rule{
 	{Code: "V-G6", Formats: forGemini, check: (*checker).toolNames, limits: provider.ToolNameLimits(session.Gemini)},
 	// nearai/ironclaw#1241, BerriAI/litellm#4931
 	{Code: "V-M1", Formats: forChat, check: (*checker).mistral, limits: map[string]int{"id": provider.MistralIDLength}},
-	// BerriAI/litellm#30835, janhq/jan#8136, BerriAI/litellm#28057
+	// BerriAI/litellm#30835, janhq/jan#8136, BerriAI/litellm#28057, mastra-ai/mastra#12592
 	{Code: "V-D1", Formats: forChat, check: (*checker).reasoningFits},
 	// earendil-works/pi#1048, ogx-ai/ogx#6069
 	{Code: "V-D2", Formats: forChat, check: (*checker).rolesFit},
@@ -138,6 +146,10 @@ var rules = []Rule{
 	// groq-sdk and mistralai, their types of calls and contents
 	{Code: "V-D8", Formats: forChat, check: (*checker).toolsFit},
 	{Code: "V-D9", Formats: forChat, check: (*checker).mediaFit},
+	// https://ai.google.dev/gemini-api/docs/thought-signatures, earendil-works/pi#6733
+	{Code: "V-D10", Formats: forChat, check: (*checker).chatCallsSigned},
+	// vllm-project/vllm#43995, #47761; ollama/ollama, openai.go
+	{Code: "V-D11", Formats: forChat, check: (*checker).inputsFit},
 	// vercel/ai, convert-to-model-messages.ts
 	{Code: "V-U1", Formats: forAISDK, check: (*checker).toolStates,
 		words: map[session.Format][]string{session.AISDK: finalStates}},

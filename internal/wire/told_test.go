@@ -71,8 +71,8 @@ var (
 	placeNote  = regexp.MustCompile(`^\[(image|file)[^\]\n]*\][ \n]`)
 	speaker    = regexp.MustCompile(`^\[(System|exit)\]( |$)`)
 	madeNotes  = []string{"[The conversation begins here.]", "Continue."}
-	orphanNote = "[The result of a tool call that is no longer in this conversation: "
-	lostNote   = "[The result of this tool call is lost: "
+	orphanNote = regexp.MustCompile(`^\[(The result of a tool call that is not in this conversation|Another result of a tool call that has one): `)
+	lostNote   = "[The result of this tool call is "
 )
 
 func (t *teller) text(text string) {
@@ -81,7 +81,7 @@ func (t *teller) text(text string) {
 	place := placeNote.FindString(text)
 	switch {
 	case strings.HasPrefix(text, "[Sources: "), strings.HasPrefix(text, `[opaque: {"type":"source-`), strings.TrimSpace(text) == "", shownNote.MatchString(text), slices.Contains(madeNotes, text):
-	case strings.HasPrefix(strings.TrimPrefix(text, "[Error] "), orphanNote):
+	case orphanNote.MatchString(strings.TrimPrefix(text, "[Error] ")):
 		t.orphan(strings.HasPrefix(text, "[Error] "))
 	case isThought:
 		t.thought(thought)

@@ -222,7 +222,7 @@ func (h *holder) said(message int) {
 func (h *holder) answer(message int, p *Part) {
 	r := heldResult{message: message, id: p.CallID}
 	call, ok := h.open.Answer(p.CallID, p.Name)
-	if ok {
+	if ok = ok && h.calls[call].id == p.CallID; ok {
 		h.calls[call].answered = true
 		r.answers = true
 	} else {

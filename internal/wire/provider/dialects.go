@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,23 +26,33 @@ const (
 	Bedrock   Dialect = "bedrock"
 	Vertex    Dialect = "vertex"
 	Google    Dialect = "google"
+
+	LlamaCpp   Dialect = "llamacpp"
+	Moonshot   Dialect = "moonshot"
+	Ollama     Dialect = "ollama"
+	OpenRouter Dialect = "openrouter"
+	ZAI        Dialect = "zai"
 )
 
-// Reasoning is what a server of Chat Completions does with reasoning_content that it is sent.
+// Reasoning is what a server of Chat Completions does with the assistant's reasoning that it is sent.
 type Reasoning uint8
 
-// The ways: OpenAI ignores it, others show it to the model, refuse it, or refuse a message of the assistant without it.
+// The ways: OpenAI ignores it, others show it to the model, refuse it, or refuse a message of the assistant without it,
+// be it only one with calls.
 const (
 	IgnoresReasoning Reasoning = iota
 	TakesReasoning
 	RefusesReasoning
 	RequiresReasoning
+	RequiresWithCalls
 )
 
 // Variant is what differs between the dialects of a format. The zero Variant is the format's own provider.
 type Variant struct {
 	Dialect      Dialect
 	Reasoning    Reasoning
+	Thoughts     string   // the member that it reads reasoning in; "" for reasoning_content
+	ThoughtLists bool     // it reads reasoning_details
 	Members      []string // the members that a message may have; nil for any
 	Texts        []string // the roles whose content must be a string, not an array
 	NoImages     bool     // nobody may show images and files
@@ -54,6 +65,8 @@ type Variant struct {
 	IDLength     int      // ids of calls are this many letters and digits; 0 for ids as the format has them
 	LastUser     bool     // the last message is not the assistant's
 	ObjectInputs bool     // the arguments of a call are an object
+
+	SignsCalls bool // the first call of a message has Google's signature, from Gemini 3 on
 
 	CallsAfterUser bool // calls are directly after what the user says, or after results
 
@@ -85,7 +98,7 @@ type Executed struct {
 
 // The members of a message that strict servers take, besides those that a rule of its own is about.
 var (
-	fewMembers     = []string{"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
+	fewMembers     = []string{"role", "content", "tool_calls", "tool_call_id", "reasoning_content", "reasoning"}
 	groqMembers    = append([]string{"name", "function_call"}, fewMembers...)
 	mistralMembers = append([]string{"prefix"}, fewMembers...)
 )
@@ -114,9 +127,15 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 
 // variants have, for each format, how its dialects differ from it:
 //
+//   - Arguments that are no object: OpenAI takes any text; templates and other providers read it
+//     (vllm-project/vllm#43995, #47761, OpenHands/software-agent-sdk#2887, ollama/ollama openai.go, "invalid tool call
+//     arguments")
 //   - Mistral: reasoning_content BerriAI/litellm#30835, charmbracelet/crush#1590; name and other members
 //     Gage-Technologies/mistral-go#2, vllm-project/vllm#12864; the order of roles, roles and ids
 //     mistralai/mistral-common validator.py, avante-corp/avante.nvim#2562
+//   - reasoning: vLLM copies it to both names and drops reasoning_content (chat_utils.py); groq-sdk and ollama have it
+//     in their types, OpenRouter in its documentation. Moonshot: "thinking is enabled but reasoning_content is missing
+//     in assistant tool call message" (mastra-ai/mastra#12592, continuedev/continue#11806)
 //   - Groq: reasoning_content janhq/jan#8136; other members ServiceStack/llms#17; strings OpenHands/OpenHands#4643 and
 //     CherryHQ/cherry-studio#3307
 //   - Cerebras: reasoning_content Kilo-Org/kilocode#10375
@@ -127,6 +146,8 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 //   - Qwen and vLLM: the templates of Qwen allow one system message, at the beginning, and no developer:
 //     vllm-project/vllm#41114, can1357/oh-my-pi#958, ogx-ai/ogx#6069
 //   - OpenAI: other blocks than those of ChatCompletionContentPart (openai/openai-node)
+//   - Google: signatures https://ai.google.dev/gemini-api/docs/thought-signatures, crmne/ruby_llm#591; LiteLLM puts
+//     them into the ids of calls, which it reads again: BerriAI/litellm#16895
 //   - Files, sounds and custom tools: the types of groq-sdk and mistralai; only OpenAI has custom tools. Mistral takes
 //     files by an id of its own, and sounds in another form.
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
@@ -135,23 +156,43 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 //     convert-to-anthropic-messages-prompt.ts, convert-to-google-generative-ai-messages.ts, vercel/ai#5171
 var variants = map[session.Format]map[Dialect]func(*Facts){
 	session.OpenAIChat: {
-		OpenAI:  func(p *Facts) { p.Blocks = openAIBlocks },
+		OpenAI:  func(p *Facts) { p.Blocks, p.MaxMessages = openAIBlocks, 2048 },
 		Mistral: mistral,
 		Groq: func(p *Facts) {
-			p.Reasoning, p.Members = RefusesReasoning, groqMembers
+			p.Reasoning, p.Thoughts, p.Members = TakesReasoning, "reasoning", groqMembers
+			p.ObjectInputs = true
 			p.Texts = []string{"system", "developer", "assistant", "tool"}
 			p.Blocks, p.NoCustom = imageBlocks, true
 		},
-		Cerebras: func(p *Facts) { p.Reasoning, p.NoCustom = RefusesReasoning, true },
+		Cerebras: func(p *Facts) {
+			p.Reasoning = RefusesReasoning
+			p.NoCustom, p.ObjectInputs = true, true
+		},
 		DeepSeek: func(p *Facts) {
-			p.NoCustom = true
+			p.NoCustom, p.ObjectInputs = true, true
 			p.Reasoning, p.Roles = RequiresReasoning, fewRoles
 			p.Texts, p.NoImages = []string{"system", "user", "assistant", "tool"}, true
 		},
-		Qwen: templated,
+		Google: func(p *Facts) { p.SignsCalls, p.IDAny, p.ObjectInputs = true, true, true },
+		Moonshot: func(p *Facts) {
+			p.Reasoning, p.Roles = RequiresWithCalls, fewRoles
+			p.NoCustom, p.ObjectInputs = true, true
+		},
+		Ollama: func(p *Facts) {
+			p.Reasoning, p.Thoughts = TakesReasoning, "reasoning"
+			p.NoCustom, p.ObjectInputs = true, true
+		},
+		OpenRouter: func(p *Facts) {
+			p.Reasoning, p.Thoughts, p.ThoughtLists = TakesReasoning, "reasoning", true
+			p.ObjectInputs = true
+		},
+		ZAI: func(p *Facts) {
+			p.Reasoning, p.NoCustom, p.ObjectInputs = TakesReasoning, true, true
+		},
+		Qwen: templated, LlamaCpp: templated,
 		VLLM: func(p *Facts) {
 			templated(p)
-			p.Members = fewMembers
+			p.Thoughts, p.Members = "reasoning", fewMembers
 		},
 	},
 	session.Anthropic: {
@@ -196,7 +237,7 @@ func mistral(p *Facts) {
 	p.Reasoning, p.Roles = RefusesReasoning, fewRoles
 	p.Members = mistralMembers
 	p.SystemFirst, p.LastUser = true, true
-	p.AnswersTools, p.NoCustom = true, true
+	p.AnswersTools, p.NoCustom, p.ObjectInputs = true, true, true
 	p.Blocks = append([]string{"thinking"}, imageBlocks...)
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"
@@ -207,7 +248,7 @@ func templated(p *Facts) {
 	p.Reasoning = TakesReasoning
 	p.Roles = fewRoles
 	p.SystemFirst, p.OneSystem = true, true
-	p.NoCustom = true
+	p.NoCustom, p.ObjectInputs = true, true
 }
 
 // behind sets the facts of a provider of Chat Completions that the AI SDK sends a view to.
@@ -295,8 +336,12 @@ var servers = map[string]Dialect{
 	"openai": OpenAI, "azure": OpenAI, "mistral": Mistral, "mistralai": Mistral, "groq": Groq, "cerebras": Cerebras,
 	"deepseek": DeepSeek, "qwen": Qwen, "dashscope": Qwen, "alibaba": Qwen, "vllm": VLLM, "hosted_vllm": VLLM,
 	"anthropic": Anthropic, "bedrock": Bedrock, "vertex": Vertex, "vertex_ai": Vertex, "google": Google,
-	"gemini": Google,
+	"gemini": Google, "ollama": Ollama, "ollama_chat": Ollama, "llamacpp": LlamaCpp, "llama.cpp": LlamaCpp,
+	"sglang": LlamaCpp, "lm_studio": LlamaCpp, "moonshot": Moonshot, "moonshotai": Moonshot, "zai": ZAI, "z-ai": ZAI,
 }
+
+// gateways are servers that are known by the models behind them where these are: others take what the gateway does.
+var gateways = map[string]Dialect{"openrouter": OpenRouter}
 
 // families begin the names of models, for the servers that serve them unless a name says otherwise.
 var families = []struct {
@@ -304,7 +349,8 @@ var families = []struct {
 	dialect Dialect
 }{
 	{"deepseek", DeepSeek}, {"qwen", Qwen}, {"qwq", Qwen}, {"claude", Anthropic}, {"gemini", Google}, {"gpt-", OpenAI},
-	{"chatgpt", OpenAI}, {"o1", OpenAI}, {"o3", OpenAI}, {"o4", OpenAI},
+	{"chatgpt", OpenAI}, {"o1", OpenAI}, {"o3", OpenAI}, {"o4", OpenAI}, {"kimi", Moonshot}, {"moonshot", Moonshot},
+	{"glm", ZAI},
 }
 
 // DialectOf returns the dialect that a model's name tells, "" for that of the format's own provider or an unknown one.
@@ -339,6 +385,10 @@ func DialectOf(f session.Format, model string) Dialect {
 			return family.dialect
 		}
 	}
+	gateway, _, _ := strings.Cut(name, "/")
+	if d := gateways[gateway]; speaks(f, d) {
+		return d
+	}
 	return ""
 }
 
@@ -348,16 +398,29 @@ func speaks(f session.Format, d Dialect) bool {
 	return ok
 }
 
-// MustReason reports whether a server refuses a message of the assistant without reasoning_content: DeepSeek's does
-// unless the model is one that does not think.
-func (p *Facts) MustReason(model string) bool {
-	if p.Reasoning != RequiresReasoning {
+// unthinking begin the names of models that do not think, at servers that require the reasoning of others.
+var unthinking = []string{
+	"deepseek-chat", "deepseek-coder", "deepseek-v2", "deepseek-v3", "moonshot-v1", "kimi-k2-0", "kimi-k2-turbo",
+}
+
+// MustReason reports whether a server refuses a message of the assistant, with calls or without, that lacks reasoning.
+func (p *Facts) MustReason(model string, calls bool) bool {
+	if p.Reasoning != RequiresReasoning && !(p.Reasoning == RequiresWithCalls && calls) {
 		return false
 	}
 	base := BaseModel(model)
-	return !slices.ContainsFunc([]string{"deepseek-chat", "deepseek-coder", "deepseek-v2", "deepseek-v3"},
-		func(family string) bool { return strings.HasPrefix(base, family) })
+	return !slices.ContainsFunc(unthinking, func(family string) bool { return strings.HasPrefix(base, family) })
 }
+
+// reasoningContent is the member that most servers of Chat Completions read reasoning in.
+const reasoningContent = "reasoning_content"
+
+// ThoughtMember returns the member of a message that the server reads reasoning in.
+func (p *Facts) ThoughtMember() string { return cmp.Or(p.Thoughts, reasoningContent) }
+
+// ThoughtMembers are the members that servers of Chat Completions have for reasoning as a text, those that are read
+// first in front.
+var ThoughtMembers = []string{reasoningContent, "reasoning"}
 
 // EndsWithUser reports whether a dialect's last message must not be the assistant's. Of those that want objects as
 // inputs, Anthropic's decides by the model.

@@ -5,15 +5,16 @@ package provider
 // 'x' is unsupported: BerriAI/litellm#30835, janhq/jan#8136). They are neither counted nor compacted, so they do not go
 // out.
 //
-// Beyond OpenAI's types, the lists have what compatible servers need to have back: reasoning_content (DeepSeek, vLLM),
-// reasoning_details (OpenRouter), thinking_blocks (LiteLLM), extra_content with Google's signatures, cache_control,
-// prefix (Mistral, DeepSeek), partial (Qwen, Kimi), and blocks of videos, sounds and thinking.
+// Beyond OpenAI's types, the lists have what compatible servers need to have back: reasoning_content (DeepSeek,
+// Moonshot), reasoning (vLLM, Groq, Ollama), reasoning_details (OpenRouter), thinking_blocks (LiteLLM), extra_content
+// with Google's signatures, cache_control, prefix (Mistral, DeepSeek), partial (Qwen, Kimi), and blocks of videos,
+// sounds and thinking.
 //
 // An empty array or null in the place of calls is refused: "Invalid 'messages[1].tool_calls': empty array. Expected an
 // array with minimum length 1" (openai/openai-node#1341).
 var (
-	chatMessage = object("role content tool_call_id? tool_calls! name? reasoning_content refusal function_call audio "+
-		"reasoning_details! thinking_blocks! cache_control? prefix? partial?").
+	chatMessage = object("role content tool_call_id? tool_calls! name? reasoning_content reasoning refusal "+
+		"function_call audio reasoning_details! thinking_blocks! cache_control? prefix? partial?").
 		holds("content", chatBlock).holds("tool_calls", chatCall).
 		holds("function_call", object("name arguments")).holds("audio", object("id"))
 

@@ -248,7 +248,7 @@ var exceptions = map[session.Format][]exception{
 				".parts.fileData.mime_type .parts.fileData.file_uri .parts.fileData.display_name"},
 	},
 	session.OpenAIChat: {
-		{"DeepSeek, Qwen and vLLM want it back", ".reasoning_content"},
+		{"DeepSeek, Qwen and Moonshot, vLLM, Groq and Ollama want it back", ".reasoning_content .reasoning"},
 		{"OpenRouter and LiteLLM want it back", ".reasoning_details .thinking_blocks"},
 		{"Google wants signatures back", ".tool_calls.extra_content"},
 		{"Mistral, DeepSeek, Qwen and Kimi continue a message that has it", ".prefix .partial"},

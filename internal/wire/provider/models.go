@@ -26,6 +26,31 @@ func IsOlderGemini(model string) bool {
 	return ok && version != "" && (version[0] == '1' || version[0] == '2')
 }
 
+// owners are who serves models, by how their names begin.
+var owners = []struct{ prefix, owner string }{
+	{"gpt", "openai"}, {"chatgpt", "openai"}, {"codex", "openai"}, {"o1", "openai"}, {"o3", "openai"}, {"o4", "openai"},
+	{"grok", "xai"},
+}
+
+// Owner returns who can read what a model of this name encrypts: the server before the name, or else the model's own
+// provider; "" if the name does not tell.
+func Owner(model string) string {
+	name := strings.ToLower(model)
+	server, rest, more := strings.Cut(name, "/")
+	if _, gateway := gateways[server]; more && gateway {
+		return Owner(rest)
+	}
+	if more {
+		return server
+	}
+	for _, o := range owners {
+		if strings.HasPrefix(name, o.prefix) {
+			return o.owner
+		}
+	}
+	return ""
+}
+
 // ModelRules names the requirements that this model, or its server, has and most others of its format do not, "" for
 // none. d is the server's dialect, "" for that of the model's name.
 func ModelRules(f session.Format, d Dialect, model string) string {
@@ -37,9 +62,9 @@ func ModelRules(f session.Format, d Dialect, model string) string {
 	switch {
 	case f == session.Anthropic && RefusesPrefill(model), f == session.AISDK && server.EndsWithUser(model):
 		rules += "-prefill"
-	case f == session.Gemini && IsOlderGemini(model):
+	case (f == session.Gemini || server.SignsCalls) && IsOlderGemini(model):
 		rules += "-unsigned"
-	case server.MustReason(model):
+	case server.MustReason(model, true):
 		rules += "-thinks"
 	}
 	return rules

@@ -26,7 +26,8 @@ type Facts struct {
 	OwnResults     bool     // a message of the assistant has the results of its own calls
 	ResultObjects  bool     // a result must be an object
 	FlagsErrors    bool     // a result has a flag that says that its tool failed
-	MaxMessages    int      // how many messages a list has at most besides the system prompt; 0 for any number
+	MaxMessages    int      // how many messages a list has at most, besides a separate system prompt; 0 for any number
+	MaxCalls       int      // how many calls a message has at most; 0 for any number
 	CacheMarks     int      // how many blocks may have cache_control; 0 for a format without
 	Codes          Codes
 	Variant        // what a dialect has of its own
@@ -46,6 +47,7 @@ type Codes struct {
 	Members    string // the provider knows no such member, or no such type of block
 	ToolName   string // it does not take the name of a tool
 	First      string // the first message is not the user's; "" where that is allowed
+	Count      string // there are too many messages, or calls in one
 }
 
 // table has a row for each format. Chat Completions pairs by position and Gemini needs no ids: there, ids may repeat.
@@ -53,10 +55,10 @@ type Codes struct {
 var table = map[session.Format]*Facts{
 	session.OpenAIChat: {
 		Roles: []string{"system", "developer", "user", "assistant", "tool", "function"},
-		IDMax: 40,
+		IDMax: 40, MaxCalls: 128,
 		Tools: chatNames, Speakers: speakerNames,
 		Codes: Codes{Unanswered: "V-C1", Orphan: "V-C2", Empty: "V-C3", Content: "V-C3", CallID: "V-C4",
-			Members: "V-C6", ToolName: "V-C7"},
+			Members: "V-C6", ToolName: "V-C7", Count: "V-C10"},
 	},
 	session.OpenAIResponses: {
 		Roles:       []string{"system", "developer", "user", "assistant"},
@@ -82,7 +84,7 @@ var table = map[session.Format]*Facts{
 		CacheMarks:     4,
 		Codes: Codes{
 			Unanswered: "V-A1", Orphan: "V-A2", Mixed: "V-A3", Empty: "V-A5", Content: "V-A5", CallID: "V-A4",
-			Members: "V-A13", ToolName: "V-A14", First: "V-A10",
+			Members: "V-A13", ToolName: "V-A14", First: "V-A10", Count: "V-A10",
 		},
 	},
 	session.Gemini: {
@@ -118,6 +120,17 @@ func Of(f session.Format) *Facts {
 		return facts
 	}
 	return &none
+}
+
+// ShortestList returns the smallest MaxMessages of a format's servers, 0 if none has any.
+func ShortestList(f session.Format) int {
+	least := Of(f).MaxMessages
+	for _, facts := range made[f] {
+		if n := facts.MaxMessages; n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
 }
 
 // SeparatesSystem reports whether the provider of a format takes the system prompt separately from the messages.

@@ -1,0 +1,123 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// splitCalls writes a message with more calls than the provider takes as several, each with the results of its calls
+// behind it. A call of one that is not the last, and has no result yet, gets one that says so.
+func (r *repairer) splitCalls(list []Message) []Message {
+	most := r.provider.MaxCalls
+	if most == 0 || !slices.ContainsFunc(list, func(n Message) bool { return n.count(Call) > most }) {
+		return list
+	}
+	var out []Message
+	for len(list) > 0 {
+		n := list[0]
+		results := 1
+		for results < len(list) && list[results].Role == Tool {
+			results++
+		}
+		if n.count(Call) <= most {
+			out, list = append(out, n), list[1:]
+			continue
+		}
+		r.repaired(r.provider.Codes.Count, "calls_split", &n, "a message has at most %d calls: it is several", most)
+		out = append(out, n.split(most, list[1:results])...)
+		list = list[results:]
+	}
+	return out
+}
+
+// split returns a message as several with at most this many calls, with the results of these.
+func (n *Message) split(most int, results []Message) (out []Message) {
+	answers := map[int][]Message{}
+	for i := range results {
+		pair := results[i].Blocks[0].pair
+		answers[pair] = append(answers[pair], results[i])
+	}
+	one, calls := *n, 0
+	one.Blocks, one.Edited = nil, true
+	for _, p := range n.Blocks {
+		if p.Kind == Call && calls == most {
+			out = append(append(out, one), answersOf(&one, answers, true)...)
+			one.Blocks, one.Extra, calls = nil, nil, 0
+		}
+		if p.Kind == Call {
+			calls++
+		}
+		one.Blocks = append(one.Blocks, p)
+	}
+	return append(append(out, one), answersOf(&one, answers, false)...)
+}
+
+// answersOf returns the results of the calls of a message, and for calls without one, if all need one, that it is
+// missing.
+func answersOf(n *Message, answers map[int][]Message, all bool) (list []Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		switch found := answers[p.pair]; {
+		case p.Kind != Call:
+		case len(found) == 0 && all:
+			list = append(list, missingResult(p, pendingResult))
+		default:
+			list = append(list, found...)
+		}
+	}
+	return list
+}
+
+// fitTypes gives calls the type that the provider requires.
+func (r *repairer) fitTypes(n *Message) {
+	for i := range n.Blocks {
+		p := &n.Blocks[i]
+		if p.Kind != Call || !r.own(p) || !lacksType(p.Raw) {
+			continue
+		}
+		kind := `"function"`
+		if p.Custom {
+			kind = `"custom"`
+		}
+		p.Raw, n.Edited = setMember(p.Raw, "type", []byte(kind)), true
+		r.repaired("V-C11", "call_typed", n, "call %q has the type %s", p.CallID, kind)
+	}
+}
+
+// lacksType reports whether a call of tool_calls has no type.
+func lacksType(call []byte) bool {
+	tool := member(call, "function") != (Span{}) || member(call, "custom") != (Span{})
+	return tool && stringMember(call, "type") == ""
+}
+
+// counts checks V-C10.
+func (c *checker) counts() {
+	for i := range c.messages {
+		if n := c.messages[i].count(Call); n > c.rule.limits["calls"] {
+			c.report(i, "the message has %d calls", n)
+		}
+	}
+	if n := len(c.messages); c.server.MaxMessages > 0 && n > c.rule.limits["messages"] {
+		c.report(n-1, "there are %d messages", n)
+	}
+}
+
+// callsTyped checks V-C11.
+func (c *checker) callsTyped() {
+	for i, p := range c.parts(Call) {
+		if lacksType(c.raw(i, p)) {
+			c.report(i, "call %q has no type", p.CallID)
+		}
+	}
+}
+
+// saysSound reports whether a message is what the assistant said as a sound, which is content.
+func (s *scanner) saysSound(v *object) bool {
+	return s.facts.Role == "assistant" && s.is(v.at("audio"), '{')
+}
+
+// hasSound reports whether a message came as such a one.
+func hasSound(n *Message) bool {
+	return n.Format == session.OpenAIChat && n.Role == Assistant && member(n.Raw, "audio") != (Span{})
+}
