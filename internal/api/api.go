@@ -240,9 +240,9 @@ func (s *Server) routeSessions() {
 // routeMessages has the messages of sessions and their views.
 func (s *Server) routeMessages() {
 	read, write := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.SessionsWrite)
-	write.post("/v1/sessions/:id/messages", s.appendMessages)
-	write.put("/v1/sessions/:id/messages", s.putMessages)
-	write.patch("/v1/sessions/:id/messages/:message", s.patchMessage)
+	write.post("/v1/sessions/:id/messages", s.appendMessages, strictParameter)
+	write.put("/v1/sessions/:id/messages", s.putMessages, strictParameter)
+	write.patch("/v1/sessions/:id/messages/:message", s.patchMessage, strictParameter)
 	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "after_seq", "before_seq",
 		"order", "limit", minSeq)
 	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "dialect", "pending",

@@ -20,17 +20,21 @@ func (s *Server) appendMessages(req *request.Request) error {
 		return err
 	}
 	req.Replayed(replayed)
-	done.UsageIgnored = a.UsageIgnored
+	done.UsageIgnored, done.Warnings = a.UsageIgnored, a.Warnings
 	if done.Replayed {
 		return req.JSON(http.StatusOK, done)
 	}
 	return req.JSON(http.StatusCreated, done)
 }
 
+// strictParameter makes errors of what an append warns of.
+const strictParameter = "strict"
+
 // readAppend decodes the request, then resolves what it leaves to the session: its format, and how its tokens are
 // counted. It reports everything that is wrong with the body, and with each message, at once.
 func (s *Server) readAppend(req *request.Request) (a session.Append, err error) {
 	a.Session, a.Idempotency = req.Address(), req.Idempotency()
+	strict := req.Query().Flag(strictParameter)
 	var b *appendBody
 	size := int64(len(req.Body()))
 	err = req.Heavy(size, func() (err error) {
@@ -52,8 +56,10 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 	}
 	a.Format, a.ExpectedSeq = b.Format, b.expected
 	err = req.Heavy(size, func() (err error) {
+		b.Tells, b.Strict = true, strict
 		a.Messages, err = b.named()
 		a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
+		a.Warnings = b.Warnings
 		return err
 	})
 	if err != nil {

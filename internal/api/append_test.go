@@ -351,3 +351,19 @@ func TestManyWritersWithExpectedSeqHaveOneWinnerForEachSeq(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAppendTellsWhatViewsWillRepair has a member that no provider knows.
+func TestAnAppendTellsWhatViewsWillRepair(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/told", "")
+	body := batch("openai-chat", user("x"), `{"role":"user","content":"u","extra":1}`)
+	refused := w.ask("POST", "/v1/sessions/told/messages?strict=true", body)
+	if refused.Code != http.StatusUnprocessableEntity || !strings.Contains(refused.Body.String(), "/messages/1/extra") {
+		t.Errorf("strict: %d %s", refused.Code, refused.Body)
+	}
+	got := w.must(http.StatusCreated, "POST", "/v1/sessions/told/messages", body).Body.String()
+	if !strings.Contains(got, "/messages/1/extra") || !strings.Contains(got, "member_dropped") {
+		t.Errorf("an append: %s", got)
+	}
+}

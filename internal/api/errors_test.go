@@ -145,6 +145,12 @@ var wrongRequests = map[string]struct {
 	"invalid_message": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", `"hello"`))
 	}, "object"},
+	"other_format": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", batch("anthropic", `{"role":"tool","tool_call_id":"a","content":"r"}`))
+	}, "openai-chat"},
+	"needs_repair": {func(w *world) answer {
+		return w.ask("PUT", "/v1/sessions/s/messages?strict=true", batch("openai-chat", `{"role":"user","content":"u","extra":1}`))
+	}, "views leave it out"},
 	"json_too_complex": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", `{"role":"user","content":`+strings.Repeat("[", 70)+strings.Repeat("]", 70)+`}`))
 	}, "levels"},

@@ -30,11 +30,13 @@ func (s *Server) putMessages(req *request.Request) error {
 		a := session.Append{
 			Session: req.Address(), Format: b.Format, ExpectedSeq: b.expected, Idempotency: req.Idempotency(),
 		}
+		b.Tells, b.Strict = true, req.Query().Flag(strictParameter)
 		err = req.Heavy(int64(len(b.Data)), func() (err error) {
 			if a.Messages, err = b.named(); err == nil {
 				err = b.nameByOwn(a.Messages)
 			}
 			a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
+			a.Warnings = b.Warnings
 			return err
 		})
 		if err != nil {
@@ -117,16 +119,16 @@ func (s *Server) patchMessage(req *request.Request) error {
 		if b.Err() != nil {
 			return nil, b.Err()
 		}
-		m, err := ingest.Message(b.Format, b.Body(0))
-		if err != nil {
-			b.Add("/message", err)
+		b.Tells, b.Strict = true, req.Query().Flag(strictParameter)
+		m := b.One("/message")
+		if b.Err() != nil {
 			return nil, b.Err()
 		}
 		m.ClientID = named
 		return func() (session.Replacement, error) {
 			a := session.Append{
 				Session: req.Address(), Format: b.Format, Messages: []session.NewMessage{m}, ExpectedSeq: b.expected,
-				Idempotency: req.Idempotency(),
+				Idempotency: req.Idempotency(), Warnings: b.Warnings,
 			}
 			a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
 			found, err := s.followed(req, named)

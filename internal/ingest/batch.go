@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -22,11 +23,15 @@ var batchLimits = rawjson.Limits{
 // array, then Err, and Inspect or Message for each message.
 type Batch struct {
 	request.Document
-	Format  session.Format
-	Spans   []rawjson.Span // the messages
-	Instead string         // what to do instead of sending too many, "" for several batches
-	pointer string         // of the array
-	large   bool           // the body has more values than one message may have: each message's must be counted
+	Format   session.Format
+	Spans    []rawjson.Span    // the messages
+	Instead  string            // what to do instead of sending too many, "" for several batches
+	pointer  string            // of the array
+	Tells    bool              // a message of another format is refused, and what views repair is told
+	Strict   bool              // what views would repair is refused
+	Warnings []session.Warning // what views will repair
+
+	large bool // the body has more values than one message may have: each message's must be counted
 }
 
 // Open checks the body as JSON.
@@ -71,7 +76,10 @@ func requireFormat(d *request.Document, format session.Format) {
 
 // Inspect reads message i. Its problems are added to the body's.
 func (b *Batch) Inspect(i int) (found wire.Facts, ok bool) {
-	body := b.Body(i)
+	return b.inspect(request.PointerTo(b.pointer, i), b.Body(i))
+}
+
+func (b *Batch) inspect(pointer string, body []byte) (found wire.Facts, ok bool) {
 	var err error
 	if b.large {
 		err = session.CheckJSON("", body, rawjson.Limits{Nodes: session.MaxJSONNodes})
@@ -79,11 +87,71 @@ func (b *Batch) Inspect(i int) (found wire.Facts, ok bool) {
 	if err == nil {
 		found, err = wire.Inspect(b.Format, body)
 	}
-	if err != nil {
-		b.Add(request.PointerTo(b.pointer, i), err)
+	if b.Tells && (err != nil || found.Flags&wire.FlagMayNeedRepair != 0) {
+		err = cmp.Or(b.other(body), err)
 	}
-	return found, err == nil
+	if err != nil {
+		b.Add(pointer, err)
+		return found, false
+	}
+	if b.Tells && found.Flags&wire.FlagMayNeedRepair != 0 {
+		b.warn(pointer, body)
+	}
+	return found, true
 }
+
+// One reads the only message, which is the member at pointer.
+func (b *Batch) One(pointer string) (m session.NewMessage) {
+	m.Body = b.Body(0)
+	if err := session.CheckJSON("", m.Body, session.JSONLimits); err != nil {
+		b.Add(pointer, err)
+		return m
+	}
+	if found, ok := b.inspect(pointer, m.Body); ok {
+		extractColumns(&m, b.Format, &found)
+	}
+	return m
+}
+
+// other returns an error for a message that is of another format than the batch, or whose role is misspelt.
+func (b *Batch) other(body []byte) error {
+	if !wire.MayBeOther(b.Format, body) {
+		return nil
+	}
+	role := wire.RoleOf(body)
+	looks := importer.Looks(body)
+	meant := wire.MeantRole(b.Format, role)
+	switch {
+	case looks != "" && looks != b.Format:
+		return session.Invalid("", request.OtherFormat,
+			"this looks like a message of %s, and the format is %s: send it to a session of its format, or convert it",
+			looks, b.Format)
+	case meant != "":
+		return session.Invalid("/role", request.OtherFormat, "%s has no role %q: do you mean %q?", b.Format, role,
+			meant)
+	case looks == "" && b.Format == session.Gemini && wire.SaysContent(body):
+		return session.Invalid("", request.OtherFormat,
+			"this looks like a message of %s or %s, and the format is %s, whose messages have parts",
+			session.OpenAIChat, session.Anthropic, b.Format)
+	}
+	return nil
+}
+
+// warn tells what views will repair of a message. A strict batch refuses it.
+func (b *Batch) warn(at string, body []byte) {
+	for _, w := range wire.Warnings(b.Format, body) {
+		switch {
+		case b.Strict:
+			b.Wrong(at+w.Pointer, request.NeedsRepair, "%s: %s", w.Code, w.Detail)
+		case len(b.Warnings) < maxWarnings:
+			w.Pointer = at + w.Pointer
+			b.Warnings = append(b.Warnings, w)
+		}
+	}
+}
+
+// maxWarnings is how many warnings an answer has.
+const maxWarnings = 100
 
 // Body returns message i.
 func (b *Batch) Body(i int) []byte { return b.Spans[i].Of(b.Data) }

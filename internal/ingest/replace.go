@@ -28,7 +28,7 @@ func Differences(ctx context.Context, store *postgres.Store, a session.Append) (
 	}
 	r = session.Replacement{
 		Session: a.Session, Seen: log.LastSeq, ExpectedSeq: a.ExpectedSeq, Idempotency: a.Idempotency,
-		UsageIgnored: a.UsageIgnored,
+		UsageIgnored: a.UsageIgnored, Warnings: a.Warnings,
 	}
 	if kept < len(log.Entries) {
 		r.From = log.Entries[kept].Seq
@@ -113,7 +113,7 @@ func (f *Followed) Change(ctx context.Context, store *postgres.Store, a session.
 ) {
 	r = session.Replacement{
 		Session: a.Session, Seen: f.LastSeq, ExpectedSeq: a.ExpectedSeq, Idempotency: a.Idempotency,
-		UsageIgnored: a.UsageIgnored,
+		UsageIgnored: a.UsageIgnored, Warnings: a.Warnings,
 	}
 	c := comparison{store: store, log: f.Outline, format: a.Format}
 	same, err := c.same(ctx, 0, &a.Messages[0])

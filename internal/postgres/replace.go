@@ -90,7 +90,7 @@ func (s *Store) replace(
 	case r.Seen != row.lastSeq:
 		return session.Replaced{}, ErrMoved
 	}
-	done := session.Replaced{Compaction: session.CompactionNone, UsageIgnored: r.UsageIgnored}
+	done := session.Replaced{Compaction: session.CompactionNone, UsageIgnored: r.UsageIgnored, Warnings: r.Warnings}
 	w := replacing{Store: s, tx: tx, row: row, done: done}
 	if err := w.replace(ctx, r); err != nil {
 		return session.Replaced{}, err

@@ -14,6 +14,7 @@ type Replacement struct {
 	Idempotency *Idempotency // nil for none
 
 	UsageIgnored string // what Replaced says of it
+	Warnings     []Warning
 }
 
 // IsEmpty reports whether it changes nothing.
@@ -33,6 +34,8 @@ type Replaced struct {
 	Compaction    Compaction `json:"compaction"`                   // whether a compaction was queued
 	// why the usage that was reported is not used; absent if it is, or if none was
 	UsageIgnored string `json:"usage_ignored,omitempty"`
+	// what views will repair of the new messages, or leave out; absent for nothing
+	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // Outline is what a log has in its views, without bodies.

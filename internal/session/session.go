@@ -168,6 +168,7 @@ type Append struct {
 	Idempotency *Idempotency // nil for none
 
 	UsageIgnored string // why a usage that was reported is not in Usage
+	Warnings     []Warning
 }
 
 // Appended is the answer to an append.
@@ -182,6 +183,8 @@ type Appended struct {
 	Replayed      bool       `json:"replayed"`                     // the messages were in the log before
 	// why the usage that was reported is not used; absent if it is, or if none was
 	UsageIgnored string `json:"usage_ignored,omitempty"`
+	// what views will repair of these messages, or leave out; absent for nothing
+	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // Compaction is what an append did about compaction.

@@ -44,10 +44,14 @@ func (s *scanner) aiSDK(top Span) {
 		s.uiPart(i, part)
 		i++
 	}
-	if parts := v.at("parts"); s.is(parts, '[') {
+	parts := v.at("parts")
+	switch {
+	case s.is(parts, '['):
 		s.keepOthers(&v, "role", "parts")
 		s.content(parts, add)
-	} else {
+	case s.isModelMessage(&v):
+		s.modelMessage(&v)
+	default:
 		s.keepOthers(&v, "role", "parts", "content", "toolInvocations")
 		s.content(v.at("content"), add)
 		for invocation := range s.elements(v.at("toolInvocations")) {
@@ -197,7 +201,8 @@ const (
 
 // approval says what a call waits for that the user has to approve, "" for any other.
 func (s *scanner) approval(v *object) string {
-	switch state := v.at("state"); {
+	state := v.at("state")
+	switch {
 	case s.equals(state, approvalRequested):
 		return "not there: the call waits for the user's approval"
 	case s.equals(state, approvalResponded) && s.is(s.inner(v.at("approval"), "approved"), 'f'):

@@ -121,6 +121,7 @@ func (r *repairer) adoptReasoning(n *Message) {
 		}
 		p.Raw = wrap(p.Raw, `],"encrypted_content":`, encrypted, "}")
 		p.Signature, p.Format = encrypted, r.target
+		p.Edited = false
 	}
 }
 
@@ -137,10 +138,11 @@ func (r *repairer) adoptThinking(n *Message) {
 			p.Raw = with(nil, `{"type":"thinking","thinking":`, p.Text)
 			p.Raw = wrap(p.Raw, `,"signature":`, signature, "}")
 			p.Signature, p.Format = signature, r.target
+			p.Edited = false
 		case data != nil:
 			p.Raw = wrap(nil, `{"type":"redacted_thinking","data":`, data, "}")
 			p.Text, p.Signature = nil, data
-			p.Format = r.target
+			p.Format, p.Edited = r.target, false
 		}
 	}
 }

@@ -33,37 +33,47 @@ func (r *repairer) splitCalls(list []Message) []Message {
 
 // split returns a message as several with at most this many calls, with the results of these.
 func (n *Message) split(most int, results []Message) (out []Message) {
-	answers := map[int][]Message{}
-	for i := range results {
-		pair := results[i].Blocks[0].pair
-		answers[pair] = append(answers[pair], results[i])
-	}
-	one, calls := *n, 0
+	answered := map[int]bool{}
+	each(results, Result, func(_ *Message, p *Block) { answered[p.pair] = true })
+	one, calls := *n, map[int]bool{}
 	one.Blocks, one.Edited = nil, true
 	for _, p := range n.Blocks {
-		if p.Kind == Call && calls == most {
-			out = append(append(out, one), answersOf(&one, answers, true)...)
-			one.Blocks, one.Extra, calls = nil, nil, 0
+		if p.Kind == Call && len(calls) == most {
+			out = append(append(out, one), resultsTo(calls, results)...)
+			out = append(out, one.missing(answered)...)
+			one.Blocks, one.Extra = nil, nil
+			calls = map[int]bool{}
 		}
 		if p.Kind == Call {
-			calls++
+			calls[p.pair] = true
 		}
 		one.Blocks = append(one.Blocks, p)
 	}
-	return append(append(out, one), answersOf(&one, answers, false)...)
+	return append(append(out, one), resultsTo(calls, results)...)
 }
 
-// answersOf returns the results of the calls of a message, and for calls without one, if all need one, that it is
-// missing.
-func answersOf(n *Message, answers map[int][]Message, all bool) (list []Message) {
+// resultsTo returns the results of some calls.
+func resultsTo(calls map[int]bool, results []Message) (list []Message) {
+	for i := range results {
+		n := &results[i]
+		var mine []Block
+		for _, p := range n.Blocks {
+			if calls[p.pair] {
+				mine = append(mine, p)
+			}
+		}
+		if len(mine) > 0 {
+			list = append(list, resultsOf(n, mine))
+		}
+	}
+	return list
+}
+
+// missing returns results for the calls of a message that have none.
+func (n *Message) missing(answered map[int]bool) (list []Message) {
 	for i := range n.Blocks {
-		p := &n.Blocks[i]
-		switch found := answers[p.pair]; {
-		case p.Kind != Call:
-		case len(found) == 0 && all:
+		if p := &n.Blocks[i]; p.Kind == Call && !answered[p.pair] {
 			list = append(list, missingResult(p, pendingResult))
-		default:
-			list = append(list, found...)
 		}
 	}
 	return list

@@ -84,7 +84,6 @@ var chatDialectFixtures = []fixture{
 	{"V-C3", "a sound without a text", Options{}, []string{someUser, `{"role":"assistant","content":null,"audio":{"id":"audio_1"}}`, someUser}, nil},
 	{"V-C3", "a sound beside an empty array", Options{}, []string{someUser, `{"role":"assistant","content":[],"audio":{"id":"audio_1"}}`, someUser}, []string{"V-C3 1"}},
 	{"V-C3", "a refusal alone", Options{}, []string{someUser, `{"role":"assistant","refusal":"no"}`, someUser}, nil},
-	{"V-C3", "reasoning alone", Options{}, []string{someUser, `{"role":"assistant","content":null,"reasoning":"hm"}`, someUser}, nil},
 	{"V-D1", "vLLM reads reasoning", asks(provider.VLLM), []string{someUser, reasoned, someUser}, nil},
 	{"V-D1", "vLLM drops reasoning_content", asks(provider.VLLM), []string{someUser, thoughtDone, someUser}, []string{"V-D1 1"}},
 	{"V-D1", "Ollama reads reasoning", asks(provider.Ollama), []string{someUser, thoughtDone, someUser}, []string{"V-D1 1"}},

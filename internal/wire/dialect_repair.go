@@ -16,8 +16,8 @@ func (r *repairer) fitChat(n *Message) {
 	}
 	r.fitRole(n)
 	r.fitTools(n)
-	r.fitObjects(n)
 	r.fitMembers(n)
+	r.fitObjects(n)
 	r.fitContent(n)
 }
 

@@ -162,7 +162,7 @@ func TestInspectAnthropic(t *testing.T) {
 
 func TestInspectRefusesOnlyWhatItCannotStore(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 257)
+	long := strings.Repeat("x", 64<<10+1)
 	for _, c := range []struct {
 		format          session.Format
 		body            string
@@ -173,15 +173,15 @@ func TestInspectRefusesOnlyWhatItCannotStore(t *testing.T) {
 		{session.OpenAIChat, `{}`, "/role", `a message needs a role, for example "user"`},
 		{session.OpenAIChat, `{"role":null}`, "/role", "role must be a string, this is null"},
 		{session.OpenAIChat, `{"role":""}`, "/role", `role must not be empty, it could be "user"`},
-		{session.OpenAIChat, `{"role":"` + long + `"}`, "/role", "role must have at most 64 bytes, this one has 257"},
+		{session.OpenAIChat, `{"role":"` + long + `"}`, "/role", "role must have at most 64 bytes, this one has 65537"},
 		{session.OpenAIChat, `{"role":"assistant","tool_calls":[{},{"id":7}]}`, "/tool_calls/1/id", "the id of a call must be a string, this is a number"},
-		{session.OpenAIChat, `{"role":"tool","tool_call_id":"` + long + `"}`, "/tool_call_id", "the id of a call must have at most 256 bytes, this one has 257"},
-		{session.OpenAIChat, `{"role":"function","name":"` + long + `"}`, "/name", "the name of a function must have at most 247 bytes, this one has 257"},
+		{session.OpenAIChat, `{"role":"tool","tool_call_id":"` + long + `"}`, "/tool_call_id", "the id of a call must have at most 65536 bytes, this one has 65537"},
+		{session.OpenAIChat, `{"role":"function","name":"` + long + `"}`, "/name", "the name of a function must have at most 65527 bytes, this one has 65537"},
 		{session.Anthropic, `{"role":"user","content":[{"type":"tool_result","tool_use_id":{}}]}`, "/content/0/tool_use_id", "the id of a call must be a string, this is an object"},
 		{session.Anthropic, `{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":true}]}`, "/content/1/id", "the id of a call must be a string, this is a boolean"},
 		{session.Gemini, `{"role":7}`, "/role", "role must be a string, this is a number"},
 		{session.Gemini, `{"parts":[{},{"functionCall":{"id":7}}]}`, "/parts/1/functionCall/id", "the id of a call must be a string, this is a number"},
-		{session.Gemini, `{"parts":{"functionResponse":{"name":"` + long + `"}}}`, "/parts/0/functionResponse/name", "the name of a function must have at most 247 bytes, this one has 257"},
+		{session.Gemini, `{"parts":{"functionResponse":{"name":"` + long + `"}}}`, "/parts/0/functionResponse/name", "the name of a function must have at most 65527 bytes, this one has 65537"},
 		{session.AISDK, `{"parts":[]}`, "/role", `a message needs a role, for example "user"`},
 		{session.AISDK, `{"role":"assistant","parts":[{},{"type":"tool-f","toolCallId":{}}]}`, "/parts/1/toolCallId", "the id of a call must be a string, this is an object"},
 		{"morse", `{"role":"user"}`, "", `format "morse" is unknown`},

@@ -61,6 +61,7 @@ type Block struct {
 	Refusal   bool   // the Text is a refusal
 	Thought   bool   // unused outside of Gemini: the text is a thought
 	Edited    bool   // a repair has changed it: Raw is out of date
+	executed  bool   // Opaque: AI SDK: the part of a call, with its result, that was made of a ModelMessage
 	waits     string // Call: why it has no result, if that is known
 	loose     bool   // Call: its provider does not take its arguments as they are in Raw
 	pair      int    // the number of the call that this is, or is the result of; 0 before arrange gave it one

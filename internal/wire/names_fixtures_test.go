@@ -27,6 +27,7 @@ var namedLists = map[session.Format][]string{
 var nameLimits = map[session.Format]map[provider.Dialect]int{
 	session.OpenAIChat: {
 		"": 64, provider.OpenAI: 64, provider.Mistral: 64, provider.Groq: 64, provider.Cerebras: 64, provider.DeepSeek: 64, provider.Qwen: 64, provider.VLLM: 64,
+		provider.Google: 64, provider.LlamaCpp: 64, provider.Moonshot: 64, provider.Ollama: 64, provider.OpenRouter: 64, provider.ZAI: 64,
 	},
 	session.OpenAIResponses: {"": 128},
 	session.Anthropic:       {"": 128, provider.Anthropic: 128, provider.Vertex: 128, provider.Bedrock: 64},
@@ -37,14 +38,19 @@ var nameLimits = map[session.Format]map[provider.Dialect]int{
 	},
 }
 
+// plainModels want no reasoning or signatures.
+var plainModels = map[provider.Dialect]string{
+	provider.DeepSeek: "deepseek-chat", provider.Moonshot: "moonshot-v1-8k", provider.Google: "gemini-2.5-pro",
+}
+
 // namedFixture returns a list whose call, and result if it has the name, must or must not break the rule.
 func namedFixture(f session.Format, d provider.Dialect, name string, kept bool) fixture {
 	x := fixture{rule: provider.Of(f).Codes.ToolName, name: fmt.Sprintf("%s: %q", d, name), o: asks(d)}
 	for _, body := range namedLists[f] {
 		x.bodies = append(x.bodies, strings.ReplaceAll(body, "NAME", name))
 	}
-	if d == provider.DeepSeek && f == session.OpenAIChat {
-		x.o.Model = "deepseek-chat"
+	if model, ok := plainModels[d]; ok && f == session.OpenAIChat {
+		x.o.Model = model
 	}
 	if !kept {
 		x.want = append(x.want, x.rule+" 1")
@@ -60,7 +66,7 @@ func nameFixtures(f session.Format) (list []fixture) {
 		limit := nameLimits[f][d]
 		list = append(list, namedFixture(f, d, strings.Repeat("n", limit), true), namedFixture(f, d, strings.Repeat("n", limit+1), false),
 			namedFixture(f, d, "mcp__server_Tool-2", true), namedFixture(f, d, "my tool", false), namedFixture(f, d, "日本語", false), namedFixture(f, d, "", false))
-		google := f == session.Gemini || d == provider.Google
+		google := f == session.Gemini || d == provider.Google && f == session.AISDK
 		for _, name := range []string{"fs.read:file", "a.b", "a:b"} {
 			list = append(list, namedFixture(f, d, name, google))
 		}

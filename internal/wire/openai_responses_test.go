@@ -64,7 +64,7 @@ func TestInspectOpenAIResponses(t *testing.T) {
 
 func TestInspectRefusesResponsesItemsThatCannotBePaired(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 257)
+	long := strings.Repeat("x", 64<<10+1)
 	for body, pointer := range map[string]string{
 		`{"type":"message","content":"x"}`:                         "/role",
 		`{"type":"additional_tools","role":"` + long + `"}`:        "/role",

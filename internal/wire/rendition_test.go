@@ -130,7 +130,7 @@ func TestAFastValidatorCountsMessages(t *testing.T) {
 		} else {
 			v.messages = few.MaxMessages / 2
 		}
-		v.provider = &few
+		v.provider, v.limit = &few, few.MaxMessages
 		for n := range messages {
 			facts, err := Inspect(session.Anthropic, []byte(speeches[session.Anthropic].user(n)))
 			if err != nil {

@@ -76,7 +76,7 @@ func (r *repairer) decode(i int, body []byte) []Message {
 		n.Origin = i
 		n.twin = has.twin != nil && !r.provider.Tools.Take(stringMember(has.twin, "name"))
 		n.Edited = slices.ContainsFunc(n.Blocks, func(p Block) bool { return p.Edited }) ||
-			j == 0 && m.Format == session.AISDK && !hasUIID(n.Extra)
+			has.model || j == 0 && m.Format == session.AISDK && !hasUIID(n.Extra)
 		if n.Edited && n.Format == r.target {
 			r.repaired(r.provider.Codes.Content, "part_mended", n,
 				"a part is rewritten: the API does not take it as it was")

@@ -50,7 +50,8 @@ func (r *repairer) idOf(n *Message, p *Block, taken map[string]bool, tried map[s
 		fits = func(id string) bool { return isAlphanumeric(id, r.provider.IDLength) }
 		own = false
 	}
-	accepted := fits(p.CallID) || own && (r.provider.IDAny || r.formOf(n, p) == legacyForm)
+	made := r.target == session.OpenAIChat && strings.HasPrefix(p.CallID, functionPrefix)
+	accepted := fits(p.CallID) || own && (r.provider.IDAny && !made || r.formOf(n, p) == legacyForm)
 	if accepted && (!taken[p.CallID] || own && !r.provider.IDUnique) {
 		return p.CallID
 	}

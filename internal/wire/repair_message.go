@@ -28,6 +28,7 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 			list = append(list, r.role(&n, head)...)
 		}
 	}
+	list = r.settleApprovals(list)
 	kept := list[:0]
 	for i := range list {
 		if n := &list[i]; r.clean(n, n.Origin == len(r.view)-1) {

@@ -44,6 +44,7 @@ type collector struct {
 type seen struct {
 	item   itemHead // Responses
 	twin   []byte   // Chat Completions: a function_call beside tool_calls, which repeats one of them
+	model  bool     // AI SDK: a ModelMessage
 	marked bool     // Anthropic: it may have marks for the provider's cache
 }
 
@@ -74,7 +75,7 @@ func (c *collector) add(kind Kind, inside bool) *Block {
 	switch {
 	case inside:
 		blocks = &c.content
-	case kind == Result && c.format == session.AISDK:
+	case kind == Result && c.format == session.AISDK && c.message().Role != Tool:
 		blocks = &c.results
 	default:
 		blocks = &c.message().Blocks

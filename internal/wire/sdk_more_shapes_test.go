@@ -35,7 +35,7 @@ var returned = []struct {
 		[]string{"", `{"content":"a","role":"assistant","refusal":null}`}, []string{"member_dropped"}},
 	{"DeepSeek", session.OpenAIChat, "deepseek", []string{`{"role":"user","content":"u"}`,
 		`{"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}`, `{"role":"tool","tool_call_id":"call_1","content":"r"}`},
-		[]string{"", `{"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}`, ""}, []string{"member_dropped"}},
+		[]string{"", `{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]}`, ""}, []string{"member_dropped", "input_as_object"}},
 	{"Mistral", session.OpenAIChat, "mistral", []string{`{"role":"user","content":"u"}`,
 		`{"role":"assistant","content":"","prefix":false,"tool_calls":[{"id":"aB3456789","type":"function","index":0,"function":{"name":"f","arguments":"{}"}}]}`, `{"role":"tool","tool_call_id":"aB3456789","name":"f","content":"r"}`},
 		[]string{"", `{"role":"assistant","content":"","prefix":false,"tool_calls":[{"id":"aB3456789","type":"function","function":{"name":"f","arguments":"{}"}}]}`, ""}, []string{"member_dropped"}},

@@ -50,7 +50,7 @@ function filledPart(part) {
 
 // foreign are members and blocks that OpenAI's endpoint ignores (microsoft/agent-framework#2344) and others need back:
 // DeepSeek, Qwen and vLLM, OpenRouter, LiteLLM, Mistral, Google. Only views for servers that are not strict have them.
-const foreign = ["reasoning_content", "reasoning_details", "thinking_blocks", "cache_control", "prefix", "partial", "extra_content", "format"];
+const foreign = ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "cache_control", "prefix", "partial", "extra_content", "format"];
 const foreignBlocks = ["video_url", "audio_url", "thinking"];
 
 function withoutForeign(node) {

@@ -98,7 +98,10 @@ function checkServerTools(turns, tell) {
   }
 }
 
-export function openAIChat(messages, { open, limit = 40, name = plain(64) }, tell) {
+// LiteLLM puts the signature of a Gemini call into its id, and reads it there: litellm#16895.
+const idLimit = (model) => /gemini/.test(model ?? "") ? Infinity : 40;
+
+export function openAIChat(messages, { open, model, limit = idLimit(model), name = plain(64) }, tell) {
   if (!messages.length) return tell("", "empty list of messages"); // "[] is too short - 'messages'"
   let waiting = [];
   for (const [i, message] of messages.entries()) {

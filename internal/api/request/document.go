@@ -243,6 +243,8 @@ const (
 	InvalidJSON    = "invalid_json"
 	InvalidRequest = "invalid_request"
 	InvalidMessage = "invalid_message"
+	OtherFormat    = "other_format"
+	NeedsRepair    = "needs_repair"
 	UnknownField   = "unknown_field"
 	UnknownModel   = "unknown_model"
 	TooMany        = "too_many_messages"

@@ -159,7 +159,8 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		OpenAI:  func(p *Facts) { p.Blocks, p.MaxMessages = openAIBlocks, 2048 },
 		Mistral: mistral,
 		Groq: func(p *Facts) {
-			p.Reasoning, p.Thoughts, p.Members = TakesReasoning, "reasoning", groqMembers
+			p.Reasoning, p.Thoughts = TakesReasoning, "reasoning"
+			p.Members = groqMembers
 			p.ObjectInputs = true
 			p.Texts = []string{"system", "developer", "assistant", "tool"}
 			p.Blocks, p.NoCustom = imageBlocks, true
@@ -173,7 +174,11 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.Reasoning, p.Roles = RequiresReasoning, fewRoles
 			p.Texts, p.NoImages = []string{"system", "user", "assistant", "tool"}, true
 		},
-		Google: func(p *Facts) { p.SignsCalls, p.IDAny, p.ObjectInputs = true, true, true },
+		Google: func(p *Facts) {
+			p.SignsCalls, p.IDAny = true, true
+			p.ObjectInputs = true
+			p.Roles = fewRoles // a function_call has no place for a signature
+		},
 		Moonshot: func(p *Facts) {
 			p.Reasoning, p.Roles = RequiresWithCalls, fewRoles
 			p.NoCustom, p.ObjectInputs = true, true
@@ -183,11 +188,13 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.NoCustom, p.ObjectInputs = true, true
 		},
 		OpenRouter: func(p *Facts) {
-			p.Reasoning, p.Thoughts, p.ThoughtLists = TakesReasoning, "reasoning", true
+			p.Reasoning, p.Thoughts = TakesReasoning, "reasoning"
+			p.ThoughtLists = true
 			p.ObjectInputs = true
 		},
 		ZAI: func(p *Facts) {
-			p.Reasoning, p.NoCustom, p.ObjectInputs = TakesReasoning, true, true
+			p.Reasoning = TakesReasoning
+			p.NoCustom, p.ObjectInputs = true, true
 		},
 		Qwen: templated, LlamaCpp: templated,
 		VLLM: func(p *Facts) {
@@ -237,7 +244,8 @@ func mistral(p *Facts) {
 	p.Reasoning, p.Roles = RefusesReasoning, fewRoles
 	p.Members = mistralMembers
 	p.SystemFirst, p.LastUser = true, true
-	p.AnswersTools, p.NoCustom, p.ObjectInputs = true, true, true
+	p.AnswersTools, p.NoCustom = true, true
+	p.ObjectInputs = true
 	p.Blocks = append([]string{"thinking"}, imageBlocks...)
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// maxWarnings is how many of a message are told.
+const maxWarnings = 20
+
+// Warnings returns what a view in the message's own format will repair or leave out of a message that FlagMayNeedRepair
+// is set of, whatever is around it. It knows no model: what only some servers refuse is not told. A code is the kind of
+// a repair.
+func Warnings(f session.Format, body []byte) (list []session.Warning) {
+	for _, in := range intrudersIn(f, body) {
+		w := session.Warning{Pointer: pointerAt(body, in.at.Start), Code: "member_dropped"}
+		w.Detail = "the API does not take this member: views leave it out"
+		if in.of != nil {
+			w.Code, w.Detail = "block_as_note", "the API has no block of this type: views have a text"
+		} else {
+			w.Pointer += "/" + spelling.EscapePointer(in.name)
+		}
+		list = append(list, w)
+	}
+	r := repairerOf(f, []Stored{{Format: f, Body: body}})
+	_, _ = r.prepare(context.Background()) // which never ends
+	told := []string{"member_dropped", "block_as_note"}
+	if f == session.AISDK && member(body, "parts") == (Span{}) { // a ModelMessage, which is read
+		told = append(told, "part_mended", "approval_moved")
+	}
+	for _, repair := range r.repairs {
+		if !slices.Contains(told, repair.Kind) {
+			list = append(list, session.Warning{Code: repair.Kind, Detail: repair.Detail})
+		}
+	}
+	return list[:min(len(list), maxWarnings)]
+}
+
+// pointerAt returns the JSON pointer of the innermost object that a place in a message is in, or that begins there.
+func pointerAt(body []byte, at int) (pointer string) {
+	for i := rawjson.Start(body); ; {
+		next, name := -1, ""
+		switch body[i] {
+		case '{':
+			for key, value := range rawjson.Members(body, i) {
+				if value.Start <= at && at < value.End {
+					next, name = value.Start, spelling.EscapePointer(string(unquoted(key.Of(body))))
+				}
+			}
+		case '[':
+			n := 0
+			for element := range rawjson.Elements(body, i) {
+				if element.Start <= at && at < element.End {
+					next, name = element.Start, strconv.Itoa(n)
+				}
+				n++
+			}
+		}
+		if next < 0 {
+			return pointer
+		}
+		pointer += "/" + name
+		if i = next; i == at {
+			return pointer
+		}
+	}
+}
+
+// carriers are members that carry what a message says, or what a part is, in some formats, and nothing in others.
+var carriers = []string{"tool_calls", "tool_call_id", "function_call", "parts", "content", "toolInvocations", "type"}
+
+// MayBeOther reports whether a message, be it one that Inspect refuses, has what its format has no word for and another
+// format may: a role, the type of a block, what carries the content.
+func MayBeOther(f session.Format, body []byte) bool {
+	if start := rawjson.Start(body); start == len(body) || body[start] != '{' {
+		return false
+	}
+	says := func(name string) bool { return member(body, name) != Span{} }
+	switch f {
+	case session.Gemini:
+		if !says("parts") {
+			return true
+		}
+	case session.AISDK:
+	default:
+		if says("parts") && !says("content") {
+			return true
+		}
+	}
+	role := stringMember(body, "role")
+	if role == "" && f != session.OpenAIResponses || role != "" && !takesRole(f, role) ||
+		f == session.AISDK && !says("parts") {
+		return true
+	}
+	return slices.ContainsFunc(intrudersIn(f, body), func(in intruder) bool {
+		return in.of != nil || slices.Contains(carriers, in.name) && in.name != "parts"
+	})
+}
+
+// RoleOf returns the role that a message names, "" for none.
+func RoleOf(body []byte) string { return stringMember(body, "role") }
+
+// SaysContent reports whether a message has a content.
+func SaysContent(body []byte) bool { return member(body, "content") != Span{} }
+
+func takesRole(f session.Format, role string) bool {
+	p := provider.Of(f)
+	return p.KnowsRole(role) || p.SeparateSystem && (role == "system" || role == "developer")
+}
+
+// MeantRole returns the role that a role is probably a misspelling of, "" for one that is known somewhere, or is not
+// like any.
+func MeantRole(f session.Format, role string) string {
+	for _, other := range session.Formats() {
+		if takesRole(other, role) {
+			return ""
+		}
+	}
+	meant, _ := spelling.Closest(role, provider.Of(f).Roles)
+	return meant
+}

@@ -1,0 +1,229 @@
+package wire_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
+)
+
+// turnMaker makes what a model answers, of the kinds that the types of its provider's SDK have, in any order.
+type turnMaker struct {
+	*rand.Rand
+	ids     int
+	results []string // of the calls, as messages of the user or the tools
+}
+
+func (m *turnMaker) id(prefix string) string {
+	m.ids++
+	return fmt.Sprintf("%s%d", prefix, m.ids)
+}
+
+func (m *turnMaker) one(list ...string) string { return list[m.IntN(len(list))] }
+
+// some returns up to n of what make makes, separated by commas.
+func (m *turnMaker) some(n int, make func() string) string {
+	list := []string{make()}
+	for range m.IntN(n) {
+		list = append(list, make())
+	}
+	return strings.Join(list, ",")
+}
+
+// chatTurn is of ChatCompletionAssistantMessageParam (openai-node), with what compatible servers answer.
+func (m *turnMaker) chatTurn() []string {
+	members := []string{`"role":"assistant"`}
+	calls := m.IntN(2) == 0
+	said := m.one(`"content":"text"`, `"content":[`+m.some(3, func() string {
+		return m.one(`{"type":"text","text":"a"}`, `{"type":"refusal","refusal":"no"}`)
+	})+`]`, `"content":""`)
+	sound := m.IntN(6) == 0
+	if calls || sound {
+		said = m.one(said, `"content":null`)
+	}
+	members = append(members, said)
+	for _, member := range []string{
+		`"refusal":"no"`, `"refusal":null`, `"name":"eve"`, `"reasoning_content":"hm"`, `"reasoning":"hm"`, `"function_call":null`,
+		`"reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"s"},{"type":"reasoning.encrypted","data":"ZZ"}]`,
+		`"thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"s"}]`,
+	} {
+		name, _, _ := strings.Cut(member, ":")
+		if m.IntN(4) == 0 && !slices.ContainsFunc(members, func(s string) bool { return strings.HasPrefix(s, name) }) {
+			members = append(members, member)
+		}
+	}
+	if sound {
+		members = append(members, `"audio":{"id":"audio_1"}`)
+	}
+	if calls {
+		members = append(members, `"tool_calls":[`+m.some(3, m.chatCall)+`]`)
+	}
+	m.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	return []string{`{` + strings.Join(members, ",") + `}`}
+}
+
+func (m *turnMaker) chatCall() string {
+	id := m.id("call_")
+	m.results = append(m.results, `{"role":"tool","tool_call_id":"`+id+`","content":"r"}`)
+	arguments := m.one(`{}`, `{\"a\":1}`, ``, `{\"a\":`, `[1]`, `null`)
+	if m.IntN(5) == 0 {
+		return `{"id":"` + id + `","type":"custom","custom":{"name":"f","input":"` + arguments + `"}}`
+	}
+	extra := m.one("", `,"extra_content":{"google":{"thought_signature":"s"}}`)
+	return `{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"` + arguments + `"}` + extra + `}`
+}
+
+// itemTurn is of ResponseOutputItem (openai-node). Reasoning is before what it led to.
+func (m *turnMaker) itemTurn() (items []string) {
+	for range 1 + m.IntN(6) {
+		if m.IntN(3) == 0 {
+			items = append(items, `{"type":"reasoning","id":"`+m.id("rs_")+`","summary":[`+m.one("", `{"type":"summary_text","text":"hm"}`)+`],"encrypted_content":"e"}`)
+		}
+		items = append(items, m.item())
+	}
+	return items
+}
+
+func (m *turnMaker) item() string {
+	call := m.id("call_")
+	made := func(kind, prefix, members, output string) string {
+		if output != "" {
+			m.results = append(m.results, `{"type":"`+kind+`_output","call_id":"`+call+`",`+output+`}`)
+		}
+		return `{"type":"` + kind + `","id":"` + m.id(prefix) + `",` + members + `}`
+	}
+	switch m.IntN(14) {
+	case 0:
+		return made("function_call", "fc_", `"call_id":"`+call+`","name":"f","arguments":"`+m.one(`{}`, ``, `{\"a\":`)+`","status":"completed"`, `"output":"r"`)
+	case 1:
+		return made("custom_tool_call", "ctc_", `"call_id":"`+call+`","name":"f","input":"free text"`, `"output":"r"`)
+	case 2:
+		return made("web_search_call", "ws_", `"status":"completed","action":{"type":"search","query":"q"}`, "")
+	case 3:
+		return made("file_search_call", "fs_", `"status":"completed","queries":["q"],"results":null`, "")
+	case 4:
+		return made("code_interpreter_call", "ci_", `"status":"completed","code":"1","container_id":"c","outputs":null`, "")
+	case 5:
+		return made("image_generation_call", "ig_", `"status":"completed","result":"iVBORw0KGgo="`, "")
+	case 6:
+		return made("mcp_list_tools", "mcpl_", `"server_label":"s","tools":[]`, "")
+	case 7:
+		return made("mcp_call", "mcp_", `"server_label":"s","name":"f","arguments":"{}","output":"r"`, "")
+	case 8:
+		return made("mcp_approval_request", "mcpr_", `"server_label":"s","name":"f","arguments":"{}"`, "")
+	case 9:
+		return made("shell_call", "sh_", `"call_id":"`+call+`","action":{"commands":["ls"]},"status":"completed"`, `"output":[{"stdout":"x","stderr":"","outcome":{"type":"exit","exit_code":0}}]`)
+	case 10:
+		return made("compaction", "cmp_", `"encrypted_content":"e"`, "")
+	case 11:
+		return made("computer_call", "cu_", `"call_id":"`+call+`","action":{"type":"screenshot"},"pending_safety_checks":[],"status":"completed"`, `"output":{"type":"computer_screenshot","image_url":"data:image/png;base64,iVBORw0KGgo="}`)
+	}
+	return `{"type":"message","id":"` + m.id("msg_") + `","role":"assistant","status":"completed","content":[` + m.some(2, func() string {
+		return m.one(`{"type":"output_text","text":"x","annotations":[]}`, `{"type":"refusal","refusal":"no"}`,
+			`{"type":"output_text","text":"x","annotations":[{"type":"url_citation","url":"https://a.b","title":"t","start_index":0,"end_index":1}],"logprobs":[]}`)
+	}) + `]}`
+}
+
+// geminiTurn is of the Part of @google/genai. The first call of a content is signed.
+func (m *turnMaker) geminiTurn() []string {
+	var responses []string
+	parts := m.some(6, func() string {
+		signature := m.one("", `,"thoughtSignature":"s"`)
+		switch m.IntN(7) {
+		case 0:
+			id := m.id("c")
+			if len(responses) == 0 {
+				signature = `,"thoughtSignature":"s"`
+			}
+			responses = append(responses, `{"functionResponse":{"id":"`+id+`","name":"f","response":{"output":"r"}}}`)
+			return `{"functionCall":{"id":"` + id + `","name":"f","args":{"a":1}}` + signature + `}`
+		case 1:
+			return `{"text":"hm","thought":true` + signature + `}`
+		case 2:
+			return `{"executableCode":{"language":"PYTHON","code":"1"}` + signature + `}`
+		case 3:
+			return `{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}}`
+		case 4:
+			return `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}` + signature + `}`
+		case 5:
+			return `{"text":"","thoughtSignature":"s"}`
+		}
+		return `{"text":"x"` + signature + `}`
+	})
+	if len(responses) > 0 {
+		m.results = append(m.results, `{"role":"user","parts":[`+strings.Join(responses, ",")+`]}`)
+	}
+	return []string{`{"role":"model","parts":[` + parts + `]}`}
+}
+
+// uiTurn is of UIMessagePart (vercel/ai).
+func (m *turnMaker) uiTurn() []string {
+	return []string{`{"id":"` + m.id("m") + `","role":"assistant","parts":[` + m.some(7, func() string {
+		metadata := m.one("", `,"providerMetadata":{"openai":{"itemId":"rs_1"}}`)
+		tool := m.one(`"type":"tool-f"`, `"type":"dynamic-tool","toolName":"f"`) + `,"toolCallId":"` + m.id("c") + `","input":` + m.one(`{}`, `{"a":1}`, `"text"`)
+		return m.one(`{"type":"text","text":"x","state":"done"`+metadata+`}`, `{"type":"reasoning","text":"hm"`+metadata+`}`, `{"type":"step-start"}`,
+			`{"type":"source-url","sourceId":"s","url":"https://a.b","title":"t"}`, `{"type":"source-document","sourceId":"s","mediaType":"a/b","title":"t"}`,
+			`{"type":"file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}`, `{"type":"data-x","data":{"a":1}}`,
+			`{`+tool+`,"state":"output-available","output":{"a":[1]}}`, `{`+tool+`,"state":"output-error","errorText":"e"}`,
+			`{`+tool+`,"state":"output-denied","approval":{"id":"a","approved":false,"reason":"r"}}`,
+			`{`+tool+`,"state":"output-available","output":"r","providerExecuted":true,"title":"T","callProviderMetadata":{"google":{"thoughtSignature":"s"}}}`)
+	}) + `]}`}
+}
+
+// turnFormats have for each format who makes its turns, and what the user says.
+var turnFormats = map[session.Format]struct {
+	make func(*turnMaker) []string
+	user string
+}{
+	session.OpenAIChat:      {(*turnMaker).chatTurn, `{"role":"user","content":"u"}`},
+	session.OpenAIResponses: {(*turnMaker).itemTurn, `{"role":"user","content":"u"}`},
+	session.Gemini:          {(*turnMaker).geminiTurn, `{"role":"user","parts":[{"text":"u"}]}`},
+	session.AISDK:           {(*turnMaker).uiTurn, `{"id":"u","role":"user","parts":[{"type":"text","text":"u"}]}`},
+}
+
+// changedTurns are the rules that forbid what an answer has, with the source of each: a view may change only these.
+var changedTurns = map[session.Format]map[string]string{
+	session.Gemini: {
+		"part_mended": "an empty text is a part without data: V-G4, Vertex AI refuses it",
+		"empty_text":  "so is one without a signature",
+	},
+}
+
+// turnsWanted is how many turns a format are made: some thousand, or VARVE_TURNS.
+func turnsWanted(t *testing.T) int {
+	if n, err := strconv.Atoi(os.Getenv("VARVE_TURNS")); err == nil {
+		return n
+	}
+	if testing.Short() {
+		return 500
+	}
+	return 3000
+}
+
+// TestWhatAProviderReturnedGoesBackAsItWas reads turns in their own format. What a view changes must be in changedTurns.
+func TestWhatAProviderReturnedGoesBackAsItWas(t *testing.T) {
+	t.Parallel()
+	for f, of := range turnFormats {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			for seed := range turnsWanted(t) {
+				m := &turnMaker{Rand: rand.New(rand.NewPCG(uint64(seed), 34))}
+				bodies := append([]string{of.user}, of.make(m)...)
+				bodies = append(append(bodies, m.results...), strings.Replace(of.user, `"id":"u"`, `"id":"v"`, 1))
+				made := wiretest.Render(f, storedOf(f, bodies), wire.Options{})
+				known := slices.ContainsFunc(made.Repairs, func(r wire.Repair) bool { return changedTurns[f][r.Kind] != "" })
+				if !known && string(bytes.Join(made.Bodies, []byte("\n"))) != strings.Join(bodies, "\n") {
+					t.Fatalf("seed %d: the view has\n%s\nrepairs %v\nof\n%s", seed, bytes.Join(made.Bodies, []byte("\n")), made.Repairs, strings.Join(bodies, "\n"))
+				}
+			}
+		})
+	}
+}
