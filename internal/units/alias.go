@@ -46,7 +46,7 @@ func hexDigits(id string, n int) string {
 // MayBeAlias reports whether an id has the form of an alias.
 func MayBeAlias(id string) bool { return aliasKey(id) != "" }
 
-// aliasKey returns by what an alias is found: its digits, or all of a plain one; "" for what is none.
+// aliasKey returns by what an alias is found: its digits, or all of a plain one; "" for another id.
 func aliasKey(id string) string {
 	if len(id) == plainAlias && strings.Trim(id, alphabet) == "" {
 		return id

@@ -9,8 +9,8 @@ import (
 // splitCalls writes a message with more calls than the provider takes as several, each with the results of its calls
 // behind it. A call of one that is not the last, and has no result yet, gets one that says so.
 func (r *repairer) splitCalls(list []Message) []Message {
-	most := r.provider.MaxCalls
-	if most == 0 || !slices.ContainsFunc(list, func(n Message) bool { return n.count(Call) > most }) {
+	limit := r.provider.MaxCalls
+	if limit == 0 || !slices.ContainsFunc(list, func(n Message) bool { return n.count(Call) > limit }) {
 		return list
 	}
 	var out []Message
@@ -20,25 +20,25 @@ func (r *repairer) splitCalls(list []Message) []Message {
 		for results < len(list) && list[results].Role == Tool {
 			results++
 		}
-		if n.count(Call) <= most {
+		if n.count(Call) <= limit {
 			out, list = append(out, n), list[1:]
 			continue
 		}
-		r.repaired(r.provider.Codes.Count, "calls_split", &n, "a message has at most %d calls: it is several", most)
-		out = append(out, n.split(most, list[1:results])...)
+		r.repaired(r.provider.Codes.Count, "calls_split", &n, "a message has at most %d calls: it is several", limit)
+		out = append(out, n.split(limit, list[1:results])...)
 		list = list[results:]
 	}
 	return out
 }
 
 // split returns a message as several with at most this many calls, with the results of these.
-func (n *Message) split(most int, results []Message) (out []Message) {
+func (n *Message) split(limit int, results []Message) (out []Message) {
 	answered := map[int]bool{}
 	each(results, Result, func(_ *Message, p *Block) { answered[p.pair] = true })
 	one, calls := *n, map[int]bool{}
 	one.Blocks, one.Edited = nil, true
 	for _, p := range n.Blocks {
-		if p.Kind == Call && len(calls) == most {
+		if p.Kind == Call && len(calls) == limit {
 			out = append(append(out, one), resultsTo(calls, results)...)
 			out = append(out, one.missing(answered)...)
 			one.Blocks, one.Extra = nil, nil

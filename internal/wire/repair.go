@@ -46,11 +46,11 @@ func (r *repairer) repaired(rule, kind string, n *Message, format string, args .
 
 // shownID returns an id as texts name it, which may be as long as 64 KiB.
 func shownID(id string) string {
-	const most = 96
-	if len(id) <= most {
+	const limit = 96
+	if len(id) <= limit {
 		return id
 	}
-	return strings.ToValidUTF8(id[:most], "") + "…"
+	return strings.ToValidUTF8(id[:limit], "") + "…"
 }
 
 // keeps reports whether the message is in the view as the bytes that came in, unless something else changes it.

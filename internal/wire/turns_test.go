@@ -38,7 +38,7 @@ func (m *turnMaker) some(n int, make func() string) string {
 	return strings.Join(list, ",")
 }
 
-// chatTurn is of ChatCompletionAssistantMessageParam (openai-node), with what compatible servers answer.
+// chatTurn returns a message of ChatCompletionAssistantMessageParam (openai-node), with what compatible servers answer.
 func (m *turnMaker) chatTurn() []string {
 	members := []string{`"role":"assistant"`}
 	calls := m.IntN(2) == 0
@@ -81,7 +81,7 @@ func (m *turnMaker) chatCall() string {
 	return `{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"` + arguments + `"}` + extra + `}`
 }
 
-// itemTurn is of ResponseOutputItem (openai-node). Reasoning is before what it led to.
+// itemTurn returns items of ResponseOutputItem (openai-node). Reasoning is before what it led to.
 func (m *turnMaker) itemTurn() (items []string) {
 	for range 1 + m.IntN(6) {
 		if m.IntN(3) == 0 {
@@ -132,7 +132,7 @@ func (m *turnMaker) item() string {
 	}) + `]}`
 }
 
-// geminiTurn is of the Part of @google/genai. The first call of a content is signed.
+// geminiTurn returns a content of the Part of @google/genai. The first call of a content is signed.
 func (m *turnMaker) geminiTurn() []string {
 	var responses []string
 	parts := m.some(6, func() string {
@@ -164,7 +164,7 @@ func (m *turnMaker) geminiTurn() []string {
 	return []string{`{"role":"model","parts":[` + parts + `]}`}
 }
 
-// uiTurn is of UIMessagePart (vercel/ai).
+// uiTurn returns a message of UIMessagePart (vercel/ai).
 func (m *turnMaker) uiTurn() []string {
 	return []string{`{"id":"` + m.id("m") + `","role":"assistant","parts":[` + m.some(7, func() string {
 		metadata := m.one("", `,"providerMetadata":{"openai":{"itemId":"rs_1"}}`)
@@ -197,7 +197,7 @@ var changedTurns = map[session.Format]map[string]string{
 	},
 }
 
-// turnsWanted is how many turns a format are made: some thousand, or VARVE_TURNS.
+// turnsWanted returns how many turns a format are made: some thousand, or VARVE_TURNS.
 func turnsWanted(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv("VARVE_TURNS")); err == nil {
 		return n

@@ -124,13 +124,13 @@ func Of(f session.Format) *Facts {
 
 // ShortestList returns the smallest MaxMessages of a format's servers, 0 if none has any.
 func ShortestList(f session.Format) int {
-	least := Of(f).MaxMessages
+	shortest := Of(f).MaxMessages
 	for _, facts := range made[f] {
-		if n := facts.MaxMessages; n > 0 && (least == 0 || n < least) {
-			least = n
+		if n := facts.MaxMessages; n > 0 && (shortest == 0 || n < shortest) {
+			shortest = n
 		}
 	}
-	return least
+	return shortest
 }
 
 // SeparatesSystem reports whether the provider of a format takes the system prompt separately from the messages.
