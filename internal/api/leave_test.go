@@ -76,7 +76,7 @@ func TestEveryResultComesBackAsItWas(t *testing.T) {
 	})
 	t.Logf("%d sessions, %d results; parts that left: %v; %d read back by each way; %d without a ref", left.sessions, left.results, left.by, left.readBack, left.lost)
 	for _, way := range ways {
-		if left.by[way.action] == 0 {
+		if left.by[way.action] == 0 && (*wholeCorpus || way.action != "stub") { // few have a superseded result that is long
 			t.Errorf("no result has left by %s", way.action)
 		}
 	}

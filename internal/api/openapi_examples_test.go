@@ -117,7 +117,7 @@ func (w *world) shown() map[string]string {
 		  FROM runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
 		 WHERE s.id = 'chat-41' LIMIT 1`)
 	const path = "/v1/sessions/chat-42"
-	const own = `{"trigger":0.8,"target":0.5,"trim":{"enabled":true,"min_tokens":100},"summarise":{"words_ratio":0,"names_ratio":0},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
+	const own = `{"trigger":0.8,"target":0.5,"trim":{"enabled":true,"min_tokens":100},"summarise":{"words_ratio":0,"names_ratio":0,"lines_ratio":0},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
 	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":`+own+`}`)
 	for round := range 2 {
 		for n := range 3 {

@@ -31,7 +31,7 @@ type compaction struct {
 
 // resultsOnly is a policy by which, of the turns of these tests in a window of 30,000 tokens, only results leave.
 const resultsOnly = `"policy":{"trigger":0.8,"target":0.5,"trim":{"enabled":true},` +
-	`"cap":{"max_ratio":0,"unit_ratio":0},"summarise":{"words_ratio":0,"names_ratio":0}}`
+	`"cap":{"max_ratio":0,"unit_ratio":0},"summarise":{"words_ratio":0,"names_ratio":0,"lines_ratio":0}}`
 
 // turnsOf returns a list of turns, as the items of a request.
 func turnsOf(turns int) string {

@@ -181,9 +181,10 @@ const unwrittenNotice = "\n[The model that was to summarise them failed.]"
 
 // replacementText is what replaces evicted messages: what a writer wrote, between what the engine remembers of them.
 type replacementText struct {
-	words, names string
-	texts        []segmentText
-	headed       bool // each segment has a heading
+	words, names    string
+	decided, quotes string // what the agent decided; lines of results
+	texts           []segmentText
+	headed          bool // each segment has a heading
 }
 
 // appendText writes the sections and records where what writers wrote is.
@@ -217,6 +218,8 @@ func (d *eviction) appendText(dst []byte, with replacementText) []byte {
 		p.present = len(dst) - len(p.now)
 		d.segments[i] = p.segment
 	}
+	section("## Said by the agent\n", with.decided)
+	section("## Lines of results\n", with.quotes)
 	section("## Names\n", with.names)
 	return dst
 }

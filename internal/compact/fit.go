@@ -3,7 +3,7 @@ package compact
 // fit returns what has to leave for a summary of it, so that the view comes near its target and not far below it. What
 // a summary will have is known only when it is written: fit has one written, and keeps as many more units as it was
 // shorter than it may be. Of the oldest unit that still has no room, the results are cut to the room that there is.
-func (u *summaries) fit(d *eviction) *eviction {
+func (u *summaries) fit(d *eviction) (*eviction, *summaries) {
 	const (
 		tries = 3
 		near  = 0.9 // of the target
@@ -12,9 +12,12 @@ func (u *summaries) fit(d *eviction) *eviction {
 		if d == nil {
 			break
 		}
-		has := u.wouldHave(d)
+		made, has := u.wouldHave(d)
 		if float64(u.sizeWithout(d.end)-int64(u.summaryRoom()-has)) >= near*u.target {
-			break
+			if left := u.cutInstead(d); left != d {
+				return left, nil
+			}
+			return d, made
 		}
 		u.expected = has
 		next := u.newEviction(u.pinned, u.summariseUpTo(), Summarise)
@@ -23,21 +26,26 @@ func (u *summaries) fit(d *eviction) *eviction {
 		}
 		d = next
 	}
-	return u.cutInstead(d)
+	return u.cutInstead(d), nil
 }
 
-// wouldHave returns the tokens of the message of summaries that would replace what is evicted, if Extract wrote it.
-func (u *summaries) wouldHave(d *eviction) int {
+// wouldHave returns the tokens of the message of summaries that would replace what is evicted, if Extract wrote it, and
+// the summaries if it does.
+func (u *summaries) wouldHave(d *eviction) (written *summaries, tokens int) {
 	h, s := *u.history, *u.runState
 	made := *d
 	h.memory = u.memory.Clone()
 	s.history = &h
 	s.write, s.failure = nil, nil
-	dry := &summaries{runState: &s, at: u.at, list: u.list}
-	if err := dry.summarise(&made); err != nil && made.now == 0 {
-		return u.summaryRoom()
+	dry := &summaries{runState: &s, at: u.at, list: u.list, grown: u.grown, taken: u.taken}
+	err := dry.summarise(&made)
+	if err != nil || u.write != nil { // which may write another
+		dry = nil
 	}
-	return made.now
+	if made.now == 0 {
+		return nil, u.summaryRoom()
+	}
+	return dry, made.now
 }
 
 // leastCut is how many tokens of a result a cut leaves at least.

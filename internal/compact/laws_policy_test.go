@@ -41,7 +41,8 @@ func randomPolicy(rng *rand.Rand) policy.Policy {
 
 // byAge switches off what lets a compaction step by step differ from one from the log: the ranking and the memory.
 func byAge(p *policy.Policy) {
-	p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.MaxTokens = 0, 0, 2000
+	p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.LinesRatio = 0, 0, 0
+	p.Summarise.MaxTokens = 2000
 }
 
 // randomWording makes some texts longer, and others no more than a ref.

@@ -12,9 +12,10 @@ import (
 // about half of them fit.
 const tokensOfName = 2
 
-// remembers reports whether the policy wants the user's words or an index of names.
+// remembers reports whether the policy wants the user's words, lines of results or an index of names.
 func (s *runState) remembers() bool {
-	return s.policy.Summarise.Enabled && s.policy.Summarise.WordsRatio+s.policy.Summarise.NamesRatio > 0
+	limits := &s.policy.Summarise
+	return limits.Enabled && limits.WordsRatio+limits.NamesRatio+limits.LinesRatio > 0
 }
 
 // remember adds the messages that the base does not cover and the checkpoint will to the memory.
@@ -28,7 +29,7 @@ func (s *runState) remember() {
 	for m := s.based; m < s.through(); m++ {
 		s.note(m)
 	}
-	s.memory.Prune(max(s.namesRoom()/tokensOfName, minNames))
+	s.memory.Prune(max((s.namesRoom()+s.linesRoom())/tokensOfName, minNames))
 }
 
 // minNames is how many names a state remembers at least, where there is room in the view for few.
@@ -47,12 +48,14 @@ func (s *runState) note(m int) {
 	s.memory.Pass(at.tokens)
 	for i := range s.tail[m-s.based].Parts {
 		p := &s.tail[m-s.based].Parts[i]
-		if weight := weights[p.Kind]; weight > 0 && s.namesRoom() > 0 {
+		if weight := weights[p.Kind]; weight > 0 && s.namesRoom()+s.linesRoom() > 0 {
 			from := memory.Source{Seq: at.seq, Weight: weight, Escaped: true, Shared: p.Kind == wire.Result}
 			// Before it is divided into names: a secret that is told by its name is not known without it.
 			s.memory.Note(resource.MaskBytes(p.Value.Of(body)), from)
 		}
 		switch {
+		case p.Kind == wire.Text && at.role == assistant && s.linesRoom() > 0:
+			s.decide(at.seq, s.textOf(body, p))
 		case s.wordsRoom() == 0:
 		case p.Kind == wire.Text && at.role == user:
 			s.memory.Say(at.seq, summary.Said(s.textOf(body, p)))
@@ -94,7 +97,7 @@ func (s *runState) summaryRoom() int {
 	if s.expected > 0 {
 		return s.expected
 	}
-	return s.segmentsAhead() + s.namesRoom() + s.wordsRoom()
+	return s.segmentsAhead() + s.namesRoom() + s.wordsRoom() + s.linesRoom() + s.decidedRoom()
 }
 
 // recall returns what the memory has of the evicted messages: the user's words, and the names that the rest of the view
@@ -108,7 +111,10 @@ func (s *runState) recall(d *eviction) (with replacementText) {
 		inView[s.messages[m].seq] = inView[s.messages[m].seq] || !d.evicts(m)
 	}
 	with.words = resource.Mask(s.memory.Words(s.wordsRoom(), func(seq int64) bool { return !inView[seq] }))
-	with.names = resource.Mask(s.memory.Index(s.namesRoom(), s.shownNames(d)))
+	with.decided = resource.Mask(s.memory.Decided(s.decidedRoom(), func(seq int64) bool { return !inView[seq] }))
+	seen := s.shownNames(d)
+	with.quotes = s.quotes(d, seen)
+	with.names = resource.Mask(s.memory.Index(s.namesRoom(), seen))
 	return with
 }
 

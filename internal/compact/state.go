@@ -19,7 +19,7 @@ import (
 // the values. Numbers are unsigned varints unless a method says otherwise, strings have their length before them. A
 // tool, stage, resource or path is 0 and the string the first time, and 1 + its number in the order of first times
 // afterwards.
-const stateVersion = 9
+const stateVersion = 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

@@ -60,14 +60,19 @@ func (u *summaries) extend() error {
 		return nil
 	}
 	d := u.newEviction(u.pinned, u.summariseUpTo(), Summarise)
+	var made *summaries
 	if !limits.All && u.policy.Protect.Yields {
-		d = u.fit(d)
+		d, made = u.fit(d)
 	}
 	few := min(float64(limits.MinTokens), (u.target-u.fixed)/4)
 	if u.policy.Protect.Yields && u.overHard() {
 		few = 0
 	}
 	if d == nil || u.policy.OnlySmaller && float64(u.worth(d)) < few {
+		return nil
+	}
+	if made != nil {
+		u.eviction, u.memory = made.eviction, made.memory
 		return nil
 	}
 	return u.summarise(d)

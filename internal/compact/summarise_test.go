@@ -140,7 +140,9 @@ func TestTheWriterKnowsWhetherTheUsersWordsAreKept(t *testing.T) {
 			kept = r.WordsKept
 			return summary.Answer{Summary: "What was done."}, nil
 		}
-		set := func(p *policy.Policy) { p.Summarise.WordsRatio, p.Summarise.NamesRatio = ratio, ratio }
+		set := func(p *policy.Policy) {
+			p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.LinesRatio = ratio, ratio, ratio
+		}
 		if _, _, err := Run(context.Background(), input(t, session.OpenAIChat, only("summarise", set), 800, turns(8)...), write); err != nil || kept != want {
 			t.Errorf("ratio %g: the words are kept: %v, want %v (%v)", ratio, kept, want, err)
 		}

@@ -56,7 +56,7 @@ func settled() policy.Policy {
 	p.Trigger, p.Target, p.Hard = 0.8, 0.5, 0.95
 	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
 	p.Trim.Enabled, p.Arguments.Enabled = true, true
-	p.Summarise.WordsRatio, p.Summarise.NamesRatio = 0, 0
+	p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.LinesRatio = 0, 0, 0
 	return p
 }
 

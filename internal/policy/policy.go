@@ -278,6 +278,7 @@ type Summarise struct {
 	MaxTokens        int      `json:"max_tokens"`
 	WordsRatio       float64  `json:"words_ratio"`
 	NamesRatio       float64  `json:"names_ratio"`
+	LinesRatio       float64  `json:"lines_ratio"`
 	Prompt           string   `json:"prompt"`
 	Directives       []string `json:"directives"`
 	Retain           bool     `json:"retain"`

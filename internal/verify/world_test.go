@@ -228,5 +228,5 @@ func (w *world) key() string {
 func plain(p *policy.Policy) {
 	p.Trim.Enabled = true
 	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
-	p.Summarise.WordsRatio, p.Summarise.NamesRatio = 0, 0
+	p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.LinesRatio = 0, 0, 0
 }

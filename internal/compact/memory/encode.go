@@ -15,19 +15,30 @@ var errEncoded = errors.New("memory: damaged")
 // weightUnit is the least weight that is encoded.
 const weightUnit = 1.0 / 4096
 
-// Encode returns the memory as bytes: the clock, the words, the names by seq. Numbers are unsigned varints.
+// Encode returns the memory as bytes: the clock, the words, the sentences, the names, the quotes. Numbers are unsigned
+// varints.
 func (m *Memory) Encode() []byte {
 	b := binary.AppendUvarint(nil, uint64(m.clock))
-	b = binary.AppendUvarint(b, uint64(len(m.words)))
-	for _, w := range m.words {
-		b = binary.AppendUvarint(b, uint64(w.seq))
-		b = appendText(b, w.text)
+	for _, list := range [][]words{m.words, m.decided} {
+		b = binary.AppendUvarint(b, uint64(len(list)))
+		for _, w := range list {
+			b = binary.AppendUvarint(b, uint64(w.seq))
+			b = appendText(b, w.text)
+		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(m.known)))
 	for _, k := range m.inOrder() {
 		b = appendText(b, k.name)
 		for _, n := range []int64{int64(k.kind), int64(k.weight / weightUnit), m.clock - k.clock, k.seq} {
 			b = binary.AppendUvarint(b, uint64(n))
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(m.quotes)))
+	for _, q := range m.quotes {
+		b = binary.AppendUvarint(b, uint64(q.Seq))
+		b = append(b, byte(q.Kind))
+		for _, t := range []string{q.Ref, q.About, q.Text} {
+			b = appendText(b, t)
 		}
 	}
 	return b
@@ -50,8 +61,10 @@ func appendText(b []byte, text string) []byte {
 func Decode(encoded []byte) (*Memory, error) {
 	r := reader{encoded}
 	m := &Memory{clock: r.number()}
-	for range r.count() {
-		m.words = append(m.words, words{seq: r.number(), text: r.text()})
+	for _, list := range []*[]words{&m.words, &m.decided} {
+		for range r.count() {
+			*list = append(*list, words{seq: r.number(), text: r.text()})
+		}
 	}
 	n := r.count()
 	m.known = make(map[string]*known, n)
@@ -61,6 +74,12 @@ func Decode(encoded []byte) (*Memory, error) {
 		k.clock = m.clock - r.number()
 		k.seq = r.number()
 		m.known[k.name] = k
+	}
+	for range r.count() {
+		q := Quote{Seq: r.number(), Kind: QuoteKind(min(r.number(), int64(quoteKinds)-1))}
+		q.Ref, q.About = r.text(), r.text()
+		q.Text = r.text()
+		m.quotes = append(m.quotes, q)
 	}
 	if r.rest == nil || len(r.rest) > 0 {
 		return nil, errEncoded

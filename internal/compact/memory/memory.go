@@ -1,9 +1,9 @@
 // Package memory is what a checkpoint remembers of the messages that leave the view, whatever a writer's summary says
-// of them: the user's own words, and an index of the names that the messages had. It is pure and grows message by
-// message, so that a compaction reads no message that an earlier one has read.
+// of them: the user's own words, sentences of the agent, lines of results, and an index of the names that the messages
+// had. It is pure and grows message by message, so that a compaction reads no message that an earlier one has read.
 //
-// Start at Memory. words.go keeps the user's words within their budget, index.go chooses and writes the names,
-// encode.go has the form in a checkpoint's state.
+// Start at Memory. words.go keeps the user's words within their budget, lines.go chooses lines and sentences, index.go
+// chooses and writes the names, encode.go has the form in a checkpoint's state.
 package memory
 
 import (
@@ -15,11 +15,13 @@ import (
 
 // Memory is what is remembered of the messages that were noted, in the order of the log. The zero Memory is empty.
 type Memory struct {
-	clock int64 // tokens of all messages that were noted
-	words []words
-	known map[string]*known
-	notes int      // number of texts that were noted
-	found []*known // in the text that is being noted
+	clock   int64 // tokens of all messages that were noted
+	words   []words
+	decided []words // sentences of the agent
+	known   map[string]*known
+	quotes  []Quote  // oldest first
+	notes   int      // number of texts that were noted
+	found   []*known // in the text that is being noted
 }
 
 // known is a name and how likely it is to be needed again.
@@ -45,6 +47,8 @@ type Source struct {
 func (m *Memory) Clone() *Memory {
 	clone := *m
 	clone.words = slices.Clone(m.words)
+	clone.decided = slices.Clone(m.decided)
+	clone.quotes = slices.Clone(m.quotes)
 	return &clone
 }
 

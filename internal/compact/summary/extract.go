@@ -90,7 +90,7 @@ func (d *draft) message(m Message) {
 }
 
 // clean returns a text that is safe to copy into a summary.
-func clean(text string) string { return resource.Mask(neutral(text)) }
+func clean(text string) string { return resource.Mask(Harmless(text)) }
 
 // agent records a text of the agent: its check boxes, its findings, and how it closes.
 func (d *draft) agent(seq int64, text string) {

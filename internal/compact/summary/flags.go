@@ -40,7 +40,7 @@ var (
 // own demands read like instructions, too.
 func Flags(a Answer) []string {
 	text := a.Retain + "\n" + a.Summary
-	if strings.ContainsFunc(text, invisible) && neutral(text) != escaped(text) || ordering(text) || smuggles(text) {
+	if strings.ContainsFunc(text, invisible) && Harmless(text) != escaped(text) || ordering(text) || smuggles(text) {
 		return []string{InstructionLike}
 	}
 	return nil

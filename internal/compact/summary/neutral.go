@@ -11,10 +11,10 @@ var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summar
 // own are lines that the product writes: before a summary, in place of results and messages, the headings of the
 // sections beside it, and who said what.
 var own = regexp.MustCompile(`(?im)^([ \t]*(?:\[(?:m\d+\]|summary of messages|messages? \d+|tool result)|` +
-	`#+[ \t]*(?:the user['’]s words|names)[ \t]*$))`)
+	`#+[ \t]*(?:the user['’]s words|said by the agent|lines of results|names)[ \t]*$))`)
 
-// neutral returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
-func neutral(text string) string {
+// Harmless returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
+func Harmless(text string) string {
 	if visibleASCII(text) {
 		return escaped(text)
 	}

@@ -28,7 +28,7 @@ func Said(text string) string {
 	if machine(t) {
 		return ""
 	}
-	return own.ReplaceAllString(neutral(t), "> $1")
+	return own.ReplaceAllString(Harmless(t), "> $1")
 }
 
 // MayBeSaid reports whether SaidInResult may find something in a text. It spares nearly all results a copy.

@@ -73,7 +73,7 @@ func (t *transcript) part(m Message, p Part) {
 
 // quote writes a text with a bar before each line.
 func (t *transcript) quote(text string) {
-	text = neutral(text)
+	text = Harmless(text)
 	if t.delimiter != "" {
 		text = strings.ReplaceAll(text, t.delimiter, "…")
 	}
