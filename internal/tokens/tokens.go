@@ -8,6 +8,7 @@ package tokens
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -80,4 +81,18 @@ func weigh(before byte, text []byte) int {
 		a += int(weights[pair(text[i-1], text[i])])
 	}
 	return a + b + c + d
+}
+
+// IsBase64 reports whether a text is nothing but base64, in either alphabet.
+func IsBase64(text []byte) bool {
+	for _, b := range text {
+		switch c := classOf(b); c {
+		case lower, upper, digit:
+		default:
+			if !strings.ContainsRune("+/-_=", rune(b)) {
+				return false
+			}
+		}
+	}
+	return true
 }

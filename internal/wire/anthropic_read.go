@@ -168,6 +168,8 @@ func (s *scanner) sourceTokens(kind Kind, source *object) int {
 	switch {
 	case kind == Image && s.equals(of, "base64") && s.is(data, '"'):
 		return tokens.AreaImage(s.measure(data))
+	case kind == File && s.equals(of, "base64"):
+		return s.fileTokens(data, tokens.PageOfAnthropic)
 	case kind == File && s.equals(of, "text"):
 		return s.tokens(data)
 	case kind == File && s.equals(of, "content"):

@@ -140,6 +140,22 @@ func (s *scanner) measureURL(url Span) (size tokens.Pixels) {
 	return size
 }
 
+// fileTokens returns the cost of the file that is in a string, as base64 or as a URL that holds it: that of its pages
+// if it is a PDF.
+func (s *scanner) fileTokens(at Span, page int) int {
+	if s.ir != nil || !s.is(at, '"') {
+		return tokens.Unknown
+	}
+	encoded := s.plain(at)
+	if _, data, ok := dataURL(encoded); ok {
+		encoded = data
+	}
+	if pages := tokens.Pages(encoded); pages > 0 {
+		return pages * page
+	}
+	return tokens.Unknown
+}
+
 // dataURL reads a URL that holds the data itself, in base64. The media type is without parameters, and empty if the URL
 // has none.
 func dataURL(url []byte) (mediaType, data []byte, ok bool) {

@@ -321,6 +321,9 @@ func (s *scanner) blob(raw Span, p *geminiPart) *Block {
 	if p.kind == Image && p.inline && s.ir == nil && s.is(data, '"') {
 		cost = geminiImage(tokens.Measure(standardBase64(s.plain(data))))
 	}
+	if p.kind == File {
+		cost = s.fileTokens(data, tokens.PageOfGoogle)
+	}
 	return s.media(p.kind, raw, cost, func() Media {
 		m := Media{
 			Type: s.literal(v.either("mimeType", "mime_type")),

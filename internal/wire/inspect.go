@@ -33,6 +33,7 @@ func (s *scanner) read(f session.Format) (Facts, error) {
 	default:
 		return Facts{}, session.Invalid("", "invalid_message", "format %q is unknown", f)
 	}
+	s.weighMembers(f)
 	if s.err != nil {
 		return Facts{}, s.err
 	}

@@ -27,6 +27,7 @@ type memberWalk struct {
 	seek  bool   // one intruder is enough, and nobody asks for its name
 	has   bool
 	found []intruder
+	weigh func(value Span) // is told of each value that goes out and that no reader counts; nil for nobody
 }
 
 // hasIntruders reports whether there are any in the message that was read.
@@ -101,7 +102,7 @@ func (w *memberWalk) object(at int, of *provider.Object) (end int) {
 		}
 		of = kind
 	}
-	if of.Open {
+	if of.Open || of.Whole && w.weigh != nil {
 		return w.skip(at)
 	}
 	return w.members(at, of)
@@ -142,6 +143,9 @@ func (w *memberWalk) members(at int, of *provider.Object) (end int) {
 			return value
 		case taken && member.In != nil:
 			end = w.value(value, member.In)
+		case taken && w.weigh != nil && !member.Free:
+			end = w.skip(value)
+			w.weigh(Span{Start: value, End: end})
 		default:
 			end = w.skip(value)
 		}

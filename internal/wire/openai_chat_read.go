@@ -90,7 +90,8 @@ func (s *scanner) chatBlock(raw Span) {
 		s.chatImage(raw, v.at("image_url"))
 	case s.equals(kind, "file"):
 		file := s.object(v.at("file"))
-		s.media(File, raw, tokens.Unknown, func() Media { return s.openAIFile(&file) })
+		cost := s.fileTokens(file.at("file_data"), tokens.PageOfOpenAI)
+		s.media(File, raw, cost, func() Media { return s.openAIFile(&file) })
 	case s.equals(kind, "input_audio"):
 		s.media(File, raw, tokens.Unknown, func() Media { return s.audio(v.at("input_audio")) })
 	default:

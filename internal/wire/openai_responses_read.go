@@ -329,7 +329,7 @@ func (s *scanner) responsesBlock(raw Span) {
 			return m
 		})
 	case File:
-		s.media(File, raw, tokens.Unknown, func() Media {
+		s.media(File, raw, s.fileTokens(v.at("file_data"), tokens.PageOfOpenAI), func() Media {
 			if s.equals(v.at("type"), "input_audio") {
 				return s.audio(v.at("input_audio"))
 			}

@@ -32,7 +32,7 @@ func checkMessage(t testing.TB, f session.Format, body []byte, m Facts) {
 			edits = append(edits, Edit{p.Value, []byte(`"trimmed"`)})
 		}
 	}
-	if tokens != m.Tokens {
+	if tokens > m.Tokens { // it has more for members that are in no part
 		t.Fatalf("%q has %d tokens, its parts %d", body, m.Tokens, tokens)
 	}
 	slices.SortFunc(raws, func(a, b Span) int { return a.Start - b.Start })

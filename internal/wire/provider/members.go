@@ -11,6 +11,7 @@ import (
 type Object struct {
 	Members []Member           // the most frequent ones first
 	Open    bool               // any member is taken
+	Whole   bool               // the readers count all of it, as it is written
 	By      string             // the member that tells the kind of the object: "type", "role"; "" for one of one kind
 	Kinds   map[string]*Object // by the value of that member
 	Prefix  map[string]*Object // kinds whose values only begin like that
@@ -26,6 +27,7 @@ type Member struct {
 	NotNull bool    // null is refused: the member is left out instead
 	NotVoid bool    // so is an array without elements
 	Null    bool    // anything but null is refused
+	Free    bool    // its bytes weigh nothing: it is counted by what it shows, or no model sees it
 }
 
 // Member returns the member of a name, nil if the object may not have it.
@@ -79,6 +81,20 @@ func object(names string) *Object {
 // holds sets what is inside the member of a name, which the object has, and returns the object.
 func (o *Object) holds(name string, in *Object) *Object {
 	o.Member([]byte(name)).In = in
+	return o
+}
+
+// free sets Free of the members of these names, separated by spaces, and returns the object.
+func (o *Object) free(names string) *Object {
+	for name := range strings.FieldsSeq(names) {
+		o.Member([]byte(name)).Free = true
+	}
+	return o
+}
+
+// whole sets Whole, and returns the object.
+func (o *Object) whole() *Object {
+	o.Whole = true
 	return o
 }
 

@@ -32,7 +32,7 @@ var (
 		"text_editor_code_execution_tool_result": anthropicRunResult,
 	})
 
-	anthropicText = object("type text cache_control citations").holds("citations", anthropicCitation)
+	anthropicText = object("type text cache_control citations").free("text").holds("citations", anthropicCitation)
 
 	anthropicResult = object("type tool_use_id content is_error cache_control toolset_name").
 			holds("content", blocks("text", map[string]*Object{
@@ -40,21 +40,21 @@ var (
 			"image":          anthropicImage,
 			"document":       anthropicDocument,
 			"search_result":  anthropicSearchResult,
-			"tool_reference": object("type tool_name cache_control"),
-			"browser_state":  object("type tabs state_changes cache_control"),
+			"tool_reference": object("type tool_name cache_control").whole(),
+			"browser_state":  object("type tabs state_changes cache_control").whole(),
 		}))
 
 	anthropicImage        = object("type source cache_control transformations").holds("source", anthropicImageSource)
 	anthropicDocument     = object("type source title context citations cache_control").holds("source", anthropicSource)
-	anthropicSearchResult = object("type source title content citations cache_control").
+	anthropicSearchResult = object("type source title content citations cache_control").whole().
 				holds("content", blocks("text", map[string]*Object{"text": anthropicText}))
 	anthropicCompaction   = object("type content cache_control encrypted_content signature tool_changes")
 	anthropicServerResult = object("type tool_use_id content cache_control caller")
 	anthropicRunResult    = object("type tool_use_id content cache_control")
 
 	// A source of another type is in an Opaque block, which stays as it is: only its members are looked at.
-	anthropicSource      = object("type media_type data url file_id content")
-	anthropicImageSource = object("type media_type data url file_id")
+	anthropicSource      = object("type media_type data url file_id content").free("data content")
+	anthropicImageSource = object("type media_type data url file_id").free("data")
 
 	// An answer names the file, which a request must not: "citations.0.char_location.file_id: Extra inputs are not
 	// permitted" (the types TextCitation and TextCitationParam).

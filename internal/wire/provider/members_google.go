@@ -21,7 +21,7 @@ var (
 		orText(`{"text":`)
 
 	geminiCall     = object("name args id partialArgs- partial_args- willContinue- will_continue-")
-	geminiResponse = object("name response id parts willContinue will_continue scheduling")
-	geminiBlob     = object("mimeType mime_type data displayName display_name")
+	geminiResponse = object("name response id parts willContinue will_continue scheduling").free("response parts")
+	geminiBlob     = object("mimeType mime_type data displayName display_name").free("data")
 	geminiFile     = object("mimeType mime_type fileUri file_uri displayName display_name")
 )

@@ -19,14 +19,16 @@ var (
 		holds("function_call", object("name arguments")).holds("audio", object("id"))
 
 	chatBlock = blocks("text", map[string]*Object{
-		"text":        object("type text cache_control? prompt_cache_breakpoint?"),
-		"refusal":     object("type refusal"),
-		"image_url":   withBreakpoint("image_url").holds("image_url", object("url detail? format?")),
-		"input_audio": withBreakpoint("input_audio").holds("input_audio", object("data format")),
-		"file":        withBreakpoint("file").holds("file", object("file_id? file_data? filename? format?")),
-		"video_url":   withBreakpoint("video_url"),
-		"audio_url":   withBreakpoint("audio_url"),
-		"thinking":    object("type thinking closed? signature?"),
+		"text":    object("type text cache_control? prompt_cache_breakpoint?").free("text"),
+		"refusal": object("type refusal").free("refusal"),
+		"image_url": withBreakpoint("image_url").free("image_url").
+			holds("image_url", object("url detail? format?").free("url")),
+		"input_audio": withBreakpoint("input_audio").holds("input_audio", object("data format").free("data")),
+		"file": withBreakpoint("file").
+			holds("file", object("file_id? file_data? filename? format?").free("file_data")),
+		"video_url": withBreakpoint("video_url").whole(),
+		"audio_url": withBreakpoint("audio_url").whole(),
+		"thinking":  object("type thinking closed? signature?").whole(),
 	})
 
 	chatCall = object("id type function? custom? extra_content?").
@@ -43,20 +45,21 @@ func withBreakpoint(name string) *Object {
 // a status in openai/codex, which sends it.
 var (
 	responsesItem = &Object{By: "type", Kinds: map[string]*Object{
-		"message":                 responsesMessage,
-		"function_call":           object("type call_id name arguments id? status? namespace? caller async?"),
-		"function_call_output":    responsesOutput("output id status caller name namespace"),
-		"reasoning":               object("type id? summary encrypted_content content? status?"),
+		"message":              responsesMessage,
+		"function_call":        object("type call_id name arguments id? status? namespace? caller async?"),
+		"function_call_output": responsesOutput("output id status caller name namespace"),
+		"reasoning": object("type id? summary encrypted_content content? status?").
+			free("summary encrypted_content content"),
 		"custom_tool_call":        object("type call_id name input id? status? namespace? caller async?"),
 		"custom_tool_call_output": responsesOutput("output id? caller name?"),
 		"shell_call":              object("type call_id action id status environment caller"),
-		"shell_call_output":       object("type call_id output id status max_output_length caller"),
+		"shell_call_output":       object("type call_id output id status max_output_length caller").free("output"),
 		"local_shell_call":        object("type id call_id action status?"),
-		"local_shell_call_output": object("type id call_id? output status"),
+		"local_shell_call_output": object("type id call_id? output status").free("output"),
 		"apply_patch_call":        object("type call_id operation status id caller"),
-		"apply_patch_call_output": object("type call_id status output id caller"),
+		"apply_patch_call_output": object("type call_id status output id caller").free("output"),
 		"computer_call":           object("type id call_id action? actions? pending_safety_checks status"),
-		"computer_call_output":    object("type call_id output id acknowledged_safety_checks status"),
+		"computer_call_output":    object("type call_id output id acknowledged_safety_checks status").free("output"),
 		"file_search_call":        object("type id queries status results"),
 		"web_search_call":         object("type id status action?").holds("action", searchAction),
 		"image_generation_call":   object("type id result status"),
@@ -86,17 +89,18 @@ var (
 	responsesMessage = &Object{By: "role", Kinds: map[string]*Object{
 		"assistant": object("type role content id? status? phase").
 			holds("content", blocks("output_text", map[string]*Object{
-				"output_text": object("type text annotations? logprobs?"),
-				"refusal":     object("type refusal"),
+				"output_text": object("type text annotations? logprobs?").free("text"),
+				"refusal":     object("type refusal").free("refusal"),
 			})),
 	}, Prefix: map[string]*Object{
 		"": object("type role content id? status?").holds("content", responsesBlock),
 	}}
 
 	responsesBlock = blocks("input_text", map[string]*Object{
-		"input_text":  object("type text prompt_cache_breakpoint"),
-		"input_image": object("type image_url detail file_id prompt_cache_breakpoint"),
-		"input_file":  object("type file_data? file_id filename? file_url? detail? prompt_cache_breakpoint"),
+		"input_text":  object("type text prompt_cache_breakpoint").free("text"),
+		"input_image": object("type image_url detail file_id prompt_cache_breakpoint").free("image_url"),
+		"input_file": object("type file_data? file_id filename? file_url? detail? prompt_cache_breakpoint").
+			free("file_data"),
 	})
 )
 

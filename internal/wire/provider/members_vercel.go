@@ -6,12 +6,14 @@ package provider
 // stays as it is.
 var (
 	uiMessage = object("id role parts metadata content createdAt annotations data reasoning toolInvocations "+
-		"experimental_attachments").holds("parts", uiPart)
+		"experimental_attachments").holds("parts", uiPart).
+		free("id metadata createdAt annotations data content reasoning toolInvocations")
 
 	uiPart = &Object{By: "type", Kinds: map[string]*Object{
-		"text":             object("type text state providerMetadata citations"),
-		"reasoning":        object("type text state id providerMetadata reasoning details"),
-		"file":             object("type mediaType url filename providerReference providerMetadata mimeType data"),
+		"text":      object("type text state providerMetadata citations"),
+		"reasoning": object("type text state id providerMetadata reasoning details"),
+		"file": object("type mediaType url filename providerReference providerMetadata mimeType data").
+			free("url data"),
 		"dynamic-tool":     uiTool,
 		"tool-invocation":  anything, // of version 4
 		"reasoning-file":   anything,
