@@ -1,0 +1,57 @@
+package wire_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
+	"github.com/varve-dev/varve/internal/wire/wiretest"
+)
+
+// thoughts has each member that servers have for reasoning.
+var thoughts = map[string]string{
+	"reasoning_content": `"reasoning_content":"my thought"`,
+	"reasoning":         `"reasoning":"my thought"`,
+	"reasoning_details": `"reasoning_details":[{"type":"reasoning.text","text":"my thought","signature":"s"}]`,
+	"thinking_blocks":   `"thinking_blocks":[{"type":"thinking","thinking":"my thought","signature":"s"}]`,
+}
+
+// TestReasoningIsReadFromEveryMember counts it, and reads it in the other formats.
+func TestReasoningIsReadFromEveryMember(t *testing.T) {
+	t.Parallel()
+	for name, member := range thoughts {
+		message := `{"role":"assistant","content":"done",` + member + `}`
+		long := strings.ReplaceAll(message, "my thought", strings.Repeat("my thought ", 1000))
+		if found, err := wire.Inspect(session.OpenAIChat, []byte(long)); err != nil || found.Tokens < 1500 {
+			t.Errorf("%s: %d tokens, %v", name, found.Tokens, err)
+		}
+		for _, target := range []session.Format{session.Anthropic, session.Gemini, session.OpenAIResponses, session.AISDK} {
+			made := wiretest.Render(target, storedOf(session.OpenAIChat, []string{`{"role":"user","content":"u"}`, message}), wire.Options{})
+			if n := bytes.Count(bytes.Join(made.Bodies, nil), []byte("my thought")); n != 1 {
+				t.Errorf("%s in %s: %d times in %s", name, target, n, made.Bodies)
+			}
+		}
+	}
+}
+
+// TestReasoningIsWrittenWhereTheServerReadsIt has the member that each server reads.
+func TestReasoningIsWrittenWhereTheServerReadsIt(t *testing.T) {
+	t.Parallel()
+	for dialect, want := range map[provider.Dialect]string{
+		provider.DeepSeek: "reasoning_content", provider.Moonshot: "reasoning_content", provider.Qwen: "reasoning_content", provider.ZAI: "reasoning_content",
+		provider.LlamaCpp: "reasoning_content", provider.VLLM: "reasoning", provider.Groq: "reasoning", provider.Ollama: "reasoning", provider.OpenRouter: "reasoning",
+	} {
+		for name, member := range thoughts {
+			own := storedOf(session.OpenAIChat, []string{`{"role":"user","content":"u"}`, `{"role":"assistant","content":"done",` + member + `}`, `{"role":"user","content":"u"}`})
+			made := wiretest.Render(session.OpenAIChat, own, wire.Options{Dialect: dialect})
+			text := string(made.Bodies[1])
+			kept := dialect == provider.OpenRouter && strings.Contains(text, `"`+name+`":[`)
+			if !strings.Contains(text, `"`+want+`":"my thought"`) && !kept || strings.Count(text, "my thought") != 1 {
+				t.Errorf("%s for %s: %s", name, dialect, text)
+			}
+		}
+	}
+}
