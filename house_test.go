@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/compactor": {
-		"internal/modelcall", "internal/admit", "internal/view", "internal/due",
+		"internal/modelcall", "internal/admit", "internal/view", "internal/due", "internal/wire/provider",
 		"internal/protocol", "internal/readback",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres",
 		"internal/compact/pin", "internal/compact/resource", "internal/compact/rule", "internal/compact/summary", "internal/llm",

@@ -216,6 +216,7 @@ ALTER TABLE sessions
     DROP COLUMN floor_engine,
     DROP COLUMN damaged_n,
     DROP COLUMN offloaded_n,
+    DROP COLUMN unbound_seq,
     DROP COLUMN engine_version,
     DROP COLUMN policy_version,
     DROP COLUMN forked_from,

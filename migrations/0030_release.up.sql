@@ -1524,6 +1524,10 @@ CREATE POLICY operators ON usage_sessions FOR SELECT TO varve_admin USING (true)
 -- newest checkpoint that was made before that seq was taken. NULL in rows of older programs, which go by their time.
 ALTER TABLE checkpoints ADD COLUMN made_after bigint;
 
+-- The last seq when the view was last changed other than at its end: by a checkpoint, or for a reader with a bound.
+ALTER TABLE sessions ADD COLUMN unbound_seq bigint NOT NULL DEFAULT 0;
+UPDATE sessions SET unbound_seq = last_seq WHERE checkpoint_n > 0;
+
 -- What a session is a fork of: the id that the other session had, the seq through which they share their log, and the
 -- checkpoint with which the fork began.
 ALTER TABLE sessions ADD COLUMN forked_from text, ADD COLUMN forked_seq bigint, ADD COLUMN forked_checkpoint integer;

@@ -1593,6 +1593,7 @@ CREATE TABLE public.sessions (
     floor_engine integer DEFAULT 0 NOT NULL,
     engine_version integer,
     policy_version integer,
+    unbound_seq bigint DEFAULT 0 NOT NULL,
     forked_from text,
     forked_seq bigint,
     forked_checkpoint integer,

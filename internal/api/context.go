@@ -185,6 +185,9 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 		made, notes, err = want.LastGood(req.Ctx, req.Store, want.at, stored, err)
 		tag = degradedTag
 	}
+	if err == nil && want.newest() && notes.Bounded() && want.Binds(stored) {
+		err = req.Store.Unbind(req.Ctx, want.at, stored.LastSeq)
+	}
 	if err != nil {
 		return err
 	}

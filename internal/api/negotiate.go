@@ -51,6 +51,10 @@ func (r *viewRequest) tagOf(v *postgres.View) string {
 		b = append(b, "-by"...)
 		b = strconv.AppendUint(b, uint64(digestOf(provider.BaseModel(v.Model)+provider.Owner(v.Model))), 36)
 	}
+	if r.Binds(v) {
+		b = append(b, "-u"...)
+		b = strconv.AppendInt(b, v.Unbound, 36)
+	}
 	b = append(b, '.')
 	b = strconv.AppendInt(b, v.Window, 36)
 	switch {

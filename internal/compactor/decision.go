@@ -147,6 +147,25 @@ func (d *Decision) waitFor(s postgres.Snapshot, seconds int64) {
 	d.wait = max(0, time.Duration(seconds)*time.Second-age(s))
 }
 
+// How often it is looked whether a turn has ended, and after how long one that nobody goes on with is given up.
+const (
+	turnWait     = 15 * time.Second
+	turnPatience = time.Hour
+)
+
+// mayWaitForTurn reports whether a compaction may wait for the end of a turn whose thinking its model would refuse
+// afterwards.
+func (d *Decision) mayWaitForTurn(s postgres.Snapshot) bool {
+	return d.automatic() && age(s) < turnPatience
+}
+
+// waitForTurn postpones what would take the thinking of a turn from it that still calls tools.
+func (d *Decision) waitForTurn(s postgres.Snapshot) {
+	d.wait = turnWait
+	d.postpone("%s binds its thinking to all that stands before it, and a turn that calls tools is not over: "+
+		"the compaction waits until it is, or until the hard limit of %d tokens", s.Model, d.HardTokens)
+}
+
 func age(s postgres.Snapshot) time.Duration {
 	return time.Duration(s.LastAppendAge * float64(time.Second))
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Compactor compacts sessions of a store. All fields but Window, Room, Caller and Writer must be set.
@@ -98,6 +100,16 @@ func (r *run) compact(ctx context.Context) (wait time.Duration, err error) {
 	decision := newDecision(snap, &policy, cause)
 	if decision.waitForCold(snap, &policy) {
 		return decision.wait, r.snooze(ctx, decision)
+	}
+	if provider.BindsThinking(snap.Model) && decision.mayWaitForTurn(snap) {
+		open, err := r.Store.OpenTurn(ctx, r.key, int32(wire.FlagReasoning))
+		if err != nil {
+			return 0, err
+		}
+		if open {
+			decision.waitForTurn(snap)
+			return decision.wait, r.snooze(ctx, decision)
+		}
 	}
 	r.step("snapshot")
 	if cause == causeDamage {

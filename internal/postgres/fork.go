@@ -208,7 +208,8 @@ func (p *forkPlan) fill(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	seq := p.then.Seq
 	err := Exec(ctx, tx, `
 		UPDATE sessions f
-		   SET last_seq = $4, pinned = $5, gap_seq = least(s.gap_seq, $4), calibration = s.calibration,
+		   SET last_seq = $4, pinned = $5, gap_seq = least(s.gap_seq, $4), unbound_seq = least(s.unbound_seq, $4),
+		       calibration = s.calibration,
 		       unseen_tokens = s.unseen_tokens, last_usage = s.last_usage, counted_tokens = s.counted_tokens,
 		       exact_tokens = s.exact_tokens
 		  FROM sessions s

@@ -229,7 +229,8 @@ func (b *importing) endSession(ctx context.Context, l *importLine) error {
 		UPDATE sessions
 		   SET pinned = CASE WHEN pinned = last_seq THEN $3 ELSE pinned END,
 		       last_seq = $3,
-		       gap_seq = $3
+		       gap_seq = $3,
+		       unbound_seq = $3
 		 WHERE tenant_id = $1 AND key = $2 AND last_seq < $3`, b.tenant, l.key, l.End.LastSeq)
 }
 

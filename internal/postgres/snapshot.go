@@ -13,6 +13,7 @@ import (
 type Snapshot struct {
 	session.Key
 	ID             string
+	Model          string
 	Format         session.Format
 	WindowTokens   int
 	OverheadTokens int
@@ -91,6 +92,22 @@ func (s *Store) Window(ctx context.Context, key session.Key, after, through int6
 	return log.complete(ctx, s)
 }
 
+// OpenTurn reports whether the assistant has reasoned since the user said something, and its tools are running or have
+// just answered: what it makes of that, it has not said yet. reasoning is the flag of messages that have reasoning.
+func (s *Store) OpenTurn(ctx context.Context, key session.Key, reasoning int32) (bool, error) {
+	return QueryRow(ctx, s, key.Tenant, pgx.RowTo[bool], `
+		SELECT coalesce(bool_or(m.flags & $3 <> 0), false)
+		       AND coalesce((array_agg(m.role <> 'assistant' OR cardinality(m.calls) > cardinality(m.answers)
+		                               ORDER BY m.seq DESC))[1], false)
+		  FROM messages m
+		 WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.removed_at IS NULL
+		   AND m.seq > coalesce((SELECT max(u.seq)
+		                           FROM messages u
+		                          WHERE u.tenant_id = $1 AND u.session_key = $2 AND u.removed_at IS NULL
+		                            AND u.role = 'user' AND cardinality(u.answers) = 0), 0)`,
+		key.Tenant, key.Key, reasoning)
+}
+
 // fits returns ErrLogTooLarge for a log that does not fit into memory.
 func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	var size int64
@@ -114,7 +131,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	var outdated *layers
 	var whole, stateWhole bool
 	err = tx.QueryRow(ctx, snapshotSQL, key.Tenant, key.Key).
-		Scan(&snap.ID, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens,
+		Scan(&snap.ID, &snap.Model, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens,
 			&snap.ViewBytes, &snap.LastSeq, &snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
 			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session, &outdated,

@@ -30,6 +30,7 @@ type View struct {
 	Model   string
 	Through int64 // the last seq that the checkpoint covers
 	Tokens  int64
+	Unbound int64  // the last seq of which it is not known that the view before it still is what it was
 	Window  int64  // the session's window, by the provider's count
 	Room    int64  // how many tokens have room in the window beside the overhead: session.Session.Room
 	Pinned  int64  // how many system messages lead the log
@@ -149,7 +150,7 @@ const loggedShape = `coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}') || t
 var olderSession = `(
 	       SELECT s.*, s.checkpoint_tokens + tail.tokens AS context_tokens,
 	              tail.bytes AS tail_bytes
-	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.gap_seq,
+	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.gap_seq, o.unbound_seq,
 	                      least(o.pinned, $14::bigint) AS pinned,
 	                      o.window_tokens, o.overhead_tokens, o.calibration, o.unseen_tokens,
 	                      coalesce(c.n, 0) AS checkpoint_n, coalesce(c.tokens, 0) AS checkpoint_tokens,
@@ -180,9 +181,9 @@ const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
 
 // viewColumns are the columns of a view that its session's row has, and rowColumns is their number.
 var viewColumns = `s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens,
-	       s.tail_bytes, s.through_seq, s.window_tokens, s.checkpoint_size, ` + roomSQL + `, s.pinned`
+	       s.tail_bytes, s.through_seq, s.window_tokens, s.checkpoint_size, ` + roomSQL + `, s.pinned, s.unbound_seq`
 
-const rowColumns = 12
+const rowColumns = 13
 
 // viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The
 // tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is; and for the
@@ -234,6 +235,21 @@ const known = `(s.key = $3 AND s.checkpoint_n = $4 AND s.last_seq = $5)`
 func (s *Store) View(ctx context.Context, at session.Address, known Version) (v View, err error) {
 	err = s.viewInto(ctx, at, ViewRead{Known: known}, &v)
 	return v, err
+}
+
+// Unbind records that somebody has read less than the whole view when a seq was the last: see View.Unbound. A database
+// that cannot be written has nothing recorded.
+func (s *Store) Unbind(ctx context.Context, at session.Address, seq int64) error {
+	err := s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		return Exec(ctx, tx, `
+			UPDATE sessions
+			   SET unbound_seq = $3
+			 WHERE tenant_id = $1 AND id = $2 AND unbound_seq < $3`, at.Tenant, at.ID, seq)
+	})
+	if IsReadOnly(err) {
+		return nil
+	}
+	return err
 }
 
 // ViewInto does what View does and reuses the memory of the view that v was before. If the newest checkpoint is
@@ -318,7 +334,7 @@ func (v *View) checkMessages() error {
 func (v *View) columns() []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens,
-		&v.TailBytes, &v.Through, &v.Window, &v.Size, &v.Room, &v.Pinned,
+		&v.TailBytes, &v.Through, &v.Window, &v.Size, &v.Room, &v.Pinned, &v.Unbound,
 		(*reused)(&v.Body), (*reused)(&v.Proof), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), &v.Units,
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}

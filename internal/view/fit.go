@@ -165,7 +165,7 @@ func (f *fitter) try(ctx context.Context, aim int64) (t try, err error) {
 	for i, e := range kept {
 		stored[i] = wire.Stored{Format: e.Format, Body: e.made, Seq: e.Seq}
 	}
-	rendition, err := f.render(ctx, f.stored, stored)
+	rendition, err := f.render(ctx, f.stored, stored, t.notes.Bounded())
 	if err != nil {
 		return t, err
 	}

@@ -95,7 +95,7 @@ func (r *Request) Validator(v *postgres.View) (validator *wire.FastValidator, ok
 
 // mayBeStored reports whether the reader asks for nothing that a stored view has not.
 func (r *Request) mayBeStored(v *postgres.View) bool {
-	return v.Tokens <= r.limit(v) && r.Target(v.Format) == v.Format && r.Pending == wire.KeepPending &&
+	return !r.mayUnbind(v) && v.Tokens <= r.limit(v) && r.Target(v.Format) == v.Format && r.Pending == wire.KeepPending &&
 		(r.Model == "" || r.Model == v.Model)
 }
 
@@ -165,7 +165,7 @@ func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.Vi
 	if err != nil {
 		return nil, notes, &BrokenError{err}
 	}
-	rendition, err := r.render(ctx, stored, messages)
+	rendition, err := r.render(ctx, stored, messages, notes.Omitted.Messages > 0)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -204,9 +204,12 @@ func (r *Request) Options(stored *postgres.View) wire.Options {
 
 // render renders messages for the reader, and refuses a rendition that its provider would refuse.
 func (r *Request) render(
-	ctx context.Context, stored *postgres.View, messages []wire.Stored,
+	ctx context.Context, stored *postgres.View, messages []wire.Stored, bounded bool,
 ) (*wire.Rendition, error) {
 	options := r.Options(stored)
+	if r.Binds(stored) {
+		options.Unbound = unbound(stored, messages, bounded)
+	}
 	target := r.Target(stored.Format)
 	rendition, err := wire.Render(ctx, target, messages, options)
 	if err != nil {

@@ -184,6 +184,7 @@ func (a *arrangement) placeEarly(x *turn, n *Message) {
 		p := &n.Blocks[i]
 		if result, ok := a.early[p.pair]; ok && p.Kind == Call {
 			a.answer(&result, &result.Blocks[0], a.calls[p.pair])
+			a.moved(n, &result)
 			x.answers = append(x.answers, result)
 		}
 	}
@@ -199,6 +200,7 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	}
 	for _, m := range s.moved {
 		x := a.turns[m.turn]
+		a.moved(&x.said[0], n)
 		x.answers = append(x.answers, resultsOf(n, []Block{m.block}))
 		a.repaired(a.provider.Codes.Unanswered, "result_moved", n,
 			"the result of call %q is directly after its call", m.block.CallID)

@@ -30,10 +30,10 @@ type Rendition struct {
 // would take: a message of the target's own format in its place comes out as the bytes that came in. What it repairs,
 // it lists.
 //
-// The steps, each over the whole view: prepare (every message alone), arrange (calls and their results), fitPackage (of
-// the AI SDK), merge, splitCalls, renameTools, match (the forms of OpenAI's calls), settleServerTools (Anthropic's
-// own), dropIdleReasoning, sign (Gemini's calls), rename (ids), limitCacheMarks, ends (first and last role),
-// limitMessages, fitOrder (what a dialect wants of it).
+// The steps, each over the whole view: prepare (every message alone), unbind (thinking behind a change), arrange (calls
+// and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), renameTools, match
+// (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's own), dropIdleReasoning, sign (Gemini's
+// calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
@@ -44,10 +44,11 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	if err != nil {
 		return nil, err
 	}
-	list = r.splitCalls(r.merge(r.fitPackage(r.arrange(list))))
+	list = r.splitCalls(r.merge(r.fitPackage(r.arrange(r.unbind(list, o.Unbound)))))
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	list = r.unbind(list, r.late)
 	r.renameTools(list)
 	r.match(list)
 	r.settleServerTools(list)

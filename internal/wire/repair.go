@@ -21,6 +21,7 @@ type repairer struct {
 	marked   bool    // there may be marks for the provider's cache
 	inFlight bool    // calls of the last unit wait for their results
 	paused   bool    // the last message ends in a call with which the provider continues
+	late     []Seqs  // from a call to its result, where that came after other messages
 
 	toolNames map[string]string // see Rendition
 }

@@ -161,7 +161,11 @@ type Options struct {
 	Tools   []string         // names of the tools that the request defines; nil for not known
 	Pending Pending          // "" is KeepPending
 	Author  string           // the model that wrote what is in the view; "" for not known
+	Unbound []Seqs           // messages before which something has changed since they were written
 }
+
+// Seqs are the seqs after one and through another.
+type Seqs struct{ After, Through int64 }
 
 // server returns what the server that a view is for takes of a format.
 func (o *Options) server(f session.Format) *provider.Facts {

@@ -5,7 +5,7 @@
 --   $1 tenant  $2 session key  $3 number of the checkpoint  $4 the last seq that it covers
 --   $5 size of its body  $6 its tokens  $7 the version of the tenant's policy that it was made under, 0 for today's
 UPDATE sessions s
-   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5,
+   SET checkpoint_n = $3, through_seq = $4, checkpoint_size = $5, unbound_seq = s.last_seq,
        engine_version = (SELECT c.engine_version
                            FROM checkpoints c
                           WHERE c.tenant_id = $1 AND c.session_key = $2 AND c.n = $3),
