@@ -100,6 +100,12 @@ func (s *Store) replace(
 	if r.From == 0 { // it only appended
 		return w.done, nil
 	}
+	if err := Exec(ctx, tx, `
+		UPDATE sessions
+		   SET unbound_seq = last_seq
+		 WHERE tenant_id = $1 AND key = $2`, row.Tenant, row.Key.Key); err != nil {
+		return session.Replaced{}, err
+	}
 	return w.done, recordSession(ctx, tx, r.Session, audit.MessagesReplace, about{
 		"from_seq": r.From, "superseded": w.done.Superseded, "appended": w.done.Appended,
 	})

@@ -124,7 +124,7 @@ func (c *checker) toolsDefined() {
 // systemFirst checks V-A12.
 func (c *checker) systemFirst() {
 	for i := c.head; i < len(c.messages); i++ {
-		if c.messages[i].Flags&FlagPinned != 0 {
+		if c.messages[i].Flags&FlagPinned != 0 && !c.systemPlaced(i) {
 			c.report(i, "a message of role %q is after others", c.messages[i].Role)
 		}
 	}

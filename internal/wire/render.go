@@ -51,6 +51,7 @@ func Render(ctx context.Context, target session.Format, view []Stored, o Options
 	list = r.unbind(list, r.late)
 	r.renameTools(list)
 	r.match(list)
+	list = r.settleSystem(list)
 	r.settleServerTools(list)
 	list = r.dropIdleReasoning(list)
 	r.sign(list)

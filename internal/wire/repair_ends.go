@@ -100,7 +100,7 @@ func (r *repairer) ends(list []Message) []Message {
 		list = slices.Insert(list, head, userText(beginText))
 	}
 	last := &list[len(list)-1]
-	if last.Role != Assistant && last.Role != System || last.has(Call) || r.inFlight || r.paused {
+	if last.Role != Assistant && (last.Role != System || r.takesSystem()) || last.has(Call) || r.inFlight || r.paused {
 		return list
 	}
 	if rule := r.refusesLastAssistant(); rule != "" {

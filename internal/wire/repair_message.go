@@ -41,6 +41,7 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 // role gives a message a role that the target knows, with only the blocks that this role may have.
 func (r *repairer) role(n *Message, head bool) []Message {
 	switch {
+	case n.Role == System && !head && r.takesSystem(): // see settleSystem
 	case n.Role == System && !head && (r.provider.SeparateSystem || r.provider.SystemFirst):
 		r.repaired(r.systemRule(), "system_as_user", n, "a system message in the middle is a note of the user")
 		n.makeUser("[System] ")

@@ -59,6 +59,9 @@ func ModelRules(f session.Format, d Dialect, model string) string {
 	}
 	server := In(f, d)
 	rules := string(server.Dialect)
+	if TakesSystem(f, server.Dialect, model) {
+		rules += "-system"
+	}
 	switch {
 	case f == session.Anthropic && RefusesPrefill(model), f == session.AISDK && server.EndsWithUser(model):
 		rules += "-prefill"
