@@ -16,7 +16,7 @@ import (
 )
 
 // strict answers as a model does that binds its thinking: each signature is the hash of all that stood before it, and
-// one that stands behind something else is refused.
+// one behind something else is refused.
 type strict struct {
 	t        *testing.T
 	calls    int

@@ -147,7 +147,7 @@ func (d *Decision) waitFor(s postgres.Snapshot, seconds int64) {
 	d.wait = max(0, time.Duration(seconds)*time.Second-age(s))
 }
 
-// How often it is looked whether a turn has ended, and after how long one that nobody goes on with is given up.
+// How often it is looked whether a turn has ended, and after how long one that nobody continues is given up.
 const (
 	turnWait     = 15 * time.Second
 	turnPatience = time.Hour

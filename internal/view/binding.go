@@ -25,9 +25,9 @@ func (r *Request) mayUnbind(v *postgres.View) bool {
 		bytes.IndexByte(v.SystemShapes, '\x1c') >= 0) && r.Binds(v)
 }
 
-// unbound returns which messages of a view have something else before them than when they were written: all of a bounded
-// one, those through the one that was the last when the checkpoint was made, and those from a removed message to its
-// removal, of which both seqs are missing.
+// unbound returns which messages of a view have something else before them than when they were written: all of a
+// bounded one, those through the one that was the last when the checkpoint was made, and those from a removed message to
+// its removal, of which both seqs are missing.
 func unbound(v *postgres.View, messages []wire.Stored, bounded bool) []wire.Seqs {
 	if bounded {
 		return []wire.Seqs{{After: 0, Through: math.MaxInt64}}

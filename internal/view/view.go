@@ -95,8 +95,8 @@ func (r *Request) Validator(v *postgres.View) (validator *wire.FastValidator, ok
 
 // mayBeStored reports whether the reader asks for nothing that a stored view has not.
 func (r *Request) mayBeStored(v *postgres.View) bool {
-	return !r.mayUnbind(v) && v.Tokens <= r.limit(v) && r.Target(v.Format) == v.Format && r.Pending == wire.KeepPending &&
-		(r.Model == "" || r.Model == v.Model)
+	return !r.mayUnbind(v) && v.Tokens <= r.limit(v) && r.Target(v.Format) == v.Format &&
+		r.Pending == wire.KeepPending && (r.Model == "" || r.Model == v.Model)
 }
 
 // How much memory Make takes, by estimate: for each byte of the stored view (one of 90 MB of pictures took 480 MB with

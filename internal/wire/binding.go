@@ -73,7 +73,7 @@ func (r *repairer) dropThoughts(n *Message) bool {
 	return true
 }
 
-// moved notes that the result of a call came after other messages: what stands behind the call has changed.
+// moved notes that the result of a call came after other messages: what follows the call has changed.
 func (r *repairer) moved(call, result *Message) {
 	if call.Raw == nil || result.Raw == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
-// thinks is a turn of the assistant that thinks, and calls what is not "".
+// thinks returns a turn of the assistant that thinks, and calls what is not "".
 func thinks(id string) string {
 	call := `{"type":"text","text":"so"}`
 	if id != "" {

@@ -34,6 +34,7 @@ type Rendition struct {
 // and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), renameTools, match
 // (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's own), dropIdleReasoning, sign (Gemini's
 // calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants).
+// calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
