@@ -26,8 +26,8 @@ func (r *Request) mayUnbind(v *postgres.View) bool {
 }
 
 // unbound returns which messages of a view have something else before them than when they were written: all of a
-// bounded one, those through the one that was the last when the checkpoint was made, and those from a removed message to
-// its removal, of which both seqs are missing.
+// bounded one, those through the last one when the checkpoint was made, and those from a removed message to its
+// removal, of which both seqs are missing.
 func unbound(v *postgres.View, messages []wire.Stored, bounded bool) []wire.Seqs {
 	if bounded {
 		return []wire.Seqs{{After: 0, Through: math.MaxInt64}}
