@@ -15,7 +15,7 @@ func UserMessage(f session.Format, literal []byte) []byte {
 
 // RenditionVersion changes whenever Render writes other bytes for the same view than before: it is in the ETags of
 // readers. A test compares it with a digest of what Render writes.
-const RenditionVersion = "11"
+const RenditionVersion = "12"
 
 // Rendition is a view in one format.
 type Rendition struct {
@@ -32,9 +32,8 @@ type Rendition struct {
 //
 // The steps, each over the whole view: prepare (every message alone), unbind (thinking behind a change), arrange (calls
 // and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), renameTools, match
-// (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's own), dropIdleReasoning, sign (Gemini's
-// calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants).
-// calls), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants).
+// (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's own), dropIdleReasoning, sign (calls
+// of Gemini), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
