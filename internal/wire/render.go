@@ -33,7 +33,7 @@ type Rendition struct {
 // The steps, each over the whole view: prepare (every message alone), unbind (thinking behind a change), arrange (calls
 // and their results), fitPackage (of the AI SDK), merge, splitCalls, unbind (behind late results), renameTools, match
 // (the forms of OpenAI's calls), settleSystem and settleServerTools (Anthropic's own), dropIdleReasoning, sign (calls
-// of Gemini), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (what a dialect wants).
+// of Gemini), rename (ids), limitCacheMarks, ends (first and last role), limitMessages, fitOrder (for a dialect).
 //
 // The only error is that of a context that has ended: reading and writing look at it before each message, so that a
 // caller who has left costs no more than the message at hand and the steps between, which read no JSON.
