@@ -19,7 +19,7 @@ const uploads = "/v1/sessions/s/results"
 func TestAnUploadThatLeavesAViewIsOneCallAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":30000,"policy":{"trigger":1,"hard":1,"summarise":{"enabled":false},"truncate":{"enabled":false}}}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":30000,"policy":{"trigger":1,"hard":1,"summarise":{"enabled":false},"truncate":{"enabled":false},"trim":{"enabled":true}}}`)
 	content := strings.Repeat("compiling package of wörter\n", 100_000)
 	r := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=call_up", content))
 	messages := []string{

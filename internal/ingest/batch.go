@@ -23,13 +23,12 @@ var batchLimits = rawjson.Limits{
 // array, then Err, and Inspect or Message for each message.
 type Batch struct {
 	request.Document
-	Format   session.Format
-	Spans    []rawjson.Span    // the messages
-	Instead  string            // what to do instead of sending too many, "" for several batches
-	pointer  string            // of the array
-	Tells    bool              // a message of another format is refused, and what views repair is told
-	Strict   bool              // what views would repair is refused
-	Warnings []session.Warning // what views will repair
+	Format  session.Format
+	Spans   []rawjson.Span // the messages
+	Instead string         // what to do instead of sending too many, "" for several batches
+	pointer string         // of the array
+	Tells   bool           // a message of another format is refused, and what views repair is told
+	Strict  bool           // what views would repair is refused
 
 	large bool // the body has more values than one message may have: each message's must be counted
 }
@@ -140,18 +139,13 @@ func (b *Batch) other(body []byte) error {
 // warn tells what views will repair of a message. A strict batch refuses it.
 func (b *Batch) warn(at string, body []byte) {
 	for _, w := range wire.Warnings(b.Format, body) {
-		switch {
-		case b.Strict:
+		if b.Strict {
 			b.Wrong(at+w.Pointer, request.NeedsRepair, "%s: %s", w.Code, w.Detail)
-		case len(b.Warnings) < maxWarnings:
-			w.Pointer = at + w.Pointer
-			b.Warnings = append(b.Warnings, w)
+		} else {
+			b.Warn(at+w.Pointer, w.Code, "%s", w.Detail)
 		}
 	}
 }
-
-// maxWarnings is how many warnings an answer has.
-const maxWarnings = 100
 
 // Body returns message i.
 func (b *Batch) Body(i int) []byte { return b.Spans[i].Of(b.Data) }

@@ -133,7 +133,7 @@ test('a conversation is compacted by its id', async () => {
 test('a compaction keeps calls and outputs for who asks for items', async () => {
   const client = varve()
   const input = (await talk(new MemorySession())).at(-1)
-  const policy = { target: 0.5, rank: { enabled: false }, trim: { enabled: true }, cap: { max_ratio: 0, unit_ratio: 0 } }
+  const policy = { target: 0.5, trim: { enabled: true }, cap: { max_ratio: 0, unit_ratio: 0 } }
   const items = await client.responses.compact({ model: 'gpt-5', input, policy }, { query: { tools: 'items', window_tokens: 30_000 } })
   assert.equal(problem(items.output), undefined)
   assert.equal(items.output.filter((item) => item.type === 'function_call').length, turns)

@@ -124,7 +124,9 @@ func Escape(text string) string {
 	if lines != 1 || headings != 1 {
 		return fmt.Sprintf("it has %d lines of a summary, %d headings of words", lines, headings)
 	}
-	for _, said := range words.FindAllString(text, -1) {
+	_, said, _ := strings.Cut("\n"+text, "\n## The user's words\n")
+	said, _, _ = strings.Cut(said, "\n## ")
+	for _, said := range words.FindAllString(said, -1) {
 		if !strings.Contains(said, "] Please look at part") && !strings.Contains(said, "(in a call's result)") {
 			return fmt.Sprintf("the user did not say %q", said)
 		}
