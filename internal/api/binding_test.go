@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,7 +45,7 @@ func (c *prefix) thought() string {
 func (s *strict) read(v view) *prefix {
 	s.t.Helper()
 	c := &prefix{}
-	_, _ = io.WriteString(c, string(v.System))
+	_, _ = c.Write(v.System)
 	s.thoughts = 0
 	for i, body := range v.Messages {
 		var m struct {

@@ -37,8 +37,8 @@ func TestAResultHasOneRef(t *testing.T) {
 				p.Cap.AtInsertion, p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars = true, 500, 900, 900
 				p.Trim.BookendMaxChars, p.Trim.BookendMinChars, p.Trim.MinTokens = 256, 128, 10
 				p.Trim.HotZoneMinTokens, p.Trim.HotZoneRatio, p.Trim.DegradationSpanRatio = 700, 0.01, 0.01
-				p.Trim.FloorRatio = 0.01
-				p.Protect.LastUnits, p.Protect.LastMessages = 0, 0
+				p.Trim.Enabled, p.Trim.FloorRatio = true, 0.01
+				p.Protect.LastUnits, p.Protect.LastMessages, p.Protect.Yields = 0, 0, false // results that no request has had, too
 				p.Trigger, p.Target, p.Hard = 0.9, 0.05, 0.95
 				p.Summarise.Enabled = of == session.Gemini
 			})

@@ -138,7 +138,7 @@ func TestCountingCostsWhatItCounts(t *testing.T) {
 				t.Errorf("%s %s has %.0f rows:\n%s", n.Type, n.Relation, n.Rows*n.Loops, ran.short())
 			}
 		})
-		if limit := 11 * len(read); pages > limit {
+		if limit := 12 * len(read); pages > limit {
 			t.Errorf("%d pages, at most %d:\n%s", pages, limit, ran.short())
 		}
 	}

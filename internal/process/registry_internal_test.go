@@ -44,8 +44,9 @@ func stale(t *testing.T) float64 {
 	return -1
 }
 
+// It does not run beside other tests: the registry in force is one for the process, and each process that they start
+// puts its own there.
 func TestTheModelsOfTheOperatorAreFollowed(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, content string) {
 		t.Helper()

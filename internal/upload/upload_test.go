@@ -171,7 +171,7 @@ func TestHostileUploadsAreRefused(t *testing.T) {
 	w := uploadWorld(t)
 	long := strings.Repeat("x", 300)
 	for query, want := range map[string]int{
-		"?tool=" + long: 422, "?tool=a%00b": 422, "?tool=%ff": 422, "?call_id=" + long: 422, "?call_id=a%0Ab": 422, "?media_type=nothing": 422,
+		"?tool=" + long: 422, "?tool=a%00b": 422, "?tool=%ff": 422, "?call_id=" + strings.Repeat("x", 70_000): 422, "?call_id=" + long: 201, "?call_id=a%0Ab": 422, "?media_type=nothing": 422,
 		"?media_type=" + long + "/x": 422, "?media_type=text/plain%0d%0aX:y": 422, "?sha256=12": 422, "?sha256=" + long[:64]: 422, "?more=yes": 422,
 		"?offset=1": 400, "?unknown=1": 400, "?tool=..%2F..%2Fetc%2Fpasswd": 201, "?tool=%E6%97%A5": 201, "?media_type=APPLICATION/JSON": 201,
 	} {

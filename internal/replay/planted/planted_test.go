@@ -38,7 +38,7 @@ var recorded = sync.OnceValues(func() (sessions []*replay.Session, o Options) {
 	if *seeds == 1 && len(sessions) > few {
 		longest := int64(110_000)
 		if testing.Short() {
-			longest = 80_000
+			longest = 95_000
 		}
 		sessions = slices.DeleteFunc(sessions, func(s *replay.Session) bool { return s.Tokens() > longest })
 	}
