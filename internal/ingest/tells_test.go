@@ -87,7 +87,7 @@ func TestAMisspeltRoleIsRefused(t *testing.T) {
 	t.Parallel()
 	for f, body := range map[session.Format]string{
 		session.OpenAIChat: `{"role":"asistant","content":"x"}`, session.Anthropic: `{"role":"usr","content":"x"}`,
-		session.Gemini: `{"role":"modle","parts":[{"text":"x"}]}`, session.AISDK: `{"id":"m","role":"User","parts":[{"type":"text","text":"x"}]}`,
+		session.Gemini: `{"role":"modell","parts":[{"text":"x"}]}`, session.AISDK: `{"id":"m","role":"User","parts":[{"type":"text","text":"x"}]}`,
 	} {
 		if _, err := batchOf(t, f, false, body); err == nil || !strings.Contains(err.Error(), "do you mean") {
 			t.Errorf("%s takes %s: %v", f, body, err)

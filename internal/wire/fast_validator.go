@@ -97,7 +97,7 @@ func (v *FastValidator) Add(m *MessageShape) {
 
 func (v *FastValidator) assistant(m *MessageShape) {
 	s := &v.state
-	if !v.mayContinue(m) {
+	if !v.mayContinue() {
 		s.invalid = true
 		return
 	}
@@ -120,7 +120,7 @@ func (v *FastValidator) assistant(m *MessageShape) {
 }
 
 // mayContinue reports whether a message of the assistant may follow the messages so far.
-func (v *FastValidator) mayContinue(m *MessageShape) bool {
+func (v *FastValidator) mayContinue() bool {
 	if !v.state.begun {
 		return !v.provider.FirstUser && v.open.Waiting() == 0
 	}
