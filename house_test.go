@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 	"internal/feature":          {"internal/api/request", "internal/postgres", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
-		"internal/admit", "internal/compact", "internal/compact/failure", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
+		"internal/admit", "internal/compact", "internal/compact/failure", "internal/compact/names", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
 		"internal/due", "internal/wire",
 	},
 	"internal/replay/folder":  {"internal/importer", "internal/replay", "internal/wire"},

@@ -27,7 +27,7 @@ func (s *Server) appendMessages(req *request.Request) error {
 	return req.JSON(http.StatusCreated, done)
 }
 
-// strictParameter makes errors of what an append warns of.
+// strictParameter makes errors of what a request would be warned of.
 const strictParameter = "strict"
 
 // readAppend decodes the request, then resolves what it leaves to the session: its format, and how its tokens are

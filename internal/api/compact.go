@@ -185,7 +185,7 @@ func (s *Server) compactMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	strict := req.Query().Flag("strict")
+	strict := req.Query().Flag(strictParameter)
 	var b *stateless.Body
 	size := int64(len(req.Body()))
 	err = req.Heavy(size, func() (err error) {

@@ -185,7 +185,7 @@ func (s *Server) answerMade(req *request.Request, want viewRequest, tag string, 
 		made, notes, err = want.LastGood(req.Ctx, req.Store, want.at, stored, err)
 		tag = degradedTag
 	}
-	if err == nil && want.newest() && notes.Bounded() && want.Binds(stored) {
+	if err == nil && want.newest() && notes.Bounded() && want.Binds(stored) && stored.Unbound < stored.LastSeq {
 		err = req.Store.Unbind(req.Ctx, want.at, stored.LastSeq)
 	}
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *Server) resumeImport(req *request.Request) error {
 
 // readFeed reads what both requests say of their body.
 func readFeed(q *request.Query, f *ingest.Feed) {
-	f.More, f.Strict = q.Flag("more"), q.Flag("strict")
+	f.More, f.Strict = q.Flag("more"), q.Flag(strictParameter)
 	f.Settings = []byte(q.Text("settings", ""))
 	f.Branch = q.Text("branch", "")
 }

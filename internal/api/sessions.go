@@ -14,30 +14,28 @@ import (
 )
 
 func answerOf(s session.Session) protocol.Session {
+	a := listedAnswer(s)
+	a.Policy, a.Warnings = s.Policy.Document, ingest.WarningsOf(&s)
+	return a
+}
+
+// listedAnswer returns a session as lists have it, without its policy and warnings.
+func listedAnswer(s session.Session) protocol.Session {
 	a := protocol.Session{
 		ID: s.ID, Model: s.Model, WindowTokens: s.WindowTokens, WindowSource: s.WindowSource,
-		OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, Policy: s.Policy.Document,
-		PolicyVersion: s.Policy.Version,
-		LastSeq:       s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
+		OverheadTokens: s.OverheadTokens, Metadata: s.Metadata, PolicyVersion: s.Policy.Version,
+		LastSeq: s.LastSeq, ContextTokens: s.ContextTokens, TotalTokens: s.TotalTokens, Checkpoint: s.Checkpoint,
 		Failing:     s.Failing,
 		ForkedFrom:  s.Forked,
 		Calibration: s.Calibration, UnseenTokens: s.UnseenTokens, CalibratedTokens: s.CalibratedTokens(),
 		LastUsage: s.LastUsage, CreatedAt: s.CreatedAt, LastAppendAt: s.LastAppendAt,
 	}
-	a.Warnings = ingest.WarningsOf(&s)
 	if s.Expiry != nil {
 		a.Retention, a.ExpiresAt = s.Expiry.Own, s.Expiry.ExpiresAt
 	}
 	if s.Format != "" {
 		a.Format = &s.Format
 	}
-	return a
-}
-
-// listedAnswer returns a session as lists have it, without its policy.
-func listedAnswer(s session.Session) protocol.Session {
-	a := answerOf(s)
-	a.Policy, a.Warnings = nil, nil
 	return a
 }
 
@@ -137,7 +135,7 @@ func (s *Server) readSettings(req *request.Request, known []string, layers layer
 		return nil, lacks(session.ScopeErase)
 	}
 	set.ChangedBy = req.KeyDigest
-	if err := set.Finish(req.Query().Flag("strict")); err != nil {
+	if err := set.Finish(req.Query().Flag(strictParameter)); err != nil {
 		return nil, err
 	}
 	if named := req.Address().ID; named != "" && set.ID != "" && set.ID != named {

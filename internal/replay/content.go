@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/failure"
+	"github.com/varve-dev/varve/internal/compact/names"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -67,8 +68,6 @@ const (
 var (
 	counted = regexp.MustCompile(`(?i)\b\d+ (passed|failed|failures?|errors?|tests?|examples?|warnings?|skipped|` +
 		`files? changed|insertions?|deletions?)\b|\bexit(ed)?( with)?( code| status)?\s*[:=]?\s*-?\d+`)
-	decision = regexp.MustCompile(`(?i)\b(I'?ll|I will|let'?s|decided?|instead of|because|root cause|` +
-		`(issue|problem|bug|cause|fix) (is|was)|should|must|need(s)? to|found|turns? out|so that|rather than)\b`)
 	valued = regexp.MustCompile("^[\"'`]?\\s*(:=|=|:|\\()\\s*[^\\s].{0,60}")
 )
 
@@ -98,12 +97,21 @@ func (x *indexer) noteMessage(i int) {
 		case p.Kind == wire.Text && x.messages[i].assistant:
 			text := wire.ResultText(x.session.Format, body, *p).Text
 			for _, sentence := range sentences.Split(string(text), -1) {
-				if s := normalised(sentence); len(s) >= 40 && len(s) <= 300 && decision.MatchString(s) {
+				// The engine keeps sentences by the words in them: here the names in them decide.
+				if s := normalised(sentence); len(s) >= 40 && len(s) <= 300 && namesSomething(s) {
 					x.notes.decisions = append(x.notes.decisions, noted{i, x.pattern(s, false)})
 				}
 			}
 		}
 	}
+}
+
+// namesSomething reports whether a sentence has a path, a symbol or an id.
+func namesSomething(sentence string) bool {
+	for range names.Scan([]byte(sentence), false) {
+		return true
+	}
+	return false
 }
 
 // noteResult adds the reason of a failed result, and the last count.

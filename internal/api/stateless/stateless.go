@@ -38,7 +38,6 @@ type Body struct {
 	Force          bool // compact what is below its trigger, too
 	IncludeResults bool
 	Ask            bool           // models for the summaries that are not kept
-	Strict         bool           // what would be a warning is an error
 	member         rawjson.Span   // the policy as it was sent
 	policy         *policy.Policy // nil until Resolve
 }
