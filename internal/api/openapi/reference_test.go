@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,12 +80,12 @@ func withoutGone(page, want string) string {
 	}), "\n## ")
 }
 
-// reference returns docs/api.md: the general rules, then by tag what it is and its operations.
+// reference returns docs/api.md: the general rules, then by tag what it is and a table of its operations.
 func reference(document *yaml.Node, ofFeatures []string) string {
 	var page strings.Builder
-	fmt.Fprintf(&page, "# HTTP API, v1\n\n<!-- of internal/api/openapi/openapi.yaml: go test ./internal/api/openapi -update -->\n\n%s\n",
+	fmt.Fprintf(&page, "# HTTP API, v1\n\n<!-- of internal/api/openapi/openapi.yaml: go test ./internal/api/openapi -update -->\n\n%s\n\n",
 		linked(value(get(document, "info"), "description")))
-	page.WriteString("\nA request has one of these in `Authorization: Bearer …`, as the operation says; without any, nothing but the state of the process and this description is read.\n\n")
+	page.WriteString("The request header `Authorization: Bearer …` has one of these:\n\n")
 	for kind, scheme := range members(get(get(document, "components"), "securitySchemes")) {
 		fmt.Fprintf(&page, "* %s `%s`: %s\n", kind, value(scheme, "bearerFormat"), oneLine(value(scheme, "description")))
 	}
@@ -96,41 +95,12 @@ func reference(document *yaml.Node, ofFeatures []string) string {
 		if slices.Contains(ofFeatures, value(tag, "name")) {
 			page.WriteString(ofFeature)
 		}
-		fmt.Fprintf(&page, "\n\n%s\n\n", linked(value(tag, "description")))
+		fmt.Fprintf(&page, "\n\n%s\n\n|operation|needs|does|\n|---|---|---|\n", linked(value(tag, "description")))
 		for _, op := range operations(paths, value(tag, "name")) {
-			page.WriteString(entry(document, op))
+			fmt.Fprintf(&page, "|`%s %s`|%s|%s|\n", op.Method, op.Path, rights(op.Node), value(op.Node, "summary"))
 		}
 	}
 	return page.String()
-}
-
-// entry returns what the page has of an operation.
-func entry(document *yaml.Node, op operation) string {
-	var query []string
-	for _, p := range op.Parameters {
-		if p = component(document, p); value(p, "in") == "query" {
-			query = append(query, value(p, "name")+"=")
-		}
-	}
-	target := op.Path
-	if len(query) > 0 {
-		target += "?" + strings.Join(query, "&")
-	}
-	does := value(op.Node, "summary") + "."
-	if more := value(op.Node, "description"); more != "" {
-		does += " " + oneLine(more)
-	}
-	text := fmt.Sprintf("* **`%s %s`** %s\\\n  %s", op.Method, target, does, rights(op.Node))
-	const short = 20 // members of a body that are listed
-	body := get(component(document, get(op.Node, "requestBody")), "content")
-	schema := get(get(body, "application/json"), "schema")
-	switch fields := fields(document, schema); {
-	case len(fields) > short:
-		text += "; body: `" + path.Base(value(schema, "$ref")) + "`"
-	case len(fields) > 0:
-		text += "; body: " + strings.Join(fields, ", ")
-	}
-	return text + "; " + answers(document, op.Node) + "\n"
 }
 
 // rights says which scopes of a key an operation needs, and which of a session token are enough.
@@ -158,53 +128,6 @@ func rights(op *yaml.Node) string {
 		return "no key"
 	}
 	return strings.Join(ways, ", ")
-}
-
-// fields returns the names of the members of an object, those that are required in bold.
-func fields(document, schema *yaml.Node) (names []string) {
-	schema = component(document, schema)
-	if schema == nil {
-		return nil
-	}
-	for _, kind := range []string{"allOf", "anyOf", "oneOf"} {
-		for _, one := range list(schema, kind) {
-			for _, name := range fields(document, one) {
-				if !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-		}
-	}
-	properties := get(schema, "properties")
-	if properties == nil {
-		return names
-	}
-	for name := range members(properties) {
-		text := "`" + name + "`"
-		if slices.ContainsFunc(list(schema, "required"), func(n *yaml.Node) bool { return n.Value == name }) {
-			text = "**" + text + "**"
-		}
-		names = append(names, text)
-	}
-	return names
-}
-
-// answers lists the statuses of an operation but 404, those that succeed with the schemas of their bodies.
-func answers(document, op *yaml.Node) string {
-	var statuses []string
-	for status, response := range members(get(op, "responses")) {
-		if status == "default" || status == "404" {
-			continue
-		}
-		content := get(component(document, response), "content")
-		if content != nil && status[0] == '2' {
-			if schema := get(get(content, "application/json"), "schema"); value(schema, "$ref") != "" {
-				status += " `" + name(value(schema, "$ref")) + "`"
-			}
-		}
-		statuses = append(statuses, status)
-	}
-	return strings.Join(statuses, ", ")
 }
 
 // oneLine returns a description without its paragraphs.
