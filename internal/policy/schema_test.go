@@ -135,7 +135,7 @@ func compareFile(t *testing.T, file, want string) {
 
 func fieldTable() string {
 	var rows strings.Builder
-	rows.WriteString("| field | default | possible | what it does |\n| --- | --- | --- | --- |\n")
+	rows.WriteString("|field|default|values|what it does|\n|---|---|---|---|\n")
 	for pointer, value := range eachField(reflect.ValueOf(Default()), "") {
 		if strings.HasPrefix(pointer, "/wording/") {
 			continue
@@ -144,7 +144,7 @@ func fieldTable() string {
 		if pointer == model {
 			preset = "none"
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", dotted(pointer), preset, possible(pointer, value.Type()), fields[pointer].Does)
+		fmt.Fprintf(&rows, "|`%s`|%s|%s|%s|\n", dotted(pointer), preset, possible(pointer, value.Type()), fields[pointer].Does)
 	}
 	return rows.String()
 }
@@ -152,7 +152,7 @@ func fieldTable() string {
 // profileTable has the fields in which profiles differ; what a profile shares with the default is left out.
 func profileTable() string {
 	var rows strings.Builder
-	fmt.Fprintf(&rows, "| field | %s |\n|%s\n", strings.Join(Profiles(), " | "), strings.Repeat(" --- |", 1+len(Profiles())))
+	fmt.Fprintf(&rows, "|field|%s|\n|%s\n", strings.Join(Profiles(), "|"), strings.Repeat("---|", 1+len(Profiles())))
 	byField := map[string][]string{}
 	for _, name := range Profiles() {
 		for pointer, value := range eachField(reflect.ValueOf(profileOrDefault(name)), "") {
@@ -167,7 +167,7 @@ func profileTable() string {
 			}
 		}
 		if strings.Join(cells[1:], "") != "" && pointer != "/profile" && !strings.HasPrefix(pointer, "/wording/") {
-			fmt.Fprintf(&rows, "| `%s` | %s |\n", dotted(pointer), strings.Join(cells, " | "))
+			fmt.Fprintf(&rows, "|`%s`|%s|\n", dotted(pointer), strings.Join(cells, "|"))
 		}
 	}
 	return rows.String()
@@ -176,11 +176,11 @@ func profileTable() string {
 // wordingTable has the texts of the default profile; those of the systems are in their profiles.
 func wordingTable() string {
 	var rows strings.Builder
-	rows.WriteString("| field | stands | values | text |\n| --- | --- | --- | --- |\n")
+	rows.WriteString("|field|where|values|text|\n|---|---|---|---|\n")
 	for pointer, value := range eachField(reflect.ValueOf(Default().Wording), "/wording") {
 		f := fields[pointer]
 		text := strings.ReplaceAll(value.String(), "\n", `\n`)
-		fmt.Fprintf(&rows, "| `%s` | %s | `{%s}` | `%s` |\n", dotted(pointer), f.Does, strings.Join(f.Names, "}` `{"), text)
+		fmt.Fprintf(&rows, "|`%s`|%s|`{%s}`|`%s`|\n", dotted(pointer), f.Does, strings.Join(f.Names, "}{"), text)
 	}
 	return rows.String()
 }
@@ -206,14 +206,17 @@ func possible(pointer string, of reflect.Type) string {
 	if of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 		return map[reflect.Kind]string{reflect.Slice: "list of ", reflect.Map: "object: tool to "}[of.Kind()] + possible(pointer, of.Elem())
 	}
+	if of == reflect.TypeFor[Operation]() {
+		return "operation"
+	}
 	if choices := choicesOf(of, pointer); choices != nil {
 		return "`" + strings.Join(choices, "`, `") + "`"
 	}
 	switch of.Kind() {
 	case reflect.Bool:
-		return "true, false"
+		return "boolean"
 	case reflect.String:
-		return fmt.Sprintf("text to %d bytes", f.Bytes)
+		return fmt.Sprintf("text≤%d", f.Bytes)
 	}
-	return map[bool]string{true: "0 or "}[f.OrZero] + decimal(f.Low) + " to " + decimal(f.High)
+	return map[bool]string{true: "0, "}[f.OrZero] + decimal(f.Low) + "–" + decimal(f.High)
 }
