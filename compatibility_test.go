@@ -19,28 +19,42 @@ var rowsOfSystems = map[string]int{"tool-compaction": 32, "cortex": 48, "falai":
 // all others.
 var sameRows = map[string]map[string]string{
 	"tool-compaction": {
-		"TestRowsOfToolCompaction": "8–9 10 11–13 15 18–19 21–22 25 28",
+		"TestRowsOfToolCompaction": "8–9 10 11–13 15 18–19 21–22 24 25 28",
 	},
 	"cortex": {
-		"TestRowsOfCortex": "10 12–14 16 28 35 38",
+		"TestASessionIsDueAtWhatItsPolicySays":                     "34",
+		"TestAWorkerKilledBetweenAnyTwoStepsLeavesNothingHalfDone": "25",
+		"TestAnOversizedResultNeverEntersAViewWhole":               "27",
+		"TestEveryByteComesBack":                                   "44",
+		"TestProfilesHaveTheSystemsNumbers":                        "1–8 11 15",
+		"TestRowsOfCortex":                                         "10 12–14 16 22 28 33 35 38",
 	},
 	"falai": {
 		"TestAnAnswerThatIsFedBackIsUnchanged":           "26",
 		"TestDemandsSurviveTwentySummariesOfSummaries":   "27",
 		"TestEveryCompactedViewIsValid":                  "30",
 		"TestOnlyTheStagesThatAreNeededAct":              "1",
-		"TestRowsOfFalai":                                "2 4 17",
+		"TestProfilesHaveTheSystemsNumbers":              "29",
+		"TestRowsOfFalai":                                "2 4 7 16 17",
 		"TestTokensOfMessagesAreThoseThatAnAppendCounts": "20",
+		"TestWithoutASummaryTheBudgetHoldsAllTheSame":    "12 28",
 	},
 	"llm-proxy": {
-		"TestReportsHaveWhatLLMProxyDocuments": "29 31",
-		"TestRowsOfLLMProxy":                   "6 10–14 16–17 18 19 27 38 40 42",
-		"TestTheTableOfLLMProxyIsExact":        "9",
+		"TestReportsHaveWhatLLMProxyDocuments":      "28 29 31",
+		"TestRowsOfLLMProxy":                        "6 10–14 16–17 18 19 20 24 26 27 38 40 42",
+		"TestTheTableOfLLMProxyIsExact":             "9",
+		"TestWhatIsDueSaysItsTriggerIfForceIsFalse": "5",
 	},
 	"codelia": {
-		"TestANewSummaryTakesTheOldOneUp":            "36",
-		"TestASessionIsDueAtTheThresholdThatIsArmed": "22",
-		"TestRowsOfCodelia":                          "2 4 6 9–10 29 33",
+		"TestANewSummaryTakesTheOldOneUp":                      "36",
+		"TestAPolicyThatIsSwitchedOffChangesNothing":           "1",
+		"TestAPolicyWithoutAutoCompactsOnlyOnRequest":          "21",
+		"TestASessionIsDueAtTheThresholdThatIsArmed":           "22",
+		"TestASessionIsDueAtWhatItsPolicySays":                 "3",
+		"TestASummaryThatFailsIsDoneWithout":                   "32",
+		"TestProfilesHaveTheSystemsNumbers":                    "27",
+		"TestRowsOfCodelia":                                    "2 4 6 9–10 29 33",
+		"TestTheAppendThatCrossesTheTriggerLeadsToACheckpoint": "35",
 	},
 }
 
