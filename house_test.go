@@ -80,9 +80,9 @@ var mayImport = map[string][]string{
 	},
 	"internal/tier":             {"internal/admit", "internal/postgres", "internal/session", "internal/tier/frozen", "internal/tier/pack"},
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
-	"internal/jobs":             {"internal/tier", "internal/modelcall", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/replay", "internal/feature"},
-	"internal/command":          {"internal/client", "internal/terminal"},
-	"internal/feature":          {"internal/api/request", "internal/postgres", "internal/session"},
+	"internal/jobs":             {"internal/tier", "internal/modelcall", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/feature"},
+	"internal/command":          {"internal/client", "internal/session", "internal/terminal"},
+	"internal/feature":          {"internal/admit", "internal/api/request", "internal/policy", "internal/postgres", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/admit", "internal/compact", "internal/compact/failure", "internal/compact/names", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 		"internal/tier", "internal/modelcall", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/usage",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",
-		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/replay", "internal/tools", "internal/config",
+		"internal/api/openai", "internal/api/openapi", "internal/api/request", "internal/api/stateless", "internal/tools", "internal/config",
 	},
 	"internal/api/openapi": {"internal/rawjson"},
 	"internal/api/request": {"internal/audit", "internal/packed", "internal/admit", "internal/protocol", "internal/session", "internal/rawjson", "internal/spelling", "internal/postgres"},
@@ -117,9 +117,10 @@ var mayImport = map[string][]string{
 
 // ofFeatures are the packages of ours that a feature may import beside those that import none: the core's kit.
 var ofFeatures = []string{
-	"internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/compact", "internal/egress",
-	"internal/feature", "internal/persist", "internal/policy", "internal/postgres", "internal/protocol", "internal/queue",
-	"internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens",
+	"internal/admit", "internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/compact",
+	"internal/egress", "internal/feature", "internal/ingest", "internal/persist", "internal/policy", "internal/postgres",
+	"internal/protocol", "internal/queue", "internal/rawjson", "internal/readback", "internal/replay",
+	"internal/replay/folder", "internal/session", "internal/spelling", "internal/terminal", "internal/tokens",
 }
 
 // TestAFeatureImportsTheCoreOnly holds the folders that package features lists to what they may import: no other

@@ -11,6 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -61,8 +62,8 @@ func (c *sessionsArchivedCommand) Run(ctx context.Context, to *console) error {
 func followArchive(
 	ctx context.Context, api *client.Client, a client.Answer[session.Archive], out *os.File,
 ) (client.Answer[session.Archive], error) {
-	shown := newMeter(out, -1, progressbar.OptionShowCount())
-	defer shown.finish()
+	shown := command.NewMeter(out, -1, progressbar.OptionShowCount())
+	defer shown.Finish()
 	id, back := a.Value.Session, a.Value.State == session.Restoring
 	for a.Value.State == session.Archiving || a.Value.State == session.Restoring {
 		v := &a.Value
@@ -70,7 +71,7 @@ func followArchive(
 		if v.Error != nil {
 			line += ", it will be tried again: " + *v.Error
 		}
-		shown.update(v.DoneRows, max(v.Rows, v.DoneRows+1), string(v.State), line)
+		shown.Update(v.DoneRows, max(v.Rows, v.DoneRows+1), string(v.State), line)
 		err := api.Sleep(ctx, followEvery)
 		if err == nil {
 			var next client.Answer[session.Archive]

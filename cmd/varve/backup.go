@@ -10,6 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/varve-dev/varve/internal/backup"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/embedded"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -93,7 +94,7 @@ func (c *restoreCommand) Run(ctx context.Context, settings *config.Client, out i
 
 // verifyAll verifies all sessions and prints what is wrong, and the sums.
 func verifyAll(ctx context.Context, store *postgres.Store, settings *config.Client, out io.Writer) error {
-	printer := &verifyPrinter{out: out, asJSON: settings.JSON, meter: newMeter(os.Stderr, -1,
+	printer := &verifyPrinter{out: out, asJSON: settings.JSON, meter: command.NewMeter(os.Stderr, -1,
 		progressbar.OptionShowCount())}
 	left, err := (&verifyCommand{}).verify(ctx, store, printer)
 	if err == nil && left > 0 {

@@ -93,7 +93,7 @@ func (c *demoCommand) show(ctx context.Context, to *console, dir string) error {
 	}
 	run := newImportRun(&command, to.api, demo.Policy(model))
 	problems := run.all(ctx)
-	run.progress.finish()
+	run.progress.Finish()
 	if err := run.print(to.out, os.Stderr, false); err != nil {
 		return err
 	}

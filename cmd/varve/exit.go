@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -31,6 +32,8 @@ func exitCode(err error) int {
 		return cmp.Or(apiExitCodes[problem.Status], apiExitCodes[problem.Problem.Code], exitError)
 	case errors.As(err, &own):
 		return own.code
+	case errors.As(err, new(command.Usage)):
+		return exitUsage
 	case errors.As(err, new(*client.UnreachableError)):
 		return exitUnavailable
 	case errors.Is(err, session.ErrNotFound):
@@ -79,6 +82,3 @@ type failure struct {
 
 // Error returns the text.
 func (e *failure) Error() string { return e.text }
-
-// usageError returns the error of a command line that makes no sense.
-func usageError(text string) error { return &failure{exitUsage, text} }

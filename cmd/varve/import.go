@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -67,7 +68,7 @@ func (c *importCommand) Run(ctx context.Context, to *console) error {
 	if c.Rejected == "" {
 		c.Rejected = filepath.Join(to.Data, "import")
 	}
-	policy, err := readPolicy(c.Policy)
+	policy, err := command.ReadPolicy(c.Policy)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (c *importCommand) Run(ctx context.Context, to *console) error {
 	}
 	run := newImportRun(c, to.api, policy)
 	problems := run.all(ctx)
-	run.progress.finish()
+	run.progress.Finish()
 	if err := run.print(to.out, os.Stderr, to.JSON); err != nil {
 		return err
 	}
@@ -163,12 +164,12 @@ func (r *importRun) prepare(in *importFile, name string, upload *client.Upload) 
 	isArchive := r.From == archive.Source || r.From == importer.Auto && archive.Begins(in.head)
 	switch {
 	case isArchive && (r.Session != "" || hasSettings):
-		return usageError("an export names its sessions and their settings itself: " +
+		return command.Usage("an export names its sessions and their settings itself: " +
 			"leave --session, --policy, --model and --window-tokens out")
 	case isArchive:
 		return nil
 	case name == stdin && r.Session == "":
-		return usageError("standard input has no file name: name the session of what comes from it with --session")
+		return command.Usage("standard input has no file name: name the session of what comes from it with --session")
 	}
 	upload.Session = cmp.Or(r.Session, importer.SessionID(name))
 	if !hasSettings {

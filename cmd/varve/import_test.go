@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -33,7 +34,7 @@ func newRun(t *testing.T, api *client.Client, files ...string) *importRun {
 	return &importRun{
 		importCommand: &importCommand{Files: files, Rejected: t.TempDir()},
 		api:           api,
-		progress:      &progress{meter: meter{out: &bytes.Buffer{}, now: time.Now}},
+		progress:      &progress{Meter: command.Meter{Out: &bytes.Buffer{}, Now: time.Now}},
 	}
 }
 
@@ -340,7 +341,7 @@ func TestProgressWithoutATerminalIsALineEveryTenSeconds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Unix(0, 0)
-	p := &progress{meter: meter{out: &out, now: func() time.Time { return at }, printed: at}, total: 4e6, started: at}
+	p := &progress{Meter: command.Meter{Out: &out, Now: func() time.Time { return at }, Printed: at}, total: 4e6, started: at}
 	for n := range int64(4) {
 		at = at.Add(5 * time.Second)
 		p.set(1e6*(n+1), &protocol.Import{Import: session.Import{Messages: 60 * (n + 1), Duplicates: 40 * (n + 1)}})

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/packed"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
@@ -55,7 +56,7 @@ func (c *importCommand) mustExist() error {
 	if problems == nil {
 		return nil
 	}
-	return usageError("nothing was imported: " + strings.Join(problems, "; "))
+	return command.Usage("nothing was imported: " + strings.Join(problems, "; "))
 }
 
 // openImport opens a file, and reads its beginning. The caller closes it.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -58,7 +59,8 @@ func (f *tenantFlags) over(
 	}
 	if !wellFormedOperator(to.key) {
 		if f.Tenant != defaultTenant {
-			return nil, keys, usageError("--tenant takes an operator's key: a tenant's key manages those of its tenant")
+			return nil, keys, command.Usage("--tenant takes an operator's key: a tenant's key manages those of its " +
+				"tenant")
 		}
 		return to, client.Keys(), nil
 	}
@@ -262,7 +264,7 @@ func (c *keysRevokeCommand) Run(ctx context.Context, settings *config.Client, ou
 		return c.overHTTP(ctx, settings, out)
 	}
 	if c.Operator {
-		return usageError("--operator takes an operator's key: set VARVE_KEY")
+		return command.Usage("--operator takes an operator's key: set VARVE_KEY")
 	}
 	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
 		keys, err := store.Keys(ctx, tenant.ID, allKeys)

@@ -54,7 +54,6 @@ type commands struct {
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
 	Summaries   summariesCommand   `cmd:"" help:"Show a session's summaries and who wrote them, or make them anew."`
 	Pins        pinsCommand        `cmd:"" help:"Pin what every checkpoint of a session has word for word."`
-	Replay      replayCommand      `cmd:"" help:"Measure what policies keep of conversations or stored sessions."`
 	Policy      policyCommand      `cmd:"" help:"Show, set and check policies."`
 	Tokens      tokensCommand      `cmd:"" help:"Create, list and revoke session tokens, which agents hold."`
 	Audit       auditCommand       `cmd:"" help:"Show, export and verify the trail of who did what."`
@@ -121,7 +120,7 @@ func parser(cli *commands) *kong.Kong {
 	}
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
 		kong.BindToProvider(connect), kong.BindToProvider(connectOperator),
-		kong.BindToProvider(connectFeature),
+		kong.BindToProvider(connectFeature), kong.BindToProvider(mayConnect),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
 }
 
@@ -138,7 +137,7 @@ func connect(settings *config.Client, out io.Writer) (*console, error) {
 	base, err := url.Parse(settings.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		text := fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080", settings.URL)
-		return nil, usageError(text)
+		return nil, command.Usage(text)
 	}
 	key := settings.Key
 	if key == "" {
@@ -162,6 +161,12 @@ func connectFeature(settings *config.Client, out io.Writer) (*command.Console, e
 		return nil, err
 	}
 	return &command.Console{API: to.api, JSON: to.JSON, Out: out}, nil
+}
+
+// mayConnect returns what a feature's command works with that may need no API.
+func mayConnect(settings *config.Client, out io.Writer) (*command.Connecting, error) {
+	connect := func() (*command.Console, error) { return connectFeature(settings, out) }
+	return &command.Connecting{Console: connect, JSON: settings.JSON, Out: out}, nil
 }
 
 // readKey returns the key that a file holds.

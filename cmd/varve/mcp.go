@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tools"
@@ -28,8 +29,8 @@ func (c *mcpCommand) Help() string { return helpText("mcp") }
 // Run answers an agent on standard input and output until the input ends. What goes wrong is told on standard error.
 func (c *mcpCommand) Run(ctx context.Context, to *console) error {
 	if c.Session == "" && !strings.HasPrefix(to.api.Key, "st_") {
-		return usageError("--session is missing: an API key reaches every session (VARVE_KEY may be a session token " +
-			"instead, which varve tokens create makes)")
+		return command.Usage("--session is missing: an API key reaches every session (VARVE_KEY may be a session " +
+			"token instead, which varve tokens create makes)")
 	}
 	b := newBridge(to.URL, to.api.Key, c.Session)
 	return b.serve(ctx, &mcp.IOTransport{Reader: os.Stdin, Writer: writeCloser{to.out}})

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -92,7 +90,7 @@ type policySetCommand struct {
 
 // Run sets the policy and prints the new one.
 func (c *policySetCommand) Run(ctx context.Context, to *console) error {
-	document, err := policyFile(c.File)
+	document, err := command.ReadFile(c.File)
 	if err != nil {
 		return err
 	}
@@ -107,14 +105,6 @@ func (c *policySetCommand) Run(ctx context.Context, to *console) error {
 	return (&policyShowCommand{Session: c.Session}).Run(ctx, to)
 }
 
-// policyFile reads a file, - for standard input.
-func policyFile(file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(os.Stdin)
-	}
-	return os.ReadFile(file)
-}
-
 type policyCheckCommand struct {
 	File    string `arg:"" help:"JSON file with the policy; - is standard input."`
 	Session bool   `help:"As a session's own, on top of the tenant's default, instead of as the default."`
@@ -123,7 +113,7 @@ type policyCheckCommand struct {
 
 // Run prints what the policy would be, or ends with everything that is wrong with it.
 func (c *policyCheckCommand) Run(ctx context.Context, to *console) error {
-	document, err := policyFile(c.File)
+	document, err := command.ReadFile(c.File)
 	if err != nil {
 		return err
 	}
@@ -147,40 +137,12 @@ func (c *policyProfilesCommand) Run(ctx context.Context, to *console) error {
 	names := []string{}
 	for _, p := range list.Value.Data {
 		if p.Name == c.Name {
-			return writeIndented(to.out, p.Policy)
+			return command.WriteIndented(to.out, p.Policy)
 		}
 		names = append(names, p.Name)
 	}
 	if c.Name != "" {
-		return usageError(fmt.Sprintf("there is no profile %q; there are %s", c.Name, strings.Join(names, ", ")))
+		return command.Usage(fmt.Sprintf("there is no profile %q; there are %s", c.Name, strings.Join(names, ", ")))
 	}
 	return to.print("profiles", list.Raw, list.Value)
-}
-
-// writeIndented writes a document with one member a line.
-func writeIndented(out io.Writer, document []byte) error {
-	var text bytes.Buffer
-	if err := json.Indent(&text, document, "", "  "); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(out, text.String())
-	return err
-}
-
-// readPolicy reads the value of --policy: JSON, or the file that it names, - for standard input. It returns nil for "".
-func readPolicy(text string) (json.RawMessage, error) {
-	if text == "" {
-		return nil, nil
-	}
-	raw := []byte(text)
-	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		var err error
-		if raw, err = policyFile(text); err != nil {
-			return nil, usageError("--policy: " + err.Error())
-		}
-	}
-	if !json.Valid(raw) {
-		return nil, usageError("--policy is not JSON")
-	}
-	return raw, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/policy/foreign"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -27,10 +28,10 @@ func (c *policyFromCommand) translate(out, notes io.Writer) error {
 		system = foreign.SystemOf(c.File)
 	}
 	if system == "" {
-		return usageError(fmt.Sprintf("--system must say of which system %s is: %s", c.File,
+		return command.Usage(fmt.Sprintf("--system must say of which system %s is: %s", c.File,
 			strings.Join(foreign.Systems(), ", ")))
 	}
-	file, err := policyFile(c.File)
+	file, err := command.ReadFile(c.File)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (c *policyFromCommand) translate(out, notes io.Writer) error {
 		for _, p := range invalid.Problems {
 			lines = append(lines, strings.TrimPrefix("  "+p.Pointer+": "+p.Detail, "  : "))
 		}
-		return usageError(strings.Join(lines, "\n"))
+		return command.Usage(strings.Join(lines, "\n"))
 	}
 	if err != nil {
 		return err
@@ -49,7 +50,7 @@ func (c *policyFromCommand) translate(out, notes io.Writer) error {
 	if err := listSettings(notes, t); err != nil {
 		return err
 	}
-	return writeIndented(out, json.RawMessage(t.Patch))
+	return command.WriteIndented(out, json.RawMessage(t.Patch))
 }
 
 // listSettings prints what became of each setting.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -86,13 +87,13 @@ func TestPolicyIsJSONOrAFile(t *testing.T) {
 	t.Parallel()
 	file := write(t, "p.json", []byte(`{"trigger":0.1}`))
 	for text, want := range map[string]string{"": "", `{"a":1}`: `{"a":1}`, file: `{"trigger":0.1}`} {
-		if got, err := readPolicy(text); err != nil || string(got) != want {
-			t.Errorf("readPolicy(%q) = %s, %v", text, got, err)
+		if got, err := command.ReadPolicy(text); err != nil || string(got) != want {
+			t.Errorf("command.ReadPolicy(%q) = %s, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"{", "missing.json"} {
-		if _, err := readPolicy(text); exitCode(err) != exitUsage {
-			t.Errorf("readPolicy(%q): %v", text, err)
+		if _, err := command.ReadPolicy(text); exitCode(err) != exitUsage {
+			t.Errorf("command.ReadPolicy(%q): %v", text, err)
 		}
 	}
 }

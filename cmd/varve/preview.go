@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,16 +11,17 @@ import (
 	"text/tabwriter"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
 type previewCommand struct {
-	Session      string `arg:"" help:"Session id."`
-	policyChoice `embed:""`
-	From         string `enum:",checkpoint,log" default:"" help:"Where to start: checkpoint or log."`
-	All          bool   `help:"Every part, also those that stay, with the reason why."`
+	Session        string `arg:"" help:"Session id."`
+	command.Policy `embed:""`
+	From           string `enum:",checkpoint,log" default:"" help:"Where to start: checkpoint or log."`
+	All            bool   `help:"Every part, also those that stay, with the reason why."`
 }
 
 // maxParts is how many parts are printed, those that save the most.
@@ -30,7 +30,7 @@ const maxParts = 25
 // Run prints what a compaction of the session would do. Nothing is written.
 func (c *previewCommand) Run(ctx context.Context, to *console) (err error) {
 	request := protocol.PreviewRequest{From: c.From}
-	if request.Policy, err = c.policy(); err != nil {
+	if request.Policy, err = c.Document(); err != nil {
 		return err
 	}
 	o := client.Options{Body: request}
@@ -49,20 +49,6 @@ func (c *previewCommand) Run(ctx context.Context, to *console) (err error) {
 		limit = len(found.Value.Actions)
 	}
 	return writePlan(to.out, &found.Value, c.Session, limit, terminal.Width(os.Stdout, 100))
-}
-
-// policyChoice is a policy for one request.
-type policyChoice struct {
-	Policy  string `xor:"policy" help:"Changes to the sessions' policies: JSON, or a file of it (- is standard input)."`
-	Profile string `xor:"policy" help:"A profile for the policy, as varve policy profiles lists them."`
-}
-
-// policy returns the policy that the flags name, nil for none.
-func (c *policyChoice) policy() (json.RawMessage, error) {
-	if c.Profile != "" {
-		return fmt.Appendf(nil, `{"profile":%q}`, c.Profile), nil
-	}
-	return readPolicy(c.Policy)
 }
 
 // writePlan writes a preview: its effect, stage by stage, then at most limit parts, the largest savings first.

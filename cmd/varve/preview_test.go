@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -75,9 +76,9 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 	}
 	for want, command := range map[string]previewCommand{
 		`/v1/sessions/s/preview {}`:                                           {},
-		`/v1/sessions/s/preview {"policy":{"target":0.3},"from":"log"}`:       {policyChoice: policyChoice{Policy: file}, From: "log"},
-		`/v1/sessions/s/preview {"policy":{"target":0.2}}`:                    {policyChoice: policyChoice{Policy: `{"target":0.2}`}},
-		`/v1/sessions/s/preview?actions=all {"policy":{"profile":"codelia"}}`: {policyChoice: policyChoice{Profile: "codelia"}, All: true},
+		`/v1/sessions/s/preview {"policy":{"target":0.3},"from":"log"}`:       {Policy: command.Policy{Policy: file}, From: "log"},
+		`/v1/sessions/s/preview {"policy":{"target":0.2}}`:                    {Policy: command.Policy{Policy: `{"target":0.2}`}},
+		`/v1/sessions/s/preview?actions=all {"policy":{"profile":"codelia"}}`: {Policy: command.Policy{Profile: "codelia"}, All: true},
 	} {
 		asked := ""
 		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +95,7 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"target":`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&policyChoice{Policy: file}).policy(); err == nil || !strings.Contains(err.Error(), "is not JSON") {
+	if _, err := (&command.Policy{Policy: file}).Document(); err == nil || !strings.Contains(err.Error(), "is not JSON") {
 		t.Errorf("half a document: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -73,7 +74,7 @@ func (c *resultsCommand) Validate() error {
 func (c *resultsCommand) Run(ctx context.Context, to *console) error {
 	switch {
 	case c.Raw && to.JSON:
-		return usageError("--raw prints bytes, which are not JSON: choose --raw or --json")
+		return command.Usage("--raw prints bytes, which are not JSON: choose --raw or --json")
 	case c.Raw:
 		return c.raw(ctx, to)
 	case c.Ref != "":

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
@@ -27,40 +27,6 @@ type recompactCommand struct {
 
 	Compare  recompactCompareCommand  `cmd:"" help:"Print what the changed sessions served before and since."`
 	Rollback recompactRollbackCommand `cmd:"" help:"Bring each session back to what it served before."`
-}
-
-// recompactFilter selects sessions; all, without any flag.
-type recompactFilter struct {
-	Session       []string          `sep:"none" help:"Only this session; repeat it for more."`
-	Metadata      map[string]string `mapsep:"none" placeholder:"KEY=VALUE" help:"Only with it; repeat it for more."`
-	CreatedBefore *time.Time        `placeholder:"TIME" help:"Only sessions made before, e.g. 2026-01-31T00:00:00Z."`
-	CreatedAfter  *time.Time        `placeholder:"TIME" help:"Only sessions made after."`
-	MinTokens     *int64            `placeholder:"N" help:"Only sessions whose view has at least N tokens."`
-
-	Model        string         `help:"Only sessions with this model."`
-	Format       session.Format `help:"Only sessions in this format."`
-	ForkedFrom   string         `placeholder:"SESSION" help:"Only its forks."`
-	UpdatedAfter *time.Time     `placeholder:"TIME" help:"Only sessions to which something was appended after."`
-	OverWindow   bool           `help:"Only sessions whose view has no room in their window."`
-	Failing      bool           `help:"Only sessions whose compaction fails."`
-	Percent      int            `placeholder:"N" help:"Only N percent of them, always the same ones; more adds some."`
-
-	PolicyVersionBelow *int64 `placeholder:"N" help:"Only those last compacted under an older policy of the tenant."`
-	EngineVersionBelow *int64 `placeholder:"N" help:"Only those last compacted by an older engine."`
-}
-
-// filter returns what the flags select.
-func (f *recompactFilter) filter() (selected session.SessionFilter, err error) {
-	selected = session.SessionFilter{
-		Sessions: f.Session, CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter,
-		MinTokens: f.MinTokens, PolicyVersionBelow: f.PolicyVersionBelow, EngineVersionBelow: f.EngineVersionBelow,
-		Model: f.Model, Format: f.Format, ForkedFrom: f.ForkedFrom, UpdatedAfter: f.UpdatedAfter,
-		OverWindow: f.OverWindow, Failing: f.Failing, Percent: f.Percent,
-	}
-	if len(f.Metadata) > 0 {
-		selected.Metadata, err = json.Marshal(f.Metadata)
-	}
-	return selected, err
 }
 
 // recompactPace says when sessions begin.
@@ -83,12 +49,12 @@ func (p *recompactPace) set(r *protocol.RecompactionRequest) {
 }
 
 type recompactStartCommand struct {
-	recompactFilter `embed:""`
-	policyChoice    `embed:""`
-	recompactPace   `embed:""`
-	Ask             bool `help:"Have language models asked for summaries that are not kept."`
-	DryRun          bool `help:"Only count, and estimate what would be saved."`
-	Detach          bool `help:"Do not wait for the end."`
+	command.Filter `embed:""`
+	command.Policy `embed:""`
+	recompactPace  `embed:""`
+	Ask            bool `help:"Have language models asked for summaries that are not kept."`
+	DryRun         bool `help:"Only count, and estimate what would be saved."`
+	Detach         bool `help:"Do not wait for the end."`
 }
 
 // Run recompacts, with a bar on a terminal, and prints how it ended. An interrupt leaves the recompaction running.
@@ -125,10 +91,10 @@ func (c *recompactStartCommand) Run(ctx context.Context, to *console) error {
 func (c *recompactStartCommand) request() (r protocol.RecompactionRequest, err error) {
 	c.set(&r)
 	r.Ask, r.DryRun = c.Ask, c.DryRun
-	if r.Filter, err = c.filter(); err != nil {
+	if r.Filter, err = c.Selected(); err != nil {
 		return r, err
 	}
-	r.Policy, err = c.policy()
+	r.Policy, err = c.Document()
 	return r, err
 }
 
@@ -139,8 +105,8 @@ const followEvery = 500 * time.Millisecond
 func follow(
 	ctx context.Context, api *client.Client, id string, out *os.File,
 ) (a client.Answer[protocol.Recompaction], err error) {
-	shown := newMeter(out, -1, progressbar.OptionShowCount())
-	defer shown.finish()
+	shown := command.NewMeter(out, -1, progressbar.OptionShowCount())
+	defer shown.Finish()
 	for {
 		if a, err = client.ReadRecompaction.Call(ctx, api, id); err != nil || a.Value.State.Ended() {
 			break
@@ -148,7 +114,7 @@ func follow(
 		p := a.Value.Progress
 		text := outcomes(p)
 		line := fmt.Sprintf("%s: %d of %d sessions, %s", a.Value.State, p.Done, p.Total, text)
-		shown.update(p.Done, p.Total, text, line)
+		shown.Update(p.Done, p.Total, text, line)
 		if err = api.Sleep(ctx, followEvery); err != nil {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -143,7 +144,7 @@ type moved struct {
 func (c *resultsMoveCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	var done moved
 	checked := false
-	shown := newMeter(os.Stderr, -1, progressbar.OptionShowBytes(true))
+	shown := command.NewMeter(os.Stderr, -1, progressbar.OptionShowBytes(true))
 	err := c.each(ctx, settings, func(store *postgres.Store, of selected) error {
 		if !checked {
 			if err := store.CheckResultStores(ctx); err != nil {
@@ -159,7 +160,7 @@ func (c *resultsMoveCommand) Run(ctx context.Context, settings *config.Client, o
 			},
 		})
 	})
-	shown.finish()
+	shown.Finish()
 	if err != nil {
 		return fmt.Errorf("%d bodies were moved, the same command continues after them: %w", done.Bodies, err)
 	}
@@ -184,9 +185,9 @@ func (m *moved) add(body persist.Movable, stored int64, err error) {
 	m.Stored += stored
 }
 
-func (m *moved) show(on *meter) {
+func (m *moved) show(on *command.Meter) {
 	line := fmt.Sprintf("%d bodies moved, %d bytes, %d failed", m.Bodies, m.Bytes, m.Failed)
-	on.update(m.Bytes, -1, line, line)
+	on.Update(m.Bytes, -1, line, line)
 }
 
 // kind returns the store to move to.

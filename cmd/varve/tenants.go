@@ -15,6 +15,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -105,7 +106,7 @@ func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client,
 		return c.overHTTP(ctx, settings, out)
 	}
 	if c.Quotas != "" || c.Policy != "" || c.Role != "" {
-		return usageError("--quotas, --policy and --role take an operator's key: set VARVE_KEY")
+		return command.Usage("--quotas, --policy and --role take an operator's key: set VARVE_KEY")
 	}
 	wanted := session.NewTenant{ID: uuid.Must(uuid.NewV7()), Name: string(c.Name), Policy: policy.StoredDefault()}
 	if c.ID != nil {
@@ -130,7 +131,7 @@ func (c *tenantsCreateCommand) overHTTP(ctx context.Context, settings *config.Cl
 		wanted.Quotas = json.RawMessage(c.Quotas)
 	}
 	if c.Policy != "" {
-		if wanted.Policy, err = policyFile(c.Policy); err != nil {
+		if wanted.Policy, err = command.ReadFile(c.Policy); err != nil {
 			return err
 		}
 	}
@@ -226,7 +227,7 @@ func (c *tenantsPolicyCommand) Run(ctx context.Context, to operators) error {
 		return err
 	}
 	if c.Set != "" {
-		document, err := policyFile(c.Set)
+		document, err := command.ReadFile(c.Set)
 		if err != nil {
 			return err
 		}
@@ -291,8 +292,8 @@ const pollEvery = time.Second
 
 // waitForDeletion shows how far a deletion is until it has ended.
 func (to *operators) waitForDeletion(ctx context.Context, id uuid.UUID) (client.Answer[session.Erasure], error) {
-	m := newMeter(os.Stderr, -1, progressbar.OptionShowCount())
-	defer m.finish()
+	m := command.NewMeter(os.Stderr, -1, progressbar.OptionShowCount())
+	defer m.Finish()
 	for {
 		found, err := client.ReadTenantErasure.Call(ctx, to.api, id)
 		if err != nil || found.Value.State == session.ErasureDone {
@@ -303,7 +304,7 @@ func (to *operators) waitForDeletion(ctx context.Context, id uuid.UUID) (client.
 		if e.StoppedBy != nil {
 			text = fmt.Sprintf("stopped by a legal hold: %q", e.StoppedBy.Reason)
 		}
-		m.update(e.Sessions, *e.TotalSessions, text,
+		m.Update(e.Sessions, *e.TotalSessions, text,
 			fmt.Sprintf("%d of %d sessions %s", e.Sessions, *e.TotalSessions, text))
 		if err := to.api.Sleep(ctx, pollEvery); err != nil {
 			return found, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -69,8 +70,8 @@ func (c *verifyCommand) Run(ctx context.Context, settings *config.Client, out io
 		if c.Receipt != "" {
 			return c.receipt(ctx, store, settings, out)
 		}
-		left, err := c.verify(ctx, store, &verifyPrinter{out: out, asJSON: settings.JSON, meter: newMeter(os.Stderr, -1,
-			progressbar.OptionShowCount())})
+		shown := command.NewMeter(os.Stderr, -1, progressbar.OptionShowCount())
+		left, err := c.verify(ctx, store, &verifyPrinter{out: out, asJSON: settings.JSON, meter: shown})
 		if left > 0 {
 			found = &failure{exitFindings, fmt.Sprintf("%d things are wrong", left)}
 		}
@@ -99,7 +100,7 @@ func (c *verifyCommand) verify(ctx context.Context, store *postgres.Store, to *v
 	}
 	verifier := verify.Verifier{Store: store}
 	err = verifier.Run(ctx, scope, c.Repair, to.report)
-	to.meter.finish()
+	to.meter.Finish()
 	if err != nil {
 		return to.left, err
 	}
@@ -168,7 +169,7 @@ func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope
 type verifyPrinter struct {
 	out    io.Writer
 	asJSON bool
-	meter  meter
+	meter  command.Meter
 	all    verify.Report // without findings
 	found  int
 	left   int
@@ -193,7 +194,7 @@ func (p *verifyPrinter) report(done, total int64, r *verify.Report) error {
 	if p.found > 0 {
 		text += fmt.Sprintf(", %d things are wrong", p.found)
 	}
-	p.meter.update(done, total, text, text)
+	p.meter.Update(done, total, text, text)
 	return nil
 }
 

@@ -159,7 +159,6 @@ func (s *Server) routes() {
 	s.routeResults()
 	s.routeTransfer()
 	s.routeRecompactions()
-	s.routeReplays()
 	s.routeErasures()
 	s.routeAudit()
 	s.routeEvents()
@@ -328,16 +327,6 @@ func (s *Server) routeRecompactions() {
 	compact.do("/v1/admin/recompactions/:recompaction/resume", s.controlRecompaction(postgres.Resume))
 	compact.do("/v1/admin/recompactions/:recompaction/cancel", s.controlRecompaction(postgres.Cancel))
 	compact.do("/v1/admin/recompactions/:recompaction/rollback", s.controlRecompaction(postgres.RollBack))
-}
-
-func (s *Server) routeReplays() {
-	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
-	admin.post("/v1/admin/replays", s.createReplay)
-	read.list("/v1/admin/replays", s.listReplays)
-	read.get("/v1/admin/replays/:replay", s.readReplay)
-	read.list("/v1/admin/replays/:replay/sessions", s.listReplaySessions)
-	read.get("/v1/admin/replays/:replay/report", s.readReplayReport, "format")
-	admin.do("/v1/admin/replays/:replay/cancel", s.cancelReplay)
 }
 
 // routeErasures has the erasures of a tenant, what verifies their receipts, and what keeps sessions from them.

@@ -55,7 +55,7 @@ var idle = map[string][]struct{ method, path, body string }{
 	"updateConversation": {
 		{"POST", "/v1/conversations", ""}, {"POST", "/v1/conversations/{id}", `{"metadata":{"k":"v"}}`},
 	},
-	"cancelReplay": {{"POST", replays, `{"policies":["default"]}`}, {"POST", replays + "/{id}/cancel", ""}},
+	"cancelReplay": {{"POST", "/v1/admin/replays", `{"policies":["default"]}`}, {"POST", "/v1/admin/replays/{id}/cancel", ""}},
 	"pauseGroup":   nil, // TestAGroupIsAuditedForEachTenant
 	"resumeGroup":  nil,
 	"cancelGroup":  nil,

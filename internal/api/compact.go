@@ -37,17 +37,7 @@ func (s *Server) compactSession(req *request.Request) error {
 	}
 	req.Replayed(replayed)
 	location := "/v1/sessions/" + escapeID(req.SessionID) + "/runs/" + run.ID.String()
-	return answerWork(req, run.State.Ended(), location, run)
-}
-
-// answerWork answers with work that may be in progress: 202 until it has ended, with where to ask for it again.
-func answerWork(req *request.Request, ended bool, location string, work any) error {
-	if ended {
-		return req.JSON(http.StatusOK, work)
-	}
-	req.W.Header().Set("Location", location)
-	req.W.Header()["Retry-After"] = request.RetryAfter
-	return req.JSON(http.StatusAccepted, work)
+	return request.AnswerWork(req, run.State.Ended(), location, run)
 }
 
 // readRun handles GET /v1/sessions/{id}/runs/{run}.

@@ -24,7 +24,7 @@ func (s *Server) createErasure(req *request.Request) error {
 		return err
 	}
 	req.Replayed(replayed)
-	return answerWork(req, begun.State == session.ErasureDone, erasurePath(begun.ID), begun)
+	return request.AnswerWork(req, begun.State == session.ErasureDone, erasurePath(begun.ID), begun)
 }
 
 // readSubject reads the metadata of the sessions that are to be erased. None would be those of everybody.

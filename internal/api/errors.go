@@ -80,8 +80,6 @@ var sentinels = []struct {
 	{session.ErrTenantHeld, "legal_hold", ""},
 	{session.ErrTenantDeleted, "tenant_deleted", "the tenant is being deleted, and nothing of it changes any more: " +
 		"GET /v1/admin/erasures/{erasure} says how far that is"},
-	{session.ErrReplayLive, "replay_live", "the tenant has a replay that has not ended: wait for its end, or cancel " +
-		"it; GET /v1/admin/replays lists it first"},
 	{session.ErrTooManyTokens, "too_many_tokens", fmt.Sprintf("the session has %d live tokens: revoke some, or let "+
 		"them expire", session.MaxLiveTokens)},
 	{session.ErrTenantExists, "tenant_exists", "there is a tenant with this id or name: choose another"},
@@ -124,7 +122,6 @@ var (
 		"read it with GET /v1/admin/tenants/recompactions/{group}, or send a new id")
 	errNoGroup = request.Fail(request.NotFound,
 		"there is no such recompaction of many tenants: GET /v1/admin/tenants/recompactions lists them")
-	errNoReplay  = request.Fail(request.NotFound, "there is no such replay: GET /v1/admin/replays lists them")
 	errNoArchive = request.Fail(request.NotFound, "there is no such session, or it is not archived")
 	errNoHold    = request.Fail(request.NotFound, "there is no such session or tenant, or no legal hold on it")
 	errNoErasure = request.Fail(request.NotFound, "there is no such erasure: GET /v1/erasures lists them")

@@ -105,10 +105,6 @@ var wrongRequests = map[string]struct {
 		path := w.must(http.StatusCreated, "POST", "/v1/imports", `{"session":{"id":"imported"}}`).Header().Get("Location")
 		return w.ask("POST", path+"?from_line=2", `{"session":{"id":"more"}}`)
 	}, "begin a new one"},
-	"replay_live": {func(w *world) answer {
-		w.must(http.StatusAccepted, "POST", replays, `{"policies":["default"]}`)
-		return w.ask("POST", replays, `{"policies":["default"]}`)
-	}, "cancel it"},
 	"unsupported_source": {func(w *world) answer {
 		return w.ask("POST", "/v1/imports", `{"x":1}`)
 	}, "varve import --help lists what can be imported"},

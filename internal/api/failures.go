@@ -26,5 +26,5 @@ func (s *Server) retryFailure(req *request.Request) error {
 		return err
 	}
 	req.Replayed(replayed)
-	return answerWork(req, run.State.Ended(), "/v1/sessions/"+escapeID(at.ID)+"/runs/"+run.ID.String(), run)
+	return request.AnswerWork(req, run.State.Ended(), "/v1/sessions/"+escapeID(at.ID)+"/runs/"+run.ID.String(), run)
 }

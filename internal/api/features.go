@@ -15,7 +15,7 @@ import (
 func (s *Server) routeFeatures() {
 	kit := &feature.API{
 		Store:    s.Store.In(postgres.Scope{Gate: s.Gate, Class: admit.Bulk}),
-		Stopping: s.draining.Load, Awake: s.awake,
+		Stopping: s.draining.Load, Awake: s.awake, Writers: s.writers,
 	}
 	for _, f := range s.Features {
 		if f.Routes == nil {

@@ -110,8 +110,10 @@ func (w *world) shown() map[string]string {
 	w.erasureEnded(erasure.Header().Get("Location"))
 	recompaction := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
 	w.ended(recompaction.Header().Get("Location"))
-	measured := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
-	w.replayEnded(measured.Header().Get("Location"))
+	measured := w.must(http.StatusAccepted, "POST", "/v1/admin/replays", `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
+	w.until("the replay has ended", func() bool {
+		return decoded[map[string]any](w.must(http.StatusOK, "GET", measured.Header().Get("Location"), ""))["finished_at"] != nil
+	})
 	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, failed_at)
 		SELECT r.tenant_id, r.session_key, r.id, r.job_id, 'a bug', now(), now() - interval '1 minute'
 		  FROM runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key

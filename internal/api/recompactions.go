@@ -66,7 +66,7 @@ const askBesidePolicy = "models are asked under the sessions' own policies only,
 	"recompaction: leave policy out, or ask out"
 
 func answerRecompaction(req *request.Request, r session.Recompaction) error {
-	return answerWork(req, r.State.Ended(), "/v1/admin/recompactions/"+r.ID.String(), recompactionOf(r))
+	return request.AnswerWork(req, r.State.Ended(), "/v1/admin/recompactions/"+r.ID.String(), recompactionOf(r))
 }
 
 func recompactionOf(r session.Recompaction) protocol.Recompaction {

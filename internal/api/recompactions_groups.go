@@ -57,7 +57,7 @@ func (s *Server) readGroupRequest(req *request.Request) (c session.RecompactionG
 		case "tenants":
 			c.Tenants = tenantIDs(d, value)
 		case "filter":
-			c.Filter = recompactionFilter(d, value)
+			c.Filter = ingest.Filter(d, value)
 		case "policy": // whether it fits a tenant's policies shows when its sessions are compacted
 			c.Policy = slices.Clone(value.Of(d.Data))
 			ingest.PolicyOver(d, value, session.PolicyLayers{Tenant: policy.StoredDefault().Patch}, s.writers)
@@ -115,7 +115,7 @@ func (s *Server) planGroup(req *request.Request, c session.RecompactionGroup) er
 // answerGroup answers with a group and what became of it.
 func answerGroup(req *request.Request, a protocol.RecompactionGroup) error {
 	ended := !slices.ContainsFunc(a.Recompactions, func(p protocol.RecompactionPart) bool { return !p.State.Ended() })
-	return answerWork(req, ended, "/v1/admin/tenants/recompactions/"+a.ID.String(), a)
+	return request.AnswerWork(req, ended, "/v1/admin/tenants/recompactions/"+a.ID.String(), a)
 }
 
 func (s *Server) group(ctx context.Context, id uuid.UUID) (protocol.RecompactionGroup, error) {

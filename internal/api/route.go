@@ -196,7 +196,6 @@ var parts = map[string]part{
 	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
 	":group":        {func(req *request.Request) { req.PathID("group") }, errNoGroup},
-	":replay":       {func(req *request.Request) { req.PathID("replay") }, errNoReplay},
 	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
 	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},

@@ -46,7 +46,7 @@ func (s *Server) rebuildSummaries(req *request.Request) error {
 	}
 	req.Replayed(replayed)
 	location := "/v1/sessions/" + escapeID(req.SessionID) + "/runs/" + run.ID.String()
-	return answerWork(req, run.State.Ended(), location, run)
+	return request.AnswerWork(req, run.State.Ended(), location, run)
 }
 
 // askTime is how long a request may take in which models are asked.

@@ -188,7 +188,7 @@ func (s *Server) deleteTenant(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerWork(req, begun.State == session.ErasureDone, "/v1/admin/erasures/"+begun.ID.String(), begun)
+	return request.AnswerWork(req, begun.State == session.ErasureDone, "/v1/admin/erasures/"+begun.ID.String(), begun)
 }
 
 // suspensionOf reads what is to be refused; null is nothing.

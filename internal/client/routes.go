@@ -32,7 +32,6 @@ const (
 	GetResult        Route[protocol.ResultPage]             = "GET sessions/{session}/results/{ref}"
 	Profiles         Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
 	PlanRecompaction Route[protocol.RecompactionPlan]       = "POST admin/recompactions" // the same with DryRun
-	ReplayReport     Route[json.RawMessage]                 = "GET admin/replays/{replay}/report"
 	PreviewRetention Route[session.Expired]                 = "GET retention/preview"
 	Audit            Route[protocol.List[audit.Entry]]      = "GET audit"
 	OperatorsAudit   Route[protocol.List[audit.Entry]]      = "GET admin/audit"

@@ -22,6 +22,19 @@ type Console struct {
 	Out  io.Writer
 }
 
+// Connecting is what a command works with that may need no API: a console if it asks for one, and how it prints.
+type Connecting struct {
+	Console func() (*Console, error)
+	JSON    bool
+	Out     io.Writer
+}
+
+// Usage is the error of a command line that makes no sense.
+type Usage string
+
+// Error returns the text.
+func (e Usage) Error() string { return string(e) }
+
 // View returns a template for Print.
 func View(text string) *template.Template {
 	return template.Must(template.New("view").Funcs(terminal.Funcs).Parse(text))
@@ -49,8 +62,9 @@ func List[T any](ctx context.Context, c *Console, view *template.Template, r cli
 // Find prints up to limit entries of a list that a query asks for.
 func Find[T any](
 	ctx context.Context, c *Console, view *template.Template, r client.ListRoute[T], query client.Query, limit int,
+	args ...any,
 ) error {
-	found, err := r.Find(ctx, c.API, query, limit)
+	found, err := r.Find(ctx, c.API, query, limit, args...)
 	if err != nil {
 		return err
 	}

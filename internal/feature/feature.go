@@ -10,10 +10,13 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -47,6 +50,8 @@ type API struct {
 
 	// Awake brings a session back that is cold, for a handler that reads the body itself.
 	Awake func(context.Context, session.Address) error
+
+	Writers *policy.Writers // the names of the language models
 }
 
 // Error is an error of a feature that a caller may distinguish.
@@ -62,6 +67,13 @@ type Worker struct {
 	Store    *postgres.Store
 	Log      *slog.Logger
 	Networks []netip.Prefix // private networks in which URLs of tenants may be
+
+	JobTimeout time.Duration     // of one attempt
+	CPU        *admit.Gate       // processors; nil admits all
+	Trace      func(step string) // called after each step of a job, see jobs.Config
+
+	// Hold waits for the memory of work that reads all of a session's log, and brings the session back if it is cold.
+	Hold func(context.Context, session.Key) (release func(), err error)
 
 	Workers *river.Workers
 	Queues  map[string]river.QueueConfig

@@ -3,6 +3,7 @@ package features
 
 import (
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/replays"
 	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/upload"
 	"github.com/varve-dev/varve/internal/webhook"
@@ -11,6 +12,7 @@ import (
 // All returns all features.
 func All() []feature.Feature {
 	return []feature.Feature{
+		replays.Feature(),
 		search.Feature(),
 		upload.Feature(),
 		webhook.Feature(),

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -55,7 +56,7 @@ func (w *archiveWorker) Work(ctx context.Context, job *river.Job[queue.ArchiveAr
 	case work.Cold && work.Back: // it is cold again, and the next request tries
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := feature.Recording(ctx)
 	defer cancel()
 	_, noted := w.Store.FailArchive(ctx, work, err.Error())
 	return errors.Join(err, noted)

@@ -5,7 +5,6 @@
 //   - recompact.go: one session of a recompaction, and the search for the sessions of one
 //   - rollback.go: the sessions of a recompaction go back to what they served before
 //   - offload.go: one session's old messages move into packs, after a compaction
-//   - replay.go: a back-test of policies over stored sessions, one session at a time
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
 //   - erasure.go: an erasure of sessions, which ends with a receipt
@@ -51,7 +50,6 @@ type Config struct {
 	Window      int64         // bytes of a log that a compaction takes in at a time; what Memory has for Compactions
 	JobTimeout  time.Duration // of one attempt; 2 minutes
 	Beat        time.Duration // how often the worker shows that it lives; after four the others take its jobs; 1 second
-	ReplaySlice time.Duration // how long a replay measures before those of other tenants; a quarter of JobTimeout
 	SweepEvery  time.Duration // 30 seconds
 	KeepWhole   bool          // packs no more messages
 	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
@@ -77,10 +75,10 @@ type Config struct {
 	Writer llm.Writer
 
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
-	// answered; of a replay: sampled, log, outcome, session, ended; of a rollback: rolled back; of a collection: rows
-	// deleted, objects deleted, orphan deleted, object erased; of an archive: archive begun, part added, archive
-	// checked, session archived, part restored, session restored, objects forgotten; and of an erasure: session erased,
-	// objects of a session erased, rows of a tenant erased, erasure finished.
+	// answered; of a rollback: rolled back; of a collection: rows deleted, objects deleted, orphan deleted, object
+	// erased; of an archive: archive begun, part added, archive checked, session archived, part restored, session
+	// restored, objects forgotten; of an erasure: session erased, objects of a session erased, rows of a tenant erased,
+	// erasure finished; and of the jobs of features.
 	Trace func(step string)
 }
 
@@ -93,7 +91,6 @@ func (c Config) withDefaults() Config {
 	c.Summaries = cmp.Or(c.Summaries, 8)
 	c.SummaryTimeout = cmp.Or(c.SummaryTimeout, 10*time.Minute)
 	c.Beat = cmp.Or(c.Beat, time.Second)
-	c.ReplaySlice = cmp.Or(c.ReplaySlice, c.JobTimeout/4) // a measurement that begins at its end has the rest
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
 	c.VerifyRound = cmp.Or(c.VerifyRound, 4*24*time.Hour)
 	c.VerifyEvery = cmp.Or(c.VerifyEvery, 5*time.Minute)
@@ -139,7 +136,6 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 		queue.Compaction:   {MaxWorkers: config.Compactions, FetchPollInterval: pollInterval},
 		queue.Recompaction: {MaxWorkers: recompactions},
 		queue.Summary:      {MaxWorkers: config.Summaries},
-		queue.Replay:       {MaxWorkers: 1}, // it takes a processor: the others are for compactions
 		queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
 		queue.Maintenance:  {MaxWorkers: 1},
 		queue.Verification: {MaxWorkers: 1},
@@ -191,10 +187,6 @@ func addWorkers(workers *river.Workers, config Config, duties []postgres.Duty, l
 		lease: lease,
 	})
 	admission := newAdmission(config)
-	river.AddWorker(workers, &replayWorker{
-		Admission: admission, CPU: config.CPU, Store: config.Store, Thawer: thawer, Log: config.Log,
-		Trace: config.Trace, Slice: config.ReplaySlice,
-	})
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Packer: &tier.Packer{
 		Store: config.Store, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 2,
 		CPU: config.CPU,

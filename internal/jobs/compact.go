@@ -3,8 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -23,9 +22,6 @@ type compactWorker struct {
 	lease *lease
 	slots *admit.Gate
 }
-
-// recordTimeout bounds how long a failed attempt may take to record its failure.
-const recordTimeout = 10 * time.Second
 
 // Work compacts one session and decides what the outcome means for the job: nothing is retried that cannot succeed,
 // and a failure is recorded where the session's owner sees it.
@@ -71,19 +67,9 @@ func (w *compactWorker) attempt(ctx context.Context, key session.Key, job *river
 		return 0, errNoSlot
 	}
 	defer slot.Done()
-	err = recovered(func() (err error) {
+	err = feature.Recovered(func() (err error) {
 		wait, err = w.Compact(ctx, key, job.Args.Run, job.ID)
 		return err
 	})
 	return wait, err
-}
-
-// recovered calls do and returns a panic as an error, so that it is recorded like one.
-func recovered(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return do()
 }

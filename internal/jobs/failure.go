@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -77,7 +78,7 @@ func (w *compactWorker) fail(ctx context.Context, a postgres.Attempt, err error,
 	compactor.CountFailure()
 	postgres.CountDamage(err)
 	// The time may be up, or the process may be stopping: the failure is recorded all the same.
-	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	recording, cancel := feature.Recording(ctx)
 	defer cancel()
 	retry, failErr := w.Store.FailRun(recording, a, f)
 	switch {

@@ -8,13 +8,21 @@ import (
 
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // featuresOf returns what the features add to a worker.
 func featuresOf(config Config, workers *river.Workers, queues map[string]river.QueueConfig) *feature.Worker {
 	w := &feature.Worker{
 		Store: config.Store, Log: config.Log, Networks: config.Networks, Workers: workers, Queues: queues,
-		Memory: map[string]int64{},
+		Memory: map[string]int64{}, JobTimeout: config.JobTimeout, CPU: config.CPU, Trace: config.Trace,
+	}
+	admission, thawer := newAdmission(config), config.thawer()
+	w.Hold = func(ctx context.Context, key session.Key) (release func(), err error) {
+		if err := thawer.Read(ctx, key); err != nil {
+			return nil, err
+		}
+		return admission.hold(ctx, key)
 	}
 	config.Store.Follow(feature.Followers(config.Features))
 	for _, f := range config.Features {
@@ -54,7 +62,7 @@ func (c *Client) runBeats() {
 
 func (c *Client) run(all []func(context.Context) error) {
 	for _, do := range all {
-		ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+		ctx, cancel := feature.Recording(context.Background())
 		if err := do(ctx); err != nil && !postgres.IsAway(err) {
 			c.lease.log.WarnContext(ctx, "what a feature does at each beat waits for the next one", "error", err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -30,7 +31,7 @@ func (w *offloadWorker) Work(ctx context.Context, job *river.Job[queue.OffloadAr
 	}
 	key := session.Key{Tenant: job.Args.Tenant, Key: job.Args.Session}
 	var done bool
-	err := recovered(func() (err error) {
+	err := feature.Recovered(func() (err error) {
 		done, err = w.Session(ctx, key, job.ID)
 		return err
 	})

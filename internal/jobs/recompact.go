@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -39,7 +40,7 @@ func (w *recompactWorker) Work(ctx context.Context, job *river.Job[queue.Recompa
 		return river.JobSnooze(someSeconds())
 	}
 	defer slot.Done()
-	err = recovered(func() error { return w.attempt(ctx, of, job.ID) })
+	err = feature.Recovered(func() error { return w.attempt(ctx, of, job.ID) })
 	if err == nil || w.lease.classOf(ctx, err, began) == session.FailureInfrastructure {
 		return err // done, or the job is tried again: not the session failed
 	}
@@ -47,7 +48,7 @@ func (w *recompactWorker) Work(ctx context.Context, job *river.Job[queue.Recompa
 		w.Log.ErrorContext(ctx, "recompaction of a session", "tenant", of.Tenant, "recompaction", of.Recompaction,
 			"session_key", of.Key.Key, "error", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := feature.Recording(ctx)
 	defer cancel()
 	return w.Store.EndRecompaction(ctx, of, err, job.ID)
 }
@@ -84,7 +85,7 @@ func (w *fillWorker) Work(ctx context.Context, job *river.Job[queue.FillArgs]) e
 	case job.Attempt < job.MaxAttempts:
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := feature.Recording(ctx)
 	defer cancel()
 	return errors.Join(err, w.Store.FailRecompaction(ctx, job.Args.Tenant, job.Args.Recompaction, err.Error()))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -58,7 +59,7 @@ func (w *rollbackWorker) session(ctx context.Context, of postgres.RecompactionJo
 	began := time.Now()
 	err := w.Thawer.Read(ctx, of.Key)
 	if err == nil {
-		err = recovered(func() error { return w.Store.RollBackSession(ctx, of) })
+		err = feature.Recovered(func() error { return w.Store.RollBackSession(ctx, of) })
 	}
 	if err == nil {
 		w.Trace("rolled back")

@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
@@ -127,7 +128,7 @@ func (w *summariseWorker) fail(
 	}
 	w.Log.WarnContext(ctx, "a model has failed to write a summary", "tenant", id.Session.Tenant,
 		"session_key", id.Session.Key, "model", id.Model, "attempts", job.Attempt, "error", brief(err.Error()))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := feature.Recording(ctx)
 	defer cancel()
 	compacts := fallback == policy.DropInstead
 	return gone(w.Store.TakeFailure(ctx, id, brief(err.Error()), again, compacts, job.ID))

@@ -57,7 +57,6 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 	}
 	return errors.Join(errors.Join(failed...), queue.PromoteOld(ctx, w.Store.Pool()),
 		w.each(ctx, postgres.DutyOf(postgres.ChoreRecompaction, w.requeueRecompactions)),
-		w.each(ctx, postgres.DutyOf(postgres.ChoreReplay, w.requeueReplays)),
 		w.each(ctx, postgres.DutyOf(postgres.ChoreErasure, w.requeueErasures)),
 		w.each(ctx, postgres.DutyOf(postgres.ChoreArchive, w.requeueArchives)),
 		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
@@ -95,14 +94,6 @@ func (w *sweepWorker) requeueRecompactions(ctx context.Context, tenant uuid.UUID
 	lost, err := w.Store.RequeueRecompactions(ctx, tenant)
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
-	}
-	return err
-}
-
-func (w *sweepWorker) requeueReplays(ctx context.Context, tenant uuid.UUID) error {
-	lost, err := w.Store.RequeueReplays(ctx, tenant)
-	if lost > 0 {
-		w.Log.WarnContext(ctx, "a replay had lost its job", "tenant", tenant)
 	}
 	return err
 }

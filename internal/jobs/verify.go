@@ -8,6 +8,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/verify"
 )
@@ -26,7 +27,7 @@ func (w *verifyWorker) Work(ctx context.Context, _ *river.Job[queue.VerifyArgs])
 	}
 	var failed []error
 	for _, i := range rand.Perm(len(tenants)) {
-		if err := recovered(func() error { return w.Slice(ctx, tenants[i].ID) }); err != nil {
+		if err := feature.Recovered(func() error { return w.Slice(ctx, tenants[i].ID) }); err != nil {
 			failed = append(failed, fmt.Errorf("tenant %s: %w", tenants[i].ID, err))
 		}
 		if ctx.Err() != nil {

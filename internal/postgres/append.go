@@ -40,7 +40,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	switch {
 	case now.fate == appended:
 		return now.done, false, nil
-	case now.fate == refused, violates(now.err, "messages_client_id"), violates(now.err, "idempotency_pkey"):
+	case now.fate == refused, Violates(now.err, "messages_client_id"), Violates(now.err, "idempotency_pkey"):
 		return s.appendUnderLock(ctx, a, now.params)
 	}
 	return done, false, givenUp(ctx, now.err)
@@ -51,7 +51,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 func (s *Store) appendUnderLock(ctx context.Context, a session.Append, p appendParams) (
 	done session.Appended, replayed bool, err error,
 ) {
-	err = s.inTenant(ctx, a.Session.Tenant, func(tx pgx.Tx) error {
+	err = s.InTenant(ctx, a.Session.Tenant, func(tx pgx.Tx) error {
 		row, lockErr := lockSession(ctx, tx, a.Session)
 		if lockErr != nil && !errors.Is(lockErr, session.ErrNotFound) {
 			return lockErr

@@ -40,14 +40,14 @@ func readArchive(ctx context.Context, tx pgx.Tx, key session.Key) (session.Archi
 
 // ArchiveOf reads the archive of a session; ErrNotFound if there is no such session, or it is not archived.
 func (s *Store) ArchiveOf(ctx context.Context, at session.Address) (session.Archive, error) {
-	return InSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Archive, error) {
+	return InSession(ctx, s.Seeing(AllSessions), at, func(tx pgx.Tx, key session.Key) (session.Archive, error) {
 		return readArchive(ctx, tx, key)
 	})
 }
 
 // Archives lists a tenant's archives, those first that were asked for last.
 func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Archive, error) {
-	return QueryRows(ctx, s.seeing(all), tenant, scanArchive, `
+	return QueryRows(ctx, s.Seeing(AllSessions), tenant, scanArchive, `
 		SELECT `+archiveColumns+`
 		  FROM session_archives a
 		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -60,7 +60,7 @@ func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Pag
 func (s *Store) Archive(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (session.Archive, bool, error) {
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Archive, error) {
 		found, err := readArchive(ctx, tx, row.Key)
 		switch {
@@ -146,7 +146,7 @@ func (s *Store) insertArchiving(
 func (s *Store) Unarchive(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (session.Archive, bool, error) {
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Archive, error) {
 		found, err := readArchive(ctx, tx, row.Key)
 		if err != nil || found.State == session.Restoring {
@@ -225,7 +225,7 @@ func (s *Store) RequeueArchives(ctx context.Context, tenant uuid.UUID) (lost int
 	}
 	for _, a := range found {
 		args := queue.ArchiveArgs{Tenant: tenant, Session: a.Key, Archive: a.ID, Back: a.Back}
-		err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+		err := s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 			_, inserted, err := s.queue.Insert(ctx, tx, args, time.Time{})
 			if inserted {
 				lost++

@@ -21,7 +21,7 @@ var ErrArchiveMoved = errors.New("rows of the session have changed since its arc
 func (s *Store) FinishArchive(
 	ctx context.Context, w *ArchiveWork, parts int, digest []byte, tables map[string]int64,
 ) (objects []AwayObject, err error) {
-	err = s.seeing(all).underFamilyLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+	err = s.Seeing(AllSessions).underFamilyLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := waitForBodies(ctx, tx, w.Key); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func deleteArchived(ctx context.Context, tx pgx.Tx, key session.Key) (objects []
 
 // CancelArchive shows a session again whose archive is not complete, and returns its objects; ErrNotFound, ErrEnded.
 func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
-	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+	err = s.Seeing(AllSessions).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (s *Store) CancelArchive(ctx context.Context, w *ArchiveWork, why string) (
 //
 // Errors: ErrNotFound and ErrEnded if the attempt is not the archive's any more; ErrArchiveMoved: it must begin anew.
 func (s *Store) FinishRestoring(ctx context.Context, w *ArchiveWork) (objects []AwayObject, err error) {
-	err = s.seeing(all).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+	err = s.Seeing(AllSessions).underLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}

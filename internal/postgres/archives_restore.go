@@ -94,7 +94,7 @@ func (r *restoring) flush(ctx context.Context) error {
 			columns[i] = append(columns[i], row[i])
 		}
 	}
-	err = r.store.seeing(all).inTenant(ctx, r.work.Tenant, func(tx pgx.Tx) error {
+	err = r.store.Seeing(AllSessions).InTenant(ctx, r.work.Tenant, func(tx pgx.Tx) error {
 		if err := persist.InTime(put); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 	if back {
 		state = session.Restoring
 	}
-	err := s.seeing(all).underFamilyLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+	err := s.Seeing(AllSessions).underFamilyLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		err := tx.QueryRow(ctx, `
 			UPDATE session_archives
 			   SET attempt = $5, done = 0
@@ -126,7 +126,7 @@ func (s *Store) archivedPage(ctx context.Context, key session.Key, at *ArchiveCu
 	of frozen.Table, rows []archivedRow, err error,
 ) {
 	t := &archivedTables[at.table]
-	err = s.seeing(all).inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
+	err = s.Seeing(AllSessions).inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) error {
 		if err := Exec(ctx, tx, asText); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part frozen.
 	if err != nil {
 		return err
 	}
-	err = s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	err = s.InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		if err := w.goOn(ctx, tx, part.Rows); err != nil {
 			return err
 		}
@@ -328,7 +328,7 @@ func (s *Store) ExpectWhole(ctx context.Context, w *ArchiveWork, told ...func(bo
 func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (id string, stored int64, err error) {
 	w := &ArchiveWork{Key: key}
 	read := func() error {
-		return s.seeing(all).query(ctx, key.Tenant, `
+		return s.Seeing(AllSessions).query(ctx, key.Tenant, `
 			SELECT s.id, a.id, a.store, a.parts, a.rows, a.digest, a.stored
 			  FROM session_archives a
 			  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -355,7 +355,7 @@ func (s *Store) VerifyArchive(ctx context.Context, key session.Key) (id string, 
 // FailArchive notes why an attempt has failed. A session that was thawed is cold again, so that the next request tries
 // at once; the objects of what was restored are returned. ErrEnded if another attempt has taken over; ErrNotFound.
 func (s *Store) FailArchive(ctx context.Context, w *ArchiveWork, why string) (objects []AwayObject, err error) {
-	err = s.seeing(all).underFamilyLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
+	err = s.Seeing(AllSessions).underFamilyLock(ctx, w.Key, func(tx pgx.Tx, _ lockedSession) error {
 		if err := w.goOn(ctx, tx, 0); err != nil {
 			return err
 		}

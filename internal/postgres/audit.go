@@ -80,7 +80,7 @@ func (s *Store) RecordExport(ctx context.Context, at session.Address) error {
 	if at.ID == "" {
 		d.object, d.id = audit.Tenant, at.Tenant.String()
 	}
-	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 		if at.ID != "" { // an erasure waits for the row, or nothing names its session any more
 			err := ExecOne(ctx, tx, session.ErrNotFound, `
 				SELECT

@@ -182,7 +182,7 @@ func refuseUnkept(ctx context.Context, tx pgx.Tx, key session.Key, n int) error 
 // separateTokens counts the tokens of the separate system prompt of session s, whose key is $2.
 var separateTokens = `(SELECT coalesce(sum(m.tokens), 0)
 	                FROM messages m
-	               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= ` + pinnedElsewhere + `
+	               WHERE m.tenant_id = $1 AND m.session_key = $2 AND m.seq > 0 AND m.seq <= ` + PinnedElsewhere + `
 	                 AND m.removed_at IS NULL)`
 
 // shrunkSQL counts by how much a checkpoint has shrunk the view, which had $3 tokens before: the next usage may be of a
@@ -193,7 +193,7 @@ const shrunkSQL = `
 	 WHERE tenant_id = $1 AND key = $2`
 
 // newestSQL makes a checkpoint the session's newest and counts the tokens of its view.
-var newestSQL = statement("newest_checkpoint", "{separate_tokens}", separateTokens, "{pinned}", pinnedElsewhere)
+var newestSQL = statement("newest_checkpoint", "{separate_tokens}", separateTokens, "{pinned}", PinnedElsewhere)
 
 // rollBack makes a copied checkpoint the session's newest, records that as a run, which has no job, and returns the
 // tokens of the view.

@@ -20,7 +20,6 @@ type ChoreKind string
 const (
 	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
 	ChoreRecompaction ChoreKind = "recompaction"
-	ChoreReplay       ChoreKind = "replay"
 	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
 	ChoreArchive      ChoreKind = "archive"
 	ChoreErasure      ChoreKind = "erasure" // of which the chores of the nil tenant are operators'
@@ -79,7 +78,6 @@ func (s *Store) ChoresOf(ctx context.Context, d Duty, limit int) ([]Chore, error
 var needed = map[ChoreKind]string{
 	ChoreRecompaction: `EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
 		AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
-	ChoreReplay:  `EXISTS (SELECT FROM replays WHERE tenant_id = $1 AND finished_at IS NULL)`,
 	ChoreErasure: `EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
 	ChoreArchive: `EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
 }
@@ -96,7 +94,7 @@ func (s *Store) EndChore(ctx context.Context, c Chore) error {
 
 // EndChoreUnless deletes a chore that was looked after, unless it was begun anew meanwhile or a condition holds.
 func (s *Store) EndChoreUnless(ctx context.Context, c Chore, condition string) error {
-	return s.inTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			DELETE FROM chores
 			 WHERE tenant_id = $1

@@ -13,7 +13,7 @@ import (
 
 // PlaceOf returns where what was said in a session is; ErrNotFound.
 func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place, error) {
-	return QueryRow(ctx, s.seeing(all), at.Tenant, pgx.RowToStructByPos[session.Place], `
+	return QueryRow(ctx, s.Seeing(AllSessions), at.Tenant, pgx.RowToStructByPos[session.Place], `
 		SELECT s.key, s.archived_at IS NOT NULL, s.cold_at IS NOT NULL,
 		       coalesce(u.back_at > now() - interval '1 minute', false)
 		  FROM sessions s
@@ -38,7 +38,7 @@ func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []sessi
 			ids = append(ids, id)
 		}
 	}
-	return QueryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2) AND cold_at IS NOT NULL`, tenant, ids)
@@ -100,7 +100,7 @@ func (s *Store) Freeze(ctx context.Context, tenant uuid.UUID, slept time.Duratio
 
 // freeze begins to freeze a session if it still sleeps; ErrNotFound if not.
 func (s *Store) freeze(ctx context.Context, key session.Key, slept time.Duration) error {
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		f, err := RowIn(ctx, tx, pgx.RowToStructByPos[sleeping], asleepSQL+` AND s.key = $3`,
 			key.Tenant, slept, key.Key)
@@ -126,7 +126,7 @@ const thawAlone = 30 * time.Second
 //
 // Errors: ErrNotFound if there is no such session.
 func (s *Store) BeginThaw(ctx context.Context, key session.Key, used bool) (t Thaw, err error) {
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		t, err = s.beginThaw(ctx, tx, key, true, row.now.Add(thawAlone))
 		if errors.Is(err, session.ErrNotFound) {

@@ -29,7 +29,7 @@ func (s *Store) ViewOfHidden(ctx context.Context, key session.Key) ([][]byte, er
 	if s.results.ForArchives() == persist.Postgres {
 		return nil, nil
 	}
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	at := session.Address{Tenant: key.Tenant}
 	err := s.query(ctx, key.Tenant, `
 		SELECT id
@@ -84,7 +84,7 @@ func (s *Store) coldViewInto(ctx context.Context, at session.Address, read ViewR
 	var object uuid.UUID
 	var size int
 	dest := append(v.columns()[:rowColumns], &kind, &object, &size)
-	err := s.seeing(withCold).query(ctx, at.Tenant, coldViewSQL, []any{at.Tenant, at.ID}, one(dest...))
+	err := s.Seeing(WithCold).query(ctx, at.Tenant, coldViewSQL, []any{at.Tenant, at.ID}, one(dest...))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 func (s *Store) CreateWith(
 	ctx context.Context, a session.Append, change session.Change,
 ) (session.Session, bool, error) {
-	return once(ctx, s, a.Session.Tenant, a.Idempotency, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
+	return Once(ctx, s, a.Session.Tenant, a.Idempotency, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
 		created, err := insertSession(ctx, tx, a.Session, change)
 		if err == nil && !created {
 			err = fmt.Errorf("session %q: %w", a.Session.ID, session.ErrExists)

@@ -26,13 +26,13 @@ type Deleted struct {
 func (s *Store) Delete(
 	ctx context.Context, at session.Address, id *session.Idempotency,
 ) (done Deleted, err error) {
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	pen, err := s.TurnToWrite(ctx, at)
 	if err != nil {
 		return done, err
 	}
 	defer pen.Done()
-	done, done.Replayed, err = once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (Deleted, uuid.UUID, error) {
+	done, done.Replayed, err = Once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (Deleted, uuid.UUID, error) {
 		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return Deleted{}, uuid.Nil, err
@@ -237,4 +237,19 @@ func queueHandOver(batch *pgx.Batch, key session.Key) {
 		        WHERE f.tenant_id = $1 AND f.held_in = $2 AND f.id = h.id)
 		   FOR UPDATE`, key.Tenant, key.Key)
 	batch.Queue(handOverSQL, key.Tenant, key.Key)
+}
+
+// The statements that take a session out of replays.
+var (
+	lockReplaysSQL       = statement("lock_replays")
+	removeFromReplaysSQL = statement("remove_from_replays")
+)
+
+// removeFromReplays removes a session that is being erased from its replays. It locks them first, as those who store
+// what was measured do.
+func removeFromReplays(batch *pgx.Batch, key session.Key) {
+	args := pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key}
+	batch.Queue(lockReplaysSQL, args)
+	batch.Queue(`DELETE FROM replay_outcomes WHERE tenant_id = @tenant AND session_key = @session`, args)
+	batch.Queue(removeFromReplaysSQL, args)
 }

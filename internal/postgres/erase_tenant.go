@@ -28,7 +28,7 @@ var TenantTables = []string{
 //
 // Errors: ErrNotFound, ErrTenantHeld.
 func (s *Store) DeleteTenant(ctx context.Context, tenant uuid.UUID) (session.Erasure, error) {
-	return InTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (begun session.Erasure, err error) {
+	return InTx(ctx, s.Seeing(AllSessions), tenant, func(tx pgx.Tx) (begun session.Erasure, err error) {
 		deletion, err := RowIn(ctx, tx, pgx.RowTo[*uuid.UUID], `
 			SELECT erasure_id
 			  FROM tenants
@@ -170,7 +170,7 @@ func (s *Store) eraseOfTenant(ctx context.Context, w ErasureWork, key session.Ke
 
 // TenantAtRest reports whether no session of a tenant that is deleted is left, and no job of it runs.
 func (s *Store) TenantAtRest(ctx context.Context, w ErasureWork) (bool, error) {
-	return ReadTx(ctx, s.seeing(all), w.Of(), func(tx pgx.Tx) (bool, error) {
+	return ReadTx(ctx, s.Seeing(AllSessions), w.Of(), func(tx pgx.Tx) (bool, error) {
 		left, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT EXISTS (SELECT FROM sessions WHERE tenant_id = $1)`, w.Of())
 		if err != nil || left {
@@ -183,7 +183,7 @@ func (s *Store) TenantAtRest(ctx context.Context, w ErasureWork) (bool, error) {
 
 // CountObjects counts objects of a tenant that were erased.
 func (s *Store) CountObjects(ctx context.Context, w ErasureWork, objects int) error {
-	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			UPDATE erasures
 			   SET objects = objects + $3
@@ -194,7 +194,7 @@ func (s *Store) CountObjects(ctx context.Context, w ErasureWork, objects int) er
 // EraseRows deletes what a tenant has beside its sessions, at most about limit rows, and returns how many;
 // ErrTenantHeld.
 func (s *Store) EraseRows(ctx context.Context, w ErasureWork, limit int) (rows int, err error) {
-	err = s.seeing(all).inTenant(ctx, w.Of(), func(tx pgx.Tx) error {
+	err = s.Seeing(AllSessions).InTenant(ctx, w.Of(), func(tx pgx.Tx) error {
 		err := refuseHolds(ctx, tx, w.Of())
 		if err != nil {
 			return err
@@ -232,7 +232,7 @@ const lastRows = 10_000
 //
 // Errors: ErrUnfinished if there is anything left, or a job of the tenant runs; ErrHeld, ErrNotFound, ErrEnded.
 func (s *Store) FinishTenant(ctx context.Context, w ErasureWork, kept time.Duration) error {
-	return s.seeing(all).inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	return s.Seeing(AllSessions).InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		r, err := countedReceipt(ctx, tx, w)
 		if err != nil {
 			return err
@@ -313,7 +313,7 @@ func (s *Store) RequeueErasures(ctx context.Context, tenant uuid.UUID) (lost int
 		SELECT id
 		  FROM erasures
 		 WHERE tenant_id = $1 AND state <> 'done'`
-	return eachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
+	return EachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
 		return InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			_, inserted, err := s.queue.Insert(ctx, tx, queue.ErasureArgs{Tenant: tenant, Erasure: id}, time.Time{})
 			if err != nil || !inserted {

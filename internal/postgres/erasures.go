@@ -25,7 +25,7 @@ func (s *Store) EraseSubject(
 	ctx context.Context, tenant uuid.UUID, metadata json.RawMessage, id *session.Idempotency,
 ) (session.Erasure, bool, error) {
 	var made session.Erasure
-	begun, replayed, err := once(ctx, s, tenant, id, func(tx pgx.Tx) (_, _ uuid.UUID, err error) {
+	begun, replayed, err := Once(ctx, s, tenant, id, func(tx pgx.Tx) (_, _ uuid.UUID, err error) {
 		of := erasing{tenant: tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSubject}
 		if err := s.beginErasure(ctx, tx, of); err != nil {
 			return of.id, of.id, err
@@ -54,7 +54,7 @@ func (s *Store) EraseSubject(
 
 // Erasure reads an erasure with the sessions that a legal hold has kept, or how far that of a tenant is; ErrNotFound.
 func (s *Store) Erasure(ctx context.Context, tenant, id uuid.UUID) (session.Erasure, error) {
-	return ReadTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (session.Erasure, error) {
+	return ReadTx(ctx, s.Seeing(AllSessions), tenant, func(tx pgx.Tx) (session.Erasure, error) {
 		return readErasure(ctx, tx, tenant, id)
 	})
 }
@@ -114,7 +114,7 @@ func (w *ErasureWork) As(ctx context.Context) context.Context { return audit.Wit
 // StartErasure returns an erasure that a worker has to continue; ErrNotFound, ErrEnded.
 func (s *Store) StartErasure(ctx context.Context, tenant, id uuid.UUID) (w ErasureWork, err error) {
 	w.Tenant = tenant
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		w.Erasure, err = RowIn(ctx, tx, scanErasure, `
 			UPDATE erasures e
 			   SET state = CASE WHEN state = 'queued' THEN 'running' ELSE state END,
@@ -159,7 +159,7 @@ const ofErasureSQL = `
 
 // SessionsToErase returns the next sessions that an erasure is to erase, at most limit.
 func (s *Store) SessionsToErase(ctx context.Context, w ErasureWork, limit int) ([]session.Key, error) {
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	find := s.namedSessions
 	switch w.Kind {
 	case session.ErasureOfExpired:
@@ -226,7 +226,7 @@ func (s *Store) allSessions(ctx context.Context, w ErasureWork, limit int) ([]uu
 // to one that is gone, or is not the erasure's any more, and notes one that a legal hold keeps. One of a tenant that is
 // deleted is not passed over: ErrTenantHeld, ErrHeld.
 func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key) error {
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	if w.Kind == session.ErasureOfTenant {
 		return s.eraseOfTenant(ctx, w, key)
 	}
@@ -242,7 +242,7 @@ func (s *Store) EraseSession(ctx context.Context, w ErasureWork, key session.Key
 
 // noteHeld notes that a legal hold keeps a session.
 func (s *Store) noteHeld(ctx context.Context, w ErasureWork, key session.Key) error {
-	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state)
 			SELECT s.tenant_id, $2, s.key, 'held'
@@ -314,7 +314,7 @@ func (s *Store) ErasedSessions(ctx context.Context, w ErasureWork, limit int) ([
 
 // ObjectsErased records that nothing of a session is left in the result stores, and counts the objects.
 func (s *Store) ObjectsErased(ctx context.Context, w ErasureWork, key uuid.UUID, objects int) error {
-	return s.inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		err := ExecOne(ctx, tx, session.ErrEnded, `
 			UPDATE erasure_sessions
 			   SET state = 'gone'

@@ -37,7 +37,7 @@ func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.id = $2`
-	return QueryRow(ctx, s.seeing(withCold), at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
+	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
 }
 
 // exportSQL is the statement of ExportSessions.
@@ -47,7 +47,7 @@ var exportSQL = statement("export_sessions", "{columns}", exportColumns, "{polic
 // recreates. A Page without an ID is the beginning; its Time is not used, because an imported session may have any time
 // of creation.
 func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Exported, error) {
-	s = s.seeing(withCold)
+	s = s.Seeing(WithCold)
 	return QueryRows(ctx, s, tenant, scanExported(tenant), exportSQL, tenant, page.Time, page.ID, page.Limit)
 }
 

@@ -220,7 +220,7 @@ func (s *Store) quarantine(
 func (s *Store) RunDied(ctx context.Context, a Attempt, job queue.Running, reason string) (
 	retry Retry, taken bool, err error,
 ) {
-	err = s.inTenant(ctx, a.Tenant, func(tx pgx.Tx) error {
+	err = s.InTenant(ctx, a.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, a.Key)
 		if errors.Is(err, session.ErrNotFound) { // an erased session needs no compaction
 			taken, err = s.queue.Release(ctx, tx, job, true)

@@ -35,3 +35,20 @@ func Record(
 func Emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind session.EventType, topic string, data any) error {
 	return emit(ctx, tx, tenant, happening{kind: kind, topic: topic, data: data})
 }
+
+// Log are messages of a session's log as a transaction read them. Some of their bodies may be in packs.
+type Log struct{ logOf[session.Message] }
+
+// ReadLog reads messages of a session: those columns that a statement selects, the seq, the body and its digest among
+// them.
+func ReadLog(ctx context.Context, tx pgx.Tx, key session.Key, sql string, args ...any) (l Log, err error) {
+	l.logOf, err = readLog(ctx, tx, key, ofMessage, pgx.RowToStructByNameLax[session.Message], sql, args...)
+	return l, err
+}
+
+// Complete returns the messages with all their bodies, as they came in. It must not be called in a transaction.
+//
+// Errors: *session.DamagedError; ErrNotFound if the session was erased meanwhile.
+func (l *Log) Complete(ctx context.Context, s *Store) ([]session.Message, error) {
+	return l.complete(ctx, s)
+}

@@ -30,7 +30,7 @@ func (s *Store) Fork(ctx context.Context, f session.Fork) (made session.Session,
 		if plan, err = s.planFork(ctx, f); err != nil {
 			return made, false, err
 		}
-		made, replayed, err = once(ctx, s, f.From.Tenant, f.Idempotency,
+		made, replayed, err = Once(ctx, s, f.From.Tenant, f.Idempotency,
 			func(tx pgx.Tx) (session.Session, uuid.UUID, error) { return s.fork(ctx, tx, plan) })
 		if !errors.Is(err, errPlanMoved) && !hasCode(err, "23503") { // foreign_key_violation: a body was handed over
 			break

@@ -69,7 +69,7 @@ func (s *Store) askToHeal(ctx context.Context, at session.Address, newest Versio
 		return nil
 	}
 	key := session.Key{Tenant: at.Tenant, Key: newest.Key}
-	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 		open, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT checkpoint_n = $3 AND damaged_n <> $3
 			  FROM sessions

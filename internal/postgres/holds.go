@@ -21,7 +21,7 @@ const sessionHoldSQL = `
 
 // SessionHold returns the legal hold of a session; ErrNotFound.
 func (s *Store) SessionHold(ctx context.Context, at session.Address) (session.Hold, error) {
-	return InSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (session.Hold, error) {
+	return InSession(ctx, s.Seeing(AllSessions), at, func(tx pgx.Tx, key session.Key) (session.Hold, error) {
 		return RowIn(ctx, tx, scanHold, sessionHoldSQL, key.Tenant, key.Key)
 	})
 }
@@ -29,7 +29,7 @@ func (s *Store) SessionHold(ctx context.Context, at session.Address) (session.Ho
 // HoldSession places a legal hold on a session, or changes the reason of the one that it has. An erasure that is under
 // way is waited for; ErrNotFound.
 func (s *Store) HoldSession(ctx context.Context, at session.Address, reason string) (session.Hold, error) {
-	return InTx(ctx, s.seeing(all), at.Tenant, func(tx pgx.Tx) (session.Hold, error) {
+	return InTx(ctx, s.Seeing(AllSessions), at.Tenant, func(tx pgx.Tx) (session.Hold, error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
 			return session.Hold{}, err
@@ -53,7 +53,7 @@ func (s *Store) HoldSession(ctx context.Context, at session.Address, reason stri
 
 // ReleaseSession lifts the legal hold of a session, if it has one; ErrNotFound.
 func (s *Store) ReleaseSession(ctx context.Context, at session.Address) error {
-	_, err := ChangeInSession(ctx, s.seeing(all), at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
+	_, err := ChangeInSession(ctx, s.Seeing(AllSessions), at, func(tx pgx.Tx, key session.Key) (struct{}, error) {
 		lifted, err := tx.Exec(ctx, `
 			DELETE FROM session_holds
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
@@ -99,7 +99,7 @@ func (s *Store) HoldTenant(ctx context.Context, tenant uuid.UUID, reason string)
 
 // ReleaseTenant lifts the legal hold of a tenant, if it has one. Holds of its sessions stay.
 func (s *Store) ReleaseTenant(ctx context.Context, tenant uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		lifted, err := tx.Exec(ctx, `
 			UPDATE tenants
 			   SET hold = NULL, held_by = NULL, held_at = NULL

@@ -54,7 +54,7 @@ func remember(ctx context.Context, tx pgx.Tx, key session.Key, id *session.Idemp
 		VALUES ($1, $2, $3, $4, $5, $6)`, key.Tenant, id.Route, id.Key, key.Key, id.Digest[:], string(stored))
 }
 
-// onceInSession runs do like once, under the lock of a session; ErrNotFound, ErrSessionBusy.
+// onceInSession runs do like Once, under the lock of a session; ErrNotFound, ErrSessionBusy.
 func onceInSession[T any](
 	ctx context.Context, s *Store, at session.Address, id *session.Idempotency,
 	do func(tx pgx.Tx, row lockedSession) (T, error),
@@ -65,7 +65,7 @@ func onceInSession[T any](
 		return none, false, err
 	}
 	defer pen.Done()
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (answer T, key uuid.UUID, err error) {
+	return Once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (answer T, key uuid.UUID, err error) {
 		row, err := lockSession(ctx, tx, at)
 		if err != nil {
 			return answer, uuid.Nil, err
@@ -75,13 +75,13 @@ func onceInSession[T any](
 	})
 }
 
-// once runs do in a transaction of the tenant, at most once for each Idempotency-Key, and reports whether the answer is
+// Once runs do in a transaction of the tenant, at most once for each Idempotency-Key, and reports whether the answer is
 // that of an earlier request. Of two requests at the same time the second gets the first one's answer, whatever it
 // failed by: what the first one changed may be why, and then its answer is stored.
-func once[T any](
+func Once[T any](
 	ctx context.Context, s *Store, tenant uuid.UUID, id *session.Idempotency, do func(tx pgx.Tx) (T, uuid.UUID, error),
 ) (answer T, replayed bool, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		if replayed, err = replay(ctx, tx, tenant, id, &answer); err != nil || replayed {
 			return err
 		}
@@ -95,7 +95,7 @@ func once[T any](
 		return answer, replayed, err
 	}
 	failed := err
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		replayed, err = replay(ctx, tx, tenant, id, &answer)
 		return err
 	})

@@ -39,7 +39,7 @@ func (s *Store) StoreImportLines(
 	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
 ) error {
 	after := *i
-	err := s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	err := s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		// Holds the import for this attempt alone.
 		err := ExecOne(ctx, tx, session.ErrImportTaken, `
 			SELECT

@@ -109,5 +109,5 @@ func ManyStatement(appends ...session.Append) (sql string, args []any) {
 
 // GoOn does what a worker does first in each transaction that restores rows of an archived session.
 func GoOn(ctx context.Context, s *Store, w *ArchiveWork) error {
-	return s.seeing(all).inTenant(ctx, w.Tenant, func(tx pgx.Tx) error { return w.goOn(ctx, tx, 0) })
+	return s.Seeing(AllSessions).InTenant(ctx, w.Tenant, func(tx pgx.Tx) error { return w.goOn(ctx, tx, 0) })
 }

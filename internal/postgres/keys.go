@@ -175,7 +175,7 @@ func unknown(err error) error {
 
 // NoteUse records that a tenant's key was used now, unless that was noted a moment ago.
 func (s *Store) NoteUse(ctx context.Context, tenant, id uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			UPDATE api_keys
 			   SET last_used_at = now()
@@ -194,7 +194,7 @@ func (s *Store) Keys(ctx context.Context, tenant uuid.UUID, page session.Page) (
 
 // RevokeKey revokes a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
 func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		live, err := revoke(ctx, tx, `
 			SELECT revoked_at IS NULL
 			  FROM api_keys

@@ -19,7 +19,7 @@ var (
 // what these sessions have stored since they were counted last. Reads of sessions that are gone count for their day.
 // Those that have changed are told to whoever follows them.
 func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session.Reading) error {
-	return s.seeing(withCold).inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.Seeing(WithCold).InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		changed := changedOf(read)
 		batch := &pgx.Batch{}
 		queueUsage(batch, tenant, read).Query(func(rows pgx.Rows) error {
@@ -99,7 +99,7 @@ func (s *Store) UsageByDay(ctx context.Context, tenant uuid.UUID, from, to time.
 
 // UsageBySession returns what a page of a tenant's sessions, archived ones included, newest first, have used.
 func (s *Store) UsageBySession(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.SessionUse, error) {
-	return QueryRows(ctx, s.seeing(all), tenant, pgx.RowToStructByName[session.SessionUse], `
+	return QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowToStructByName[session.SessionUse], `
 		SELECT s.id AS session, s.key, s.created_at,
 		       u.messages, u.bytes, u.tokens, u.views, u.tokens_served, u.tokens_saved, u.read_backs, u.compactions,
 		       m.model_calls + coalesce((a.model_use ->> 'calls')::bigint, 0) AS model_calls,

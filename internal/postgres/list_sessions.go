@@ -29,7 +29,7 @@ var hiddenLimit = `(SELECT ` + scannedLimit + `)`
 func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page) (
 	found []session.Listed, beyond *session.Page, err error,
 ) {
-	err = s.seeing(withCold).inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.Seeing(WithCold).inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
 		pair, err := rarestPair(ctx, tx, tenant, search.Metadata)
 		if err != nil {
 			return err

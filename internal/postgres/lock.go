@@ -134,7 +134,7 @@ func lockFamily(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSession,
 func (s *Store) underFamilyLock(
 	ctx context.Context, key session.Key, do func(tx pgx.Tx, row lockedSession) error,
 ) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		row, err := lockFamily(ctx, tx, key)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (s *Store) underFamilyLock(
 
 // underLock runs do in a transaction that holds a session's lock; ErrNotFound.
 func (s *Store) underLock(ctx context.Context, key session.Key, do func(tx pgx.Tx, row lockedSession) error) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, key)
 		if err != nil {
 			return err

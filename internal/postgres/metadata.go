@@ -85,7 +85,7 @@ func appendedPairedSQL(pair int) string {
 // last session. It returns how many it looked at.
 func (s *Store) IndexMetadata(ctx context.Context, c Chore, limit int) (looked int, err error) {
 	var last *uuid.UUID
-	err = s.seeing(withCold).inTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
+	err = s.Seeing(WithCold).InTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `
 			WITH looked AS (
 				SELECT key, created_at, metadata

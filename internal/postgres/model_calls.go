@@ -23,7 +23,7 @@ func (s *Store) BeginCall(ctx context.Context, call session.ModelCall, budget se
 ) {
 	lease := session.ModelLease{Call: call, ID: uuid.New()}
 	var spent error
-	err := s.inTenant(ctx, call.Tenant, func(tx pgx.Tx) (err error) {
+	err := s.InTenant(ctx, call.Tenant, func(tx pgx.Tx) (err error) {
 		spent, err = unlessSpent(ctx, tx, call, budget, func(tx pgx.Tx) error {
 			if err := takeLease(ctx, tx, lease); err != nil {
 				return err
@@ -77,7 +77,7 @@ func takeLease(ctx context.Context, tx pgx.Tx, lease session.ModelLease) error {
 // answers were forgotten, or its time was over and another process has taken it over.
 func (s *Store) RenewCall(ctx context.Context, lease session.ModelLease) error {
 	call := lease.Call
-	return s.inTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
 		return ExecOne(ctx, tx, session.ErrStale, `
 			UPDATE model_answers
 			   SET leased_until = now() + $4::interval
@@ -159,7 +159,7 @@ func (s *Store) endCall(
 	ctx context.Context, lease session.ModelLease, used session.ModelSpending, sql string, args ...any,
 ) error {
 	call := lease.Call
-	return s.inTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
 		day, err := RowIn(ctx, tx, pgx.RowTo[time.Time], sql, args...)
 		if errors.Is(err, session.ErrNotFound) {
 			return session.ErrStale
@@ -181,7 +181,7 @@ func (s *Store) endCall(
 // ForgetAnswer deletes a kept answer that is older than this: one that could not be used, so that the model may be
 // asked again.
 func (s *Store) ForgetAnswer(ctx context.Context, tenant uuid.UUID, key [32]byte, older time.Duration) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			DELETE FROM model_answers
 			 WHERE tenant_id = $1 AND key = $2 AND answer IS NOT NULL AND created_at < now() - $3::interval`,

@@ -352,7 +352,7 @@ var offloadSweepSQL = `
 // RequeueOffloads inserts the job of some of a tenant's sessions that have a checkpoint after which no messages were
 // packed, because the job was lost or the session is from before there were packs. It returns how many it inserted.
 func (s *Store) RequeueOffloads(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
-	return eachOf(ctx, s, tenant, offloadSweepSQL, func(key uuid.UUID) (int, error) {
+	return EachOf(ctx, s, tenant, offloadSweepSQL, func(key uuid.UUID) (int, error) {
 		return InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			return 1, s.insertOffload(ctx, tx, session.Key{Tenant: tenant, Key: key})
 		})

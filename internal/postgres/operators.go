@@ -69,7 +69,7 @@ func (s *Store) OperatorByKey(ctx context.Context, digest [32]byte) (Authorized,
 
 // NoteOperatorUse records that an operator's key was used now, unless that was noted a moment ago.
 func (s *Store) NoteOperatorUse(ctx context.Context, id uuid.UUID) error {
-	return s.inTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			UPDATE operator_keys
 			   SET last_used_at = now()
@@ -92,7 +92,7 @@ func (s *Store) OperatorKeys(ctx context.Context, page session.Page) ([]session.
 
 // RevokeOperatorKey revokes a key of an operator; ErrNotFound. Revoking twice changes nothing.
 func (s *Store) RevokeOperatorKey(ctx context.Context, id uuid.UUID) error {
-	return s.inTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
 		live, err := revoke(ctx, tx, `
 			SELECT revoked_at IS NULL
 			  FROM operator_keys

@@ -102,10 +102,6 @@ func (p *planned) listsByTime(at session.Address) []list {
 	day := func(day, hour int) session.Page {
 		return session.Page{Time: time.Date(2026, 1, day, hour, 0, 0, 0, time.UTC), ID: uuid.Max}
 	}
-	minute := func(n int) session.Page {
-		return session.Page{Time: time.Date(2026, 12, 31, 0, 0, 0, 0, time.UTC).Add(-time.Duration(n) * time.Minute)}
-	}
-	replays := *planRows / 10
 	return []list{
 		byTime("sessions", func(ctx context.Context, after session.Page) ([]session.Session, error) {
 			return p.Sessions(ctx, largeTenant, after)
@@ -136,9 +132,6 @@ func (p *planned) listsByTime(at session.Address) []list {
 		byTime("imports", func(ctx context.Context, after session.Page) ([]session.Import, error) {
 			return p.Imports(ctx, largeTenant, after)
 		}),
-		listOf("replays", func(ctx context.Context, after session.Page) ([]session.Replay, error) {
-			return p.Replays(ctx, largeTenant, after)
-		}, minute(1), minute(replays/2), minute(replays-60)),
 	}
 }
 
@@ -162,14 +155,11 @@ func (p *planned) rare(name string, byAppend bool) list {
 func (p *planned) listsByID(t *testing.T) []list {
 	from := func(id string) session.Page { return session.Page{ID: uuid.MustParse(id)} }
 	half, end := "80000000-0000-0000-0000-000000000000", "f8000000-0000-0000-0000-000000000000"
-	recompacted, replayed := p.idOf(t, "recompaction1"), p.idOf(t, "replay1")
+	recompacted := p.idOf(t, "recompaction1")
 	return []list{
 		listOf("sessions of a recompaction", func(ctx context.Context, after session.Page) ([]session.RecompactionSession, error) {
 			return p.RecompactionSessions(ctx, largeTenant, recompacted, after)
 		}, session.Page{}, from(half), from(end)),
-		byNumber("sessions of a replay", places{0, 400, 800}, func(ctx context.Context, after int64) ([]session.ReplaySession, error) {
-			return p.ReplaySessions(ctx, largeTenant, replayed, after, planPage)
-		}),
 		listOf("keys of the audit", func(ctx context.Context, after session.Page) ([]uuid.UUID, error) {
 			return p.AuditKeys(ctx, largeTenant, after.ID, planPage)
 		}, session.Page{}, from(half), from(end)),
@@ -187,7 +177,7 @@ func (p *planned) listsByID(t *testing.T) []list {
 
 // lookups returns the reads of one thing that could cost what all of them do.
 func (p *planned) lookups(t *testing.T, at session.Address) []list {
-	recompacted, imported, replayed := p.idOf(t, "recompaction1"), p.idOf(t, "import1"), p.idOf(t, "replay2")
+	recompacted, imported := p.idOf(t, "recompaction1"), p.idOf(t, "import1")
 	return []list{
 		lookup("an unknown item", func(ctx context.Context) ([]session.Message, error) {
 			return p.WithItemID(ctx, at, "rs_unknown")
@@ -197,9 +187,6 @@ func (p *planned) lookups(t *testing.T, at session.Address) []list {
 		}),
 		lookup("an import", func(ctx context.Context) (session.Import, error) {
 			return p.Import(ctx, largeTenant, imported)
-		}),
-		lookup("a replay", func(ctx context.Context) (session.Replay, error) {
-			return p.Replay(ctx, largeTenant, replayed)
 		}),
 		lookup("a failure", func(ctx context.Context) (session.Failing, error) {
 			return p.Failing(ctx, session.Address{Tenant: largeTenant, ID: "s1"})

@@ -22,7 +22,7 @@ func (s *Store) SessionPolicy(ctx context.Context, at session.Address) (found se
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		  JOIN policies d ON d.tenant_id = s.tenant_id AND d.id = $3
 		 WHERE s.tenant_id = $1 AND s.id = $2`
-	err = s.seeing(withCold).query(ctx, at.Tenant, sql, []any{at.Tenant, at.ID, uuid.Nil},
+	err = s.Seeing(WithCold).query(ctx, at.Tenant, sql, []any{at.Tenant, at.ID, uuid.Nil},
 		one(&found.Trigger, &found.Hard, &found.CacheTTL, &found.Document, &found.Patch,
 			&found.Version.Tenant, &found.Version.Session, &found.Tenant, &outdated))
 	if err == nil {

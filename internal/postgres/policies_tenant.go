@@ -40,7 +40,7 @@ func insertDefaultPolicy(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, p ses
 func (s *Store) ChangeTenantPolicy(
 	ctx context.Context, tenant uuid.UUID, change session.TenantPolicy,
 ) (session.Policy, bool, error) {
-	return once(ctx, s, tenant, change.Idempotency, func(tx pgx.Tx) (session.Policy, uuid.UUID, error) {
+	return Once(ctx, s, tenant, change.Idempotency, func(tx pgx.Tx) (session.Policy, uuid.UUID, error) {
 		p, err := changeTenantPolicy(ctx, tx, tenant, change)
 		return p, uuid.Nil, err
 	})

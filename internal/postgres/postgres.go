@@ -145,7 +145,7 @@ func (s *Store) transaction(
 	}
 	defer turn.Done()
 	return InTenant(ctx, s.pool, tenant, options, func(tx pgx.Tx) error {
-		if s.scope.sees != served {
+		if s.scope.sees != Served {
 			if err := Exec(ctx, tx, seeMore, s.scope.sees); err != nil {
 				return err
 			}
@@ -165,7 +165,7 @@ func (s *Store) query(
 	defer turn.Done()
 	batch := &pgx.Batch{}
 	batch.Queue(setTenant, tenant.String())
-	if s.scope.sees != served {
+	if s.scope.sees != Served {
 		batch.Queue(seeMore, s.scope.sees)
 	}
 	batch.Queue(sql, args...)
@@ -218,8 +218,8 @@ func QueryRow[T any](
 	return found, err
 }
 
-// eachOf calls do with every id that a statement finds for a tenant, $1, and adds up what it returns.
-func eachOf(
+// EachOf calls do with every id that a statement finds for a tenant, $1, and adds up what it returns.
+func EachOf(
 	ctx context.Context, s *Store, tenant uuid.UUID, sql string, do func(id uuid.UUID) (int, error),
 ) (sum int, err error) {
 	ids, err := QueryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], sql, tenant)
@@ -285,11 +285,12 @@ func PageArgs(tenant uuid.UUID, page session.Page) []any {
 	return []any{tenant, page.Time, page.ID, page.Limit}
 }
 
-func (s *Store) inTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
+// InTenant runs do in one transaction that sees this tenant only.
+func (s *Store) InTenant(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
 	return s.transaction(ctx, tenant, pgx.TxOptions{}, do)
 }
 
-// inSnapshot runs do like inTenant, in a transaction whose statements all read the same moment.
+// inSnapshot runs do like InTenant, in a transaction whose statements all read the same moment.
 func (s *Store) inSnapshot(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
 	return s.transaction(ctx, tenant, snapshotOptions, do)
 }
@@ -298,7 +299,7 @@ var snapshotOptions = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pg
 
 // InTx runs do in one transaction that sees this tenant only, and returns its value.
 func InTx[T any](ctx context.Context, s *Store, tenant uuid.UUID, do func(tx pgx.Tx) (T, error)) (found T, err error) {
-	err = s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		found, err = do(tx)
 		return err
 	})
@@ -376,7 +377,8 @@ func NotFound(err error) error {
 	return err
 }
 
-func violates(err error, constraint string) bool {
+// Violates reports whether err is that a unique constraint or index of this name is violated.
+func Violates(err error, constraint string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
 }

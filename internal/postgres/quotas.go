@@ -27,7 +27,7 @@ func (s *Store) Quotas(ctx context.Context, tenant uuid.UUID, defaults session.Q
 
 // SetQuotas gives a tenant quotas of its own: an object with some members of session.Quotas. ErrNotFound.
 func (s *Store) SetQuotas(ctx context.Context, tenant uuid.UUID, own json.RawMessage) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		before, err := RowIn(ctx, tx, pgx.RowTo[json.RawMessage], `
 			SELECT limits
 			  FROM tenants
@@ -61,7 +61,7 @@ func recordLimits(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, afte
 // Stored counts what of a tenant the database holds, and what its archives hold as if it were there. It reads all its
 // messages' rows.
 func (s *Store) Stored(ctx context.Context, tenant uuid.UUID) (session.Stored, error) {
-	return QueryRow(ctx, s.seeing(all), tenant, pgx.RowToStructByPos[session.Stored], `
+	return QueryRow(ctx, s.Seeing(AllSessions), tenant, pgx.RowToStructByPos[session.Stored], `
 		SELECT (SELECT count(*) FROM sessions WHERE tenant_id = $1),
 		       (SELECT coalesce(sum(`+messageBytes+`), 0) FROM messages WHERE tenant_id = $1)
 		     + (SELECT coalesce(sum(message_bytes), 0)

@@ -24,7 +24,7 @@ var forgetSubjectSQL = statement("forget_subject")
 //
 // Errors: ErrUnfinished if there is anything left, or a job of a session still runs; ErrNotFound, ErrEnded.
 func (s *Store) FinishErasure(ctx context.Context, w ErasureWork, kept time.Duration) error {
-	return s.seeing(all).inTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	return s.Seeing(AllSessions).InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		r, err := finishedReceipt(ctx, tx, w)
 		if err != nil {
 			return err

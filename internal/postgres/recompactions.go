@@ -21,75 +21,18 @@ const (
 	shownErrors = 10
 )
 
-// The condition that a filter sets on sessions s is in these statements; filteredIn returns one of its variants.
+// The long statements that look for the sessions of recompactions.
 var (
-	countSQL = filtered("count_recompaction")
-	fillSQL  = filtered("fill_recompaction")
+	countSQL = Filtered(statement("count_recompaction"))
+	fillSQL  = Filtered(statement("fill_recompaction"))
 )
-
-// filteredBy is what a filter needs beside the sessions.
-type filteredBy struct {
-	failing bool // the table of failures
-	paired  bool // the pairs of metadata
-}
-
-// filtered returns the variants of a statement: only a filter that needs another table reads it.
-func filtered(name string) map[filteredBy]string {
-	variants := map[filteredBy]string{}
-	for _, by := range []filteredBy{{}, {failing: true}, {paired: true}, {failing: true, paired: true}} {
-		failing, paired := `true`, `true`
-		if by.failing {
-			failing = `EXISTS (
-	SELECT
-	  FROM session_failures f
-	 WHERE f.tenant_id = s.tenant_id AND f.session_key = s.key)`
-		}
-		if by.paired {
-			paired = pairedSQL
-		}
-		filter := statement("recompaction_filter", "{over}", overWindow, "{failing}", failing)
-		variants[by] = statement(name, "{filter}", filter, "{paired}", paired)
-	}
-	return variants
-}
-
-// filteredIn returns the variant of a statement for a filter, and the arguments of its condition.
-func filteredIn(
-	ctx context.Context, tx pgx.Tx, variants map[filteredBy]string, tenant uuid.UUID, f session.SessionFilter,
-) (string, pgx.NamedArgs, error) {
-	args := filterArgs(tenant, f)
-	pair, err := rarestPair(ctx, tx, tenant, f.Metadata)
-	if pair != nil {
-		args["pair"] = pair.Hash
-	}
-	return variants[filteredBy{failing: f.Failing, paired: pair != nil}], args, err
-}
-
-func filterArgs(tenant uuid.UUID, f session.SessionFilter) pgx.NamedArgs {
-	return pgx.NamedArgs{
-		"tenant": tenant, "sessions": f.Sessions, "metadata": f.Metadata, "created_before": f.CreatedBefore,
-		"created_after": f.CreatedAfter, "min_tokens": f.MinTokens, "engine_version": f.EngineVersionBelow,
-		"policy_version": f.PolicyVersionBelow, "model": orNone(f.Model), "format": orNone(f.Format.Number()),
-		"forked_from": orNone(f.ForkedFrom), "updated_after": f.UpdatedAfter, "over_window": f.OverWindow,
-		"percent": orNone(f.Percent),
-	}
-}
-
-// orNone returns a value as an argument that is NULL if the value is zero.
-func orNone[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
-}
 
 // CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age;
 // ErrNotFound if it names sessions none of which exists.
 func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	session.RecompactionCount, error,
 ) {
-	return ReadTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
+	return ReadTx(ctx, s.Seeing(WithCold), tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
 		if err := requireNamed(ctx, tx, tenant, f); err != nil {
 			return session.RecompactionCount{}, err
 		}
@@ -97,28 +40,12 @@ func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f sessi
 	})
 }
 
-// requireNamed returns ErrNotFound if a filter names sessions none of which exists.
-func requireNamed(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter) error {
-	if f.Sessions == nil {
-		return nil
-	}
-	found, err := RowIn(ctx, tx, pgx.RowTo[bool], `
-		SELECT EXISTS (
-		       SELECT
-		         FROM sessions
-		        WHERE tenant_id = $1 AND id = ANY ($2))`, tenant, f.Sessions)
-	if err == nil && !found {
-		err = fmt.Errorf("none of the sessions in filter exists: %w", session.ErrNotFound)
-	}
-	return err
-}
-
 func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter, sample int) (
 	found session.RecompactionCount, err error,
 ) {
 	var keys []uuid.UUID
 	var ids []string
-	sql, args, err := filteredIn(ctx, tx, countSQL, tenant, f)
+	sql, args, err := countSQL.In(ctx, tx, tenant, f)
 	if err != nil {
 		return found, err
 	}
@@ -138,7 +65,7 @@ func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Session
 func (s *Store) CreateRecompaction(
 	ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency,
 ) (session.Recompaction, bool, error) {
-	return once(ctx, s.seeing(withCold), tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
+	return Once(ctx, s.Seeing(WithCold), tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
 		if err := requireNamed(ctx, tx, tenant, r.Filter); err != nil {
 			return session.Recompaction{}, uuid.Nil, err
 		}
@@ -199,7 +126,7 @@ var scanRecompaction = pgx.RowToStructByNameLax[session.Recompaction]
 
 // Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
 func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (session.Recompaction, error) {
-	return InTx(ctx, s.seeing(withCold), tenant, func(tx pgx.Tx) (session.Recompaction, error) {
+	return InTx(ctx, s.Seeing(WithCold), tenant, func(tx pgx.Tx) (session.Recompaction, error) {
 		return readRecompaction(ctx, tx, tenant, id)
 	})
 }
@@ -238,7 +165,7 @@ func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page sessio
 //
 // Errors: ErrNotFound.
 func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job int64) error {
-	return s.seeing(withCold).inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.Seeing(WithCold).InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		c, err := lockRecompaction(ctx, tx, tenant, id)
 		if err != nil {
 			return err
@@ -270,7 +197,7 @@ func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID,
 // that are younger than the recompaction do not belong to it: it would never end. The first time it notes what the
 // ledger has counted of the tenant by then, for the comparison.
 func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
-	sql, args, err := filteredIn(ctx, tx, fillSQL, c.TenantID, c.Filter)
+	sql, args, err := fillSQL.In(ctx, tx, c.TenantID, c.Filter)
 	if err != nil {
 		return err
 	}
@@ -303,7 +230,7 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 
 // FailRecompaction ends a recompaction whose sessions could not be found.
 func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reason string) error {
-	return s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return emitAdvanced(ctx, tx, tenant, id, 0, `
 			UPDATE recompactions
 			   SET state = 'failed', error = $3, finished_at = now()

@@ -34,7 +34,7 @@ var controls = map[Control]audit.Action{
 func (s *Store) ControlRecompaction(
 	ctx context.Context, tenant, id uuid.UUID, what Control, key *session.Idempotency,
 ) (session.Recompaction, bool, error) {
-	return once(ctx, s, tenant, key, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
+	return Once(ctx, s, tenant, key, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
 		changed, err := s.control(ctx, tx, tenant, id, what)
 		if err != nil {
 			return session.Recompaction{}, uuid.Nil, err

@@ -40,7 +40,7 @@ func (s *Store) CreateGroup(
 	ctx context.Context, c session.RecompactionGroup,
 ) (made session.RecompactionGroup, parts []session.RecompactionPart, err error) {
 	named := c.Tenants != nil
-	err = s.seeing(withCold).inTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
+	err = s.Seeing(WithCold).InTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
 		if c.Tenants, err = tenantsOf(ctx, tx, c.Tenants); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func readParts(
 //
 // Errors: ErrNotFound.
 func (s *Store) ControlGroup(ctx context.Context, id uuid.UUID, what Control) error {
-	return s.inTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
 		c, err := readGroup(ctx, tx, id)
 		if err != nil {
 			return err

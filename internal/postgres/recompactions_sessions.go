@@ -37,7 +37,7 @@ type RecompactionJob struct {
 func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
 	[]session.RecompactionSession, error,
 ) {
-	return ReadTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
+	return ReadTx(ctx, s.Seeing(AllSessions), tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
 		cancelled, err := RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
 			  FROM recompactions
@@ -240,7 +240,7 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 // decides: after ErrNotFound the session is removed from the recompaction, after ErrEnded it stays as it is, and after
 // any other error it is tried again when all others were, up to recompactionAttempts times.
 func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause error, id int64) error {
-	return s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
 		if err := s.queue.Complete(ctx, tx, id); err != nil {
 			return err
 		}
@@ -307,7 +307,7 @@ func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (los
 		SELECT id
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL)`
-	return eachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
+	return EachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
 		n, err := InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
 			return s.requeueRecompaction(ctx, tx, tenant, id)
 		})

@@ -240,7 +240,7 @@ func (w *replacing) append(ctx context.Context, a session.Append) error {
 		return err
 	}
 	appended, err := w.appendDue(ctx, w.tx, w.row, a, newAppendParams(a))
-	if violates(err, "messages_client_id") {
+	if Violates(err, "messages_client_id") {
 		return fmt.Errorf("a message that stays has the client_id of a new one: %w", session.ErrClientIDReused)
 	}
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Store) putResults(ctx context.Context, key session.Key, batch []persist
 			return 0, err
 		}
 	}
-	err = s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error { return p.Commit(ctx, tx, key) })
+	err = s.InTenant(ctx, key.Tenant, func(tx pgx.Tx) error { return p.Commit(ctx, tx, key) })
 	if hasCode(err, "23503") { // foreign_key_violation
 		err = fmt.Errorf("session of results: %w", session.ErrNotFound)
 	}

@@ -65,7 +65,7 @@ func (s *Store) UsedResultStores(ctx context.Context) (used []persist.Kind, err 
 
 // IsErased reports whether a session is gone.
 func (s *Store) IsErased(ctx context.Context, key session.Key) (bool, error) {
-	_, err := QueryRow(ctx, s.seeing(all), key.Tenant, pgx.RowTo[uuid.UUID], `
+	_, err := QueryRow(ctx, s.Seeing(AllSessions), key.Tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)

@@ -138,7 +138,7 @@ func (m *bodyMove) copyAll(ctx context.Context) error {
 
 // switchParts makes the rows of the parts name their copies; all says that it is all of the body then.
 func (m *bodyMove) switchParts(ctx context.Context, all bool) error {
-	err := m.store.inTenant(ctx, m.key.Tenant, func(tx pgx.Tx) error {
+	err := m.store.InTenant(ctx, m.key.Tenant, func(tx pgx.Tx) error {
 		if err := persist.LockMoving(ctx, tx, m.key, m.body); err != nil {
 			return err
 		}

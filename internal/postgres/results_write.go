@@ -62,7 +62,7 @@ func (w *BodyWriter) Save(ctx context.Context) error {
 	if err := w.w.Flush(ctx); err != nil {
 		return err
 	}
-	err := w.store.inTenant(ctx, w.key.Tenant, func(tx pgx.Tx) error { return w.w.Save(ctx, tx) })
+	err := w.store.InTenant(ctx, w.key.Tenant, func(tx pgx.Tx) error { return w.w.Save(ctx, tx) })
 	if err == nil {
 		w.w.Saved()
 	}
@@ -83,7 +83,7 @@ func (w *BodyWriter) Complete(
 	}
 	var dropped []uuid.UUID
 	complete := func() error {
-		return w.store.inTenant(ctx, w.key.Tenant, func(tx pgx.Tx) (err error) {
+		return w.store.InTenant(ctx, w.key.Tenant, func(tx pgx.Tx) (err error) {
 			if id, err = w.w.Complete(ctx, tx, whole); err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func (w *BodyWriter) Complete(
 			return err
 		})
 	}
-	if err = complete(); violates(err, "result_bodies_content") {
+	if err = complete(); Violates(err, "result_bodies_content") {
 		err = complete() // an equal body was completed at the same time: now it is there to be found
 	}
 	if err != nil {

@@ -246,7 +246,7 @@ func expectExpiry(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 func (s *Store) ExpiredBy(
 	ctx context.Context, tenant uuid.UUID, wanted *session.Retention,
 ) (session.Expired, error) {
-	return ReadTx(ctx, s.seeing(all), tenant, func(tx pgx.Tx) (found session.Expired, err error) {
+	return ReadTx(ctx, s.Seeing(AllSessions), tenant, func(tx pgx.Tx) (found session.Expired, err error) {
 		has, err := retentionOf(ctx, tx, tenant)
 		if err != nil {
 			return found, err
@@ -332,7 +332,7 @@ func (s *Store) TenantsToLookAt(ctx context.Context, every time.Duration, limit 
 // EraseExpired looks for expired sessions of a tenant that are to be erased, and begins their erasure if there are any:
 // one at a time, and none while a legal hold keeps the tenant.
 func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool, err error) {
-	err = s.seeing(all).inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	err = s.Seeing(AllSessions).InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		err := Exec(ctx, tx, `
 			UPDATE retention
 			   SET looked_at = now()
@@ -372,7 +372,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 	if err != nil {
 		return 0, err
 	}
-	keys, err := QueryRows(ctx, s.seeing(withCold), tenant, pgx.RowTo[uuid.UUID], `
+	keys, err := QueryRows(ctx, s.Seeing(WithCold), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT DISTINCT e.key
 		  FROM (`+expiredNow+`) e
 		 WHERE e.archive AND NOT e.held
@@ -394,7 +394,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 	if begun < limit {
 		return begun, nil
 	}
-	return begun, s.inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return begun, s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			UPDATE retention
 			   SET looked_at = '-infinity'
@@ -404,7 +404,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 
 // archiveExpired begins to archive a session if it is still expired; ErrNotFound if not.
 func (s *Store) archiveExpired(ctx context.Context, key session.Key) error {
-	return s.seeing(all).underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+	return s.Seeing(AllSessions).underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		id, err := RowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s

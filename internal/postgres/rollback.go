@@ -46,7 +46,7 @@ func (s *Store) NextToRollBack(
 // ContinueRollback completes the job of a rollback. If sessions may be left it inserts another one, otherwise the
 // rollback has ended.
 func (s *Store) ContinueRollback(ctx context.Context, of RecompactionJob, job int64, left bool) error {
-	return s.inTenant(ctx, of.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, of.Tenant, func(tx pgx.Tx) error {
 		c, err := lockRecompaction(ctx, tx, of.Tenant, of.Recompaction)
 		if errors.Is(err, session.ErrNotFound) {
 			return s.queue.Complete(ctx, tx, job) // it was pruned
@@ -80,7 +80,7 @@ type changedSession struct {
 // since behind that. A session that went on, or whose checkpoint of before is gone, stays as it is: that is written
 // down as the reason why it is excepted. Doing it twice changes nothing.
 func (s *Store) RollBackSession(ctx context.Context, job RecompactionJob) error {
-	return s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
 		row, err := lockSessionKey(ctx, tx, job.Key)
 		if errors.Is(err, session.ErrNotFound) {
 			return nil // it was erased, and is not in the recompaction any more
@@ -109,7 +109,7 @@ func (s *Store) RollBackSession(ctx context.Context, job RecompactionJob) error 
 
 // ExceptFromRollback writes down why a session is not rolled back.
 func (s *Store) ExceptFromRollback(ctx context.Context, job RecompactionJob, reason string) error {
-	return s.inTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
 		if _, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction); err != nil {
 			return err
 		}

@@ -12,16 +12,17 @@ import (
 type Scope struct {
 	Gate  *admit.Connections
 	Class admit.Class
-	sees  sessions
+	sees  Sessions
 }
 
-// sessions are those that a transaction sees. Row policies hide the others (varve.archived in migrations).
-type sessions string
+// Sessions are those that a transaction sees. Row policies hide the others (varve.archived in migrations).
+type Sessions string
 
+// Which sessions a transaction sees.
 const (
-	served   sessions = ""     // those whose messages are in the tables
-	withCold sessions = "cold" // and cold ones: for what needs the session's row and nothing of what was said
-	all      sessions = "on"   // and archived ones: for what erases, holds, verifies, counts, archives or restores
+	Served      Sessions = ""     // those whose messages are in the tables
+	WithCold    Sessions = "cold" // and cold ones: for what needs the session's row and nothing of what was said
+	AllSessions Sessions = "on"   // and archived ones: for what erases, holds, verifies, counts, archives or restores
 )
 
 // seeMore has the transaction see sessions that are not served.
@@ -35,9 +36,9 @@ func (s *Store) In(scope Scope) *Store {
 	return &scoped
 }
 
-// seeing returns a Store whose statements see these sessions, too.
-func (s *Store) seeing(more sessions) *Store {
-	if s.scope.sees == all || s.scope.sees == more {
+// Seeing returns a Store whose statements see these sessions, too.
+func (s *Store) Seeing(more Sessions) *Store {
+	if s.scope.sees == AllSessions || s.scope.sees == more {
 		return s
 	}
 	seeing := *s

@@ -22,7 +22,7 @@ import (
 func (s *Store) Create(
 	ctx context.Context, at session.Address, change session.Change, id *session.Idempotency,
 ) (session.Created, bool, error) {
-	return once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Created, uuid.UUID, error) {
+	return Once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (session.Created, uuid.UUID, error) {
 		found, err := readSession(ctx, tx, at)
 		if err == nil || !errors.Is(err, session.ErrNotFound) {
 			return session.Created{Session: found}, found.Key, err
@@ -89,7 +89,7 @@ func insertSession(
 
 // refuseArchived returns ErrArchived if the session of an id that is taken is archived.
 func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
-	if err := Exec(ctx, tx, seeMore, all); err != nil {
+	if err := Exec(ctx, tx, seeMore, AllSessions); err != nil {
 		return err
 	}
 	archived, err := RowIn(ctx, tx, pgx.RowTo[bool], `
@@ -198,12 +198,12 @@ func readSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Se
 
 // Session reads a session; ErrNotFound.
 func (s *Store) Session(ctx context.Context, at session.Address) (session.Session, error) {
-	return QueryRow(ctx, s.seeing(withCold), at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
+	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
 // FormatOf reads the format of a session, "" before its first message; ErrNotFound.
 func (s *Store) FormatOf(ctx context.Context, at session.Address) (session.Format, error) {
-	return QueryRow(ctx, s.seeing(withCold), at.Tenant, pgx.RowTo[session.Format], `
+	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, pgx.RowTo[session.Format], `
 		SELECT format
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
@@ -219,7 +219,7 @@ func (s *Store) LastSeq(ctx context.Context, at session.Address) (int64, error) 
 
 // Sessions lists a tenant's sessions, newest first.
 func (s *Store) Sessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Session, error) {
-	return QueryRows(ctx, s.seeing(withCold), tenant, scanSession, sessionsSQL, PageArgs(tenant, page)...)
+	return QueryRows(ctx, s.Seeing(WithCold), tenant, scanSession, sessionsSQL, PageArgs(tenant, page)...)
 }
 
 // Update changes a session. If a smaller window or a lower trigger makes it due, a compaction is queued.

@@ -36,7 +36,7 @@ func (s *Store) AllSessions(
 	ctx context.Context, order session.SessionOrder, tenant *uuid.UUID, after *session.SessionPlace, limit int,
 ) (found []session.SessionOfTenant, beyond *session.SessionPlace, err error) {
 	looked, args := orderedSQL(order, after)
-	err = s.seeing(withCold).inSnapshot(ctx, uuid.Nil, func(tx pgx.Tx) error {
+	err = s.Seeing(WithCold).inSnapshot(ctx, uuid.Nil, func(tx pgx.Tx) error {
 		places, err := RowsIn(ctx, tx, pgx.RowToStructByPos[placedSession], `
 			SELECT *
 			  FROM (`+looked+`) l

@@ -121,7 +121,7 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return err
 }
 
-var snapshotSQL = statement("snapshot", "{pinned}", pinnedElsewhere, "{separate_tokens}", separateTokens,
+var snapshotSQL = statement("snapshot", "{pinned}", PinnedElsewhere, "{separate_tokens}", separateTokens,
 	"{layers}", layersSQL, "{checkpoint}", newestCheckpoint)
 
 // readSnapshot reads a session without its messages and uploads.

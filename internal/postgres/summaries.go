@@ -76,7 +76,7 @@ func summaryArgs(id session.SummaryID, more ...any) []any {
 //
 // Errors: ErrNotFound if it has ended, or the session is gone.
 func (s *Store) AnswerSummary(ctx context.Context, id session.SummaryID, a session.SummaryAnswer) error {
-	return s.inTenant(ctx, id.Session.Tenant, func(tx pgx.Tx) error { return answerSummary(ctx, tx, id, a) })
+	return s.InTenant(ctx, id.Session.Tenant, func(tx pgx.Tx) error { return answerSummary(ctx, tx, id, a) })
 }
 
 func answerSummary(ctx context.Context, tx pgx.Tx, id session.SummaryID, a session.SummaryAnswer) error {
@@ -98,7 +98,7 @@ func answerSummary(ctx context.Context, tx pgx.Tx, id session.SummaryID, a sessi
 //
 // Errors: ErrNotFound if it has ended, or the session is gone.
 func (s *Store) FailSummary(ctx context.Context, id session.SummaryID, reason string, again time.Time) error {
-	return s.inTenant(ctx, id.Session.Tenant, func(tx pgx.Tx) error { return failSummary(ctx, tx, id, reason, again) })
+	return s.InTenant(ctx, id.Session.Tenant, func(tx pgx.Tx) error { return failSummary(ctx, tx, id, reason, again) })
 }
 
 func failSummary(ctx context.Context, tx pgx.Tx, id session.SummaryID, reason string, again time.Time) error {

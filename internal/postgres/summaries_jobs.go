@@ -188,7 +188,7 @@ func (s *Store) endSummary(
 
 // DropSummary ends a summary that nobody wants any more, and its job.
 func (s *Store) DropSummary(ctx context.Context, id session.SummaryID, job int64) error {
-	return s.inTenant(ctx, id.Session.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, id.Session.Tenant, func(tx pgx.Tx) error {
 		err := Exec(ctx, tx, `
 			UPDATE summaries
 			   SET state = 'superseded', finished_at = now()

@@ -25,12 +25,12 @@ func (s *Store) CreateTenant(ctx context.Context, name string, policy session.Po
 func (s *Store) ProvisionTenant(
 	ctx context.Context, t session.NewTenant,
 ) (made session.TenantDetails, key *session.APIKey, err error) {
-	err = s.inTenant(ctx, t.ID, func(tx pgx.Tx) (err error) {
+	err = s.InTenant(ctx, t.ID, func(tx pgx.Tx) (err error) {
 		made, err = RowIn(ctx, tx, scanTenant, `
 			INSERT INTO tenants (id, name, limits)
 			VALUES ($1, $2, coalesce($3::jsonb, '{}'))
 			RETURNING `+tenantColumns, t.ID, t.Name, t.Quotas)
-		if violates(err, "tenants_name_key") || violates(err, "tenants_pkey") {
+		if Violates(err, "tenants_name_key") || Violates(err, "tenants_pkey") {
 			err = fmt.Errorf("tenant %s, %q: %w", t.ID, t.Name, session.ErrTenantExists)
 		}
 		if err == nil {
@@ -91,7 +91,7 @@ func (s *Store) ChangeTenant(
 			       limits = coalesce($4::jsonb, limits)
 			 WHERE id = $1
 			RETURNING `+tenantColumns, id, c.Name, c.Suspended, c.Quotas)
-		if violates(err, "tenants_name_key") {
+		if Violates(err, "tenants_name_key") {
 			return changed, fmt.Errorf("tenant %q: %w", *c.Name, session.ErrTenantExists)
 		}
 		if err == nil {
@@ -142,7 +142,7 @@ func (s *Store) TenantExists(ctx context.Context, id uuid.UUID) (bool, error) {
 
 // Tenant returns a tenant with what it has; ErrNotFound.
 func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails, error) {
-	return ReadTx(ctx, s.seeing(all), id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
+	return ReadTx(ctx, s.Seeing(AllSessions), id, func(tx pgx.Tx) (found session.TenantDetails, err error) {
 		found, err = RowIn(ctx, tx, scanTenant, `
 			SELECT `+tenantColumns+`
 			  FROM tenants
@@ -156,7 +156,7 @@ func (s *Store) Tenant(ctx context.Context, id uuid.UUID) (session.TenantDetails
 
 // TenantPage returns a page of all tenants with what they have, newest first, as a login of operators sees them.
 func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.TenantDetails, error) {
-	return ReadTx(ctx, s.seeing(all), uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
+	return ReadTx(ctx, s.Seeing(AllSessions), uuid.Nil, func(tx pgx.Tx) ([]session.TenantDetails, error) {
 		found, err := RowsIn(ctx, tx, scanTenant, `
 			SELECT `+tenantColumns+`
 			  FROM tenants

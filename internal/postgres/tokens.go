@@ -87,7 +87,7 @@ func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]
 		   AND c.expires_at > now()
 		   AND k.revoked_at IS NULL`
 	archived := false
-	s = s.seeing(all)
+	s = s.Seeing(AllSessions)
 	found, err := QueryRow(ctx, s, tenant, func(row pgx.CollectableRow) (c session.Caller, err error) {
 		var scopes []session.Scope
 		err = row.Scan(&c.Session, &c.Key, &c.Token, &c.APIKey, &scopes, &c.Suspended, &archived)

@@ -91,9 +91,9 @@ type AuditedCheckpoint struct {
 }
 
 var (
-	auditSessionSQL    = statement("verify_session", "{pinned}", pinnedElsewhere)
+	auditSessionSQL    = statement("verify_session", "{pinned}", PinnedElsewhere)
 	auditMessagesSQL   = statement("verify_messages", "{size}", messageBytes)
-	auditCheckpointSQL = statement("verify_checkpoint", "{pinned}", pinnedElsewhere, "{whole}", wholeSQL(`c`))
+	auditCheckpointSQL = statement("verify_checkpoint", "{pinned}", PinnedElsewhere, "{whole}", wholeSQL(`c`))
 )
 
 // What Audit.Messages reads at once.
@@ -206,7 +206,7 @@ func (a *Audit) Bodies(ctx context.Context, after uuid.UUID, limit int) ([]persi
 // AuditKeys returns the sessions of a tenant, archived ones included, whose keys are behind one, in the order of their
 // keys.
 func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit int) ([]uuid.UUID, error) {
-	return QueryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND key > $2
@@ -216,14 +216,14 @@ func (s *Store) AuditKeys(ctx context.Context, tenant, after uuid.UUID, limit in
 
 // KeyOf returns the key of a session, which may be archived; ErrNotFound.
 func (s *Store) KeyOf(ctx context.Context, at session.Address) (uuid.UUID, error) {
-	return InTx(ctx, s.seeing(all), at.Tenant, func(tx pgx.Tx) (uuid.UUID, error) {
+	return InTx(ctx, s.Seeing(AllSessions), at.Tenant, func(tx pgx.Tx) (uuid.UUID, error) {
 		return sessionKey(ctx, tx, at)
 	})
 }
 
 // CountSessions counts a tenant's sessions, archived ones included.
 func (s *Store) CountSessions(ctx context.Context, tenant uuid.UUID) (int64, error) {
-	return QueryRow(ctx, s.seeing(all), tenant, pgx.RowTo[int64], `
+	return QueryRow(ctx, s.Seeing(AllSessions), tenant, pgx.RowTo[int64], `
 		SELECT count(*)
 		  FROM sessions
 		 WHERE tenant_id = $1`, tenant)

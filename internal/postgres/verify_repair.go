@@ -34,7 +34,7 @@ func (s *Store) repair(
 	})
 }
 
-var countersSQL = statement("verify_counters", "{pinned}", pinnedElsewhere)
+var countersSQL = statement("verify_counters", "{pinned}", PinnedElsewhere)
 
 // RepairCounters counts the numbers of a session's row again, from its log and its newest checkpoint. pinned is the
 // flag of messages that may be in the pinned head; ErrNotFound.

@@ -47,7 +47,7 @@ type StoredFinding struct {
 
 // RecordVerified records what was found in a session, in place of what was found in it before.
 func (s *Store) RecordVerified(ctx context.Context, key session.Key, bytes int64, found []StoredFinding) error {
-	return s.inTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`
 			DELETE FROM findings
@@ -68,7 +68,7 @@ func (s *Store) RecordVerified(ctx context.Context, key session.Key, bytes int64
 // EndVerificationRound ends a round in which all sessions of a tenant were looked at, and begins the next one. What was
 // found in sessions that are gone is forgotten.
 func (s *Store) EndVerificationRound(ctx context.Context, tenant uuid.UUID) error {
-	return s.seeing(all).inTenant(ctx, tenant, func(tx pgx.Tx) error {
+	return s.Seeing(AllSessions).InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`
 			DELETE FROM findings f

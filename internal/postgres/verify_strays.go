@@ -23,7 +23,7 @@ var strayTables = []string{
 func (s *Store) Strays(ctx context.Context, tenant uuid.UUID, limit int) (found []Stray, err error) {
 	for _, table := range strayTables {
 		sql := statement("verify_strays", "{table}", table)
-		keys, err := QueryRows(ctx, s.seeing(all), tenant, pgx.RowTo[uuid.UUID], sql, tenant, limit)
+		keys, err := QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowTo[uuid.UUID], sql, tenant, limit)
 		if err != nil {
 			return nil, err
 		}

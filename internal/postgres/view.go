@@ -78,7 +78,7 @@ type ViewRead struct {
 	Largest   int64   // bytes of the checkpoint and of what is after it; a larger view is left out; 0 for no limit
 }
 
-// Separate returns the last seq of the separate system prompt, 0 if there is none: pinnedElsewhere of the view.
+// Separate returns the last seq of the separate system prompt, 0 if there is none: PinnedElsewhere of the view.
 func (v *View) Separate() int64 {
 	if provider.SeparatesSystem(v.Format) {
 		return v.Pinned
@@ -86,9 +86,9 @@ func (v *View) Separate() int64 {
 	return 0
 }
 
-// pinnedElsewhere is how many leading messages are not among the view's messages, because their format has a separate
+// PinnedElsewhere is how many leading messages are not among the view's messages, because their format has a separate
 // system prompt.
-var pinnedElsewhere = `CASE WHEN s.format IN (` + separatingSystem() + `) THEN s.pinned ELSE 0 END`
+var PinnedElsewhere = `CASE WHEN s.format IN (` + separatingSystem() + `) THEN s.pinned ELSE 0 END`
 
 func separatingSystem() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(provider.SeparatingSystem()), " ", ", "), "[]")
@@ -166,8 +166,8 @@ var olderSession = `(
 	                WHERE o.tenant_id = $1 AND o.id = $2) s
 	        CROSS JOIN LATERAL (
 	              SELECT coalesce(sum(m.tokens), 0)::bigint AS tokens, coalesce(sum(m.bytes), 0)::bigint AS bytes
-	                FROM unnest(ARRAY[0, greatest(s.through_seq, ` + pinnedElsewhere + `)],
-	                            ARRAY[` + pinnedElsewhere + `, s.last_seq]) AS r (after, through)
+	                FROM unnest(ARRAY[0, greatest(s.through_seq, ` + PinnedElsewhere + `)],
+	                            ARRAY[` + PinnedElsewhere + `, s.last_seq]) AS r (after, through)
 	               CROSS JOIN LATERAL (
 	                     SELECT ` + olderTokens + ` AS tokens, ` + messageBytes + ` AS bytes
 	                       FROM messages
@@ -217,12 +217,12 @@ func viewStatement(sessions, present, body, tokens, shape string) string {
 	       OFFSET 0) c ON true
 	  LEFT JOIN LATERAL (
 	       ` + messages(`s.gap_seq > 0`) + `
-	                  AND seq > 0 AND seq <= ` + pinnedElsewhere + ` AND ` + pinnedElsewhere + ` > 0
+	                  AND seq > 0 AND seq <= ` + PinnedElsewhere + ` AND ` + PinnedElsewhere + ` > 0
 	                ORDER BY seq) m
 	       OFFSET 0) pinned ON true
 	  LEFT JOIN LATERAL (
 	       ` + messages(`s.gap_seq > s.through_seq`) + `
-	                  AND seq > greatest(s.through_seq, ` + pinnedElsewhere + `) AND seq <= s.last_seq
+	                  AND seq > greatest(s.through_seq, ` + PinnedElsewhere + `) AND seq <= s.last_seq
 	                ORDER BY seq) m
 	       OFFSET 0) tail ON true
 	 WHERE s.tenant_id = $1 AND s.id = $2`
@@ -240,7 +240,7 @@ func (s *Store) View(ctx context.Context, at session.Address, known Version) (v 
 // Unbind records that somebody has read less than the whole view when a seq was the last: see View.Unbound. A database
 // that cannot be written has nothing recorded.
 func (s *Store) Unbind(ctx context.Context, at session.Address, seq int64) error {
-	err := s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+	err := s.InTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
 			UPDATE sessions
 			   SET unbound_seq = $3
@@ -388,7 +388,7 @@ func (s *Store) OlderView(ctx context.Context, at session.Address, o Older, read
 	case o.AsOf != nil && v.Key != o.AsOf.key:
 		return v, session.ErrNotFound // erased meanwhile, and made anew
 	case v.Checkpoint != o.Checkpoint:
-		return v, s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+		return v, s.InTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 			return missingCheckpoint(ctx, tx, session.Key{Tenant: at.Tenant, Key: v.Key}, o.Checkpoint)
 		})
 	case v.Version == read.Known || o.Checkpoint == 0 || v.LeftOut:
@@ -400,7 +400,7 @@ func (s *Store) OlderView(ctx context.Context, at session.Address, o Older, read
 }
 
 func (s *Store) logFits(ctx context.Context, at session.Address) error {
-	return s.inTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
+	return s.InTenant(ctx, at.Tenant, func(tx pgx.Tx) error {
 		key, err := sessionKey(ctx, tx, at)
 		if err != nil {
 			return err

@@ -8,13 +8,12 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// The queues. Recompactions and replays have their own, so that a compaction that an append waits for never waits
-// behind a recompaction, and so have the calls of language models, which take their time.
+// The queues of the core. Recompactions have their own, so that a compaction that an append waits for never waits
+// behind one, and so have the calls of language models, which take their time.
 const (
 	Compaction   = "compaction"
 	Recompaction = "recompaction"
 	Summary      = "summary"
-	Replay       = "replay"
 	Offload      = "offload"
 	Maintenance  = "maintenance"
 	Verification = "verification"
@@ -146,20 +145,6 @@ func (RollbackArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{
 		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: batchAttempts, UniqueOpts: OneLive,
 	}
-}
-
-// ReplayArgs name a replay that is measured.
-type ReplayArgs struct {
-	Tenant uuid.UUID `json:"tenant" river:"unique"`
-	Replay uuid.UUID `json:"replay" river:"unique"`
-}
-
-// Kind returns the job's name in River's tables.
-func (ReplayArgs) Kind() string { return "replay" }
-
-// InsertOpts allows one live job for each replay.
-func (ReplayArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Replay, Priority: LowestPriority, MaxAttempts: batchAttempts, UniqueOpts: OneLive}
 }
 
 // OffloadArgs name a session whose old messages move into packs.

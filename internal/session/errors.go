@@ -33,7 +33,6 @@ var (
 	ErrHeld              = errors.New("a legal hold keeps the session")
 	ErrTenantHeld        = errors.New("a legal hold keeps the tenant")
 	ErrTenantDeleted     = errors.New("the tenant is being deleted")
-	ErrReplayLive        = errors.New("another replay of the tenant has not ended")
 	ErrResultStore       = errors.New("the result store does not answer")
 	ErrWritten           = errors.New("another request has written to the body, or it is complete")
 	ErrBusy              = errors.New("too many greps and searches of the tenant run at once")

@@ -32,12 +32,12 @@ type World struct {
 	DSN     string
 	Store   *postgres.Store // with the login of the API
 	Workers *postgres.Store // with the login of jobs
+	Admin   *postgres.Store // with the login of operators
 	Server  *api.Server
 	Tenant  uuid.UUID
 	Key     string
 
 	features    []feature.Feature
-	admin       *postgres.Store
 	description *Description
 }
 
@@ -51,7 +51,7 @@ func New(t *testing.T, features ...feature.Feature) *World {
 	w := &World{T: t, DSN: pgtest.New(t), features: features, description: d}
 	w.Store = w.open(pgtest.API(w.DSN))
 	w.Workers = w.open(pgtest.Worker(w.DSN))
-	w.admin = w.open(pgtest.Admin(w.DSN))
+	w.Admin = w.open(pgtest.Admin(w.DSN))
 	w.Server = api.New(api.Config{Store: w.Store, Features: features})
 	w.Tenant, w.Key = w.NewTenant("acme")
 	return w
@@ -77,14 +77,14 @@ func (w *World) open(dsn string) *postgres.Store {
 func (w *World) NewTenant(name string) (id uuid.UUID, key string) {
 	w.Helper()
 	p := policy.Default()
-	made, err := w.admin.CreateTenant(w.Context(), name, session.Policy{
+	made, err := w.Admin.CreateTenant(w.Context(), name, session.Policy{
 		Trigger: p.Trigger, Hard: p.Hard, Document: p.Document(), Patch: []byte(`{}`),
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
 	key = session.NewAPIKey(made.ID)
-	_, err = w.admin.CreateKey(w.Context(), made.ID, session.NewKey{Text: key, Scopes: session.KeyScopes()})
+	_, err = w.Admin.CreateKey(w.Context(), made.ID, session.NewKey{Text: key, Scopes: session.KeyScopes()})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -180,6 +180,16 @@ func AnswerFound[T, A any](req *Request, found T, err error, answer func(T) A) e
 	return req.JSON(http.StatusOK, answer(found))
 }
 
+// AnswerWork answers with work that may be in progress: 202 until it has ended, with where to ask for it again.
+func AnswerWork(req *Request, ended bool, location string, work any) error {
+	if ended {
+		return req.JSON(http.StatusOK, work)
+	}
+	req.W.Header().Set("Location", location)
+	req.W.Header()["Retry-After"] = RetryAfter
+	return req.JSON(http.StatusAccepted, work)
+}
+
 // AsIs answers with a domain type that is the answer as it stands.
 func AsIs[T any](found T) T { return found }
 

@@ -1,18 +1,26 @@
-package main
+package replays
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 )
 
 func TestTheFlagsOfAReplayAreItsBody(t *testing.T) {
@@ -28,7 +36,7 @@ func TestTheFlagsOfAReplayAreItsBody(t *testing.T) {
 		"--profiles=default,cortex --yardsticks=never --windows=20000,32000 --sample=5 --seed=2 --max-messages=3 --max-bytes=4": `{"tenant":"7","policies":[{"name":"default"},{"name":"cortex"},{"name":"never"}],"windows":[20000,32000],"filter":{},"sample":5,"seed":2,"max_messages":3,"max_bytes":4}`,
 		"--policy=tenant --session=a --metadata=k=v --min-tokens=9":                                                             `{"tenant":"7","policies":[{"name":"tenant"}],"filter":{"sessions":["a"],"metadata":{"k":"v"},"min_tokens":9}}`,
 	} {
-		cli, err := parse(append([]string{"replay", "--tenant=7", "--detach"}, strings.Fields(flags)...)...)
+		cli, err := parse(t, append([]string{"--tenant=7", "--detach"}, strings.Fields(flags)...)...)
 		if err != nil {
 			t.Errorf("%s: %v", flags, err)
 			continue
@@ -37,7 +45,7 @@ func TestTheFlagsOfAReplayAreItsBody(t *testing.T) {
 			asked, _ = io.ReadAll(r.Body)
 			fmt.Fprint(w, `{"state":"queued"}`)
 		})
-		if err := cli.Replay.Run.ofTenant(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard}); err != nil {
+		if err := cli.ofTenant(t.Context(), &command.Console{API: api, Out: io.Discard}); err != nil {
 			t.Errorf("%s: %v", flags, err)
 		}
 		if diff := cmp.Diff(want, string(asked)); diff != "" {
@@ -59,17 +67,16 @@ func TestAReplayIsOfAFolderOrOfStoredSessions(t *testing.T) {
 		"--tenant=7 --policy=none.txt": "none.txt",
 		"--tenant=7":                   "name what to measure",
 	} {
-		cli, err := parse(append([]string{"replay", "--url=http://127.0.0.1:1", "--data=" + t.TempDir()}, strings.Fields(flags)...)...)
+		c, err := parse(t, strings.Fields(flags)...)
 		if err != nil {
 			t.Errorf("%s: %v", flags, err)
 			continue
 		}
-		c := &cli.Replay.Run
 		err = c.check()
 		if err == nil {
 			_, err = c.request()
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(command.Usage)) {
 			t.Errorf("%s: %v, want %s", flags, err, want)
 		}
 	}
@@ -94,12 +101,12 @@ func TestAReplayIsFollowedToItsTables(t *testing.T) {
 			fmt.Fprintf(w, progress, state, asked)
 		}
 	})
-	cli, err := parse("replay", "--tenant=7", "--policy={}")
+	cli, err := parse(t, "--tenant=7", "--policy={}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := cli.Replay.Run.ofTenant(t.Context(), &console{Client: &cli.Client, api: api, out: &out}); err != nil {
+	if err := cli.ofTenant(t.Context(), &command.Console{API: api, Out: &out}); err != nil {
 		t.Fatal(err)
 	}
 	want := `replay        00000000-0000-7000-8000-000000000007
@@ -115,16 +122,15 @@ Window of 20000 tokens: 2 sessions`
 	if !strings.HasPrefix(out.String(), want) || asked != 3 {
 		t.Errorf("asked %d times:\n%s", asked, out.String())
 	}
-	cli.JSON = true
 	out.Reset()
-	cli.Replay.Run.CSV, cli.Replay.Run.SVG = filepath.Join(t.TempDir(), "rows.csv"), filepath.Join(t.TempDir(), "plot.svg")
-	if err := cli.Replay.Run.ofTenant(t.Context(), &console{Client: &cli.Client, api: api, out: &out}); err != nil {
+	cli.CSV, cli.SVG = filepath.Join(t.TempDir(), "rows.csv"), filepath.Join(t.TempDir(), "plot.svg")
+	if err := cli.ofTenant(t.Context(), &command.Console{API: api, JSON: true, Out: &out}); err != nil {
 		t.Fatal(err)
 	}
 	if !json.Valid([]byte(out.String())) || !strings.Contains(out.String(), `"contender": "a"`) {
 		t.Errorf("JSON: %s", out.String())
 	}
-	for file, want := range map[string]string{cli.Replay.Run.CSV: "20000", cli.Replay.Run.SVG: "<svg"} {
+	for file, want := range map[string]string{cli.CSV: "20000", cli.SVG: "<svg"} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %s, %v", file, text, err)
 		}
@@ -136,55 +142,40 @@ func TestAReplayThatFailedIsAnError(t *testing.T) {
 	api := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"id":"00000000-0000-7000-8000-000000000007","state":"failed","error":"the disk is full"}`)
 	})
-	cli, err := parse("replay", "--tenant=7", "--policy=tenant")
+	cli, err := parse(t, "--tenant=7", "--policy=tenant")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = cli.Replay.Run.ofTenant(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard})
+	err = cli.ofTenant(t.Context(), &command.Console{API: api, Out: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "0007 failed: the disk is full") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestStoredSessionsAreReplayed runs the command line against varve up.
-func TestStoredSessionsAreReplayed(t *testing.T) {
-	t.Parallel()
-	u := startUp(t, filepath.Join(t.TempDir(), "data"))
-	for _, id := range []string{"a", "b", "c"} {
-		u.want(201, "PUT", "/v1/sessions/"+id, `{"window_tokens":1000000}`)
-		for n := range 20 {
-			body, _ := toolTurn(id, n)
-			u.want(201, "POST", "/v1/sessions/"+id+"/messages", body)
-		}
-	}
-	tenant, _, err := session.ParseKey(u.key)
+// parse returns the command that a command line runs.
+func parse(t *testing.T, args ...string) (*runCommand, error) {
+	t.Helper()
+	var cli commands
+	_, err := kong.Must(&cli).Parse(append([]string{"replay"}, args...))
+	return &cli.Replay.Run, err
+}
+
+// answering serves a handler, one request at a time, to a client that never really waits.
+func answering(t *testing.T, h http.HandlerFunc) *client.Client {
+	t.Helper()
+	var one sync.Mutex
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		h(w, r)
+	}))
+	t.Cleanup(web.Close)
+	base, err := url.Parse(web.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	varve := func(args ...string) string {
-		t.Helper()
-		out, err := program(t.Context(), append([]string{"replay"}, append(args, "--url="+u.url, "--data="+u.data)...)...).Output()
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	shown := varve("--tenant="+tenant.String(), `--policy={"target":0.3}`, "--policy=tenant", "--windows=4000")
-	for _, part := range []string{"3 of 3: 3 measured, 0 failed", "measurements  6", "Window of 4000 tokens: 3 sessions"} {
-		if !strings.Contains(shown, part) {
-			t.Errorf("%q is not in\n%s", part, shown)
-		}
-	}
-	list := varve("list")
-	fields := strings.Fields(strings.Split(list, "\n")[1])
-	if got := varve("report", fields[0]); !strings.HasSuffix(shown, got) {
-		t.Errorf("%s\nis not the end of\n%s", got, shown)
-	}
-	if got := varve("show", fields[0], "--sessions"); strings.Count(got, "measured") != 3 {
-		t.Errorf("%s", got)
-	}
-	if got := varve("cancel", fields[0]); !strings.Contains(got, "done") {
-		t.Errorf("%s", got)
-	}
-	u.stop()
+	api := client.New(base, "vk_test", t.Output())
+	api.Patience = 5 * time.Second
+	api.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	return api
 }

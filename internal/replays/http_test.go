@@ -1,20 +1,29 @@
-package api_test
+package replays_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/replays"
 )
 
-const replays = "/v1/admin/replays"
+const all = "/v1/admin/replays"
 
 // replayed is a replay as callers decode it.
 type replayed struct {
@@ -31,14 +40,14 @@ type replayed struct {
 	Progress    struct {
 		Matched, Total, Done, Measured, Failed, Outcomes int
 		TooShort                                         int `json:"too_short"`
-		Skipped                                          []session.ReplaySkip
+		Skipped                                          []replays.ReplaySkip
 	}
 	Error    *string
 	Finished *time.Time `json:"finished_at"`
 }
 
-// replayEnded waits until the replay at a place has ended.
-func (w *world) replayEnded(location string) (r replayed) {
+// answersEnded waits until the replay at a location has ended.
+func (w *world) answersEnded(location string) (r replayed) {
 	w.Helper()
 	up := time.After(15 * time.Minute) // for a machine that has much else to do
 	for r.Finished == nil {
@@ -52,25 +61,17 @@ func (w *world) replayEnded(location string) (r replayed) {
 	return r
 }
 
-// fillFor makes sessions that fill a window of 6,000 tokens, below their own trigger.
-func (w *world) fillFor(ids ...string) {
-	w.Helper()
-	for _, id := range ids {
-		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"window_tokens":20000}`)
-		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", 1, 5, 6000)...))
-	}
-}
-
 func TestAReplayMeasuresPoliciesOverStoredSessions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.work()
-	w.fillFor("a", "b", "c")
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/tiny", "")
-	w.must(http.StatusCreated, "POST", "/v1/sessions/tiny/messages", batch("openai-chat", user("hi")))
-	made := w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant",{"name":"lean","policy":{"target":0.2}},"never"],"windows":[6000],"max_messages":500}`)
+	w.Work(jobs.Config{})
+	for _, id := range []string{"a", "b", "c"} {
+		w.turns(w.sessionOf(id, 20_000), 12, 500) // they fill a window of 6,000 tokens, below their own trigger
+	}
+	w.append(w.session("tiny"), []byte(`{"role":"user","content":"hi"}`))
+	made := w.must(http.StatusAccepted, "POST", all, `{"policies":["tenant",{"name":"lean","policy":{"target":0.2}},"never"],"windows":[6000],"max_messages":500}`)
 	location := made.Header().Get("Location")
-	r := w.replayEnded(location)
+	r := w.answersEnded(location)
 	p := r.Progress
 	if r.State != "done" || p.Matched != 4 || p.TooShort != 1 || p.Total != 3 || p.Done != 3 || p.Measured != 3 || p.Outcomes != 9 || p.Failed != 0 {
 		t.Errorf("%+v", r)
@@ -104,12 +105,12 @@ func TestAReplayIsBegunOnceAndCancelled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t) // without a worker
 	body := `{"policies":["default"]}`
-	made := w.must(http.StatusAccepted, "POST", replays, body, "Idempotency-Key", "k")
-	again := w.must(http.StatusAccepted, "POST", replays, body, "Idempotency-Key", "k")
-	if id(made) != id(again) || again.Header().Get("Idempotent-Replayed") != "true" {
+	made := w.must(http.StatusAccepted, "POST", all, body, "Idempotency-Key", "k")
+	again := w.must(http.StatusAccepted, "POST", all, body, "Idempotency-Key", "k")
+	if made.Body.String() != again.Body.String() || again.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%s and %s", made.Body, again.Body)
 	}
-	if p := decoded[problem](w.must(http.StatusConflict, "POST", replays, body)); p.Code != "replay_live" {
+	if p := decoded[problem](w.must(http.StatusConflict, "POST", all, body)); p.Code != "replay_live" {
 		t.Errorf("%+v", p)
 	}
 	location := made.Header().Get("Location")
@@ -119,8 +120,8 @@ func TestAReplayIsBegunOnceAndCancelled(t *testing.T) {
 	if r := decoded[replayed](w.must(http.StatusOK, "POST", location+"/cancel", "")); r.State != "cancelled" || r.Finished == nil {
 		t.Errorf("%+v", r)
 	}
-	w.must(http.StatusAccepted, "POST", replays, body)
-	if list := decoded[listPage](w.must(http.StatusOK, "GET", replays, "")); len(list.Data) != 2 || list.Data[0]["state"] != "queued" {
+	w.must(http.StatusAccepted, "POST", all, body)
+	if list := decoded[listPage](w.must(http.StatusOK, "GET", all, "")); len(list.Data) != 2 || list.Data[0]["state"] != "queued" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -158,7 +159,7 @@ func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
 		`{"policies":["default"],"smaple":1}`:                                                                    "/smaple: ",
 		`{"policies":["default","never","cortex"],"sample":1000,"windows":[1000,2000,3000,4000,5000,6000,7000]}`: "/sample: 1000 sessions × 3 policies × 7 windows are 21000 measurements",
 	} {
-		got := w.ask("POST", replays, body)
+		got := w.Ask("POST", all, body)
 		p := decoded[problem](got)
 		if len(p.Errors) == 0 {
 			t.Errorf("%s: %d %s", body, got.Code, got.Body)
@@ -172,32 +173,92 @@ func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
 			t.Errorf("%s: %d %s", body, got.Code, p.Code)
 		}
 	}
-	if p := decoded[problem](w.must(http.StatusForbidden, "POST", replays, `{"policies":["default"],"tenant":"another"}`)); p.Code != "forbidden" {
+	if p := decoded[problem](w.must(http.StatusForbidden, "POST", all, `{"policies":["default"],"tenant":"another"}`)); p.Code != "forbidden" {
 		t.Errorf("%+v", p)
 	}
-	if list := decoded[listPage](w.must(http.StatusOK, "GET", replays, "")); len(list.Data) != 0 {
+	if list := decoded[listPage](w.must(http.StatusOK, "GET", all, "")); len(list.Data) != 0 {
 		t.Errorf("%+v", list)
 	}
-	w.must(http.StatusAccepted, "POST", replays, `{"policies":["tenant@1"],"tenant":"`+w.tenant.String()+`"}`)
+	w.must(http.StatusAccepted, "POST", all, `{"policies":["tenant@1"],"tenant":"`+w.Tenant.String()+`"}`)
 }
 
 func TestAnotherTenantsReplayIsLikeAMissingOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, stranger := w.newTenant("stranger")
-	theirs := w.must(http.StatusAccepted, "POST", replays, `{"policies":["default"]}`).Header().Get("Location")
-	missing := replays + "/" + uuid.NewString()
+	_, stranger := w.NewTenant("stranger")
+	theirs := w.must(http.StatusAccepted, "POST", all, `{"policies":["default"]}`).Header().Get("Location")
+	missing := all + "/" + uuid.NewString()
 	for _, route := range []string{"GET ", "GET /sessions", "GET /report", "POST /cancel"} {
 		method, end, _ := strings.Cut(route, " ")
 		ask := func(location string) string {
 			got := w.must(http.StatusNotFound, method, location+end, "", "Authorization", "Bearer "+stranger)
-			return strings.ReplaceAll(requestID.ReplaceAllString(got.Body.String(), "req"), location, "ID")
+			return strings.ReplaceAll(regexp.MustCompile(`req_[0-9a-f]{32}`).ReplaceAllString(got.Body.String(), "req"), location, "ID")
 		}
 		if a, b := ask(theirs), ask(missing); a != b {
 			t.Errorf("%s: another's\n%s\nmissing\n%s", route, a, b)
 		}
 	}
-	if list := decoded[listPage](w.must(http.StatusOK, "GET", replays, "", "Authorization", "Bearer "+stranger)); len(list.Data) != 0 {
+	if list := decoded[listPage](w.must(http.StatusOK, "GET", all, "", "Authorization", "Bearer "+stranger)); len(list.Data) != 0 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestStoredSessionsAreReplayed runs the command line against the API.
+func TestStoredSessionsAreReplayed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Work(jobs.Config{})
+	server := httptest.NewServer(w.Server)
+	t.Cleanup(server.Close)
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		w.turns(w.sessionOf(id, 1_000_000), 20, 300)
+	}
+	varve := func(args ...string) string {
+		t.Helper()
+		var out strings.Builder
+		var cli struct{ kong.Plugins }
+		cli.Plugins = kong.Plugins{replays.Feature().Command}
+		parsed, err := kong.Must(&cli).Parse(append([]string{"replay"}, args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed.BindTo(t.Context(), (*context.Context)(nil))
+		to := &command.Console{API: client.New(base, w.Key, io.Discard), Out: &out}
+		connect := func() (*command.Console, error) { return to, nil }
+		if err := parsed.Run(to, &command.Connecting{Console: connect, Out: &out}); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out.String())
+		}
+		return out.String()
+	}
+	shown := varve("--tenant="+w.Tenant.String(), `--policy={"target":0.3}`, "--policy=tenant", "--windows=4000")
+	for _, part := range []string{"3 of 3: 3 measured, 0 failed", "measurements  6", "Window of 4000 tokens: 3 sessions"} {
+		if !strings.Contains(shown, part) {
+			t.Errorf("%q is not in\n%s", part, shown)
+		}
+	}
+	fields := strings.Fields(strings.Split(varve("list"), "\n")[1])
+	if got := varve("report", fields[0]); !strings.HasSuffix(shown, got) {
+		t.Errorf("%s\nis not the end of\n%s", got, shown)
+	}
+	if got := varve("show", fields[0], "--sessions"); strings.Count(got, "measured") != 3 {
+		t.Errorf("%s", got)
+	}
+	if got := varve("cancel", fields[0]); !strings.Contains(got, "done") {
+		t.Errorf("%s", got)
+	}
+}
+
+// A model that is not there is refused here, too, as wherever a policy is sent.
+func TestAModelThatIsNotThereIsRefusedInAReplay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.must(http.StatusUnprocessableEntity, "POST", all, `{"policies":[{"name":"a","policy":{"summarise":{"model":"hiaku"}}}]}`)
+	p := decoded[problem](got)
+	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/policies/0/policy/summarise/model" {
+		t.Errorf("%+v", p.Errors)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package replays
 
 import (
 	"bytes"
@@ -16,13 +16,13 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/replay/folder"
 )
 
-type replayRunCommand struct {
+type runCommand struct {
 	Dir        string    `arg:"" optional:"" help:"Folder of conversations, in any format that varve import reads."`
 	Policy     []string  `sep:"none" placeholder:"FILE" help:"A policy: a file, tenant or tenant@3. Repeatable."`
 	Profiles   string    `help:"Profiles to measure: names with commas, all, or none. Default: all of a folder."`
@@ -42,24 +42,24 @@ type replayRunCommand struct {
 var folderWindows = []int{20_000, 26_000, 32_000, 40_000, 48_000, 64_000, 80_000, 96_000, 128_000}
 
 // Run measures the sessions of the folder, or stored ones, and prints the tables.
-func (c *replayRunCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+func (c *runCommand) Run(ctx context.Context, with *command.Connecting) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.Tenant != "" {
-		to, err := connect(settings, out)
-		if err != nil {
-			return err
-		}
-		return c.ofTenant(ctx, to)
+	if c.Tenant == "" {
+		return c.ofFolder(ctx, with)
 	}
-	return c.ofFolder(ctx, settings, out)
+	to, err := with.Console()
+	if err != nil {
+		return err
+	}
+	return c.ofTenant(ctx, to)
 }
 
-func (c *replayRunCommand) ofFolder(ctx context.Context, settings *config.Client, out io.Writer) error {
+func (c *runCommand) ofFolder(ctx context.Context, with *command.Connecting) error {
 	contenders, err := c.contenders()
 	if err != nil {
-		return usageError(err.Error())
+		return command.Usage(err.Error())
 	}
 	sessions, err := c.sessions(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *replayRunCommand) ofFolder(ctx context.Context, settings *config.Client
 		return err
 	}
 	report := replay.Summarise(outcomes, options)
-	if err := c.write(report, settings.JSON, out); err != nil {
+	if err := c.write(report, with.JSON, with.Out); err != nil {
 		return err
 	}
 	if behind := report.Behind(replay.Default, policy.Profiles(), 20_000, 32_000); behind != nil {
@@ -95,13 +95,13 @@ func (c *replayRunCommand) ofFolder(ctx context.Context, settings *config.Client
 // measure does the tasks and shows how many are done.
 func measure(ctx context.Context, tasks []replay.Task, out *os.File) ([]replay.Outcome, error) {
 	total := int64(len(tasks))
-	shown := newMeter(out, total, progressbar.OptionShowCount())
-	defer shown.finish()
+	shown := command.NewMeter(out, total, progressbar.OptionShowCount())
+	defer shown.Finish()
 	var one sync.Mutex
 	return replay.MeasureAll(ctx, tasks, func(done int) {
 		one.Lock()
 		defer one.Unlock()
-		shown.update(int64(done), total, "measurements", fmt.Sprintf("%d of %d measurements", done, total))
+		shown.Update(int64(done), total, "measurements", fmt.Sprintf("%d of %d measurements", done, total))
 	})
 }
 
@@ -135,11 +135,11 @@ func (f *reportFiles) write(report *replay.Report, asJSON bool, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	return writeIndented(out, document)
+	return command.WriteIndented(out, document)
 }
 
 // sessions reads the sessions that the flags choose.
-func (c *replayRunCommand) sessions(ctx context.Context) (chosen []*replay.Session, err error) {
+func (c *runCommand) sessions(ctx context.Context) (chosen []*replay.Session, err error) {
 	all, _, err := folder.Read(ctx, c.Dir)
 	for _, s := range all {
 		if strings.Contains(s.Name, c.Only) && (c.Half == "" || c.Half == half(s.Name)) {
@@ -160,7 +160,7 @@ func half(name string) string {
 }
 
 // contenders returns what the flags choose: the profiles, the policies, the yardsticks.
-func (c *replayRunCommand) contenders() (list []replay.Contender, err error) {
+func (c *runCommand) contenders() (list []replay.Contender, err error) {
 	if names := listed(c.Profiles, "all", policy.Profiles()); len(names) > 0 {
 		if list, err = replay.Profiles(names...); err != nil {
 			return nil, err

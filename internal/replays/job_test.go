@@ -1,4 +1,4 @@
-package jobs_test
+package replays_test
 
 import (
 	"context"
@@ -17,11 +17,12 @@ import (
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/replay"
+	"github.com/varve-dev/varve/internal/replays"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // backtest returns a replay of two policies in a window that the sessions of many fill.
-func backtest() session.Replay {
+func backtest() replays.Stored {
 	document := func(text string) json.RawMessage {
 		p, err := policy.Parse([]byte(text))
 		if err != nil {
@@ -29,27 +30,27 @@ func backtest() session.Replay {
 		}
 		return p.Document()
 	}
-	return session.Replay{
-		Contenders: []session.ReplayContender{
-			{Name: "default", Source: session.FromProfile, Policy: document(`{}`)},
-			{Name: "lean", Source: session.FromDocument, Policy: document(lean)},
+	return replays.Stored{
+		Contenders: []replays.Contender{
+			{Name: "default", Source: replays.FromProfile, Policy: document(`{}`)},
+			{Name: "lean", Source: replays.FromDocument, Policy: document(`{"trigger":0.3,"target":0.1}`)},
 		},
 		Windows: []int{3000}, Sample: 100, Seed: 1, MaxMessages: 1000, MaxBytes: 1 << 20,
 	}
 }
 
-func (w *world) replay(r session.Replay) uuid.UUID {
+func (w *world) replay(r replays.Stored) uuid.UUID {
 	w.Helper()
-	made, _, err := w.store.CreateReplay(w.Context(), w.tenant, r, nil)
+	made, _, err := w.store.Create(w.Context(), w.Tenant, r, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
 	return made.ID
 }
 
-func (w *world) readReplay(id uuid.UUID) session.Replay {
+func (w *world) readReplay(id uuid.UUID) replays.Stored {
 	w.Helper()
-	found, err := w.store.Replay(context.WithoutCancel(w.Context()), w.tenant, id)
+	found, err := w.store.Read(context.WithoutCancel(w.Context()), w.Tenant, id)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -57,25 +58,19 @@ func (w *world) readReplay(id uuid.UUID) session.Replay {
 }
 
 // replayEnded waits for the end of a replay.
-func (w *world) replayEnded(id uuid.UUID) session.Replay {
+func (w *world) replayEnded(id uuid.UUID) (found replays.Stored) {
 	w.Helper()
-	up := time.After(patience)
-	for tick := time.NewTicker(10 * time.Millisecond); ; {
-		if found := w.readReplay(id); found.State.Ended() {
-			return found
-		}
-		select {
-		case <-tick.C:
-		case <-up:
-			w.Fatalf("the replay does not end: %+v", w.readReplay(id))
-		}
-	}
+	w.Until("the replay ends", func() bool {
+		found = w.readReplay(id)
+		return found.State.Ended()
+	})
+	return found
 }
 
 // outcomesOf returns what a replay has measured.
 func (w *world) outcomesOf(id uuid.UUID) (outcomes []replay.Outcome) {
 	w.Helper()
-	stored, err := w.store.ReplayOutcomes(w.Context(), w.tenant, id)
+	stored, err := w.store.OutcomesOf(w.Context(), w.Tenant, id)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -93,7 +88,7 @@ func (w *world) outcomesOf(id uuid.UUID) (outcomes []replay.Outcome) {
 func (w *world) digests() map[string]string {
 	w.Helper()
 	found := map[string]string{}
-	err := postgres.InTenant(w.Context(), w.store.Pool(), w.tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err := postgres.InTenant(w.Context(), w.store.Pool(), w.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		for _, table := range []string{
 			"sessions", "messages", "checkpoints", "runs", "results", "result_bodies", "result_chunks", "checkpoint_results",
 			"policies", "policy_versions", "idempotency",
@@ -120,21 +115,21 @@ func (w *world) digests() map[string]string {
 
 func TestAReplayMeasuresEverySessionAndChangesNone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.many(6, 20)
-	w.fill(w.session("compacted"))
+	w := newSliced(t, 1)
+	w.many(6)
+	w.turns(w.session("compacted"), 24, 500)
 	w.append(w.session("small"), []byte(`{"role":"user","content":"hi"}`))
 	var mutex sync.Mutex
 	var id uuid.UUID
-	var seen []session.Replay
-	w.work(jobs.Config{ReplaySlice: 1, KeepWhole: true, Trace: func(step string) {
+	var seen []replays.Stored
+	w.Work(jobs.Config{KeepWhole: true, Trace: func(step string) {
 		if step == "session" {
 			mutex.Lock()
 			defer mutex.Unlock()
 			seen = append(seen, w.readReplay(id))
 		}
 	}})
-	w.settle()
+	w.compacted()
 	before := w.digests()
 	if strings.HasPrefix(before["checkpoints"], "0 ") || strings.HasPrefix(before["runs"], "0 ") {
 		t.Fatalf("nothing was compacted: %v", before)
@@ -143,7 +138,7 @@ func TestAReplayMeasuresEverySessionAndChangesNone(t *testing.T) {
 	id = w.replay(backtest())
 	mutex.Unlock()
 	r := w.replayEnded(id)
-	if r.State != session.ReplayDone || r.Matched != 8 || r.TooShort != 1 || r.Total != 7 || r.Measured != 7 || r.Outcomes != 14 || len(r.Skipped) != 0 || r.Contender != nil {
+	if r.State != replays.Done || r.Matched != 8 || r.TooShort != 1 || r.Total != 7 || r.Measured != 7 || r.Outcomes != 14 || len(r.Skipped) != 0 || r.Contender != nil {
 		t.Errorf("%+v", r)
 	}
 	for table, sum := range w.digests() {
@@ -152,7 +147,7 @@ func TestAReplayMeasuresEverySessionAndChangesNone(t *testing.T) {
 		}
 	}
 	for i, at := range seen {
-		if at.State != session.ReplayRunning || at.Done() != int64(i+1) || at.Outcomes != int64(2*i+2) || at.Contender == nil {
+		if at.State != replays.Running || at.Done() != int64(i+1) || at.Outcomes != int64(2*i+2) || at.Contender == nil {
 			t.Errorf("after %d sessions: %+v", i+1, at)
 		}
 	}
@@ -172,7 +167,7 @@ func TestAReplayMeasuresEverySessionAndChangesNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report, err := w.store.ReplayReport(t.Context(), w.tenant, id); err != nil || string(report) != string(want) {
+	if report, err := w.store.Report(t.Context(), w.Tenant, id); err != nil || string(report) != string(want) {
 		t.Errorf("%s, %v; want %s", report, err, want)
 	}
 	var slices int
@@ -185,12 +180,11 @@ func TestAReplayMeasuresEverySessionAndChangesNone(t *testing.T) {
 func TestAReplaySurvivesItsWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.many(4, 20)
+	w.many(4)
 	id := w.replay(backtest())
 	for _, step := range []string{"sampled", "log", "outcome", "session", "outcome", "log"} {
 		before := w.readReplay(id)
-		w.kill(step)
-		w.rescueReplay()
+		w.die(step)
 		if after := w.readReplay(id); after.Outcomes < before.Outcomes || after.Done() < before.Done() {
 			t.Errorf("after %s: %+v became %+v", step, before, after)
 		}
@@ -201,7 +195,7 @@ func TestAReplaySurvivesItsWorkers(t *testing.T) {
 	}
 	var mutex sync.Mutex
 	steps := map[string]int64{}
-	w.work(jobs.Config{Trace: func(step string) {
+	w.Work(jobs.Config{Trace: func(step string) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		steps[step]++
@@ -209,7 +203,7 @@ func TestAReplaySurvivesItsWorkers(t *testing.T) {
 	r := w.replayEnded(id)
 	mutex.Lock()
 	defer mutex.Unlock()
-	if r.State != session.ReplayDone || r.Measured != 4 || r.Outcomes != 8 || steps["outcome"] != 8-stored.Outcomes {
+	if r.State != replays.Done || r.Measured != 4 || r.Outcomes != 8 || steps["outcome"] != 8-stored.Outcomes {
 		t.Errorf("%+v; %d were stored, then %v", r, stored.Outcomes, steps)
 	}
 	w.requireNoJob(id)
@@ -225,30 +219,17 @@ func (w *world) requireNoJob(id uuid.UUID) {
 	}
 }
 
-// rescueReplay does at once what River does when twice the job's timeout is over.
-func (w *world) rescueReplay() {
-	w.Helper()
-	_, err := w.store.Pool().Exec(w.Context(), `
-		UPDATE river_job
-		   SET state = 'available', scheduled_at = now()
-		 WHERE state IN ('running', 'retryable') AND queue = 'replay'`)
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
 func TestASessionThatKillsItsWorkersIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.many(2, 20)
+	w.many(2)
 	id := w.replay(backtest())
 	for range 3 {
-		w.kill("log")
-		w.rescueReplay()
+		w.die("log")
 	}
-	w.work(jobs.Config{})
+	w.Work(jobs.Config{})
 	r := w.replayEnded(id)
-	sessions, err := w.store.ReplaySessions(t.Context(), w.tenant, id, 0, 10)
+	sessions, err := w.store.Sessions(t.Context(), w.Tenant, id, 0, 10)
 	if err != nil || r.Failed != 1 || r.Measured != 1 || sessions[0].State != "failed" || *sessions[0].Reason != "its worker died 3 times" {
 		t.Errorf("%+v: %+v, %v", r, sessions, err)
 	}
@@ -257,23 +238,22 @@ func TestASessionThatKillsItsWorkersIsGivenUp(t *testing.T) {
 func TestACancelledReplayReportsWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.many(4, 20)
-	p := w.newPause("session")
-	w.work(jobs.Config{Trace: p.trace})
+	w.many(4)
+	p := w.pauseAt("session")
 	id := w.replay(backtest())
-	await(w, p.reached)
-	if r, _, err := w.store.CancelReplay(t.Context(), w.tenant, id, nil); err != nil || r.State != session.ReplayCancelling {
+	w.await(p)
+	if r, _, err := w.store.Cancel(t.Context(), w.Tenant, id, nil); err != nil || r.State != replays.Cancelling {
 		t.Errorf("%+v, %v", r, err)
 	}
 	close(p.goOn)
 	r := w.replayEnded(id)
-	if r.State != session.ReplayCancelled || r.Measured != 1 || r.Outcomes != 2 || r.Done() != 1 {
+	if r.State != replays.Cancelled || r.Measured != 1 || r.Outcomes != 2 || r.Done() != 1 {
 		t.Errorf("%+v", r)
 	}
-	if report, err := w.store.ReplayReport(t.Context(), w.tenant, id); err != nil || len(report) == 0 {
+	if report, err := w.store.Report(t.Context(), w.Tenant, id); err != nil || len(report) == 0 {
 		t.Errorf("%s, %v", report, err)
 	}
-	sessions, err := w.store.ReplaySessions(t.Context(), w.tenant, id, 0, 10)
+	sessions, err := w.store.Sessions(t.Context(), w.Tenant, id, 0, 10)
 	if err != nil || len(sessions) != 4 || sessions[3].State != "cancelled" {
 		t.Errorf("%+v, %v", sessions, err)
 	}
@@ -286,16 +266,15 @@ func TestACancelledReplayReportsWhatWasMeasured(t *testing.T) {
 func TestACancelledReplayThrowsTheMeasurementAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.many(2, 20)
-	p := w.newPause("log")
-	w.work(jobs.Config{Trace: p.trace})
+	w.many(2)
+	p := w.pauseAt("log")
 	id := w.replay(backtest())
-	await(w, p.reached)
-	if _, _, err := w.store.CancelReplay(t.Context(), w.tenant, id, nil); err != nil {
+	w.await(p)
+	if _, _, err := w.store.Cancel(t.Context(), w.Tenant, id, nil); err != nil {
 		t.Fatal(err)
 	}
 	close(p.goOn)
-	if r := w.replayEnded(id); r.State != session.ReplayCancelled || r.Outcomes != 0 || r.Done() != 0 {
+	if r := w.replayEnded(id); r.State != replays.Cancelled || r.Outcomes != 0 || r.Done() != 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -303,13 +282,10 @@ func TestACancelledReplayThrowsTheMeasurementAway(t *testing.T) {
 func TestASessionThatCannotBeMeasuredDoesNotStopAReplay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.many(5, 20)
-	w.poisonMessages("s0001")
-	long := w.session("long")
-	for n := range 60 {
-		w.append(long, turn(n, 100)...)
-	}
-	foreign := session.Append{Session: session.Address{Tenant: w.tenant, ID: "s0002"}, Format: session.Anthropic, Messages: []session.NewMessage{
+	w.many(5)
+	w.Exec(`UPDATE messages SET body = '{"role":' WHERE session_key = (SELECT key FROM sessions WHERE id = 's0001')`)
+	w.turns(w.session("long"), 60, 100)
+	foreign := session.Append{Session: session.Address{Tenant: w.Tenant, ID: "s0002"}, Format: session.Anthropic, Messages: []session.NewMessage{
 		{Body: []byte(`{"role":"user","content":"hi"}`), Role: "user", Tokens: 5, StartsUnit: true},
 	}}
 	if _, _, err := w.store.Append(t.Context(), foreign); err != nil {
@@ -318,19 +294,18 @@ func TestASessionThatCannotBeMeasuredDoesNotStopAReplay(t *testing.T) {
 	b := backtest()
 	b.MaxMessages = 50
 	id := w.replay(b)
-	p := w.newPause("sampled")
-	w.work(jobs.Config{Trace: p.trace})
-	await(w, p.reached)
-	if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: "s0003"}, nil); err != nil {
+	p := w.pauseAt("sampled")
+	w.await(p)
+	if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.Tenant, ID: "s0003"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	close(p.goOn)
 	r := w.replayEnded(id)
-	want := []session.ReplaySkip{{Reason: "erased", Sessions: 1}, {Reason: "several_formats", Sessions: 1}, {Reason: "too_many_messages", Sessions: 1}}
-	if r.State != session.ReplayDone || r.Total != 6 || r.Measured != 2 || r.Failed != 1 || !slices.Equal(r.Skipped, want) || r.Done() != 6 {
+	want := []replays.ReplaySkip{{Reason: "erased", Sessions: 1}, {Reason: "several_formats", Sessions: 1}, {Reason: "too_many_messages", Sessions: 1}}
+	if r.State != replays.Done || r.Total != 6 || r.Measured != 2 || r.Failed != 1 || !slices.Equal(r.Skipped, want) || r.Done() != 6 {
 		t.Errorf("%+v", r)
 	}
-	sessions, err := w.store.ReplaySessions(t.Context(), w.tenant, id, 0, 10)
+	sessions, err := w.store.Sessions(t.Context(), w.Tenant, id, 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,16 +323,16 @@ func TestASessionThatTakesTooLongIsGivenUp(t *testing.T) {
 		t.Skip("waits for a job's timeout: 5 seconds")
 	}
 	w := newWorld(t)
-	w.many(2, 20)
+	w.many(2)
 	id := w.replay(backtest())
 	var once sync.Once
-	w.work(jobs.Config{JobTimeout: 5 * time.Second, Trace: func(step string) {
+	w.Work(jobs.Config{JobTimeout: 5 * time.Second, Trace: func(step string) {
 		if step == "log" {
 			once.Do(func() { time.Sleep(5100 * time.Millisecond) })
 		}
 	}})
 	r := w.replayEnded(id)
-	sessions, err := w.store.ReplaySessions(t.Context(), w.tenant, id, 0, 10)
+	sessions, err := w.store.Sessions(t.Context(), w.Tenant, id, 0, 10)
 	if err != nil || r.Failed != 1 || r.Measured != 1 || !strings.Contains(fmt.Sprint(*sessions[0].Reason), "longer than a job may take") {
 		t.Errorf("%+v: %+v, %v", r, sessions, err)
 	}
@@ -373,8 +348,8 @@ func TestAReplayWhosePolicyCannotBeReadFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.work(jobs.Config{})
-	if r := w.replayEnded(id); r.State != session.ReplayFailed || !strings.Contains(*r.Error, "contender lean: /hard") {
+	w.Work(jobs.Config{})
+	if r := w.replayEnded(id); r.State != replays.Failed || !strings.Contains(*r.Error, "contender lean: /hard") {
 		t.Errorf("%+v", r)
 	}
 }

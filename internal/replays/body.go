@@ -1,4 +1,4 @@
-package api
+package replays
 
 import (
 	"bytes"
@@ -34,10 +34,10 @@ const (
 // tenantsPolicy is the name of the tenant's default among contenders, that of version 3 being tenant@3.
 const tenantsPolicy = "tenant"
 
-// replayRequest is the body of POST /v1/admin/replays.
-type replayRequest struct {
+// body is that of POST /v1/admin/replays.
+type body struct {
 	request.Document
-	replay session.Replay
+	replay Stored
 	tenant string
 	asked  []askedPolicy
 }
@@ -51,21 +51,21 @@ type askedPolicy struct {
 }
 
 var (
-	replayMembers = []string{"tenant", "policies", "windows", "filter", "sample", "seed", "max_messages", "max_bytes"}
-	askedMembers  = []string{"name", "policy"}
+	members      = []string{"tenant", "policies", "windows", "filter", "sample", "seed", "max_messages", "max_bytes"}
+	askedMembers = []string{"name", "policy"}
 )
 
-// decodeReplay reads the body of a replay. Its problems are in the document.
-func decodeReplay(body []byte) (*replayRequest, error) {
-	d, err := request.Open(body)
+// decode reads the body of a replay. Its problems are in the document.
+func decode(text []byte) (*body, error) {
+	d, err := request.Open(text)
 	if err != nil {
 		return nil, err
 	}
-	r := &replayRequest{Document: *d, replay: session.Replay{
+	r := &body{Document: *d, replay: Stored{
 		Sample: defaultSample, Seed: 1, MaxMessages: defaultLogMessages, MaxBytes: defaultBytes,
 	}}
 	given := false
-	for name, value := range r.Fields(replayMembers) {
+	for name, value := range r.Fields(members) {
 		given = given || name == "policies"
 		r.set(name, value)
 	}
@@ -76,7 +76,7 @@ func decodeReplay(body []byte) (*replayRequest, error) {
 	return r, nil
 }
 
-func (r *replayRequest) set(name string, value rawjson.Span) {
+func (r *body) set(name string, value rawjson.Span) {
 	switch name {
 	case "tenant":
 		r.tenant, _ = r.Text("/tenant", value, session.MaxIDBytes)
@@ -85,7 +85,7 @@ func (r *replayRequest) set(name string, value rawjson.Span) {
 	case "windows":
 		r.windows(value)
 	case "filter":
-		r.replay.Filter = recompactionFilter(&r.Document, value)
+		r.replay.Filter = ingest.Filter(&r.Document, value)
 	case "sample":
 		r.replay.Sample = int(r.Integer("/sample", value, 1, maxSample))
 	case "seed":
@@ -98,7 +98,7 @@ func (r *replayRequest) set(name string, value rawjson.Span) {
 }
 
 // windows reads the member windows: a list of tokens, none twice.
-func (r *replayRequest) windows(value rawjson.Span) {
+func (r *body) windows(value rawjson.Span) {
 	spans, ok := r.Array("/windows", value)
 	if ok && (len(spans) == 0 || len(spans) > maxWindows) {
 		r.Wrong("/windows", request.InvalidRequest, "must contain 1 to %d windows, not %d: leave it out for each "+
@@ -116,7 +116,7 @@ func (r *replayRequest) windows(value rawjson.Span) {
 }
 
 // policies reads the member policies. What the names stand for is resolved later.
-func (r *replayRequest) policies(value rawjson.Span) {
+func (r *body) policies(value rawjson.Span) {
 	spans, ok := r.Array("/policies", value)
 	if ok && (len(spans) == 0 || len(spans) > maxContenders) {
 		r.Wrong("/policies", request.InvalidRequest, "must contain 1 to %d policies, not %d", maxContenders, len(spans))
@@ -136,7 +136,7 @@ func (r *replayRequest) policies(value rawjson.Span) {
 }
 
 // one reads an element of the member policies.
-func (r *replayRequest) one(pointer string, value rawjson.Span) (asked askedPolicy, ok bool) {
+func (r *body) one(pointer string, value rawjson.Span) (asked askedPolicy, ok bool) {
 	asked.pointer = pointer
 	if r.Data[value.Start] == '"' {
 		asked.name, ok = r.Text(pointer, value, maxContender)
@@ -164,7 +164,7 @@ func (r *replayRequest) one(pointer string, value rawjson.Span) (asked askedPoli
 	return asked, ok
 }
 
-func (r *replayRequest) named(pointer, name string) bool {
+func (r *body) named(pointer, name string) bool {
 	if strings.TrimSpace(name) == "" {
 		r.Wrong(pointer, request.InvalidRequest, "the name must not be empty")
 		return false
@@ -173,7 +173,7 @@ func (r *replayRequest) named(pointer, name string) bool {
 }
 
 // checkSize bounds what a replay measures: sessions, each under every contender in every window.
-func (r *replayRequest) checkSize() {
+func (r *body) checkSize() {
 	pairs := len(r.asked) * max(len(r.replay.Windows), 1)
 	if n := r.replay.Sample * pairs; n > maxOutcomes && !r.Has("/sample") {
 		r.Wrong("/sample", request.InvalidRequest, "%d sessions × %d policies × %d windows are %d measurements: the "+
@@ -182,11 +182,11 @@ func (r *replayRequest) checkSize() {
 	}
 }
 
-// resolveContenders resolves the policies that a request asks for, as they are now. What is wrong with them is added to
+// resolve resolves the policies that a request asks for, as they are now. What is wrong with them is added to
 // the document's problems.
-func (s *Server) resolveContenders(req *request.Request, r *replayRequest) error {
+func (h handlers) resolve(req *request.Request, r *body) error {
 	for _, asked := range r.asked {
-		c, err := s.contender(req, r, asked)
+		c, err := h.contender(req, r, asked)
 		var invalid *session.InvalidError
 		if errors.As(err, &invalid) {
 			r.Add("", err)
@@ -201,29 +201,29 @@ func (s *Server) resolveContenders(req *request.Request, r *replayRequest) error
 }
 
 // contender resolves one policy: a document, a profile, a yardstick, or the tenant's default.
-func (s *Server) contender(req *request.Request, r *replayRequest, asked askedPolicy) (
-	c session.ReplayContender, err error,
+func (h handlers) contender(req *request.Request, r *body, asked askedPolicy) (
+	c Contender, err error,
 ) {
 	c.Name = asked.name
 	switch {
 	case asked.inline:
-		return r.inline(asked, s.writers)
+		return r.inline(asked, h.writers)
 	case slices.Contains(policy.Profiles(), asked.name):
-		c.Source = session.FromProfile
+		c.Source = FromProfile
 		p, err := policy.Profile(asked.name)
 		c.Policy = p.Document()
 		return c, err
 	case slices.Contains(replay.Yardsticks(), asked.name):
-		c.Source = session.FromYardstick
+		c.Source = FromYardstick
 		return c, nil
 	}
-	c.Source = session.FromTenant
+	c.Source = FromTenant
 	version, ok := tenantVersion(asked.name)
 	if !ok {
 		return c, session.Invalid(asked.pointer, request.InvalidRequest, "there is no policy %q%s",
 			spelling.Shorten(asked.name), spelling.Hint(asked.name, contenderNames()))
 	}
-	c.Policy, err = s.tenantDocument(req, version)
+	c.Policy, err = tenantDocument(req, version)
 	if err == nil && c.Policy == nil {
 		err = session.Invalid(asked.pointer, request.InvalidRequest, "the tenant's policy has no version %d: GET "+
 			"/v1/policy/versions lists them", version)
@@ -237,7 +237,7 @@ func contenderNames() []string {
 }
 
 // inline resolves a document that stands in the request, as PUT /v1/policy would.
-func (r *replayRequest) inline(asked askedPolicy, writers *policy.Writers) (c session.ReplayContender, err error) {
+func (r *body) inline(asked askedPolicy, writers *policy.Writers) (c Contender, err error) {
 	pointer := asked.pointer + "/policy"
 	if _, ok := tenantVersion(asked.name); ok || slices.Contains(contenderNames(), asked.name) {
 		return c, session.Invalid(asked.pointer+"/name", request.InvalidRequest,
@@ -248,8 +248,8 @@ func (r *replayRequest) inline(asked askedPolicy, writers *policy.Writers) (c se
 	}
 	document := bytes.Clone(asked.document.Of(r.Data))
 	p, err := writers.ResolveStored(document, nil, pointer)
-	return session.ReplayContender{
-		Name: asked.name, Source: session.FromDocument, Patch: document, Policy: p.Document,
+	return Contender{
+		Name: asked.name, Source: FromDocument, Patch: document, Policy: p.Document,
 	}, err
 }
 
@@ -264,7 +264,7 @@ func tenantVersion(name string) (version int, ok bool) {
 }
 
 // tenantDocument returns a version of the tenant's policy as a whole, nil if there is none; 0 is the present one.
-func (s *Server) tenantDocument(req *request.Request, version int) ([]byte, error) {
+func tenantDocument(req *request.Request, version int) ([]byte, error) {
 	if version == 0 {
 		found, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 		return found.Document, err

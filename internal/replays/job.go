@@ -1,6 +1,7 @@
-package jobs
+package replays
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,12 +17,12 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/varve-dev/varve/internal/admit"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/replay"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/tier"
 )
 
 const (
@@ -42,43 +43,78 @@ var (
 	})
 )
 
-type replayWorker struct {
-	river.WorkerDefaults[queue.ReplayArgs]
-	Admission *admission
-	Store     *postgres.Store
-	Thawer    *tier.Thawer
-	CPU       *admit.Gate
-	Log       *slog.Logger
-	Trace     func(step string)
-	Slice     time.Duration
+// chore is that of tenants with a replay that has not ended.
+const chore postgres.ChoreKind = "replay"
+
+// jobArgs name a replay that is measured.
+type jobArgs struct {
+	Tenant uuid.UUID `json:"tenant" river:"unique"`
+	Replay uuid.UUID `json:"replay" river:"unique"`
+}
+
+// Kind returns the job's name in River's tables.
+func (jobArgs) Kind() string { return "replay" }
+
+// InsertOpts allows one live job for each replay, which is tried this often if its worker dies.
+func (jobArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: "replay", Priority: queue.LowestPriority, MaxAttempts: 8, UniqueOpts: queue.OneLive}
+}
+
+// jobs returns what adds the job of replays to a worker; 0 for the slice that a job has of its time.
+func jobs(slice time.Duration) func(*feature.Worker) {
+	return func(w *feature.Worker) {
+		s := store{w.Store}
+		r := &worker{store: s, log: w.Log, trace: w.Trace, hold: w.Hold, cpu: w.CPU}
+		r.slice = cmp.Or(slice, w.JobTimeout/4) // a measurement that begins at its end has the rest
+		river.AddWorker(w.Workers, r)
+		w.Queues["replay"] = river.QueueConfig{MaxWorkers: 1} // it takes a processor: the others are for compactions
+		w.Duties = append(w.Duties, postgres.Duty{
+			Kind: chore, Do: r.requeue, Needed: `
+				EXISTS (SELECT FROM replays WHERE tenant_id = $1 AND finished_at IS NULL)`,
+		})
+	}
+}
+
+type worker struct {
+	river.WorkerDefaults[jobArgs]
+	store store
+	log   *slog.Logger
+	trace func(step string)
+	hold  func(context.Context, session.Key) (release func(), err error)
+	cpu   *admit.Gate
+	slice time.Duration
+}
+
+// requeue asks again for the job of a tenant's replay that was lost.
+func (w *worker) requeue(ctx context.Context, tenant uuid.UUID) error {
+	lost, err := w.store.Requeue(ctx, tenant)
+	if lost > 0 {
+		w.log.WarnContext(ctx, "a replay had lost its job", "tenant", tenant)
+	}
+	return err
 }
 
 // Work measures sessions of a replay until its slice of time is over. Then another job continues, behind those of other
 // tenants. What was measured is stored at once, so a job that takes over from a dead worker measures nothing twice.
-func (w *replayWorker) Work(ctx context.Context, job *river.Job[queue.ReplayArgs]) error {
-	r := replaying{replayWorker: w, tenant: job.Args.Tenant, id: job.Args.Replay, job: job.ID}
-	err := recovered(func() error { return r.work(ctx) })
+func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
+	r := replaying{worker: w, tenant: job.Args.Tenant, id: job.Args.Replay, job: job.ID}
+	err := feature.Recovered(func() error { return r.work(ctx) })
 	switch {
 	case err == nil, errors.Is(err, session.ErrNotFound):
 		return nil
-	case stopping(ctx), job.Attempt < job.MaxAttempts:
+	case feature.Stopping(ctx), job.Attempt < job.MaxAttempts:
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := feature.Recording(ctx)
 	defer cancel()
 	reason, _, _ := strings.Cut(err.Error(), "\n") // the lines after it are a stack, which belongs in the log
-	return errors.Join(err, w.Store.FailReplay(ctx, r.tenant, r.id, reason))
-}
-
-// stopping reports whether a job is over because its process stops, so that River hands it to another.
-func stopping(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	return errors.Join(err, w.store.Fail(ctx, r.tenant, r.id, reason))
 }
 
 // replaying is a replay under way.
 type replaying struct {
-	*replayWorker
-	session.Replay
+	*worker
+	Stored
 	tenant     uuid.UUID
 	id         uuid.UUID
 	job        int64
@@ -87,19 +123,19 @@ type replaying struct {
 
 func (r *replaying) work(ctx context.Context) (err error) {
 	began := time.Now()
-	r.Replay, err = r.Store.BeginReplay(ctx, r.tenant, r.id, reachedShare)
+	r.Stored, err = r.store.Begin(ctx, r.tenant, r.id, reachedShare)
 	if errors.Is(err, session.ErrEnded) {
 		return nil
 	}
 	if err == nil {
-		r.contenders, err = contendersOf(r.Replay)
+		r.contenders, err = contendersOf(r.Stored)
 	}
 	if err != nil {
 		return err
 	}
-	r.Trace("sampled")
-	for measured := 0; measured == 0 || time.Since(began) < r.Slice; measured++ {
-		step, err := r.Store.NextInReplay(ctx, r.tenant, r.id)
+	r.trace("sampled")
+	for measured := 0; measured == 0 || time.Since(began) < r.slice; measured++ {
+		step, err := r.store.Next(ctx, r.tenant, r.id)
 		if errors.Is(err, session.ErrEnded) {
 			return r.end(ctx)
 		}
@@ -110,15 +146,15 @@ func (r *replaying) work(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the job's time may be up
+	ctx, cancel := feature.Recording(ctx) // the job's time may be up
 	defer cancel()
-	return r.Store.ContinueReplay(ctx, r.tenant, r.id, r.job)
+	return r.store.Continue(ctx, r.tenant, r.id, r.job)
 }
 
-func contendersOf(r session.Replay) (list []replay.Contender, err error) {
+func contendersOf(r Stored) (list []replay.Contender, err error) {
 	for _, c := range r.Contenders {
 		var by replay.Contender
-		if c.Source == session.FromYardstick {
+		if c.Source == FromYardstick {
 			by, err = replay.Yardstick(c.Name)
 		} else {
 			by.Policy, err = policy.Parse(c.Policy)
@@ -134,7 +170,7 @@ func contendersOf(r session.Replay) (list []replay.Contender, err error) {
 
 // session measures one session and records how that ended. It returns the errors of the database, and that the process
 // stops: all others are the session's.
-func (r *replaying) session(ctx context.Context, step postgres.ReplayStep) error {
+func (r *replaying) session(ctx context.Context, step Step) error {
 	skipped, err := r.measure(ctx, step)
 	state, reason := "measured", ""
 	var failed *measureError
@@ -142,9 +178,9 @@ func (r *replaying) session(ctx context.Context, step postgres.ReplayStep) error
 	case errors.Is(err, session.ErrEnded):
 		return nil // it is cancelled, as the next step says
 	case errors.Is(err, session.ErrNotFound):
-		state, reason = "skipped", session.SkippedErased
+		state, reason = "skipped", SkippedErased
 	case errors.As(err, &failed):
-		r.Log.ErrorContext(ctx, "replay of a session", "tenant", r.tenant, "replay", r.id, "session_key", step.Key.Key,
+		r.log.ErrorContext(ctx, "replay of a session", "tenant", r.tenant, "replay", r.id, "session_key", step.Key.Key,
 			"error", err)
 		state = "failed"
 		reason, _, _ = strings.Cut(err.Error(), "\n")
@@ -153,13 +189,13 @@ func (r *replaying) session(ctx context.Context, step postgres.ReplayStep) error
 	case skipped != "":
 		state, reason = "skipped", skipped
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the job's time may be up
+	ctx, cancel := feature.Recording(ctx) // the job's time may be up
 	defer cancel()
-	if err := r.Store.EndReplaySession(ctx, step, state, reason); err != nil {
+	if err := r.store.EndSession(ctx, step, state, reason); err != nil {
 		return err
 	}
 	replayedTotal.WithLabelValues(state).Inc()
-	r.Trace("session")
+	r.trace("session")
 	return nil
 }
 
@@ -168,7 +204,7 @@ type measureError struct{ error }
 
 // measure measures a session under each contender in each window, except those that have their outcome already. It
 // returns why the session was skipped, or "".
-func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skipped string, err error) {
+func (r *replaying) measure(ctx context.Context, step Step) (skipped string, err error) {
 	if step.Attempts > replayAttempts {
 		return "", &measureError{fmt.Errorf("its worker died %d times", replayAttempts)}
 	}
@@ -177,24 +213,24 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 		return "", err
 	}
 	defer release()
-	log, err := r.Store.ReplayLog(ctx, step, r.Replay)
+	log, err := r.store.Log(ctx, step, r.Stored)
 	if errors.Is(err, session.ErrDamaged) {
 		return "", &measureError{err}
 	}
 	if err != nil || log.Skipped != "" {
 		return log.Skipped, err
 	}
-	r.Trace("log")
+	r.trace("log")
 	windows := r.Windows
 	if len(windows) == 0 {
 		windows = []int{step.Window}
 	}
 	tasks := replay.Tasks([]*replay.Session{r.sessionOf(step, log)}, r.contenders, windows)
 	if len(tasks) == 0 {
-		return session.SkippedShort, nil
+		return SkippedShort, nil
 	}
 	for i, t := range tasks {
-		pair := postgres.ReplayPair{Contender: r.place(t.By.Name), Window: t.Window}
+		pair := Pair{Contender: r.numberOf(t.By.Name), Window: t.Window}
 		if slices.Contains(step.Measured, pair) {
 			continue
 		}
@@ -203,31 +239,23 @@ func (r *replaying) measure(ctx context.Context, step postgres.ReplayStep) (skip
 			return "", err
 		}
 		next := tasks[(i+1)%len(tasks)].By.Name
-		if err := r.Store.PutOutcome(ctx, step, pair, outcome, next); err != nil {
+		if err := r.store.PutOutcome(ctx, step, pair, outcome, next); err != nil {
 			return "", err
 		}
 		outcomesTotal.Inc()
-		r.Trace("outcome")
+		r.trace("outcome")
 	}
 	return "", nil
 }
 
-// hold waits for the memory of a session that is to be measured, and brings it back if it is cold.
-func (r *replaying) hold(ctx context.Context, key session.Key) (release func(), err error) {
-	if err := r.Thawer.Read(ctx, key); err != nil {
-		return nil, err
-	}
-	return r.Admission.hold(ctx, key)
-}
-
-// place returns the place of a contender in the replay's list.
-func (r *replaying) place(name string) int {
+// numberOf returns the number of a contender in the replay's list.
+func (r *replaying) numberOf(name string) int {
 	return slices.IndexFunc(r.contenders, func(c replay.Contender) bool { return c.Name == name })
 }
 
-func (r *replaying) sessionOf(step postgres.ReplayStep, log postgres.ReplayLog) *replay.Session {
+func (r *replaying) sessionOf(step Step, log Log) *replay.Session {
 	s := &replay.Session{
-		Name: step.Key.Key.String(), Format: log.Format, CPU: admit.Processors{Gate: r.CPU, Tenant: r.tenant},
+		Name: step.Key.Key.String(), Format: log.Format, CPU: admit.Processors{Gate: r.cpu, Tenant: r.tenant},
 	}
 	for _, m := range log.Messages {
 		s.Messages = append(s.Messages, replay.Message{Seq: m.Seq, Body: m.Body, Tokens: m.Tokens, At: m.CreatedAt})
@@ -238,12 +266,12 @@ func (r *replaying) sessionOf(step postgres.ReplayStep, log postgres.ReplayLog) 
 // outcomeOf does a measurement. All errors but that of a process that stops are a *measureError.
 func outcomeOf(ctx context.Context, t replay.Task) (json.RawMessage, error) {
 	var outcome replay.Outcome
-	err := recovered(func() (err error) {
+	err := feature.Recovered(func() (err error) {
 		outcome, err = replay.Measure(ctx, t.Session, t.By, t.Window)
 		return err
 	})
 	switch {
-	case err != nil && stopping(ctx):
+	case err != nil && feature.Stopping(ctx):
 		return nil, err
 	case err != nil && ctx.Err() != nil:
 		err = errors.New("it took longer than a job may take")
@@ -256,7 +284,7 @@ func outcomeOf(ctx context.Context, t replay.Task) (json.RawMessage, error) {
 
 // end makes the report of what was measured, and ends the replay.
 func (r *replaying) end(ctx context.Context) error {
-	stored, err := r.Store.ReplayOutcomes(ctx, r.tenant, r.id)
+	stored, err := r.store.OutcomesOf(ctx, r.tenant, r.id)
 	if err != nil {
 		return err
 	}
@@ -270,10 +298,10 @@ func (r *replaying) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Store.EndReplay(ctx, r.tenant, r.id, report, r.job); err != nil {
+	if err := r.store.End(ctx, r.tenant, r.id, report, r.job); err != nil {
 		return err
 	}
-	r.Log.InfoContext(ctx, "replay ended", "tenant", r.tenant, "replay", r.id, "outcomes", len(outcomes))
-	r.Trace("ended")
+	r.log.InfoContext(ctx, "replay ended", "tenant", r.tenant, "replay", r.id, "outcomes", len(outcomes))
+	r.trace("ended")
 	return nil
 }

@@ -1,0 +1,244 @@
+package replays_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-dev/varve/internal/api/apitest"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/replays"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// world is an API with replays, and their store with the login of operators.
+type world struct {
+	*apitest.World
+	store replays.Store
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newSliced(t, 0)
+}
+
+// newSliced returns a world whose jobs measure for this long before those of other tenants.
+func newSliced(t *testing.T, slice time.Duration) *world {
+	t.Helper()
+	w := apitest.New(t, replays.Sliced(slice))
+	return &world{World: w, store: replays.NewStore(w.Admin)}
+}
+
+func (w *world) session(id string) session.Address { return w.sessionOf(id, 10_000) }
+
+func (w *world) sessionOf(id string, window int) session.Address {
+	w.Helper()
+	at := session.Address{Tenant: w.Tenant, ID: id}
+	if _, _, err := w.Admin.Create(w.Context(), at, session.Change{WindowTokens: &window}, nil); err != nil {
+		w.Fatal(err)
+	}
+	return at
+}
+
+func (w *world) append(at session.Address, bodies ...[]byte) {
+	w.Helper()
+	a := session.Append{Session: at, Format: session.OpenAIChat}
+	for _, body := range bodies {
+		m, err := wire.Inspect(a.Format, body)
+		if err != nil {
+			w.Fatal(err)
+		}
+		a.Messages = append(a.Messages, session.NewMessage{
+			Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit,
+		})
+	}
+	mustAppend(w, w.store, a)
+}
+
+// many makes sessions that fill a window of 3,000 tokens, below their own trigger.
+func (w *world) many(sessions int) {
+	w.Helper()
+	for n := range sessions {
+		w.turns(w.session(fmt.Sprintf("s%04d", n)), 20, 200)
+	}
+}
+
+// turns appends a message of the user and turns of about this many tokens each.
+func (w *world) turns(at session.Address, turns, tokens int) {
+	w.Helper()
+	bodies := [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
+	for n := range turns {
+		line := fmt.Sprintf("line of file %d with some text in it\\n", n)
+		bodies = append(bodies,
+			fmt.Appendf(nil, `{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"Read","arguments":"{\"path\":\"f%d\"}"}}]}`, n, n),
+			fmt.Appendf(nil, `{"role":"tool","tool_call_id":"c%d","content":"%s"}`, n, strings.Repeat(line, tokens*4/len(line)+1)))
+	}
+	w.append(at, bodies...)
+}
+
+// compacted waits until no compaction is asked for any more.
+func (w *world) compacted() {
+	w.Helper()
+	w.Until("nothing is compacted", func() bool {
+		return w.Count(`SELECT count(*) FROM river_job WHERE kind = 'compact' AND state IN ('available', 'running', 'retryable')`) == 0
+	})
+}
+
+// pause stops the first worker that comes to a step.
+type pause struct {
+	step    string
+	first   atomic.Bool
+	over    <-chan struct{}
+	reached chan struct{}
+	goOn    chan struct{}
+}
+
+func (p *pause) trace(step string) {
+	if step != p.step || !p.first.CompareAndSwap(false, true) {
+		return
+	}
+	close(p.reached)
+	select {
+	case <-p.goOn:
+	case <-p.over:
+	}
+}
+
+// pauseAt starts a worker and waits until it has come to a step, where it stops.
+func (w *world) pauseAt(step string) *pause {
+	w.Helper()
+	p := &pause{step: step, over: w.Context().Done(), reached: make(chan struct{}), goOn: make(chan struct{})}
+	w.Work(jobs.Config{Trace: p.trace})
+	return p
+}
+
+func (w *world) await(p *pause) {
+	w.Helper()
+	select {
+	case <-p.reached:
+	case <-time.After(10 * time.Minute):
+		w.Fatal("the worker did not come to it")
+	}
+}
+
+// die has a worker come to a step and no further, and does at once what River does when twice the job's timeout is over.
+func (w *world) die(step string) {
+	w.Helper()
+	w.await(w.pauseAt(step))
+	w.Exec(`
+		UPDATE river_job
+		   SET state = 'available', scheduled_at = now()
+		 WHERE state IN ('running', 'retryable') AND queue = 'replay'`)
+}
+
+func (w *world) must(status int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	w.Helper()
+	got := w.Ask(method, path, body, headers...)
+	if got.Code != status {
+		w.Fatalf("%s %s: %d %s", method, path, got.Code, got.Body)
+	}
+	return got
+}
+
+// decoded returns an answer as a value.
+func decoded[T any](got *httptest.ResponseRecorder) (value T) {
+	if err := json.Unmarshal(got.Body.Bytes(), &value); err != nil {
+		panic(err)
+	}
+	return value
+}
+
+type problem struct {
+	Code, Detail string
+	Errors       []struct{ Pointer, Detail string }
+}
+
+type listPage struct {
+	Data       []map[string]any
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// newStore returns a store on an empty database, with a tenant.
+func newStore(t *testing.T) (replays.Store, uuid.UUID) {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), pgtest.Admin(pgtest.New(t)), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	inserts, err := queue.New(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := replays.NewStore(postgres.New(pool, inserts, nil))
+	return store, newTenant(t, store, "acme")
+}
+
+func newTenant(t *testing.T, store replays.Store, name string) uuid.UUID {
+	t.Helper()
+	made, err := store.CreateTenant(t.Context(), name, session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+// newSession makes a session with a window of 1,000 tokens.
+func newSession(t *testing.T, store replays.Store, tenant uuid.UUID, id string) session.Address {
+	t.Helper()
+	at := session.Address{Tenant: tenant, ID: id}
+	if _, _, err := store.Store.Create(t.Context(), at, session.Change{WindowTokens: new(1000)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func message(text string, tokens int) session.NewMessage {
+	body := fmt.Appendf(nil, `{"role":"user","content":%q}`, text)
+	return session.NewMessage{Body: body, Role: "user", Tokens: tokens, StartsUnit: true}
+}
+
+func mustAppend(t testing.TB, store replays.Store, a session.Append) {
+	t.Helper()
+	if _, _, err := store.Append(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// execInTenant runs a statement as the store does.
+func execInTenant(t *testing.T, store replays.Store, tenant uuid.UUID, sql string, args ...any) {
+	t.Helper()
+	err := store.InTenant(t.Context(), tenant, func(tx pgx.Tx) error { return postgres.Exec(t.Context(), tx, sql, args...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func batch(at session.Address, messages ...session.NewMessage) session.Append {
+	return session.Append{Session: at, Format: session.OpenAIChat, Messages: messages}
+}
+
+// countJobs counts the live jobs of replays.
+func countJobs(t *testing.T, store replays.Store) (n int) {
+	t.Helper()
+	err := store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'replay' AND finalized_at IS NULL`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
