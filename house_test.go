@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
 	"internal/jobs":             {"internal/tier", "internal/modelcall", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/feature"},
 	"internal/command":          {"internal/client", "internal/session", "internal/terminal"},
-	"internal/feature":          {"internal/admit", "internal/api/request", "internal/policy", "internal/postgres", "internal/session"},
+	"internal/feature":          {"internal/admit", "internal/api/request", "internal/compactor", "internal/modelcall", "internal/policy", "internal/postgres", "internal/queue", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
 		"internal/admit", "internal/compact", "internal/compact/failure", "internal/compact/names", "internal/compact/summary", "internal/compactor", "internal/policy", "internal/rawjson", "internal/session", "internal/tokens",
@@ -118,7 +118,7 @@ var mayImport = map[string][]string{
 // ofFeatures are the packages of ours that a feature may import beside those that import none: the core's kit.
 var ofFeatures = []string{
 	"internal/admit", "internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/compact",
-	"internal/egress", "internal/feature", "internal/ingest", "internal/persist", "internal/policy", "internal/postgres",
+	"internal/compactor", "internal/egress", "internal/feature", "internal/ingest", "internal/persist", "internal/policy", "internal/postgres",
 	"internal/protocol", "internal/queue", "internal/rawjson", "internal/readback", "internal/replay",
 	"internal/replay/folder", "internal/session", "internal/spelling", "internal/terminal", "internal/tokens",
 }

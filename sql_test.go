@@ -24,7 +24,7 @@ type sqlText struct {
 // from literals, with holes where something else is.
 func sqlOfTheProduct(t *testing.T) (found []sqlText) {
 	t.Helper()
-	out, err := exec.Command("git", "ls-files", "-co", "--exclude-standard", "internal/**/sql/*.sql").Output()
+	out, err := exec.Command("git", "ls-files", "-co", "--exclude-standard", "internal/**/sql/*.sql", ":(glob)internal/*/*.sql").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,8 @@ func TestTheTenantIsTheFirstCondition(t *testing.T) {
 		}
 	}
 	for offence := range sqlExceptions {
-		if !found[offence] {
+		path, _, _ := strings.Cut(offence, ":")
+		if _, err := os.Stat(filepath.Dir(path)); err == nil && !found[offence] { // a feature may be taken out
 			t.Errorf("remove this exception, there is no such statement any more: %s", offence)
 		}
 	}

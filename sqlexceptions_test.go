@@ -14,6 +14,6 @@ var sqlExceptions = map[string]string{
 	"internal/backup/restore.go: select {}: WHERE begins with nothing":            ofTheWhole,
 	"internal/postgres/sessions_all.go: select {}: WHERE begins with {} and ( {}": ofAllTenants,
 
-	"internal/postgres/recompactions_groups.go: select recompactions: WHERE begins with group_id = $1":        ofAGroup,
-	"internal/postgres/recompactions_groups.go: select recompactions: WHERE begins with group_id is not null": ofAGroup,
+	"internal/recompact/store_groups.go: select recompactions: WHERE begins with group_id = $1":        ofAGroup,
+	"internal/recompact/store_groups.go: select recompactions: WHERE begins with group_id is not null": ofAGroup,
 }

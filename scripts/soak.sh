@@ -72,7 +72,7 @@ part "scale: the plans of all lists at a million rows" \
 part "an API with 200 clients is stopped 50 times" \
 	go test ./internal/process -count=1 -run TestNoRequestIsCut -args -drain-rounds=50 -drain-clients=200
 part "a recompaction of 1,000 sessions, under load, whose workers are killed" \
-	go test ./internal/jobs -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction|TestAGroupIsRolledBack' -args -sessions=1000 -group-sessions=48
+	go test ./internal/recompact -count=1 -v -run 'TestARecompactionSurvivesItsWorkers|TestACancelledRecompaction|TestAGroupIsRolledBack' -args -sessions=1000 -group-sessions=48
 part "50 random histories after which no session is above its trigger" \
 	go test ./internal/jobs -count=1 -timeout 60m -run TestNoSessionStaysAboveItsTrigger -args -histories=50
 part "an import of 100,000 messages that is stopped again and again" \

@@ -72,7 +72,7 @@ func followArchive(
 			line += ", it will be tried again: " + *v.Error
 		}
 		shown.Update(v.DoneRows, max(v.Rows, v.DoneRows+1), string(v.State), line)
-		err := api.Sleep(ctx, followEvery)
+		err := api.Sleep(ctx, command.FollowEvery)
 		if err == nil {
 			var next client.Answer[session.Archive]
 			next, err = client.ReadArchive.Call(ctx, api, id)

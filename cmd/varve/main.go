@@ -49,7 +49,6 @@ type commands struct {
 	Context     contextCommand     `cmd:"" help:"Print a session's view: what to send to the model."`
 	Preview     previewCommand     `cmd:"" help:"Print what a compaction of a session would do."`
 	Compact     compactCommand     `cmd:"" help:"Compact a session now."`
-	Recompact   recompactCommand   `cmd:"" help:"Compact many sessions again, from their logs."`
 	Runs        runsCommand        `cmd:"" help:"List a session's compactions."`
 	Checkpoints checkpointsCommand `cmd:"" help:"List a session's checkpoints, show one, compare two, or restore one."`
 	Summaries   summariesCommand   `cmd:"" help:"Show a session's summaries and who wrote them, or make them anew."`

@@ -22,9 +22,9 @@ var viewsText string
 
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(terminal.Funcs).Funcs(template.FuncMap{
-	"place": place, "stages": stagesOf, "outcomes": outcomes,
+	"place": place, "stages": stagesOf,
 	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
-	"flags": flagsOf, "rate": rateOf, "spent": spentOn, "megabytes": megabytes,
+	"flags": flagsOf, "spent": spentOn, "megabytes": megabytes,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
 

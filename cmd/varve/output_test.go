@@ -26,15 +26,6 @@ func TestViewsThatNoOtherTestPrints(t *testing.T) {
 		{"keys", []session.APIKey{{ID: id, Name: "ci", Last4: "wxyz", Scopes: []session.Scope{"erase"}, CreatedAt: at, RevokedAt: &at}},
 			"ID ENDS IN NAME SCOPES CREATED EXPIRES REVOKED LAST USED\n" +
 				id.String() + " …wxyz ci erase 2026-01-02T03:04:05Z - 2026-01-02T03:04:05Z -\n"},
-		{"recompactions", []protocol.Recompaction{{ID: id, CreatedAt: at, State: "running", Progress: protocol.RecompactionProgress{Done: 1, Total: 2, Changed: 3, Failed: 4}, TokensBefore: 5, TokensAfter: 6}},
-			"RECOMPACTION CREATED STATE DONE TOTAL CHANGED FAILED BEFORE AFTER\n" + id.String() + " 2026-01-02T03:04:05Z running 1 2 3 4 5 6\n"},
-		{"recompaction sessions", []session.RecompactionSession{{Session: new("s"), State: "failed", TokensBefore: new(int64(7)), Error: new("why\x1b")}},
-			"SESSION STATE BEFORE AFTER RUN ERROR\ns failed 7 - - \"why\\x1b\"\n"},
-		{"recompaction plan", &protocol.RecompactionPlan{
-			Sessions: 1, Messages: 2, TotalTokens: 3, ContextTokens: 4,
-			Sample:   protocol.RecompactionSample{Sessions: 5, Failed: 6, TokensBefore: 7, TokensAfter: 8, Errors: []session.RecompactionError{{Session: "s", Error: "why"}}},
-			Estimate: protocol.RecompactionEstimate{Changed: 9, TokensBefore: 10, TokensAfter: 11},
-		}, "sessions 1\nmessages 2\ntokens of the logs 3\ntokens of the views 4\nsample 5 sessions, 6 failed, 7 → 8 tokens\nestimate 9 sessions change, 10 → 11 tokens\ns why\n"},
 	}
 	for _, tt := range tests {
 		var out, got strings.Builder

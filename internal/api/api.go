@@ -158,7 +158,7 @@ func (s *Server) routes() {
 	s.routeOpenAI()
 	s.routeResults()
 	s.routeTransfer()
-	s.routeRecompactions()
+	s.routeFailures()
 	s.routeErasures()
 	s.routeAudit()
 	s.routeEvents()
@@ -313,20 +313,11 @@ func (s *Server) routeTransfer() {
 	export.get("/v1/sessions/:id/export", s.exportSession)
 }
 
-// routeRecompactions has what an administrator does about many sessions.
-func (s *Server) routeRecompactions() {
+// routeFailures has the sessions whose compaction fails.
+func (s *Server) routeFailures() {
 	read, compact := s.tenants(session.SessionsRead), s.tenants(session.ScopeCompact)
 	read.list("/v1/admin/failures", s.listFailures)
 	compact.do("/v1/admin/failures/:id/retry", s.retryFailure)
-	compact.post("/v1/admin/recompactions", s.createRecompaction)
-	read.list("/v1/admin/recompactions", s.listRecompactions)
-	read.get("/v1/admin/recompactions/:recompaction", s.readRecompaction)
-	read.list("/v1/admin/recompactions/:recompaction/sessions", s.listRecompactionSessions)
-	read.get("/v1/admin/recompactions/:recompaction/comparison", s.compareRecompaction)
-	compact.do("/v1/admin/recompactions/:recompaction/pause", s.controlRecompaction(postgres.Pause))
-	compact.do("/v1/admin/recompactions/:recompaction/resume", s.controlRecompaction(postgres.Resume))
-	compact.do("/v1/admin/recompactions/:recompaction/cancel", s.controlRecompaction(postgres.Cancel))
-	compact.do("/v1/admin/recompactions/:recompaction/rollback", s.controlRecompaction(postgres.RollBack))
 }
 
 // routeErasures has the erasures of a tenant, what verifies their receipts, and what keeps sessions from them.
@@ -373,21 +364,6 @@ func (s *Server) routeOperators() {
 	operator.list("/v1/admin/tenants/:tenant/keys", s.listKeys)
 	operator.ask("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)
 	operator.delete("/v1/admin/tenants/:tenant/keys/:key", s.revokeKey)
-	s.routeGroups(operator)
-}
-
-// routeGroups has the recompactions of many tenants.
-func (s *Server) routeGroups(operator routeGroup) {
-	operator.ask("/v1/admin/tenants/recompactions", s.createGroup) // may bring its id
-	operator.list("/v1/admin/tenants/recompactions", s.listGroups)
-	operator.get("/v1/admin/tenants/recompactions/:group", s.readGroup)
-	operator.get("/v1/admin/tenants/recompactions/:group/comparison", s.compareGroup)
-	operator.ask("/v1/admin/tenants/recompactions/:group/pause", s.controlGroup(postgres.Pause))
-	operator.ask("/v1/admin/tenants/recompactions/:group/resume", s.controlGroup(postgres.Resume))
-	operator.ask("/v1/admin/tenants/recompactions/:group/cancel", s.controlGroup(postgres.Cancel))
-	operator.ask("/v1/admin/tenants/recompactions/:group/rollback", s.controlGroup(postgres.RollBack))
-	operator.get("/v1/admin/tenants/:tenant/recompactions/:recompaction", s.readRecompaction)
-	operator.list("/v1/admin/tenants/:tenant/recompactions/:recompaction/sessions", s.listRecompactionSessions)
 }
 
 // routeAudit has who did what.

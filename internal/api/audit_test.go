@@ -60,14 +60,14 @@ var idle = map[string][]struct{ method, path, body string }{
 	"resumeGroup":  nil,
 	"cancelGroup":  nil,
 	"pauseRecompaction": {
-		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/pause", ""},
+		{"POST", "/v1/admin/recompactions", `{"filter":{}}`}, {"POST", "/v1/admin/recompactions/{id}/pause", ""},
 	},
 	"resumeRecompaction": {
-		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/pause", ""},
-		{"POST", recompactions + "/{id}/resume", ""},
+		{"POST", "/v1/admin/recompactions", `{"filter":{}}`}, {"POST", "/v1/admin/recompactions/{id}/pause", ""},
+		{"POST", "/v1/admin/recompactions/{id}/resume", ""},
 	},
 	"cancelRecompaction": {
-		{"POST", recompactions, `{"filter":{}}`}, {"POST", recompactions + "/{id}/cancel", ""},
+		{"POST", "/v1/admin/recompactions", `{"filter":{}}`}, {"POST", "/v1/admin/recompactions/{id}/cancel", ""},
 	},
 }
 

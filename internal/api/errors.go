@@ -112,22 +112,10 @@ var (
 		"there is no such session, or no such run of it: GET /v1/sessions/{id}/runs lists them")
 	errNoCheckpoint = request.Fail(request.NotFound,
 		"there is no such session, or no such checkpoint of it: GET /v1/sessions/{id}/checkpoints lists them")
-	errNoRecompaction = request.Fail(request.NotFound,
-		"there is no such recompaction: GET /v1/admin/recompactions lists them")
-	errNoPart = request.Fail(request.NotFound, "the tenant has no such recompaction: "+
-		"GET /v1/admin/tenants/recompactions lists those of many tenants, and "+
-		"GET /v1/admin/tenants/recompactions/{group} the recompactions of one")
-	errOtherGroup = request.Fail("idempotency_key_reused", "there is a recompaction with this id and another filter, "+
-		"policy, pace or ask, or other tenants: "+
-		"read it with GET /v1/admin/tenants/recompactions/{group}, or send a new id")
-	errNoGroup = request.Fail(request.NotFound,
-		"there is no such recompaction of many tenants: GET /v1/admin/tenants/recompactions lists them")
 	errNoArchive = request.Fail(request.NotFound, "there is no such session, or it is not archived")
 	errNoHold    = request.Fail(request.NotFound, "there is no such session or tenant, or no legal hold on it")
 	errNoErasure = request.Fail(request.NotFound, "there is no such erasure: GET /v1/erasures lists them")
-	errNoReport  = request.Fail(request.NotFound,
-		"the replay has no report: it is made at the end, see its state at GET /v1/admin/replays/{id}")
-	errNoToken = request.Fail(request.NotFound,
+	errNoToken   = request.Fail(request.NotFound,
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
 	errNoTenant = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
 	errNoKey    = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")

@@ -2,11 +2,9 @@ package api_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -224,49 +222,5 @@ func TestEventsAreReadPageByPage(t *testing.T) {
 	_, other := w.newTenant("other")
 	if got := w.must(http.StatusOK, "GET", "/v1/events", "", "Authorization", "Bearer "+other).Body.String(); strings.Contains(got, "session.due") {
 		t.Errorf("another tenant reads %s", got)
-	}
-}
-
-// A group tells each tenth of a tenant's sessions that is done, once and in order; one of few sessions does not.
-func TestARecompactionTellsHowFarItIs(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	var ids []string
-	for n := range 20 {
-		ids = append(ids, fmt.Sprintf("s%02d", n))
-	}
-	w.fill(ids...)
-	told := w.openStream(w.key, "/v1/events?after=0&types=recompaction.started,recompaction.progress,recompaction.ended")
-	w.work()
-	few := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["`+strings.Join(ids[:9], `","`)+`"]}}`)
-	w.ended(few.Header().Get("Location"))
-	w.must(http.StatusAccepted, "POST", groups, fmt.Sprintf(`{"tenants":[%q],"policy":{"trigger":0.4,"target":0.1}}`, w.tenant))
-	want := []string{"started 0 0/0", "ended 0 9/9 done", "started 0 0/0"}
-	for tenth := 1; tenth <= 9; tenth++ {
-		want = append(want, fmt.Sprintf("progress %d %d/20 running", 10*tenth, 2*tenth))
-	}
-	want = append(want, "ended 0 20/20 done")
-	var got []string
-	for range want {
-		kind, line := told.next()
-		var e struct {
-			Data struct {
-				State                                               string
-				Percent, Total, Changed, Unchanged, Failed, Skipped int
-			}
-		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%s %s: %v", kind, line, err)
-		}
-		_, kind, _ = strings.Cut(kind, "recompaction.")
-		d := e.Data
-		done := d.Changed + d.Unchanged + d.Failed + d.Skipped
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %d %d/%d %s", kind, d.Percent, done, d.Total, d.State)))
-		if strings.HasPrefix(kind, "ended") && d.Total == 20 {
-			break // it may have come too early
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("events\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

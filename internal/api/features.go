@@ -15,7 +15,8 @@ import (
 func (s *Server) routeFeatures() {
 	kit := &feature.API{
 		Store:    s.Store.In(postgres.Scope{Gate: s.Gate, Class: admit.Bulk}),
-		Stopping: s.draining.Load, Awake: s.awake, Writers: s.writers,
+		Stopping: s.draining.Load, Awake: s.awake, Thaw: s.thawer.Read,
+		Operators: s.Operators, Caller: s.Caller, Writers: s.writers, IsDown: databaseIsDown,
 	}
 	for _, f := range s.Features {
 		if f.Routes == nil {

@@ -108,12 +108,10 @@ func (w *world) shown() map[string]string {
 	w.fill("chat-41")
 	erasure := w.must(http.StatusAccepted, "POST", "/v1/erasures", `{"metadata":{"user_id":"nobody"}}`)
 	w.erasureEnded(erasure.Header().Get("Location"))
-	recompaction := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
-	w.ended(recompaction.Header().Get("Location"))
+	recompaction := w.must(http.StatusAccepted, "POST", "/v1/admin/recompactions", `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
+	w.finished(recompaction.Header().Get("Location"))
 	measured := w.must(http.StatusAccepted, "POST", "/v1/admin/replays", `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
-	w.until("the replay has ended", func() bool {
-		return decoded[map[string]any](w.must(http.StatusOK, "GET", measured.Header().Get("Location"), ""))["finished_at"] != nil
-	})
+	w.finished(measured.Header().Get("Location"))
 	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, failed_at)
 		SELECT r.tenant_id, r.session_key, r.id, r.job_id, 'a bug', now(), now() - interval '1 minute'
 		  FROM runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
@@ -138,7 +136,11 @@ func (w *world) shown() map[string]string {
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
-	group := w.groupEnded(w.must(http.StatusAccepted, "POST", groups, `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`).Header().Get("Location"))
+	group := w.must(http.StatusAccepted, "POST", "/v1/admin/tenants/recompactions", `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`)
+	part := decoded[struct {
+		Recompactions []struct{ Recompaction string }
+	}](group).Recompactions[0].Recompaction
+	w.finished("/v1/admin/tenants/" + tenant + "/recompactions/" + part)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/chat-40", "")
 	w.archived("chat-40")
 	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
@@ -159,12 +161,29 @@ func (w *world) shown() map[string]string {
 		"0198f0c1-7c1e-7000-8000-00000000000a":  id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000c":  tenant,
-		"0198f0c1-7c1e-7000-8000-00000000000e":  group.ID.String(),
-		"0198f0c1-7c1e-7000-8000-00000000000f":  group.Recompactions[0].Recompaction.String(),
+		"0198f0c1-7c1e-7000-8000-00000000000e":  id(group),
+		"0198f0c1-7c1e-7000-8000-00000000000f":  part,
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-000000000013":  deletion,
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
 	}
+}
+
+// fill makes sessions of 13 messages each, below their trigger.
+func (w *world) fill(ids ...string) {
+	w.Helper()
+	for i, id := range ids {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, fmt.Sprintf(`{"window_tokens":20000,"metadata":{"n":"%d"}}`, i))
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", 1, 6, 6000)...))
+	}
+}
+
+// finished waits until what is at a location has an end.
+func (w *world) finished(location string) {
+	w.Helper()
+	w.until("it ends: "+location, func() bool {
+		return decoded[map[string]any](w.must(http.StatusOK, "GET", location, ""))["finished_at"] != nil
+	})
 }
 
 // doneRun returns the id of a session's newest run that made a checkpoint. A worker may have been faster than the request

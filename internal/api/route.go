@@ -192,26 +192,18 @@ type part struct {
 
 // parts lists them by the parameter of the path.
 var parts = map[string]part{
-	":run":          {func(req *request.Request) { req.PathID("run") }, errNoRun},
-	":import":       {func(req *request.Request) { req.PathID("import") }, errNoImport},
-	":recompaction": {func(req *request.Request) { req.PathID("recompaction") }, errNoRecompaction},
-	":group":        {func(req *request.Request) { req.PathID("group") }, errNoGroup},
-	":erasure":      {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
-	":key":          {func(req *request.Request) { req.PathID("key") }, errNoKey},
-	":token":        {func(req *request.Request) { req.PathID("token") }, errNoToken},
-	":message":      {func(req *request.Request) { clientIDOf(req) }, errNoMessage},
-	":n":            {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
+	":run":     {func(req *request.Request) { req.PathID("run") }, errNoRun},
+	":import":  {func(req *request.Request) { req.PathID("import") }, errNoImport},
+	":erasure": {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
+	":key":     {func(req *request.Request) { req.PathID("key") }, errNoKey},
+	":token":   {func(req *request.Request) { req.PathID("token") }, errNoToken},
+	":message": {func(req *request.Request) { clientIDOf(req) }, errNoMessage},
+	":n":       {func(req *request.Request) { checkpointOf(req) }, errNoCheckpoint},
 }
-
-// groupPart is a recompaction to operators, who have no list of a tenant's.
-var groupPart = part{parts[":recompaction"].read, errNoPart}
 
 func partOf(route request.Route) part {
 	if route.Part != "" {
 		return part{func(req *request.Request) { req.PathID(route.Part) }, route.Missing}
-	}
-	if strings.HasPrefix(route.Path, "/v1/admin/tenants/:tenant/recompactions/") {
-		return groupPart
 	}
 	for step := range strings.SplitSeq(route.Path, "/") {
 		if p, ok := parts[step]; ok {

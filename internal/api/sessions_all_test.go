@@ -9,6 +9,14 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// as asks with the key of another tenant.
+func (w *world) as(key string, do func()) {
+	own := w.key
+	w.key = key
+	do()
+	w.key = own
+}
+
 // TestOperatorsSeeSessionsOfAllTenants reads the list with an operator's key, and with a tenant's, which may not.
 func TestOperatorsSeeSessionsOfAllTenants(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,7 @@ func (s *Server) readNewTenant(req *request.Request) (session.NewTenant, error) 
 	for member, value := range d.Fields(tenantMembers) {
 		switch member {
 		case "id":
-			t.ID = uuidIn(d, "/id", value)
+			t.ID = d.UUID("/id", value)
 		case "name":
 			t.Name, named = tenantName(d, value), true
 		case "policy":

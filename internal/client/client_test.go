@@ -229,11 +229,6 @@ func TestARouteIsItsMethodAndPath(t *testing.T) {
 		"PUT /v1/sessions/s/policy":                          with(c, client.Policy("PUT", "s"), nil, "s"),
 		"POST /v1/policy/check?as=session":                   with(c, client.CheckPolicy, query{"as": "session"}),
 		"GET /v1/policies/profiles":                          with(c, client.Profiles, nil),
-		"POST /v1/admin/recompactions":                       with(c, client.CreateRecompaction, nil),
-		"GET /v1/admin/recompactions?limit=7":                all(c, client.ListRecompactions, 7),
-		"GET /v1/admin/recompactions/7":                      with(c, client.ReadRecompaction, nil, "7"),
-		"GET /v1/admin/recompactions/7/sessions?limit=9":     all(c, client.ListRecompactionSessions, 9, "7"),
-		"POST /v1/admin/recompactions/7/cancel":              with(c, client.CancelRecompaction, nil, "7"),
 		"POST /v1/imports?from=codex&more=true&session=s":    with(c, client.CreateImport, query{"from": "codex", "more": true, "session": "s"}),
 		"GET /v1/imports/i":                                  with(c, client.ReadImport, nil, "i"),
 		"GET /v1/imports/i/lines?from=1&limit=1000&outcome=rejected": func(ctx context.Context) error {

@@ -31,7 +31,6 @@ type ListRoute[T any] string
 const (
 	GetResult        Route[protocol.ResultPage]             = "GET sessions/{session}/results/{ref}"
 	Profiles         Route[protocol.List[protocol.Profile]] = "GET policies/profiles"
-	PlanRecompaction Route[protocol.RecompactionPlan]       = "POST admin/recompactions" // the same with DryRun
 	PreviewRetention Route[session.Expired]                 = "GET retention/preview"
 	Audit            Route[protocol.List[audit.Entry]]      = "GET audit"
 	OperatorsAudit   Route[protocol.List[audit.Entry]]      = "GET admin/audit"

@@ -21,6 +21,9 @@ type Meter struct {
 // printEvery is how often a line of progress is printed where no bar can be drawn.
 const printEvery = 10 * time.Second
 
+// FollowEvery is how often work that is followed is read.
+const FollowEvery = 500 * time.Millisecond
+
 // NewMeter returns a meter of a total in the unit that counts shows, -1 if the total is not known yet.
 func NewMeter(out *os.File, total int64, counts progressbar.Option) Meter {
 	m := Meter{Out: out, Now: time.Now, Printed: time.Now()}

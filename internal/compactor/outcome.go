@@ -36,13 +36,13 @@ func newResults(evicted []compact.Result) []persist.NewResult {
 // outcome returns what the last transaction writes.
 func (r *run) outcome(p *Proposal) (o postgres.Outcome, err error) {
 	o = postgres.Outcome{
-		LastSeq: p.Snapshot.LastSeq, Recompaction: r.recompaction, Under: r.conditions(&p.Snapshot),
+		LastSeq: p.Snapshot.LastSeq, Part: r.part, Under: r.conditions(&p.Snapshot),
 		FreedAfter: p.FreedAfter(),
 	}
 	if p.Snapshot.Base != nil {
 		o.Base, o.Forgotten = p.Snapshot.Base.N, p.Snapshot.Base.Forgotten
 	}
-	if o.Summaries, err = p.work(r.recompaction == nil || r.asks); err != nil {
+	if o.Summaries, err = p.work(r.part == nil || r.asks); err != nil {
 		return o, err
 	}
 	if o.Run, err = r.record(p); err != nil {

@@ -53,15 +53,15 @@ type Compactor struct {
 // run is a compaction under way.
 type run struct {
 	*Compactor
-	key          session.Key
-	id           uuid.UUID
-	job          int64                     // completed when the run ends
-	recompaction *postgres.RecompactionJob // nil unless the run is part of one
-	lent         bool                      // the policy is not the session's own
-	asks         bool                      // a recompaction that has models asked for the summaries that it wants
-	stored       int64                     // bytes that were persisted, compressed
-	timings      map[string]float64        // milliseconds by step
-	last         time.Time
+	key     session.Key
+	id      uuid.UUID
+	job     int64              // completed when the run ends
+	part    *postgres.Part     // of a feature's work; nil for none
+	lent    bool               // the policy is not the session's own
+	asks    bool               // a recompaction that has models asked for the summaries that it wants
+	stored  int64              // bytes that were persisted, compressed
+	timings map[string]float64 // milliseconds by step
+	last    time.Time
 }
 
 func (c *Compactor) start(key session.Key, id uuid.UUID, job int64) *run {
@@ -140,16 +140,23 @@ func (r *run) heal(ctx context.Context, snap postgres.Snapshot, policy *policy.P
 	return 0, nil
 }
 
-// Recompact does the run of a session that a job of a recompaction is for, and completes the job.
+// Recompaction is the compaction of a session from its log, as a part of a feature's work.
+type Recompaction struct {
+	Key    session.Key
+	Run    uuid.UUID
+	Policy json.RawMessage // changes to the session's policy; nil for none
+	Ask    bool            // models are asked for the summaries that are not kept
+	Part   *postgres.Part
+}
+
+// Recompact does the run of a session that a job is for, and completes the job.
 //
 // Errors: ErrNotFound, ErrEnded, ErrStale, ErrLogTooLarge, ErrTooHeavy.
-func (c *Compactor) Recompact(
-	ctx context.Context, of postgres.RecompactionJob, work postgres.RecompactionWork, job int64,
-) error {
-	r := c.start(of.Key, work.Run, job)
-	r.recompaction, r.lent = &of, work.Policy != nil
-	r.asks = work.Ask
-	snap, request, err := recompaction(ctx, c.Store, of.Key, work.Policy)
+func (c *Compactor) Recompact(ctx context.Context, of Recompaction, job int64) error {
+	r := c.start(of.Key, of.Run, job)
+	r.part, r.lent = of.Part, of.Policy != nil
+	r.asks = of.Ask
+	snap, request, err := recompaction(ctx, c.Store, of.Key, of.Policy)
 	if err != nil {
 		return err
 	}

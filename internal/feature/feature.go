@@ -16,8 +16,11 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -51,7 +54,13 @@ type API struct {
 	// Awake brings a session back that is cold, for a handler that reads the body itself.
 	Awake func(context.Context, session.Address) error
 
-	Writers *policy.Writers // the names of the language models
+	// Thaw brings a session back that is cold.
+	Thaw func(context.Context, session.Key) error
+
+	Operators *postgres.Store   // with the login for routes of operators; nil if the process has none
+	Caller    *modelcall.Caller // nil if no language model is configured
+	Writers   *policy.Writers   // the names of the language models
+	IsDown    func(error) bool  // reports whether the database could not be asked or could not answer now
 }
 
 // Error is an error of a feature that a caller may distinguish.
@@ -72,13 +81,28 @@ type Worker struct {
 	CPU        *admit.Gate       // processors; nil admits all
 	Trace      func(step string) // called after each step of a job, see jobs.Config
 
+	Compactor *compactor.Compactor
+	Beside    int         // how many sessions features may compact at once in this process, beside those of the core
+	Slots     *admit.Gate // of all that are compacted at once, which wait in one line, of no tenant
+
+	// Thaw brings a session back that is cold.
+	Thaw func(context.Context, session.Key) error
+
+	// Blameless reports whether an attempt that began at a time failed by no fault of the session.
+	Blameless func(ctx context.Context, err error, began time.Time) bool
+
 	// Hold waits for the memory of work that reads all of a session's log, and brings the session back if it is cold.
 	Hold func(context.Context, session.Key) (release func(), err error)
 
 	Workers *river.Workers
 	Queues  map[string]river.QueueConfig
 	Memory  map[string]int64              // how much a job takes, by kind; one that is not there takes little
+	FromLog map[string]bool               // kinds of jobs that compact a session from its log
+	Died    map[string]Death              // what is done, by kind of job, when a worker has died that had it
 	Duties  []postgres.Duty               // of the sweep
 	Beats   []func(context.Context) error // called again and again, about once a second
 	Gauges  []func(context.Context) error // called before the gauges are read, at most every few seconds
 }
+
+// Death records in a store that a worker has died that had a job, which is available again, and why that may be.
+type Death func(ctx context.Context, s *postgres.Store, job queue.Running, cause error) error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"time"
 )
@@ -30,3 +31,13 @@ const recordTimeout = 10 * time.Second
 func Recording(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 }
+
+// InfrastructureWait returns the time from a failure of the infrastructure to the next attempt: one second, two, then
+// about four. Not all sessions that failed together shall come back together.
+func InfrastructureWait(attempt int) time.Duration {
+	wait := time.Second << min(max(attempt-1, 0), 2)
+	return wait*3/4 + rand.N(wait/2)
+}
+
+// SomeSeconds returns the time to the next attempt of what is not counted by attempts.
+func SomeSeconds() time.Duration { return InfrastructureWait(3) }

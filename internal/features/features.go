@@ -3,6 +3,7 @@ package features
 
 import (
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/replays"
 	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/upload"
@@ -12,6 +13,7 @@ import (
 // All returns all features.
 func All() []feature.Feature {
 	return []feature.Feature{
+		recompact.Feature(),
 		replays.Feature(),
 		search.Feature(),
 		upload.Feature(),

@@ -2,8 +2,6 @@
 //
 //   - compact.go: one session's compaction, inserted by the append that reaches the session's trigger
 //   - summarise.go: one summary that a language model writes, and that a compaction then takes in
-//   - recompact.go: one session of a recompaction, and the search for the sessions of one
-//   - rollback.go: the sessions of a recompaction go back to what they served before
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - verify.go: a slice of the periodic verification
 //   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
@@ -13,7 +11,7 @@
 //   - failure.go: whose fault a failure is, and what follows
 //   - features.go: the jobs of features, which are in their folders
 //   - gauges.go: what /metrics shows of all jobs
-//   - sweep.go: finds sessions and recompactions whose job was lost, and prunes what has been kept long enough
+//   - sweep.go: finds sessions whose job was lost, and prunes what has been kept long enough
 //
 // Start at NewClient. What a compaction does is in package compactor. Job rows carry ids only; contents stay in the
 // tables of their tenant.
@@ -75,7 +73,7 @@ type Config struct {
 	Writer llm.Writer
 
 	// Trace, if set, is called after each step of a compaction, see compactor.Compactor; of a summary: summary, asking,
-	// answered; of a rollback: rolled back; of a collection: rows deleted, objects deleted, orphan deleted, object
+	// answered; of a collection: rows deleted, objects deleted, orphan deleted, object
 	// erased; of an archive: archive begun, part added, archive checked, session archived, part restored, session
 	// restored, objects forgotten; of an erasure: session erased, objects of a session erased, rows of a tenant erased,
 	// erasure finished; and of the jobs of features.
@@ -131,10 +129,10 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	config = config.withDefaults()
 	away := &outage{log: config.Log}
 	lease := newLease(config, pool, away)
-	recompactions := max(1, config.Compactions/2)
+	beside := max(1, config.Compactions/2)
+	slots := slotsOf(config.Compactions + beside)
 	queues := map[string]river.QueueConfig{
 		queue.Compaction:   {MaxWorkers: config.Compactions, FetchPollInterval: pollInterval},
-		queue.Recompaction: {MaxWorkers: recompactions},
 		queue.Summary:      {MaxWorkers: config.Summaries},
 		queue.Offload:      {MaxWorkers: 1}, // nothing waits for it
 		queue.Maintenance:  {MaxWorkers: 1},
@@ -144,10 +142,11 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 		queue.Archive:      {MaxWorkers: 1},
 	}
 	workers := river.NewWorkers()
-	features := featuresOf(config, workers, queues)
-	addWorkers(workers, config, features.Duties, lease, slotsOf(config.Compactions+recompactions))
+	features := featuresOf(config, workers, queues, lease, slots, beside)
+	addWorkers(workers, config, features.Duties, lease, slots)
 	admission := newAdmission(config)
-	admission.features = features.Memory
+	admission.features = features
+	lease.features = features
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID:                   lease.id,
 		Middleware:           []rivertype.Middleware{lease, admission},
@@ -174,17 +173,9 @@ func slotsOf(n int) *admit.Gate {
 
 // addWorkers adds what does each kind of job of the core.
 func addWorkers(workers *river.Workers, config Config, duties []postgres.Duty, lease *lease, slots *admit.Gate) {
-	compactor := config.compactor()
-	thawer := config.thawer()
-	river.AddWorker(workers, &compactWorker{Compactor: compactor, lease: lease, slots: slots})
-	river.AddWorker(workers, &recompactWorker{Compactor: compactor, Thawer: thawer, lease: lease, slots: slots})
+	river.AddWorker(workers, &compactWorker{Compactor: config.compactor(), lease: lease, slots: slots})
 	river.AddWorker(workers, &summariseWorker{
 		Store: config.Store, Caller: config.Caller, Log: config.Log, Limit: config.SummaryTimeout, Trace: config.Trace,
-	})
-	river.AddWorker(workers, &fillWorker{Store: config.Store})
-	river.AddWorker(workers, &rollbackWorker{
-		Store: config.Store, Thawer: thawer, Log: config.Log, Trace: config.Trace, Slice: config.JobTimeout / 4,
-		lease: lease,
 	})
 	admission := newAdmission(config)
 	river.AddWorker(workers, &offloadWorker{Off: config.KeepWhole, Packer: &tier.Packer{

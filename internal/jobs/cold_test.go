@@ -287,33 +287,6 @@ func TestSleepingSessionsAreFrozenByThePolicy(t *testing.T) {
 	w.drained("sessions WHERE id = 'old' AND cold_at IS NULL")
 }
 
-// TestARecompactionAndItsRollbackCoverColdSessions freezes sessions before each.
-func TestARecompactionAndItsRollbackCoverColdSessions(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	a, bodies := w.archivable("a")
-	b, _ := w.archivable("b")
-	w.work(jobs.Config{})
-	w.offloaded()
-	w.frozen(a)
-	w.frozen(b)
-	id := w.recompact(session.Recompaction{Policy: []byte(`{"trigger":0.3,"target":0.1}`)})
-	done := w.until(id, func(r session.Recompaction) bool { return r.FinishedAt != nil })
-	if done.Changed+done.Unchanged != 2 || done.Changed == 0 || done.Failed != 0 {
-		t.Fatalf("%+v", done)
-	}
-	w.frozen(a)
-	w.frozen(b)
-	w.control(id, postgres.RollBack)
-	w.drained("recompactions WHERE rolled_back_at IS NULL")
-	if n := w.count("recompaction_sessions WHERE state = 'changed' AND rollback = 'rolled_back'"); int64(n) != done.Changed {
-		t.Errorf("%d sessions of %d are rolled back", n, done.Changed)
-	}
-	w.used(a)
-	w.same(a, session.OpenAIChat, bodies)
-	w.verified()
-}
-
 // TestAnExpiredColdSessionIsArchivedOrErased has a retention that archives, and then one that erases.
 func TestAnExpiredColdSessionIsArchivedOrErased(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ func (w *compactWorker) Work(ctx context.Context, job *river.Job[queue.CompactAr
 	case err == nil, errors.Is(err, session.ErrNotFound):
 		return nil // an erased session needs no compaction
 	case errors.Is(err, errNoSlot):
-		return river.JobSnooze(someSeconds())
+		return river.JobSnooze(feature.SomeSeconds())
 	case errors.Is(err, session.ErrStale), errors.Is(err, session.ErrEnded):
 		run := session.Run{ID: job.Args.Run, State: session.RunSuperseded}
 		if err = w.Store.MarkSuperseded(ctx, key, run, job.ID); err == nil || errors.Is(err, session.ErrNotFound) {

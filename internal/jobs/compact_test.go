@@ -3,15 +3,21 @@ package jobs_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/modelcall"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -332,5 +338,28 @@ func TestARunCountsTheSystemMessagesThatStandApart(t *testing.T) {
 	runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 1})
 	if err != nil || *runs[0].TokensBefore != 9000 || *runs[0].TokensAfter != 9000 {
 		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+// recompact compacts a session from its log, as a part of other work, with models asked or not.
+func (w *world) recompact(at session.Address, caller *modelcall.Caller, ask bool) {
+	w.Helper()
+	found, err := w.store.Session(w.Context(), at)
+	if err != nil {
+		w.Fatal(err)
+	}
+	run := uuid.New()
+	w.inTenant(`
+		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id, started_at)
+		VALUES ('` + at.Tenant.String() + `', '` + run.String() + `', '` + found.Key.String() + `', 'recompaction', 'running', 0, now())`)
+	c := &compactor.Compactor{
+		Store: w.store, Log: slog.New(slog.DiscardHandler), Caller: caller, Trace: func(string) {},
+	}
+	part := &postgres.Part{Ended: func(context.Context, pgx.Tx, postgres.Outcome) error { return nil }}
+	err = c.Recompact(w.Context(), compactor.Recompaction{
+		Key: session.Key{Tenant: at.Tenant, Key: found.Key}, Run: run, Ask: ask, Part: part,
+	}, 0)
+	if err != nil {
+		w.Fatal(err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -34,13 +32,6 @@ func (l *lease) classOf(ctx context.Context, err error, began time.Time) session
 	return session.FailureOwn
 }
 
-// infrastructureWait returns the time from a failure of the infrastructure to the next attempt: one second, two, then
-// about four. Not all sessions that failed together shall come back together.
-func infrastructureWait(attempt int) time.Duration {
-	wait := time.Second << min(max(attempt-1, 0), 2)
-	return wait*3/4 + rand.N(wait/2)
-}
-
 // lostWait is how long a job of this worker that another one has is left to that one.
 const lostWait = 10 * time.Second
 
@@ -50,7 +41,7 @@ func (l *lease) retried(ctx context.Context, job *rivertype.JobRow, err error, b
 	if err == nil || errors.As(err, &snooze) || job.MaxAttempts == 1 || ctx.Err() != nil {
 		return err // a job that is tried once comes again by itself
 	}
-	if errors.Is(err, session.ErrResultStore) && job.Kind != (queue.RecompactArgs{}).Kind() {
+	if errors.Is(err, session.ErrResultStore) && !l.features.FromLog[job.Kind] {
 		return err // nobody waits for it
 	}
 	if l.classOf(ctx, err, began) != session.FailureInfrastructure {
@@ -58,11 +49,8 @@ func (l *lease) retried(ctx context.Context, job *rivertype.JobRow, err error, b
 			"of", job.MaxAttempts, "class", session.FailureOwn, "error", brief(err.Error()))
 		return err
 	}
-	return river.JobSnooze(someSeconds())
+	return river.JobSnooze(feature.SomeSeconds())
 }
-
-// someSeconds returns the time to the next attempt of what is not counted by attempts.
-func someSeconds() time.Duration { return infrastructureWait(3) }
 
 // fail records a failed attempt at a compaction and makes its job wait.
 func (w *compactWorker) fail(ctx context.Context, a postgres.Attempt, err error, began time.Time) error {
@@ -73,7 +61,7 @@ func (w *compactWorker) fail(ctx context.Context, a postgres.Attempt, err error,
 	case errors.Is(context.Cause(ctx), errLeaseLost):
 		return river.JobSnooze(lostWait)
 	case f.Class == session.FailureInfrastructure && !stopping:
-		f.Wait = infrastructureWait(a.Number)
+		f.Wait = feature.InfrastructureWait(a.Number)
 	}
 	compactor.CountFailure()
 	postgres.CountDamage(err)
@@ -87,7 +75,7 @@ func (w *compactWorker) fail(ctx context.Context, a postgres.Attempt, err error,
 	case errors.Is(failErr, postgres.ErrTaken):
 		return river.JobSnooze(lostWait) // which does nothing to a job that waits
 	case failErr != nil: // the database is away: the lease gives the job back when it answers
-		return river.JobSnooze(someSeconds())
+		return river.JobSnooze(feature.SomeSeconds())
 	case stopping:
 		return err
 	}

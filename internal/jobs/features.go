@@ -6,18 +6,27 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // featuresOf returns what the features add to a worker.
-func featuresOf(config Config, workers *river.Workers, queues map[string]river.QueueConfig) *feature.Worker {
+func featuresOf(
+	config Config, workers *river.Workers, queues map[string]river.QueueConfig,
+	lease *lease, slots *admit.Gate, beside int,
+) *feature.Worker {
+	admission, thawer := newAdmission(config), config.thawer()
 	w := &feature.Worker{
 		Store: config.Store, Log: config.Log, Networks: config.Networks, Workers: workers, Queues: queues,
-		Memory: map[string]int64{}, JobTimeout: config.JobTimeout, CPU: config.CPU, Trace: config.Trace,
+		Memory: map[string]int64{}, FromLog: map[string]bool{}, Died: map[string]feature.Death{},
+		JobTimeout: config.JobTimeout, CPU: config.CPU, Trace: config.Trace,
+		Compactor: config.compactor(), Beside: beside, Slots: slots, Thaw: thawer.Read,
+		Blameless: func(ctx context.Context, err error, began time.Time) bool {
+			return lease.classOf(ctx, err, began) == session.FailureInfrastructure
+		},
 	}
-	admission, thawer := newAdmission(config), config.thawer()
 	w.Hold = func(ctx context.Context, key session.Key) (release func(), err error) {
 		if err := thawer.Read(ctx, key); err != nil {
 			return nil, err

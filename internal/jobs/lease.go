@@ -38,7 +38,8 @@ type lease struct {
 	log   *slog.Logger
 	away  *outage
 
-	store *postgres.Store // on the lease's own connection
+	store    *postgres.Store // on the lease's own connection
+	features *feature.Worker
 
 	mu      sync.Mutex
 	running map[int64]context.CancelCauseFunc

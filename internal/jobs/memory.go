@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
@@ -28,7 +29,7 @@ type admission struct {
 	memory *admit.Gate
 	window int64 // bytes of the log that a compaction takes in at a time
 
-	features map[string]int64 // what their jobs take, by kind
+	features *feature.Worker // what their jobs take
 }
 
 func newAdmission(c Config) *admission {
@@ -46,7 +47,7 @@ func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(con
 	var of struct{ Tenant, Session uuid.UUID }
 	err := json.Unmarshal(job.EncodedArgs, &of)
 	ofSession := of.Session != uuid.Nil && job.Kind != (queue.SummariseArgs{}).Kind()
-	if err != nil || !ofSession && a.features[job.Kind] == 0 {
+	if err != nil || !ofSession && a.features.Memory[job.Kind] == 0 {
 		return do(ctx) // it works in small steps, or waits for a model and must keep no other job from memory
 	}
 	weight, err := a.weigh(ctx, job.Kind, session.Key{Tenant: of.Tenant, Key: of.Session})
@@ -68,17 +69,17 @@ func (a *admission) Work(ctx context.Context, job *rivertype.JobRow, do func(con
 func (a *admission) weigh(ctx context.Context, kind string, key session.Key) (int64, error) {
 	var weight postgres.Weight
 	var err error
-	switch kind {
-	case queue.CompactArgs{}.Kind():
+	switch {
+	case kind == queue.CompactArgs{}.Kind():
 		weight, err = a.store.Weight(ctx, key)
-	case queue.RecompactArgs{}.Kind():
+	case a.features.FromLog[kind]:
 		if err = a.thawer.Read(ctx, key); err == nil { // what a cold session weighs is not known
 			weight, err = a.store.LogWeight(ctx, key)
 		}
-	case queue.OffloadArgs{}.Kind():
+	case kind == queue.OffloadArgs{}.Kind():
 		return packMemory, nil
 	default:
-		if size, ok := a.features[kind]; ok {
+		if size, ok := a.features.Memory[kind]; ok {
 			return size, nil
 		}
 	}

@@ -140,9 +140,9 @@ func later(err error) time.Duration {
 	var of *llm.Error
 	switch {
 	case errors.Is(err, session.ErrModelAsked):
-		return someSeconds()
+		return feature.SomeSeconds()
 	case !errors.As(err, &of), !errors.Is(err, llm.ErrLimited) && !errors.Is(err, llm.ErrOpen):
 		return 0
 	}
-	return max(of.RetryAfter, someSeconds()) + rand.N(time.Second)
+	return max(of.RetryAfter, feature.SomeSeconds()) + rand.N(time.Second)
 }

@@ -482,7 +482,7 @@ func TestARecompactionAsksModelsOnlyIfItIsTold(t *testing.T) {
 	w.quiet()
 	before := len(p.Calls())
 	for _, ask := range []bool{false, true} {
-		w.until(w.recompact(session.Recompaction{Pace: session.Pace{MaxRunning: 1}, Ask: ask}), ended)
+		w.recompact(at, p.caller, ask)
 		w.quiet()
 		if asked := len(p.Calls()) > before; asked != ask || w.inView(at, canary) != ask {
 			t.Errorf("with ask %t the model was asked: %t; its summary is in the view: %t", ask, asked, w.inView(at, canary))

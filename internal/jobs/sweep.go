@@ -56,7 +56,6 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 		failed = append(failed, w.each(ctx, duty))
 	}
 	return errors.Join(errors.Join(failed...), queue.PromoteOld(ctx, w.Store.Pool()),
-		w.each(ctx, postgres.DutyOf(postgres.ChoreRecompaction, w.requeueRecompactions)),
 		w.each(ctx, postgres.DutyOf(postgres.ChoreErasure, w.requeueErasures)),
 		w.each(ctx, postgres.DutyOf(postgres.ChoreArchive, w.requeueArchives)),
 		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
@@ -86,14 +85,6 @@ func (w *sweepWorker) requeueArchives(ctx context.Context, tenant uuid.UUID) err
 	lost, err := w.Store.RequeueArchives(ctx, tenant)
 	if lost > 0 {
 		w.Log.WarnContext(ctx, "archives of sessions had lost their job", "tenant", tenant, "archives", lost)
-	}
-	return err
-}
-
-func (w *sweepWorker) requeueRecompactions(ctx context.Context, tenant uuid.UUID) error {
-	lost, err := w.Store.RequeueRecompactions(ctx, tenant)
-	if lost > 0 {
-		w.Log.WarnContext(ctx, "sessions of a recompaction had lost their job", "tenant", tenant, "sessions", lost)
 	}
 	return err
 }

@@ -21,8 +21,12 @@ func (l *lease) takeOver(ctx context.Context, job queue.Running) error {
 	switch {
 	case died && job.Kind == queue.CompactArgs{}.Kind():
 		return l.compactDied(ctx, job)
-	case died && job.Kind == queue.RecompactArgs{}.Kind():
-		return l.recompactDied(ctx, job)
+	case died && l.features.Died[job.Kind] != nil:
+		taken, err := l.store.ReleaseJob(ctx, job, false)
+		if err != nil || !taken {
+			return err
+		}
+		return l.features.Died[job.Kind](ctx, l.store, job, fmt.Errorf("%w", errDied))
 	}
 	taken, err := l.store.ReleaseJob(ctx, job, died && job.Last)
 	if taken && died {
@@ -53,22 +57,4 @@ func (l *lease) compactDied(ctx context.Context, job queue.Running) error {
 		report(ctx, l.log, a, postgres.Failure{Class: session.FailureDeath, Reason: errDied.Error()}, retry)
 	}
 	return err
-}
-
-// recompactDied counts the death as a failure of the session in its recompaction, which continues.
-func (l *lease) recompactDied(ctx context.Context, job queue.Running) error {
-	var args queue.RecompactArgs
-	if err := json.Unmarshal(job.Args, &args); err != nil {
-		return err
-	}
-	taken, err := l.store.ReleaseJob(ctx, job, false)
-	if err != nil || !taken {
-		return err
-	}
-	of := postgres.RecompactionJob{
-		Key: session.Key{Tenant: args.Tenant, Key: args.Session}, Recompaction: args.Recompaction,
-	}
-	l.log.WarnContext(ctx, "a worker died: the session of a recompaction that it had is tried again",
-		"worker", job.Worker, "tenant", of.Tenant, "recompaction", of.Recompaction, "session_key", of.Key.Key)
-	return l.store.EndRecompaction(ctx, of, fmt.Errorf("%w", errDied), job.ID)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -215,4 +216,43 @@ func rollBack(
 		VALUES ($1, $2, $3, 'restore', 'done', 0, $4, $5, $6, $7, $8, 0, 0, $9, now(), clock_timestamp())`,
 		row.Tenant, made.Run, row.Key.Key, made.Base, made.N, made.Through,
 		row.contextTokens, tokens, reason)
+}
+
+// ErrOutgrown reports that with what was appended since, a view of before has no room any more.
+var ErrOutgrown = errors.New("it went on: with what was appended since, its view of before would be over the hard " +
+	"limit")
+
+// ReturnTo has a session serve again what it served at a checkpoint, or its log if that is 0, with what was appended
+// since behind that: it makes a copy of that one, and sets the floor as Restore does. appended says whether there is
+// any; the reason is that of the run.
+//
+// Errors: ErrOutgrown, ErrPruned, ErrLogTooLarge, *session.DamagedError.
+func (l Locked) ReturnTo(ctx context.Context, tx pgx.Tx, base int, appended bool, reason string) error {
+	made, err := copyOrBlank(ctx, tx, l.row, base)
+	if err != nil {
+		return err
+	}
+	tokens, err := rollBack(ctx, tx, l.row, made, reason)
+	if err != nil {
+		return err
+	}
+	row, err := lockSessionKey(ctx, tx, l.row.Key) // the bytes of its view are others now
+	if err != nil {
+		return err
+	}
+	row.rule.Floor = due.Floor{}
+	if reached, isDue := row.reached(); appended && isDue && reached == due.Hard {
+		return ErrOutgrown
+	}
+	if _, err := SupersedeSummaries(ctx, tx, row.Key, nil); err != nil { // an answer would compact it again
+		return err
+	}
+	return rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead))
+}
+
+func copyOrBlank(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (session.CheckpointRecord, error) {
+	if n == 0 {
+		return blankCheckpoint(ctx, tx, row)
+	}
+	return copyCheckpoint(ctx, tx, row, n)
 }

@@ -18,11 +18,10 @@ type ChoreKind string
 
 // The kinds of chores. One that may be needed is written down where the need arises, and deleted when there is none.
 const (
-	ChorePolicy       ChoreKind = "policy" // sessions that another default of the tenant makes due
-	ChoreRecompaction ChoreKind = "recompaction"
-	ChoreMetadata     ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
-	ChoreArchive      ChoreKind = "archive"
-	ChoreErasure      ChoreKind = "erasure" // of which the chores of the nil tenant are operators'
+	ChorePolicy   ChoreKind = "policy"   // sessions that another default of the tenant makes due
+	ChoreMetadata ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
+	ChoreArchive  ChoreKind = "archive"
+	ChoreErasure  ChoreKind = "erasure" // of which the chores of the nil tenant are operators'
 )
 
 // Chore is something to look after.
@@ -76,8 +75,6 @@ func (s *Store) ChoresOf(ctx context.Context, d Duty, limit int) ([]Chore, error
 
 // needed are the conditions that a tenant $1 still needs a kind of chore.
 var needed = map[ChoreKind]string{
-	ChoreRecompaction: `EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
-		AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,
 	ChoreErasure: `EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
 	ChoreArchive: `EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
 }

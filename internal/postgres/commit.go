@@ -47,7 +47,7 @@ type Outcome struct {
 	Under      Conditions // by which it was planned
 	FreedAfter int        // messages after which the policy protects much less; 0 if that is not known
 
-	Recompaction *RecompactionJob // nil unless the run is part of a recompaction
+	Part *Part // of a feature's work; nil for none
 
 	Summaries *SummaryWork // nil if the session waits for no model
 	Forgotten bool         // whether the base was, when the compaction was planned: see Rebuild
@@ -58,7 +58,13 @@ type Conditions struct {
 	Policy   session.PolicyVersion
 	Window   int  // tokens
 	Overhead int  // tokens
-	Lent     bool // the policy was not the session's own, but that of a recompaction
+	Lent     bool // the policy was not the session's own
+}
+
+// Part is a part of a feature's work that is the compaction of a session.
+type Part struct {
+	About map[string]any // what the event of the compaction says of that work
+	Ended func(ctx context.Context, tx pgx.Tx, o Outcome) error
 }
 
 // ErrRunRequested reports that a run was requested to start now while it was about to be postponed.
@@ -89,7 +95,7 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 				return err
 			}
 		}
-		if err := s.noteSummaries(ctx, tx, key, o.newest(), o.Summaries); err != nil {
+		if err := s.noteSummaries(ctx, tx, key, o.Newest(), o.Summaries); err != nil {
 			return err
 		}
 		if err := rearmAfter(ctx, tx, row, o); err != nil {
@@ -101,12 +107,12 @@ func (s *Store) CommitCheckpoint(ctx context.Context, key session.Key, o Outcome
 		if err := s.clearFailures(ctx, tx, key, job); err != nil {
 			return err
 		}
-		if o.Recompaction != nil {
-			if err := s.recompacted(ctx, tx, o); err != nil {
+		if o.Part != nil {
+			if err := o.Part.Ended(ctx, tx, o); err != nil {
 				return err
 			}
 		}
-		// After the recompaction, whose lock covers its runs.
+		// After the work that it is a part of, whose lock covers its runs.
 		if err := finishRun(ctx, tx, key, o.Run); err != nil {
 			return err
 		}
@@ -125,8 +131,8 @@ func (s *Store) addCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession,
 	return s.insertOffload(ctx, tx, row.Key)
 }
 
-// newest returns the number of the session's newest checkpoint once the outcome is committed.
-func (o *Outcome) newest() int {
+// Newest returns the number of the session's newest checkpoint once the outcome is committed.
+func (o *Outcome) Newest() int {
 	if o.Checkpoint != nil {
 		return o.Base + 1
 	}

@@ -239,8 +239,11 @@ func queueHandOver(batch *pgx.Batch, key session.Key) {
 	batch.Queue(handOverSQL, key.Tenant, key.Key)
 }
 
-// The statements that take a session out of replays.
+// The statements that take a session out of recompactions and replays.
 var (
+	lockRecompactionsSQL       = statement("lock_recompactions")
+	removeFromRecompactionsSQL = statement("remove_from_recompactions")
+
 	lockReplaysSQL       = statement("lock_replays")
 	removeFromReplaysSQL = statement("remove_from_replays")
 )
@@ -252,4 +255,12 @@ func removeFromReplays(batch *pgx.Batch, key session.Key) {
 	batch.Queue(lockReplaysSQL, args)
 	batch.Queue(`DELETE FROM replay_outcomes WHERE tenant_id = @tenant AND session_key = @session`, args)
 	batch.Queue(removeFromReplaysSQL, args)
+}
+
+// removeFromRecompactions removes a session that is being erased from its recompactions. It locks them first, as every
+// change of their sessions does.
+func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
+	args := pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key}
+	batch.Queue(lockRecompactionsSQL, args)
+	batch.Queue(removeFromRecompactionsSQL, args)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 
 	"github.com/google/uuid"
@@ -37,49 +38,12 @@ func emitCompacted(ctx context.Context, tx pgx.Tx, key session.Key, o Outcome) e
 			"manifest": fmt.Sprintf("/v1/sessions/%s/checkpoints/%d", url.PathEscape(id), n),
 		},
 	}
-	if o.Recompaction != nil {
-		data["recompaction"] = o.Recompaction.Recompaction
+	if o.Part != nil {
+		maps.Copy(data, o.Part.About)
 	}
 	return emit(ctx, tx, key.Tenant, happening{
 		kind: session.EventCompacted, topic: session.TopicOf(id), data: data,
 	})
-}
-
-// emitRecompaction tells that a recompaction has begun, or ended with some counts.
-func emitRecompaction(
-	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, kind session.EventType, data about,
-) error {
-	data["recompaction"] = id
-	return emit(ctx, tx, tenant, happening{kind: kind, topic: "recompaction/" + id.String(), data: data})
-}
-
-// emitAdvanced executes an update of a recompaction, and tells that it has ended, or that more tenths of its sessions
-// are done than the number of which it has told before.
-func emitAdvanced(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, told int, sql string, args ...any) error {
-	var state session.RecompactionState
-	var ended bool
-	var tenths int
-	var total, changed, unchanged, failed, skipped, before, after int64
-	err := tx.QueryRow(ctx, sql+`
-		RETURNING CASE WHEN state = 'running' AND paused_at IS NOT NULL THEN 'paused' ELSE state END,
-		          finished_at IS NOT NULL, told, total, changed, unchanged, failed, skipped, tokens_before,
-		          tokens_after`, args...).
-		Scan(&state, &ended, &tenths, &total, &changed, &unchanged, &failed, &skipped, &before, &after)
-	if errors.Is(err, pgx.ErrNoRows) || err == nil && !ended && tenths <= told {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	data := about{
-		"state": state, "total": total, "changed": changed, "unchanged": unchanged, "failed": failed,
-		"skipped": skipped, "tokens_before": before, "tokens_after": after,
-	}
-	if ended {
-		return emitRecompaction(ctx, tx, tenant, id, session.EventRecompactionEnded, data)
-	}
-	data["percent"] = 10 * tenths
-	return emitRecompaction(ctx, tx, tenant, id, session.EventRecompactionProgress, data)
 }
 
 // emitSpent tells once a day that a tenant's budget does not allow the next call of a model.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,41 @@ func (s *Store) Queue() *queue.Queue { return s.queue }
 func LockSession(ctx context.Context, tx pgx.Tx, at session.Address) (session.Key, error) {
 	row, err := lockSession(ctx, tx, at)
 	return row.Key, err
+}
+
+// Locked is a session's row while a transaction holds its lock.
+type Locked struct {
+	row lockedSession
+
+	LastSeq    int64
+	Checkpoint int // the newest, 0 for none
+}
+
+// LockKey locks a session until the end of the transaction; ErrNotFound.
+func LockKey(ctx context.Context, tx pgx.Tx, key session.Key) (Locked, error) {
+	row, err := lockSessionKey(ctx, tx, key)
+	return Locked{row: row, LastSeq: row.lastSeq, Checkpoint: row.checkpoint}, err
+}
+
+// EachTenant runs do for tenants, in a transaction that sees each in its turn. It writes for one at a time: the order
+// of their ids keeps two such transactions from waiting for each other.
+func EachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(tenant uuid.UUID) error) error {
+	for _, tenant := range tenants {
+		if err := Exec(ctx, tx, setTenant, tenant.String()); err != nil {
+			return err
+		}
+		if err := do(tenant); err != nil {
+			return fmt.Errorf("tenant %s: %w", tenant, err)
+		}
+	}
+	return nil
+}
+
+// RecordOperator writes a row of the operators' chain. The transaction sees nothing of its tenant any more.
+func RecordOperator(
+	ctx context.Context, tx pgx.Tx, action audit.Action, object audit.Object, id string, detail any,
+) error {
+	return recordOperator(ctx, tx, auditEntry{action: action, object: object, id: id, detail: detail})
 }
 
 // Record writes a row of the tenant's audit trail in the transaction that does what it says. It takes the lock of the

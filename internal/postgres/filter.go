@@ -68,8 +68,8 @@ func orNone[T comparable](value T) *T {
 	return &value
 }
 
-// requireNamed returns ErrNotFound if a filter names sessions none of which exists.
-func requireNamed(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter) error {
+// RequireNamed returns ErrNotFound if a filter names sessions none of which exists.
+func RequireNamed(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter) error {
 	if f.Sessions == nil {
 		return nil
 	}

@@ -64,20 +64,20 @@ func (p *planned) checkCounts(t *testing.T) {
 		"metadata":             {Metadata: []byte(`{"user": "7"}`)},
 	} {
 		ran := p.plansOf(t, func(ctx context.Context) error {
-			found, err := p.CountRecompaction(ctx, largeTenant, filter, 20)
-			if err == nil && (found.Sessions == 0 || len(found.Sample) != 20) {
-				t.Errorf("%s: %+v", name, found)
+			found, err := countFiltered(ctx, p.Store, largeTenant, filter)
+			if err == nil && found == 0 {
+				t.Errorf("%s finds nothing", name)
 			}
 			return err
 		})
 		for i := range ran {
 			e := &ran[i]
-			t.Logf("a dry run, %-44s %6d pages %9.1f ms", name, e.pages(), e.Took)
+			t.Logf("a filter, %-44s %6d pages %9.1f ms", name, e.pages(), e.Took)
 			if *atScale && e.Took > dryRunTime {
-				t.Errorf("a dry run, %s: %.1f ms", name, e.Took)
+				t.Errorf("a filter, %s: %.1f ms", name, e.Took)
 			}
-			// They are read twice. A lookup for each of them would read several pages of it besides.
-			if e.pages() > 5*(*planRows)/2 {
+			// A lookup for each of them would read several pages of it besides.
+			if e.pages() > 5*(*planRows)/4 {
 				t.Errorf("%s: %d pages of the database for %d sessions:\n%s", name, e.pages(), *planRows, e.short())
 			}
 			e.Plan.each(func(n *planNode) {

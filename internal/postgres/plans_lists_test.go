@@ -126,9 +126,6 @@ func (p *planned) listsByTime(at session.Address) []list {
 		byTime("tokens", func(ctx context.Context, after session.Page) ([]session.Token, error) {
 			return p.Tokens(ctx, at, after)
 		}),
-		byTime("recompactions", func(ctx context.Context, after session.Page) ([]session.Recompaction, error) {
-			return p.Recompactions(ctx, largeTenant, after)
-		}),
 		byTime("imports", func(ctx context.Context, after session.Page) ([]session.Import, error) {
 			return p.Imports(ctx, largeTenant, after)
 		}),
@@ -155,11 +152,7 @@ func (p *planned) rare(name string, byAppend bool) list {
 func (p *planned) listsByID(t *testing.T) []list {
 	from := func(id string) session.Page { return session.Page{ID: uuid.MustParse(id)} }
 	half, end := "80000000-0000-0000-0000-000000000000", "f8000000-0000-0000-0000-000000000000"
-	recompacted := p.idOf(t, "recompaction1")
 	return []list{
-		listOf("sessions of a recompaction", func(ctx context.Context, after session.Page) ([]session.RecompactionSession, error) {
-			return p.RecompactionSessions(ctx, largeTenant, recompacted, after)
-		}, session.Page{}, from(half), from(end)),
 		listOf("keys of the audit", func(ctx context.Context, after session.Page) ([]uuid.UUID, error) {
 			return p.AuditKeys(ctx, largeTenant, after.ID, planPage)
 		}, session.Page{}, from(half), from(end)),
@@ -177,13 +170,10 @@ func (p *planned) listsByID(t *testing.T) []list {
 
 // lookups returns the reads of one thing that could cost what all of them do.
 func (p *planned) lookups(t *testing.T, at session.Address) []list {
-	recompacted, imported := p.idOf(t, "recompaction1"), p.idOf(t, "import1")
+	imported := p.idOf(t, "import1")
 	return []list{
 		lookup("an unknown item", func(ctx context.Context) ([]session.Message, error) {
 			return p.WithItemID(ctx, at, "rs_unknown")
-		}),
-		lookup("a recompaction with its errors", func(ctx context.Context) (session.Recompaction, error) {
-			return p.Recompaction(ctx, largeTenant, recompacted)
 		}),
 		lookup("an import", func(ctx context.Context) (session.Import, error) {
 			return p.Import(ctx, largeTenant, imported)

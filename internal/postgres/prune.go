@@ -21,15 +21,17 @@ type Retention struct {
 // DefaultRetention is the retention of a store that no other was set for.
 var DefaultRetention = Retention{Runs: 90 * 24 * time.Hour}
 
+// RecompactionRetention is how long a recompaction is kept after its end.
+const RecompactionRetention = 30 * 24 * time.Hour
+
 // IdempotencyRetention is how long an Idempotency-Key is kept.
 const IdempotencyRetention = 7 * 24 * time.Hour
 
 const (
-	recompactionRetention = 30 * 24 * time.Hour // after its end
-	replayRetention       = 30 * 24 * time.Hour // after its end
-	importRetention       = 30 * 24 * time.Hour // after its last line
-	answerRetention       = 7 * 24 * time.Hour  // of a model's answer that belongs to no session
-	spendingRetention     = 400 * 24 * time.Hour
+	replayRetention   = 30 * 24 * time.Hour // after its end
+	importRetention   = 30 * 24 * time.Hour // after its last line
+	answerRetention   = 7 * 24 * time.Hour  // of a model's answer that belongs to no session
+	spendingRetention = 400 * 24 * time.Hour
 
 	// keptPolicyVersions is how many versions of a layer of policies are kept: older ones go when a new one is
 	// written.
@@ -86,7 +88,7 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, first []
 		queue(pruneRuns, kept, firstIDOf(time.Now().Add(-kept)))
 	}
 	for _, p := range pruneRecompactions {
-		queue(p, recompactionRetention)
+		queue(p, RecompactionRetention)
 	}
 	for _, p := range pruneReplays {
 		queue(p, replayRetention)

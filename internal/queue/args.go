@@ -8,11 +8,10 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// The queues of the core. Recompactions have their own, so that a compaction that an append waits for never waits
-// behind one, and so have the calls of language models, which take their time.
+// The queues of the core. The calls of language models have their own: they take their time. So have the jobs of
+// features, so that a compaction that an append waits for never waits behind one.
 const (
 	Compaction   = "compaction"
-	Recompaction = "recompaction"
 	Summary      = "summary"
 	Offload      = "offload"
 	Maintenance  = "maintenance"
@@ -26,14 +25,8 @@ const (
 	// compactAttempts is more than there are: the failures that count are counted by session, see postgres.FailRun.
 	compactAttempts = 10_000
 
-	// batchAttempts bounds how often a job of a recompaction is tried whose worker dies.
-	batchAttempts = 8
-
 	// SummariseAttempts bounds how often a model is asked for a summary before the summary counts as failed.
 	SummariseAttempts = 6
-
-	// fillAttempts bounds how often the search for a recompaction's sessions is tried.
-	fillAttempts = 5
 
 	// offloadAttempts bounds how often a session's messages are packed, or a tenant's indexed, after a failure. The
 	// sweep asks again later.
@@ -84,23 +77,6 @@ func (a CompactArgs) InsertOpts() river.InsertOpts {
 	}
 }
 
-// RecompactArgs name a session of a recompaction.
-type RecompactArgs struct {
-	Tenant       uuid.UUID `json:"tenant" river:"unique"`
-	Recompaction uuid.UUID `json:"recompaction" river:"unique"`
-	Session      uuid.UUID `json:"session" river:"unique"`
-}
-
-// Kind returns the job's name in River's tables.
-func (RecompactArgs) Kind() string { return "recompact" }
-
-// InsertOpts allows River only those attempts that a dead worker or database costs: failures are counted by session.
-func (RecompactArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{
-		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: batchAttempts, UniqueOpts: OneLive,
-	}
-}
-
 // SummariseArgs name a summary that a language model writes.
 type SummariseArgs struct {
 	Tenant  uuid.UUID `json:"tenant" river:"unique"`
@@ -115,36 +91,6 @@ func (SummariseArgs) Kind() string { return "summarise" }
 // InsertOpts allows one live job for each summary. Its worker counts the attempts.
 func (SummariseArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Summary, MaxAttempts: compactAttempts, UniqueOpts: OneLive}
-}
-
-// FillArgs name a recompaction whose sessions are looked for.
-type FillArgs struct {
-	Tenant       uuid.UUID `json:"tenant" river:"unique"`
-	Recompaction uuid.UUID `json:"recompaction" river:"unique"`
-}
-
-// Kind returns the job's name in River's tables.
-func (FillArgs) Kind() string { return "recompaction_fill" }
-
-// InsertOpts allows one live job for each recompaction.
-func (FillArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Recompaction, MaxAttempts: fillAttempts, UniqueOpts: OneLive}
-}
-
-// RollbackArgs name a recompaction whose sessions are rolled back.
-type RollbackArgs struct {
-	Tenant       uuid.UUID `json:"tenant" river:"unique"`
-	Recompaction uuid.UUID `json:"recompaction" river:"unique"`
-}
-
-// Kind returns the job's name in River's tables.
-func (RollbackArgs) Kind() string { return "rollback" }
-
-// InsertOpts allows one live job for each recompaction.
-func (RollbackArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{
-		Queue: Recompaction, Priority: LowestPriority, MaxAttempts: batchAttempts, UniqueOpts: OneLive,
-	}
 }
 
 // OffloadArgs name a session whose old messages move into packs.

@@ -213,8 +213,8 @@ func WakeRetries(ctx context.Context, pool *pgxpool.Pool) error {
 
 // slept is the condition that WakeRetries has work to do with a job.
 var slept = fmt.Sprintf(`state = 'retryable'
-	AND (scheduled_at <= now() OR kind IN ('%s', '%s') AND scheduled_at > now() + interval '%d seconds')`,
-	CompactArgs{}.Kind(), RecompactArgs{}.Kind(), int(longestRetry.Seconds()))
+	AND (scheduled_at <= now() OR kind IN ('compact', 'recompact') AND scheduled_at > now() + interval '%d seconds')`,
+	int(longestRetry.Seconds()))
 
 // SleptSQL is the condition that WakeRetries has work to do.
 var SleptSQL = `EXISTS (SELECT FROM river_job WHERE ` + slept + `)`

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/schollz/progressbar/v3"
@@ -175,9 +174,6 @@ func policyOf(text string, n int) (p ReplayPolicy, err error) {
 	return p, err
 }
 
-// followEvery is how often a replay that is followed is read.
-const followEvery = 500 * time.Millisecond
-
 // follow waits for the end of a replay and shows its progress.
 func follow(
 	ctx context.Context, api *client.Client, id string, out *os.File,
@@ -192,7 +188,7 @@ func follow(
 		text := fmt.Sprintf("%s, %d measurements", terminal.Cell(p.Contender), p.Outcomes)
 		line := fmt.Sprintf("%s: %d of %d sessions, %s", a.Value.State, p.Done, p.Total, text)
 		shown.Update(p.Done, p.Total, text, line)
-		if err = api.Sleep(ctx, followEvery); err != nil {
+		if err = api.Sleep(ctx, command.FollowEvery); err != nil {
 			break
 		}
 	}

@@ -91,7 +91,7 @@ type Step struct {
 	Measured []Pair
 }
 
-// Pair is a contender, by its place in the replay's list, in a window.
+// Pair is a contender, by its number in the replay's list, in a window.
 type Pair struct{ Contender, Window int }
 
 // Next begins an attempt at the next session of a replay; ErrEnded if there is none, or the replay is not

@@ -11,7 +11,9 @@ import (
 )
 
 // Funcs are what templates of tables have: row and cell for their cells, joined for lists, cut and printable.
-var Funcs = template.FuncMap{"row": row, "cell": Cell, "joined": joined, "cut": Cut, "printable": Printable}
+var Funcs = template.FuncMap{
+	"row": row, "cell": Cell, "joined": joined, "cut": Cut, "printable": Printable, "rate": rate,
+}
 
 // Table writes a value as the template of that name, whose columns are aligned as the flags of text/tabwriter say.
 func Table(out io.Writer, from *template.Template, name string, value any, flags uint) error {
@@ -59,4 +61,12 @@ func joined(slice any, none string) string {
 		texts[i] = Cell(v.Index(i).Interface())
 	}
 	return strings.Join(texts, ",")
+}
+
+// rate returns a rate, or that there is nothing to divide by.
+func rate(of *float64) string {
+	if of == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", *of)
 }

@@ -33,7 +33,6 @@ var named = map[string]string{
 	"AuditRow": "audit.Entry", "Cache": "compactor.Cache", "ChangeKind": "manifest.Kind",
 	"Decision": "compact.Decision", "Import": "protocol.Import", "Manifest": "protocol.Manifest",
 	"Model": "api.modelAnswer", "ModelCache": "models.Cache", "PolicyState": "protocol.Policy",
-	"Recompaction": "protocol.Recompaction", "RecompactionPart": "protocol.RecompactionPart",
 	"Result": "protocol.Result", "Session": "protocol.Session", "Standing": "manifest.State",
 	"Summary": "protocol.Summary", "TokenCount": "api.tokensAnswer", "Upload": "upload.Answer",
 	"Why": "compactor.Decision",

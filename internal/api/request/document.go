@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
@@ -179,6 +181,16 @@ func (d *Document) Boolean(pointer string, value rawjson.Span) bool {
 		d.Wrong(pointer, InvalidRequest, "must be true or false, not %s", d.Kind(value))
 	}
 	return literal == "true"
+}
+
+// UUID reads an id that is a UUID.
+func (d *Document) UUID(pointer string, value rawjson.Span) uuid.UUID {
+	text, ok := d.Text(pointer, value, session.MaxIDBytes)
+	id, err := uuid.Parse(text)
+	if ok && (err != nil || id == uuid.Nil) {
+		d.Wrong(pointer, InvalidRequest, "must be a UUID, not %q", spelling.Shorten(text))
+	}
+	return id
 }
 
 // Time reads a time in the form of RFC 3339, nil if it has another form.

@@ -1,7 +1,6 @@
-package jobs_test
+package recompact_test
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -13,27 +12,27 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func (w *world) control(id uuid.UUID, what postgres.Control) session.Recompaction {
+func (w *world) control(id uuid.UUID, what recompact.Control) recompact.Stored {
 	w.Helper()
-	found, _, err := w.store.ControlRecompaction(w.Context(), w.tenant, id, what, nil)
+	found, _, err := w.store.Control(w.Context(), w.tenant, id, what, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
 	return found
 }
 
-func in(states ...session.RecompactionState) func(session.Recompaction) bool {
-	return func(r session.Recompaction) bool { return slices.Contains(states, r.State) }
+func in(states ...recompact.RecompactionState) func(recompact.Stored) bool {
+	return func(r recompact.Stored) bool { return slices.Contains(states, r.State) }
 }
 
 // serves requires that a session serves these messages.
 func (w *world) serves(at session.Address, want [][]byte) {
 	w.Helper()
-	if got := w.view(at); !slices.EqualFunc(got, want, bytes.Equal) {
+	if got := w.view(at); !same(got, want) {
 		w.Errorf("session %s serves %d messages that are not the %d of before", at.ID, len(got), len(want))
 	}
 }
@@ -55,7 +54,7 @@ func TestARolledBackRecompactionServesWhatWasServedBefore(t *testing.T) {
 		before[at] = w.view(at)
 	}
 	beforeTokens := w.tokens(outgrown)
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean)})
 	if found := w.until(id, ended); found.Changed != 5 {
 		t.Fatalf("%+v", found)
 	}
@@ -69,9 +68,9 @@ func TestARolledBackRecompactionServesWhatWasServedBefore(t *testing.T) {
 	went := w.view(wentOn)
 	outgrew := w.view(outgrown)
 	stop() // what is rolled back waits for no compaction
-	w.control(id, postgres.RollBack)
+	w.control(id, recompact.RollBack)
 	w.work(jobs.Config{})
-	found := w.until(id, in(session.RecompactionRolledBack))
+	found := w.until(id, in(recompact.RolledBack))
 	w.settle()
 	if found.RolledBack != 3 || found.Excepted != 2 || found.RolledBackAt == nil {
 		t.Errorf("%+v", found)
@@ -97,7 +96,7 @@ func (w *world) lazy(id string) session.Address {
 	p, at, window := settled(), w.at(id), 10_000
 	p.Trim.Eager, p.Budget.Eager = false, false
 	own := &session.Policy{Trigger: p.Trigger, Hard: p.Hard, Document: p.Document()}
-	if _, _, err := w.store.Create(w.Context(), at, session.Change{WindowTokens: &window, Policy: own}, nil); err != nil {
+	if _, _, err := w.store.Store.Create(w.Context(), at, session.Change{WindowTokens: &window, Policy: own}, nil); err != nil {
 		w.Fatal(err)
 	}
 	return at
@@ -120,8 +119,6 @@ func (w *world) tokens(at session.Address) int64 {
 	return found.ContextTokens
 }
 
-func (w *world) at(id string) session.Address { return session.Address{Tenant: w.tenant, ID: id} }
-
 func TestASessionThatWasRolledBackIsDueAgainWhenItHasGrown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -129,14 +126,14 @@ func TestASessionThatWasRolledBackIsDueAgainWhenItHasGrown(t *testing.T) {
 	at := w.lazy("s")
 	w.append(at, []byte(`{"role":"user","content":"read all files"}`))
 	w.grow(at, 7000) // below the trigger of 8,000
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(`{"trigger":0.3,"target":0.1,"protect":{"last_units":0}}`)})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(`{"trigger":0.3,"target":0.1,"protect":{"last_units":0}}`)})
 	if found := w.until(id, ended); found.Changed != 1 {
 		t.Fatalf("%+v", found)
 	}
 	w.grow(at, w.tokens(at)+1200)
 	w.settle()
-	w.control(id, postgres.RollBack)
-	found := w.until(id, in(session.RecompactionRolledBack))
+	w.control(id, recompact.RollBack)
+	found := w.until(id, in(recompact.RolledBack))
 	if found.RolledBack != 1 {
 		t.Fatalf("%+v: %v", found, *w.outcomes(id)["s"].Reason)
 	}
@@ -161,28 +158,28 @@ func TestAPausedRecompactionWaitsAndGoesOn(t *testing.T) {
 	w.many(6, 20)
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
 	await(w, p.reached)
 	for range 2 {
-		if found := w.control(id, postgres.Pause); found.State != session.RecompactionPaused || found.Running != 1 {
+		if found := w.control(id, recompact.Pause); found.State != recompact.Paused || found.Running != 1 {
 			t.Errorf("%+v", found)
 		}
 	}
 	close(p.goOn)
 	w.idle()
-	found := w.until(id, in(session.RecompactionPaused))
+	found := w.until(id, in(recompact.Paused))
 	if found.Changed != 1 || found.Running != 0 {
 		t.Errorf("%+v", found)
 	}
-	if _, err := w.store.RequeueRecompactions(t.Context(), w.tenant); err != nil {
+	if _, err := w.store.Requeue(t.Context(), w.tenant); err != nil {
 		t.Error(err)
 	}
 	w.idle()
-	if found = w.until(id, in(session.RecompactionPaused)); found.Changed != 1 {
+	if found = w.until(id, in(recompact.Paused)); found.Changed != 1 {
 		t.Errorf("the sweep does not know of the pause: %+v", found)
 	}
-	w.control(id, postgres.Resume)
-	if found = w.until(id, ended); found.State != session.RecompactionDone || found.Changed != 6 {
+	w.control(id, recompact.Resume)
+	if found = w.until(id, ended); found.State != recompact.Done || found.Changed != 6 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -194,23 +191,23 @@ func TestARecompactionBeginsAtItsTime(t *testing.T) {
 	w.work(jobs.Config{})
 	later := time.Now().Add(time.Hour)
 	opens := time.Now().UTC().Add(2 * time.Hour)
-	hours := &session.Hours{From: opens.Format("15:04"), To: opens.Add(time.Hour).Format("15:04"), TimeZone: "UTC"}
-	for _, pace := range []session.Pace{{MaxRunning: 2, StartAt: &later}, {MaxRunning: 2, Hours: hours}} {
-		id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: pace})
-		state := session.RecompactionRunning
+	hours := &recompact.Hours{From: opens.Format("15:04"), To: opens.Add(time.Hour).Format("15:04"), TimeZone: "UTC"}
+	for _, pace := range []recompact.Pace{{MaxRunning: 2, StartAt: &later}, {MaxRunning: 2, Hours: hours}} {
+		id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: pace})
+		state := recompact.Running
 		if pace.StartAt != nil {
-			state = session.RecompactionScheduled
+			state = recompact.Scheduled
 		}
-		found := w.until(id, func(r session.Recompaction) bool { return r.State == state && r.Total == 2 })
+		found := w.until(id, func(r recompact.Stored) bool { return r.State == state && r.Total == 2 })
 		if found.NextStartAt == nil || found.NextStartAt.Before(time.Now().Add(50*time.Minute)) || found.Running != 0 || found.Total != 2 {
 			t.Errorf("%+v", found)
 		}
-		if found = w.control(id, postgres.Cancel); found.State != session.RecompactionCancelled || found.Changed != 0 {
+		if found = w.control(id, recompact.Cancel); found.State != recompact.Cancelled || found.Changed != 0 {
 			t.Errorf("%+v", found)
 		}
 	}
 	soon := time.Now().Add(time.Second)
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 2, StartAt: &soon}})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 2, StartAt: &soon}})
 	found := w.until(id, ended)
 	if found.Changed != 2 {
 		t.Errorf("%+v", found)
@@ -227,7 +224,7 @@ func TestNoMoreSessionsBeginThanARateAllows(t *testing.T) {
 	w := newWorld(t)
 	w.many(8, 20)
 	w.work(jobs.Config{Compactions: 16})
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 8, PerMinute: new(60)}})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 8, PerMinute: new(60)}})
 	found := w.until(id, ended)
 	if found.Changed != 8 {
 		t.Fatalf("%+v", found)
@@ -250,20 +247,20 @@ func TestARollbackOfALiveRecompactionCancelsItFirst(t *testing.T) {
 	appended := w.many(6, 20)
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
 	await(w, p.reached)
-	if found := w.control(id, postgres.RollBack); found.State != session.RecompactionRollingBack || found.Running != 1 {
+	if found := w.control(id, recompact.RollBack); found.State != recompact.RollingBack || found.Running != 1 {
 		t.Errorf("%+v", found)
 	}
 	close(p.goOn)
-	found := w.until(id, in(session.RecompactionRolledBack))
+	found := w.until(id, in(recompact.RolledBack))
 	if found.Changed != 1 || found.RolledBack != 1 || found.Excepted != 0 {
 		t.Errorf("%+v", found)
 	}
 	for n := range 6 {
 		w.serves(w.at(fmt.Sprintf("s%04d", n)), appended)
 	}
-	if again := w.control(id, postgres.RollBack); again.State != session.RecompactionRolledBack || again.RolledBack != 1 {
+	if again := w.control(id, recompact.RollBack); again.State != recompact.RolledBack || again.RolledBack != 1 {
 		t.Errorf("a second time: %+v", again)
 	}
 }
@@ -273,29 +270,62 @@ func TestTheSweepHealsARollbackWhoseJobWasLost(t *testing.T) {
 	w := newWorld(t)
 	appended := w.many(3, 20)
 	_, stop := w.work(jobs.Config{})
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean)})
 	w.until(id, ended)
 	stop()
-	w.control(id, postgres.RollBack)
+	w.control(id, recompact.RollBack)
 	w.dropJobs()
-	if _, err := w.store.RequeueRecompactions(t.Context(), w.tenant); err != nil {
+	if _, err := w.store.Requeue(t.Context(), w.tenant); err != nil {
 		t.Fatal(err)
 	}
 	w.work(jobs.Config{})
-	if found := w.until(id, in(session.RecompactionRolledBack)); found.RolledBack != 3 {
+	if found := w.until(id, in(recompact.RolledBack)); found.RolledBack != 3 {
 		t.Errorf("%+v", found)
 	}
 	for n := range 3 {
 		w.serves(w.at(fmt.Sprintf("s%04d", n)), appended)
 	}
-	chores, err := w.store.Chores(t.Context(), postgres.ChoreRecompaction, 10)
-	if err != nil || len(chores) != 1 {
-		t.Fatalf("%v, %v", chores, err)
+}
+
+// TestARecompactionAndItsRollbackCoverColdSessions freezes sessions before each.
+func TestARecompactionAndItsRollbackCoverColdSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.session("a"), w.session("b")
+	w.fill(a)
+	w.fill(b)
+	w.work(jobs.Config{})
+	w.settle()
+	before := w.view(a)
+	w.frozen(a)
+	w.frozen(b)
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean)})
+	done := w.until(id, ended)
+	if done.Changed+done.Unchanged != 2 || done.Changed == 0 || done.Failed != 0 {
+		t.Fatalf("%+v", done)
 	}
-	if err = w.store.EndChore(t.Context(), chores[0]); err != nil {
-		t.Fatal(err)
+	w.frozen(a)
+	w.frozen(b)
+	w.control(id, recompact.RollBack)
+	back := w.until(id, in(recompact.RolledBack))
+	if back.RolledBack != done.Changed {
+		t.Errorf("%d sessions of %d are rolled back", back.RolledBack, done.Changed)
 	}
-	if chores, err = w.store.Chores(t.Context(), postgres.ChoreRecompaction, 10); err != nil || len(chores) != 0 {
-		t.Errorf("%v, %v", chores, err)
+	w.drained("sessions WHERE id = 'a' AND cold_at IS NOT NULL")
+	w.serves(a, before)
+}
+
+// frozen freezes a session and waits until that is done.
+func (w *world) frozen(at session.Address) {
+	w.Helper()
+	if err := w.store.CountUsage(w.Context(), at.Tenant, []session.Reading{{Session: at.ID}}); err != nil {
+		w.Fatal(err)
 	}
+	for end := time.Now().Add(patience); w.count("sessions WHERE cold_at IS NOT NULL AND id = '"+at.ID+"'") == 0; {
+		if _, err := w.store.Freeze(w.Context(), at.Tenant, 0, 100); err != nil || time.Now().After(end) {
+			w.Fatalf("%s does not sleep: %v", at.ID, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.drained("session_archives a JOIN sessions s ON s.key = a.session_key WHERE a.state <> 'archived' AND s.id = '" + at.ID + "'")
 }

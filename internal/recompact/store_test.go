@@ -1,4 +1,4 @@
-package postgres_test
+package recompact_test
 
 import (
 	"crypto/sha256"
@@ -12,11 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // manySessions makes sessions that nothing was ever appended to.
-func manySessions(t *testing.T, store *postgres.Store, tenant uuid.UUID, n int) {
+func manySessions(t *testing.T, store recompact.Store, tenant uuid.UUID, n int) {
 	t.Helper()
 	err := execInTenant(t, store, tenant, `
 		INSERT INTO sessions (tenant_id, key, id, window_tokens, policy_id)
@@ -27,9 +28,9 @@ func manySessions(t *testing.T, store *postgres.Store, tenant uuid.UUID, n int) 
 	}
 }
 
-func newRecompaction(t *testing.T, store *postgres.Store, tenant uuid.UUID) uuid.UUID {
+func newRecompaction(t *testing.T, store recompact.Store, tenant uuid.UUID) uuid.UUID {
 	t.Helper()
-	made, _, err := store.CreateRecompaction(t.Context(), tenant, session.Recompaction{Pace: session.Pace{MaxRunning: 3}}, nil)
+	made, _, err := store.Create(t.Context(), tenant, recompact.Stored{Pace: recompact.Pace{MaxRunning: 3}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func newRecompaction(t *testing.T, store *postgres.Store, tenant uuid.UUID) uuid
 }
 
 // fill works the job that looks for the next sessions of a recompaction.
-func fill(t *testing.T, store *postgres.Store, tenant, id uuid.UUID) error {
+func fill(t *testing.T, store recompact.Store, tenant, id uuid.UUID) error {
 	t.Helper()
 	var job int64
 	err := store.Pool().QueryRow(t.Context(), `
@@ -47,7 +48,7 @@ func fill(t *testing.T, store *postgres.Store, tenant, id uuid.UUID) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.FillRecompaction(t.Context(), tenant, id, job)
+	return store.Fill(t.Context(), tenant, id, job)
 }
 
 // whileNoJobCanBeCompleted calls do on a database that refuses to complete jobs.
@@ -74,7 +75,7 @@ func whileNoJobCanBeCompleted(t *testing.T, dsn string, do func()) {
 }
 
 // countJobs counts the live jobs of a kind.
-func countJobs(t *testing.T, store *postgres.Store, kind string) (n int) {
+func countJobs(t *testing.T, store recompact.Store, kind string) (n int) {
 	t.Helper()
 	err := store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = $1 AND finalized_at IS NULL`, kind).Scan(&n)
 	if err != nil {
@@ -103,8 +104,8 @@ func TestTheSessionsOfARecompactionAreFoundInBatches(t *testing.T) {
 		if err := fill(t, store, tenant, id); err != nil {
 			t.Fatal(err)
 		}
-		found, err := store.Recompaction(t.Context(), tenant, id)
-		if err != nil || found.Total <= total || (found.State == session.RecompactionRunning) != (batch == 3) {
+		found, err := store.Read(t.Context(), tenant, id)
+		if err != nil || found.Total <= total || (found.State == recompact.Running) != (batch == 3) {
 			t.Errorf("after batch %d: %+v, %v", batch, found, err)
 		}
 		total = found.Total
@@ -119,7 +120,7 @@ func TestTheSampleOfARecompactionIsSpreadEvenly(t *testing.T) {
 	store, tenant := newStore(t)
 	for _, sessions := range []int{0, 19, 20, 21, 190} {
 		manySessions(t, store, tenant, sessions)
-		found, err := store.CountRecompaction(t.Context(), tenant, session.SessionFilter{}, 20)
+		found, err := store.Count(t.Context(), tenant, session.SessionFilter{}, 20)
 		if err != nil || len(found.Sample) != int(min(found.Sessions, 20)) {
 			t.Fatalf("a sample of %d of %d sessions, %v", len(found.Sample), found.Sessions, err)
 		}
@@ -151,24 +152,24 @@ func TestARecompactionIsForgottenAMonthAfterItsEnd(t *testing.T) {
 		}
 	}
 	late := &session.Idempotency{Route: "POST /v1/admin/recompactions/:recompaction/cancel", Key: "k"}
-	if _, _, err := store.ControlRecompaction(t.Context(), tenant, old, postgres.Cancel, late); err != nil {
+	if _, _, err := store.Control(t.Context(), tenant, old, recompact.Cancel, late); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Prune(t.Context(), tenant); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := store.ControlRecompaction(t.Context(), tenant, old, postgres.Cancel, late); !errors.Is(err, session.ErrNotFound) {
+	if _, _, err := store.Control(t.Context(), tenant, old, recompact.Cancel, late); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("its last answer is still there: %v", err)
 	}
-	if _, err := store.Recompaction(t.Context(), tenant, old); !errors.Is(err, session.ErrNotFound) {
+	if _, err := store.Read(t.Context(), tenant, old); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("it is still there: %v", err)
 	}
 	for _, id := range []uuid.UUID{recent, live} {
-		if _, err := store.Recompaction(t.Context(), tenant, id); err != nil {
+		if _, err := store.Read(t.Context(), tenant, id); err != nil {
 			t.Error(err)
 		}
 	}
-	if found, err := store.RecompactionSessions(t.Context(), tenant, recent, session.Page{Limit: 10}); err != nil || len(found) != 2 {
+	if found, err := store.Sessions(t.Context(), tenant, recent, session.Page{Limit: 10}); err != nil || len(found) != 2 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -201,9 +202,9 @@ func TestAnErasedSessionIsInNoAnswerToTheControlsOfARecompaction(t *testing.T) {
 		}
 		return n
 	}
-	for _, what := range []postgres.Control{postgres.Pause, postgres.Resume, postgres.Cancel, postgres.RollBack} {
+	for _, what := range []recompact.Control{recompact.Pause, recompact.Resume, recompact.Cancel, recompact.RollBack} {
 		key := &session.Idempotency{Route: "POST /v1/admin/recompactions/:recompaction/" + string(what), Key: "k"}
-		if _, _, err := store.ControlRecompaction(t.Context(), tenant, id, what, key); err != nil {
+		if _, _, err := store.Control(t.Context(), tenant, id, what, key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -222,11 +223,11 @@ func TestASearchThatCannotSucceedEndsItsRecompaction(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)
 	id := newRecompaction(t, store, tenant)
-	if err := store.FailRecompaction(t.Context(), tenant, id, "the disk is full"); err != nil {
+	if err := store.Fail(t.Context(), tenant, id, "the disk is full"); err != nil {
 		t.Fatal(err)
 	}
-	found, err := store.Recompaction(t.Context(), tenant, id)
-	if err != nil || found.State != session.RecompactionFailed || found.Error == nil || *found.Error != "the disk is full" || found.FinishedAt == nil {
+	found, err := store.Read(t.Context(), tenant, id)
+	if err != nil || found.State != recompact.Failed || found.Error == nil || *found.Error != "the disk is full" || found.FinishedAt == nil {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if err := fill(t, store, tenant, id); err != nil || countJobs(t, store, "recompact") != 0 {
@@ -243,7 +244,7 @@ func TestOnlyTheLastOfSeveralTenthsIsTold(t *testing.T) {
 	if err := fill(t, store, tenant, id); err != nil {
 		t.Fatal(err)
 	}
-	found, err := store.RecompactionSessions(t.Context(), tenant, id, session.Page{Limit: 20})
+	found, err := store.Sessions(t.Context(), tenant, id, session.Page{Limit: 20})
 	if err != nil || len(found) != 20 {
 		t.Fatalf("%d sessions, %v", len(found), err)
 	}
@@ -252,15 +253,20 @@ func TestOnlyTheLastOfSeveralTenthsIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	job := postgres.RecompactionJob{Key: session.Key{Tenant: tenant, Key: found[0].Key}, Recompaction: id}
+	job := recompact.Job{Key: session.Key{Tenant: tenant, Key: found[0].Key}, Recompaction: id}
 	for range 2 {
-		if err := store.EndRecompaction(t.Context(), job, session.ErrLogTooLarge, 0); err != nil {
+		if err := store.End(t.Context(), job, session.ErrLogTooLarge, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	told := eventsOf(t, store, tenant, postgres.EventFilter{Types: []session.EventType{session.EventRecompactionProgress}})
+	told, err := store.Events(t.Context(), tenant, postgres.EventFilter{
+		Types: []session.EventType{session.EventRecompactionProgress}, Limit: 100,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(told.Page) != 1 {
-		t.Fatalf("events %v", typesOf(told.Page))
+		t.Fatalf("events %v", told.Page)
 	}
 	var got struct{ Percent, Total, Failed, Skipped int }
 	if err := json.Unmarshal(told.Page[0].Data, &got); err != nil || got.Percent != 40 || got.Total != 20 || got.Failed != 1 || got.Skipped != 7 {
@@ -283,17 +289,17 @@ func TestAShareOfTheSessionsIsChosenByAHash(t *testing.T) {
 			}
 		}
 	}
-	made, _, err := store.CreateRecompaction(t.Context(), tenant, session.Recompaction{
-		Filter: session.SessionFilter{Percent: 20}, Pace: session.Pace{MaxRunning: 1},
+	made, _, err := store.Create(t.Context(), tenant, recompact.Stored{
+		Filter: session.SessionFilter{Percent: 20}, Pace: recompact.Pace{MaxRunning: 1},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for made.State == session.RecompactionQueued {
+	for made.State == recompact.Queued {
 		if err := fill(t, store, tenant, made.ID); err != nil {
 			t.Fatal(err)
 		}
-		if made, err = store.Recompaction(t.Context(), tenant, made.ID); err != nil {
+		if made, err = store.Read(t.Context(), tenant, made.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -303,9 +309,9 @@ func TestAShareOfTheSessionsIsChosenByAHash(t *testing.T) {
 }
 
 // sharedBy returns the sessions that a dry run of a share selects.
-func sharedBy(t *testing.T, store *postgres.Store, tenant uuid.UUID, percent int) map[uuid.UUID]bool {
+func sharedBy(t *testing.T, store recompact.Store, tenant uuid.UUID, percent int) map[uuid.UUID]bool {
 	t.Helper()
-	count, err := store.CountRecompaction(t.Context(), tenant, session.SessionFilter{Percent: percent}, 2000)
+	count, err := store.Count(t.Context(), tenant, session.SessionFilter{Percent: percent}, 2000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,4 +320,81 @@ func sharedBy(t *testing.T, store *postgres.Store, tenant uuid.UUID, percent int
 		keys[s.Key.Key] = true
 	}
 	return keys
+}
+
+// TestARecompactionIsFilledByMetadata fills recompactions with filters of every variant.
+func TestARecompactionIsFilledByMetadata(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	err := execInTenant(t, store, tenant, `
+		INSERT INTO sessions (tenant_id, key, id, window_tokens, window_source, policy_id, created_at, metadata)
+		SELECT $1, gen_random_uuid(), 's' || i, 1000, 'default', $2, '2026-01-01', jsonb_build_object('n', (i % 2)::text)
+		  FROM generate_series(1, 2500) i`, tenant, uuid.Nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for metadata, want := range map[string]int64{`{"n":"1"}`: 1250, `{"n":"2"}`: 0, `{}`: 2500} {
+		filter := session.SessionFilter{Metadata: []byte(metadata)}
+		made, _, err := store.Create(t.Context(), tenant, recompact.Stored{
+			Filter: filter, Pace: recompact.Pace{MaxRunning: 1},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for made.State == recompact.Queued {
+			if err := store.Fill(t.Context(), tenant, made.ID, 0); err != nil {
+				t.Fatal(err)
+			}
+			if made, err = store.Read(t.Context(), tenant, made.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if made.Total != want {
+			t.Errorf("%s: %d sessions, not %d", metadata, made.Total, want)
+		}
+		filter.Failing = true
+		if found, err := store.Count(t.Context(), tenant, filter, 5); err != nil || found.Sessions != 0 {
+			t.Errorf("%s: %+v %v", metadata, found, err)
+		}
+	}
+}
+
+// TestAListOfManyRecompactionsReadsOnlyItsPage counts the pages of tables and indexes that are read among many.
+func TestAListOfManyRecompactionsReadsOnlyItsPage(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	err := execInTenant(t, store, tenant, `
+		INSERT INTO recompactions (tenant_id, id, state, filter, max_running, ask, created_at, finished_at)
+		SELECT $1, gen_random_uuid(), 'done', '{}', 2, false, now() - i * interval '1 min', now()
+		  FROM generate_series(1, 5000) i`, tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := store.List(t.Context(), tenant, session.Page{Limit: 20})
+	if err != nil || len(list) != 20 {
+		t.Fatalf("%d recompactions, %v", len(list), err)
+	}
+	last := list[len(list)-1]
+	var plan []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	err = store.InTenant(t.Context(), tenant, func(tx pgx.Tx) error {
+		// There are no statistics yet.
+		err := postgres.Exec(t.Context(), tx, `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)`)
+		if err != nil {
+			return err
+		}
+		text, err := postgres.RowIn(t.Context(), tx, pgx.RowTo[[]byte], `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+recompact.ListSQL,
+			postgres.PageArgs(tenant, session.Page{Time: last.CreatedAt, ID: last.ID, Limit: 20})...)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, &plan)
+	})
+	if err != nil || plan[0].Plan.Hit+plan[0].Plan.Read > 150 {
+		t.Errorf("%+v, %v", plan, err)
+	}
 }

@@ -1,7 +1,8 @@
-package postgres
+package recompact
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"time"
@@ -9,31 +10,30 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/due"
-	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // rollBackIfEnded inserts the job that rolls a recompaction's sessions back, unless there is a live one or sessions are
 // still running: the last of these asks again.
-func (s *Store) rollBackIfEnded(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	ended, err := RowIn(ctx, tx, pgx.RowTo[bool], `
+func (s store) rollBackIfEnded(ctx context.Context, tx pgx.Tx, c locked) error {
+	ended, err := postgres.RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT finished_at IS NOT NULL
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID)
 	if err != nil || !ended {
 		return err
 	}
-	_, _, err = s.queue.Insert(ctx, tx, queue.RollbackArgs{Tenant: c.TenantID, Recompaction: c.ID}, time.Time{})
+	_, _, err = s.Queue().Insert(ctx, tx, rollbackArgs{Tenant: c.TenantID, Recompaction: c.ID}, time.Time{})
 	return err
 }
 
 // NextToRollBack returns sessions behind another one that a recompaction has changed and that are not rolled back yet,
 // at most limit.
-func (s *Store) NextToRollBack(
+func (s store) NextToRollBack(
 	ctx context.Context, tenant, recompaction, after uuid.UUID, limit int,
 ) ([]uuid.UUID, error) {
-	return QueryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
+	return postgres.QueryRows(ctx, s.Store, tenant, pgx.RowTo[uuid.UUID], `
 		SELECT l.session_key
 		  FROM recompactions r
 		  JOIN recompaction_sessions l ON l.tenant_id = $1 AND l.recompaction_id = r.id
@@ -45,22 +45,22 @@ func (s *Store) NextToRollBack(
 
 // ContinueRollback completes the job of a rollback. If sessions may be left it inserts another one, otherwise the
 // rollback has ended.
-func (s *Store) ContinueRollback(ctx context.Context, of RecompactionJob, job int64, left bool) error {
+func (s store) ContinueRollback(ctx context.Context, of Job, job int64, left bool) error {
 	return s.InTenant(ctx, of.Tenant, func(tx pgx.Tx) error {
-		c, err := lockRecompaction(ctx, tx, of.Tenant, of.Recompaction)
+		c, err := lock(ctx, tx, of.Tenant, of.Recompaction)
 		if errors.Is(err, session.ErrNotFound) {
-			return s.queue.Complete(ctx, tx, job) // it was pruned
+			return s.Queue().Complete(ctx, tx, job) // it was pruned
 		}
 		if err != nil {
 			return err
 		}
-		if err := s.queue.Complete(ctx, tx, job); err != nil {
+		if err := s.Queue().Complete(ctx, tx, job); err != nil {
 			return err
 		}
 		if left {
 			return s.rollBackIfEnded(ctx, tx, c)
 		}
-		return Exec(ctx, tx, `
+		return postgres.Exec(ctx, tx, `
 			UPDATE recompactions
 			   SET rolled_back_at = now()
 			 WHERE tenant_id = $1 AND id = $2 AND rollback_at IS NOT NULL AND rolled_back_at IS NULL
@@ -79,16 +79,16 @@ type changedSession struct {
 // RollBackSession brings a session back to what it served before a recompaction changed it, with what was appended
 // since behind that. A session that went on, or whose checkpoint of before is gone, stays as it is: that is written
 // down as the reason why it is excepted. Doing it twice changes nothing.
-func (s *Store) RollBackSession(ctx context.Context, job RecompactionJob) error {
+func (s store) RollBackSession(ctx context.Context, job Job) error {
 	return s.InTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
-		row, err := lockSessionKey(ctx, tx, job.Key)
+		row, err := postgres.LockKey(ctx, tx, job.Key)
 		if errors.Is(err, session.ErrNotFound) {
 			return nil // it was erased, and is not in the recompaction any more
 		}
 		if err != nil {
 			return err
 		}
-		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
+		c, err := lock(ctx, tx, job.Tenant, job.Recompaction)
 		if err != nil {
 			return err
 		}
@@ -108,24 +108,25 @@ func (s *Store) RollBackSession(ctx context.Context, job RecompactionJob) error 
 }
 
 // ExceptFromRollback writes down why a session is not rolled back.
-func (s *Store) ExceptFromRollback(ctx context.Context, job RecompactionJob, reason string) error {
+func (s store) ExceptFromRollback(ctx context.Context, job Job, reason string) error {
 	return s.InTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
-		if _, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction); err != nil {
+		if _, err := lock(ctx, tx, job.Tenant, job.Recompaction); err != nil {
 			return err
 		}
 		return noteRolledBack(ctx, tx, job, reason)
 	})
 }
 
-var changedSQL = statement("changed_session")
+//go:embed changed_session.sql
+var changedSQL string
 
 // readChanged returns ErrNotFound for a session that the recompaction has not changed, or that was rolled back.
 func readChanged(
-	ctx context.Context, tx pgx.Tx, job RecompactionJob, row lockedSession,
+	ctx context.Context, tx pgx.Tx, job Job, row postgres.Locked,
 ) (changedSession, error) {
-	return RowIn(ctx, tx, pgx.RowToStructByName[changedSession], changedSQL, pgx.NamedArgs{
-		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key, "last_seq": row.lastSeq,
-		"summary": causeSummary,
+	return postgres.RowIn(ctx, tx, pgx.RowToStructByName[changedSession], changedSQL, pgx.NamedArgs{
+		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key, "last_seq": row.LastSeq,
+		"summary": "summary",
 	})
 }
 
@@ -133,7 +134,7 @@ func readChanged(
 func (c *changedSession) excepted(newest int) string {
 	switch {
 	case c.Made == nil:
-		return "an older version of Varve recompacted it, and did not write down what it served before"
+		return "an older version of Varve ended it, and did not write down what it served before"
 	case c.Newer:
 		return fmt.Sprintf("it went on: checkpoint %d was made since", newest)
 	case c.Removed:
@@ -142,64 +143,29 @@ func (c *changedSession) excepted(newest int) string {
 	return ""
 }
 
-// errOutgrown reports that with what was appended since, a view of before has no room any more.
-var errOutgrown = errors.New("it went on: with what was appended since, its view of before would be over the hard " +
-	"limit")
-
 // goBefore brings a session back to before it was changed. If it stays as it is, kept is why.
 func goBefore(
-	ctx context.Context, tx pgx.Tx, row lockedSession, c changedSession,
+	ctx context.Context, tx pgx.Tx, row postgres.Locked, c changedSession,
 ) (kept string, err error) {
-	if kept = c.excepted(row.checkpoint); kept != "" {
+	if kept = c.excepted(row.Checkpoint); kept != "" {
 		return kept, nil
 	}
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // what a refused one has written is undone
-		return replaceByBase(ctx, tx, row, c)
+		reason := fmt.Sprintf("the recompaction that made checkpoint %d was rolled back", *c.Made)
+		return row.ReturnTo(ctx, tx, *c.Base, c.Appended, reason)
 	})
 	var damaged *session.DamagedError
 	switch {
-	case errors.Is(err, errOutgrown), errors.Is(err, session.ErrPruned), errors.Is(err, session.ErrLogTooLarge),
-		errors.As(err, &damaged):
+	case errors.Is(err, postgres.ErrOutgrown), errors.Is(err, session.ErrPruned),
+		errors.Is(err, session.ErrLogTooLarge), errors.As(err, &damaged):
 		return err.Error(), nil
 	}
 	return "", err
 }
 
-// replaceByBase makes a copy of the checkpoint that a session had before its newest, or a blank one if it had none, and
-// sets the floor as Restore does: the session is not due again until it has grown.
-func replaceByBase(ctx context.Context, tx pgx.Tx, row lockedSession, c changedSession) error {
-	made, err := copyOrBlank(ctx, tx, row, *c.Base)
-	if err != nil {
-		return err
-	}
-	tokens, err := rollBack(ctx, tx, row, made, fmt.Sprintf("the recompaction that made checkpoint %d was rolled back",
-		*c.Made))
-	if err != nil {
-		return err
-	}
-	if row, err = lockSessionKey(ctx, tx, row.Key); err != nil { // the bytes of its view are others now
-		return err
-	}
-	row.rule.Floor = due.Floor{}
-	if reached, isDue := row.reached(); c.Appended && isDue && reached == due.Hard {
-		return errOutgrown
-	}
-	if _, err := SupersedeSummaries(ctx, tx, row.Key, nil); err != nil { // an answer would compact it again
-		return err
-	}
-	return rearm(ctx, tx, row, row.rule.FloorAfter(tokens+row.overhead))
-}
-
-func copyOrBlank(ctx context.Context, tx pgx.Tx, row lockedSession, n int) (session.CheckpointRecord, error) {
-	if n == 0 {
-		return blankCheckpoint(ctx, tx, row)
-	}
-	return copyCheckpoint(ctx, tx, row, n)
-}
-
 // noteRolledBack writes down what became of a session; reason is why it is excepted, or "".
-func noteRolledBack(ctx context.Context, tx pgx.Tx, job RecompactionJob, reason string) error {
-	return Exec(ctx, tx, `
+func noteRolledBack(ctx context.Context, tx pgx.Tx, job Job, reason string) error {
+	return postgres.Exec(ctx, tx, `
 		WITH noted AS (
 			UPDATE recompaction_sessions
 			   SET rollback = CASE WHEN $4 = '' THEN 'rolled_back' ELSE 'excepted' END, reason = nullif($4, '')
@@ -209,5 +175,5 @@ func noteRolledBack(ctx context.Context, tx pgx.Tx, job RecompactionJob, reason 
 		UPDATE recompactions
 		   SET rolled_back = rolled_back + (SELECT count(*) FROM noted WHERE rollback = 'rolled_back'),
 		       excepted = excepted + (SELECT count(*) FROM noted WHERE rollback = 'excepted')
-		 WHERE tenant_id = $1 AND id = $2`, job.Tenant, job.Recompaction, job.Key.Key, Text(reason))
+		 WHERE tenant_id = $1 AND id = $2`, job.Tenant, job.Recompaction, job.Key.Key, postgres.Text(reason))
 }

@@ -1,4 +1,4 @@
-package jobs_test
+package recompact_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/wiretest"
@@ -119,14 +119,14 @@ func (c *group) add(at session.Address, turns int) {
 }
 
 // is waits until the recompactions of the group are as they are asked to be.
-func (c *group) is(so func(session.Recompaction) bool) []session.RecompactionPart {
+func (c *group) is(so func(recompact.Stored) bool) []recompact.Part {
 	c.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		_, parts, err := c.store.Group(c.Context(), c.id)
 		if err != nil {
 			c.Fatal(err)
 		}
-		if !slices.ContainsFunc(parts, func(p session.RecompactionPart) bool { return !so(p.Recompaction) }) {
+		if !slices.ContainsFunc(parts, func(p recompact.Part) bool { return !so(p.Stored) }) {
 			return parts
 		}
 		if time.Now().After(end) {
@@ -135,7 +135,7 @@ func (c *group) is(so func(session.Recompaction) bool) []session.RecompactionPar
 	}
 }
 
-func (c *group) do(what postgres.Control) {
+func (c *group) do(what recompact.Control) {
 	c.Helper()
 	if err := c.store.ControlGroup(c.Context(), c.id, what); err != nil {
 		c.Fatal(err)
@@ -152,8 +152,8 @@ func TestAGroupIsRolledBack(t *testing.T) {
 	for _, of := range c.tenants {
 		tenants = append(tenants, of.tenant)
 	}
-	made, _, err := c.store.CreateGroup(t.Context(), session.RecompactionGroup{
-		ID: uuid.Must(uuid.NewV7()), Tenants: tenants, Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 2},
+	made, _, err := c.store.CreateGroup(t.Context(), recompact.Group{
+		ID: uuid.Must(uuid.NewV7()), Tenants: tenants, Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -166,11 +166,11 @@ func TestAGroupIsRolledBack(t *testing.T) {
 		c.kill(step)
 		c.rescueRecompaction()
 	}
-	c.do(postgres.Pause)
+	c.do(recompact.Pause)
 	_, stop := c.work(jobs.Config{Compactions: 8})
-	idle := func(r session.Recompaction) bool { return r.State == session.RecompactionPaused && r.Running == 0 }
-	paused := c.is(func(r session.Recompaction) bool { return ended(r) || idle(r) })
-	c.do(postgres.Resume)
+	idle := func(r recompact.Stored) bool { return r.State == recompact.Paused && r.Running == 0 }
+	paused := c.is(func(r recompact.Stored) bool { return ended(r) || idle(r) })
+	c.do(recompact.Resume)
 	done := c.is(ended)
 	stopLoad()
 	load.Wait()
@@ -183,11 +183,11 @@ func TestAGroupIsRolledBack(t *testing.T) {
 	for at := range c.before {
 		went[at] = c.view(at)
 	}
-	c.do(postgres.RollBack)
+	c.do(recompact.RollBack)
 	c.kill("rolled back")
 	c.rescueRecompaction()
 	c.work(jobs.Config{Compactions: 8})
-	rolledBack := c.is(in(session.RecompactionRolledBack))
+	rolledBack := c.is(in(recompact.RolledBack))
 	c.settle()
 	t.Logf("when it was paused: %s", progress(paused))
 	t.Logf("at its end: %s", progress(done))
@@ -197,7 +197,7 @@ func TestAGroupIsRolledBack(t *testing.T) {
 
 // hold requires that every session serves what it served before with what was appended since, or is excepted because it
 // went on, and then serves what it did before the rollback.
-func (c *group) hold(parts []session.RecompactionPart, went map[session.Address][][]byte) {
+func (c *group) hold(parts []recompact.Part, went map[session.Address][][]byte) {
 	c.Helper()
 	seen := 0
 	for i, of := range c.tenants {
@@ -217,7 +217,7 @@ func (c *group) hold(parts []session.RecompactionPart, went map[session.Address]
 			}
 		}
 	}
-	var sum session.Recompaction
+	var sum recompact.Stored
 	for _, p := range parts {
 		sum.Changed += p.Changed
 		sum.RolledBack += p.RolledBack
@@ -228,7 +228,7 @@ func (c *group) hold(parts []session.RecompactionPart, went map[session.Address]
 	}
 }
 
-func progress(parts []session.RecompactionPart) string {
+func progress(parts []recompact.Part) string {
 	var total, changed, unchanged, failed, rolledBack, excepted int64
 	for _, p := range parts {
 		total, changed, unchanged = total+p.Total, changed+p.Changed, unchanged+p.Unchanged

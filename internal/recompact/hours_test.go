@@ -1,19 +1,19 @@
-package session_test
+package recompact_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/recompact"
 )
 
 func TestHoursBeginAtTheFirstTimeThatIsWithinThem(t *testing.T) {
 	t.Parallel()
-	night := session.Hours{From: "22:00", To: "06:00", TimeZone: "Europe/Berlin"}
-	noon := session.Hours{From: "12:00", To: "13:30", TimeZone: "UTC"}
-	gap := session.Hours{From: "02:15", To: "02:45", TimeZone: "Europe/Berlin"} // which 2026-03-29 does not have
+	night := recompact.Hours{From: "22:00", To: "06:00", TimeZone: "Europe/Berlin"}
+	noon := recompact.Hours{From: "12:00", To: "13:30", TimeZone: "UTC"}
+	gap := recompact.Hours{From: "02:15", To: "02:45", TimeZone: "Europe/Berlin"} // which 2026-03-29 does not have
 	for _, c := range []struct {
-		hours     session.Hours
+		hours     recompact.Hours
 		now, want string
 	}{
 		{night, "2026-01-10T12:00:00Z", "2026-01-10T21:00:00Z"},
@@ -38,15 +38,15 @@ func TestHoursBeginAtTheFirstTimeThatIsWithinThem(t *testing.T) {
 func TestWhatIsWrongWithHours(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		hours session.Hours
+		hours recompact.Hours
 		want  string
 	}{
-		{session.Hours{From: "22:00", To: "06:00", TimeZone: "UTC"}, ""},
-		{session.Hours{From: "25:00", To: "06:00", TimeZone: "UTC"}, "from"},
-		{session.Hours{From: "22:00", To: "", TimeZone: "UTC"}, "to"},
-		{session.Hours{From: "22:00", To: "22:00", TimeZone: "UTC"}, "to"},
-		{session.Hours{From: "22:00", To: "06:00", TimeZone: "Mars/Olympus"}, "time_zone"},
-		{session.Hours{From: "22:00", To: "06:00", TimeZone: "Local"}, "time_zone"},
+		{recompact.Hours{From: "22:00", To: "06:00", TimeZone: "UTC"}, ""},
+		{recompact.Hours{From: "25:00", To: "06:00", TimeZone: "UTC"}, "from"},
+		{recompact.Hours{From: "22:00", To: "", TimeZone: "UTC"}, "to"},
+		{recompact.Hours{From: "22:00", To: "22:00", TimeZone: "UTC"}, "to"},
+		{recompact.Hours{From: "22:00", To: "06:00", TimeZone: "Mars/Olympus"}, "time_zone"},
+		{recompact.Hours{From: "22:00", To: "06:00", TimeZone: "Local"}, "time_zone"},
 	} {
 		if member, reason := c.hours.Check(); member != c.want || (reason == "") != (c.want == "") {
 			t.Errorf("%+v: %q %q, want %q", c.hours, member, reason, c.want)

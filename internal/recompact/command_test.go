@@ -1,15 +1,26 @@
-package main
+package recompact
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"text/template"
+	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 )
 
 func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
@@ -30,7 +41,7 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 		`--policy={"target":0.2}`: `{"filter":{},"policy":{"target":0.2},"max_running":2}`,
 		"--policy=" + policy:      `{"filter":{},"policy":{"target":0.3},"max_running":2}`,
 	} {
-		cli, err := parse(append([]string{"recompact"}, strings.Fields(flags+" --detach")...)...)
+		cli, err := parse(t, strings.Fields(flags+" --detach")...)
 		if err != nil {
 			t.Errorf("%s: %v", flags, err)
 			continue
@@ -39,14 +50,14 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 			asked, _ = io.ReadAll(r.Body)
 			fmt.Fprint(w, `{"state":"done"}`)
 		})
-		if err := cli.Recompact.Start.Run(t.Context(), &console{Client: &cli.Client, api: api, out: io.Discard}); err != nil {
+		if err := cli.Run(t.Context(), &command.Console{API: api, Out: io.Discard}); err != nil {
 			t.Errorf("%s: %v", flags, err)
 		}
 		if diff := cmp.Diff(want, string(asked)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", flags, diff)
 		}
 	}
-	if _, err := parse("recompact", "--policy="+policy, "--profile=cortex"); err == nil {
+	if _, err := parse(t, "--policy="+policy, "--profile=cortex"); err == nil {
 		t.Error("a policy and a profile at once are accepted")
 	}
 }
@@ -76,7 +87,7 @@ func TestARecompactionIsFollowedToItsEnd(t *testing.T) {
 		t.Errorf("asked %d times: %+v, %v", asked, r, err)
 	}
 	var out strings.Builder
-	if err := writeView(&out, "recompaction", r.Value); err != nil {
+	if err := (&command.Console{Out: &out}).Print(view, r.Raw, r.Value); err != nil {
 		t.Fatal(err)
 	}
 	want := `recompaction  00000000-0000-7000-8000-000000000007
@@ -105,4 +116,69 @@ func TestARecompactionThatCannotBeFollowedGoesOn(t *testing.T) {
 	if _, err := follow(t.Context(), api, "7", file); err == nil || !strings.Contains(err.Error(), "recompaction 7 continues") {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestWhatIsPrintedOfRecompactions(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	id := uuid.MustParse("00000000-0000-7000-8000-000000000001")
+	for _, tt := range []struct {
+		view  *template.Template
+		value any
+		want  string
+	}{
+		{listView, []Recompaction{{ID: id, CreatedAt: at, State: "running", Progress: RecompactionProgress{Done: 1, Total: 2, Changed: 3, Failed: 4}, TokensBefore: 5, TokensAfter: 6}},
+			"RECOMPACTION CREATED STATE DONE TOTAL CHANGED FAILED BEFORE AFTER\n" + id.String() + " 2026-01-02T03:04:05Z running 1 2 3 4 5 6\n"},
+		{sessionsView, []RecompactionSession{{Session: new("s"), State: "failed", TokensBefore: new(int64(7)), Error: new("why\x1b")}},
+			"SESSION STATE BEFORE AFTER RUN ERROR\ns failed 7 - - \"why\\x1b\"\n"},
+		{planView, &RecompactionPlan{
+			Sessions: 1, Messages: 2, TotalTokens: 3, ContextTokens: 4,
+			Sample:   RecompactionSample{Sessions: 5, Failed: 6, TokensBefore: 7, TokensAfter: 8, Errors: []RecompactionError{{Session: "s", Error: "why"}}},
+			Estimate: RecompactionEstimate{Changed: 9, TokensBefore: 10, TokensAfter: 11},
+		}, "sessions 1\nmessages 2\ntokens of the logs 3\ntokens of the views 4\nsample 5 sessions, 6 failed, 7 → 8 tokens\nestimate 9 sessions change, 10 → 11 tokens\ns why\n"},
+	} {
+		var out, got strings.Builder
+		if err := (&command.Console{Out: &out}).Print(tt.view, nil, tt.value); err != nil {
+			t.Error(err)
+			continue
+		}
+		for line := range strings.Lines(out.String()) {
+			got.WriteString(strings.Join(strings.Fields(line), " ") + "\n")
+		}
+		if diff := cmp.Diff(tt.want, got.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// parse returns the command that a command line runs.
+func parse(t *testing.T, args ...string) (*startCommand, error) {
+	t.Helper()
+	var cli commands
+	parser, err := kong.New(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(append([]string{"recompact"}, args...))
+	return &cli.Recompact.Start, err
+}
+
+// answering serves a handler, one request at a time, to a client that never really waits.
+func answering(t *testing.T, h http.HandlerFunc) *client.Client {
+	t.Helper()
+	var one sync.Mutex
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		h(w, r)
+	}))
+	t.Cleanup(web.Close)
+	base, err := url.Parse(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := client.New(base, "vk_test", t.Output())
+	api.Patience = 5 * time.Second
+	api.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	return api
 }

@@ -1,4 +1,4 @@
-package postgres_test
+package recompact_test
 
 import (
 	"errors"
@@ -10,14 +10,15 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // aGroup begins a recompaction of tenants that was begun 40 days ago.
-func aGroup(t *testing.T, operator *postgres.Store, dsn string, tenants ...uuid.UUID) uuid.UUID {
+func aGroup(t *testing.T, operator recompact.Store, dsn string, tenants ...uuid.UUID) uuid.UUID {
 	t.Helper()
-	made, _, err := operator.CreateGroup(t.Context(), session.RecompactionGroup{
-		ID: uuid.New(), Tenants: tenants, Pace: session.Pace{MaxRunning: 1},
+	made, _, err := operator.CreateGroup(t.Context(), recompact.Group{
+		ID: uuid.New(), Tenants: tenants, Pace: recompact.Pace{MaxRunning: 1},
 		Filter: session.SessionFilter{Metadata: []byte(`{"user_id":"somebody"}`)},
 	})
 	if err != nil {
@@ -39,7 +40,7 @@ func aGroup(t *testing.T, operator *postgres.Store, dsn string, tenants ...uuid.
 }
 
 // endPart lets the recompaction of a tenant of a group have begun 40 days ago, and ended some days ago.
-func endPart(t *testing.T, operator *postgres.Store, tenant, group uuid.UUID, days int) {
+func endPart(t *testing.T, operator recompact.Store, tenant, group uuid.UUID, days int) {
 	t.Helper()
 	err := execInTenant(t, operator, tenant, `
 		UPDATE recompactions
@@ -100,13 +101,13 @@ func TestOperatorsRecompactWhereTheOwnerIsNoSuperuser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, parts, err := operator.CreateGroup(t.Context(), session.RecompactionGroup{
-		ID: uuid.New(), Tenants: []uuid.UUID{one, two}, Pace: session.Pace{MaxRunning: 1},
+	made, parts, err := operator.CreateGroup(t.Context(), recompact.Group{
+		ID: uuid.New(), Tenants: []uuid.UUID{one, two}, Pace: recompact.Pace{MaxRunning: 1},
 	})
 	if err != nil || len(parts) != 2 {
 		t.Fatalf("%+v, %v", parts, err)
 	}
-	if err := operator.ControlGroup(t.Context(), made.ID, postgres.Cancel); err != nil {
+	if err := operator.ControlGroup(t.Context(), made.ID, recompact.Cancel); err != nil {
 		t.Fatal(err)
 	}
 	for _, tenant := range []uuid.UUID{one, two} {

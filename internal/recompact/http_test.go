@@ -1,9 +1,12 @@
-package api_test
+package recompact_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +14,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api"
-	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/llm"
+	"github.com/varve-dev/varve/internal/modelcall"
+	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -38,7 +45,7 @@ type dryRun struct {
 		Sessions, Changed, Unchanged, Failed int
 		Before                               int64 `json:"tokens_before"`
 		After                                int64 `json:"tokens_after"`
-		Models                               protocol.RecompactionModels
+		Models                               recompact.RecompactionModels
 		Errors                               []struct{ Session, Error string }
 	}
 	Estimate struct {
@@ -51,20 +58,33 @@ type dryRun struct {
 }
 
 // fill makes sessions of 13 messages each, below their trigger.
-func (w *world) fill(ids ...string) {
+func (w *asked) fill(ids ...string) {
 	w.Helper()
 	for i, id := range ids {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, fmt.Sprintf(`{"window_tokens":20000,"metadata":{"n":"%d"}}`, i))
-		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", 1, 6, 6000)...))
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", thirteen())
 	}
 }
 
+// thirteen returns messages of 13 messages, six of which are results of 6,000 bytes.
+func thirteen() string {
+	text := strings.Repeat("line 1 of the file\\n", 300)
+	messages := []string{`{"role":"user","content":"question 1"}`}
+	for i := range 6 {
+		messages = append(messages,
+			fmt.Sprintf(`{"role":"assistant","content":"I look","tool_calls":[{"id":"c%d","type":"function","function":{"name":"Read","arguments":"{\"path\":\"f%d\"}"}}]}`, i, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"%s"}`, i, text))
+	}
+	messages = append(messages, `{"role":"assistant","content":"answer 1"}`)
+	return `{"format":"openai-chat","messages":[` + strings.Join(messages, ",") + `]}`
+}
+
 // ended waits until the recompaction at a place has ended.
-func (w *world) ended(location string) (r recompaction) {
+func (w *asked) ended(location string) (r recompaction) {
 	w.Helper()
 	up := time.After(15 * time.Minute) // for a machine that has much else to do
 	for r.Finished == nil {
-		w.must(http.StatusOK, "GET", location, "").into(&r)
+		r = decoded[recompaction](w.must(http.StatusOK, "GET", location, ""))
 		select {
 		case <-up:
 			w.Fatalf("it does not end: %+v", r)
@@ -76,7 +96,7 @@ func (w *world) ended(location string) (r recompaction) {
 
 func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	w.must(http.StatusOK, "PUT", "/v1/policy", `{"idle":{"enabled":false}}`)
 	w.fill("a", "b", "c")
 	const what = `"filter":{"sessions":["a","b","none"]},"policy":{"trigger":0.4,"target":0.1}`
@@ -85,7 +105,7 @@ func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 		dry.Sample.Before != dry.Context || dry.Estimate.After != dry.Sample.After || dry.Sample.After >= dry.Context {
 		t.Errorf("dry run %+v", dry)
 	}
-	body := `{` + what + `,"max_running":4,"confirm_token":"` + dry.Token + `","tenant":"` + w.tenant.String() + `","from":"log"}`
+	body := `{` + what + `,"max_running":4,"confirm_token":"` + dry.Token + `","tenant":"` + w.Tenant.String() + `","from":"log"}`
 	begun := w.must(http.StatusAccepted, "POST", recompactions, body, "Idempotency-Key", "k")
 	location := begun.Header().Get("Location")
 	first := decoded[recompaction](begun)
@@ -96,7 +116,7 @@ func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 	if decoded[recompaction](again).ID != first.ID || again.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("a second time: %s", again.Body)
 	}
-	w.work()
+	w.Work(jobs.Config{})
 	found := w.ended(location)
 	if p := found.Progress; found.State != "done" || p.Total != 2 || p.Done != 2 || p.Changed != 2 || found.Before != dry.Sample.Before || found.After != dry.Sample.After {
 		t.Errorf("%+v, but the dry run said %+v", found, dry)
@@ -117,7 +137,7 @@ func TestARecompactionFromItsDryRunToItsEnd(t *testing.T) {
 
 func TestARecompactionIsComparedWithTheSessionsThatItLeftAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	w.fill("a", "b")
 	view := func(ids ...string) {
 		for _, id := range ids {
@@ -125,13 +145,13 @@ func TestARecompactionIsComparedWithTheSessionsThatItLeftAlone(t *testing.T) {
 		}
 	}
 	view("a", "b", "b")
-	w.until("the ledger has counted the views", func() bool { return w.count(`SELECT coalesce(sum(views), 0) FROM usage_days`) == 3 })
-	w.work()
+	w.Until("the ledger has counted the views", func() bool { return w.Count(`SELECT coalesce(sum(views), 0) FROM usage_days`) == 3 })
+	w.Work(jobs.Config{})
 	location := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["a"]},"policy":{"trigger":0.4,"target":0.1}}`).Header().Get("Location")
 	w.ended(location)
 	view("a", "a", "b", "b", "b")
-	w.server.Close(t.Context()) // the ledger has counted what it was asked for
-	c := decoded[session.Comparison](w.must(http.StatusOK, "GET", location+"/comparison", ""))
+	w.Server.Close(t.Context()) // the ledger has counted what it was asked for
+	c := decoded[recompact.Comparison](w.must(http.StatusOK, "GET", location+"/comparison", ""))
 	if c.Sessions != 1 || c.Before.Views != 1 || c.After.Views != 2 || c.Others.Views != 3 {
 		t.Errorf("%+v, want 1 view before, 2 since, and 3 of others since", c)
 	}
@@ -142,10 +162,19 @@ func TestARecompactionIsComparedWithTheSessionsThatItLeftAlone(t *testing.T) {
 
 func TestADryRunSaysWhatModelsWouldCost(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	models := twoModels(t)
-	models.Store = w.store
-	w.server = api.New(api.Config{Store: w.store, Caller: models})
+	w := newAsked(t)
+	models, err := llm.Open(llm.Config{
+		Providers: map[string]llm.Provider{"a": {Kind: llm.Anthropic, BaseURL: "https://hush.example", Key: llm.NewKey("sk-hush")}},
+		Models: map[string]llm.Definition{
+			"haiku": {Provider: "a", Model: "claude-haiku-4-5", Window: 200_000, Price: llm.Price{Input: 1, Cached: 0.1, Output: 5}},
+		},
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Server = api.New(api.Config{
+		Store: w.Store, Caller: &modelcall.Caller{Models: models, Store: w.Store}, Features: []feature.Feature{recompact.Feature()},
+	})
 	ids := make([]string, 24) // more than a sample has
 	for i := range ids {
 		ids[i] = fmt.Sprint("s", i)
@@ -155,7 +184,7 @@ func TestADryRunSaysWhatModelsWouldCost(t *testing.T) {
 		const body = `{"dry_run":true,"policy":{"trigger":0.4,"target":0.1,"trim":{"enabled":false},"summarise":{"model":%q,"min_tokens":0}}}`
 		return decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, fmt.Sprintf(body, model)))
 	}
-	if dry := with(""); dry.Sample.Models != (protocol.RecompactionModels{}) || dry.Estimate.Calls != 0 || dry.Estimate.CostMax != 0 {
+	if dry := with(""); dry.Sample.Models != (recompact.RecompactionModels{}) || dry.Estimate.Calls != 0 || dry.Estimate.CostMax != 0 {
 		t.Errorf("without a model: %+v", dry)
 	}
 	dry := with("haiku")
@@ -173,12 +202,11 @@ func TestADryRunSaysWhatModelsWouldCost(t *testing.T) {
 
 func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	got := w.must(http.StatusUnprocessableEntity, "POST", recompactions, `{
 		"filter": {"sessions": [], "metadata": {"k": 1}, "created_before": "yesterday", "min_tokens": -1, "min_tokns": 1, "policy_version_below": 0, "engine_version_below": "1", "percent": 101},
 		"policy": {"trigger": 2, "zz": 1}, "from": "checkpoint", "dry_run": 1, "max_running": 33, "apply": true}`)
 	p := decoded[problem](got)
-	checkProblem(t, got, p)
 	var pointers []string
 	for _, e := range p.Errors {
 		pointers = append(pointers, e.Pointer)
@@ -201,8 +229,7 @@ func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
 		`{"filter":{},"filter":{}}`: http.StatusBadRequest,
 		`{"filter":{"created_after":"2026-01-02T00:00:00Z","created_before":"2026-01-02T00:00:00Z"}}`: http.StatusUnprocessableEntity,
 	} {
-		got := w.must(status, "POST", recompactions, body)
-		checkProblem(t, got, decoded[problem](got))
+		w.must(status, "POST", recompactions, body)
 	}
 	if list := decoded[listPage](w.must(http.StatusOK, "GET", recompactions, "")); len(list.Data) != 0 {
 		t.Errorf("a request that was refused began %v", list.Data)
@@ -211,7 +238,7 @@ func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
 
 func TestATokenConfirmsWhatItsDryRunLookedAt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	token := func(body string) string {
 		return decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, body)).Token
 	}
@@ -231,7 +258,7 @@ func TestATokenConfirmsWhatItsDryRunLookedAt(t *testing.T) {
 
 func TestARecompactionIsReplayedAsItWasAnswered(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	for key, body := range map[string]string{"own": `{}`, "default": `{"policy":null}`, "other": `{"policy":{"target":0.3}}`} {
 		first := w.must(http.StatusAccepted, "POST", recompactions, body, "Idempotency-Key", key).Body.String()
 		if again := w.must(http.StatusAccepted, "POST", recompactions, body, "Idempotency-Key", key).Body.String(); again != first {
@@ -242,11 +269,11 @@ func TestARecompactionIsReplayedAsItWasAnswered(t *testing.T) {
 
 func TestTheFilterOfARecompaction(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	w.fill("a", "b", "c")
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/empty", `{"metadata":{"n":"1","m":"1"}}`)
-	w.exec(`UPDATE sessions SET window_tokens = 1000 WHERE id = 'a'`)
-	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, failed_at)
+	w.Exec(`UPDATE sessions SET window_tokens = 1000 WHERE id = 'a'`)
+	w.Exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, failed_at)
 		SELECT tenant_id, key, key, 1, 'a bug', now(), now() FROM sessions WHERE id = 'b'`)
 	for _, body := range []string{`{"filter":{"sessions":["z"]},"dry_run":true}`, `{"filter":{"sessions":["z","y"]}}`} {
 		if got := w.must(http.StatusNotFound, "POST", recompactions, body); !strings.Contains(got.Body.String(), "none of the sessions in filter exists") {
@@ -279,7 +306,7 @@ func TestTheFilterOfARecompaction(t *testing.T) {
 		}
 	}
 	location := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["a","b"]},"policy":{"trigger":0.4,"target":0.1}}`).Header().Get("Location")
-	w.work()
+	w.Work(jobs.Config{})
 	w.ended(location)
 	version := func(n int) string { return fmt.Sprintf(`{"filter":{"policy_version_below":%d},"dry_run":true}`, n) }
 	if dry := decoded[dryRun](w.must(http.StatusOK, "POST", recompactions, version(2))); dry.Sessions != 2 {
@@ -299,7 +326,7 @@ func TestTheFilterOfARecompaction(t *testing.T) {
 
 func TestRecompactionsAreListedAndCancelled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	w.fill("a", "b", "c")
 	var ids []string
 	for range 3 {
@@ -318,7 +345,7 @@ func TestRecompactionsAreListedAndCancelled(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	w.work()
+	w.Work(jobs.Config{})
 	done := w.ended(recompactions + "/" + ids[0])
 	if done.Progress.Total != 3 || done.Progress.Unchanged+done.Progress.Changed != 3 {
 		t.Errorf("%+v", done)
@@ -344,29 +371,65 @@ func TestRecompactionsAreListedAndCancelled(t *testing.T) {
 
 func TestAnotherTenantsRecompactionIsLikeAMissingOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	_, stranger := w.newTenant("stranger")
+	w := newAsked(t)
+	_, stranger := w.NewTenant("stranger")
 	id := decoded[recompaction](w.must(http.StatusAccepted, "POST", recompactions, "")).ID.String()
-	checked := 0
-	for _, route := range w.server.Routes() {
-		method, path, _ := strings.Cut(route, " ")
-		if !strings.Contains(path, ":recompaction") || strings.Contains(path, ":tenant") {
-			continue
-		}
+	for _, route := range []string{
+		"GET ", "HEAD ", "GET /sessions", "HEAD /sessions", "GET /comparison", "HEAD /comparison", "POST /pause", "POST /resume",
+		"POST /cancel", "POST /rollback",
+	} {
+		method, end, _ := strings.Cut(route, " ")
 		for _, other := range []string{id, uuid.NewString(), "nonsense"} {
-			got := w.must(http.StatusNotFound, method, strings.Replace(path, ":recompaction", other, 1), "", "Authorization", "Bearer "+stranger)
+			got := w.must(http.StatusNotFound, method, recompactions+"/"+other+end, "", "Authorization", "Bearer "+stranger)
 			if method != "HEAD" && !strings.Contains(got.Body.String(), "no such recompaction") {
 				t.Errorf("%s: %s", route, got.Body)
 			}
 		}
-		checked++
-	}
-	if checked != 10 {
-		t.Errorf("%d routes were checked: %v", checked, w.server.Routes())
 	}
 	list := decoded[listPage](w.must(http.StatusOK, "GET", recompactions, "", "Authorization", "Bearer "+stranger))
 	if len(list.Data) != 0 {
 		t.Errorf("the stranger sees %v", list.Data)
 	}
-	w.must(http.StatusForbidden, "POST", recompactions, `{"tenant":"`+w.tenant.String()+`"}`, "Authorization", "Bearer "+stranger)
+	w.must(http.StatusForbidden, "POST", recompactions, `{"tenant":"`+w.Tenant.String()+`"}`, "Authorization", "Bearer "+stranger)
+}
+
+// A group tells each tenth of a tenant's sessions that is done, once and in order; one of few sessions does not.
+func TestARecompactionTellsHowFarItIs(t *testing.T) {
+	t.Parallel()
+	w := newAsked(t)
+	var ids []string
+	for n := range 20 {
+		ids = append(ids, fmt.Sprintf("s%02d", n))
+	}
+	w.fill(ids...)
+	w.Work(jobs.Config{})
+	few := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":{"sessions":["`+strings.Join(ids[:9], `","`)+`"]}}`)
+	w.ended(few.Header().Get("Location"))
+	w.must(http.StatusAccepted, "POST", groups, fmt.Sprintf(`{"tenants":[%q],"policy":{"trigger":0.4,"target":0.1}}`, w.Tenant))
+	want := []string{"started 0 0/0", "ended 0 9/9 done", "started 0 0/0"}
+	for tenth := 1; tenth <= 9; tenth++ {
+		want = append(want, fmt.Sprintf("progress %d %d/20 running", 10*tenth, 2*tenth))
+	}
+	want = append(want, "ended 0 20/20 done")
+	var got []string
+	w.Until("all is told", func() bool {
+		got = nil
+		page := decoded[struct{ Data []session.Event }](w.must(http.StatusOK, "GET", "/v1/events?limit=500&types=recompaction.started,recompaction.progress,recompaction.ended", ""))
+		for _, told := range page.Data {
+			var d struct {
+				State                                               string
+				Percent, Total, Changed, Unchanged, Failed, Skipped int
+			}
+			if err := json.Unmarshal(told.Data, &d); err != nil {
+				t.Fatal(err)
+			}
+			_, kind, _ := strings.Cut(string(told.Type), "recompaction.")
+			done := d.Changed + d.Unchanged + d.Failed + d.Skipped
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%s %d %d/%d %s", kind, d.Percent, done, d.Total, d.State)))
+		}
+		return len(got) >= len(want) || len(got) > 3 && strings.HasPrefix(got[len(got)-1], "ended")
+	})
+	if !slices.Equal(got, want) {
+		t.Errorf("events\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }

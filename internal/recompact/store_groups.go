@@ -1,4 +1,4 @@
-package postgres
+package recompact
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -29,22 +30,23 @@ const groupsSQL = `
 	  FROM recompactions
 	 WHERE group_id IS NOT NULL`
 
-var scanGroup = pgx.RowToStructByName[session.RecompactionGroup]
+var scanGroup = pgx.RowToStructByName[Group]
 
 // CreateGroup begins a recompaction of the tenants that it names, or of all, and returns it with that of each tenant.
 // One with an id that there is already is that one, and is not begun again.
 //
 // Errors: an InvalidError if there is no such tenant, or there are too many;
 // ErrIdempotencyReused if the one with this id does something else.
-func (s *Store) CreateGroup(
-	ctx context.Context, c session.RecompactionGroup,
-) (made session.RecompactionGroup, parts []session.RecompactionPart, err error) {
+func (s store) CreateGroup(
+	ctx context.Context, c Group,
+) (made Group, parts []Part, err error) {
 	named := c.Tenants != nil
-	err = s.Seeing(WithCold).InTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
+	err = s.Seeing(postgres.WithCold).InTenant(ctx, uuid.Nil, func(tx pgx.Tx) (err error) {
 		if c.Tenants, err = tenantsOf(ctx, tx, c.Tenants); err != nil {
 			return err
 		}
-		if err := Exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, c.ID.String()); err != nil {
+		err = postgres.Exec(ctx, tx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, c.ID.String())
+		if err != nil {
 			return err
 		}
 		made, err = readGroup(ctx, tx, c.ID)
@@ -68,8 +70,8 @@ func (s *Store) CreateGroup(
 // refuseOther returns ErrIdempotencyReused unless the group that there is does the same as c. If c names no tenants,
 // those that are younger than the group don't matter. An old group may have lost tenants whose recompactions are not
 // kept any more.
-func refuseOther(ctx context.Context, tx pgx.Tx, c, there session.RecompactionGroup, named bool) error {
-	same, err := RowIn(ctx, tx, pgx.RowTo[bool], `
+func refuseOther(ctx context.Context, tx pgx.Tx, c, there Group, named bool) error {
+	same, err := postgres.RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT filter = $2::jsonb AND ask = $3 AND max_running = $4 AND per_minute IS NOT DISTINCT FROM $5
 		       AND start_at IS NOT DISTINCT FROM $6 AND hours IS NOT DISTINCT FROM $7::jsonb
 		       AND (NOT $9 OR $10 <@ $8::uuid[])
@@ -84,7 +86,7 @@ func refuseOther(ctx context.Context, tx pgx.Tx, c, there session.RecompactionGr
 		 WHERE group_id = $1
 		 ORDER BY tenant_id
 		 LIMIT 1`, c.ID, c.Filter, c.Ask, c.Pace.MaxRunning, c.Pace.PerMinute, c.Pace.StartAt, c.Pace.Hours, c.Tenants,
-		named, there.Tenants, recompactionRetention)
+		named, there.Tenants, postgres.RecompactionRetention)
 	if err == nil && (!same || !bytes.Equal(compacted(c.Policy), compacted(there.Policy))) {
 		err = fmt.Errorf("recompaction %s: %w", c.ID, session.ErrIdempotencyReused)
 	}
@@ -99,32 +101,36 @@ func compacted(document json.RawMessage) []byte {
 }
 
 // beginParts begins the recompactions of a group, and records that.
-func (s *Store) beginParts(
-	ctx context.Context, tx pgx.Tx, c session.RecompactionGroup,
-) (parts []session.RecompactionPart, err error) {
-	part := session.Recompaction{Filter: c.Filter, Policy: c.Policy, Pace: c.Pace, Ask: c.Ask, Group: &c.ID}
-	err = eachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
-		made, err := s.beginRecompaction(ctx, tx, tenant, part)
-		parts = append(parts, session.RecompactionPart{Tenant: tenant, Recompaction: made})
+func (s store) beginParts(
+	ctx context.Context, tx pgx.Tx, c Group,
+) (parts []Part, err error) {
+	part := Stored{Filter: c.Filter, Policy: c.Policy, Pace: c.Pace, Ask: c.Ask, Group: &c.ID}
+	err = postgres.EachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
+		made, err := s.beginOne(ctx, tx, tenant, part)
+		parts = append(parts, Part{Tenant: tenant, Stored: made})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return parts, recordOperator(ctx, tx, auditEntry{
-		action: audit.RecompactionStart, object: audit.Recompaction, id: c.ID.String(),
-		detail: about{"policy": c.Policy, "ask": c.Ask, "tenants": len(c.Tenants)}, // the tenants' rows have the filter
+	return parts, recordOperator(ctx, tx, audit.RecompactionStart, c.ID, map[string]any{
+		"policy": c.Policy, "ask": c.Ask, "tenants": len(c.Tenants), // the tenants' rows have the filter
 	})
+}
+
+// recordOperator records what was done to a group.
+func recordOperator(ctx context.Context, tx pgx.Tx, action audit.Action, id uuid.UUID, detail any) error {
+	return postgres.RecordOperator(ctx, tx, action, audit.Recompaction, id.String(), detail)
 }
 
 // tenantsOf returns the tenants that are named, or all, by their ids.
 func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, error) {
-	found, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	found, err := postgres.RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT id
 		  FROM tenants
 		 WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
 		 ORDER BY id
-		 LIMIT $2`, named, session.MaxRecompactedTenants+1)
+		 LIMIT $2`, named, maxTenants+1)
 	if err != nil {
 		return nil, err
 	}
@@ -136,66 +142,53 @@ func tenantsOf(ctx context.Context, tx pgx.Tx, named []uuid.UUID) ([]uuid.UUID, 
 	if len(found) == 0 {
 		return nil, session.Invalid("/tenants", "invalid_request", "there is no tenant yet")
 	}
-	if len(found) > session.MaxRecompactedTenants {
+	if len(found) > maxTenants {
 		return nil, session.Invalid("/tenants", "invalid_request", "a recompaction has at most %d tenants: name some",
-			session.MaxRecompactedTenants)
+			maxTenants)
 	}
 	return found, nil
 }
 
-// eachTenant runs do for tenants, in a transaction that sees each in its turn.
-func eachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(tenant uuid.UUID) error) error {
-	for _, tenant := range tenants {
-		if err := Exec(ctx, tx, setTenant, tenant.String()); err != nil {
-			return err
-		}
-		if err := do(tenant); err != nil {
-			return fmt.Errorf("tenant %s: %w", tenant, err)
-		}
-	}
-	return nil
-}
-
-func readGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (session.RecompactionGroup, error) {
-	return RowIn(ctx, tx, scanGroup, groupsSQL+` AND group_id = $1
+func readGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (Group, error) {
+	return postgres.RowIn(ctx, tx, scanGroup, groupsSQL+` AND group_id = $1
 		 GROUP BY created_at, group_id`, id)
 }
 
 // Groups returns a page of all groups, newest first.
-func (s *Store) Groups(ctx context.Context, page session.Page) ([]session.RecompactionGroup, error) {
-	return asOperator(ctx, s, func(tx pgx.Tx) ([]session.RecompactionGroup, error) {
-		return RowsIn(ctx, tx, scanGroup, groupsSQL+` AND (created_at, group_id) < ($1, $2)
+func (s store) Groups(ctx context.Context, page session.Page) ([]Group, error) {
+	return postgres.InTx(ctx, s.Store, uuid.Nil, func(tx pgx.Tx) ([]Group, error) {
+		return postgres.RowsIn(ctx, tx, scanGroup, groupsSQL+` AND (created_at, group_id) < ($1, $2)
 			 GROUP BY created_at, group_id
 			 ORDER BY created_at DESC, group_id DESC
-			 LIMIT $3`, PageArgs(uuid.Nil, page)[1:]...)
+			 LIMIT $3`, postgres.PageArgs(uuid.Nil, page)[1:]...)
 	})
 }
 
 // Group returns a group with its recompactions, by tenant, but for those that are not kept any more; ErrNotFound.
-func (s *Store) Group(
+func (s store) Group(
 	ctx context.Context, id uuid.UUID,
-) (c session.RecompactionGroup, parts []session.RecompactionPart, err error) {
-	err = s.inSnapshot(ctx, uuid.Nil, func(tx pgx.Tx) error {
+) (c Group, parts []Part, err error) {
+	_, err = postgres.ReadTx(ctx, s.Store, uuid.Nil, func(tx pgx.Tx) (none struct{}, err error) {
 		if c, err = readGroup(ctx, tx, id); err != nil {
-			return err
+			return none, err
 		}
 		parts, err = readParts(ctx, tx, c)
-		return err
+		return none, err
 	})
 	return c, parts, err
 }
 
 // readParts reads the recompactions of a group.
 func readParts(
-	ctx context.Context, tx pgx.Tx, c session.RecompactionGroup,
-) (parts []session.RecompactionPart, err error) {
-	err = eachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
-		found, err := RowsIn(ctx, tx, scanRecompaction, `
-			SELECT `+recompactionColumns+`
+	ctx context.Context, tx pgx.Tx, c Group,
+) (parts []Part, err error) {
+	err = postgres.EachTenant(ctx, tx, c.Tenants, func(tenant uuid.UUID) error {
+		found, err := postgres.RowsIn(ctx, tx, scanStored, `
+			SELECT `+columns+`
 			  FROM recompactions r
 			 WHERE r.tenant_id = $1 AND r.group_id = $2`, tenant, c.ID)
 		for i := range found {
-			parts = append(parts, session.RecompactionPart{Tenant: tenant, Recompaction: found[i]})
+			parts = append(parts, Part{Tenant: tenant, Stored: found[i]})
 		}
 		return err
 	})
@@ -205,7 +198,7 @@ func readParts(
 // ControlGroup does to each recompaction of a group what is asked: to all or to none.
 //
 // Errors: ErrNotFound.
-func (s *Store) ControlGroup(ctx context.Context, id uuid.UUID, what Control) error {
+func (s store) ControlGroup(ctx context.Context, id uuid.UUID, what Control) error {
 	return s.InTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {
 		c, err := readGroup(ctx, tx, id)
 		if err != nil {
@@ -215,77 +208,79 @@ func (s *Store) ControlGroup(ctx context.Context, id uuid.UUID, what Control) er
 		if err != nil {
 			return err
 		}
-		tenants, changed := make([]uuid.UUID, len(parts)), 0
-		for i := range parts {
-			tenants[i] = parts[i].Tenant
-		}
-		err = eachTenant(ctx, tx, tenants, func(tenant uuid.UUID) error {
-			part := parts[slices.Index(tenants, tenant)].ID
-			one, err := s.controlPart(ctx, tx, tenant, part, what)
+		changed := 0
+		err = postgres.EachTenant(ctx, tx, tenantsIn(parts), func(tenant uuid.UUID) error {
+			one, err := s.controlPart(ctx, tx, tenant, partOf(parts, tenant), what)
 			changed += one
 			return err
 		})
 		if err != nil || changed == 0 {
 			return err
 		}
-		return recordOperator(ctx, tx, auditEntry{
-			action: controls[what], object: audit.Recompaction, id: id.String(),
-			detail: about{"recompactions": changed},
-		})
+		return recordOperator(ctx, tx, controls[what], id, map[string]any{"recompactions": changed})
 	})
 }
 
+func tenantsIn(parts []Part) []uuid.UUID {
+	tenants := make([]uuid.UUID, len(parts))
+	for i := range parts {
+		tenants[i] = parts[i].Tenant
+	}
+	return tenants
+}
+
+// partOf returns the id of the recompaction of a tenant.
+func partOf(parts []Part, tenant uuid.UUID) uuid.UUID {
+	return parts[slices.IndexFunc(parts, func(p Part) bool { return p.Tenant == tenant })].ID
+}
+
 // controlPart controls a recompaction and records that, and returns how many have changed.
-func (s *Store) controlPart(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, what Control) (int, error) {
+func (s store) controlPart(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, what Control) (int, error) {
 	changed, err := s.control(ctx, tx, tenant, id, what)
 	if err != nil || !changed {
 		return 0, err
 	}
-	return 1, record(ctx, tx, tenant, auditEntry{action: controls[what], object: audit.Recompaction, id: id.String()})
+	return 1, record(ctx, tx, tenant, controls[what], id, nil)
 }
 
-// CompareGroup returns what CompareRecompaction does for all recompactions of a group; ErrNotFound.
-func (s *Store) CompareGroup(ctx context.Context, id uuid.UUID) (sum session.Comparison, err error) {
-	err = s.inSnapshot(ctx, uuid.Nil, func(tx pgx.Tx) error {
+// CompareGroup returns what Compare does for all recompactions of a group; ErrNotFound.
+func (s store) CompareGroup(ctx context.Context, id uuid.UUID) (sum Comparison, err error) {
+	_, err = postgres.ReadTx(ctx, s.Store, uuid.Nil, func(tx pgx.Tx) (none struct{}, err error) {
 		c, err := readGroup(ctx, tx, id)
 		if err != nil {
-			return err
+			return none, err
 		}
 		parts, err := readParts(ctx, tx, c)
-		for i := range parts {
-			if err != nil {
-				break
-			}
-			if err = Exec(ctx, tx, setTenant, parts[i].Tenant.String()); err != nil {
-				break
-			}
-			var one session.Comparison
-			one, err = compareIn(ctx, tx, parts[i].Tenant, parts[i].ID)
-			sum.Add(one)
+		if err != nil {
+			return none, err
 		}
-		return err
+		return none, postgres.EachTenant(ctx, tx, tenantsIn(parts), func(tenant uuid.UUID) error {
+			one, err := compareIn(ctx, tx, tenant, partOf(parts, tenant))
+			sum.Add(one)
+			return err
+		})
 	})
 	return sum, err
 }
 
-// CountGroup does what CountRecompaction does for the tenants of a group. The sample has at least one session of
+// CountGroup does what Count does for the tenants of a group. The sample has at least one session of
 // each tenant that has any.
-func (s *Store) CountGroup(ctx context.Context, c session.RecompactionGroup, sample int) (
-	sum session.RecompactionCount, err error,
+func (s store) CountGroup(ctx context.Context, c Group, sample int) (
+	sum Count, err error,
 ) {
-	err = s.inSnapshot(ctx, uuid.Nil, func(tx pgx.Tx) error {
+	_, err = postgres.ReadTx(ctx, s.Store, uuid.Nil, func(tx pgx.Tx) (none struct{}, err error) {
 		tenants, err := tenantsOf(ctx, tx, c.Tenants)
 		if err != nil {
-			return err
+			return none, err
 		}
 		each := max(1, sample/len(tenants))
-		return eachTenant(ctx, tx, tenants, func(tenant uuid.UUID) error {
+		return none, postgres.EachTenant(ctx, tx, tenants, func(tenant uuid.UUID) error {
 			found, err := countIn(ctx, tx, tenant, c.Filter, each)
 			sum.Add(found)
 			return err
 		})
 	})
-	slices.SortFunc(sum.Sample, func(a, b session.SampledSession) int { // not only the first tenants, if time is short
+	slices.SortFunc(sum.Sample, func(a, b Sampled) int { // not only the first tenants, if time is short
 		return bytes.Compare(a.Key.Key[8:], b.Key.Key[8:])
 	})
 	return sum, err

@@ -1,7 +1,8 @@
-package postgres
+package recompact
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"time"
 
@@ -9,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
-	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 const (
-	// recompactionBatch is how many of a tenant's sessions one transaction examines.
-	recompactionBatch = 1000
+	// batch is how many of a tenant's sessions one transaction examines.
+	batch = 1000
 
 	// shownErrors is how many of a recompaction's newest errors are read with it.
 	shownErrors = 10
@@ -23,25 +24,33 @@ const (
 
 // The long statements that look for the sessions of recompactions.
 var (
-	countSQL = Filtered(statement("count_recompaction"))
-	fillSQL  = Filtered(statement("fill_recompaction"))
+	//go:embed count.sql
+	countText string
+	//go:embed fill.sql
+	fillText string
+
+	countSQL = postgres.Filtered(countText)
+	fillSQL  = postgres.Filtered(fillText)
 )
 
-// CountRecompaction counts the sessions that a filter finds, and samples at most this many of them, evenly by age;
+// store has the SQL of recompactions.
+type store struct{ *postgres.Store }
+
+// Count counts the sessions that a filter finds, and samples at most this many of them, evenly by age;
 // ErrNotFound if it names sessions none of which exists.
-func (s *Store) CountRecompaction(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
-	session.RecompactionCount, error,
+func (s store) Count(ctx context.Context, tenant uuid.UUID, f session.SessionFilter, sample int) (
+	Count, error,
 ) {
-	return ReadTx(ctx, s.Seeing(WithCold), tenant, func(tx pgx.Tx) (session.RecompactionCount, error) {
-		if err := requireNamed(ctx, tx, tenant, f); err != nil {
-			return session.RecompactionCount{}, err
+	return postgres.ReadTx(ctx, s.Seeing(postgres.WithCold), tenant, func(tx pgx.Tx) (Count, error) {
+		if err := postgres.RequireNamed(ctx, tx, tenant, f); err != nil {
+			return Count{}, err
 		}
 		return countIn(ctx, tx, tenant, f, sample)
 	})
 }
 
 func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.SessionFilter, sample int) (
-	found session.RecompactionCount, err error,
+	found Count, err error,
 ) {
 	var keys []uuid.UUID
 	var ids []string
@@ -54,31 +63,31 @@ func countIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, f session.Session
 		Scan(&found.Sessions, &found.Messages, &found.TotalTokens, &found.ContextTokens, &keys, &ids)
 	for i := range keys {
 		key := session.Key{Tenant: tenant, Key: keys[i]}
-		found.Sample = append(found.Sample, session.SampledSession{Key: key, ID: ids[i]})
+		found.Sample = append(found.Sample, Sampled{Key: key, ID: ids[i]})
 	}
 	return found, err
 }
 
-// CreateRecompaction begins a recompaction of the sessions that a filter finds and that exist now.
+// Create begins a recompaction of the sessions that a filter finds and that exist now.
 //
 // Errors: ErrIdempotencyReused; ErrNotFound if it names sessions none of which exists.
-func (s *Store) CreateRecompaction(
-	ctx context.Context, tenant uuid.UUID, r session.Recompaction, id *session.Idempotency,
-) (session.Recompaction, bool, error) {
-	return Once(ctx, s.Seeing(WithCold), tenant, id, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
-		if err := requireNamed(ctx, tx, tenant, r.Filter); err != nil {
-			return session.Recompaction{}, uuid.Nil, err
+func (s store) Create(
+	ctx context.Context, tenant uuid.UUID, r Stored, id *session.Idempotency,
+) (Stored, bool, error) {
+	return postgres.Once(ctx, s.Seeing(postgres.WithCold), tenant, id, func(tx pgx.Tx) (Stored, uuid.UUID, error) {
+		if err := postgres.RequireNamed(ctx, tx, tenant, r.Filter); err != nil {
+			return Stored{}, uuid.Nil, err
 		}
-		made, err := s.beginRecompaction(ctx, tx, tenant, r)
+		made, err := s.beginOne(ctx, tx, tenant, r)
 		return made, made.ID, err
 	})
 }
 
-// beginRecompaction inserts a recompaction and the job that looks for its sessions.
-func (s *Store) beginRecompaction(
-	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r session.Recompaction,
-) (session.Recompaction, error) {
-	made := session.Recompaction{
+// beginOne inserts a recompaction and the job that looks for its sessions.
+func (s store) beginOne(
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, r Stored,
+) (Stored, error) {
+	made := Stored{
 		ID: uuid.Must(uuid.NewV7()), Filter: r.Filter, Policy: r.Policy,
 		Pace: r.Pace, Group: r.Group, Ask: r.Ask,
 	}
@@ -92,23 +101,26 @@ func (s *Store) beginRecompaction(
 	if err != nil {
 		return made, err
 	}
-	if err := AddChore(ctx, tx, tenant, ChoreRecompaction); err != nil {
+	if err := postgres.AddChore(ctx, tx, tenant, chore); err != nil {
 		return made, err
 	}
 	if err := s.insertFill(ctx, tx, tenant, made.ID, time.Time{}); err != nil {
 		return made, err
 	}
-	err = emitRecompaction(ctx, tx, tenant, made.ID, session.EventRecompactionStarted, about{})
+	err = emit(ctx, tx, tenant, made.ID, session.EventRecompactionStarted, map[string]any{})
 	if err != nil {
 		return made, err
 	}
-	return made, record(ctx, tx, tenant, auditEntry{
-		action: audit.RecompactionStart, object: audit.Recompaction, id: made.ID.String(),
-		detail: about{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask, "group": r.Group},
-	})
+	detail := map[string]any{"filter": r.Filter, "policy": r.Policy, "ask": r.Ask, "group": r.Group}
+	return made, record(ctx, tx, tenant, audit.RecompactionStart, made.ID, detail)
 }
 
-const recompactionColumns = `
+// record records what was done to a recompaction.
+func record(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action audit.Action, id uuid.UUID, detail any) error {
+	return postgres.Record(ctx, tx, tenant, action, audit.Recompaction, id.String(), detail)
+}
+
+const columns = `
 	r.id, CASE WHEN r.rolled_back_at IS NOT NULL THEN 'rolled_back'
 	           WHEN r.rollback_at IS NOT NULL THEN 'rolling_back'
 	           WHEN r.state = 'running' AND r.paused_at IS NOT NULL THEN 'paused'
@@ -122,24 +134,24 @@ const recompactionColumns = `
 	   FROM recompaction_sessions l
 	  WHERE l.tenant_id = $1 AND l.recompaction_id = r.id AND l.state = 'running' AND l.finished_at IS NULL) AS running`
 
-var scanRecompaction = pgx.RowToStructByNameLax[session.Recompaction]
+var scanStored = pgx.RowToStructByNameLax[Stored]
 
-// Recompaction reads a recompaction with the newest errors of its sessions; ErrNotFound.
-func (s *Store) Recompaction(ctx context.Context, tenant, id uuid.UUID) (session.Recompaction, error) {
-	return InTx(ctx, s.Seeing(WithCold), tenant, func(tx pgx.Tx) (session.Recompaction, error) {
-		return readRecompaction(ctx, tx, tenant, id)
+// Read reads a recompaction with the newest errors of its sessions; ErrNotFound.
+func (s store) Read(ctx context.Context, tenant, id uuid.UUID) (Stored, error) {
+	return postgres.InTx(ctx, s.Seeing(postgres.WithCold), tenant, func(tx pgx.Tx) (Stored, error) {
+		return readOne(ctx, tx, tenant, id)
 	})
 }
 
-func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (session.Recompaction, error) {
-	found, err := RowIn(ctx, tx, scanRecompaction, `
-		SELECT `+recompactionColumns+`
+func readOne(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (Stored, error) {
+	found, err := postgres.RowIn(ctx, tx, scanStored, `
+		SELECT `+columns+`
 		  FROM recompactions r
 		 WHERE r.tenant_id = $1 AND r.id = $2`, tenant, id)
 	if err != nil {
 		return found, err
 	}
-	found.Errors, err = RowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionError], `
+	found.Errors, err = postgres.RowsIn(ctx, tx, pgx.RowToStructByName[RecompactionError], `
 		SELECT coalesce((SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key), '') AS session,
 		       l.error, l.finished_at AS at
 		  FROM recompaction_sessions l
@@ -149,37 +161,38 @@ func readRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (ses
 	return found, err
 }
 
-// Recompactions lists a tenant's recompactions, newest first, without the errors of their sessions.
-func (s *Store) Recompactions(ctx context.Context, tenant uuid.UUID, page session.Page) (
-	[]session.Recompaction, error,
-) {
-	sql := `
-		SELECT ` + recompactionColumns + `
+var listSQL = `
+		SELECT ` + columns + `
 		  FROM recompactions r
-		 WHERE r.tenant_id = $1` + NewestFirst(`r.created_at`, `r.id`)
-	return QueryRows(ctx, s, tenant, scanRecompaction, sql, PageArgs(tenant, page)...)
+		 WHERE r.tenant_id = $1` + postgres.NewestFirst(`r.created_at`, `r.id`)
+
+// List lists a tenant's recompactions, newest first, without the errors of their sessions.
+func (s store) List(ctx context.Context, tenant uuid.UUID, page session.Page) (
+	[]Stored, error,
+) {
+	return postgres.QueryRows(ctx, s.Store, tenant, scanStored, listSQL, postgres.PageArgs(tenant, page)...)
 }
 
-// FillRecompaction looks for the next sessions of a recompaction and completes the job that does so. It inserts
+// Fill looks for the next sessions of a recompaction and completes the job that does so. It inserts
 // another such job if there may be more sessions, otherwise the jobs of the next sessions that may begin.
 //
 // Errors: ErrNotFound.
-func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job int64) error {
-	return s.Seeing(WithCold).InTenant(ctx, tenant, func(tx pgx.Tx) error {
-		c, err := lockRecompaction(ctx, tx, tenant, id)
+func (s store) Fill(ctx context.Context, tenant, id uuid.UUID, job int64) error {
+	return s.Seeing(postgres.WithCold).InTenant(ctx, tenant, func(tx pgx.Tx) error {
+		c, err := lock(ctx, tx, tenant, id)
 		if err != nil {
 			return err
 		}
-		if err := s.queue.Complete(ctx, tx, job); err != nil {
+		if err := s.Queue().Complete(ctx, tx, job); err != nil {
 			return err
 		}
-		if c.State != session.RecompactionQueued {
+		if c.State != Queued {
 			return s.advance(ctx, tx, c)
 		}
 		if err := c.fill(ctx, tx); err != nil {
 			return err
 		}
-		if c.State == session.RecompactionQueued {
+		if c.State == Queued {
 			return s.insertFill(ctx, tx, tenant, id, time.Time{})
 		}
 		return s.advance(ctx, tx, c)
@@ -188,21 +201,21 @@ func (s *Store) FillRecompaction(ctx context.Context, tenant, id uuid.UUID, job 
 
 // insertFill inserts the job that looks for the next sessions of a recompaction, or lets those begin whose time comes,
 // unless there is a live one. The zero time is now.
-func (s *Store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, at time.Time) error {
-	_, _, err := s.queue.Insert(ctx, tx, queue.FillArgs{Tenant: tenant, Recompaction: id}, at)
+func (s store) insertFill(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, at time.Time) error {
+	_, _, err := s.Queue().Insert(ctx, tx, fillArgs{Tenant: tenant, Recompaction: id}, at)
 	return err
 }
 
 // fill adds the next sessions that the filter finds, and sets the recompaction running after the last ones. Sessions
 // that are younger than the recompaction do not belong to it: it would never end. The first time it notes what the
 // ledger has counted of the tenant by then, for the comparison.
-func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
+func (c *locked) fill(ctx context.Context, tx pgx.Tx) error {
 	sql, args, err := fillSQL.In(ctx, tx, c.TenantID, c.Filter)
 	if err != nil {
 		return err
 	}
 	args["cursor"] = c.Cursor
-	args["batch"] = recompactionBatch
+	args["batch"] = batch
 	args["id"] = c.ID
 	args["created_at"] = c.CreatedAt
 	var looked, found int64
@@ -214,10 +227,10 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 	if looked > 0 {
 		c.Cursor = last
 	}
-	if looked < recompactionBatch {
-		c.State = session.RecompactionRunning
+	if looked < batch {
+		c.State = Running
 	}
-	return Exec(ctx, tx, `
+	return postgres.Exec(ctx, tx, `
 		UPDATE recompactions
 		   SET total = total + $3, cursor = $4, state = $5, started_at = coalesce(started_at, now()),
 		       (views_base, served_base, read_backs_base) = (
@@ -228,12 +241,12 @@ func (c *lockedRecompaction) fill(ctx context.Context, tx pgx.Tx) error {
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, found, c.Cursor, c.State)
 }
 
-// FailRecompaction ends a recompaction whose sessions could not be found.
-func (s *Store) FailRecompaction(ctx context.Context, tenant, id uuid.UUID, reason string) error {
+// Fail ends a recompaction whose sessions could not be found.
+func (s store) Fail(ctx context.Context, tenant, id uuid.UUID, reason string) error {
 	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		return emitAdvanced(ctx, tx, tenant, id, 0, `
 			UPDATE recompactions
 			   SET state = 'failed', error = $3, finished_at = now()
-			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, tenant, id, Text(reason))
+			 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'`, tenant, id, postgres.Text(reason))
 	})
 }

@@ -1,4 +1,4 @@
-package api
+package recompact
 
 import (
 	"bytes"
@@ -25,13 +25,13 @@ const (
 	maxPerMinute   = 6000
 )
 
-// recompactionRequest is the body of POST /v1/admin/recompactions.
-type recompactionRequest struct {
+// body is the body of POST /v1/admin/recompactions.
+type body struct {
 	request.Document
 	member  rawjson.Span // the policy
 	filter  session.SessionFilter
 	policy  json.RawMessage
-	pace    session.Pace
+	pace    Pace
 	dryRun  bool
 	ask     bool
 	tenant  string
@@ -39,35 +39,35 @@ type recompactionRequest struct {
 }
 
 // recompaction returns what to begin.
-func (r *recompactionRequest) recompaction() session.Recompaction {
-	return session.Recompaction{Filter: r.filter, Policy: r.policy, Pace: r.pace, Ask: r.ask}
+func (r *body) recompaction() Stored {
+	return Stored{Filter: r.filter, Policy: r.policy, Pace: r.pace, Ask: r.ask}
 }
 
 var (
-	recompactionMembers = []string{"tenant", "filter", "policy", "from", "dry_run", "max_running", "per_minute",
+	members = []string{"tenant", "filter", "policy", "from", "dry_run", "max_running", "per_minute",
 		"start_at", "hours", "ask", "confirm_token"}
 	hoursMembers = []string{"from", "to", "time_zone"}
 )
 
-// decodeRecompaction reads the body of a recompaction; no body is a recompaction of all sessions under their own
+// decode reads the body of a recompaction; no body is a recompaction of all sessions under their own
 // policies. Its problems are in the document.
-func decodeRecompaction(body []byte) (*recompactionRequest, error) {
-	r := &recompactionRequest{pace: session.Pace{MaxRunning: defaultRunning}}
-	if len(body) == 0 {
+func decode(text []byte) (*body, error) {
+	r := &body{pace: Pace{MaxRunning: defaultRunning}}
+	if len(text) == 0 {
 		return r, nil
 	}
-	d, err := request.Open(body)
+	d, err := request.Open(text)
 	if err != nil {
 		return nil, err
 	}
 	r.Document = *d
-	for name, value := range r.Fields(recompactionMembers) {
+	for name, value := range r.Fields(members) {
 		r.set(name, value)
 	}
 	return r, nil
 }
 
-func (r *recompactionRequest) set(name string, value rawjson.Span) {
+func (r *body) set(name string, value rawjson.Span) {
 	switch name {
 	case "tenant":
 		r.tenant, _ = r.Text("/tenant", value, session.MaxIDBytes)
@@ -93,7 +93,7 @@ func (r *recompactionRequest) set(name string, value rawjson.Span) {
 }
 
 // setPace reads a member that says when sessions may begin.
-func setPace(d *request.Document, p *session.Pace, name string, value rawjson.Span) {
+func setPace(d *request.Document, p *Pace, name string, value rawjson.Span) {
 	switch name {
 	case "max_running":
 		p.MaxRunning = int(d.Integer("/max_running", value, 1, maxRunning))
@@ -107,8 +107,8 @@ func setPace(d *request.Document, p *session.Pace, name string, value rawjson.Sp
 }
 
 // hoursOf reads the hours of the day in which sessions may begin.
-func hoursOf(d *request.Document, value rawjson.Span) *session.Hours {
-	h := &session.Hours{TimeZone: "UTC"}
+func hoursOf(d *request.Document, value rawjson.Span) *Hours {
+	h := &Hours{TimeZone: "UTC"}
 	for name, member := range d.Members("/hours", value, hoursMembers) {
 		text, _ := d.Text("/hours/"+name, member, session.MaxIDBytes)
 		switch name {
@@ -127,7 +127,7 @@ func hoursOf(d *request.Document, value rawjson.Span) *session.Hours {
 }
 
 // confirmToken returns a digest of what a recompaction would do, and to which tenant's sessions.
-func (r *recompactionRequest) confirmToken(tenant uuid.UUID) string {
+func (r *body) confirmToken(tenant uuid.UUID) string {
 	var policy bytes.Buffer
 	if r.policy != nil {
 		_ = json.Compact(&policy, r.policy) // it was parsed

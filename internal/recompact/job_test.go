@@ -1,4 +1,4 @@
-package jobs_test
+package recompact_test
 
 import (
 	"context"
@@ -18,7 +18,8 @@ import (
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/wiretest"
@@ -40,12 +41,12 @@ func (w *world) many(sessions, turns int) (appended [][]byte) {
 	return appended
 }
 
-func (w *world) recompact(r session.Recompaction) uuid.UUID {
+func (w *world) recompact(r recompact.Stored) uuid.UUID {
 	w.Helper()
 	if r.MaxRunning == 0 {
 		r.MaxRunning = 2
 	}
-	made, _, err := w.store.CreateRecompaction(w.Context(), w.tenant, r, nil)
+	made, _, err := w.store.Create(w.Context(), w.tenant, r, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -53,12 +54,12 @@ func (w *world) recompact(r session.Recompaction) uuid.UUID {
 }
 
 // until waits for a recompaction to come to a state that reached accepts.
-func (w *world) until(id uuid.UUID, reached func(session.Recompaction) bool) session.Recompaction {
+func (w *world) until(id uuid.UUID, reached func(recompact.Stored) bool) recompact.Stored {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
-		found, err := w.store.Recompaction(ctx, w.tenant, id)
+		found, err := w.store.Read(ctx, w.tenant, id)
 		if err != nil {
 			w.Fatalf("%v; last seen: %+v", err, found)
 		}
@@ -68,16 +69,16 @@ func (w *world) until(id uuid.UUID, reached func(session.Recompaction) bool) ses
 	}
 }
 
-func ended(r session.Recompaction) bool { return r.State.Ended() }
+func ended(r recompact.Stored) bool { return r.State.Ended() }
 
 // outcomes returns the sessions of a recompaction by their ids.
-func (w *world) outcomes(id uuid.UUID) map[string]session.RecompactionSession {
+func (w *world) outcomes(id uuid.UUID) map[string]recompact.RecompactionSession {
 	w.Helper()
-	found, err := w.store.RecompactionSessions(w.Context(), w.tenant, id, session.Page{Limit: 10_000})
+	found, err := w.store.Sessions(w.Context(), w.tenant, id, session.Page{Limit: 10_000})
 	if err != nil {
 		w.Fatal(err)
 	}
-	byID := map[string]session.RecompactionSession{}
+	byID := map[string]recompact.RecompactionSession{}
 	for _, s := range found {
 		byID[*s.Session] = s
 	}
@@ -91,10 +92,10 @@ func TestARecompactionCompactsEverySessionThatItsFilterFinds(t *testing.T) {
 	small := w.session("small")
 	w.append(small, appended[0])
 	minTokens := int64(1000)
-	id := w.recompact(session.Recompaction{Filter: session.SessionFilter{MinTokens: &minTokens}, Policy: json.RawMessage(lean)})
+	id := w.recompact(recompact.Stored{Filter: session.SessionFilter{MinTokens: &minTokens}, Policy: json.RawMessage(lean)})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
-	if found.State != session.RecompactionDone || found.Total != 5 || found.Changed != 5 || found.Skipped != 0 || found.StartedAt == nil {
+	if found.State != recompact.Done || found.Total != 5 || found.Changed != 5 || found.Skipped != 0 || found.StartedAt == nil {
 		t.Errorf("%+v", found)
 	}
 	if found.TokensAfter >= found.TokensBefore {
@@ -135,7 +136,7 @@ func TestARecompactionWithoutAPolicyUsesTheSessionsOwn(t *testing.T) {
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &own}, nil); err != nil {
 		t.Fatal(err)
 	}
-	id := w.recompact(session.Recompaction{})
+	id := w.recompact(recompact.Stored{})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
 	if outcomes := w.outcomes(id); found.Changed != 1 || found.Unchanged != 1 || outcomes["s0000"].State != "unchanged" || outcomes["s0001"].State != "changed" {
@@ -161,8 +162,8 @@ func TestNoMoreSessionsRunAtOnceThanARecompactionAllows(t *testing.T) {
 					running.Add(-1)
 				}
 			}})
-			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: limit}})
-			found := w.until(id, func(r session.Recompaction) bool {
+			id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: limit}})
+			found := w.until(id, func(r recompact.Stored) bool {
 				if r.Running > int64(limit) {
 					t.Errorf("%d sessions are running", r.Running)
 				}
@@ -183,11 +184,11 @@ func TestASessionThatCannotBeCompactedDoesNotStopTheOthers(t *testing.T) {
 	if _, _, err := w.store.Update(t.Context(), session.Address{Tenant: w.tenant, ID: "s0000"}, session.Change{Policy: &policy}, nil); err != nil {
 		t.Fatal(err)
 	}
-	w.poisonMessages("s0001")
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
+	w.asOwner(`UPDATE messages SET body = '{"role":' WHERE session_key = (SELECT key FROM sessions WHERE id = 's0001')`)
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
-	if found.State != session.RecompactionDone || found.Changed != 4 || found.Failed != 2 || len(found.Errors) != 2 {
+	if found.State != recompact.Done || found.Changed != 4 || found.Failed != 2 || len(found.Errors) != 2 {
 		t.Fatalf("%+v", found)
 	}
 	if found.Errors[0].Session != "s0001" || !strings.Contains(found.Errors[1].Error, "policy of session s0000") {
@@ -207,40 +208,23 @@ func TestASessionThatCannotBeCompactedDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-// poisonMessages breaks the messages of a session, as only the operator could.
-func (w *world) poisonMessages(id string) {
-	w.Helper()
-	found, err := w.store.Session(w.Context(), session.Address{Tenant: w.tenant, ID: id})
-	if err != nil {
-		w.Fatal(err)
-	}
-	conn, err := pgx.Connect(w.Context(), w.dsn)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer conn.Close(w.Context())
-	if _, err := conn.Exec(w.Context(), `UPDATE messages SET body = '{"role":' WHERE session_key = $1`, [16]byte(found.Key)); err != nil {
-		w.Fatal(err)
-	}
-}
-
 func TestACancelledRecompactionLetsWhatRunsComeToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	appended := w.many(6, 20)
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
 	await(w, p.reached)
 	for range 2 {
-		found, _, err := w.store.ControlRecompaction(t.Context(), w.tenant, id, postgres.Cancel, nil)
-		if err != nil || found.State != session.RecompactionCancelling || found.Running != 1 {
+		found, _, err := w.store.Control(t.Context(), w.tenant, id, recompact.Cancel, nil)
+		if err != nil || found.State != recompact.Cancelling || found.Running != 1 {
 			t.Errorf("%+v, %v", found, err)
 		}
 	}
 	close(p.goOn)
 	found := w.until(id, ended)
-	if found.State != session.RecompactionCancelled || found.Done() != 1 || found.Changed != 1 {
+	if found.State != recompact.Cancelled || found.Done() != 1 || found.Changed != 1 {
 		t.Errorf("%+v", found)
 	}
 	states := map[string]int{}
@@ -260,14 +244,14 @@ func TestARecompactionIsCancelledBeforeAWorkerHasSeenIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(2, 1)
-	id := w.recompact(session.Recompaction{})
-	found, _, err := w.store.ControlRecompaction(t.Context(), w.tenant, id, postgres.Cancel, nil)
-	if err != nil || found.State != session.RecompactionCancelled || found.FinishedAt == nil {
+	id := w.recompact(recompact.Stored{})
+	found, _, err := w.store.Control(t.Context(), w.tenant, id, recompact.Cancel, nil)
+	if err != nil || found.State != recompact.Cancelled || found.FinishedAt == nil {
 		t.Errorf("%+v, %v", found, err)
 	}
 	w.work(jobs.Config{})
 	w.idle()
-	if found := w.until(id, ended); found.State != session.RecompactionCancelled || found.Total != 0 {
+	if found := w.until(id, ended); found.State != recompact.Cancelled || found.Total != 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -296,7 +280,7 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	p := w.newPause("planned")
 	w.work(jobs.Config{Trace: p.trace})
 	filter := session.SessionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
-	id := w.recompact(session.Recompaction{Filter: filter, Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 1}})
+	id := w.recompact(recompact.Stored{Filter: filter, Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
 	await(w, p.reached)
 	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
 		if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: erased}, nil); err != nil {
@@ -305,7 +289,7 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	}
 	close(p.goOn)
 	found := w.until(id, ended)
-	if found.State != session.RecompactionDone || found.Total != 4 || found.Changed != 2 || found.Skipped != 2 || len(w.outcomes(id)) != 2 {
+	if found.State != recompact.Done || found.Total != 4 || found.Changed != 2 || found.Skipped != 2 || len(w.outcomes(id)) != 2 {
 		t.Errorf("%+v", found)
 	}
 	if got := found.Filter.Sessions; !slices.Equal(got, []string{"s0001", "s0003"}) {
@@ -323,7 +307,7 @@ func TestAnOrdinaryCompactionAtTheSameTimeIsNotLost(t *testing.T) {
 			at := session.Address{Tenant: w.tenant, ID: "s0000"}
 			p := w.newPause(step)
 			w.work(jobs.Config{Trace: p.trace})
-			id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
+			id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean)})
 			await(w, p.reached)
 			w.append(at, filled()[1:]...) // over the trigger
 			w.settle()
@@ -358,11 +342,11 @@ func TestTheSweepHealsARecompactionWhoseJobsWereLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(3, 20)
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean)})
 	w.dropJobs()
 	heal := func(want int) {
 		t.Helper()
-		if lost, err := w.store.RequeueRecompactions(t.Context(), w.tenant); err != nil || lost != want {
+		if lost, err := w.store.Requeue(t.Context(), w.tenant); err != nil || lost != want {
 			t.Errorf("%d jobs were lost, want %d; %v", lost, want, err)
 		}
 	}
@@ -371,14 +355,14 @@ func TestTheSweepHealsARecompactionWhoseJobsWereLost(t *testing.T) {
 	if err := w.store.Pool().QueryRow(t.Context(), `SELECT id FROM river_job WHERE kind = 'recompaction_fill'`).Scan(&fill); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.store.FillRecompaction(t.Context(), w.tenant, id, fill); err != nil {
+	if err := w.store.Fill(t.Context(), w.tenant, id, fill); err != nil {
 		t.Fatal(err)
 	}
 	w.dropJobs()
 	heal(2)
 	heal(0)
 	w.work(jobs.Config{})
-	if found := w.until(id, ended); found.State != session.RecompactionDone || found.Changed != 3 || found.Failed != 0 {
+	if found := w.until(id, ended); found.State != recompact.Done || found.Changed != 3 || found.Failed != 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -388,13 +372,13 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	w := newWorld(t)
 	w.many(7, 20)
 	w.append(w.session("small"), []byte(`{"role":"user","content":"hi"}`))
-	counted, err := w.store.CountRecompaction(t.Context(), w.tenant, session.SessionFilter{}, 20)
+	counted, err := w.store.Count(t.Context(), w.tenant, session.SessionFilter{}, 20)
 	if err != nil || counted.Sessions != 8 || counted.Messages != 7*41+1 || len(counted.Sample) != 8 {
 		t.Fatalf("%+v, %v", counted, err)
 	}
 	var changed, after int64
 	for _, s := range counted.Sample {
-		p, err := compactor.ProposeRecompaction(t.Context(), w.store, s.Key, json.RawMessage(lean), nil, false)
+		p, err := compactor.ProposeRecompaction(t.Context(), w.store.Store, s.Key, json.RawMessage(lean), nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +388,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 		}
 		after += p.View()
 	}
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean)})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean)})
 	w.work(jobs.Config{})
 	found := w.until(id, ended)
 	if found.Total != counted.Sessions || found.Changed != changed || found.TokensBefore != counted.ContextTokens || found.TokensAfter != after {
@@ -421,7 +405,7 @@ func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 	sessions := *recompacted
 	w := newWorld(t)
 	appended := w.many(sessions, 12)
-	id := w.recompact(session.Recompaction{Policy: json.RawMessage(lean), Pace: session.Pace{MaxRunning: 4}})
+	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 4}})
 	busy, stop := context.WithCancel(t.Context())
 	defer stop()
 	late := make([][][]byte, 2)
@@ -436,7 +420,7 @@ func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 		w.logProgress(id, "a worker was killed after "+step)
 	}
 	_, stopWorker := w.work(jobs.Config{Compactions: 8})
-	w.until(id, func(r session.Recompaction) bool { return r.Changed+r.Unchanged > r.Total/2 })
+	w.until(id, func(r recompact.Stored) bool { return r.Changed+r.Unchanged > r.Total/2 })
 	stopWorker()
 	w.rescueRecompaction()
 	w.logProgress(id, "a worker was stopped")
@@ -446,7 +430,7 @@ func TestARecompactionSurvivesItsWorkers(t *testing.T) {
 	stop()
 	load.Wait()
 	w.settle()
-	if found.State != session.RecompactionDone || found.Total != int64(sessions) || found.Changed != int64(sessions) {
+	if found.State != recompact.Done || found.Total != int64(sessions) || found.Changed != int64(sessions) {
 		t.Errorf("%+v", found)
 	}
 	for n := range sessions {
@@ -480,9 +464,22 @@ func (w *world) appendAndRead(busy context.Context, at session.Address) (appende
 
 func (w *world) logProgress(id uuid.UUID, occasion string) {
 	w.Helper()
-	r, err := w.store.Recompaction(w.Context(), w.tenant, id)
+	r, err := w.store.Read(w.Context(), w.tenant, id)
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.Logf("%s: %s, %d of %d sessions are done, %d running; %d tokens became %d", occasion, r.State, r.Done(), r.Total, r.Running, r.TokensBefore, r.TokensAfter)
+}
+
+// asOwner runs a statement as the superuser.
+func (w *world) asOwner(sql string) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), pgtest.Superuser(w, w.dsn))
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer conn.Close(w.Context())
+	if _, err := conn.Exec(w.Context(), sql); err != nil {
+		w.Fatal(err)
+	}
 }

@@ -1,7 +1,8 @@
-package postgres
+package recompact
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,41 +12,43 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // The long statements on the sessions of recompactions.
 var (
-	advanceSQL                 = statement("advance_recompaction")
-	endRecompactedSQL          = statement("end_recompacted")
-	endAttemptsSQL             = statement("end_attempts")
-	lockRecompactionsSQL       = statement("lock_recompactions")
-	removeFromRecompactionsSQL = statement("remove_from_recompactions")
+	//go:embed advance.sql
+	advanceSQL string
+	//go:embed end_session.sql
+	endSessionSQL string
+	//go:embed end_attempts.sql
+	endAttemptsSQL string
 )
 
-// recompactionAttempts bounds how often a session of a recompaction may fail.
-const recompactionAttempts = 3
+// maxAttempts bounds how often a session of a recompaction may fail.
+const maxAttempts = 3
 
-// RecompactionJob names a session of a recompaction.
-type RecompactionJob struct {
+// Job names a session of a recompaction.
+type Job struct {
 	session.Key
 	Recompaction uuid.UUID
 }
 
-// RecompactionSessions lists the sessions of a recompaction by age; it ignores the page's Time. ErrNotFound.
-func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
-	[]session.RecompactionSession, error,
+// Sessions lists the sessions of a recompaction by age; it ignores the page's Time. ErrNotFound.
+func (s store) Sessions(ctx context.Context, tenant, id uuid.UUID, page session.Page) (
+	[]RecompactionSession, error,
 ) {
-	return ReadTx(ctx, s.Seeing(AllSessions), tenant, func(tx pgx.Tx) ([]session.RecompactionSession, error) {
-		cancelled, err := RowIn(ctx, tx, pgx.RowTo[bool], `
+	return postgres.ReadTx(ctx, s.Seeing(postgres.AllSessions), tenant, func(tx pgx.Tx) ([]RecompactionSession, error) {
+		cancelled, err := postgres.RowIn(ctx, tx, pgx.RowTo[bool], `
 			SELECT state IN ('cancelling', 'cancelled')
 			  FROM recompactions
 			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
 		if err != nil {
 			return nil, err
 		}
-		return RowsIn(ctx, tx, pgx.RowToStructByName[session.RecompactionSession], `
+		return postgres.RowsIn(ctx, tx, pgx.RowToStructByName[RecompactionSession], `
 			SELECT l.session_key AS key,
 			       (SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.key = l.session_key) AS session,
 			       CASE WHEN l.state = 'queued' AND $5 THEN 'cancelled' ELSE coalesce(l.rollback, l.state) END AS state,
@@ -59,14 +62,14 @@ func (s *Store) RecompactionSessions(ctx context.Context, tenant, id uuid.UUID, 
 	})
 }
 
-// lockedRecompaction is a recompaction's row while this transaction holds its lock. A session's lock must be taken
+// locked is a recompaction's row while this transaction holds its lock. A session's lock must be taken
 // before it.
-type lockedRecompaction struct {
+type locked struct {
 	TenantID, ID uuid.UUID
-	State        session.RecompactionState // as if it were neither paused nor rolled back
+	State        RecompactionState // as if it were neither paused nor rolled back
 	Filter       session.SessionFilter
 	Policy       json.RawMessage
-	session.Pace
+	Pace
 	NextStart   *time.Time
 	Ask         bool
 	Cursor      uuid.UUID
@@ -74,17 +77,17 @@ type lockedRecompaction struct {
 	Paused      bool
 	RollingBack bool
 	RolledBack  bool
-	Told        int       // tenths of its sessions of which it has told that they are done
+	Told        int       // tenths of its sessions that it has told to be done
 	Now         time.Time // of the database
 }
 
 // goesOn reports whether sessions may begin.
-func (c *lockedRecompaction) goesOn() bool {
-	return c.State == session.RecompactionRunning && !c.Paused
+func (c *locked) goesOn() bool {
+	return c.State == Running && !c.Paused
 }
 
-func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lockedRecompaction, error) {
-	return RowIn(ctx, tx, pgx.RowToStructByName[lockedRecompaction], `
+func lock(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (locked, error) {
+	return postgres.RowIn(ctx, tx, pgx.RowToStructByName[locked], `
 		SELECT tenant_id, id, state, filter, policy, max_running, per_minute, start_at, hours,
 		       next_start_at AS next_start, ask, cursor, created_at, paused_at IS NOT NULL AS paused,
 		       rollback_at IS NOT NULL AS rolling_back, rolled_back_at IS NOT NULL AS rolled_back,
@@ -97,7 +100,7 @@ func lockRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (loc
 // advance inserts jobs for the next sessions, up to the number that may run at once, ends the recompaction when no
 // session is left, tells how many are done, and lets the rollback of one that has ended begin. Under the recompaction's
 // lock it may be called at any time, and does nothing twice.
-func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
+func (s store) advance(ctx context.Context, tx pgx.Tx, c locked) error {
 	if c.goesOn() {
 		if err := s.begin(ctx, tx, c); err != nil {
 			return err
@@ -114,15 +117,15 @@ func (s *Store) advance(ctx context.Context, tx pgx.Tx, c lockedRecompaction) er
 // begin inserts the jobs of the next sessions that may begin now, or one that asks again when their time comes. It
 // skips a session that is being erased. Each session is updated by its key: joined with those that were selected, the
 // plan would read the whole recompaction for every session that ends.
-func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) error {
-	room, err := c.room()
+func (s store) begin(ctx context.Context, tx pgx.Tx, c locked) error {
+	allowed, err := c.allowed()
 	if err != nil {
 		return err
 	}
-	if room == 0 {
+	if allowed == 0 {
 		return s.beginLater(ctx, tx, c)
 	}
-	keys, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	keys, err := postgres.RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT session_key
 		  FROM recompaction_sessions
 		 WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'queued' AND finished_at IS NULL
@@ -131,7 +134,7 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 		                                     FROM recompaction_sessions
 		                                    WHERE tenant_id = $1 AND recompaction_id = $2 AND state = 'running'
 		                                      AND finished_at IS NULL)))
-		   FOR UPDATE SKIP LOCKED`, c.TenantID, c.ID, c.MaxRunning, room)
+		   FOR UPDATE SKIP LOCKED`, c.TenantID, c.ID, c.MaxRunning, allowed)
 	if err != nil {
 		return err
 	}
@@ -147,20 +150,20 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, c lockedRecompaction) erro
 	return s.beginLater(ctx, tx, c)
 }
 
-func (s *Store) beginSession(ctx context.Context, tx pgx.Tx, c lockedRecompaction, key uuid.UUID) error {
-	args := queue.RecompactArgs{Tenant: c.TenantID, Recompaction: c.ID, Session: key}
-	job, _, err := s.queue.Insert(ctx, tx, args, time.Time{})
+func (s store) beginSession(ctx context.Context, tx pgx.Tx, c locked, key uuid.UUID) error {
+	args := sessionArgs{Tenant: c.TenantID, Recompaction: c.ID, Session: key}
+	job, _, err := s.Queue().Insert(ctx, tx, args, time.Time{})
 	if err != nil {
 		return err
 	}
-	return Exec(ctx, tx, `
+	return postgres.Exec(ctx, tx, `
 		UPDATE recompaction_sessions
 		   SET state = 'running', job_id = $4
 		 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3`, c.TenantID, c.ID, key, job)
 }
 
-// RecompactionWork is what a worker has to do for a session of a recompaction.
-type RecompactionWork struct {
+// Work is the compaction of a session of a recompaction, for a worker.
+type Work struct {
 	Run    uuid.UUID
 	Policy json.RawMessage // changes to the session's policy, nil for none
 	Ask    bool            // models are asked for the summaries that are not kept
@@ -169,17 +172,17 @@ type RecompactionWork struct {
 // errJobLost is recorded of a session whose job disappeared.
 var errJobLost = errors.New("its job was lost")
 
-// StartRecompaction begins an attempt at a session of a recompaction, with its run. A worker that takes over from one
+// Start begins an attempt at a session of a recompaction, with its run. A worker that takes over from one
 // that died continues that one's run.
 //
 // Errors: ErrNotFound if the session is gone; ErrEnded if another worker of the job has done the work, or the
 // recompaction is not running or is paused.
-func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (RecompactionWork, error) {
-	return InTx(ctx, s, job.Tenant, func(tx pgx.Tx) (work RecompactionWork, err error) {
-		if _, err := lockSessionKey(ctx, tx, job.Key); err != nil {
+func (s store) Start(ctx context.Context, job Job) (Work, error) {
+	return postgres.InTx(ctx, s.Store, job.Tenant, func(tx pgx.Tx) (work Work, err error) {
+		if _, err := postgres.LockKey(ctx, tx, job.Key); err != nil {
 			return work, err
 		}
-		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
+		c, err := lock(ctx, tx, job.Tenant, job.Recompaction)
 		if err != nil {
 			return work, err
 		}
@@ -193,8 +196,8 @@ func (s *Store) StartRecompaction(ctx context.Context, job RecompactionJob) (Rec
 }
 
 // beginAttempt continues the run of the attempt before if that one runs, or inserts a new run.
-func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid.UUID, err error) {
-	run, err = RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+func beginAttempt(ctx context.Context, tx pgx.Tx, job Job) (run uuid.UUID, err error) {
+	run, err = postgres.RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		UPDATE runs r
 		   SET started_at = now()
 		  FROM recompaction_sessions l
@@ -205,7 +208,7 @@ func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid
 		return run, err
 	}
 	run = uuid.Must(uuid.NewV7())
-	return run, ExecOne(ctx, tx, session.ErrEnded, `
+	return run, postgres.ExecOne(ctx, tx, session.ErrEnded, `
 		WITH begun AS (
 			UPDATE recompaction_sessions
 			   SET run_id = $4
@@ -217,18 +220,17 @@ func beginAttempt(ctx context.Context, tx pgx.Tx, job RecompactionJob) (run uuid
 		  FROM begun`, job.Tenant, job.Recompaction, job.Key.Key, run)
 }
 
-// recompacted records in the transaction of a session's checkpoint how the session ended, and starts the next one;
+// ended records in the transaction of a session's checkpoint how the session ended, and starts the next one;
 // ErrEnded if another worker of the job did so before.
-func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
-	job := o.Recompaction
-	c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
+func (s store) ended(ctx context.Context, tx pgx.Tx, job Job, o postgres.Outcome) error {
+	c, err := lock(ctx, tx, job.Tenant, job.Recompaction)
 	if err != nil {
 		return err
 	}
 	after := *o.Run.TokensAfter
-	err = ExecOne(ctx, tx, session.ErrEnded, endRecompactedSQL, pgx.NamedArgs{
+	err = postgres.ExecOne(ctx, tx, session.ErrEnded, endSessionSQL, pgx.NamedArgs{
 		"tenant": job.Tenant, "recompaction": job.Recompaction, "session": job.Key.Key,
-		"changed": o.Checkpoint != nil, "before": after + o.Saved, "after": after, "base": o.Base, "made": o.newest(),
+		"changed": o.Checkpoint != nil, "before": after + o.Saved, "after": after, "base": o.Base, "made": o.Newest(),
 	})
 	if err != nil {
 		return err
@@ -236,15 +238,15 @@ func (s *Store) recompacted(ctx context.Context, tx pgx.Tx, o Outcome) error {
 	return s.advance(ctx, tx, c)
 }
 
-// EndRecompaction ends an attempt at a session that made no checkpoint, and starts the next session. The cause
+// End ends an attempt at a session that made no checkpoint, and starts the next session. The cause
 // decides: after ErrNotFound the session is removed from the recompaction, after ErrEnded it stays as it is, and after
-// any other error it is tried again when all others were, up to recompactionAttempts times.
-func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause error, id int64) error {
+// any other error it is tried again when all others were, up to maxAttempts times.
+func (s store) End(ctx context.Context, job Job, cause error, id int64) error {
 	return s.InTenant(ctx, job.Tenant, func(tx pgx.Tx) error {
-		if err := s.queue.Complete(ctx, tx, id); err != nil {
+		if err := s.Queue().Complete(ctx, tx, id); err != nil {
 			return err
 		}
-		c, err := lockRecompaction(ctx, tx, job.Tenant, job.Recompaction)
+		c, err := lock(ctx, tx, job.Tenant, job.Recompaction)
 		if errors.Is(err, session.ErrNotFound) {
 			return nil // it was pruned
 		}
@@ -264,8 +266,8 @@ func (s *Store) EndRecompaction(ctx context.Context, job RecompactionJob, cause 
 }
 
 // dropErased removes a session from its recompaction that was erased after it was found.
-func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
-	return Exec(ctx, tx, `
+func dropErased(ctx context.Context, tx pgx.Tx, job Job) error {
+	return postgres.Exec(ctx, tx, `
 		WITH gone AS (
 			DELETE FROM recompaction_sessions
 			 WHERE tenant_id = $1 AND recompaction_id = $2 AND session_key = $3
@@ -276,40 +278,32 @@ func dropErased(ctx context.Context, tx pgx.Tx, job RecompactionJob) error {
 		 WHERE tenant_id = $1 AND id = $2`, job.Tenant, job.Recompaction, job.Key.Key)
 }
 
-// removeFromRecompactions removes a session that is being erased from its recompactions. It locks them first, as every
-// change of their sessions does.
-func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
-	args := pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key}
-	batch.Queue(lockRecompactionsSQL, args)
-	batch.Queue(removeFromRecompactionsSQL, args)
-}
-
 // endAttempts ends the runs of sessions whose attempt failed or was lost. Sessions that have used up their attempts
 // have failed; the others are queued again.
-func endAttempts(ctx context.Context, tx pgx.Tx, c lockedRecompaction, keys []uuid.UUID, cause error) error {
+func endAttempts(ctx context.Context, tx pgx.Tx, c locked, keys []uuid.UUID, cause error) error {
 	reason, _, _ := strings.Cut(cause.Error(), "\n") // the lines after it are a stack, which belongs in the log
 	failed := !errors.Is(cause, session.ErrEnded)
-	attempts := recompactionAttempts
+	attempts := maxAttempts
 	var invalid *session.InvalidError
 	if errors.As(cause, &invalid) || errors.Is(cause, session.ErrLogTooLarge) {
 		attempts = 1 // it would fail again
 	}
-	return Exec(ctx, tx, endAttemptsSQL, pgx.NamedArgs{
+	return postgres.Exec(ctx, tx, endAttemptsSQL, pgx.NamedArgs{
 		"tenant": c.TenantID, "id": c.ID, "sessions": keys,
-		"failed": failed, "reason": Text(reason), "attempts": attempts,
+		"failed": failed, "reason": postgres.Text(reason), "attempts": attempts,
 	})
 }
 
-// RequeueRecompactions repairs a tenant's recompactions that have not ended: a session whose job was lost is tried
+// Requeue repairs a tenant's recompactions that have not ended: a session whose job was lost is tried
 // again, and so are the search for sessions and the rollback. It returns how many jobs were lost.
-func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
+func (s store) Requeue(ctx context.Context, tenant uuid.UUID) (lost int, err error) {
 	sql := `
 		SELECT id
 		  FROM recompactions
 		 WHERE tenant_id = $1 AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL)`
-	return EachOf(ctx, s, tenant, sql, func(id uuid.UUID) (int, error) {
-		n, err := InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
-			return s.requeueRecompaction(ctx, tx, tenant, id)
+	return postgres.EachOf(ctx, s.Store, tenant, sql, func(id uuid.UUID) (int, error) {
+		n, err := postgres.InTx(ctx, s.Store, tenant, func(tx pgx.Tx) (int, error) {
+			return s.requeueOne(ctx, tx, tenant, id)
 		})
 		if err != nil {
 			return 0, fmt.Errorf("recompaction %s: %w", id, err)
@@ -318,15 +312,15 @@ func (s *Store) RequeueRecompactions(ctx context.Context, tenant uuid.UUID) (los
 	})
 }
 
-func (s *Store) requeueRecompaction(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lost int, err error) {
-	c, err := lockRecompaction(ctx, tx, tenant, id)
+func (s store) requeueOne(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (lost int, err error) {
+	c, err := lock(ctx, tx, tenant, id)
 	if err != nil {
 		return 0, err
 	}
-	if c.State == session.RecompactionQueued {
+	if c.State == Queued {
 		return 0, s.insertFill(ctx, tx, tenant, id, time.Time{})
 	}
-	keys, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+	keys, err := postgres.RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 		SELECT l.session_key
 		  FROM recompaction_sessions l
 		 WHERE l.tenant_id = $1
@@ -341,4 +335,41 @@ func (s *Store) requeueRecompaction(ctx context.Context, tx pgx.Tx, tenant, id u
 		return 0, err
 	}
 	return len(keys), s.advance(ctx, tx, c)
+}
+
+// emit tells that a recompaction has begun, or ended with some counts.
+func emit(
+	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, kind session.EventType, data map[string]any,
+) error {
+	data["recompaction"] = id
+	return postgres.Emit(ctx, tx, tenant, kind, "recompaction/"+id.String(), data)
+}
+
+// emitAdvanced executes an update of a recompaction, and tells that it has ended, or that more tenths of its sessions
+// are done than it has told of before.
+func emitAdvanced(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, told int, sql string, args ...any) error {
+	var state RecompactionState
+	var ended bool
+	var tenths int
+	var total, changed, unchanged, failed, skipped, before, after int64
+	err := tx.QueryRow(ctx, sql+`
+		RETURNING CASE WHEN state = 'running' AND paused_at IS NOT NULL THEN 'paused' ELSE state END,
+		          finished_at IS NOT NULL, told, total, changed, unchanged, failed, skipped, tokens_before,
+		          tokens_after`, args...).
+		Scan(&state, &ended, &tenths, &total, &changed, &unchanged, &failed, &skipped, &before, &after)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !ended && tenths <= told {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	data := map[string]any{
+		"state": state, "total": total, "changed": changed, "unchanged": unchanged, "failed": failed,
+		"skipped": skipped, "tokens_before": before, "tokens_after": after,
+	}
+	if ended {
+		return emit(ctx, tx, tenant, id, session.EventRecompactionEnded, data)
+	}
+	data["percent"] = 10 * tenths
+	return emit(ctx, tx, tenant, id, session.EventRecompactionProgress, data)
 }

@@ -1,4 +1,4 @@
-package postgres
+package recompact
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -28,44 +29,42 @@ var controls = map[Control]audit.Action{
 	RollBack: audit.RecompactionRollback,
 }
 
-// ControlRecompaction does to a recompaction what is asked.
+// Control does to a recompaction what is asked.
 //
 // Errors: ErrNotFound, ErrIdempotencyReused.
-func (s *Store) ControlRecompaction(
+func (s store) Control(
 	ctx context.Context, tenant, id uuid.UUID, what Control, key *session.Idempotency,
-) (session.Recompaction, bool, error) {
-	return Once(ctx, s, tenant, key, func(tx pgx.Tx) (session.Recompaction, uuid.UUID, error) {
+) (Stored, bool, error) {
+	return postgres.Once(ctx, s.Store, tenant, key, func(tx pgx.Tx) (Stored, uuid.UUID, error) {
 		changed, err := s.control(ctx, tx, tenant, id, what)
 		if err != nil {
-			return session.Recompaction{}, uuid.Nil, err
+			return Stored{}, uuid.Nil, err
 		}
-		found, err := readRecompaction(ctx, tx, tenant, id)
+		found, err := readOne(ctx, tx, tenant, id)
 		if err != nil || !changed {
 			return found, id, err
 		}
-		return found, id, record(ctx, tx, tenant, auditEntry{
-			action: controls[what], object: audit.Recompaction, id: id.String(),
-		})
+		return found, id, record(ctx, tx, tenant, controls[what], id, nil)
 	})
 }
 
 // control does to a recompaction what is asked, and reports whether that has changed it.
-func (s *Store) control(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, what Control) (bool, error) {
-	c, err := lockRecompaction(ctx, tx, tenant, id)
+func (s store) control(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, what Control) (bool, error) {
+	c, err := lock(ctx, tx, tenant, id)
 	if err != nil {
 		return false, err
 	}
-	goesOn := !c.State.Ended() && c.State != session.RecompactionCancelling
+	goesOn := !c.State.Ended() && c.State != Cancelling
 	switch {
 	case what == RollBack && !c.RollingBack:
 		if err := noteRollback(ctx, tx, &c); err != nil {
 			return false, err
 		}
 		if !c.State.Ended() {
-			c.State = session.RecompactionCancelling
+			c.State = Cancelling
 		}
 	case what == Cancel && goesOn:
-		c.State = session.RecompactionCancelling
+		c.State = Cancelling
 	case what == Pause && goesOn && !c.Paused, what == Resume && goesOn && c.Paused:
 		if err := notePause(ctx, tx, &c, what == Pause); err != nil {
 			return false, err
@@ -76,20 +75,20 @@ func (s *Store) control(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, wh
 	return true, s.advance(ctx, tx, c)
 }
 
-func notePause(ctx context.Context, tx pgx.Tx, c *lockedRecompaction, paused bool) error {
+func notePause(ctx context.Context, tx pgx.Tx, c *locked, paused bool) error {
 	c.Paused = paused
-	return Exec(ctx, tx, `
+	return postgres.Exec(ctx, tx, `
 		UPDATE recompactions
 		   SET paused_at = CASE WHEN $3 THEN now() END
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID, paused)
 }
 
 // noteRollback writes down that a recompaction is rolled back, and what the sweep looks after then.
-func noteRollback(ctx context.Context, tx pgx.Tx, c *lockedRecompaction) error {
+func noteRollback(ctx context.Context, tx pgx.Tx, c *locked) error {
 	c.RollingBack = true
-	err := Exec(ctx, tx, `
+	err := postgres.Exec(ctx, tx, `
 		UPDATE recompactions
 		   SET rollback_at = now()
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID)
-	return errors.Join(err, AddChore(ctx, tx, c.TenantID, ChoreRecompaction))
+	return errors.Join(err, postgres.AddChore(ctx, tx, c.TenantID, chore))
 }

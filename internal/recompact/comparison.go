@@ -1,33 +1,35 @@
-package postgres
+package recompact
 
 import (
 	"context"
+	_ "embed"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/postgres"
 )
 
-var compareSQL = statement("compare_recompaction")
+//go:embed compare.sql
+var compareSQL string
 
-// CompareRecompaction returns what the sessions that a recompaction changed served before it and since, and what the
+// Compare returns what the sessions that a recompaction changed served before it and since, and what the
 // tenant's other sessions served since; ErrNotFound.
-func (s *Store) CompareRecompaction(ctx context.Context, tenant, id uuid.UUID) (session.Comparison, error) {
-	return ReadTx(ctx, s, tenant, func(tx pgx.Tx) (session.Comparison, error) {
-		_, err := RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+func (s store) Compare(ctx context.Context, tenant, id uuid.UUID) (Comparison, error) {
+	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) (Comparison, error) {
+		_, err := postgres.RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 			SELECT id
 			  FROM recompactions
 			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
 		if err != nil {
-			return session.Comparison{}, err
+			return Comparison{}, err
 		}
 		return compareIn(ctx, tx, tenant, id)
 	})
 }
 
-func compareIn(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (c session.Comparison, err error) {
-	var found session.Comparison
+func compareIn(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID) (c Comparison, err error) {
+	var found Comparison
 	b, a := &found.Before, &found.After
 	o := &found.Others
 	err = tx.QueryRow(ctx, compareSQL, pgx.NamedArgs{"tenant": tenant, "recompaction": id}).Scan(&found.Sessions,

@@ -1,4 +1,4 @@
-package api_test
+package recompact_test
 
 import (
 	"fmt"
@@ -6,26 +6,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/recompact"
 )
 
 const groups = "/v1/admin/tenants/recompactions"
 
 // groupIs waits until a group is as it is asked to be.
-func (w *world) groupIs(location string, so func(protocol.RecompactionGroup) bool) protocol.RecompactionGroup {
+func (w *asked) groupIs(location string, so func(recompact.RecompactionGroup) bool) recompact.RecompactionGroup {
 	w.Helper()
-	var c protocol.RecompactionGroup
-	w.until("the group is as asked", func() bool {
-		c = decoded[protocol.RecompactionGroup](w.must(http.StatusOK, "GET", location, ""))
+	var c recompact.RecompactionGroup
+	w.Until("the group is as asked", func() bool {
+		c = decoded[recompact.RecompactionGroup](w.must(http.StatusOK, "GET", location, ""))
 		return so(c)
 	})
 	return c
 }
 
 // groupEnded waits for the end of a group.
-func (w *world) groupEnded(location string) protocol.RecompactionGroup {
+func (w *asked) groupEnded(location string) recompact.RecompactionGroup {
 	w.Helper()
-	return w.groupIs(location, func(c protocol.RecompactionGroup) bool {
+	return w.groupIs(location, func(c recompact.RecompactionGroup) bool {
 		for state := range c.States {
 			if !state.Ended() {
 				return false
@@ -36,21 +37,21 @@ func (w *world) groupEnded(location string) protocol.RecompactionGroup {
 }
 
 // as asks with the key of another tenant.
-func (w *world) as(key string, do func()) {
-	own := w.key
-	w.key = key
+func (w *asked) as(key string, do func()) {
+	own := w.Key
+	w.Key = key
 	do()
-	w.key = own
+	w.Key = own
 }
 
 func TestAGroupRecompactsTheSessionsOfItsTenants(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	other, key := w.newTenant("other")
-	third, _ := w.newTenant("third")
+	w := newAsked(t)
+	other, key := w.NewTenant("other")
+	third, _ := w.NewTenant("third")
 	w.fill("a", "b")
 	w.as(key, func() { w.fill("a") })
-	what := fmt.Sprintf(`"tenants":[%q,%q],"filter":{"min_tokens":100},"policy":{"trigger":0.4,"target":0.1}`, w.tenant, other)
+	what := fmt.Sprintf(`"tenants":[%q,%q],"filter":{"min_tokens":100},"policy":{"trigger":0.4,"target":0.1}`, w.Tenant, other)
 	dry := decoded[dryRun](w.must(http.StatusOK, "POST", groups, `{`+what+`,"dry_run":true}`))
 	if dry.Sessions != 3 || dry.Sample.Sessions != 3 || dry.Sample.Changed != 3 || dry.Estimate.After >= dry.Context || dry.Token != "" {
 		t.Errorf("%+v", dry)
@@ -58,12 +59,12 @@ func TestAGroupRecompactsTheSessionsOfItsTenants(t *testing.T) {
 	const id = "0198f0c1-7c1e-7000-8000-0000000000aa"
 	begun := w.must(http.StatusAccepted, "POST", groups, `{"id":"`+id+`",`+what+`}`)
 	location := begun.Header().Get("Location")
-	again := decoded[protocol.RecompactionGroup](w.must(http.StatusAccepted, "POST", groups, `{"id":"`+id+`",`+what+`}`))
-	if rows := w.count(`SELECT count(*) FROM recompactions`); location != groups+"/"+id || again.ID.String() != id || rows != 2 {
+	again := decoded[recompact.RecompactionGroup](w.must(http.StatusAccepted, "POST", groups, `{"id":"`+id+`",`+what+`}`))
+	if rows := w.Count(`SELECT count(*) FROM recompactions`); location != groups+"/"+id || again.ID.String() != id || rows != 2 {
 		t.Errorf("a second time: %+v, with %d recompactions", again, rows)
 	}
 	before := w.must(http.StatusOK, "GET", "/v1/sessions/a/context", "").Body.String()
-	w.work()
+	w.Work(jobs.Config{})
 	found := w.groupEnded(location)
 	if p := found.Progress; p.Total != 3 || p.Changed != 3 || found.States["done"] != 2 || found.TokensBefore != dry.Sample.Before || found.TokensAfter != dry.Sample.After {
 		t.Errorf("%+v, but the dry run said %+v", found, dry)
@@ -102,21 +103,20 @@ func TestAGroupRecompactsTheSessionsOfItsTenants(t *testing.T) {
 
 func TestAGroupIsAuditedForEachTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.newTenant("other")
+	w := newAsked(t)
+	w.NewTenant("other")
 	location := ""
 	for _, control := range []string{"", "/pause", "/resume", "/cancel", "/rollback"} {
-		before := w.audited()
+		before := w.Count(`SELECT count(*) FROM audit_trail`)
 		got := w.ask("POST", groups+location+control, "")
-		if rows := w.audited() - before; got.Code >= http.StatusBadRequest || rows != 3 { // and in the operators' chain
+		if rows := w.Count(`SELECT count(*) FROM audit_trail`) - before; got.Code >= http.StatusBadRequest || rows != 3 { // and in the operators' chain
 			t.Fatalf("%s: %d %s, with %d rows", control, got.Code, got.Body, rows)
 		}
-		w.signed(got)
-		location = "/" + id(got)
+		location = "/" + decoded[struct{ ID string }](got).ID
 		if control != "" {
-			before := w.audited()
-			if got := w.ask("POST", groups+location+control, ""); got.Code >= http.StatusBadRequest || w.audited() != before {
-				t.Errorf("%s a second time: %d %s, with %d rows", control, got.Code, got.Body, w.audited()-before)
+			before := w.Count(`SELECT count(*) FROM audit_trail`)
+			if got := w.ask("POST", groups+location+control, ""); got.Code >= http.StatusBadRequest || w.Count(`SELECT count(*) FROM audit_trail`) != before {
+				t.Errorf("%s a second time: %d %s, with %d rows", control, got.Code, got.Body, w.Count(`SELECT count(*) FROM audit_trail`)-before)
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func TestAGroupIsAuditedForEachTenant(t *testing.T) {
 
 func TestWhatIsWrongWithAGroup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newAsked(t)
 	for body, pointer := range map[string]string{
 		`{"tenants":[]}`:       "/tenants",
 		`{"tenants":["acme"]}`: "/tenants/0",
@@ -142,12 +142,11 @@ func TestWhatIsWrongWithAGroup(t *testing.T) {
 	} {
 		got := w.must(http.StatusUnprocessableEntity, "POST", groups, body)
 		p := decoded[problem](got)
-		checkProblem(t, got, p)
 		if len(p.Errors) == 0 || p.Errors[0].Pointer != pointer {
 			t.Errorf("%s: %s", body, got.Body)
 		}
 	}
-	if rows := w.count(`SELECT count(*) FROM recompactions`); rows != 0 {
+	if rows := w.Count(`SELECT count(*) FROM recompactions`); rows != 0 {
 		t.Errorf("%d groups began", rows)
 	}
 }
@@ -155,15 +154,15 @@ func TestWhatIsWrongWithAGroup(t *testing.T) {
 // The id of a group is that of its body: another body is refused, and begins and changes nothing.
 func TestTheIDOfAGroupIsForOneBody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	other, _ := w.newTenant("other")
+	w := newAsked(t)
+	other, _ := w.NewTenant("other")
 	with := func(id, more string) string {
 		return `{"id":"0198f0c1-7c1e-7000-8000-0000000000` + id + `","filter":{"metadata":{"a":"1","b":"2"}},"policy":{"trigger":0.4}` + more + `}`
 	}
-	own, both := fmt.Sprintf(`,"tenants":[%q]`, w.tenant), fmt.Sprintf(`,"tenants":[%q,%q]`, other, w.tenant)
+	own, both := fmt.Sprintf(`,"tenants":[%q]`, w.Tenant), fmt.Sprintf(`,"tenants":[%q,%q]`, other, w.Tenant)
 	w.must(http.StatusAccepted, "POST", groups, with("aa", own))
 	w.must(http.StatusAccepted, "POST", groups, with("bb", ""))
-	w.newTenant("younger")
+	w.NewTenant("younger")
 	for _, same := range []string{
 		with("aa", own), with("bb", ""), with("bb", both),
 		strings.Replace(with("aa", own), `{"a":"1","b":"2"}`, `{ "b":"2", "a":"1"}`, 1),
@@ -171,7 +170,7 @@ func TestTheIDOfAGroupIsForOneBody(t *testing.T) {
 	} {
 		w.must(http.StatusAccepted, "POST", groups, same)
 	}
-	before := w.count(`SELECT count(*) FROM recompactions`)
+	before := w.Count(`SELECT count(*) FROM recompactions`)
 	for _, another := range []string{
 		with("aa", ""), with("aa", both), with("bb", own), with("aa", own+`,"max_running":3`), with("aa", own+`,"per_minute":7`),
 		strings.Replace(with("aa", own), `"trigger":0.4`, `"trigger":0.5`, 1),
@@ -181,11 +180,11 @@ func TestTheIDOfAGroupIsForOneBody(t *testing.T) {
 		strings.Replace(with("aa", own), `"filter":{`, `"filter":{"failing":true,`, 1),
 	} {
 		got := w.ask("POST", groups, another)
-		if p := decoded[problem](got); got.Code != http.StatusUnprocessableEntity || p.Error.Code != "idempotency_key_reused" || !strings.Contains(p.Detail, "a recompaction with this id") {
+		if p := decoded[problem](got); got.Code != http.StatusUnprocessableEntity || p.Code != "idempotency_key_reused" || !strings.Contains(p.Detail, "a recompaction with this id") {
 			t.Errorf("%s: %d %s", another, got.Code, got.Body)
 		}
 	}
-	if rows := w.count(`SELECT count(*) FROM recompactions`); rows != before {
+	if rows := w.Count(`SELECT count(*) FROM recompactions`); rows != before {
 		t.Errorf("%d recompactions were begun", rows-before)
 	}
 }

@@ -1,4 +1,4 @@
-package protocol
+package recompact
 
 import (
 	"encoding/json"
@@ -9,14 +9,14 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// RecompactionRequest is the body that begins a recompaction, or counts what it would do (DryRun).
-type RecompactionRequest struct {
+// Request is the body that begins a recompaction, or counts what it would do (DryRun).
+type Request struct {
 	Filter     session.SessionFilter `json:"filter"`
 	Policy     json.RawMessage       `json:"policy,omitempty"`
 	MaxRunning int                   `json:"max_running,omitempty"`
 	PerMinute  *int                  `json:"per_minute,omitempty"` // sessions that begin
 	StartAt    *time.Time            `json:"start_at,omitempty"`
-	Hours      *session.Hours        `json:"hours,omitempty"` // in which sessions begin
+	Hours      *Hours                `json:"hours,omitempty"` // in which sessions begin
 	Ask        bool                  `json:"ask,omitempty"`   // models are asked for the summaries that are not kept
 	DryRun     bool                  `json:"dry_run,omitempty"`
 }
@@ -26,15 +26,15 @@ type Recompaction struct {
 	ID uuid.UUID `json:"id"`
 	// `queued`: its sessions are being collected; `scheduled`: `start_at` has not come; `paused`, `cancelling`:
 	// running compactions end normally; `rolling_back`: sessions go back to what they served before
-	State  session.RecompactionState `json:"state"`
-	Filter session.SessionFilter     `json:"filter" schema:"RecompactionFilter"`
+	State  RecompactionState     `json:"state"`
+	Filter session.SessionFilter `json:"filter" schema:"RecompactionFilter"`
 	// absent if each session's policy is used
 	Policy     json.RawMessage `json:"policy,omitempty" schema:"Policy"`
 	From       string          `json:"from" schema:"const: log"`
 	MaxRunning int             `json:"max_running"`
 	PerMinute  *int            `json:"per_minute"`
 	StartAt    *time.Time      `json:"start_at"`
-	Hours      *session.Hours  `json:"hours"`
+	Hours      *Hours          `json:"hours"`
 	// when the next session may begin; null if one may now
 	NextStartAt  *time.Time           `json:"next_start_at"`
 	Group        *uuid.UUID           `json:"group"` // the recompaction of many tenants of which it is a part
@@ -44,11 +44,11 @@ type Recompaction struct {
 	TokensAfter  int64                `json:"tokens_after"`
 	Error        *string              `json:"error"`
 	// the newest; lists omit them
-	Errors       []session.RecompactionError `json:"errors,omitzero" schema:"maxItems: 10"`
-	CreatedAt    time.Time                   `json:"created_at"`
-	StartedAt    *time.Time                  `json:"started_at"`
-	FinishedAt   *time.Time                  `json:"finished_at"`
-	RolledBackAt *time.Time                  `json:"rolled_back_at"` // when its rollback ended
+	Errors       []RecompactionError `json:"errors,omitzero" schema:"maxItems: 10"`
+	CreatedAt    time.Time           `json:"created_at"`
+	StartedAt    *time.Time          `json:"started_at"`
+	FinishedAt   *time.Time          `json:"finished_at"`
+	RolledBackAt *time.Time          `json:"rolled_back_at"` // when its rollback ended
 }
 
 // RecompactionProgress counts the sessions of a recompaction. Done counts those that will not be touched again.
@@ -92,13 +92,13 @@ type RecompactionPlan struct {
 
 // RecompactionSample is what the engine would do to some of the sessions.
 type RecompactionSample struct {
-	Sessions     int                         `json:"sessions"`
-	Changed      int                         `json:"changed"`
-	Unchanged    int                         `json:"unchanged"`
-	Failed       int                         `json:"failed"`
-	TokensBefore int64                       `json:"tokens_before"`
-	TokensAfter  int64                       `json:"tokens_after"`
-	Errors       []session.RecompactionError `json:"errors"`
+	Sessions     int                 `json:"sessions"`
+	Changed      int                 `json:"changed"`
+	Unchanged    int                 `json:"unchanged"`
+	Failed       int                 `json:"failed"`
+	TokensBefore int64               `json:"tokens_before"`
+	TokensAfter  int64               `json:"tokens_after"`
+	Errors       []RecompactionError `json:"errors"`
 	// what language models would be asked for; what is kept costs nothing
 	Models RecompactionModels `json:"models"`
 }
@@ -124,4 +124,36 @@ type RecompactionEstimate struct {
 	InputTokens     int64   `json:"input_tokens"` // of these calls
 	OutputTokensMax int64   `json:"output_tokens_max"`
 	CostMax         float64 `json:"cost_max"` // in the operator's currency
+}
+
+// RecompactionGroup is a recompaction of many tenants. Lists omit what became of it.
+type RecompactionGroup struct {
+	ID      uuid.UUID             `json:"id"`
+	Tenants int                   `json:"tenants"`
+	Filter  session.SessionFilter `json:"filter" schema:"RecompactionFilter"`
+	// absent if each session's policy is used
+	Policy     json.RawMessage `json:"policy,omitempty" schema:"Policy"`
+	MaxRunning int             `json:"max_running"`
+	PerMinute  *int            `json:"per_minute"`
+	StartAt    *time.Time      `json:"start_at"`
+	Hours      *Hours          `json:"hours"`
+	Ask        bool            `json:"ask"`
+	CreatedAt  time.Time       `json:"created_at"`
+
+	// how many of its recompactions are in each state; lists omit it
+	States map[RecompactionState]int `json:"states,omitzero"`
+	// the sum over all tenants; lists omit it
+	Progress      *RecompactionProgress `json:"progress,omitempty"`
+	TokensBefore  int64                 `json:"tokens_before"`
+	TokensAfter   int64                 `json:"tokens_after"`
+	Recompactions []RecompactionPart    `json:"recompactions,omitzero"` // by tenant; lists omit them
+}
+
+// RecompactionPart is the recompaction of one tenant of a group.
+type RecompactionPart struct {
+	Tenant       uuid.UUID            `json:"tenant"`
+	Recompaction uuid.UUID            `json:"recompaction"`
+	State        RecompactionState    `json:"state"`
+	Progress     RecompactionProgress `json:"progress"`
+	NextStartAt  *time.Time           `json:"next_start_at"`
 }
