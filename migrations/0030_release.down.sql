@@ -205,6 +205,10 @@ ALTER TABLE messages RENAME COLUMN shape TO fact;
 
 -- == Sessions and checkpoints ==========================================================================================
 
+UPDATE sessions
+   SET calibration = 3
+ WHERE calibration > 3;
+
 ALTER TABLE sessions
     DROP COLUMN gap_seq,
     DROP COLUMN unseen_tokens,

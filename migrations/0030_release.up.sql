@@ -994,7 +994,7 @@ CREATE TRIGGER sessions_armed_threshold_check
 CREATE TRIGGER sessions_calibration_check
     AFTER INSERT OR UPDATE OF calibration ON sessions
     FOR EACH ROW
-    WHEN (NEW.calibration < 0.5 OR NEW.calibration > 3)
+    WHEN (NEW.calibration < 0.5 OR NEW.calibration > 20)
     EXECUTE FUNCTION refuse_row();
 
 ALTER TABLE messages

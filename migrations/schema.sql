@@ -2248,7 +2248,7 @@ CREATE TRIGGER runs_ended AFTER UPDATE OF state ON public.runs FOR EACH ROW WHEN
 
 CREATE TRIGGER sessions_armed_threshold_check AFTER INSERT OR UPDATE OF armed_threshold ON public.sessions FOR EACH ROW WHEN (((new.armed_threshold < 1) OR (new.armed_threshold > 3))) EXECUTE FUNCTION public.refuse_row();
 
-CREATE TRIGGER sessions_calibration_check AFTER INSERT OR UPDATE OF calibration ON public.sessions FOR EACH ROW WHEN (((new.calibration < (0.5)::double precision) OR (new.calibration > (3)::double precision))) EXECUTE FUNCTION public.refuse_row();
+CREATE TRIGGER sessions_calibration_check AFTER INSERT OR UPDATE OF calibration ON public.sessions FOR EACH ROW WHEN (((new.calibration < (0.5)::double precision) OR (new.calibration > (20)::double precision))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER sessions_held BEFORE DELETE ON public.sessions FOR EACH ROW EXECUTE FUNCTION public.refuse_held();
 

@@ -80,3 +80,54 @@ func TestUsageMayBeThatOfEachStep(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterARefusalTheNextViewFits has a provider refuse views as too long that the estimate calls short, and views that
+// were bounded by it: what was sent counts as more than the window then, a compaction becomes due, and a view that must
+// fit is smaller.
+func TestAfterARefusalTheNextViewFits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const alone = `{"refused":"context_length_exceeded"}`
+	counted := func(tokens int) string {
+		return fmt.Sprintf(`{"refused":"context_length_exceeded","refused_tokens":%d}`, tokens)
+	}
+	for name, of := range map[string]struct {
+		turns  int
+		report string
+		want   [2]float64 // windows that the view counts as after the first report and the second
+	}{
+		"short":                   {8, alone, [2]float64{1.1, 1.21}},
+		"short and counted":       {8, counted(30_000), [2]float64{3, 3}},
+		"short by a wrong count":  {8, counted(9_000), [2]float64{1.1, 1.21}},
+		"bounded by the window":   {40, alone, [2]float64{1.1 * 1.52, 1.21 * 1.52}},
+		"over and counted so":     {40, counted(21_000), [2]float64{2.1, 2.1}},
+		"bounded, and counted so": {40, counted(12_000), [2]float64{1.2 * 1.52, 1.44 * 1.52}},
+	} {
+		path := "/v1/sessions/" + strings.ReplaceAll(name, " ", "-")
+		w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000}`)
+		for range of.turns {
+			w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user(strings.Repeat("several words of text ", 100))))
+		}
+		for i, want := range of.want {
+			got := decoded[sessionUsage](w.must(http.StatusOK, "PATCH", path, of.report))
+			if d := float64(got.CalibratedTokens)/10_000 - want; d < -0.02 || d > 0.02 {
+				t.Errorf("%s: %d tokens after report %d, want %g windows", name, got.CalibratedTokens, i+1, want)
+			}
+			read := decoded[fitted](w.must(http.StatusOK, "GET", path+"/context?fit=window&wait=0", ""))
+			if n := float64(read.Tokens) * got.Calibration; n > 10_000 || read.Tokens == 0 {
+				t.Errorf("%s: after report %d the view counts %g of 10,000 tokens", name, i+1, n)
+			}
+		}
+		if runs := decoded[struct{ Data []session.Run }](w.must(http.StatusOK, "GET", path+"/runs", "")).Data; len(runs) != 1 || runs[0].State != session.RunQueued {
+			t.Errorf("%s: %+v, want a compaction", name, runs)
+		}
+	}
+	for report, pointer := range map[string]string{
+		`{"refused":"too_long"}`: "/refused", `{"refused":7}`: "/refused", `{"refused_tokens":7}`: "/refused",
+		`{"refused":"context_length_exceeded","refused_tokens":0}`: "/refused_tokens",
+	} {
+		if p := decoded[problem](w.must(http.StatusUnprocessableEntity, "PATCH", "/v1/sessions/short", report)); len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
+			t.Errorf("%s: %+v, want %s", report, p.Errors, pointer)
+		}
+	}
+}

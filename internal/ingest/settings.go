@@ -35,8 +35,8 @@ type Settings struct {
 
 // The members that the routes of a session know.
 var (
-	OldSession = []string{"model", "window_tokens", "overhead_tokens", "metadata", "policy", "retention"}
-	NewSession = append([]string{"id", "format"}, OldSession...)
+	NewSession = []string{"id", "format", "model", "window_tokens", "overhead_tokens", "metadata", "policy", "retention"}
+	OldSession = append(slices.Clone(NewSession[2:]), "refused", "refused_tokens")
 )
 
 // DecodeSettings reads the settings of a session, whose members are known; no body sets nothing.
@@ -81,6 +81,13 @@ func (s *Settings) set(name string, value rawjson.Span) {
 		if s.DefaultRetention = s.IsNull(value); !s.DefaultRetention {
 			s.Retention = new(ReadRetention(&s.Document, "/retention", value))
 		}
+	case "refused":
+		code, ok := s.Text("/refused", value, session.MaxIDBytes)
+		if s.Refused = code == session.TooLong; ok && !s.Refused {
+			s.Wrong("/refused", request.InvalidRequest, "must be %q, not %q", session.TooLong, spelling.Shorten(code))
+		}
+	case "refused_tokens":
+		s.RefusedTokens = s.Integer("/refused_tokens", value, 1, MaxOverheadTokens)
 	}
 }
 
@@ -185,6 +192,9 @@ func (s *Settings) Finish(strict bool) error {
 	}
 	if s.OverheadTokens != nil && len(s.Problems) == 0 {
 		s.checkOverhead()
+	}
+	if s.RefusedTokens > 0 && !s.Has("/refused") && !s.Refused {
+		s.Wrong("/refused", request.InvalidRequest, "is missing: refused_tokens are those of a request that was refused")
 	}
 	return s.Err()
 }

@@ -239,7 +239,7 @@ func (s *Store) Update(
 				return before, err
 			}
 		}
-		if err := s.update(ctx, tx, row, change); err != nil {
+		if err := s.update(ctx, tx, row, change, calibrationAfter(before, change)); err != nil {
 			return before, err
 		}
 		after, err := readSession(ctx, tx, at)
@@ -272,6 +272,7 @@ func recordChanged(
 	add("metadata", !bytes.Equal(before.Metadata, after.Metadata))
 	add("policy", !bytes.Equal(d.before, d.after))
 	add("retention", !before.Expiry.SameOwn(after.Expiry))
+	add("calibration", before.Calibration != after.Calibration)
 	if len(changed) == 0 {
 		return nil
 	}
@@ -282,11 +283,24 @@ func recordChanged(
 	return record(ctx, tx, tenant, d)
 }
 
-func (s *Store) update(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
+// calibrationAfter returns the session's calibration after a change that tells of a refusal, nil for as it was.
+func calibrationAfter(before session.Session, change session.Change) *float64 {
+	if !change.Refused {
+		return nil
+	}
+	if change.WindowTokens != nil {
+		before.WindowTokens = *change.WindowTokens
+	}
+	return new(before.CalibrationOfRefused(change.RefusedTokens))
+}
+
+func (s *Store) update(
+	ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change, calibration *float64,
+) error {
 	if err := roomy(row, change); err != nil {
 		return err
 	}
-	if err := updateSession(ctx, tx, row, change); err != nil {
+	if err := updateSession(ctx, tx, row, change, calibration); err != nil {
 		return err
 	}
 	if err := changePolicy(ctx, tx, row.Key, row.policy, change); err != nil {
@@ -336,8 +350,11 @@ func roomy(row lockedSession, change session.Change) error {
 		"the session would have %d overhead_tokens in %d window_tokens: they must be fewer", overhead, window)
 }
 
-// updateSession changes the row. Another window resets the floor and arms the trigger: both were set for the old one.
-func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change) error {
+// updateSession changes the row. Another window or calibration resets the floor and arms the trigger: both were set for
+// the old one. What was counted exactly was counted too low if the provider has refused it.
+func updateSession(
+	ctx context.Context, tx pgx.Tx, row lockedSession, change session.Change, calibration *float64,
+) error {
 	return Exec(ctx, tx, `
 		UPDATE sessions
 		   SET format = CASE WHEN format = 0 THEN $3::smallint ELSE format END,
@@ -346,11 +363,14 @@ func updateSession(ctx context.Context, tx pgx.Tx, row lockedSession, change ses
 		       window_source = coalesce(nullif($9, ''), window_source),
 		       overhead_tokens = coalesce($6::int, overhead_tokens),
 		       metadata = coalesce($7::jsonb, metadata),
+		       calibration = coalesce($10::float8, calibration),
+		       exact_tokens = greatest(exact_tokens, ceil(counted_tokens * $10::float8)),
 		       floor_tokens = CASE WHEN $8 THEN 0 ELSE floor_tokens END,
 		       armed_threshold = CASE WHEN $8 THEN 1 ELSE armed_threshold END,
 		       idle_asked = idle_asked AND NOT $8
 		 WHERE tenant_id = $1 AND key = $2`,
 		row.Tenant, row.Key.Key, formatNumber(change.Format), change.Model, change.WindowTokens,
-		change.OverheadTokens, change.Metadata, change.WindowTokens != nil || change.OverheadTokens != nil,
-		windowSource(change, ""))
+		change.OverheadTokens, change.Metadata,
+		change.WindowTokens != nil || change.OverheadTokens != nil || change.Refused,
+		windowSource(change, ""), calibration)
 }

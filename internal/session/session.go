@@ -118,6 +118,8 @@ type Change struct {
 	Retention        *Retention // of this session alone
 	DefaultRetention bool       // go back to the tenant's retention
 	ChangedBy        [32]byte   // the digest of the key that changes the policy
+	Refused          bool       // a provider has refused the view as TooLong
+	RefusedTokens    int64      // what it counted then, 0 if that is not known
 }
 
 // ChangesPolicy reports whether the change sets the session's policy.

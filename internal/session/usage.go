@@ -14,11 +14,33 @@ type Usage struct {
 // Input returns the number of tokens that the request sent to the model.
 func (u Usage) Input() int64 { return u.InputTokens + u.CacheCreationTokens + u.CacheReadTokens }
 
-// The limits of the factor by which an exact count of the messages corrects the estimate.
+// The limits of the factor by which an exact count of the messages, or a refusal, corrects the estimate.
 const (
 	MinCalibration = 0.5
-	MaxCalibration = 3.0
+	MaxCalibration = 20.0
 )
+
+// TooLong is what a caller reports whose provider refused a request because it was too long.
+const TooLong = "context_length_exceeded"
+
+// tooLongBy is how many times the window a request is taken to have had that was refused as too long.
+const tooLongBy = 1.1
+
+// CalibrationOfRefused returns the factor of a session whose provider refused its view as too long. counted is what the
+// provider counted, 0 if it did not say. What was sent is the view or, if that is over the window, perhaps a view that
+// was bounded by it: what is nearer to the provider's count.
+func (s Session) CalibrationOfRefused(counted int64) float64 {
+	window, sent, was := float64(s.WindowTokens), float64(s.CalibratedTokens()), float64(counted)
+	if sent > window && (counted == 0 || math.Abs(was-window) < math.Abs(was-sent)) {
+		sent = window
+	}
+	was = max(was, tooLongBy*window)
+	estimated := (sent - float64(s.UnseenTokens)) / s.Calibration
+	if estimated <= 0 {
+		return s.Calibration
+	}
+	return min(max((was-float64(s.UnseenTokens))/estimated, s.Calibration), MaxCalibration)
+}
 
 // CalibratedTokens returns the tokens of the session's view and overhead as its provider would count them. What it
 // counted less than the estimate may have left the view since.
