@@ -61,6 +61,9 @@ func (r *viewRequest) tagOf(v *postgres.View) string {
 	case r.MaxTokens > 0 || r.Fit != nil: // its tokens are not known yet
 		b = append(b, '.')
 		b = strconv.AppendInt(b, v.Room, 36)
+		if r.Fit != nil && v.Guess > 0 {
+			b = append(b, "-guessed"...)
+		}
 	case v.Tokens > v.Room:
 		b = append(b, "-over"...)
 	}

@@ -39,6 +39,9 @@ type View struct {
 	Size    int    // of Body, decompressed
 	Tail    []byte // the messages after the checkpoint, joined by commas
 
+	// Guess is the session's calibration as long as no usage was reported, after that 0.
+	Guess float64
+
 	TailBytes int64 // of the messages after the checkpoint, as they were appended
 
 	// LeftOut reports that the view is larger than its reader has asked for, so that it has no messages, no shapes and
@@ -150,7 +153,7 @@ const loggedShape = `coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}') || t
 var olderSession = `(
 	       SELECT s.*, s.checkpoint_tokens + tail.tokens AS context_tokens,
 	              tail.bytes AS tail_bytes
-	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.gap_seq, o.unbound_seq,
+	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.gap_seq, o.unbound_seq, o.last_usage,
 	                      least(o.pinned, $14::bigint) AS pinned,
 	                      o.window_tokens, o.overhead_tokens, o.calibration, o.unseen_tokens,
 	                      coalesce(c.n, 0) AS checkpoint_n, coalesce(c.tokens, 0) AS checkpoint_tokens,
@@ -181,9 +184,10 @@ const leftOut = `(` + known + ` OR s.tail_bytes + s.checkpoint_size > $9
 
 // viewColumns are the columns of a view that its session's row has, and rowColumns is their number.
 var viewColumns = `s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.context_tokens,
-	       s.tail_bytes, s.through_seq, s.window_tokens, s.checkpoint_size, ` + roomSQL + `, s.pinned, s.unbound_seq`
+	       s.tail_bytes, s.through_seq, s.window_tokens, s.checkpoint_size, ` + roomSQL + `, s.pinned, s.unbound_seq,
+	       CASE WHEN s.last_usage IS NULL THEN s.calibration ELSE 0 END`
 
-const rowColumns = 13
+const rowColumns = 14
 
 // viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The
 // tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is; and for the
@@ -335,6 +339,7 @@ func (v *View) columns() []any {
 	return []any{
 		(*[16]byte)(&v.Key), &v.Checkpoint, &v.LastSeq, &v.Format, &v.Model, &v.Tokens,
 		&v.TailBytes, &v.Through, &v.Window, &v.Size, &v.Room, &v.Pinned, &v.Unbound,
+		&v.Guess,
 		(*reused)(&v.Body), (*reused)(&v.Proof), (*reused)(&v.Validator), (*reused)(&v.OpenCalls), &v.Units,
 		(*reused)(&v.System), (*reused)(&v.SystemShapes), (*reused)(&v.Tail), (*reused)(&v.TailShapes),
 	}

@@ -60,7 +60,7 @@ func TestAViewIsTheCheckpointAndTheTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := postgres.View{
-		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15, Unbound: 2, Window: 1000, Room: 1000,
+		Version: postgres.Version{Key: got.Key, Checkpoint: 1, LastSeq: 3}, Format: session.OpenAIChat, Through: 2, Tokens: 15, Unbound: 2, Window: 1000, Room: 1000, Guess: 1,
 		Body: []byte("compacted"), Size: 9, Units: []byte(`[]`), Tail: c.Body, TailBytes: int64(len(c.Body)), TailShapes: []byte("1\x1f0\x1fuser\x1f\x1f\x1f1d.e7986005\x1f"),
 	}
 	for range 2 { // the second time with the checkpoint that is held

@@ -70,6 +70,15 @@ func TestTheSizeOfAPictureIsInItsHead(t *testing.T) {
 			}
 		}
 	}
+	for name, chunk := range map[string]string{ // of a WebP
+		"VP8 ": "\x00\x00\x00\x00\x00\x00\x00\x9d\x01\x2a\x41\x41\x7b\x80", "VP8L": "\x00\x00\x00\x00\x2f\x40\x81\x1e\x10\x00\x00\x00\x00\x00",
+		"VP8X": "\x0a\x00\x00\x00\x10\x00\x00\x00\x40\x01\x00\x7a\x00\x00",
+	} {
+		head := "RIFF\x00\x00\x00\x00WEBP" + name + chunk
+		if got := tokens.Measure([]byte(base64.StdEncoding.EncodeToString([]byte(head)))); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
 	for _, encoded := range []string{"", "!", "AAAA", "iVBORw0KGgo="} {
 		if got := tokens.Measure([]byte(encoded)); got != (tokens.Pixels{}) {
 			t.Errorf("%q has the size %+v", encoded, got)

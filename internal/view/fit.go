@@ -37,7 +37,7 @@ func (r *Request) limit(v *postgres.View) int64 {
 //
 // Errors: *BrokenError, *session.WindowExceededError, *session.CannotFitError, those of Fit.Parts.
 func (r *Request) makeFitting(ctx context.Context, o *opened) (*postgres.View, Notes, error) {
-	f, err := newFitter(r, o)
+	f, err := newFitter(ctx, r, o)
 	if err != nil {
 		return nil, Notes{}, err
 	}
@@ -74,6 +74,7 @@ type fitter struct {
 	total    int64
 	scale    float64 // the tokens of the session for each estimated one, at least 1
 	known    map[int64][]readback.Part
+	exact    *exact // nil for the estimate alone
 }
 
 // entry is a message of a view.
@@ -87,8 +88,11 @@ type entry struct {
 	now   int64  // tokens of this try
 }
 
-func newFitter(r *Request, o *opened) (*fitter, error) {
+func newFitter(ctx context.Context, r *Request, o *opened) (*fitter, error) {
 	f := &fitter{Request: r, opened: o, units: o.allUnits(), user: nobody, known: map[int64][]readback.Part{}}
+	if r.mayHide(o.stored) {
+		f.exact = &exact{ctx: ctx, calibration: max(o.stored.Guess, 1)}
+	}
 	if len(o.head) > 0 {
 		head := unit{tail: o.head, last: o.head[len(o.head)-1].Seq}
 		head.FirstSeq, head.Pinned = o.head[0].Seq, true
@@ -97,7 +101,10 @@ func newFitter(r *Request, o *opened) (*fitter, error) {
 	f.messages = make([][]entry, len(f.units))
 	for i := range f.units {
 		u := &f.units[i]
-		if err := f.inspect(i, u); err != nil {
+		switch err := f.inspect(i, u); {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
 			return nil, &BrokenError{err}
 		}
 		f.total += u.Tokens
@@ -125,7 +132,7 @@ func (f *fitter) inspect(i int, u *unit) error {
 		case u.last-u.FirstSeq+1 == int64(len(list)):
 			e.first, e.last = u.FirstSeq+int64(n), u.FirstSeq+int64(n)
 		}
-		if e.facts, err = wire.Inspect(m.Format, m.Body); err != nil {
+		if e.facts, err = f.exact.inspect(m.Format, m.Body); err != nil {
 			e.facts = wire.Facts{} // its rendition is refused, if it is wrong
 		}
 		u.Tokens += int64(e.facts.Tokens)
@@ -171,17 +178,21 @@ func (f *fitter) try(ctx context.Context, aim int64) (t try, err error) {
 	}
 	t.notes.Repairs, t.notes.ToolNames = rendition.Repairs, rendition.ToolNames
 	t.view = viewOf(f.stored, f.Target(f.stored.Format), rendition)
-	t.view.Tokens = int64(math.Ceil(float64(f.count(rendition)) * f.scale))
-	return t, nil
+	tokens, err := f.count(rendition)
+	t.view.Tokens = int64(math.Ceil(float64(tokens) * f.scale))
+	return t, err
 }
 
-func (f *fitter) count(made *wire.Rendition) (tokens int) {
+func (f *fitter) count(made *wire.Rendition) (tokens int, err error) {
 	target := f.Target(f.stored.Format)
 	for _, body := range made.Bodies {
-		facts, _ := wire.Inspect(target, body) // a rendition was validated
+		facts, err := f.exact.inspect(target, body)
+		if err != nil {
+			return 0, err
+		}
 		tokens += facts.Tokens
 	}
-	return tokens
+	return tokens, nil
 }
 
 // choose returns which units a view of about aim tokens has: as many of the newest as fit, and always the user's newest

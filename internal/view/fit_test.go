@@ -10,8 +10,10 @@ import (
 	"github.com/varve-dev/varve/internal/compact/compacttest"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
 	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -39,6 +41,7 @@ func of(t *testing.T, format session.Format, window int64, bodies ...[]byte) *po
 	n := v.Separate()
 	v.System, v.SystemShapes = []byte(strings.Join(texts[:n], ",")), []byte(strings.Join(shapes[:n], "\x1e"))
 	v.Tail, v.TailShapes = []byte(strings.Join(texts[n:], ",")), []byte(strings.Join(shapes[n:], "\x1e"))
+	v.TailBytes = int64(len(v.Tail))
 	return v
 }
 
@@ -101,6 +104,105 @@ func TestAFittedViewNeverExceedsItsWindow(t *testing.T) {
 	if made < 500 || refused < 5 || refused > made/4 {
 		t.Errorf("%d views were made, %d refused", made, refused)
 	}
+}
+
+// kinds are texts whose tokens are hard to estimate, of about a number of characters.
+var kinds = map[string]func(rng *rand.Rand, n int) string{
+	"code":         repeated("if err := f.read(ctx, &buf[i]); err != nil {\n\t\treturn fmt.Errorf(\"read %d: %w\", i, err)\n\t}\n"),
+	"minified":     repeated("!function(e,t){for(var n=0,r=e.length;n<r;n++)t(e[n],n)||(e[n]=void 0)}(a.b,c=>d);"),
+	"JSON":         repeated(`{"id":17,"tags":["a","b"],"price":18.5,"ok":true,"at":"2026-03-14T09:26:53Z"},`),
+	"JSON in JSON": repeated(`{\\\"id\\\":\\\"17\\\",\\\"m\\\":{\\\"k\\\":[\\\"\\\\n\\\"]}}`),
+	"logs":         repeated("2026-02-11T08:31:07.114Z WARN retry=3 host=db-2.internal:5432 err=\"refused\"\n"),
+	"a table":      repeated("| 0.25 | 17.50 | yes | - |\n|------|-------|-----|---|\n"),
+	"hex":          drawn("0123456789abcdef"), "base64": drawn("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"),
+	"UUIDs": func(rng *rand.Rand, n int) (s string) {
+		for len(s) < n {
+			s += fmt.Sprintf("%08x-%04x-4%03x-%012x\n", rng.Uint32(), rng.IntN(1<<16), rng.IntN(1<<12), rng.IntN(1<<48))
+		}
+		return s
+	},
+	"digits": drawn("0123456789"), "letters": drawn("abcdefghijklmnopqrstuvwxyz"), "one letter": repeated("z"),
+	"newlines": repeated("\n"), "white space": drawn(" \t\n"), "marks": drawn("!?.,;:-_=+*/\\|(){}[]<>#@$%^&~`"),
+	"mathematics": between(0x2200, 0x22ff), "boxes": between(0x2500, 0x257f), "emoji": between(0x1f300, 0x1f64f),
+	"Chinese": between(0x4e00, 0x9fff), "Korean": between(0xac00, 0xd7a3), "Arabic": between(0x620, 0x64a), "Hindi": between(0x905, 0x939),
+	"Thai": between(0xe01, 0xe2e), "Georgian": between(0x10d0, 0x10f0), "Ethiopic": between(0x1200, 0x1357), "cuneiform": between(0x12000, 0x12399),
+}
+
+func repeated(text string) func(*rand.Rand, int) string {
+	return func(_ *rand.Rand, n int) string { return strings.Repeat(text, n/len(text)+1) }
+}
+
+func drawn(letters string) func(*rand.Rand, int) string {
+	return func(rng *rand.Rand, n int) string {
+		text := make([]byte, n)
+		for i := range text {
+			text[i] = letters[rng.IntN(len(letters))]
+		}
+		return string(text)
+	}
+}
+
+// between draws characters from a block of Unicode, with a blank between some.
+func between(first, last rune) func(*rand.Rand, int) string {
+	return func(rng *rand.Rand, n int) string {
+		text := make([]rune, n)
+		for i := range text {
+			if text[i] = first + rng.Int32N(last-first+1); rng.IntN(9) == 0 {
+				text[i] = ' '
+			}
+		}
+		return string(text)
+	}
+}
+
+// TestNoTextHidesItsTokens makes views fit of which no usage is known: by the vocabulary, none of any kind of text may
+// have more tokens than the window, and not much less either.
+func TestNoTextHidesItsTokens(t *testing.T) {
+	t.Parallel()
+	for kind, text := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(1, 2))
+			for _, window := range []int64{1000, 8000} {
+				bodies := [][]byte{[]byte(said("u"))}
+				for i := range 12 {
+					id := string(rune('a' + i))
+					bodies = append(bodies, []byte(said("a+"+id)), fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":%s}`, id, rawjson.Quote(nil, []byte(text(rng, int(window))))),
+						fmt.Appendf(nil, `{"role":"user","content":%s}`, rawjson.Quote(nil, []byte(text(rng, int(window)/10)))))
+				}
+				stored := of(t, session.OpenAIChat, window, bodies...)
+				stored.Guess = 1
+				request := view.Request{Pending: wire.KeepPending, Fit: fits}
+				made, _, err := request.Make(t.Context(), stored)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := counted(t, session.OpenAIChat, made); n > window || n < window/2 {
+					t.Errorf("%d tokens in a window of %d, %d by the estimate", n, window, served(t, session.OpenAIChat, made))
+				}
+				if stored.Tokens <= window && request.AsStored(stored) {
+					t.Errorf("what fits by the estimate is served as it is, whatever it is")
+				}
+			}
+		})
+	}
+}
+
+// counted returns the tokens of a made view by the vocabulary.
+func counted(t *testing.T, format session.Format, made *postgres.View) (sum int64) {
+	t.Helper()
+	bodies, err := view.Split(made.Tail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range bodies {
+		facts, err := wire.Count(format, body, func(text string) (int, error) { return tokens.Count(t.Context(), "o200k", text) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += int64(facts.Tokens)
+	}
+	return sum
 }
 
 func checkNotes(t *testing.T, stored *postgres.View, notes view.Notes) {
@@ -190,7 +292,7 @@ func cutsOf(list []protocol.Cut) string {
 // JSON, which is kept.
 func TestMediaAreKeptWhole(t *testing.T) {
 	t.Parallel()
-	data := strings.Repeat("aGVsbG8gd29ybGQg", 1200)
+	data := "iVBORw0KGgoAAAAN" + strings.Repeat("aGVsbG8gd29ybGQg", 1200)
 	user := `{"role":"user","content":"look"}`
 	anthropic := []string{user, `{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f","input":{}}]}`,
 		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":%q},

@@ -159,7 +159,7 @@ func (f *fitter) cutMessage(e *entry, targets []*target) (done []protocol.Cut, e
 		return nil, nil
 	}
 	e.made = wire.Replace(nil, e.Body, edits)
-	facts, err := wire.Inspect(e.Format, e.made)
+	facts, err := f.exact.inspect(e.Format, e.made)
 	if err != nil {
 		return nil, &BrokenError{err}
 	}

@@ -127,6 +127,7 @@ func (s *scanner) thinking(raw, text Span) {
 func (s *scanner) anthropicMedia(kind Kind, raw, source Span) {
 	v := s.object(source)
 	s.loose = s.loose || s.facts.Role == "assistant" || kind == Image && !s.isShown(&v)
+	s.show(kind, raw)
 	b := s.add(Part{Kind: kind, Raw: raw, Tokens: s.sourceTokens(kind, &v)})
 	if b == nil {
 		return

@@ -33,6 +33,7 @@ func (s *scanner) call(p Part, at Span) *Block {
 
 // media adds an image or a file, which read reads if the intermediate representation is wanted.
 func (s *scanner) media(kind Kind, raw Span, tokens int, read func() Media) *Block {
+	s.show(kind, raw)
 	b := s.add(Part{Kind: kind, Raw: raw, Tokens: tokens})
 	if b != nil {
 		b.Media = read()
@@ -92,9 +93,9 @@ func (s *scanner) resultOf(p Part, read func()) *Block {
 	s.facts = Facts{Role: outer.facts.Role}
 	content := s.ir.swapContent(nil)
 	read()
-	inner, loose := s.facts, s.loose
+	inner, loose, shown := s.facts, s.loose, s.shown
 	*s = outer
-	s.loose = loose
+	s.loose, s.shown = loose, shown
 	content = s.ir.swapContent(content)
 	s.facts.Flags |= inner.Flags &^ FlagEmptyText
 	p.Tokens += inner.Tokens
@@ -203,18 +204,14 @@ func standardBase64(data []byte) []byte {
 	if bytes.IndexByte(data, '-') < 0 && bytes.IndexByte(data, '_') < 0 && len(data)%4 == 0 {
 		return data
 	}
-	out := make([]byte, len(data), len(data)+3)
-	for i, c := range data {
-		switch c {
-		case '-':
-			c = '+'
-		case '_':
-			c = '/'
-		}
-		out[i] = c
-	}
+	out := standardAlphabet(data)
 	for len(out)%4 > 0 && len(out)%4 != 1 {
 		out = append(out, '=')
 	}
 	return out
+}
+
+// standardAlphabet returns base64 without the characters that stand for + and / in URLs.
+func standardAlphabet(data []byte) []byte {
+	return bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
 }

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -136,7 +138,8 @@ func mediaType(p *Block) []byte {
 	case p.Media.Type != nil:
 		return p.Media.Type
 	case p.Kind == Image:
-		return []byte(`"image/jpeg"`)
+		head, _ := firstBytes(bytes.Trim(p.Media.Data, `"=`))
+		return rawjson.Quote(nil, []byte(cmp.Or(typeOf(head), "image/jpeg")))
 	}
 	return []byte(`"application/octet-stream"`)
 }

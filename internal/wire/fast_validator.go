@@ -24,6 +24,7 @@ type FastValidator struct {
 	state    validatorState
 	messages int                  // after a pinned head that is separate
 	limit    int                  // the smallest number of messages that a server takes; 0 for any number
+	shown    int                  // messages that show something
 	used     []byte               // sorted hashes of the ids of calls in the checkpoint, eight bytes each
 	newer    map[string]Flags     // ids of calls after the checkpoint, if they are unique, with their forms
 	open     units.Pairer[string] // ids of calls without a result
@@ -67,6 +68,9 @@ func (v *FastValidator) Add(m *MessageShape) {
 	s := &v.state
 	pinned := m.Flags&FlagPinned != 0
 	v.addPlain(m, pinned)
+	if m.Flags&FlagImage != 0 {
+		v.shown++
+	}
 	switch {
 	case s.invalid:
 	case s.idle && m.Role != "assistant":
@@ -216,7 +220,13 @@ func (v *FastValidator) Valid(model string) bool { return v.ValidFor(Options{Mod
 func (v *FastValidator) ValidFor(o Options) bool {
 	server := o.server(v.format)
 	headAlone := v.state.plain.headed && !v.state.begun && server.NeedsMore()
-	return !headAlone && v.valid(o.Model) && v.suits(server, o.Model)
+	return !headAlone && v.valid(o.Model) && v.suits(server, o.Model) && v.shows(&server.Media, o.Model)
+}
+
+// shows reports whether a server takes all that the messages show, each of which it was looked at by itself.
+func (v *FastValidator) shows(server *provider.Media, model string) bool {
+	limit := server.MaxImages(model)
+	return v.shown == 0 || *server == v.provider.Media && (limit == 0 || v.shown*mediaOfMessage <= limit)
 }
 
 func (v *FastValidator) valid(model string) bool {
@@ -238,13 +248,16 @@ func (v *FastValidator) valid(model string) bool {
 // isPassed reports whether the assistant may have gone on from calls that are open.
 func (v *FastValidator) isPassed() bool { return v.state.passed && v.open.Waiting() > 0 }
 
-// The first byte of a State: a bit for each of the bits, two for the side, and one for a view that is common. Programs
-// whose States had no second byte set the last bit.
+// The first byte of a State: a bit for each of the bits, two for the side, one for a view that is common, and one for a
+// view that shows something. Programs whose States had no second byte set the last bit for something else.
 const (
 	stateInvalid = 1
 	stateSide    = 4 // how far the side is shifted
 	stateCommon  = 1 << 6
+	stateShows   = 1 << 7 // something is shown: at most mostShown messages do that
 )
+
+const mostShown = 12
 
 // The second byte of a State is the generation of the rules that were looked at. A rule that FlagMayNeedRepair is
 // about, and was not about in a release, needs the next one.
@@ -273,12 +286,15 @@ func (s *validatorState) bits(f session.Format) [4]*bool {
 func (v *FastValidator) State() []byte {
 	s := v.state
 	tooMany := v.limit > 0 && v.messages > v.limit/2
-	if s.invalid || tooMany || v.isPassed() || v.waitsForAForm() { // of a call that is open, only its id is kept
+	if s.invalid || tooMany || v.shown > mostShown || v.isPassed() || v.waitsForAForm() { // of a call that is open, only its id is kept
 		return []byte{stateInvalid, stateRules}
 	}
 	flags := byte(s.last) << stateSide
 	if s.plain.common {
 		flags |= stateCommon
+	}
+	if v.shown > 0 {
+		flags |= stateShows
 	}
 	for i, bit := range s.bits(v.format) {
 		if *bit {
@@ -326,6 +342,9 @@ func ResumeFastValidator(f session.Format, state, open []byte) *FastValidator {
 	}
 	v.state.last = side(state[0] >> stateSide & 3)
 	v.state.plain = plainness{common: state[0]&stateCommon != 0, headed: true}
+	if state[0]&stateShows != 0 {
+		v.shown = mostShown
+	}
 	for i, bit := range v.state.bits(f) {
 		*bit = state[0]>>i&1 == 1
 	}

@@ -28,14 +28,20 @@ func Warnings(f session.Format, body []byte) (list []session.Warning) {
 		}
 		list = append(list, w)
 	}
-	r := repairerOf(f, []Stored{{Format: f, Body: body}})
+	view := []Stored{{Format: f, Body: body}}
+	faults, _ := mediaFaults(context.Background(), f, view, provider.Of(f), "")
+	for i := range faults {
+		at := faults[i].at.Start
+		list = append(list, session.Warning{Pointer: pointerAt(body, at), Code: faults[i].repair(), Detail: faults[i].detail()})
+	}
+	r := repairerOf(f, view)
 	_, _ = r.prepare(context.Background()) // which never ends
 	told := []string{"member_dropped", "block_as_note"}
 	if f == session.AISDK && member(body, "parts") == (Span{}) { // a ModelMessage, which is read
 		told = append(told, "part_mended", "approval_moved")
 	}
 	for _, repair := range r.repairs {
-		if !slices.Contains(told, repair.Kind) {
+		if repair.Rule != "V-T2" && repair.Rule != "V-T3" && !slices.Contains(told, repair.Kind) {
 			list = append(list, session.Warning{Code: repair.Kind, Detail: repair.Detail})
 		}
 	}

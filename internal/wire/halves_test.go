@@ -29,7 +29,7 @@ var halfBodies = map[session.Format][]string{
 	},
 	session.Gemini: {
 		`{"role":"user","parts":[{"text":"a%s"}]}`,
-		`{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA","displayName":"%s"}}]}`,
+		`{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo=","displayName":"%s"}}]}`,
 	},
 	session.AISDK: {
 		`{"id":"m","role":"user","parts":[{"type":"text","text":"a%s"}]}`,

@@ -10,6 +10,7 @@ import (
 // read reads the message. There is one reader a format, for every purpose.
 func (s *scanner) read(f session.Format) (Facts, error) {
 	body := s.body
+	s.format = f
 	if len(body) > session.MaxMessageBytes {
 		return Facts{}, session.Invalid("", "message_too_large",
 			"a message must have at most %d bytes, this one has %d", session.MaxMessageBytes, len(body))

@@ -22,8 +22,8 @@ func itemOf(kind, id, members string) string {
 
 const (
 	bmp      = `{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"AA=="}}`
-	pngBlock = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="},"cache_control":{"type":"ephemeral"}}`
-	jpg      = `{"type":"image","source":{"type":"base64","media_type":"image/jpg","data":"AA=="},"cache_control":{"type":"ephemeral"}}`
+	pngBlock = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="},"cache_control":{"type":"ephemeral"}}`
+	jpg      = `{"type":"image","source":{"type":"base64","media_type":"image/jpg","data":"/9j/4AAQSkZJRg=="},"cache_control":{"type":"ephemeral"}}`
 	document = `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"}}`
 	textPart = `{"type":"text","text":"u"}`
 	filePart = `{"type":"file","file":{"file_id":"f"}}`
@@ -108,7 +108,7 @@ var itemFixtures = map[session.Format][]fixture{
 		{"V-A17", "the input of a tool that the provider runs", Options{}, []string{someUser, says("assistant", `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`, `{"type":"web_search_tool_result","tool_use_id":"s","content":[]}`, block)}, nil},
 		{"V-A17", "a text", Options{}, []string{someUser, says("assistant", `{"type":"tool_use","id":"a","name":"f","input":"ls","cache_control":{"type":"ephemeral"}}`), toolResults("a")}, []string{"V-A17 1"}},
 		{"V-A17", "an array, null and none", Options{}, []string{someUser, says("assistant", `{"type":"tool_use","id":"a","name":"f","input":[]}`, `{"type":"tool_use","id":"b","name":"f","input":null}`, `{"type":"tool_use","id":"c","name":"f"}`), toolResults("a", "b", "c")}, []string{"V-A17 1", "V-A17 1", "V-A17 1"}},
-		{"V-A18", "the types of images", Options{}, []string{says("user", pngBlock, strings.Replace(pngBlock, "png", "jpeg", 1), strings.Replace(pngBlock, "png", "gif", 1)), uses("a"), result(strings.Replace(pngBlock, "png", "webp", 1))}, nil},
+		{"V-A18", "the types of images", Options{}, []string{says("user", pngBlock, imageOf("jpeg", "/9j/4AAQSkZJRg=="), imageOf("gif", "R0lGODlh")), uses("a"), result(imageOf("webp", "UklGRiQAAABXRUJQVlA4"))}, nil},
 		{"V-A18", "an image elsewhere, a document, and an error in words", Options{}, []string{says("user", `{"type":"image","source":{"type":"url","url":"https://a/b.bmp"}}`, document), uses("a"), failedResult(block)}, nil},
 		{"V-A18", "a bitmap", Options{}, []string{says("user", block, bmp)}, []string{"V-A18 0"}},
 		{"V-A18", "a bitmap in a result", Options{}, []string{someUser, uses("a"), result(block + "," + bmp)}, []string{"V-A18 2"}},
@@ -128,4 +128,8 @@ func init() {
 	for f, list := range itemFixtures {
 		fixtures[f] = append(fixtures[f], list...)
 	}
+}
+
+func imageOf(kind, data string) string {
+	return strings.NewReplacer("png", kind, "iVBORw0KGgo=", data).Replace(pngBlock)
 }

@@ -3,22 +3,163 @@ package wire
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"image"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // picture returns a PNG of this size in base64.
 func picture(t testing.TB, width, height int) string {
 	t.Helper()
+	return pictureOf(width, height)
+}
+
+func pictureOf(width, height int) string {
 	var data bytes.Buffer
 	if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return base64.StdEncoding.EncodeToString(data.Bytes())
+}
+
+// showing writes the block of an image with a type and its base64, or of one that is elsewhere, in each format.
+var showing = map[session.Format]struct{ message, data, elsewhere string }{
+	session.OpenAIChat: {`{"role":"user","content":[{"type":"text","text":"see"},%s]}`,
+		`{"type":"image_url","image_url":{"url":"data:%s;base64,%s","detail":"high"}}`, `{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}`},
+	session.OpenAIResponses: {`{"type":"message","role":"user","content":[{"type":"input_text","text":"see"},%s]}`,
+		`{"type":"input_image","detail":"high","image_url":"data:%s;base64,%s"}`, `{"type":"input_image","detail":"high","image_url":"https://example.org/a.png"}`},
+	session.Anthropic: {`{"role":"user","content":[{"type":"text","text":"see"},%s]}`,
+		`{"type":"image","cache_control":{"type":"ephemeral"},"source":{"type":"base64","media_type":"%s","data":"%s"}}`, `{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}`},
+	session.Gemini: {`{"role":"user","parts":[{"text":"see"},%s]}`,
+		`{"inlineData":{"mimeType":"%s","data":"%s"}}`, `{"fileData":{"mimeType":"image/png","fileUri":"https://example.org/a.png"}}`},
+	session.AISDK: {`{"id":"m","role":"user","parts":[{"type":"text","text":"see"},%s]}`,
+		`{"type":"file","mediaType":"%[1]s","url":"data:%[1]s;base64,%[2]s"}`, `{"type":"file","mediaType":"image/png","url":"https://example.org/a.png"}`},
+}
+
+// messageShowing returns a message of a format that shows images.
+func messageShowing(f session.Format, blocks ...string) string {
+	return fmt.Sprintf(showing[f].message, strings.Join(blocks, ","))
+}
+
+// bytesShown returns the block of an image in a message.
+func bytesShown(f session.Format, kind, data string) string {
+	return fmt.Sprintf(showing[f].data, kind, data)
+}
+
+var mediaFixtures = func() map[session.Format][]fixture {
+	made := map[session.Format][]fixture{}
+	for f := range showing {
+		o, n := Options{}, provider.Of(f).Media.Images
+		if f == session.AISDK {
+			o.Dialect, n = provider.Anthropic, 100
+		}
+		many := slices.Repeat([]string{showing[f].elsewhere}, n)
+		made[f] = []fixture{
+			{"V-T2", "a PNG", o, []string{messageShowing(f, bytesShown(f, "image/png", pictureOf(3, 2)))}, nil},
+			{"V-T2", "a PNG that is called a JPEG", o, []string{messageShowing(f, bytesShown(f, "image/jpeg", pictureOf(3, 2)))}, []string{"V-T2 0"}},
+			{"V-T2", "no bytes", o, []string{messageShowing(f, bytesShown(f, "image/png", ""))}, []string{"V-T2 0"}},
+			{"V-T2", "no base64", o, []string{messageShowing(f, bytesShown(f, "image/png", "not an image!"))}, []string{"V-T2 0"}},
+			{"V-T2", "a text that is called an image", o, []string{messageShowing(f, bytesShown(f, "image/webp", "aGVsbG8gd29ybGQsIGhlbGxv"))}, []string{"V-T2 0"}},
+			{"V-T3", "as many as there may be", o, []string{messageShowing(f, many...)}, nil},
+			{"V-T3", "one more", o, []string{messageShowing(f, append(many, showing[f].elsewhere)...)}, []string{"V-T3 0"}},
+		}
+	}
+	return made
+}()
+
+// TestTheNewestImagesStay renders views of more than a server takes, in number, pixels and bytes: what is left out is
+// the oldest, and named with its ref, and what is mistyped gets its true type and keeps all else.
+func TestTheNewestImagesStay(t *testing.T) {
+	t.Parallel()
+	small, wide, huge := picture(t, 40, 30), picture(t, 2400, 10), picture(t, 9000, 10)
+	block := func(data string) string {
+		return strings.Replace(bytesShown(session.Anthropic, "image/png", data), `"cache_control":{"type":"ephemeral"},`, "", 1)
+	}
+	heavy := small[:len(small)/4*4-4] + strings.Repeat("AAAA", 1_300_000)
+	for name, of := range map[string]struct {
+		o        Options
+		messages [][]string // data of the images of each
+		left     []int      // messages whose first image is left out
+	}{
+		"101":                   {Options{}, slices.Repeat([][]string{{small}}, 101), []int{0}},
+		"101 for a long window": {Options{Model: "claude-sonnet-5"}, slices.Repeat([][]string{{small}}, 101), nil},
+		"601 for a long window": {Options{Model: "claude-sonnet-5"}, slices.Repeat([][]string{{small}}, 601), []int{0}},
+		"21, one wide":          {Options{}, append(slices.Repeat([][]string{{small}}, 20), []string{wide}), []int{20}},
+		"20, one wide":          {Options{}, append(slices.Repeat([][]string{{small}}, 19), []string{wide}), nil},
+		"23, five wide":         {Options{}, append(slices.Repeat([][]string{{wide}}, 5), slices.Repeat([][]string{{small}}, 18)...), []int{0, 1, 2}},
+		"one of 9,000 pixels":   {Options{}, [][]string{{small}, {huge}, {small}}, []int{1}},
+		"8 of 5 MB":             {Options{}, slices.Repeat([][]string{{heavy}}, 8), []int{0, 1, 2}},
+		"4 of 5 MB at Bedrock":  {Options{Dialect: provider.Bedrock}, slices.Repeat([][]string{{heavy}}, 4), []int{0}},
+		"one of more than 5 MB": {Options{}, [][]string{{heavy + "AAAAAAAAAAAA" + strings.Repeat("AAAA", 20_000)}}, []int{0}},
+	} {
+		var list []string
+		for _, m := range of.messages {
+			list = append(list, messageShowing(session.Anthropic, block(m[0])), `{"role":"assistant","content":"I see."}`)
+		}
+		list = append(list, `{"role":"user","content":"go on"}`)
+		view := storedAs(session.Anthropic, list)
+		made := rendered(session.Anthropic, view, of.o)
+		var left []int
+		for i := range of.messages {
+			body := string(made.Bodies[2*i])
+			switch ref := fmt.Sprintf(": read_result m%d]", view[2*i].Seq); {
+			case !strings.Contains(body, `"image"`) && strings.Contains(body, ref):
+				left = append(left, i)
+			case body != list[2*i]:
+				t.Errorf("%s: message %d is %.300s", name, 2*i, body)
+			}
+		}
+		if diff := cmp.Diff(of.left, left); diff != "" || len(made.Repairs) != len(of.left) {
+			t.Errorf("%s: %d repairs, left out (-want +got):\n%s", name, len(made.Repairs), diff)
+		}
+		v := NewFastValidator(session.Anthropic)
+		for i := range view {
+			shape := ShapeOfBody(session.Anthropic, view[i].Body)
+			v.Add(&shape)
+		}
+		if v.ValidFor(of.o) && of.left != nil && !strings.Contains(name, "5 MB") {
+			t.Errorf("%s: the view is sent as it is stored", name)
+		}
+	}
+}
+
+// TestAMistypedImageKeepsAllButItsType has one in a message and one in a result, in each format.
+func TestAMistypedImageKeepsAllButItsType(t *testing.T) {
+	t.Parallel()
+	data := picture(t, 40, 30)
+	results := map[session.Format][2]string{
+		session.Anthropic: {`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[%s]}]}`},
+		session.OpenAIResponses: {`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"c","output":[%s]}`},
+	}
+	for f := range showing {
+		list := []string{messageShowing(f, bytesShown(f, "image/gif", data))}
+		want := []string{messageShowing(f, bytesShown(f, "image/png", data))}
+		if calls := results[f]; calls[0] != "" {
+			list = append(list, calls[0], fmt.Sprintf(calls[1], bytesShown(f, "image/webp", strings.ReplaceAll(data, "/", `\/`))))
+			want = append(want, calls[0], fmt.Sprintf(calls[1], bytesShown(f, "image/png", strings.ReplaceAll(data, "/", `\/`))))
+		}
+		made := rendered(f, storedAs(f, list), Options{})
+		if diff := cmp.Diff(want, stringsOf(made.Bodies[:len(want)])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", f, diff)
+		}
+		for _, repair := range made.Repairs {
+			if repair.Kind != "media_retyped" || repair.Rule != "V-T2" {
+				t.Errorf("%s: %v", f, repair)
+			}
+		}
+		if told := Warnings(f, []byte(list[0])); len(told) != 1 || told[0].Code != "media_retyped" || told[0].Pointer == "" {
+			t.Errorf("%s: an append tells %v", f, told)
+		}
+	}
 }
 
 func TestAPictureCostsByItsSizeNotByItsBytes(t *testing.T) {
@@ -64,4 +205,11 @@ func TestCountAsksForEveryTextAsTheModelSeesIt(t *testing.T) {
 	if got, want := strings.Join(asked, "|"), "a\nb|中|read|"+`{"p":"\n"}|{"type":"zzz"}`; err != nil || got != want || m.Tokens != 50+MessageTokens {
 		t.Errorf("%d tokens of %q, want of %q; %v", m.Tokens, got, want, err)
 	}
+}
+
+func stringsOf(bodies [][]byte) (list []string) {
+	for _, body := range bodies {
+		list = append(list, string(body))
+	}
+	return list
 }

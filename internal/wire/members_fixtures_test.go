@@ -36,7 +36,7 @@ var memberFixtures = map[session.Format][]fixture{
 	},
 	session.Gemini: {
 		{"V-G5", "a candidate's content", Options{}, []string{geminiUser, geminiOf("model", `{"text":"a","thought":true,"thoughtSignature":"s","videoMetadata":null}`, `{"functionCall":{"id":"1","name":"f","args":{"any":1}},"thoughtSignature":"s"}`), geminiOf("user", `{"functionResponse":{"id":"1","name":"f","response":{"any":1}}}`)}, nil},
-		{"V-G5", "members beside the parts, and in them", Options{}, []string{`{"role":"user","parts":[{"text":"u","state":"done"},{"inlineData":{"mimeType":"image/png","data":"AA==","url":"u"}}],"finishReason":"STOP","index":0}`}, []string{"V-G5 0", "V-G5 0", "V-G5 0", "V-G5 0"}},
+		{"V-G5", "members beside the parts, and in them", Options{}, []string{`{"role":"user","parts":[{"text":"u","state":"done"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo=","url":"u"}}],"finishReason":"STOP","index":0}`}, []string{"V-G5 0", "V-G5 0", "V-G5 0", "V-G5 0"}},
 		{"V-G5", "a part of nothing that is known", Options{}, []string{geminiOf("user", `{"text":"u"}`, `{"future":{"a":1}}`)}, []string{"V-G5 0"}},
 	},
 	session.AISDK: {

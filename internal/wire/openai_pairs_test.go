@@ -130,7 +130,7 @@ var pools = map[session.Format][]string{
 		`{"type":"shell_call_output","call_id":"c","output":[{"stdout":"a","stderr":"","outcome":{"type":"exit","exit_code":0}}]}`,
 		`{"type":"local_shell_call_output","id":"c","output":"y"}`,
 		`{"type":"computer_call","call_id":"d","action":{"type":"screenshot"}}`,
-		`{"type":"computer_call_output","call_id":"d","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,AAAA"}}`,
+		`{"type":"computer_call_output","call_id":"d","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,iVBORw0KGgo="}}`,
 		`{"type":"apply_patch_call","call_id":"a","operation":{"type":"delete_file","path":"x"},"status":"completed"}`,
 		`{"type":"apply_patch_call_output","call_id":"a","status":"failed","output":"no"}`,
 		`{"type":"web_search_call","id":"ws_1","status":"completed"}`,

@@ -117,7 +117,7 @@ func TestWhatOpenAIFormatsBothSayIsTheSameThereAndBack(t *testing.T) {
 	for _, body := range []string{
 		`{"role":"developer","content":"be"}`,
 		`{"role":"user","content":[{"type":"text","text":"a\ud800"},{"type":"image_url","image_url":{"url":"https://a.b","detail":"low"}}]}`,
-		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,BBBB"}}]}`,
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}},{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,BBBB"}}]}`,
 		`{"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_id":"file_1"}},{"type":"text","text":"x"}]}`,
 		`{"role":"assistant","content":null,"refusal":"no"}`,
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}`,

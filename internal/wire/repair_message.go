@@ -12,6 +12,9 @@ import (
 
 // prepare decodes the messages, and repairs each message by itself.
 func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
+	if err := r.mendMedia(ctx); err != nil {
+		return nil, err
+	}
 	list := make([]Message, 0, len(r.view))
 	head := true
 	for i := range r.view {

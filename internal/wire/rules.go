@@ -27,6 +27,9 @@ var (
 var rules = []Rule{
 	// anthropics/claude-code#1939, #60394
 	{Code: "V-T1", Formats: session.Formats(), check: (*checker).noHalves},
+	// anthropics/claude-code#4778; wider limits: internal/wire/provider/media.go
+	{Code: "V-T2", Formats: session.Formats(), check: (*checker).mediaTaken},
+	{Code: "V-T3", Formats: session.Formats(), check: (*checker).mediaTaken},
 	// BerriAI/litellm#10696
 	{Code: "V-C1", Formats: forChat, check: (*checker).callsAnswered, shape: true},
 	// BerriAI/litellm#4931, microsoft/semantic-kernel#12708

@@ -27,6 +27,9 @@ type scanner struct {
 	ir     *collector                     // collects the intermediate representation; nil if only the facts are wanted
 
 	misnamed bool // Chat Completions: the provider refuses its name
+
+	format session.Format
+	shown  []medium // that were not looked at yet
 }
 
 // collector collects the intermediate representation of one message while a scanner reads it.

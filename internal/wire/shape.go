@@ -61,7 +61,8 @@ func namesIn(parts []Part) (sum Flags) {
 func (s *scanner) mayNeedRepair(f session.Format) bool {
 	m := &s.facts
 	p := provider.Of(f)
-	if !s.knownRole(p) || s.loose || s.misnamed || s.isEmptyFor(f) || s.hasHalf(f) {
+	if !s.knownRole(p) || s.loose || s.misnamed || s.isEmptyFor(f) || s.hasHalf(f) ||
+		len(s.shown) > 0 && s.showsFaults(&p.Media) {
 		return true
 	}
 	for i := range m.Parts {

@@ -67,7 +67,7 @@ func (t *teller) tell(p *wire.Block) {
 
 // The texts that stand with or for what a format cannot say.
 var (
-	shownNote  = regexp.MustCompile(`^\[(image|file)( of the result of call .*|: it stands behind the results|: 0 bytes in base64| [^:\]]*)\]$`)
+	shownNote  = regexp.MustCompile(`^\[(image|file)( of the result of call .*|: it stands behind the results|: 0 bytes in base64| [^:\]]*| [^:\]]*: it is not base64: read_result m\d+)\]$`)
 	placeNote  = regexp.MustCompile(`^\[(image|file)[^\]\n]*\][ \n]`)
 	speaker    = regexp.MustCompile(`^\[(System|exit)\]( |$)`)
 	madeNotes  = []string{"[The conversation begins here.]", "Continue."}
@@ -179,7 +179,7 @@ func mediaOf(p *wire.Block) []string {
 		return []string{"shown: " + words(m.Text)}
 	}
 	at := strings.TrimRight(words(m.Data), "=") + words(m.URL)
-	if at == "" {
+	if at == "" || at == "<scrubbed>" { // which is no base64
 		at = words(m.ID)
 	}
 	if at == "" {

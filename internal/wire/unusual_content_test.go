@@ -78,7 +78,7 @@ func TestNamesOfToolsFromOtherFormatsAreCutForTheResponsesAPI(t *testing.T) {
 // TestTheNameOfAnImageIsShownToAnthropic keeps what its block has no member for.
 func TestTheNameOfAnImageIsShownToAnthropic(t *testing.T) {
 	t.Parallel()
-	view := storedOf(session.AISDK, []string{`{"id":"m1","role":"user","parts":[{"type":"file","mediaType":"image/png","url":"data:image/png;base64,AA==","filename":"a plan.png"}]}`})
+	view := storedOf(session.AISDK, []string{`{"id":"m1","role":"user","parts":[{"type":"file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo=","filename":"a plan.png"}]}`})
 	made := bytes.Join(wiretest.Render(session.Anthropic, view, wire.Options{}).Bodies, nil)
 	if want := `{"type":"text","text":"[image a plan.png]"},{"type":"image"`; !bytes.Contains(made, []byte(want)) {
 		t.Errorf("%s, without %s", made, want)

@@ -47,6 +47,8 @@ type conversation struct {
 	runs     []run    // of the others
 	calls    []heldCall
 	results  []heldResult
+	media    []mediaFault // see faults
+	looked   bool
 }
 
 func converse(f session.Format, messages []Facts, bodies [][]byte, o Options) *conversation {

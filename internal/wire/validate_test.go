@@ -20,11 +20,11 @@ type fixture struct {
 }
 
 var fixtures = map[session.Format][]fixture{
-	session.OpenAIChat:      slices.Concat(chatFixtures, chatDialectFixtures, halfFixtures[session.OpenAIChat]),
-	session.OpenAIResponses: slices.Concat(responsesFixtures, halfFixtures[session.OpenAIResponses]),
-	session.Anthropic:       slices.Concat(anthropicFixtures, anthropicBlockFixtures, bedrockFixtures, serverToolFixtures, halfFixtures[session.Anthropic]),
-	session.Gemini:          slices.Concat(geminiFixtures, halfFixtures[session.Gemini]),
-	session.AISDK:           slices.Concat(aiSDKFixtures, behindFixtures, halfFixtures[session.AISDK]),
+	session.OpenAIChat:      slices.Concat(chatFixtures, chatDialectFixtures, halfFixtures[session.OpenAIChat], mediaFixtures[session.OpenAIChat]),
+	session.OpenAIResponses: slices.Concat(responsesFixtures, halfFixtures[session.OpenAIResponses], mediaFixtures[session.OpenAIResponses]),
+	session.Anthropic:       slices.Concat(anthropicFixtures, anthropicBlockFixtures, bedrockFixtures, serverToolFixtures, halfFixtures[session.Anthropic], mediaFixtures[session.Anthropic]),
+	session.Gemini:          slices.Concat(geminiFixtures, halfFixtures[session.Gemini], mediaFixtures[session.Gemini]),
+	session.AISDK:           slices.Concat(aiSDKFixtures, behindFixtures, halfFixtures[session.AISDK], mediaFixtures[session.AISDK]),
 }
 
 func TestValidateFixtures(t *testing.T) {

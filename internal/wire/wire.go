@@ -176,6 +176,12 @@ func (o *Options) server(f session.Format) *provider.Facts {
 	return provider.In(f, dialect)
 }
 
+// Takes reports whether the server takes a request whose messages have this number of bytes.
+func (o *Options) Takes(f session.Format, bytes int64) bool {
+	limit := o.server(f).Media.MaxBytes()
+	return limit == 0 || bytes <= int64(limit)
+}
+
 // Repair is a difference between a view and the log, made because the provider would refuse what is in the log.
 type Repair struct {
 	Rule   string `json:"rule"` // the rule that would be broken: V-A1

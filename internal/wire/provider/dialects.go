@@ -164,6 +164,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.ObjectInputs = true
 			p.Texts = []string{"system", "developer", "assistant", "tool"}
 			p.Blocks, p.NoCustom = imageBlocks, true
+			p.Media = mediaOfGroq
 		},
 		Cerebras: func(p *Facts) {
 			p.Reasoning = RefusesReasoning
@@ -176,6 +177,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		},
 		Google: func(p *Facts) {
 			p.SignsCalls, p.IDAny = true, true
+			p.Media = mediaOfGoogle
 			p.ObjectInputs = true
 			p.Roles = fewRoles // a function_call has no place for a signature
 		},
@@ -204,20 +206,24 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 	},
 	session.Anthropic: {
 		Anthropic: func(*Facts) {},
-		Bedrock:   func(p *Facts) { p.Alternates, p.Tools = true, bedrockNames },
-		Vertex:    func(p *Facts) { p.Alternates = true },
+		Bedrock: func(p *Facts) {
+			p.Alternates, p.Tools = true, bedrockNames
+			p.Media = mediaOfBedrock
+		},
+		Vertex: func(p *Facts) { p.Alternates, p.Media = true, mediaOfVertex },
 	},
 	session.AISDK: {
 		OpenAI: behind, Groq: behind, Cerebras: behind, DeepSeek: behind, Qwen: behind, VLLM: behind,
 		Mistral: func(p *Facts) {
 			behind(p)
 			p.IDLength, p.LastUser = MistralIDLength, true
+			p.Media = mediaOfMistral
 			p.Behind = Behind{Package: "mistral", SaysThoughts: true, Shows: []string{"image/*", "application/pdf"}}
 		},
 		Anthropic: behindAnthropic, Vertex: behindAnthropic,
 		Bedrock: func(p *Facts) {
 			behindAnthropic(p)
-			p.Tools = bedrockNames
+			p.Tools, p.Media = bedrockNames, mediaOfBedrock
 		},
 		Google: func(p *Facts) {
 			behind(p)
@@ -226,6 +232,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.NoEmptyText = true
 			p.SystemFirst, p.ObjectInputs = true, true
 			p.CallsAfterUser = true
+			p.Media = mediaOfGoogle
 			p.Behind = Behind{
 				Package: "google", SaysThoughts: true, SaysFiles: true,
 				ExecutedBy: "serverToolCallId", Finished: true, Objects: true,
@@ -246,6 +253,7 @@ func mistral(p *Facts) {
 	p.SystemFirst, p.LastUser = true, true
 	p.AnswersTools, p.NoCustom = true, true
 	p.ObjectInputs = true
+	p.Media = mediaOfMistral
 	p.Blocks = append([]string{"thinking"}, imageBlocks...)
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"
@@ -262,6 +270,7 @@ func templated(p *Facts) {
 // behind sets the facts of a provider of Chat Completions that the AI SDK sends a view to.
 func behind(p *Facts) {
 	p.IDMax, p.Tools = table[session.OpenAIChat].IDMax, chatNames
+	p.Media = mediaOfOpenAI
 	p.Codes.Empty, p.Codes.First = "V-U3", "V-U4"
 	p.Codes.CallID = "V-U5"
 	p.Behind = Behind{Package: "openai", ExecutedBy: "itemId"}
@@ -270,7 +279,7 @@ func behind(p *Facts) {
 func behindAnthropic(p *Facts) {
 	behind(p)
 	p.IDMax, p.IDPlain = table[session.Anthropic].IDMax, true
-	p.Tools = anthropicNames
+	p.Tools, p.Media = anthropicNames, mediaOfAnthropic
 	p.FirstUser, p.NoEmptyText = true, true
 	p.SystemFirst, p.ObjectInputs = true, true
 	p.Behind = Behind{

@@ -32,6 +32,7 @@ type Facts struct {
 	Codes          Codes
 	Variant        // what a dialect has of its own
 
+	Media    Media // images and files
 	Tools    Names // of tools
 	Speakers Names // of speakers, in the format that has them
 }
@@ -56,7 +57,7 @@ var table = map[session.Format]*Facts{
 	session.OpenAIChat: {
 		Roles: []string{"system", "developer", "user", "assistant", "tool", "function"},
 		IDMax: 40, MaxCalls: 128,
-		Tools: chatNames, Speakers: speakerNames,
+		Media: mediaOfOpenAI, Tools: chatNames, Speakers: speakerNames,
 		Codes: Codes{Unanswered: "V-C1", Orphan: "V-C2", Empty: "V-C3", Content: "V-C3", CallID: "V-C4",
 			Members: "V-C6", ToolName: "V-C7", Count: "V-C10"},
 	},
@@ -65,6 +66,7 @@ var table = map[session.Format]*Facts{
 		ImpliedRole: "tool",
 		IDMax:       64,
 		IDUnique:    true,
+		Media:       mediaOfOpenAI,
 		Tools:       responsesNames,
 		Items:       true,
 		Codes: Codes{Unanswered: "V-R2", Orphan: "V-R1", Empty: "V-R7", Content: "V-R7", CallID: "V-R4",
@@ -78,6 +80,7 @@ var table = map[session.Format]*Facts{
 		IDMax:          64,
 		IDPlain:        true,
 		IDUnique:       true,
+		Media:          mediaOfAnthropic,
 		Tools:          anthropicNames,
 		FlagsErrors:    true,
 		MaxMessages:    100_000,
@@ -94,6 +97,7 @@ var table = map[session.Format]*Facts{
 		NoEmptyText:    true,
 		IDMax:          64,
 		IDAny:          true,
+		Media:          mediaOfGoogle,
 		Tools:          geminiNames,
 		ResultObjects:  true,
 		Codes: Codes{

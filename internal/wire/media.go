@@ -1,0 +1,439 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/wire/provider"
+)
+
+// Images and files are looked at: what they are by their first bytes, whether they are base64 at all, how large they
+// are, and how many a request has. A provider refuses each later request for one that it does not take. Nothing but
+// the ends of the base64 is read.
+
+// medium is an image or a file that a message shows.
+type medium struct {
+	at    Span // its block
+	kind  Kind
+	fixed bool   // its place takes nothing else
+	data  Span   // the base64, without the quotes and the head of a URL; zero if it is elsewhere
+	types []Span // where its type is told: string literals, or the place in a URL
+}
+
+// mediaFault is an image or a file that a server does not take as it is.
+type mediaFault struct {
+	medium
+	message int
+	rule    string
+	is      string // its true type, if that is all that is wrong
+	why     string
+}
+
+// mediaWords are what only messages that show something contain, for each format.
+var mediaWords = map[session.Format][][]byte{
+	session.OpenAIChat:      wordList(`"image_url"`, `"file"`, `"input_audio"`),
+	session.OpenAIResponses: wordList(`"input_image"`, `"input_file"`, `"input_audio"`),
+	session.Anthropic:       wordList(`"image"`, `"document"`),
+	session.Gemini:          wordList(`"inlineData"`, `"inline_data"`, `"fileData"`, `"file_data"`),
+	session.AISDK:           wordList(`"file"`, `"image"`, `"media"`, `"image-url"`, `"file-url"`),
+}
+
+func wordList(list ...string) (found [][]byte) {
+	for _, word := range list {
+		found = append(found, []byte(word))
+	}
+	return found
+}
+
+// mediaIn returns what a message shows that a view in target may show as a text instead: in its own format, some places
+// take nothing else.
+func mediaIn(f, target session.Format, body []byte) []medium {
+	if !slices.ContainsFunc(mediaWords[f], func(word []byte) bool { return bytes.Contains(body, word) }) {
+		return nil
+	}
+	s := scanner{body: body, ir: &collector{format: f, list: make([]Message, 1)}}
+	if _, err := s.read(f); err != nil {
+		return nil
+	}
+	return s.lookedAt(target)
+}
+
+// show notes an image or a file.
+func (s *scanner) show(kind Kind, raw Span) {
+	if raw.Start != rawjson.Start(s.body) && s.is(raw, '{') {
+		fixed := s.inside && s.format == session.Gemini || isType(raw.Of(s.body), "computer_screenshot")
+		s.shown = append(s.shown, medium{at: raw, kind: kind, fixed: fixed})
+	}
+}
+
+// lookedAt returns what the message shows, but for what is fixed in a view of the message's own format.
+func (s *scanner) lookedAt(target session.Format) []medium {
+	list := slices.DeleteFunc(s.shown, func(m medium) bool { return m.fixed && target == s.format })
+	for i := range list {
+		list[i].read(s.body, list[i].at)
+	}
+	return list
+}
+
+// mediaOfMessage is how many images and files a message may show for FastValidators to count it.
+const mediaOfMessage = 4
+
+// showsFaults reports whether a server may not take something that the message shows, or something beside much else.
+func (s *scanner) showsFaults(server *provider.Media) bool {
+	list := s.lookedAt(s.format)
+	return len(list) > mediaOfMessage || slices.ContainsFunc(list, func(m medium) bool {
+		_, why := m.fault(s.body)
+		return why != "" || m.tooLarge(s.body, server) != "" || server.ManySide > 0 && m.side(s.body) > server.ManySide
+	})
+}
+
+// The members of a block that say what it shows, that hold the bytes or say where they are, and that hold these two.
+var (
+	typeMembers  = []string{"media_type", "mimeType", "mime_type", "mediaType"}
+	dataMembers  = []string{"data", "file_data", "image"}
+	urlMembers   = []string{"url", "image_url"}
+	mediaHolders = []string{"source", "image_url", "file", "inlineData", "inline_data", "input_audio"}
+)
+
+func (m *medium) read(body []byte, at Span) {
+	if isType(at.Of(body), "text") || isType(at.Of(body), "content") {
+		return // a document that is a text
+	}
+	for key, value := range rawjson.Members(body, at.Start) {
+		is := func(name string) bool { return rawjson.KeyIs(body, key, name) }
+		switch {
+		case body[value.Start] == '{' && slices.ContainsFunc(mediaHolders, is):
+			m.read(body, value)
+		case body[value.Start] != '"':
+		case slices.ContainsFunc(typeMembers, is):
+			m.types = append(m.types, value)
+		case slices.ContainsFunc(urlMembers, is):
+			m.readData(body, value, false)
+		case slices.ContainsFunc(dataMembers, is):
+			m.readData(body, value, true)
+		}
+	}
+}
+
+// declared returns the types that the message tells.
+func (m *medium) declared(body []byte) (list []string) {
+	for _, at := range m.types {
+		text := bytes.ReplaceAll(bytes.Trim(at.Of(body), `"`), []byte(`\/`), []byte("/"))
+		list = append(list, strings.ToLower(string(text)))
+	}
+	return list
+}
+
+// readData reads a URL that holds base64 or leads elsewhere, or plain base64.
+func (m *medium) readData(body []byte, literal Span, plain bool) {
+	const longestHead = 256
+	at := Span{Start: literal.Start + 1, End: literal.End - 1}
+	head := at.Of(body)[:min(at.End-at.Start, longestHead)]
+	if rest, ok := bytes.CutPrefix(head, []byte("data:")); ok {
+		comma := bytes.IndexByte(rest, ',')
+		before, isBase64 := bytes.CutSuffix(rest[:max(comma, 0)], []byte(";base64"))
+		if !isBase64 {
+			return
+		}
+		kind, _, _ := bytes.Cut(before, []byte(";"))
+		start := at.Start + len("data:")
+		m.data = Span{Start: start + comma + 1, End: at.End}
+		if len(kind) > 0 {
+			m.types = append(m.types, Span{Start: start, End: start + len(kind)})
+		}
+		return
+	}
+	if plain && !bytes.Contains(head, []byte(":")) {
+		m.data = at
+	}
+}
+
+// encoded returns the base64, which may be written with escapes.
+func (m *medium) encoded(body []byte) []byte {
+	data := m.data.Of(body)
+	if bytes.IndexByte(data, '\\') < 0 {
+		return data
+	}
+	text, _ := rawjson.Unquote(nil, slices.Concat([]byte{'"'}, data, []byte{'"'}))
+	return text
+}
+
+// The types that bytes are told by, and those that they are told as.
+var (
+	imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+	jpegNames  = []string{"image/jpeg", "image/jpg", "image/pjpeg"}
+)
+
+const pdfType = "application/pdf"
+
+// fault returns what no provider takes: bytes that are none, no base64, or not what they are said to be. is is their
+// true type if it is of the same kind.
+func (m *medium) fault(body []byte) (is, why string) {
+	if m.data == (Span{}) {
+		return "", ""
+	}
+	encoded := bytes.TrimRight(m.encoded(body), "=")
+	if len(encoded) == 0 {
+		return "", "it is empty"
+	}
+	head, ok := firstBytes(encoded)
+	if !ok {
+		return "", "it is not base64"
+	}
+	is = typeOf(head)
+	for _, said := range m.declared(body) {
+		switch {
+		case said == is, is == "image/jpeg" && slices.Contains(jpegNames, said):
+		case slices.Contains(imageTypes, is) && strings.HasPrefix(said, "image/") && said != "image/*":
+			return is, fmt.Sprintf("it is %s, not %s", is, said)
+		case said == pdfType, slices.Contains(imageTypes, said), slices.Contains(jpegNames, said):
+			return "", "its bytes are not " + said
+		}
+	}
+	return "", ""
+}
+
+// firstBytes decodes the first bytes of base64, of either alphabet, whose padding is cut off. It reports false if these
+// or the last ones are none.
+func firstBytes(encoded []byte) ([]byte, bool) {
+	const size = 64 // of base64
+	first := standardAlphabet(encoded[:min(len(encoded), size)])
+	last := standardAlphabet(encoded[max(0, len(encoded)-size):])
+	head := make([]byte, base64.RawStdEncoding.DecodedLen(size))
+	n, err := base64.RawStdEncoding.Decode(head, first)
+	ok := err == nil && !bytes.ContainsFunc(last, func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("+/\n\r", c))
+	})
+	return head[:n], ok
+}
+
+// typeOf returns what the first bytes of a file say that it is, "" for anything else than a PDF or an image of a type
+// that every provider takes.
+func typeOf(head []byte) string {
+	begins := func(with string) bool { return bytes.HasPrefix(head, []byte(with)) }
+	switch {
+	case begins("\x89PNG\r\n\x1a\n"):
+		return "image/png"
+	case begins("\xff\xd8\xff"):
+		return "image/jpeg"
+	case begins("GIF8"):
+		return "image/gif"
+	case begins("RIFF") && len(head) >= 12 && string(head[8:12]) == "WEBP":
+		return "image/webp"
+	case bytes.Contains(head, []byte("%PDF")):
+		return pdfType
+	}
+	return ""
+}
+
+// tooLarge returns why a server does not take an image by itself, "" if it does.
+func (m *medium) tooLarge(body []byte, server *provider.Media) string {
+	if m.kind != Image || m.data == (Span{}) {
+		return ""
+	}
+	if size := m.data.End - m.data.Start; server.ImageBytes > 0 && size > server.ImageBytes {
+		return fmt.Sprintf("it has %d bytes in base64, and the API takes %d", size, server.ImageBytes)
+	}
+	if side := m.side(body); server.Side > 0 && side > server.Side {
+		return fmt.Sprintf("it has %d pixels on a side, and the API takes %d", side, server.Side)
+	}
+	return ""
+}
+
+func (m *medium) side(body []byte) int {
+	size := tokens.Measure(m.encoded(body))
+	return max(size.Width, size.Height)
+}
+
+// mediaJudge finds what a server does not take of the images and files in a view.
+type mediaJudge struct {
+	server *provider.Media
+	target session.Format
+	view   []Stored
+	shown  [][]medium // by message
+	faults []mediaFault
+}
+
+// mediaFaults returns what a server does not take of the images and files in a view. Of too many, or too many bytes,
+// the newest are kept. Its only error is that of a context that has ended.
+func mediaFaults(
+	ctx context.Context, target session.Format, view []Stored, server *provider.Facts, model string,
+) ([]mediaFault, error) {
+	j := mediaJudge{target: target, server: &server.Media, view: view, shown: make([][]medium, len(view))}
+	bytes := 0
+	for i := range view {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		bytes += len(view[i].Body)
+		j.look(i)
+	}
+	j.limitImages(j.server.MaxImages(model))
+	if limit := j.server.MaxBytes(); limit > 0 && bytes > limit {
+		j.limitBytes(bytes - limit)
+	}
+	return j.faults, nil
+}
+
+// look finds what is wrong with the images and files of message i by themselves. The others are left in shown.
+func (j *mediaJudge) look(i int) {
+	body := j.view[i].Body
+	for _, m := range mediaIn(j.view[i].Format, j.target, body) {
+		is, why := m.fault(body)
+		if large := m.tooLarge(body, j.server); large != "" {
+			is, why = "", large
+		}
+		if why != "" {
+			j.faults = append(j.faults, mediaFault{medium: m, message: i, rule: "V-T2", is: is, why: why})
+		}
+		if why == "" || is != "" {
+			j.shown[i] = append(j.shown[i], m)
+		}
+	}
+}
+
+// leave leaves out the oldest media of those for which wants is true, until it was told n of them.
+func (j *mediaJudge) leave(n int, why string, wants func(body []byte, m *medium) bool) (left int) {
+	for i := 0; i < len(j.shown) && left < n; i++ {
+		j.shown[i] = slices.DeleteFunc(j.shown[i], func(m medium) bool {
+			if left >= n || !wants(j.view[i].Body, &m) {
+				return false
+			}
+			left++
+			j.faults = slices.DeleteFunc(j.faults, func(f mediaFault) bool { return f.message == i && f.at == m.at })
+			j.faults = append(j.faults, mediaFault{medium: m, message: i, rule: "V-T3", why: why})
+			return true
+		})
+	}
+	return left
+}
+
+func (j *mediaJudge) limitImages(limit int) {
+	n := 0
+	for _, list := range j.shown {
+		for i := range list {
+			if list[i].kind == Image {
+				n++
+			}
+		}
+	}
+	if limit > 0 {
+		n -= j.leave(n-limit, fmt.Sprintf("the API takes %d images, and there are newer ones", limit),
+			func(_ []byte, m *medium) bool { return m.kind == Image })
+	}
+	if limit := j.server.Many; limit > 0 && n > limit {
+		j.leave(n-limit, fmt.Sprintf("among more than %d images, the API takes none with more than %d pixels on a side",
+			limit, j.server.ManySide), func(body []byte, m *medium) bool {
+			return m.kind == Image && m.data != (Span{}) && m.side(body) > j.server.ManySide
+		})
+	}
+}
+
+// limitBytes leaves out the oldest media that are in the messages, until they have over bytes less.
+func (j *mediaJudge) limitBytes(over int) {
+	why := fmt.Sprintf("a request has at most %d bytes, and there are newer ones", j.server.Request)
+	j.leave(len(j.view)*session.MaxMessageBytes, why, func(_ []byte, m *medium) bool {
+		if over <= 0 || m.data == (Span{}) {
+			return false
+		}
+		over -= m.data.End - m.data.Start
+		return true
+	})
+}
+
+// mendMedia gives images and files of the view their true types, and makes texts with a ref of those that the server
+// does not take.
+func (r *repairer) mendMedia(ctx context.Context) error {
+	faults, err := mediaFaults(ctx, r.target, r.view, r.provider, r.Model)
+	if len(faults) == 0 {
+		return err
+	}
+	view := slices.Clone(r.view)
+	edits := make([][]Edit, len(view))
+	for i := range faults {
+		f := &faults[i]
+		m := &view[f.message]
+		edits[f.message] = append(edits[f.message], f.edits(m)...)
+		r.repairs = append(r.repairs, Repair{Rule: f.rule, Kind: f.repair(), Seq: m.Seq, Detail: f.detail()})
+	}
+	for i, list := range edits {
+		if len(list) > 0 {
+			view[i].Body = Replace(nil, view[i].Body, list)
+		}
+	}
+	r.view = view
+	return nil
+}
+
+func (f *mediaFault) repair() string {
+	if f.is != "" {
+		return "media_retyped"
+	}
+	return "media_as_note"
+}
+
+func (f *mediaFault) detail() string { return f.kind.String() + ": " + f.why }
+
+// edits returns the edits of a message that mend a fault.
+func (f *mediaFault) edits(m *Stored) (list []Edit) {
+	if f.is == "" {
+		text := f.kind.String()
+		if said := f.declared(m.Body); len(said) > 0 {
+			text += " " + said[0]
+		}
+		text += ": " + f.why
+		if m.Seq > 0 {
+			text += ": read_result " + session.MessagesRef{First: m.Seq, Last: m.Seq}.String()
+		}
+		return []Edit{{Span: f.at, With: textBlock(m.Format, note("%s", text))}}
+	}
+	for _, at := range f.types {
+		is := []byte(f.is)
+		if m.Body[at.Start] == '"' {
+			is = rawjson.Quote(nil, is)
+		}
+		list = append(list, Edit{Span: at, With: is})
+	}
+	return list
+}
+
+// textBlock returns the block of a user's text, or of a text in a result.
+func textBlock(f session.Format, literal []byte) []byte {
+	switch f {
+	case session.Gemini:
+		return wrap(nil, `{"text":`, literal, "}")
+	case session.OpenAIResponses:
+		return wrap(nil, `{"type":"input_text","text":`, literal, "}")
+	}
+	return wrap(nil, `{"type":"text","text":`, literal, "}")
+}
+
+// mediaTaken checks V-T2 and V-T3.
+func (c *checker) mediaTaken() {
+	for i := range c.faults() {
+		if f := &c.media[i]; f.rule == c.rule.Code {
+			c.report(f.message, "%s", f.why)
+		}
+	}
+}
+
+// faults looks at the images and files, once for all rules.
+func (c *conversation) faults() []mediaFault {
+	if c.looked {
+		return c.media
+	}
+	c.looked = true
+	view := make([]Stored, len(c.bodies))
+	for i, body := range c.bodies {
+		view[i] = Stored{Format: c.format, Body: body}
+	}
+	c.media, _ = mediaFaults(context.Background(), c.format, view, c.server, c.Model) // which never ends
+	return c.media
+}
