@@ -93,7 +93,7 @@ func TestALargeCheckpointOfFewMessagesNeedsNoMemoryForMany(t *testing.T) {
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"window_tokens":200000,"policy":{"auto":false,"target":0.01,"summarise":{"enabled":false},"truncate":{"enabled":false}}}`)
 	messages := talk(exchange("c1", "cat", `{"path":"a"}`, body("old", 50_000)), exchange("c2", "cat", `{"path":"a"}`, body("new", 50_000)))
 	for range 5 {
-		messages = append(messages, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+strings.Repeat("iVBORw0K", 150_000)+`"}}]}`)
+		messages = append(messages, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+strings.Repeat("iVBORw0KGgoA", 100_000)+`"}}]}`)
 	}
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", messages...))
 	w.must(http.StatusOK, "POST", "/v1/sessions/s/compact?wait=60", "")

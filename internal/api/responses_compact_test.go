@@ -115,7 +115,7 @@ func TestResponsesCompactKeepsItemsForWhoAsks(t *testing.T) {
 func TestWhatCannotBeAMessageOfTheAssistantIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	image := `{"type":"input_image","image_url":"data:image/png;base64,AAAA","detail":"auto"}`
+	image := `{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo=","detail":"auto"}`
 	got := w.must(http.StatusOK, "POST", "/v1/responses/compact", `{"input":[`+strings.Join([]string{
 		user("look"), call("a"),
 		`{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"here \ud800"},` + image + `]}`,

@@ -102,12 +102,14 @@ func TestAMisspeltRoleIsRefused(t *testing.T) {
 func TestWarningsPointAtWhatViewsRepair(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"role":"user","content":"u","metadata":{"a":1}}`:                                                       "/messages/0/metadata member_dropped",
-		`{"role":"user","content":[{"type":"text","text":"u","x":1}]}`:                                           "/messages/0/content/0/x member_dropped",
-		`{"role":"user","content":[{"type":"text","text":"u"},{"type":"widget","a":1}]}`:                         "/messages/0/content/1 block_as_note",
-		`{"role":"critic","content":"u"}`:                                                                        "/messages/0 unknown_role",
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`: "/messages/0 call_typed",
-		`{"role":"user","content":"u"}`:                                                                          "",
+		`{"role":"user","content":"u","metadata":{"a":1}}`:                                                          "/messages/0/metadata member_dropped",
+		`{"role":"user","content":[{"type":"text","text":"u","x":1}]}`:                                              "/messages/0/content/0/x member_dropped",
+		`{"role":"user","content":[{"type":"text","text":"u"},{"type":"widget","a":1}]}`:                            "/messages/0/content/1 block_as_note",
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}]}`:             "/messages/0/content/0 media_as_note",
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/gif;base64,iVBORw0KGgo="}}]}`: "/messages/0/content/0 media_retyped",
+		`{"role":"critic","content":"u"}`:                                                                           "/messages/0 unknown_role",
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`:    "/messages/0 call_typed",
+		`{"role":"user","content":"u"}`:                                                                             "",
 	} {
 		b, err := batchOf(t, session.OpenAIChat, false, body)
 		if err != nil {

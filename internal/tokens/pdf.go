@@ -7,14 +7,6 @@ import (
 	"strconv"
 )
 
-// What a page of a PDF costs. Anthropic says 1,500 to 3,000 tokens, with the picture of the page
-// (docs.anthropic.com, PDF support), Google 258 (ai.google.dev, document understanding).
-const (
-	PageOfAnthropic = 2250
-	PageOfGoogle    = 258
-	PageOfOpenAI    = Unknown
-)
-
 var (
 	pdfPage  = regexp.MustCompile(`/Type\s*/Page[^s\w]`)
 	pdfCount = regexp.MustCompile(`/(?:Count|N)\s+(\d{1,5})\b`)

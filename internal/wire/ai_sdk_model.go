@@ -95,7 +95,7 @@ func (s *scanner) modelFile(kind string, raw Span, v *object) {
 	if kind == "image" {
 		at, of = v.at("image"), Image
 	}
-	cost := tokens.Unknown
+	cost := s.fileTokens(at, s.name(mediaType), tokens.CostsOfAnthropic)
 	if of == Image {
 		cost = tokens.AreaImage(s.measureURL(at))
 	}

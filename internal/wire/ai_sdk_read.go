@@ -274,7 +274,7 @@ func (s *scanner) outputElement(raw Span) {
 func (s *scanner) outputMedia(raw Span, v *object) {
 	mediaType, data := v.at("mediaType"), v.at("data")
 	kind := s.mediaKind(mediaType)
-	cost := s.fileTokens(data, tokens.PageOfAnthropic)
+	cost := s.fileTokens(data, s.name(mediaType), tokens.CostsOfAnthropic)
 	if kind == Image {
 		cost = tokens.AreaImage(s.measure(data))
 	}
@@ -322,7 +322,7 @@ func (s *scanner) googleSignature(metadata Span) []byte {
 
 // uiFile adds an image or a file.
 func (s *scanner) uiFile(kind Kind, raw Span, v *object) {
-	cost := s.fileTokens(v.at("url"), tokens.PageOfAnthropic)
+	cost := s.fileTokens(v.at("url"), s.name(v.at("mediaType")), tokens.CostsOfAnthropic)
 	if kind == Image {
 		cost = tokens.AreaImage(s.measureURL(v.at("url")))
 	}

@@ -170,7 +170,7 @@ func (s *scanner) sourceTokens(kind Kind, source *object) int {
 	case kind == Image && s.equals(of, "base64") && s.is(data, '"'):
 		return tokens.AreaImage(s.measure(data))
 	case kind == File && s.equals(of, "base64"):
-		return s.fileTokens(data, tokens.PageOfAnthropic)
+		return s.fileTokens(data, "", tokens.CostsOfAnthropic)
 	case kind == File && s.equals(of, "text"):
 		return s.tokens(data)
 	case kind == File && s.equals(of, "content"):

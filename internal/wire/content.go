@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -141,20 +142,21 @@ func (s *scanner) measureURL(url Span) (size tokens.Pixels) {
 	return size
 }
 
-// fileTokens returns the cost of the file that is in a string, as base64 or as a URL that holds it: that of its pages
-// if it is a PDF.
-func (s *scanner) fileTokens(at Span, page int) int {
+// fileTokens returns the cost of the file that is in a string, as base64 or as a URL that holds it. mediaType is its
+// type, "" if only the URL tells that.
+func (s *scanner) fileTokens(at Span, mediaType string, costs tokens.Costs) int {
 	if s.ir != nil || !s.is(at, '"') {
 		return tokens.Unknown
 	}
 	encoded := s.plain(at)
-	if _, data, ok := dataURL(encoded); ok {
+	kind, data, ok := dataURL(encoded)
+	if !ok && bytes.Contains(encoded[:min(len(encoded), len("https://"))], []byte(":")) {
+		return tokens.Unknown // it is elsewhere
+	}
+	if ok {
 		encoded = data
 	}
-	if pages := tokens.Pages(encoded); pages > 0 {
-		return pages * page
-	}
-	return tokens.Unknown
+	return costs.File(encoded, cmp.Or(mediaType, string(kind)))
 }
 
 // dataURL reads a URL that holds the data itself, in base64. The media type is without parameters, and empty if the URL

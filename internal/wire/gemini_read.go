@@ -322,7 +322,7 @@ func (s *scanner) blob(raw Span, p *geminiPart) *Block {
 		cost = geminiImage(tokens.Measure(standardBase64(s.plain(data))))
 	}
 	if p.kind == File {
-		cost = s.fileTokens(data, tokens.PageOfGoogle)
+		cost = s.fileTokens(data, s.name(v.either("mimeType", "mime_type")), tokens.CostsOfGoogle)
 	}
 	return s.media(p.kind, raw, cost, func() Media {
 		m := Media{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tokens"
 )
 
 // What the two formats of OpenAI have in common.
@@ -59,6 +60,11 @@ func (s *scanner) audio(at Span) (m Media) {
 		m.Type = rawjson.Quote(nil, []byte("audio/"+format))
 	}
 	return m
+}
+
+// soundTokens returns the cost of input_audio.
+func (s *scanner) soundTokens(at Span) int {
+	return s.fileTokens(s.inner(at, "data"), "audio/", tokens.CostsOfOpenAI)
 }
 
 // argumentsDepth leaves room for the message around the arguments.

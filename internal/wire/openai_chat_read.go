@@ -90,10 +90,11 @@ func (s *scanner) chatBlock(raw Span) {
 		s.chatImage(raw, v.at("image_url"))
 	case s.equals(kind, "file"):
 		file := s.object(v.at("file"))
-		cost := s.fileTokens(file.at("file_data"), tokens.PageOfOpenAI)
+		cost := s.fileTokens(file.at("file_data"), "", tokens.CostsOfOpenAI)
 		s.media(File, raw, cost, func() Media { return s.openAIFile(&file) })
 	case s.equals(kind, "input_audio"):
-		s.media(File, raw, tokens.Unknown, func() Media { return s.audio(v.at("input_audio")) })
+		sound := v.at("input_audio")
+		s.media(File, raw, s.soundTokens(sound), func() Media { return s.audio(sound) })
 	default:
 		s.opaque(raw)
 		s.loose = true // not every server takes it

@@ -329,9 +329,13 @@ func (s *scanner) responsesBlock(raw Span) {
 			return m
 		})
 	case File:
-		s.media(File, raw, s.fileTokens(v.at("file_data"), tokens.PageOfOpenAI), func() Media {
+		sound, cost := v.at("input_audio"), s.fileTokens(v.at("file_data"), "", tokens.CostsOfOpenAI)
+		if s.is(sound, '{') {
+			cost = s.soundTokens(sound)
+		}
+		s.media(File, raw, cost, func() Media {
 			if s.equals(v.at("type"), "input_audio") {
-				return s.audio(v.at("input_audio"))
+				return s.audio(sound)
 			}
 			m := s.openAIFile(&v)
 			m.URL = s.literal(v.at("file_url"))

@@ -178,6 +178,10 @@ func (o *Options) server(f session.Format) *provider.Facts {
 
 // Takes reports whether the server takes a request whose messages have this number of bytes.
 func (o *Options) Takes(f session.Format, bytes int64) bool {
+	const always = 16 << 20
+	if bytes <= always {
+		return true
+	}
 	limit := o.server(f).Media.MaxBytes()
 	return limit == 0 || bytes <= int64(limit)
 }
