@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -339,7 +340,7 @@ func (j *mediaJudge) limitImages(limit int) {
 // limitBytes leaves out the oldest media that are in the messages, until they have over bytes less.
 func (j *mediaJudge) limitBytes(over int) {
 	why := fmt.Sprintf("a request has at most %d bytes, and there are newer ones", j.server.Request)
-	j.leave(len(j.view)*session.MaxMessageBytes, why, func(_ []byte, m *medium) bool {
+	j.leave(math.MaxInt, why, func(_ []byte, m *medium) bool {
 		if over <= 0 || m.data == (Span{}) {
 			return false
 		}
