@@ -220,7 +220,7 @@ func firstBytes(encoded []byte) ([]byte, bool) {
 func typeOf(head []byte) string {
 	begins := func(with string) bool { return bytes.HasPrefix(head, []byte(with)) }
 	switch {
-	case begins("\x89PNG\r\n\x1a\n"):
+	case begins("\x89PNG"):
 		return "image/png"
 	case begins("\xff\xd8\xff"):
 		return "image/jpeg"
