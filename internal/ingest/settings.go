@@ -35,7 +35,9 @@ type Settings struct {
 
 // The members that the routes of a session know.
 var (
-	NewSession = []string{"id", "format", "model", "window_tokens", "overhead_tokens", "metadata", "policy", "retention"}
+	NewSession = []string{
+		"id", "format", "model", "window_tokens", "overhead_tokens", "metadata", "policy", "retention",
+	}
 	OldSession = append(slices.Clone(NewSession[2:]), "refused", "refused_tokens")
 )
 
@@ -194,7 +196,7 @@ func (s *Settings) Finish(strict bool) error {
 		s.checkOverhead()
 	}
 	if s.RefusedTokens > 0 && !s.Has("/refused") && !s.Refused {
-		s.Wrong("/refused", request.InvalidRequest, "is missing: refused_tokens are those of a request that was refused")
+		s.Wrong("/refused", request.InvalidRequest, "is missing: refused_tokens are those of a refused request")
 	}
 	return s.Err()
 }

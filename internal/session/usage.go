@@ -30,7 +30,8 @@ const tooLongBy = 1.1
 // provider counted, 0 if it did not say. What was sent is the view or, if that is over the window, perhaps a view that
 // was bounded by it: what is nearer to the provider's count.
 func (s Session) CalibrationOfRefused(counted int64) float64 {
-	window, sent, was := float64(s.WindowTokens), float64(s.CalibratedTokens()), float64(counted)
+	window, sent := float64(s.WindowTokens), float64(s.CalibratedTokens())
+	was := float64(counted)
 	if sent > window && (counted == 0 || math.Abs(was-window) < math.Abs(was-sent)) {
 		sent = window
 	}

@@ -10,8 +10,8 @@ import (
 // Costs are what a file costs in tokens.
 type Costs struct {
 	Page  int // of a PDF
-	Sound int // a second of a sound
-	Film  int // a second of a film, with its sound
+	Audio int // a second of a sound
+	Video int // a second of a film, with its sound
 }
 
 // What providers say. Anthropic: 1,500 to 3,000 tokens a page, with the picture of the page (docs.anthropic.com, PDF
@@ -19,9 +19,9 @@ type Costs struct {
 // ai.google.dev, document understanding and token counting. OpenAI: a token for a tenth of a second of the user's sound
 // (platform.openai.com, managing costs).
 var (
-	CostsOfAnthropic = Costs{Page: 2250, Sound: 32, Film: 263}
-	CostsOfGoogle    = Costs{Page: 258, Sound: 32, Film: 263}
-	CostsOfOpenAI    = Costs{Page: Unknown, Sound: 10, Film: 263}
+	CostsOfAnthropic = Costs{Page: 2250, Audio: 32, Video: 263}
+	CostsOfGoogle    = Costs{Page: 258, Audio: 32, Video: 263}
+	CostsOfOpenAI    = Costs{Page: Unknown, Audio: 10, Video: 263}
 )
 
 // File returns the tokens of a file in base64 that is said to be of a media type: by its pages if it is a PDF, by its
@@ -30,11 +30,12 @@ func (c Costs) File(encoded []byte, mediaType string) int {
 	if pages := Pages(encoded); pages > 0 {
 		return pages * c.Page
 	}
-	switch size := base64.StdEncoding.DecodedLen(len(encoded)); {
+	size := base64.StdEncoding.DecodedLen(len(encoded))
+	switch {
 	case strings.HasPrefix(mediaType, "audio/"):
-		return max(c.Sound, size*c.Sound/bytesOfSecond(encoded))
+		return max(c.Audio, size*c.Audio/bytesOfSecond(encoded))
 	case strings.HasPrefix(mediaType, "video/"):
-		return max(c.Film, size*c.Film/bytesOfFilm)
+		return max(c.Video, size*c.Video/bytesOfFilm)
 	}
 	return Unknown
 }

@@ -101,7 +101,8 @@ func newFitter(ctx context.Context, r *Request, o *opened) (*fitter, error) {
 	f.messages = make([][]entry, len(f.units))
 	for i := range f.units {
 		u := &f.units[i]
-		switch err := f.inspect(i, u); {
+		err := f.inspect(i, u)
+		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:

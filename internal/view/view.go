@@ -96,7 +96,8 @@ func (r *Request) Validator(v *postgres.View) (validator *wire.FastValidator, ok
 // mayBeStored reports whether the reader asks for nothing that a stored view has not.
 func (r *Request) mayBeStored(v *postgres.View) bool {
 	options := r.Options(v)
-	return options.Takes(v.Format, int64(v.Size)+v.TailBytes) && !r.mayHide(v) && !r.mayUnbind(v) && v.Tokens <= r.limit(v) && r.Target(v.Format) == v.Format &&
+	fits := options.Takes(v.Format, int64(v.Size)+v.TailBytes) && !r.mayHide(v) && v.Tokens <= r.limit(v)
+	return fits && !r.mayUnbind(v) && r.Target(v.Format) == v.Format &&
 		r.Pending == wire.KeepPending && (r.Model == "" || r.Model == v.Model)
 }
 

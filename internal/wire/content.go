@@ -94,7 +94,8 @@ func (s *scanner) resultOf(p Part, read func()) *Block {
 	s.facts = Facts{Role: outer.facts.Role}
 	content := s.ir.swapContent(nil)
 	read()
-	inner, loose, shown := s.facts, s.loose, s.shown
+	inner, shown := s.facts, s.shown
+	loose := s.loose
 	*s = outer
 	s.loose, s.shown = loose, shown
 	content = s.ir.swapContent(content)

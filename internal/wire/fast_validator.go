@@ -285,8 +285,8 @@ func (s *validatorState) bits(f session.Format) [4]*bool {
 // readable.
 func (v *FastValidator) State() []byte {
 	s := v.state
-	tooMany := v.limit > 0 && v.messages > v.limit/2
-	if s.invalid || tooMany || v.shown > mostShown || v.isPassed() || v.waitsForAForm() { // of a call that is open, only its id is kept
+	tooMany := v.limit > 0 && v.messages > v.limit/2 || v.shown > mostShown
+	if s.invalid || tooMany || v.isPassed() || v.waitsForAForm() { // of a call that is open, only its id is kept
 		return []byte{stateInvalid, stateRules}
 	}
 	flags := byte(s.last) << stateSide

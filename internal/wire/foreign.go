@@ -31,8 +31,9 @@ func Warnings(f session.Format, body []byte) (list []session.Warning) {
 	view := []Stored{{Format: f, Body: body}}
 	faults, _ := mediaFaults(context.Background(), f, view, provider.Of(f), "")
 	for i := range faults {
-		at := faults[i].at.Start
-		list = append(list, session.Warning{Pointer: pointerAt(body, at), Code: faults[i].repair(), Detail: faults[i].detail()})
+		fault := &faults[i]
+		at := pointerAt(body, fault.at.Start)
+		list = append(list, session.Warning{Pointer: at, Code: fault.repair(), Detail: fault.detail()})
 	}
 	r := repairerOf(f, view)
 	_, _ = r.prepare(context.Background()) // which never ends

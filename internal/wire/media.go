@@ -210,7 +210,8 @@ func firstBytes(encoded []byte) ([]byte, bool) {
 	head := make([]byte, base64.RawStdEncoding.DecodedLen(size))
 	n, err := base64.RawStdEncoding.Decode(head, first)
 	ok := err == nil && !bytes.ContainsFunc(last, func(c rune) bool {
-		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("+/\n\r", c))
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		return !(letter || '0' <= c && c <= '9' || strings.ContainsRune("+/\n\r", c))
 	})
 	return head[:n], ok
 }

@@ -14,7 +14,7 @@ type Media struct {
 
 // The limits of providers:
 //
-//   - Anthropic: numbers, sides and the bytes of a request https://platform.claude.com/docs/en/build-with-claude/vision,
+//   - Anthropic: numbers, sides and bytes of a request https://platform.claude.com/docs/en/build-with-claude/vision,
 //     https://platform.claude.com/docs/en/build-with-claude/pdf-support; what it answers: anthropics/claude-code#4778
 //     (8000 pixels), #52220 (2000 pixels), earendil-works/pi#424 (5,242,880 bytes). Its 100 pages of PDFs, 600 for long
 //     windows, are more tokens than these windows have. Requests at Bedrock and Vertex are smaller:
