@@ -312,10 +312,11 @@ var wrongRequests = map[string]struct {
 
 func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	hurried := func() *world {
-		return newWorldSharing(t, io.Discard, admit.NewConnections(10, 10*time.Millisecond))
+	// Who waits at most 10 ms for a connection is refused by any server that has other work.
+	waiting := func(patience time.Duration) *world {
+		return newWorldSharing(t, io.Discard, admit.NewConnections(10, patience))
 	}
-	shared := hurried()
+	shared := waiting(time.Minute)
 	for code, status := range api.Codes {
 		wrong, ok := wrongRequests[code]
 		if !ok {
@@ -324,7 +325,7 @@ func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {
 		}
 		w := shared
 		if status >= http.StatusInternalServerError || code == "rate_limited" {
-			w = hurried() // these leave a server that does not answer all that follow
+			w = waiting(10 * time.Millisecond) // these leave a server that does not answer all that follow
 		}
 		w.ask("DELETE", "/v1/sessions/s", "")
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "")
