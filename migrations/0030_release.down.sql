@@ -58,7 +58,7 @@ DROP TRIGGER job_place_updated ON river_job;
 DROP TRIGGER job_place_inserted ON river_job;
 
 DROP POLICY as_appended ON messages;
-DROP POLICY archived ON sessions;
+DROP POLICY frozen ON sessions;
 DROP POLICY operators ON recompactions;
 DROP POLICY every_job ON river_job;
 DROP POLICY tenant ON river_job;
@@ -226,9 +226,9 @@ ALTER TABLE sessions
     DROP COLUMN forked_from,
     DROP COLUMN forked_seq,
     DROP COLUMN forked_checkpoint,
-    DROP COLUMN archived_at,
+    DROP COLUMN frozen_at,
+    DROP COLUMN archived,
     DROP COLUMN restored_at,
-    DROP COLUMN cold_at,
     ADD CONSTRAINT sessions_id_check CHECK (octet_length(id) BETWEEN 1 AND 255),
     ADD CONSTRAINT sessions_window_tokens_check CHECK (window_tokens > 0),
     ADD CONSTRAINT sessions_overhead_tokens_check CHECK (overhead_tokens >= 0),

@@ -2063,27 +2063,29 @@ CREATE TRIGGER sessions_metadata_changed AFTER UPDATE OF metadata ON sessions
 CREATE TRIGGER sessions_metadata_gone BEFORE DELETE ON sessions
     FOR EACH ROW EXECUTE FUNCTION index_metadata();
 
--- == Archives and cold sessions =======================================================================================
+-- == Frozen sessions ===================================================================================================
 
--- An archived session has its row, and all that is found by it, but what was said in it lies in an archive. archived_at
--- is when it was asked for; restored_at when it ended, from which the session's retention counts again. A cold session
--- sleeps: what was said in it lies in an archive, too, but it is listed and counted as before, and comes back by itself
--- when it is used. cold_at is when its archive was begun.
+-- A frozen session has its row, and all that is found by it, but what was said in it lies in an archive; frozen_at is
+-- when that was begun. One that nobody has used for long (a cold one) is listed and counted as before, and comes back by
+-- itself when it is used. One that was archived, which somebody asked for, comes back when that is asked for;
+-- restored_at is when it did, from which its retention counts again.
 ALTER TABLE sessions
-    ADD COLUMN archived_at timestamptz,
-    ADD COLUMN restored_at timestamptz,
-    ADD COLUMN cold_at     timestamptz;
+    ADD COLUMN frozen_at   timestamptz,
+    ADD COLUMN archived    boolean NOT NULL DEFAULT false CHECK (frozen_at IS NOT NULL OR NOT archived),
+    ADD COLUMN restored_at timestamptz;
 
--- Sessions are counted in this index: the policy that hides archived and cold ones asks for both columns.
-CREATE INDEX sessions_shown ON sessions (tenant_id, archived_at, cold_at);
+-- Sessions are counted in this index: the policy that hides frozen ones asks for both columns.
+CREATE INDEX sessions_shown ON sessions (tenant_id, frozen_at, archived);
 
--- No statement takes an archived session for an empty one: only a transaction that says that it means those, too, sees
--- its row. A statement that needs no more than the session's row may say that it means cold sessions, too. Who migrates
--- and who backs up sees all.
-CREATE POLICY archived ON sessions AS RESTRICTIVE TO varve_app
-    USING (archived_at IS NULL AND cold_at IS NULL
-           OR current_setting('varve.archived', true) = 'on'
-           OR archived_at IS NULL AND current_setting('varve.archived', true) = 'cold');
+CREATE INDEX sessions_archived ON sessions (tenant_id, frozen_at DESC, key DESC) WHERE archived;
+
+-- No statement takes a frozen session for an empty one: only a transaction that says that it means those, too, sees its
+-- row. A statement that needs no more than the session's row may say that it means cold sessions, but not archived ones.
+-- Who migrates and who backs up sees all.
+CREATE POLICY frozen ON sessions AS RESTRICTIVE TO varve_app
+    USING (frozen_at IS NULL
+           OR current_setting('varve.frozen', true) = 'all'
+           OR NOT archived AND current_setting('varve.frozen', true) = 'cold');
 
 -- The archive of a session. While it is archiving, the session's rows are what they were; while it is restoring, some of
 -- them are back. attempt is the worker's that does either now: one that was taken for dead does nothing more.
@@ -2097,7 +2099,6 @@ CREATE TABLE session_archives (
     id            uuid        NOT NULL,
     state         text        NOT NULL DEFAULT 'archiving' CHECK (state IN ('archiving', 'archived', 'restoring')),
     attempt       uuid,
-    asked_at      timestamptz NOT NULL DEFAULT now(),
     archived_at   timestamptz,
     store         smallint    NOT NULL DEFAULT 0,
     rows          bigint      NOT NULL DEFAULT 0,
@@ -2115,14 +2116,12 @@ CREATE TABLE session_archives (
     done          bigint      NOT NULL DEFAULT 0, -- rows that were read, or are back
     error         text,
     failed_at     timestamptz,
-    cold          boolean     NOT NULL DEFAULT false,
     objects       uuid[]      NOT NULL DEFAULT '{}',
     sizes         integer[]   NOT NULL DEFAULT '{}',
     view_end      integer,
     PRIMARY KEY (tenant_id, session_key),
     FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key)
 );
-CREATE INDEX session_archives_newest ON session_archives (tenant_id, asked_at DESC, session_key DESC) WHERE NOT cold;
 
 -- The parts of an archive that lies in PostgreSQL. They are compressed.
 CREATE TABLE archive_parts (
@@ -2140,9 +2139,9 @@ ALTER TABLE archive_parts ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE FUNCTION refuse_archived() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
-    shown text := coalesce(current_setting('varve.archived', true), '');
+    shown text := coalesce(current_setting('varve.frozen', true), '');
 BEGIN
-    PERFORM set_config('varve.archived', 'on', true);
+    PERFORM set_config('varve.frozen', 'all', true);
     IF EXISTS (SELECT
                  FROM public.session_archives a
                  JOIN public.sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -2154,7 +2153,7 @@ BEGIN
         RAISE EXCEPTION 'an archived session of the subject is there: its erasure has not ended'
             USING ERRCODE = 'restrict_violation';
     END IF;
-    PERFORM set_config('varve.archived', shown, true);
+    PERFORM set_config('varve.frozen', shown, true);
     RETURN NEW;
 END
 $$;

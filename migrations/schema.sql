@@ -527,9 +527,9 @@ CREATE FUNCTION public.refuse_archived() RETURNS trigger
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 DECLARE
-    shown text := coalesce(current_setting('varve.archived', true), '');
+    shown text := coalesce(current_setting('varve.frozen', true), '');
 BEGIN
-    PERFORM set_config('varve.archived', 'on', true);
+    PERFORM set_config('varve.frozen', 'all', true);
     IF EXISTS (SELECT
                  FROM public.session_archives a
                  JOIN public.sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
@@ -541,7 +541,7 @@ BEGIN
         RAISE EXCEPTION 'an archived session of the subject is there: its erasure has not ended'
             USING ERRCODE = 'restrict_violation';
     END IF;
-    PERFORM set_config('varve.archived', shown, true);
+    PERFORM set_config('varve.frozen', shown, true);
     RETURN NEW;
 END
 $$;
@@ -1434,7 +1434,6 @@ CREATE TABLE public.session_archives (
     id uuid NOT NULL,
     state text DEFAULT 'archiving'::text NOT NULL,
     attempt uuid,
-    asked_at timestamp with time zone DEFAULT now() NOT NULL,
     archived_at timestamp with time zone,
     store smallint DEFAULT 0 NOT NULL,
     rows bigint DEFAULT 0 NOT NULL,
@@ -1452,7 +1451,6 @@ CREATE TABLE public.session_archives (
     done bigint DEFAULT 0 NOT NULL,
     error text,
     failed_at timestamp with time zone,
-    cold boolean DEFAULT false NOT NULL,
     objects uuid[] DEFAULT '{}'::uuid[] NOT NULL,
     sizes integer[] DEFAULT '{}'::integer[] NOT NULL,
     view_end integer,
@@ -1597,9 +1595,10 @@ CREATE TABLE public.sessions (
     forked_from text,
     forked_seq bigint,
     forked_checkpoint integer,
-    archived_at timestamp with time zone,
+    frozen_at timestamp with time zone,
+    archived boolean DEFAULT false NOT NULL,
     restored_at timestamp with time zone,
-    cold_at timestamp with time zone
+    CONSTRAINT sessions_check CHECK (((frozen_at IS NOT NULL) OR (NOT archived)))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -2128,8 +2127,6 @@ CREATE INDEX search_sessions_in_part ON public.search_sessions USING btree (tena
 
 CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (gin_pending_list_limit='1024');
 
-CREATE INDEX session_archives_newest ON public.session_archives USING btree (tenant_id, asked_at DESC, session_key DESC) WHERE (NOT cold);
-
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
 CREATE INDEX session_failures_oldest ON public.session_failures USING btree (since, session_key);
@@ -2146,6 +2143,8 @@ CREATE UNIQUE INDEX session_tokens_digest ON public.session_tokens USING btree (
 
 CREATE INDEX session_tokens_newest ON public.session_tokens USING btree (tenant_id, session_key, created_at DESC, id DESC);
 
+CREATE INDEX sessions_archived ON public.sessions USING btree (tenant_id, frozen_at DESC, key DESC) WHERE archived;
+
 CREATE INDEX sessions_forked ON public.sessions USING btree (tenant_id, forked_from, created_at DESC, key DESC) WHERE (forked_from IS NOT NULL);
 
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, key DESC);
@@ -2154,7 +2153,7 @@ CREATE INDEX sessions_offload ON public.sessions USING btree (tenant_id, key) WH
 
 CREATE INDEX sessions_policy ON public.sessions USING btree (tenant_id, policy_id);
 
-CREATE INDEX sessions_shown ON public.sessions USING btree (tenant_id, archived_at, cold_at);
+CREATE INDEX sessions_shown ON public.sessions USING btree (tenant_id, frozen_at, archived);
 
 CREATE INDEX summaries_pending ON public.summaries USING btree (tenant_id, session_key) WHERE ((NOT offered) AND (state = ANY (ARRAY['answered'::text, 'failed'::text])));
 
@@ -2411,8 +2410,6 @@ ALTER TABLE public.api_keys ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.archive_parts ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY archived ON public.sessions AS RESTRICTIVE TO varve_app USING ((((archived_at IS NULL) AND (cold_at IS NULL)) OR (current_setting('varve.archived'::text, true) = 'on'::text) OR ((archived_at IS NULL) AND (current_setting('varve.archived'::text, true) = 'cold'::text))));
-
 CREATE POLICY as_appended ON public.messages AS RESTRICTIVE FOR INSERT WITH CHECK (((seq > 0) AND (tokens >= 0) AND ((body IS NULL) = (shape = ''::text)) AND ((body IS NULL) = (bytes IS NOT NULL)) AND ((removed_at IS NULL) = (removed_seq IS NULL)) AND ((removed_seq > seq) IS NOT FALSE) AND ((superseded_by IS NULL) OR ((superseded_by >= removed_seq) IS TRUE)) AND (((view_body IS NULL) = (view_tokens IS NULL)) OR (body IS NULL)) AND ((view_tokens >= 0) IS NOT FALSE)));
 
 ALTER TABLE public.audit_heads ENABLE ROW LEVEL SECURITY;
@@ -2554,6 +2551,8 @@ CREATE POLICY every_tenant ON public.due_sessions TO varve_worker USING (true) W
 CREATE POLICY every_tenant ON public.tenants TO varve_worker USING (true) WITH CHECK (true);
 
 ALTER TABLE public.findings ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY frozen ON public.sessions AS RESTRICTIVE TO varve_app USING (((frozen_at IS NULL) OR (current_setting('varve.frozen'::text, true) = 'all'::text) OR ((NOT archived) AND (current_setting('varve.frozen'::text, true) = 'cold'::text))));
 
 ALTER TABLE public.idempotency ENABLE ROW LEVEL SECURITY;
 

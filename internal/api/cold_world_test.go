@@ -52,7 +52,7 @@ func (w *world) frozen(ids ...string) {
 	if err := w.store.CountUsage(w.Context(), w.tenant, reads); err != nil {
 		w.Fatal(err)
 	}
-	among := `sessions s LEFT JOIN session_archives a ON a.session_key = s.key AND a.cold AND a.state = 'archived'
+	among := `sessions s LEFT JOIN session_archives a ON a.session_key = s.key AND NOT s.archived AND a.state = 'archived'
 		WHERE s.id IN ('` + strings.Join(ids, `', '`) + `') AND a.id IS NULL`
 	w.until("the sessions are cold: "+strings.Join(ids, ", "), func() bool {
 		if _, err := w.admin.Freeze(w.Context(), w.tenant, 0, 100); err != nil {
@@ -64,7 +64,7 @@ func (w *world) frozen(ids ...string) {
 
 // isCold reports whether a session is cold.
 func (w *world) isCold(id string) bool {
-	return w.count("SELECT count(*) FROM sessions WHERE cold_at IS NOT NULL AND id = '"+id+"'") == 1
+	return w.count("SELECT count(*) FROM sessions WHERE frozen_at IS NOT NULL AND NOT archived AND id = '"+id+"'") == 1
 }
 
 // coldViewsOfAStandby reads the view of a cold session of processes on a primary and on its standby.

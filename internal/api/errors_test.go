@@ -210,9 +210,9 @@ var wrongRequests = map[string]struct {
 		return w.ask("POST", "/v1/sessions/s/messages", batch("openai-chat", user("x")))
 	}, "nothing was written"},
 	"session_thawing": {func(w *world) answer {
-		w.exec(`UPDATE sessions SET cold_at = now()`)
-		w.exec(`INSERT INTO session_archives (tenant_id, session_key, id, state, cold, parts, digest)
-			SELECT tenant_id, key, key, 'archived', true, 1, '' FROM sessions`)
+		w.exec(`UPDATE sessions SET frozen_at = now()`)
+		w.exec(`INSERT INTO session_archives (tenant_id, session_key, id, state, parts, digest)
+			SELECT tenant_id, key, key, 'archived', 1, '' FROM sessions`)
 		w.exec(`UPDATE session_archives SET objects = ARRAY[id], sizes = '{10}', store = 1`) // a directory, which this process does not have
 		return w.ask("GET", "/v1/sessions/s/messages", "")
 	}, "nothing was done"},

@@ -53,7 +53,7 @@ func (w *world) restored(at session.Address) {
 // back waits until a session is not archived.
 func (w *world) back(at session.Address) {
 	w.Helper()
-	w.drained(fmt.Sprintf("sessions WHERE id = '%s' AND archived_at IS NOT NULL", at.ID))
+	w.drained(fmt.Sprintf("sessions WHERE id = '%s' AND archived", at.ID))
 	w.drained("river_job WHERE kind = 'archive' AND finalized_at IS NULL")
 }
 
@@ -212,7 +212,7 @@ func TestAnArchivedSessionComesBackRowByRow(t *testing.T) {
 		w.verified()
 		tables, anew := postgres.ArchivedTables()
 		for _, table := range append(tables, anew...) {
-			if n := w.count(table + " t JOIN sessions s ON s.key = t.session_key AND s.archived_at IS NOT NULL"); n > 0 {
+			if n := w.count(table + " t JOIN sessions s ON s.key = t.session_key AND s.archived"); n > 0 {
 				t.Errorf("%d rows of %s are left", n, table)
 			}
 		}
@@ -435,7 +435,7 @@ func TestExpiredSessionsAreArchivedAndTheirArchivesErased(t *testing.T) {
 	if set, err := w.store.SetRetention(t.Context(), w.tenant, wanted); err != nil || !set.Archives() {
 		t.Fatal(set, err)
 	}
-	w.drained("sessions WHERE id = 'old' AND archived_at IS NULL")
+	w.drained("sessions WHERE id = 'old' AND NOT archived")
 	made := w.archiveIn(old, session.Archived)
 	if made.ExpiresAt == nil || made.ExpiresAt.Sub(made.AskedAt) != 10*time.Hour {
 		t.Errorf("the archive expires: %+v", made)
@@ -447,7 +447,7 @@ func TestExpiredSessionsAreArchivedAndTheirArchivesErased(t *testing.T) {
 		t.Errorf("it is back, and expires: %+v, %v", found.Expiry, err)
 	}
 	w.inTenant(`UPDATE sessions SET restored_at = now() - interval '2 hours' WHERE id = 'old'`)
-	w.drained("sessions WHERE id = 'old' AND archived_at IS NULL")
+	w.drained("sessions WHERE id = 'old' AND NOT archived")
 	w.archiveIn(old, session.Archived)
 	w.olderArchive("old", "11 hours")
 	preview, err = w.store.ExpiredBy(t.Context(), w.tenant, &wanted)
@@ -480,8 +480,7 @@ func (w *world) olderArchive(id, by string) {
 	}
 	defer conn.Close(context.WithoutCancel(w.Context()))
 	for _, sql := range []string{
-		`UPDATE session_archives a SET asked_at = a.asked_at - $2::interval FROM sessions s WHERE s.key = a.session_key AND s.id = $1`,
-		`UPDATE sessions SET archived_at = archived_at - $2::interval, created_at = created_at - $2::interval, restored_at = restored_at - $2::interval, last_append_at = last_append_at - $2::interval WHERE id = $1`,
+		`UPDATE sessions SET frozen_at = frozen_at - $2::interval, created_at = created_at - $2::interval, restored_at = restored_at - $2::interval, last_append_at = last_append_at - $2::interval WHERE id = $1`,
 	} {
 		if _, err := conn.Exec(w.Context(), sql, id, by); err != nil {
 			w.Fatal(err)

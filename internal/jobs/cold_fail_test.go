@@ -97,7 +97,7 @@ func TestAThawThatNobodyGoesOnWithIsTakenOver(t *testing.T) {
 	}
 	w.asOwner(`UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'archive' AND state = 'scheduled'`)
 	w.work(jobs.Config{})
-	w.drained("sessions WHERE cold_at IS NOT NULL AND id = '" + at.ID + "'")
+	w.drained("sessions WHERE frozen_at IS NOT NULL AND id = '" + at.ID + "'")
 	w.same(at, session.OpenAIChat, bodies)
 }
 
@@ -137,7 +137,7 @@ func TestAThawThatFailsKeepsNoOtherSessionFromFreezing(t *testing.T) {
 	w.inTenant(`UPDATE sessions SET last_append_at = now() - interval '2 hours' WHERE id = $1`, "old")
 	w.asOwner(`UPDATE usage_sessions SET appended_at = now() - interval '2 hours'`)
 	w.work(jobs.Config{SweepEvery: 50 * time.Millisecond, ColdAfter: time.Hour})
-	w.drained("sessions WHERE id = 'old' AND cold_at IS NULL")
+	w.drained("sessions WHERE id = 'old' AND frozen_at IS NULL")
 }
 
 // away is a store that does not answer.

@@ -36,7 +36,7 @@ func (w *world) freezing(at session.Address) {
 		if _, err := w.store.Freeze(w.Context(), at.Tenant, 0, 100); err != nil {
 			w.Fatal(err)
 		}
-		return w.count("sessions WHERE cold_at IS NOT NULL AND id = '"+at.ID+"'") == 1
+		return w.count("sessions WHERE frozen_at IS NOT NULL AND id = '"+at.ID+"'") == 1
 	})
 }
 
@@ -276,7 +276,7 @@ func TestSleepingSessionsAreFrozenByThePolicy(t *testing.T) {
 	w.drained("sessions s LEFT JOIN session_archives a ON a.session_key = s.key AND a.state = 'archived' WHERE s.id = 'old' AND a.id IS NULL")
 	w.used(old)
 	time.Sleep(300 * time.Millisecond) // some sweeps
-	if n := w.count("sessions WHERE cold_at IS NOT NULL"); n > 0 {
+	if n := w.count("sessions WHERE frozen_at IS NOT NULL"); n > 0 {
 		t.Errorf("%d sessions are cold: one was used just now, one is held, one is young", n)
 	}
 	w.same(old, session.OpenAIChat, bodies)
@@ -284,7 +284,7 @@ func TestSleepingSessionsAreFrozenByThePolicy(t *testing.T) {
 		t.Errorf("the trail has %d archives", n)
 	}
 	w.inTenant(`UPDATE usage_sessions u SET thawed_at = now() - interval '2 hours', back_at = now() - interval '11 minutes' FROM sessions s WHERE s.key = u.session_key AND s.id = 'old'`)
-	w.drained("sessions WHERE id = 'old' AND cold_at IS NULL")
+	w.drained("sessions WHERE id = 'old' AND frozen_at IS NULL")
 }
 
 // TestAnExpiredColdSessionIsArchivedOrErased has a retention that archives, and then one that erases.
@@ -311,12 +311,12 @@ func TestAnExpiredColdSessionIsArchivedOrErased(t *testing.T) {
 	if _, err := w.store.SetRetention(t.Context(), w.tenant, session.Retention{IdleSeconds: new(int64(3600)), Then: session.ThenArchive}); err != nil {
 		t.Fatal(err)
 	}
-	w.drained("sessions WHERE id = 'a' AND archived_at IS NULL")
+	w.drained("sessions WHERE id = 'a' AND NOT archived")
 	made := w.archiveIn(a, session.Archived)
 	if made.Messages != int64(len(bodies)) {
 		t.Errorf("the archive has %+v", made)
 	}
-	if n := w.count("session_archives WHERE cold"); n != 1 {
+	if n := w.count("sessions WHERE frozen_at IS NOT NULL AND NOT archived"); n != 1 {
 		t.Errorf("%d sessions are cold", n)
 	}
 	w.restored(a)

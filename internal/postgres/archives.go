@@ -16,7 +16,7 @@ import (
 
 // archiveColumns are those of an archive a with its session s.
 var archiveColumns = `
-	s.id, s.key, a.state, a.asked_at, a.archived_at, ` + expiresAt(ofTenant) + `, a.messages, a.results, a.checkpoints,
+	s.id, s.key, a.state, s.frozen_at, a.archived_at, ` + expiresAt(ofTenant) + `, a.messages, a.results, a.checkpoints,
 	a.bytes, a.stored, a.rows, a.done, encode(a.digest, 'hex'), a.parts, a.store, a.error, a.failed_at`
 
 func scanArchive(row pgx.CollectableRow) (a session.Archive, err error) {
@@ -35,7 +35,7 @@ func readArchive(ctx context.Context, tx pgx.Tx, key session.Key) (session.Archi
 		SELECT `+archiveColumns+`
 		  FROM session_archives a
 		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
-		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND NOT a.cold`, key.Tenant, key.Key)
+		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND s.archived`, key.Tenant, key.Key)
 }
 
 // ArchiveOf reads the archive of a session; ErrNotFound if there is no such session, or it is not archived.
@@ -49,9 +49,9 @@ func (s *Store) ArchiveOf(ctx context.Context, at session.Address) (session.Arch
 func (s *Store) Archives(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Archive, error) {
 	return QueryRows(ctx, s.Seeing(AllSessions), tenant, scanArchive, `
 		SELECT `+archiveColumns+`
-		  FROM session_archives a
-		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
-		 WHERE a.tenant_id = $1 AND NOT a.cold`+NewestFirst(`a.asked_at`, `a.session_key`), PageArgs(tenant, page)...)
+		  FROM sessions s
+		  JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key
+		 WHERE s.tenant_id = $1 AND s.archived`+NewestFirst(`s.frozen_at`, `s.key`), PageArgs(tenant, page)...)
 }
 
 // Archive hides a session and has a worker archive it. Doing it twice changes nothing.
@@ -84,7 +84,7 @@ func (s *Store) beginArchive(ctx context.Context, tx pgx.Tx, key session.Key, id
 	}
 	was, err := archiveCold(ctx, tx, key)
 	if errors.Is(err, session.ErrNotFound) {
-		err = s.hide(ctx, tx, key, id, false)
+		err = s.freeze(ctx, tx, key, id, true)
 	}
 	if err != nil {
 		return err
@@ -100,27 +100,24 @@ func (s *Store) beginArchive(ctx context.Context, tx pgx.Tx, key session.Key, id
 	return record(ctx, tx, key.Tenant, auditEntry{action: audit.SessionArchive, object: audit.Session, id: id})
 }
 
-// hide hides a session that this transaction has locked, once the ledger has counted it, and inserts the job that
-// archives it, or freezes it.
-func (s *Store) hide(ctx context.Context, tx pgx.Tx, key session.Key, id string, cold bool) error {
+// freeze hides a session that this transaction has locked, once the ledger has counted it, and inserts the job that
+// moves what was said into an archive. archived says that somebody asked for it. Cold sessions are noted by the day:
+// entries of an index that are equal take less space.
+func (s *Store) freeze(ctx context.Context, tx pgx.Tx, key session.Key, id string, archived bool) error {
 	archive := uuid.Must(uuid.NewV7())
-	hidden := `archived_at = now()`
-	if cold { // entries of an index that have the same day share its room
-		hidden = `cold_at = date_trunc('day', now(), 'UTC')`
-	}
 	batch := &pgx.Batch{}
 	queueUsage(batch, key.Tenant, []session.Reading{{Session: id}})
 	batch.Queue(`
 		UPDATE sessions
-		   SET `+hidden+`
-		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
+		   SET frozen_at = CASE WHEN $3 THEN now() ELSE date_trunc('day', now(), 'UTC') END, archived = $3
+		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key, archived)
 	batch.Queue(`
 		UPDATE usage_sessions
 		   SET away = true
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
 	batch.Queue(`
-		INSERT INTO session_archives (tenant_id, session_key, id, store, cold)
-		VALUES ($1, $2, $3, $4, $5)`, key.Tenant, key.Key, archive, s.results.ForArchives(), cold)
+		INSERT INTO session_archives (tenant_id, session_key, id, store)
+		VALUES ($1, $2, $3, $4)`, key.Tenant, key.Key, archive, s.results.ForArchives())
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
@@ -182,14 +179,14 @@ func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) (obj
 	batch.Queue(`
 		UPDATE usage_sessions u
 		   SET away = false, back_at = now(),
-		       thawed_at = CASE WHEN s.cold_at IS NULL THEN now() ELSE u.thawed_at END
+		       thawed_at = CASE WHEN s.archived THEN now() ELSE u.thawed_at END
 		  FROM sessions s
 		 WHERE u.tenant_id = $1 AND u.session_key = $2 AND s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 	batch.Queue(`
 		UPDATE sessions
-		   SET archived_at = NULL, cold_at = NULL,
-		       restored_at = CASE WHEN cold_at IS NULL THEN now() ELSE restored_at END,
-		       idle_asked = idle_asked AND cold_at IS NOT NULL
+		   SET frozen_at = NULL, archived = false,
+		       restored_at = CASE WHEN archived THEN now() ELSE restored_at END,
+		       idle_asked = idle_asked AND NOT archived
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, err
@@ -218,7 +215,7 @@ func (s *Store) RequeueArchives(ctx context.Context, tenant uuid.UUID) (lost int
 		SELECT session_key, id, state = 'restoring'
 		  FROM session_archives
 		 WHERE tenant_id = $1 AND state <> 'archived'
-		 ORDER BY asked_at
+		 ORDER BY id
 		 LIMIT $2`, tenant, requeuedArchives)
 	if err != nil {
 		return 0, err

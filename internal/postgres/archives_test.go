@@ -71,7 +71,7 @@ func TestAnArchivedSessionIsHiddenFromStatementsThatDoNotMeanIt(t *testing.T) {
 	if n := count(`SELECT`); n != 0 {
 		t.Errorf("%d sessions are seen", n)
 	}
-	if n := count(`SELECT set_config('varve.archived', 'on', true)`); n != 1 {
+	if n := count(`SELECT set_config('varve.frozen', 'all', true)`); n != 1 {
 		t.Errorf("%d sessions are seen by a transaction that means archived ones", n)
 	}
 	if n := count(`SELECT`); n != 0 {

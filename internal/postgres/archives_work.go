@@ -46,7 +46,8 @@ func (s *Store) StartArchive(ctx context.Context, key session.Key, id uuid.UUID,
 			UPDATE session_archives
 			   SET attempt = $5, done = 0
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND state = $4
-			RETURNING cold, store, parts, stored, rows, digest`, key.Tenant, key.Key, id, state, w.attempt).
+			RETURNING NOT (SELECT archived FROM sessions WHERE tenant_id = $1 AND key = $2),
+			          store, parts, stored, rows, digest`, key.Tenant, key.Key, id, state, w.attempt).
 			Scan(&w.Cold, &w.Store, &w.Parts, &w.Stored, &w.count, &w.digest)
 		if err != nil {
 			return NotFound(err)
@@ -189,7 +190,7 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part frozen.
 	if err != nil {
 		return err
 	}
-	err = s.InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
+	err = s.Seeing(AllSessions).InTenant(ctx, w.Tenant, func(tx pgx.Tx) error {
 		if err := w.goOn(ctx, tx, part.Rows); err != nil {
 			return err
 		}
@@ -217,19 +218,23 @@ func (s *Store) AddPart(ctx context.Context, w *ArchiveWork, n int, part frozen.
 // The session's row comes before that of its archive, as for everybody else: the foreign keys of what is restored would
 // lock it later, and an erasure, which has it, waits for the archive's row.
 func (w *ArchiveWork) goOn(ctx context.Context, tx pgx.Tx, rows int64) error {
-	err := Exec(ctx, tx, `SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR KEY SHARE`, w.Tenant, w.Key.Key)
+	archived, err := RowIn(ctx, tx, pgx.RowTo[bool], `
+		SELECT archived
+		  FROM sessions
+		 WHERE tenant_id = $1 AND key = $2
+		   FOR KEY SHARE`, w.Tenant, w.Key.Key)
+	if errors.Is(err, session.ErrNotFound) {
+		return session.ErrEnded
+	}
 	if err != nil {
 		return err
 	}
-	err = tx.QueryRow(ctx, `
+	w.Cold = !archived
+	return ExecOne(ctx, tx, session.ErrEnded, `
 		UPDATE session_archives
 		   SET done = done + $5
-		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND attempt = $4
-		RETURNING cold`, w.Tenant, w.Key.Key, w.ID, w.attempt, rows).Scan(&w.Cold)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return session.ErrEnded
-	}
-	return err
+		 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND attempt = $4`,
+		w.Tenant, w.Key.Key, w.ID, w.attempt, rows)
 }
 
 // EachPart calls do with each part of an archive, and returns their number and the digest of their digests.

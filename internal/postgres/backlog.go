@@ -21,9 +21,9 @@ type Backlog struct {
 // Counting them would read the rows of all tenants.
 const coldSQL = `
 	SELECT greatest(max(reltuples) FILTER (WHERE relname = 'session_archives_pkey')
-	              - greatest(max(reltuples) FILTER (WHERE relname = 'session_archives_newest'), 0), 0)::bigint
+	              - greatest(max(reltuples) FILTER (WHERE relname = 'sessions_archived'), 0), 0)::bigint
 	  FROM pg_class
-	 WHERE relnamespace = 'public'::regnamespace AND relname IN ('session_archives_pkey', 'session_archives_newest')`
+	 WHERE relnamespace = 'public'::regnamespace AND relname IN ('session_archives_pkey', 'sessions_archived')`
 
 // Backlog reads the backlog, at the login of a worker.
 func (s *Store) Backlog(ctx context.Context) (found Backlog, err error) {

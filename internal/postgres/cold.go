@@ -14,7 +14,7 @@ import (
 // PlaceOf returns where what was said in a session is; ErrNotFound.
 func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place, error) {
 	return QueryRow(ctx, s.Seeing(AllSessions), at.Tenant, pgx.RowToStructByPos[session.Place], `
-		SELECT s.key, s.archived_at IS NOT NULL, s.cold_at IS NOT NULL,
+		SELECT s.key, s.archived, s.frozen_at IS NOT NULL AND NOT s.archived,
 		       coalesce(u.back_at > now() - interval '1 minute', false)
 		  FROM sessions s
 		  LEFT JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key
@@ -23,10 +23,28 @@ func (s *Store) PlaceOf(ctx context.Context, at session.Address) (session.Place,
 
 // ColdState returns how far a cold session is on its way there or back; "" for one that is not cold, or not there.
 func (s *Store) ColdState(ctx context.Context, key session.Key) (session.ArchiveState, error) {
-	return QueryRow(ctx, s, key.Tenant, pgx.RowTo[session.ArchiveState], `
-		SELECT coalesce((SELECT state
-		                   FROM session_archives
-		                  WHERE tenant_id = $1 AND session_key = $2 AND cold), '')`, key.Tenant, key.Key)
+	return QueryRow(ctx, s.Seeing(WithCold), key.Tenant, pgx.RowTo[session.ArchiveState], `
+		SELECT coalesce((SELECT a.state
+		                   FROM session_archives a
+		                   JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
+		                  WHERE a.tenant_id = $1 AND a.session_key = $2 AND NOT s.archived), '')`, key.Tenant, key.Key)
+}
+
+// CountCold counts a tenant's cold sessions, up to a limit, in a transaction that sees none of them.
+func CountCold(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, limit int) (cold int64, err error) {
+	if err := Exec(ctx, tx, seeMore, WithCold); err != nil {
+		return 0, err
+	}
+	cold, err = RowIn(ctx, tx, pgx.RowTo[int64], `
+		SELECT count(*)
+		  FROM (SELECT
+		          FROM sessions
+		         WHERE tenant_id = $1 AND frozen_at IS NOT NULL AND NOT archived
+		         LIMIT $2) s`, tenant, limit)
+	if err != nil {
+		return 0, err
+	}
+	return cold, Exec(ctx, tx, seeMore, Served)
 }
 
 // ColdInLines returns the keys of the sessions of an import's lines that are cold.
@@ -41,7 +59,7 @@ func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []sessi
 	return QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowTo[uuid.UUID], `
 		SELECT key
 		  FROM sessions
-		 WHERE tenant_id = $1 AND id = ANY ($2) AND cold_at IS NOT NULL`, tenant, ids)
+		 WHERE tenant_id = $1 AND id = ANY ($2) AND frozen_at IS NOT NULL AND NOT archived`, tenant, ids)
 }
 
 // asleepSQL finds sessions of the tenant $1 that nothing was appended to, nobody read, and no use brought back, for the
@@ -53,8 +71,7 @@ const asleepSQL = `
 	  JOIN sessions s ON s.tenant_id = u.tenant_id AND s.key = u.session_key
 	 WHERE u.tenant_id = $1
 	   AND NOT u.away
-	   AND s.archived_at IS NULL
-	   AND s.cold_at IS NULL
+	   AND s.frozen_at IS NULL
 	   AND greatest(u.appended_at, u.thawed_at) <= now() - $2::interval
 	   AND s.last_append_at <= now() - $2::interval
 	   AND u.read_at <= now() - $2::interval
@@ -87,7 +104,7 @@ func (s *Store) Freeze(ctx context.Context, tenant uuid.UUID, slept time.Duratio
 		return 0, err
 	}
 	for _, f := range found {
-		err := s.freeze(ctx, session.Key{Tenant: tenant, Key: f.Key}, slept)
+		err := s.freezeAsleep(ctx, session.Key{Tenant: tenant, Key: f.Key}, slept)
 		switch {
 		case err == nil:
 			begun++
@@ -98,8 +115,8 @@ func (s *Store) Freeze(ctx context.Context, tenant uuid.UUID, slept time.Duratio
 	return begun, nil
 }
 
-// freeze begins to freeze a session if it still sleeps; ErrNotFound if not.
-func (s *Store) freeze(ctx context.Context, key session.Key, slept time.Duration) error {
+// freezeAsleep begins to freeze a session if it still sleeps; ErrNotFound if not.
+func (s *Store) freezeAsleep(ctx context.Context, key session.Key, slept time.Duration) error {
 	s = s.Seeing(AllSessions)
 	return s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
 		f, err := RowIn(ctx, tx, pgx.RowToStructByPos[sleeping], asleepSQL+` AND s.key = $3`,
@@ -107,7 +124,7 @@ func (s *Store) freeze(ctx context.Context, key session.Key, slept time.Duration
 		if err != nil {
 			return err
 		}
-		return s.hide(ctx, tx, key, f.ID, true)
+		return s.freeze(ctx, tx, key, f.ID, false)
 	})
 }
 
@@ -147,9 +164,11 @@ func (s *Store) beginThaw(
 ) (t Thaw, err error) {
 	var state session.ArchiveState
 	err = tx.QueryRow(ctx, `
-		SELECT id, state
-		  FROM session_archives
-		 WHERE tenant_id = $1 AND session_key = $2 AND cold = $3`, key.Tenant, key.Key, cold).Scan(&t.Archive, &state)
+		SELECT a.id, a.state
+		  FROM session_archives a
+		  JOIN sessions s ON s.tenant_id = a.tenant_id AND s.key = a.session_key
+		 WHERE a.tenant_id = $1 AND a.session_key = $2 AND s.archived <> $3`, key.Tenant, key.Key, cold).
+		Scan(&t.Archive, &state)
 	switch {
 	case err != nil:
 		return Thaw{}, NotFound(err)
@@ -182,8 +201,8 @@ func noteUse(ctx context.Context, tx pgx.Tx, key session.Key) error {
 func archiveCold(ctx context.Context, tx pgx.Tx, key session.Key) (state session.ArchiveState, err error) {
 	state, err = RowIn(ctx, tx, pgx.RowTo[session.ArchiveState], `
 		UPDATE session_archives
-		   SET cold = false, asked_at = now(), archived_at = CASE WHEN state = 'archived' THEN now() END
-		 WHERE tenant_id = $1 AND session_key = $2 AND cold
+		   SET archived_at = CASE WHEN state = 'archived' THEN now() END
+		 WHERE tenant_id = $1 AND session_key = $2
 		RETURNING state`, key.Tenant, key.Key)
 	if err == nil && state == session.Restoring {
 		err = session.ErrRestoring
@@ -193,6 +212,6 @@ func archiveCold(ctx context.Context, tx pgx.Tx, key session.Key) (state session
 	}
 	return state, Exec(ctx, tx, `
 		UPDATE sessions
-		   SET archived_at = now(), cold_at = NULL
+		   SET frozen_at = now(), archived = true
 		 WHERE tenant_id = $1 AND key = $2`, key.Tenant, key.Key)
 }

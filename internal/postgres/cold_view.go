@@ -73,7 +73,8 @@ var coldViewSQL = `
 	  JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key
 	 WHERE s.tenant_id = $1
 	   AND s.id = $2
-	   AND s.cold_at IS NOT NULL
+	   AND s.frozen_at IS NOT NULL
+	   AND NOT s.archived
 	   AND a.state = 'archived'
 	   AND a.view_end IS NOT NULL`
 

@@ -93,7 +93,7 @@ func TestAWorkerLocksASessionBeforeItsArchive(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	inTenant(t, store, tenant, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `SELECT set_config('varve.archived', 'on', true)`)
+		_, err := tx.Exec(t.Context(), `SELECT set_config('varve.frozen', 'all', true)`)
 		if err == nil {
 			_, err = tx.Exec(t.Context(), `SELECT FROM sessions WHERE tenant_id = $1 AND id = 's' FOR UPDATE`, tenant)
 		}

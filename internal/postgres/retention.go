@@ -58,8 +58,8 @@ var boundEnds = atMost(`s.created_at + `+mostAge+` * interval '1 second'`,
 func expiresAt(tenants retentionSQLs) string {
 	return `(
 		SELECT least(` + boundEnds + `,
-		             CASE WHEN s.archived_at IS NULL OR r.archives IS NOT TRUE THEN e.at
-		                  ELSE greatest(s.archived_at, e.at) + r.kept * interval '1 second'
+		             CASE WHEN NOT s.archived OR r.archives IS NOT TRUE THEN e.at
+		                  ELSE greatest(s.frozen_at, e.at) + r.kept * interval '1 second'
 		             END)
 		  FROM ` + ownOr(tenants) + `
 		 CROSS JOIN LATERAL (
@@ -88,7 +88,7 @@ func ownOr(tenants retentionSQLs) string {
 // isArchived returns the condition that a session s is archived when it expires, and is not yet: when the operators'
 // bound is over, it is too late for an archive.
 func isArchived(tenants retentionSQLs) string {
-	return `(s.archived_at IS NULL AND (` + boundEnds + ` <= now()) IS NOT TRUE
+	return `(NOT s.archived AND (` + boundEnds + ` <= now()) IS NOT TRUE
 		AND (SELECT r.archives IS TRUE FROM ` + ownOr(tenants) + `))`
 }
 
@@ -112,8 +112,9 @@ func expiredSQL(by retentionSQLs) string {
 		  FROM usage_sessions u` + joinSession(`u`) + `
 		 WHERE u.tenant_id = $1 AND u.appended_at IS NULL AND ` + by.idle + ` IS NOT NULL AND ` + condition + `
 		 UNION ALL` + found + `
-		  FROM session_archives a` + joinSession(`a`) + `
-		 WHERE a.tenant_id = $1 AND ` + by.archives + ` AND ` + before(`a.asked_at`, by.kept) + ` AND ` + condition + `
+		  FROM sessions s
+		 WHERE s.tenant_id = $1 AND s.archived AND ` + by.archives + ` AND ` + before(`s.frozen_at`, by.kept) + `
+		   AND ` + condition + `
 		 UNION ALL` + found + `
 		  FROM session_retention r` + joinSession(`r`) + `
 		 WHERE r.tenant_id = $1 AND r.look_at <= now() AND ` + condition

@@ -15,18 +15,18 @@ type Scope struct {
 	sees  Sessions
 }
 
-// Sessions are those that a transaction sees. Row policies hide the others (varve.archived in migrations).
+// Sessions are those that a transaction sees. Row policies hide the others (varve.frozen in migrations).
 type Sessions string
 
 // Which sessions a transaction sees.
 const (
 	Served      Sessions = ""     // those whose messages are in the tables
 	WithCold    Sessions = "cold" // and cold ones: for what needs the session's row and nothing of what was said
-	AllSessions Sessions = "on"   // and archived ones: for what erases, holds, verifies, counts, archives or restores
+	AllSessions Sessions = "all"  // and archived ones: for what erases, holds, verifies, counts, archives or restores
 )
 
 // seeMore has the transaction see sessions that are not served.
-const seeMore = `SELECT set_config('varve.archived', $1, true)`
+const seeMore = `SELECT set_config('varve.frozen', $1, true)`
 
 // In returns a Store on the same connections that works in another scope.
 func (s *Store) In(scope Scope) *Store {

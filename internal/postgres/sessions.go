@@ -93,7 +93,7 @@ func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
 		return err
 	}
 	archived, err := RowIn(ctx, tx, pgx.RowTo[bool], `
-		SELECT archived_at IS NOT NULL
+		SELECT archived
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
 	switch {
@@ -102,7 +102,7 @@ func refuseArchived(ctx context.Context, tx pgx.Tx, at session.Address) error {
 	case err != nil && !errors.Is(err, session.ErrNotFound):
 		return err
 	}
-	return Exec(ctx, tx, `SELECT set_config('varve.archived', '', true)`)
+	return Exec(ctx, tx, seeMore, Served)
 }
 
 // windowSource returns the source of a session's window after a change; fallback is the source before it.

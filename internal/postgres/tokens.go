@@ -76,7 +76,7 @@ func roomForToken(ctx context.Context, tx pgx.Tx, key session.Key) error {
 // revoked, or the key that made it was.
 func (s *Store) CallerByToken(ctx context.Context, tenant uuid.UUID, digest [32]byte) (session.Caller, error) {
 	sql := `
-		SELECT s.id, s.key, c.id, k.id, c.scopes, coalesce(t.suspended, ''), s.archived_at IS NOT NULL
+		SELECT s.id, s.key, c.id, k.id, c.scopes, coalesce(t.suspended, ''), s.archived
 		  FROM session_tokens c
 		  JOIN sessions s ON s.tenant_id = c.tenant_id AND s.key = c.session_key
 		  JOIN api_keys k ON k.tenant_id = c.tenant_id AND k.id = c.made_by

@@ -311,7 +311,7 @@ func TestARecompactionAndItsRollbackCoverColdSessions(t *testing.T) {
 	if back.RolledBack != done.Changed {
 		t.Errorf("%d sessions of %d are rolled back", back.RolledBack, done.Changed)
 	}
-	w.drained("sessions WHERE id = 'a' AND cold_at IS NOT NULL")
+	w.drained("sessions WHERE id = 'a' AND frozen_at IS NOT NULL")
 	w.serves(a, before)
 }
 
@@ -321,7 +321,7 @@ func (w *world) frozen(at session.Address) {
 	if err := w.store.CountUsage(w.Context(), at.Tenant, []session.Reading{{Session: at.ID}}); err != nil {
 		w.Fatal(err)
 	}
-	for end := time.Now().Add(patience); w.count("sessions WHERE cold_at IS NOT NULL AND id = '"+at.ID+"'") == 0; {
+	for end := time.Now().Add(patience); w.count("sessions WHERE frozen_at IS NOT NULL AND id = '"+at.ID+"'") == 0; {
 		if _, err := w.store.Freeze(w.Context(), at.Tenant, 0, 100); err != nil || time.Now().After(end) {
 			w.Fatalf("%s does not sleep: %v", at.ID, err)
 		}

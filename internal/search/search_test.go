@@ -345,7 +345,7 @@ func TestASearchSaysWhatIsColdAndFindsWhatIsBack(t *testing.T) {
 		if _, err := w.Workers.Freeze(t.Context(), w.Tenant, 0, 100); err != nil {
 			t.Fatal(err)
 		}
-		return w.Count(`SELECT count(*) FROM session_archives WHERE cold AND state = 'archived'`) == 2
+		return w.Count(`SELECT count(*) FROM sessions s JOIN session_archives a ON a.session_key = s.key WHERE NOT s.archived AND a.state = 'archived'`) == 2
 	})
 	if got := w.searched("hello"); got.Covers.Cold != 2 || len(got.Data) != 0 {
 		t.Errorf("a search says that it covers %+v", got.Covers)

@@ -98,11 +98,6 @@ func stateIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state State, err
 		       (SELECT min(due_since)
 		          FROM search_sessions
 		         WHERE tenant_id = $1 AND due_since IS NOT NULL),
-		       (SELECT count(*)
-		          FROM (SELECT
-		                  FROM session_archives
-		                 WHERE tenant_id = $1 AND cold
-		                 LIMIT $2) c),
 		       (SELECT coalesce(sum(in_part), 0)
 		          FROM search_sessions
 		         WHERE tenant_id = $1 AND in_part > 0)
@@ -110,11 +105,14 @@ func stateIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state State, err
 		            FROM uploads
 		           WHERE tenant_id = $1 AND searched_in_part),
 		       now()`, tenant, maxBehind).
-		Scan(&state.Language, &state.Behind, &state.Since, &state.Cold, &state.InPart, &state.Through)
+		Scan(&state.Language, &state.Behind, &state.Since, &state.InPart, &state.Through)
 	if state.Since != nil {
 		state.Through = *state.Since
 	}
 	state.Through = state.Through.Add(-notedAfter)
+	if err == nil {
+		state.Cold, err = postgres.CountCold(ctx, tx, tenant, maxBehind)
+	}
 	return state, err
 }
 

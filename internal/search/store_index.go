@@ -41,8 +41,7 @@ func markBehind(ctx context.Context, tx pgx.Tx, s *postgres.Store, tenant uuid.U
 		  LEFT JOIN search_sessions i ON i.tenant_id = s.tenant_id AND i.session_key = s.key
 		 WHERE s.tenant_id = $1
 		   AND s.id = ANY ($2)
-		   AND s.archived_at IS NULL
-		   AND s.cold_at IS NULL
+		   AND s.frozen_at IS NULL
 		   AND `+notIndexed+`
 		 ORDER BY s.key
 		ON CONFLICT (tenant_id, session_key) DO UPDATE -- behind a step that is being committed
