@@ -347,7 +347,6 @@ func TestAModelThatIsNotThereIsRefusedWhereverAPolicyIsSent(t *testing.T) {
 		{"POST", "/v1/sessions", `{"policy":`, "}", "/policy"},
 		{"POST", "/v1/sessions/s/preview", `{"policy":`, "}", "/policy"},
 		{"POST", "/v1/compact", messages, "}", "/policy"},
-		{"POST", "/v1/admin/recompactions", `{"policy":`, "}", "/policy"},
 	} {
 		got := w.must(http.StatusUnprocessableEntity, r.method, r.path, r.before+bad+r.after)
 		p := decoded[problem](got)

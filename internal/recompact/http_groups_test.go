@@ -138,6 +138,7 @@ func TestWhatIsWrongWithAGroup(t *testing.T) {
 		`{"filter":{"format":"morse"}}`:                           "/filter/format",
 		`{"filter":{"model":""}}`:                                 "/filter/model",
 		`{"policy":{"trigger":2}}`:                                "/policy/trigger",
+		`{"policy":{"summarise":{"model":"hiaku"}}}`:              "/policy/summarise/model",
 		`{"policy":{},"ask":true}`:                                "/ask",
 	} {
 		got := w.must(http.StatusUnprocessableEntity, "POST", groups, body)

@@ -220,13 +220,14 @@ func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
 		}
 	}
 	for body, status := range map[string]int{
-		`{"max_running":0}`:         http.StatusUnprocessableEntity,
-		`{"filter":[]}`:             http.StatusUnprocessableEntity,
-		`{"policy":1}`:              http.StatusUnprocessableEntity,
-		`{"confirm_token":"x"}`:     http.StatusUnprocessableEntity,
-		`{"tenant":"acme"}`:         http.StatusForbidden,
-		`{"filters":{}}`:            http.StatusBadRequest,
-		`{"filter":{},"filter":{}}`: http.StatusBadRequest,
+		`{"max_running":0}`: http.StatusUnprocessableEntity,
+		`{"filter":[]}`:     http.StatusUnprocessableEntity,
+		`{"policy":1}`:      http.StatusUnprocessableEntity,
+		`{"policy":{"summarise":{"model":"hiaku"}}}`: http.StatusUnprocessableEntity, // a model that is not there
+		`{"confirm_token":"x"}`:                      http.StatusUnprocessableEntity,
+		`{"tenant":"acme"}`:                          http.StatusForbidden,
+		`{"filters":{}}`:                             http.StatusBadRequest,
+		`{"filter":{},"filter":{}}`:                  http.StatusBadRequest,
 		`{"filter":{"created_after":"2026-01-02T00:00:00Z","created_before":"2026-01-02T00:00:00Z"}}`: http.StatusUnprocessableEntity,
 	} {
 		w.must(status, "POST", recompactions, body)
