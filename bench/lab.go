@@ -34,6 +34,7 @@ type bench struct {
 	notes    []string
 	rows     []row
 	replayed *replay.Report // of the recorded conversations, nil if they were not replayed
+	without  *replay.Report // the same of the default policy without its parts
 
 	summaries [][]planted.Row // what writers of summaries keep, held out and not; nil if that was not measured
 }

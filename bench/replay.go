@@ -12,20 +12,23 @@ import (
 	"github.com/varve-dev/varve/internal/replay/folder"
 )
 
-// The windows of the replay: all are interpolated between, and the second ones have a table and planted facts.
+// The windows of the replay: all are interpolated between, and the second ones have a table and planted facts. What the
+// default policy is without its parts is compared at one size of the view, which two windows are around.
 var (
-	replayWindows = []int{20_000, 26_000, 32_000, 40_000, 48_000, 64_000, 80_000, 96_000, 128_000}
-	tableWindows  = []int{32_000, 64_000, 128_000}
-	factWindows   = tableWindows[:2]
+	replayWindows  = []int{26_000, 32_000, 40_000, 48_000, 64_000, 80_000, 96_000}
+	tableWindows   = []int{32_000}
+	withoutWindows = []int{48_000, 64_000}
+	withoutMeans   = []int{32_000}
 )
 
 // factSeeds is how often facts are planted in each session.
-const factSeeds = 3
+const factSeeds = 1
 
 // replayPlot is the plot of docsFile.
 const replayPlot = "docs/replay.svg"
 
-// measureReplay replays the recorded conversations under every profile and every yardstick.
+// measureReplay replays the recorded conversations under every profile and every yardstick, and under the default
+// policy without each of its parts.
 func measureReplay(ctx context.Context, b *bench) error {
 	sessions, _, err := folder.Read(ctx, os.Getenv("VARVE_DATA"))
 	if err != nil && !os.IsNotExist(err) {
@@ -35,18 +38,27 @@ func measureReplay(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	tasks := replay.Tasks(sessions, contenders, replayWindows)
-	facts, err := replay.FactTasks(sessions, contenders, factWindows, factSeeds)
+	less, err := replay.Without()
 	if err != nil {
 		return err
 	}
+	facts, err := replay.FactTasks(sessions, contenders, tableWindows, factSeeds)
+	if err != nil {
+		return err
+	}
+	tasks := replay.Tasks(sessions, contenders, replayWindows)
 	if tasks = append(tasks, facts...); len(tasks) == 0 {
 		b.note("replay: not measured, because there are no recorded conversations that are long enough")
 		return nil
 	}
+	whole := len(tasks)
+	tasks = append(tasks, replay.Tasks(sessions, less, withoutWindows)...)
 	b.progress("replay, %d measurements", len(tasks))
 	outcomes, err := replay.MeasureAll(ctx, tasks, func(int) {})
-	b.replayed = replay.Summarise(outcomes, replay.Options{Windows: tableWindows})
+	b.replayed = replay.Summarise(outcomes[:whole], replay.Options{Windows: tableWindows})
+	ofDefault := func(o replay.Outcome) bool { return o.Contender != replay.Default }
+	compared := append(slices.DeleteFunc(slices.Clone(outcomes[:whole]), ofDefault), outcomes[whole:]...)
+	b.without = replay.Summarise(compared, replay.Options{Windows: []int{}, MeanViews: withoutMeans})
 	return err
 }
 
@@ -63,20 +75,23 @@ func replayed() ([]replay.Contender, error) {
 	return list, err
 }
 
-// replayTables returns the tables of the replay that the page has, "" if it was not measured: those of a mean view and
-// of a window of 32,000 tokens. varve replay prints all.
+// replayTables returns the tables of the replay that the page has, "" if it was not measured. varve replay prints all.
 func (b *bench) replayTables() string {
 	if b.replayed == nil {
 		return ""
 	}
 	var text bytes.Buffer
-	for _, t := range b.replayed.Tables() {
-		facts := strings.HasPrefix(t.Title, "Window of 32000 tokens: planted facts in the view")
-		if !facts && !strings.HasPrefix(t.Title, "Mean view of 32000 tokens") {
-			continue
+	write := func(r *replay.Report, before string, beginnings ...string) {
+		for _, t := range r.Tables() {
+			begins := func(with string) bool { return strings.HasPrefix(t.Title, with) }
+			if slices.ContainsFunc(beginnings, begins) {
+				text.WriteString("### " + before + t.Title + "\n\n" + table(t.Head, t.Lines) + "\n")
+			}
 		}
-		text.WriteString("### " + t.Title + "\n\n" + table(t.Head, t.Lines) + "\n")
 	}
+	write(b.replayed, "", "Mean view of 32000 tokens: ", "Mean view of 20000 tokens: content",
+		"Mean view of 48000 tokens: content", "Window of 32000 tokens: planted facts in the view")
+	write(b.without, "Without a part: ", "Mean view of 32000 tokens: content")
 	return string(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
 }
 

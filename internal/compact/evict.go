@@ -219,7 +219,7 @@ func (d *eviction) appendText(dst []byte, with replacementText) []byte {
 		d.segments[i] = p.segment
 	}
 	section("## Said by the agent\n", with.decided)
-	section("## Lines of results\n", with.quotes)
+	section("## Lines of results and of written files\n", with.quotes)
 	section("## Names\n", with.names)
 	return dst
 }

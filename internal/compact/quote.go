@@ -10,6 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/compact/resource"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compact/text"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // quotes returns lines of the results that have left the view, with their refs, secrets masked.
@@ -17,14 +19,59 @@ func (s *runState) quotes(d *eviction, seen memory.Seen) string {
 	if s.linesRoom() == 0 {
 		return ""
 	}
-	for m := range d.evicted() {
+	asked := s.askedBy(d)
+	for m := range s.messages {
 		for i := s.messages[m].first; i < s.messages[m].last; i++ {
-			if p := &s.parts[i]; p.kind == result && p.paired && p.action < Stub && !p.readBack {
+			p := &s.parts[i]
+			switch {
+			case p.kind != result || !p.paired || p.readBack || p.action >= Stub:
+			case d.evicts(m):
+				s.quoteWritten(p, asked[p.callID])
 				s.quoteResult(i)
+			case p.action == Keep && s.proposed[i].lowers(p) && s.proposed[i].action.rung() != Stub:
+				q := memory.Quote{Seq: p.seq, Ref: s.shownRefOf(i), About: s.aboutOf(p), Text: s.textOfResult(i)}
+				s.memory.Quote(q)
 			}
 		}
 	}
-	return resource.Mask(summary.Harmless(s.memory.Lines(s.linesRoom(), seen)))
+	return resource.Mask(summary.Harmless(s.memory.Lines(s.linesRoom(), s.writtenRoom(), seen)))
+}
+
+// sentCall is a call with its arguments.
+type sentCall struct {
+	seq       int64
+	arguments []byte
+}
+
+// askedBy returns the calls in evicted messages by their ids.
+func (s *runState) askedBy(d *eviction) map[string]sentCall {
+	asked := map[string]sentCall{}
+	for m := range d.evicted() {
+		if s.messages[m].role != assistant {
+			continue
+		}
+		found, err := s.found(m)
+		if err != nil {
+			continue // it was read before
+		}
+		for i := range found.Parts {
+			if p := &found.Parts[i]; p.Kind == wire.Call && p.CallID != "" {
+				asked[p.CallID] = sentCall{s.messages[m].seq, decoded(p.Value.Of(s.body(m)))}
+			}
+		}
+	}
+	return asked
+}
+
+// quoteWritten gives the memory what a call has written whose result p leaves the view.
+func (s *runState) quoteWritten(p *part, by sentCall) {
+	if !p.does.writes() || !p.usable || by.arguments == nil {
+		return
+	}
+	if text := resource.Written(by.arguments); text != "" {
+		ref := session.MessagesRef{First: by.seq, Last: by.seq}.String()
+		s.memory.Quote(memory.Quote{Seq: by.seq, Ref: ref, About: s.aboutOf(p), Kind: memory.Written, Text: text})
+	}
 }
 
 // counted recognises a line with what came of a command: a count or an exit code.
@@ -79,16 +126,12 @@ func (s *runState) textOfResult(i int) string {
 	return string(slices.Concat(head, []byte("\n"), tail))
 }
 
-// decides recognises a sentence in which the agent says what it found or decided.
-var decides = regexp.MustCompile(`(?i)\b(I'?ll|I will|let'?s|decided?|instead of|because|root cause|` +
-	`(issue|problem|bug|cause|fix) (is|was)|should|must|needs? to|found|turns? out|so that|rather than)\b`)
-
 // sentenceEnds ends a sentence.
 var sentenceEnds = regexp.MustCompile(`\n+|[.!?]\s+`)
 
-const shortSentence, longSentence = 40, 300 // bytes
+const shortSentence, longSentence = 32, 400 // bytes
 
-// decide adds the sentences of a text of the agent to the memory in which it finds or decides something.
+// decide adds the sentences of a text of the agent to the memory.
 func (s *runState) decide(seq int64, said string) {
 	for start := 0; start < len(said); {
 		end, next := len(said), len(said)
@@ -100,7 +143,7 @@ func (s *runState) decide(seq int64, said string) {
 		}
 		sentence := strings.TrimSpace(said[start:end])
 		start = next
-		if len(sentence) < shortSentence || len(sentence) > longSentence || !decides.MatchString(sentence) {
+		if len(sentence) < shortSentence || len(sentence) > longSentence {
 			continue
 		}
 		if sentence = summary.Said(sentence); sentence != "" && !strings.HasPrefix(sentence, ">") {
@@ -112,5 +155,8 @@ func (s *runState) decide(seq int64, said string) {
 // linesRoom returns how many tokens the lines of results may have.
 func (s *runState) linesRoom() int { return s.share(s.policy.Summarise.LinesRatio) }
 
+// writtenRoom returns how many tokens the newest texts may have that the agent wrote into files.
+func (s *runState) writtenRoom() int { return s.linesRoom() * 3 / 4 }
+
 // decidedRoom returns how many tokens the agent's sentences may have.
-func (s *runState) decidedRoom() int { return s.linesRoom() / 2 }
+func (s *runState) decidedRoom() int { return s.linesRoom() * 3 / 4 }

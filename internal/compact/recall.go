@@ -29,6 +29,7 @@ func (s *runState) remember() {
 	for m := s.based; m < s.through(); m++ {
 		s.note(m)
 	}
+	s.said = s.memory.Said()
 	s.memory.Prune(max((s.namesRoom()+s.linesRoom())/tokensOfName, minNames))
 }
 
@@ -97,12 +98,13 @@ func (s *runState) summaryRoom() int {
 	if s.expected > 0 {
 		return s.expected
 	}
-	return s.segmentsAhead() + s.namesRoom() + s.wordsRoom() + s.linesRoom() + s.decidedRoom()
+	quoted := s.linesRoom() + s.writtenRoom() + s.decidedRoom()
+	return s.segmentsAhead() + s.namesRoom() + min(s.wordsRoom(), s.said) + quoted
 }
 
-// recall returns what the memory has of the evicted messages: the user's words, and the names that the rest of the view
-// does not have, secrets of well-known forms masked.
-func (s *runState) recall(d *eviction) (with replacementText) {
+// recall returns what the memory has of the evicted messages: the user's words, sentences of the agent that the writers
+// have not said, lines, and the names that the rest of the view does not have, secrets of well-known forms masked.
+func (s *runState) recall(d *eviction, said string) (with replacementText) {
 	if !s.remembers() {
 		return with
 	}
@@ -111,7 +113,7 @@ func (s *runState) recall(d *eviction) (with replacementText) {
 		inView[s.messages[m].seq] = inView[s.messages[m].seq] || !d.evicts(m)
 	}
 	with.words = resource.Mask(s.memory.Words(s.wordsRoom(), func(seq int64) bool { return !inView[seq] }))
-	with.decided = resource.Mask(s.memory.Decided(s.decidedRoom(), func(seq int64) bool { return !inView[seq] }))
+	with.decided = resource.Mask(s.memory.Decided(s.decidedRoom(), func(seq int64) bool { return !inView[seq] }, said))
 	seen := s.shownNames(d)
 	with.quotes = s.quotes(d, seen)
 	with.names = resource.Mask(s.memory.Index(s.namesRoom(), seen))

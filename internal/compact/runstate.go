@@ -30,6 +30,7 @@ type runState struct {
 	drafts    map[int]knownDraft
 
 	expected int // tokens of the message of summaries; 0: the most that it may have
+	said     int // about the tokens of all that the user wrote
 
 	write     Write                                              // nil: Extract
 	older     func(first, last int64) ([]summary.Message, error) // messages of the log; nil if nothing reads them

@@ -216,7 +216,11 @@ func (u *summaries) follow(d *eviction, next segmentText) error {
 // put composes the message of summaries in the place of what is evicted.
 func (u *summaries) put(d *eviction, list []segmentText) error {
 	u.pinTo(d)
-	with := u.recall(d)
+	said := make([]string, len(list))
+	for i := range list {
+		said[i] = list[i].whole()
+	}
+	with := u.recall(d, joined(said...))
 	with.texts, with.headed = list, u.segmented()
 	if err := d.compose(u.in.Format, u.count, &u.words.summary, with); err != nil {
 		return err

@@ -238,7 +238,7 @@ func TestAReportNamesWhatIsStaleWithoutSecrets(t *testing.T) {
 	for n := range 10 {
 		w.append(at, turn(n+1, 500)...)
 	}
-	w.set(at, func(p *policy.Policy) { p.Summarise.Enabled, p.Truncate.Enabled = false, false })
+	w.set(at, func(p *policy.Policy) { p.Stale.Enabled, p.Summarise.Enabled, p.Truncate.Enabled = true, false, false })
 	report := w.propose(at, compactor.Request{}).Report()
 	if report.Stale.Count != 1 || len(report.Stale.Resources) != 1 || !strings.HasSuffix(report.Stale.Resources[0], "main.go") || strings.Contains(report.Stale.Resources[0], "89abcdef") {
 		t.Errorf("stale %+v, actions %v", report.Stale, report.Actions)

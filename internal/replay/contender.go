@@ -58,6 +58,12 @@ var yardsticks = []string{never: "never", "sliding-half", "clear-keep3", "summar
 // Yardsticks lists the names of all yardsticks.
 func Yardsticks() []string { return slices.Clone(yardsticks[never:]) }
 
+// Rivals lists the names of what the default policy must not be behind: the other profiles, and the yardsticks that
+// shorten a view and know no more than a policy does.
+func Rivals() []string {
+	return append(policy.Profiles(), yardsticks[slidingHalf:hindsight]...)
+}
+
 // Yardstick returns a yardstick. The error lists the names of all.
 func Yardstick(name string) (Contender, error) {
 	i := slices.Index(yardsticks, name)

@@ -22,8 +22,9 @@ func (r *Report) Tables() (list []Table) {
 		if rows[0].Window > 0 { // nothing is compared with the baseline in one window
 			shown = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.title == besideBaseline })
 		}
+		content := rows[0].size() + ": content that the view has, in % (how many)"
 		list = append(list, r.tableOf(rows[0].title(), shown, rows),
-			r.tableOf("Content that the view has, in % (how many)", contentColumns(rows), rows), r.tableOf(
+			r.tableOf(content, contentColumns(rows), rows), r.tableOf(
 				"Calls whole by the kind of string, far and late; costs by price card", kindColumns(), rows))
 	}
 	return append(list, factTables(r.Facts)...)
@@ -151,12 +152,16 @@ func grouped(rows []Row) (list [][]Row) {
 
 // title returns the title of the row's table.
 func (r *Row) title() string {
-	what := fmt.Sprintf("Mean view of %.0f tokens", r.MeanView)
-	if r.Window > 0 {
-		what = fmt.Sprintf("Window of %d tokens", r.Window)
-	}
-	return fmt.Sprintf("%s: %d sessions, %.0f late calls, %.0f of them far, %.0f far edits", what, r.Sessions,
+	return fmt.Sprintf("%s: %d sessions, %.0f late calls, %.0f of them far, %.0f far edits", r.size(), r.Sessions,
 		r.LateCalls, r.FarCalls, r.EditCalls)
+}
+
+// size says at which size of the view the row's table compares.
+func (r *Row) size() string {
+	if r.Window > 0 {
+		return fmt.Sprintf("Window of %d tokens", r.Window)
+	}
+	return fmt.Sprintf("Mean view of %.0f tokens", r.MeanView)
 }
 
 // String returns the difference and its interval, "" for none.

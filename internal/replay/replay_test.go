@@ -260,11 +260,11 @@ func TestTheReportIsBuiltOfOutcomes(t *testing.T) {
 	if own.Against != nil || own.FullCost["anthropic"] != 165 {
 		t.Errorf("the baseline's row is %+v", own)
 	}
-	if got := r.Behind(Default, []string{"better"}, 15_000, 32_000); len(got) != 1 || !strings.Contains(got[0], "60.0 %") {
+	if got := r.Behind([]string{"better", Default}, 15_000, 32_000); len(got) != 1 || !strings.Contains(got[0], "far calls than default: +20.0") {
 		t.Errorf("default is behind: %q", got)
 	}
-	if got := r.Behind("better", []string{"better", Default}, 15_000); got != nil {
-		t.Errorf("better is ahead: %q", got)
+	if got := r.Behind([]string{"better"}, 20_000); got != nil {
+		t.Errorf("at a size that is not compared: %q", got)
 	}
 	if again := Summarise(invented(), Options{MeanViews: []int{30_000}}); again.Equal != nil {
 		t.Errorf("no contender has views of that size: %v", again.Equal)

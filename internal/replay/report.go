@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -124,24 +125,21 @@ func curveOf(name string, c curve) Curve {
 	return Curve{Contender: name, Points: points}
 }
 
-// Behind returns in words where the baseline has fewer far calls whole than one of these contenders at one of these
-// mean sizes.
-func (r *Report) Behind(baseline string, contenders []string, means ...int) (reasons []string) {
-	far := map[string]map[float64]float64{}
+// Behind returns in words where the baseline has less of the far calls whole, or of content, than one of these
+// contenders at one of these mean sizes, and the whole interval of the difference says so.
+func (r *Report) Behind(contenders []string, means ...int) (reasons []string) {
 	for i := range r.Equal {
 		row := &r.Equal[i]
-		if far[row.Contender] == nil {
-			far[row.Contender] = map[float64]float64{}
+		compared := slices.Contains(contenders, row.Contender) && slices.Contains(means, int(row.MeanView))
+		if row.Against == nil || !compared {
+			continue
 		}
-		far[row.Contender][row.MeanView] = row.Far
-	}
-	for _, mean := range means {
-		own, ok := far[baseline][float64(mean)]
-		for _, name := range contenders {
-			if other, found := far[name][float64(mean)]; ok && found && other > own && name != baseline {
-				reasons = append(reasons, fmt.Sprintf(
-					"at a mean view of %d tokens %s has %.1f %% of the far calls whole, %s %.1f %%",
-					mean, baseline, own, name, other))
+		beside := map[string]*Interval{"far calls": row.Against}
+		maps.Copy(beside, row.Beside)
+		for _, what := range slices.Sorted(maps.Keys(beside)) {
+			if d := beside[what]; d != nil && d.Low > 0 {
+				reasons = append(reasons, fmt.Sprintf("at a mean view of %.0f tokens %s has more of %s than %s: %s",
+					row.MeanView, row.Contender, what, r.Baseline, d))
 			}
 		}
 	}

@@ -98,8 +98,9 @@ func (c *runCommand) check() error {
 		return command.Usage("--model-price is for a folder")
 	case c.Dir != "" && ofTenant:
 		return command.Usage("--tenant and the flags that select stored sessions do not go with a folder")
-	case c.Dir == "" && (c.Only != "" || c.Half != ""):
-		return command.Usage("--only and --half are for a folder: select stored sessions with --session or --metadata")
+	case c.Dir == "" && (c.Only != "" || c.Half != "" || c.Without):
+		return command.Usage(
+			"--only, --half and --without are for a folder: select stored sessions with --session or --metadata")
 	}
 	return nil
 }

@@ -63,6 +63,7 @@ func TestAReplayIsOfAFolderOrOfStoredSessions(t *testing.T) {
 		"samples --metadata=a=b":       "do not go with a folder",
 		"--tenant=7 --only=x":          "are for a folder",
 		"--tenant=7 --half=odd":        "are for a folder",
+		"--tenant=7 --without":         "are for a folder",
 		"--sample=7":                   "name a folder",
 		"--tenant=7 --policy=none.txt": "none.txt",
 		"--tenant=7":                   "name what to measure",

@@ -27,6 +27,7 @@ type runCommand struct {
 	Policy     []string  `sep:"none" placeholder:"FILE" help:"A policy: a file, tenant or tenant@3. Repeatable."`
 	Profiles   string    `help:"Profiles to measure: names with commas, all, or none. Default: all of a folder."`
 	Yardsticks string    `help:"Yardsticks to measure, in the same way."`
+	Without    bool      `help:"Measure the default policy without each of its stages and settings, too."`
 	Windows    []int     `help:"Windows in tokens. Default: nine from 20,000 for a folder, else the sessions' own."`
 	Only       string    `help:"Measure only sessions of the folder whose name contains this."`
 	Half       string    `enum:",odd,even" default:"" help:"Measure only one half of the folder, odd or even."`
@@ -86,7 +87,7 @@ func (c *runCommand) ofFolder(ctx context.Context, with *command.Connecting) err
 	if err := c.write(report, with.JSON, with.Out); err != nil {
 		return err
 	}
-	if behind := report.Behind(replay.Default, policy.Profiles(), 20_000, 32_000); behind != nil {
+	if behind := report.Behind(replay.Rivals(), 20_000, 32_000); behind != nil {
 		return errors.New(strings.Join(behind, "\n"))
 	}
 	return nil
@@ -182,6 +183,13 @@ func (c *runCommand) contenders() (list []replay.Contender, err error) {
 			return nil, err
 		}
 		list = append(list, y)
+	}
+	if c.Without {
+		less, err := replay.Without()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, less...)
 	}
 	return list, uniqueNames(list)
 }

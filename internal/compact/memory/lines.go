@@ -31,6 +31,7 @@ const (
 	Passage QuoteKind = iota // they say what names are
 	Failure                  // the reason of a failed result
 	Outcome                  // the count or the exit code of a command
+	Written                  // the agent wrote them into a file
 	quoteKinds
 )
 
@@ -41,10 +42,12 @@ var newest = [quoteKinds]int{Failure: 2, Outcome: 3}
 func (m *Memory) Quote(q Quote) { m.quotes = append(m.quotes, q) }
 
 // Lines chooses the lines of the results that have left the view that say most of what names are, in no more than room
-// tokens, and the newest failures and outcomes. What is not chosen is forgotten. Names in seen need no line; those that
+// tokens, the newest failures and outcomes, and the newest of what the agent wrote, whole, in as many tokens as written
+// says. What is not chosen is forgotten. Names in seen need no line; those that
 // lines have are added to it.
-func (m *Memory) Lines(room int, seen Seen) string {
+func (m *Memory) Lines(room, written int, seen Seen) string {
 	chosen := m.chooseNewest(&room)
+	m.chooseWritten(written, chosen, seen)
 	m.choosePassages(room, chosen, seen)
 	kept := m.quotes[:0:0]
 	for i, q := range m.quotes {
@@ -82,6 +85,31 @@ func (m *Memory) chooseNewest(room *int) map[int]string {
 	return chosen
 }
 
+// chooseWritten adds the newest texts that the agent wrote and that no newer one contains. The others may still have a
+// line.
+func (m *Memory) chooseWritten(room int, chosen map[int]string, seen Seen) {
+	var newer []string
+	for i := len(m.quotes) - 1; i >= 0; i-- {
+		q := &m.quotes[i]
+		if q.Kind != Written {
+			continue
+		}
+		contains := func(text string) bool { return strings.Contains(text, strings.TrimSpace(q.Text)) }
+		if slices.ContainsFunc(newer, contains) {
+			q.Text = ""
+			continue
+		}
+		newer = append(newer, q.Text)
+		if size := tokens.Estimate([]byte(q.Text)) + refTokens; size <= room {
+			room -= size
+			chosen[i] = strings.TrimRight(q.Text, "\n") + "\n"
+			seen.Add([]byte(q.Text), false)
+		} else {
+			q.Kind = Passage
+		}
+	}
+}
+
 // longestLine is how many bytes of a line are kept.
 const longestLine = 200
 
@@ -93,13 +121,6 @@ func clipped(line string) string {
 	}
 	return strings.TrimRight(line, " \t\r")
 }
-
-// defining recognises a line that says what a name is: a definition, an assignment, a place with a message.
-var defining = regexp.MustCompile(
-	`^\s*(\d+\s*[\t→:|-]\s*)?((export|public|private|protected|static|async|pub|default|abstract) )*` +
-		`(func|def|class|fn|type|interface|struct|enum|const|let|var|module|defmodule|defp?|create table|impl|trait|` +
-		`function)\b|` +
-		`[\w\])"']\s*(:=|=|:)\s*\S|^\S+:\d+:|\w\(.*\)\s*(\{|:|->)`)
 
 const (
 	linePower    = 0.8 // how much the length of a line counts against it
@@ -189,38 +210,83 @@ func (m *Memory) worthOfLine(line string, size int, seen Seen) (sum float64) {
 			sum += k.at(m.clock)
 		}
 	}
-	if sum > 0 && defining.MatchString(line) {
+	if sum > 0 && defines(line) {
 		sum *= definesMore
 	}
 	return sum / math.Pow(float64(size+3), linePower)
 }
 
 // mostDecided is how many sentences are remembered at most.
-const mostDecided = 256
+const mostDecided = 512
 
-// Decide adds a sentence in which the agent says what it found or decided.
+// Decide adds a sentence of the agent.
 func (m *Memory) Decide(seq int64, sentence string) {
 	m.decided = append(m.decided, words{seq, sentence})
 	m.decided = m.decided[max(len(m.decided)-mostDecided, 0):]
 }
 
-// Decided returns these sentences of the evicted messages, the newest that fit into room tokens. The others are
-// forgotten.
-func (m *Memory) Decided(room int, evicted func(seq int64) bool) string {
+// Decided returns those of these sentences that say most, in no more than room tokens: of the evicted messages, and
+// without those that said has. What is not chosen is forgotten.
+func (m *Memory) Decided(room int, evicted func(seq int64) bool, said string) string {
+	keep := make([]bool, len(m.decided))
+	var asking []decision
+	for i := range m.decided {
+		w := &m.decided[i]
+		if keep[i] = !evicted(w.seq) || strings.Contains(said, w.text); !keep[i] {
+			asking = append(asking, decision{i, w.tokens(), m.worthOfSentence(w)})
+		}
+	}
+	slices.SortFunc(asking, func(a, b decision) int {
+		return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(b.at, a.at))
+	})
+	chosen := make([]bool, len(m.decided))
+	for _, d := range asking {
+		if d.size <= room {
+			room -= d.size
+			chosen[d.at], keep[d.at] = true, true
+		}
+	}
 	var kept []words
 	var lines []string
-	for i := len(m.decided) - 1; i >= 0; i-- {
-		w := m.decided[i]
-		if evicted(w.seq) {
-			if room -= w.tokens(); room < 0 {
-				continue
-			}
+	for i, w := range m.decided {
+		if keep[i] {
+			kept = append(kept, w)
+		}
+		if chosen[i] {
 			lines = append(lines, fmt.Sprintf("[m%d] %s", w.seq, w.text))
 		}
-		kept = append(kept, w)
 	}
-	slices.Reverse(kept)
-	slices.Reverse(lines)
 	m.decided = kept
 	return strings.Join(lines, "\n")
+}
+
+// decision is a sentence that may be chosen.
+type decision struct {
+	at, size int
+	worth    float64
+}
+
+// decides recognises a sentence in which the agent says what it found or decided.
+var decides = regexp.MustCompile(`(?i)\b(decided?|instead of|because|root cause|` +
+	`(issue|problem|bug|cause|fix) (is|was)|should|must|needs? to|found|turns? out|so that|rather than)\b`)
+
+// announces recognises a sentence that tells what the agent does next.
+var announces = regexp.MustCompile(
+	`^(Now |Next |OK|Okay|Good|Great)?,?\s*([Ll]et me|[Ll]et's|I'll|I will|I'm going to)\b`)
+
+// worthOfSentence returns what a sentence is worth for its size: what its names are, more where it decides something.
+func (m *Memory) worthOfSentence(w *words) float64 {
+	sum := 1.0
+	for name := range names.Scan([]byte(w.text), false) {
+		if k := m.known[string(name.Text)]; k != nil {
+			sum += k.at(m.clock)
+		}
+	}
+	switch {
+	case decides.MatchString(w.text):
+		sum *= definesMore
+	case announces.MatchString(w.text):
+		sum /= definesMore
+	}
+	return float64(sum / math.Pow(float64(w.tokens()), linePower))
 }

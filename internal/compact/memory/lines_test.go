@@ -16,7 +16,7 @@ func TestLinesSayWhatNamesAre(t *testing.T) {
 	m.Note([]byte(text), Source{Seq: 1, Weight: 3, Shared: true})
 	m.Quote(Quote{Seq: 1, Ref: "r1.0-aa", About: "Bash make", Text: text})
 	seen := Seen{}
-	got := m.Lines(60, seen)
+	got := m.Lines(60, 0, seen)
 	if !strings.HasPrefix(got, "[r1.0-aa] Bash make\n>") {
 		t.Errorf("the ref is not before the lines: %s", got)
 	}
@@ -27,6 +27,21 @@ func TestLinesSayWhatNamesAre(t *testing.T) {
 	}
 	if index := m.Index(100, seen); strings.Contains(index, "parse_header") {
 		t.Errorf("a name whose line is there is in the index: %s", index)
+	}
+}
+
+func TestDefinesFindsWhatSaysWhatANameIs(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"max_retries = 17": true, "  port: 8080": true, `"name": "x"`: true, "a := b": true, "src/a.go:12: undefined": true, "if a == b": true,
+		"func Run(in Input) error {": true, "    12\tdef run(self):": true, "  7→export default class A": true, "export async function f": true,
+		"pub fn new": true, "create table orders": true, "retry(3) {": true, "call(a, b) -> int": true, "type Input": true,
+		"nothing of interest": false, "see f(x) for more": false, "what follows:": false, "= 17": false, "functions are here": false,
+		"the default is here": false, "": false,
+	} {
+		if got := defines(line); got != want {
+			t.Errorf("%q: got %t", line, got)
+		}
 	}
 }
 
@@ -42,17 +57,17 @@ func TestLinesHaveTheirRoomAndStay(t *testing.T) {
 		m.Note([]byte(text.String()), Source{Seq: seq + 1, Weight: 3, Shared: true})
 		m.Quote(Quote{Seq: seq + 1, Ref: fmt.Sprintf("r%d.0-aa", seq+1), About: "Read a.go", Text: text.String()})
 	}
-	got := m.Lines(500, Seen{})
+	got := m.Lines(500, 0, Seen{})
 	if n := tokens.Estimate([]byte(got)); n > 560 || n < 350 {
 		t.Errorf("%d tokens where 500 are allowed", n)
 	}
 	if strings.Contains(got, "return nil") || !strings.Contains(got, "handler_29_") {
 		t.Errorf("got %s", got)
 	}
-	if again := m.Lines(500, Seen{}); again != got {
+	if again := m.Lines(500, 0, Seen{}); again != got {
 		t.Errorf("what was chosen is not chosen again:\n%s\n%s", got, again)
 	}
-	if rest := m.Lines(100_000, Seen{}); rest != got {
+	if rest := m.Lines(100_000, 0, Seen{}); rest != got {
 		t.Error("what was not chosen is not forgotten")
 	}
 }
@@ -67,7 +82,7 @@ func TestTheNewestFailuresAndOutcomesStay(t *testing.T) {
 		m.Quote(Quote{Seq: seq + 1, Ref: ref, About: "Bash make", Kind: Failure, Text: fmt.Sprintf("error: no rule %d", seq)})
 		m.Quote(Quote{Seq: seq + 1, Ref: ref, About: "Bash make", Kind: Outcome, Text: fmt.Sprintf("%d failed", seq)})
 	}
-	got := m.Lines(1, Seen{}) // whatever the room is
+	got := m.Lines(1, 0, Seen{}) // whatever the room is
 	for line, want := range map[string]int{">error: no rule": 2, ">error: no rule 8": 1, " failed": 3, ">6 failed": 1, "[r9.0-aa]": 1} {
 		if n := strings.Count(got, line); n != want {
 			t.Errorf("%q stands there %d times, not %d: %s", line, n, want, got)
@@ -83,7 +98,7 @@ func TestWhatIsQuotedStaysQuoted(t *testing.T) {
 	m.Pass(100)
 	m.Note([]byte(text), Source{Seq: 1, Weight: 3})
 	m.Quote(Quote{Seq: 1, Ref: "r1.0-aa", About: "x", Text: text})
-	lines := strings.Split(m.Lines(1000, Seen{}), "\n")
+	lines := strings.Split(m.Lines(1000, 0, Seen{}), "\n")
 	if len(lines) < 3 {
 		t.Errorf("got %q", lines)
 	}
@@ -94,20 +109,51 @@ func TestWhatIsQuotedStaysQuoted(t *testing.T) {
 	}
 }
 
-func TestTheNewestSentencesStay(t *testing.T) {
+// TestWhatWasWrittenStaysWhole: the newest texts whole, what a newer one contains once, lines of a text that is too long.
+func TestWhatWasWrittenStaysWhole(t *testing.T) {
 	t.Parallel()
 	var m Memory
-	for seq := range int64(400) {
-		m.Decide(seq+1, fmt.Sprintf("I decided to take way %d because it is short.", seq+1))
+	m.Pass(100)
+	m.Note([]byte("parse_header max_retries"), Source{Seq: 1, Weight: 3})
+	write := func(seq int64, text string) {
+		m.Quote(Quote{Seq: seq, Ref: fmt.Sprintf("m%d", seq), About: "Write a.go", Kind: Written, Text: text})
 	}
-	got := m.Decided(200, func(seq int64) bool { return seq <= 390 })
-	for text, want := range map[string]bool{"[m390] I decided to take way 390 ": true, "way 391 ": false, "way 200 ": false} {
+	write(1, strings.Repeat("\tnothing of interest\n", 300)+"max_retries := 17\n")
+	write(2, "if a {\n\treturn b\n}\n")
+	write(3, "func parse_header() {\n\tif a {\n\treturn b\n}\n}\n")
+	for range 2 { // what stays is the same the next time
+		got := m.Lines(200, 100, Seen{})
+		want := "[m1] Write a.go\n>max_retries := 17\n[m3] Write a.go\n>func parse_header() {\n>\tif a {\n>\treturn b\n>}\n>}"
+		if got != want {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+func TestTheSentencesStayThatSayMost(t *testing.T) {
+	t.Parallel()
+	var m Memory
+	m.Pass(100)
+	m.Note([]byte("max_retries = 17"), Source{Seq: 1, Weight: 3})
+	for seq := range int64(200) {
+		m.Decide(2*seq+1, fmt.Sprintf("Let me look at the file number %d of them now.", seq))
+		m.Decide(2*seq+2, fmt.Sprintf("The cause is max_retries, because it is %d.", 100+seq))
+	}
+	m.Decide(401, "The writer says that it is max_retries already.")
+	got := m.Decided(200, func(seq int64) bool { return seq != 400 }, "- [401] The writer says that it is max_retries already.")
+	for text, want := range map[string]bool{
+		"[m398] The cause is max_retries, because it is 298.": true, "it is 299.": false, "it is 102.": false, "Let me": false, "The writer": false,
+	} {
 		if strings.Contains(got, text) != want {
 			t.Errorf("%q: got %t in %s", text, !want, got)
 		}
 	}
-	if later := m.Decided(10_000, everything); !strings.HasPrefix(later, got[:40]) || !strings.Contains(later, "way 400 ") {
-		t.Errorf("the sentences that were still in the view are missing, or forgotten ones are there: %s", later)
+	if n := tokens.Estimate([]byte(got)); n > 220 || n < 150 {
+		t.Errorf("%d tokens where 200 are allowed", n)
+	}
+	later := m.Decided(10_000, everything, "")
+	if want := got + "\n[m400] The cause is max_retries, because it is 299.\n[m401] The writer says that it is max_retries already."; later != want {
+		t.Errorf("what was not chosen is there, or what stood elsewhere is not: %s", later)
 	}
 }
 

@@ -35,7 +35,7 @@ func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 	limit := m.limit(room, evicted)
 	rest := 0 // tokens of this text and those after it, each cut to the shortest
 	if limit < shortest {
-		rest = m.tokensOf(evicted)
+		rest = m.tokensOf(evicted, shortest)
 	}
 	var said strings.Builder
 	kept := m.words[:0]
@@ -58,6 +58,9 @@ func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 	return strings.TrimSuffix(said.String(), "\n")
 }
 
+// Said returns about how many tokens all that the user wrote has.
+func (m *Memory) Said() int { return m.tokensOf(func(int64) bool { return true }, longest) }
+
 // limit returns how many tokens each text may have so that all fit into the room.
 func (m *Memory) limit(room int, evicted func(seq int64) bool) int {
 	var sizes []int
@@ -77,11 +80,11 @@ func (m *Memory) limit(room int, evicted func(seq int64) bool) int {
 	return longest
 }
 
-// tokensOf returns the tokens of the words in the evicted messages, each cut to the shortest.
-func (m *Memory) tokensOf(evicted func(seq int64) bool) (sum int) {
+// tokensOf returns the tokens of the words in the evicted messages, each cut to that many.
+func (m *Memory) tokensOf(evicted func(seq int64) bool, limit int) (sum int) {
 	for _, w := range m.words {
 		if evicted(w.seq) {
-			sum += min(w.tokens(), shortest)
+			sum += min(w.tokens(), limit)
 		}
 	}
 	return sum
