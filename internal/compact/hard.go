@@ -140,25 +140,10 @@ func (y *yielding) cutResults() {
 	y.cut(y.staying(func(i int, p *part) bool { return p.kind == result && y.free[i] }))
 }
 
-// cutUnseen cuts the results that no request has had yet, and those that stay besides, if the summary that there would
-// be leaves no room for them.
+// cutUnseen cuts the results that no request has had yet, and those that stay besides.
 func (y *yielding) cutUnseen() {
 	y.forced = true
-	y.foreseeSummary()
 	y.cutResults()
-}
-
-// foreseeSummary finds out how many tokens the summary of all that may leave would have: here the most that it may have
-// is not close enough.
-func (y *yielding) foreseeSummary() {
-	d := y.newEviction(y.pinned, y.mayLeave(), Summarise)
-	u, err := y.summaries()
-	if d == nil || err != nil || !y.policy.Summarise.Enabled {
-		return
-	}
-	const more = 1.05 // it may become a little longer with what is cut
-	_, has := u.wouldHave(d)
-	y.expected = int(more * float64(has))
 }
 
 // dropUnseen replaces them by lines.
