@@ -87,7 +87,9 @@ for major in 16 17 18; do
 	part "versions: store, API and jobs on PostgreSQL $major" versions "$major"
 done
 part "50,000 random histories in five formats under random policies" \
-	go test ./internal/wire -count=1 -timeout 60m -run 'TestEveryRandomView|TestAFastValidatorAccepts|TestWhatClaude' -args -views=50000
+	go test ./internal/wire -count=1 -timeout 60m -run 'TestEveryRandomView|TestAFastValidatorAccepts' -args -views=50000
+part "formats: 100,000 turns of each provider go back as they were" \
+	env VARVE_TURNS=100000 go test ./internal/wire -count=1 -timeout 60m -v -run 'TestWhatClaude|TestWhatAProvider'
 part "100,000 random histories put through the engine" \
 	go test ./internal/compact -count=1 -timeout 60m -run 'TestLaws$' -args -histories=100000
 part "every recorded conversation under every profile" \

@@ -117,9 +117,8 @@ func TestWhatCannotBeAMessageOfTheAssistantIsKept(t *testing.T) {
 	w := newWorld(t)
 	image := `{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo=","detail":"auto"}`
 	got := w.must(http.StatusOK, "POST", "/v1/responses/compact", `{"input":[`+strings.Join([]string{
-		user("look"), call("a"),
+		`{"type":"compaction","id":"cmp_1","encrypted_content":"sealed"}`, user("look"), call("a"),
 		`{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"here \ud800"},` + image + `]}`,
-		`{"type":"compaction","id":"cmp_1","encrypted_content":"sealed"}`,
 		`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`,
 		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"a thought"}`, call("b"),
 	}, ",")+`]}`).Body.String()

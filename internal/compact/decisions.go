@@ -204,8 +204,8 @@ func (s *runState) protector(m int) verdict {
 		return verdict{decision: Protected, rule: field, reason: reason, n: int64(n)}
 	}
 	switch {
-	case m < s.pinned:
-		return in("", "it leads the session", 0)
+	case s.locks(m):
+		return in("", "it leads the session, or has the provider's own compaction", 0)
 	case s.units.Unit()-s.messages[m].unit < limits.LastUnits:
 		return in("protect.last_units", "it is in one of the newest %d units", limits.LastUnits)
 	case len(s.messages)-m <= limits.LastMessages:

@@ -16,12 +16,14 @@ import (
 
 // eviction takes the oldest messages out of the view as whole units. One message replaces them: a summary or a notice.
 type eviction struct {
-	begin, end int // messages[begin:end], kept aside
-	kept       int // the newest message of the user, which is never evicted; -1 if it is not among them
+	begin, end int    // messages[begin:end], kept aside
+	kept       int    // the newest message of the user, which is never evicted; -1 if it is not among them
+	spared     []bool // by message: it is not evicted, either; nil for none
 	action     ActionKind
 	stage      string
 	coverage
 	pins      []Pin    // that it carries, or names
+	compacted bool     // the provider itself has compacted them
 	unwritten bool     // the model that was to summarise them has failed
 	taken     []string // of a message of summaries that only takes answers in: what they are
 	body      []byte   // of the message that replaces them
@@ -29,13 +31,15 @@ type eviction struct {
 	now       int      // of it, as it is
 }
 
-func (d *eviction) evicts(m int) bool { return d.begin <= m && m < d.end && m != d.kept }
+func (d *eviction) evicts(m int) bool { return d.begin <= m && m < d.end && !d.keeps(m) }
+
+func (d *eviction) keeps(m int) bool { return m == d.kept || d.spared != nil && d.spared[m] }
 
 // evicted yields the messages that are evicted.
 func (d *eviction) evicted() iter.Seq[int] {
 	return func(yield func(m int) bool) {
 		for m := d.begin; m < d.end; m++ {
-			if m != d.kept && !yield(m) {
+			if !d.keeps(m) && !yield(m) {
 				return
 			}
 		}
@@ -49,7 +53,7 @@ func (s *runState) newEviction(begin, end int, action ActionKind) *eviction {
 
 // evictionKeeping prepares the eviction of messages[begin:end] but for kept, if that is among them.
 func (s *runState) evictionKeeping(begin, end, kept int, action ActionKind) *eviction {
-	d := &eviction{begin: begin, end: end, kept: -1, action: action, stage: s.stage}
+	d := &eviction{begin: begin, end: end, kept: -1, spared: s.spared, action: action, stage: s.stage}
 	switch {
 	case begin == kept:
 		d.begin = begin + 1
@@ -268,6 +272,9 @@ func (d *eviction) currentBytes(h *history) (sum int) {
 func (d *eviction) reason() string {
 	if len(d.taken) > 0 {
 		return strings.Join(d.taken, "; ")
+	}
+	if d.compacted {
+		return fmt.Sprintf("the provider itself has compacted these %d messages", d.messages)
 	}
 	if d.action == Summarise {
 		return fmt.Sprintf("a summary stands for %d messages", d.messages)

@@ -119,8 +119,8 @@ func (y *yielding) goal() int64 {
 // staying returns the parts that are wanted of the messages that may not leave, oldest first.
 func (y *yielding) staying(wanted func(i int, p *part) bool) (list []int) {
 	end := y.mayLeave()
-	for m := y.pinned; m < y.covered; m++ {
-		if m < end && m != y.newestUserKept {
+	for m := max(y.leading, y.compaction+1); m < y.covered; m++ {
+		if y.pinned <= m && m < end && !y.isKept(m) {
 			continue
 		}
 		for i := y.messages[m].first; i < y.messages[m].last; i++ {

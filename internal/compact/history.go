@@ -11,20 +11,21 @@ import (
 // history has a session's messages with their tool results and large calls, as far as the stages need them: those of
 // the base from its state, those of the tail from their bytes. Its slices are indexed by message and by part.
 type history struct {
-	in       Input
-	provider *provider.Facts
-	count    counter
-	messages []message
-	parts    []part
-	open     units.Pairer[call] // the calls without a result
-	units    units.Tracker
-	entered  []int64      // by stage: the message at which the base's history first needed it, 0 for none
-	tail     []wire.Facts // of the tail, where a summary may need them
-	based    int          // how many of the messages are in the base
-	memory   *memory.Memory
-	marked   []Pin   // what the texts of the messages have pinned
-	pending  pending // the summary that the view waits for, zero for none
-	awaited  pending // that of the base
+	in         Input
+	provider   *provider.Facts
+	count      counter
+	messages   []message
+	parts      []part
+	open       units.Pairer[call] // the calls without a result
+	units      units.Tracker
+	compaction int          // the message with the newest compaction by the provider itself, -1 for none
+	entered    []int64      // by stage: the message at which the base's history first needed it, 0 for none
+	tail       []wire.Facts // of the tail, where a summary may need them
+	based      int          // how many of the messages are in the base
+	memory     *memory.Memory
+	marked     []Pin   // what the texts of the messages have pinned
+	pending    pending // the summary that the view waits for, zero for none
+	awaited    pending // that of the base
 }
 
 type message struct {

@@ -12,7 +12,9 @@ func (s *runState) setTarget() {
 	}
 	s.fixed = float64(s.in.OverheadTokens)
 	for m := range s.pinned {
-		s.fixed += float64(s.messages[m].tokens)
+		if s.locks(m) {
+			s.fixed += float64(s.messages[m].tokens)
+		}
 	}
 	const belowTrigger = 0.9 // else a compaction would be due again at once
 	own := s.fixed + s.policy.TargetOf(max(s.window-s.fixed, 0))
@@ -62,7 +64,7 @@ func (s *runState) releases() []int {
 		if rule.LastTurns > 0 {
 			at = max(at, min(nth(turns, turn+rule.LastTurns-1, now), s.outgrown(m)))
 		}
-		if release[m] = max(at, s.seen[m]); m < s.pinned {
+		if release[m] = max(at, s.seen[m]); s.locks(m) {
 			release[m] = now
 		}
 	}

@@ -55,6 +55,7 @@ func readHistory(ctx context.Context, in Input, stages int) (*history, error) {
 			h.tail = append(h.tail, found)
 		}
 	}
+	h.compaction = h.compactionAt()
 	return h, nil
 }
 

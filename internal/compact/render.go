@@ -127,7 +127,7 @@ func (r *renderer) message(m int) {
 	r.body = wire.Replace(r.body, r.history.body(m), r.splices)
 	d := r.plan.eviction
 	at.size = len(r.body) - offset
-	at.whole = r.starts[m] || d != nil && (m == d.kept || m == d.end)
+	at.whole = r.starts[m] || d != nil && (m == d.kept || m == d.end || d.keeps(m) && d.evicts(m-1))
 	r.unit(m, &at, offset)
 	r.state.message(&at)
 	r.writeParts(&at, edits)
@@ -170,6 +170,7 @@ func (r *renderer) unit(m int, at *message, offset int) {
 		r.units = append(r.units, u)
 	}
 	u := &r.units[len(r.units)-1]
+	u.Pinned = u.Pinned || !at.coversOthers() && (m == r.compaction || r.plan.state != nil && r.plan.state.spared[m])
 	if !at.continues {
 		u.Messages++
 	}

@@ -62,6 +62,12 @@ func newPlan(ctx context.Context, in Input, write Write) (*Plan, error) {
 	if in.Older != nil {
 		s.older = func(first, last int64) ([]summary.Message, error) { return transcribed(ctx, in, first, last) }
 	}
+	if !in.OnlyAnswers {
+		if err := s.dropCompacted(); err != nil {
+			return nil, err
+		}
+	}
+	compacted := s.eviction != nil
 	p := &Plan{
 		Actions: []Action{}, Stages: make([]StageReport, len(stages)), Entered: make([]int64, len(stages)), state: s,
 	}
@@ -70,7 +76,8 @@ func newPlan(ctx context.Context, in Input, write Write) (*Plan, error) {
 			return nil, err
 		}
 		p.Stages[i].Stage = stage.name
-		if p.Entered[i] = h.entered[i]; in.OnlyAnswers && !stage.answers() {
+		p.Entered[i] = h.entered[i]
+		if in.OnlyAnswers && !stage.answers() || compacted && stage.answers() {
 			continue
 		}
 		p.Entered[i] = s.runStage(i)
@@ -91,7 +98,7 @@ func newRunState(h *history) *runState {
 	s := &runState{
 		history: h, policy: h.in.Policy, window: window,
 		sum:        make([]int64, len(h.messages)),
-		protection: protection{pinned: h.systemMessages(), newestUserKept: -1, free: make([]bool, len(h.parts))},
+		protection: protection{newestUserKept: -1, free: make([]bool, len(h.parts))},
 		proposals: proposals{
 			proposed: make([]proposal, len(h.parts)),
 			bare:     map[int]bool{},
@@ -104,6 +111,7 @@ func newRunState(h *history) *runState {
 		drafts:    map[int]knownDraft{},
 		failed:    map[string]error{},
 	}
+	s.setPinned()
 	s.setTarget()
 	s.seen = s.seenWith()
 	if s.policy.Protect.NewestUser {
@@ -120,6 +128,7 @@ func newRunState(h *history) *runState {
 	}
 	s.places = s.placesOfPins()
 	s.hold()
+	s.setStaying()
 	s.release = s.releases()
 	s.applyRatios()
 	return s

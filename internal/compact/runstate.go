@@ -43,9 +43,11 @@ type runState struct {
 
 // protection says which messages and parts stages must not change.
 type protection struct {
-	pinned         int    // number of the leading system messages
+	leading        int    // number of the leading system messages
+	pinned         int    // number of the messages before all that may leave
 	seen           []int  // by message: the one with which a request must have had its results, see seenWith
 	newestUserKept int    // the newest message of the user, -1 if it is not protected
+	spared         []bool // by message: it loads tools, see setStaying
 	free           []bool // by part: stages may change it
 	held           []bool // by part: it is pinned, so that nothing may change it
 	places         pinPlaces

@@ -327,7 +327,7 @@ func (s *runState) shorten(results []int, want proposal, left int) {
 func (s *runState) sizeWithout(end int) int64 {
 	size := s.size() + int64(s.summaryRoom())
 	for m := s.pinned; m < end; m++ {
-		if m != s.newestUserKept {
+		if !s.isKept(m) {
 			size -= int64(s.foreseen(m))
 		}
 	}
@@ -368,7 +368,7 @@ func (s *runState) enough(end int) int {
 		if starts[m] && float64(size) <= s.target {
 			return m
 		}
-		if m != s.newestUserKept {
+		if !s.isKept(m) {
 			size -= int64(s.foreseen(m))
 		}
 	}

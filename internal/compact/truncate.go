@@ -115,7 +115,7 @@ func (s *runState) truncation() *truncation {
 
 // resume continues where the base's notice ends. A summary stays where it is; the notice after it covers more.
 func (t *truncation) resume() {
-	for m := range t.messages[:t.based] {
+	for m := t.pinned; m < t.based; m++ {
 		at := &t.messages[m]
 		switch {
 		case at.inner.end > 0:
@@ -132,7 +132,7 @@ func (t *truncation) resume() {
 // are left are none of it.
 func (t *truncation) remains(m int, last int64) bool {
 	at := &t.messages[m]
-	return at.role == user && (at.seq <= last || !at.begins)
+	return t.spared[m] && at.seq <= last || at.role == user && (at.seq <= last || !at.begins)
 }
 
 // arrive adds message m and drops units until the view is within its target.
@@ -142,7 +142,7 @@ func (t *truncation) arrive(m int) {
 	for ; len(t.events) > 0 && t.events[0].at == m; t.events = t.events[1:] {
 		e := t.events[0]
 		t.current[e.message] -= e.saved
-		if e.message < t.first || e.message >= t.to || e.message == t.held {
+		if e.message < t.first || e.message >= t.to || e.message == t.held || t.spared[e.message] {
 			t.size -= int64(e.saved)
 		}
 	}
@@ -175,6 +175,9 @@ func (t *truncation) drop(m int) bool {
 		t.size += int64(t.noticeTokens())
 	}
 	for k := t.to; k < next; k++ {
+		if t.spared[k] {
+			continue
+		}
 		if t.policy.Protect.NewestUser && t.messages[k].role == user && !t.userSpokeAgain(k, m) {
 			t.held = k
 			continue

@@ -21,8 +21,8 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 	if err != nil {
 		return omitted, err
 	}
-	smallest := cut{tokens: o.stored.Tokens}
-	for c := range cuts(all, o.stored.Format, o.stored.Tokens, nobody) {
+	smallest := cut{tokens: o.size}
+	for c := range cuts(all, o.stored.Format, o.size, nobody) {
 		if c.tokens = known.fewest(c, all); c.tokens < smallest.tokens {
 			smallest = c
 		}
@@ -52,7 +52,7 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 
 // allUnits returns the units of the checkpoint and of the tail, each with the seqs of its messages.
 func (o *opened) allUnits() []unit {
-	return withLast(append(o.units, o.unitsOf(o.readTail())...), o.stored.LastSeq)
+	return o.pinLoading(withLast(append(o.units, o.unitsOf(o.readTail())...), o.stored.LastSeq))
 }
 
 // withLast sets the last seqs of units, of which the last one ends with the log.
@@ -209,6 +209,7 @@ func (o *opened) unitsOf(t *tailReader) []unit {
 		for m := start; m < end; m++ {
 			u.Tokens += o.tokens[m]
 			u.tied = u.tied || t.tied[m]
+			u.Pinned = u.Pinned || o.summary > 0 && o.tail[m].Seq == o.summary
 		}
 	}
 	return list

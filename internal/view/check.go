@@ -66,8 +66,8 @@ func (r *Rendition) Check(ctx context.Context, originals [][]byte, evicts bool) 
 	return r.checkView(ctx)
 }
 
-// covers compares from both ends. The originals between them are evicted: one message may replace them, and behind it
-// may be the user's newest one, which is never evicted.
+// covers compares from both ends. The originals between them are evicted: one message of the user may replace them,
+// before those that stay: the user's newest one, and those that load tools.
 func (r *Rendition) covers(originals []wire.Facts, evicts bool) error {
 	now, was := r.facts, originals
 	first := 0
@@ -79,16 +79,30 @@ func (r *Rendition) covers(originals []wire.Facts, evicts bool) error {
 		n--
 		w--
 	}
-	isOther := func(m wire.Facts) bool { return m.Role != "user" }
 	switch {
 	case n == first && w == first:
 		return nil
 	case !evicts && len(now) != len(was):
 		return fmt.Errorf("rendition has %d messages instead of %d", len(now), len(was))
-	case !evicts || n-first > 2 || slices.ContainsFunc(now[first:n], isOther):
+	case !evicts || !isLeft(now[first:n], was[first:w]):
 		return fmt.Errorf("rendition: message %d has another role or other parts than its original", first)
 	}
 	return nil
+}
+
+// isLeft reports whether messages are one of the user, or none, and then some of the originals in their order.
+func isLeft(now, originals []wire.Facts) bool {
+	return len(now) > 0 && now[0].Role == "user" && areOf(now[1:], originals) || areOf(now, originals)
+}
+
+// areOf reports whether messages are some of the originals in their order.
+func areOf(now, originals []wire.Facts) bool {
+	for i := range originals {
+		if len(now) > 0 && alike(&now[0], &originals[i]) {
+			now = now[1:]
+		}
+	}
+	return len(now) == 0
 }
 
 func alike(a, b *wire.Facts) bool {

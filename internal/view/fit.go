@@ -42,7 +42,7 @@ func (r *Request) makeFitting(ctx context.Context, o *opened) (*postgres.View, N
 		return nil, Notes{}, err
 	}
 	limit := r.limit(o.stored)
-	if o.stored.Tokens <= limit {
+	if o.size <= limit {
 		made, err := f.try(ctx, math.MaxInt64)
 		if err != nil || made.view.Tokens <= limit {
 			return made.view, made.notes, err
@@ -113,7 +113,7 @@ func newFitter(ctx context.Context, r *Request, o *opened) (*fitter, error) {
 			f.user = i
 		}
 	}
-	f.scale = max(1, float64(o.stored.Tokens)/float64(max(f.total, 1)))
+	f.scale = max(1, float64(o.size)/float64(max(f.total, 1)))
 	return f, nil
 }
 
@@ -173,7 +173,7 @@ func (f *fitter) try(ctx context.Context, aim int64) (t try, err error) {
 	for i, e := range kept {
 		stored[i] = wire.Stored{Format: e.Format, Body: e.made, Seq: e.Seq}
 	}
-	rendition, err := f.render(ctx, f.stored, stored, t.notes.Bounded())
+	rendition, err := f.render(ctx, f.opened, stored, t.notes.Bounded())
 	if err != nil {
 		return t, err
 	}

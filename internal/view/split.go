@@ -91,10 +91,15 @@ type opened struct {
 	units  []unit        // of the checkpoint
 	tail   []wire.Stored
 	tokens []int64 // of the messages of the tail, if the view was read with them
+
+	limit     int64        // the tokens that the view may have
+	size      int64        // tokens of the view without what its provider has compacted
+	compacted *wire.Repair // tells of that; nil for nothing
+	summary   int64        // the seq of the message of the tail that stands for it; 0 for none
 }
 
 func open(v *postgres.View) (o opened, err error) {
-	o = opened{stored: v}
+	o = opened{stored: v, size: v.Tokens}
 	separate := v.Separate()
 	if o.head, _, err = logged(v.System, v.SystemShapes, 0, separate); err != nil {
 		return o, fmt.Errorf("the system prompt: %w", err)

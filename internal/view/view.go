@@ -150,12 +150,16 @@ func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.Vi
 	if err != nil {
 		return nil, notes, &BrokenError{err}
 	}
+	opened.limit = r.limit(stored)
+	if err := opened.leaveCompacted(r); err != nil {
+		return nil, notes, err
+	}
 	if r.Fit != nil {
 		return r.makeFitting(ctx, &opened)
 	}
-	tokens := stored.Tokens
+	tokens := opened.size
 	switch {
-	case r.MaxTokens > 0 && stored.Tokens > r.MaxTokens:
+	case r.MaxTokens > 0 && tokens > r.MaxTokens:
 		if notes.Omitted, err = opened.bound(r.MaxTokens); err != nil {
 			return nil, notes, err
 		}
@@ -167,7 +171,7 @@ func (r *Request) Make(ctx context.Context, stored *postgres.View) (*postgres.Vi
 	if err != nil {
 		return nil, notes, &BrokenError{err}
 	}
-	rendition, err := r.render(ctx, stored, messages, notes.Omitted.Messages > 0)
+	rendition, err := r.render(ctx, &opened, messages, notes.Omitted.Messages > 0)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -206,8 +210,9 @@ func (r *Request) Options(stored *postgres.View) wire.Options {
 
 // render renders messages for the reader, and refuses a rendition that its provider would refuse.
 func (r *Request) render(
-	ctx context.Context, stored *postgres.View, messages []wire.Stored, bounded bool,
+	ctx context.Context, o *opened, messages []wire.Stored, bounded bool,
 ) (*wire.Rendition, error) {
+	stored := o.stored
 	options := r.Options(stored)
 	if r.Binds(stored) {
 		options.Unbound = unbound(stored, messages, bounded)
@@ -224,6 +229,10 @@ func (r *Request) render(
 	for _, v := range violations {
 		err := fmt.Errorf("the rendition breaks %s at its message %d: %s", v.Rule, v.Message, v.Detail)
 		return nil, &BrokenError{err}
+	}
+	isTold := func(r wire.Repair) bool { return r.Kind == "compacted" }
+	if o.compacted != nil && !slices.ContainsFunc(rendition.Repairs, isTold) {
+		rendition.Repairs = slices.Insert(rendition.Repairs, 0, *o.compacted)
 	}
 	return rendition, nil
 }

@@ -137,6 +137,30 @@ func TestWhatABoundedViewKeeps(t *testing.T) {
 	}
 }
 
+// TestAProvidersOwnCompactionIsKeptAndCountsAlone bounds views of a log whose fourth message has a compaction.
+func TestAProvidersOwnCompactionIsKeptAndCountsAlone(t *testing.T) {
+	t.Parallel()
+	log := []string{said("u1"), said("a2"), said("u3"), `{"role":"assistant","content":[{"type":"compaction","content":"c4"}]}`, said("u5"), said("a6"), said("u7")}
+	for limit, want := range map[int64]string{0: "c4 u5 a6 u7", 40: "c4 u5 a6 u7", 30: "c4 u7", 20: "c4 u7", 10: ""} {
+		v := storedAs(session.Anthropic, 0, log...)
+		request := view.Request{MaxTokens: limit, Pending: wire.KeepPending}
+		made, notes, err := request.Make(t.Context(), v)
+		if cannot := new(session.CannotFitError); want == "" && errors.As(err, &cannot) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range contents.FindAllStringSubmatch(string(made.Tail), -1) {
+			got = append(got, m[1])
+		}
+		if strings.Join(got, " ") != want || made.Tokens != 10*int64(len(got)) || notes.Repairs[0].Kind != "compacted" {
+			t.Errorf("limit %d: %v of %d tokens, repairs %v, want %s", limit, got, made.Tokens, notes.Repairs, want)
+		}
+	}
+}
+
 func TestAnAISDKMessageAnswersItsOwnCalls(t *testing.T) {
 	t.Parallel()
 	const user = `{"id":"u","role":"user","parts":[{"type":"text","text":"more"}]}`

@@ -70,7 +70,7 @@ func (c *checker) lastMessage() {
 	if len(parts) > 0 {
 		end = parts[len(parts)-1]
 	}
-	paused := end.Kind == Opaque && isServerCall(stringMember(c.raw(last, &end), "type"))
+	paused := end.Kind == Opaque && isPause(c.raw(last, &end))
 	if provider.RefusesPrefill(c.Model) && !paused {
 		c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
 	}
@@ -94,8 +94,12 @@ func (c *checker) bounds() {
 	}
 	c.beginsWithUser()
 	for i, p := range c.parts(Opaque) {
-		if emptyCompaction(c.raw(i, p)) {
+		block := c.raw(i, p)
+		switch {
+		case emptyCompaction(block):
 			c.report(i, "the content of a compaction is empty")
+		case i > c.head && isSummary(block) && isSigned(valueOf(block, "signature")):
+			c.report(i, "a compaction with a signature is not in the first message")
 		}
 	}
 }
@@ -103,7 +107,7 @@ func (c *checker) bounds() {
 // beginsWithUser reports a list whose first message is not the user's, or that has nothing but the head.
 func (c *checker) beginsWithUser() {
 	switch {
-	case c.last() >= 0 && c.messages[c.head].Role != "user":
+	case c.last() >= 0 && c.messages[c.head].Role != "user" && !Compacts(c.format, c.bodies[c.head]):
 		c.report(c.head, "the first message is not the user's")
 	case c.last() < 0 && c.head > 0:
 		c.report(c.head-1, "nothing follows the messages of the system")

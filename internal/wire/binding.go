@@ -25,9 +25,11 @@ func (r *repairer) unbind(list []Message, ranges []Seqs) []Message {
 	if len(ranges) == 0 || !r.binds() {
 		return list
 	}
-	changed := make([]unbound, len(ranges))
-	for i, s := range ranges {
-		changed[i] = unbound{after: s.After, before: r.spokenAfter(list, s.Through)}
+	var changed []unbound
+	for _, s := range ranges {
+		if s.Through >= r.compacted { // else the prefix that is checked begins behind it
+			changed = append(changed, unbound{after: s.After, before: r.spokenAfter(list, s.Through)})
+		}
 	}
 	kept := list[:0]
 	for i := range list {

@@ -78,6 +78,8 @@ var itemFixtures = map[session.Format][]fixture{
 		{"V-C9", "an object", Options{}, []string{userItem, `{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":{"x":1}}`, outputItem("a")}, []string{"V-C9 1"}},
 		{"V-C9", "no arguments", Options{}, []string{userItem, `{"type":"function_call","call_id":"a","name":"f"}`, outputItem("a")}, []string{"V-C9 1"}},
 		{"V-C9", "a free text that is none", Options{}, []string{userItem, `{"type":"custom_tool_call","call_id":"a","name":"f","input":{"x":1}}`, `{"type":"custom_tool_call_output","call_id":"a","output":"r"}`}, []string{"V-C9 1"}},
+		{"V-R10", "an approval of a request", Options{}, []string{userItem, itemOf("mcp_approval_request", "mcpr_1", `,"server_label":"s","name":"f","arguments":"{}"`), `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`, doneItem}, nil},
+		{"V-R10", "an approval without a request", Options{}, []string{userItem, `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`, doneItem}, []string{"V-R10 1"}},
 		{"V-R9", "the same provider's", Options{Author: "gpt-5.1", Model: "openai/gpt-5"}, []string{userItem, boundItem, doneItem}, nil},
 		{"V-R9", "reasoning that is no secret", Options{Author: "gpt-oss", Model: "groq/gpt-oss"}, []string{userItem, `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}`, doneItem}, nil},
 		{"V-R9", "OpenAI's for Azure", Options{Author: "gpt-5", Model: "azure/gpt-5"}, []string{userItem, boundItem, doneItem}, []string{"V-R9 1"}},

@@ -158,7 +158,11 @@ func TestEveryOrderOfOpenAIMessagesIsRenderedValid(t *testing.T) {
 			for i, body := range made.Bodies {
 				again = append(again, Stored{Format: target, Body: body, Seq: int64(i + 1)})
 			}
-			if repairs := rendered(target, again, o).Repairs; len(found)+len(repairs) > 0 || !formsMatch(target, made.Bodies) {
+			repairs := rendered(target, again, o).Repairs
+			if _, ok := CompactionIn(target, again, o); ok { // in a view of a view more may be before it that is not needed
+				repairs = nil
+			}
+			if len(found)+len(repairs) > 0 || !formsMatch(target, made.Bodies) {
 				t.Fatalf("seed %d, %s: %v, repaired again: %v\n%s", seed, target, found, repairs, bytes.Join(made.Bodies, []byte("\n")))
 			}
 		}

@@ -70,6 +70,9 @@ func checkViews(t *testing.T, seed int, view []wire.Stored, rng *rand.Rand) {
 			return
 		}
 		again := stored(target, made.Bodies)
+		if _, ok := wire.CompactionIn(target, again, o); ok { // in a view of a view more may be before it that is not needed
+			continue
+		}
 		if err := same(made.Bodies, wiretest.Render(target, again, o)); err != nil {
 			t.Errorf("seed %d, %s: what was rendered is rendered otherwise: %v", seed, target, err)
 			return

@@ -12,16 +12,17 @@ import (
 // repairer renders one view.
 type repairer struct {
 	Options
-	target   session.Format
-	provider *provider.Facts // of target
-	view     []Stored
-	repairs  []Repair
-	ids      itemIDs // Responses: of the items that were read
-	uncited  bool    // the message that is read goes without its annotations
-	marked   bool    // there may be marks for the provider's cache
-	inFlight bool    // calls of the last unit wait for their results
-	paused   bool    // the last message ends in a call with which the provider continues
-	late     []Seqs  // from a call to its result, where that came after other messages
+	target    session.Format
+	provider  *provider.Facts // of target
+	view      []Stored
+	repairs   []Repair
+	ids       itemIDs // Responses: of the items that were read
+	uncited   bool    // the message that is read goes without its annotations
+	marked    bool    // there may be marks for the provider's cache
+	inFlight  bool    // calls of the last unit wait for their results
+	paused    bool    // the last message ends in a call with which the provider continues
+	compacted int64   // the seq of the provider's own compaction: what has changed before it binds nothing
+	late      []Seqs  // from a call to its result, where that came after other messages
 
 	toolNames map[string]string // see Rendition
 }

@@ -26,12 +26,16 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 				r.repaired("V-R9", "reasoning_dropped", &n, "reasoning that only %s can read is left out", r.Author)
 				continue
 			}
+			if r.isForeignCompaction(&n) {
+				r.repaired("V-R9", "compaction_dropped", &n, "a compaction that only its provider can read is left out")
+				continue
+			}
 			r.cite(&n)
 			head = head && n.Role == System
 			list = append(list, r.role(&n, head)...)
 		}
 	}
-	list = r.settleApprovals(list)
+	list = r.settleApprovals(r.leaveCompacted(list))
 	kept := list[:0]
 	for i := range list {
 		if n := &list[i]; r.clean(n, n.Origin == len(r.view)-1) {

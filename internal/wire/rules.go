@@ -77,6 +77,8 @@ var rules = []Rule{
 		words: map[session.Format][]string{session.OpenAIResponses: provider.ItemIDPrefixes()}},
 	// lidge-jun/opencodex#5583, openai/codex#3573
 	{Code: "V-R9", Formats: forResponses, check: (*checker).reasoningBound},
+	// ResponseInputItem.McpApprovalResponse of openai/openai-node: "the ID of the approval request being answered"
+	{Code: "V-R10", Formats: forResponses, check: (*checker).approvalsAnswer},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true},
 	// tghamm/Anthropic.SDK#184

@@ -33,6 +33,10 @@ func (s *serverTools[B]) add(raw []byte, block B) {
 // isServerCall reports whether a block of a type is a call of a tool that Anthropic itself runs.
 func isServerCall(kind string) bool { return kind == "server_tool_use" || kind == "mcp_tool_use" }
 
+// isPause reports whether a block is one behind which the API continues: a call of its own tool, or a compaction behind
+// which it was to pause.
+func isPause(block []byte) bool { return isServerCall(stringMember(block, "type")) || isSummary(block) }
+
 func (s *serverTools[B]) answer(id string, block B) {
 	at := slices.IndexFunc(s.open, func(c serverCall[B]) bool { return c.id == id })
 	if at < 0 {
@@ -91,7 +95,7 @@ func (r *repairer) settleServerTools(list []Message) {
 			}
 		}
 	}
-	r.paused = len(tools.open) > 0 && endsInServerCall(list)
+	r.paused = endsInPause(list)
 	if !r.paused && r.willAddUser(list) {
 		tools.said()
 	}
@@ -102,8 +106,8 @@ func (r *repairer) settleServerTools(list []Message) {
 	}
 }
 
-// endsInServerCall reports whether the last block of a list is a call of a tool of the API, with which that continues.
-func endsInServerCall(list []Message) bool {
+// endsInPause reports whether the last block of a list is one behind which the API continues.
+func endsInPause(list []Message) bool {
 	if len(list) == 0 {
 		return false
 	}
@@ -112,7 +116,7 @@ func endsInServerCall(list []Message) bool {
 		return false
 	}
 	end := &last.Blocks[len(last.Blocks)-1]
-	return end.Kind == Opaque && end.Format == session.Anthropic && isServerCall(stringMember(end.Raw, "type"))
+	return end.Kind == Opaque && end.Format == session.Anthropic && isPause(end.Raw)
 }
 
 // willAddUser reports whether ends will add a message of the user to a list.

@@ -248,8 +248,11 @@ func (s *scanner) isMendable(f session.Format, p *Part) bool {
 	case session.Gemini:
 		return faultOf(raw) != noFault || p.Kind == Call && signatureOf(raw) == standIn
 	case session.Anthropic:
-		return p.Kind == Opaque && emptyCompaction(raw)
+		return p.Kind == Opaque && isType(raw, "compaction")
 	case session.OpenAIResponses:
+		if p.Kind == Opaque {
+			return isCompactionItem(raw) || isType(raw, approvalResponse)
+		}
 		return p.Kind == Reasoning && byID(raw)
 	}
 	return false

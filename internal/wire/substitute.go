@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // maxShown is the number of bytes that a substitute shows of what a format cannot express. The rest is in the log.
@@ -19,6 +20,12 @@ func substitute(p *Block) []byte {
 		return mediaNote(p)
 	case Text:
 		return p.Text
+	}
+	switch {
+	case p.Format == session.Anthropic && isSummary(p.Raw):
+		return joined("[Summary of the conversation so far] ", valueOf(p.Raw, "content"))
+	case p.Format == session.OpenAIResponses && isCompactionItem(p.Raw):
+		return note("What was said so far was compacted by its provider, which alone can read it: %d bytes", len(p.Raw))
 	}
 	return rawNote(p)
 }

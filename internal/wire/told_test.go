@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -147,6 +148,10 @@ func (t *teller) result(p *wire.Block) {
 // opaque returns the text that replaces a block that only its format knows.
 func opaque(p *wire.Block) string {
 	const limit = 4096
+	var block struct{ Type, Content string }
+	if json.Unmarshal(p.Raw, &block) == nil && block.Type == "compaction" && block.Content != "" {
+		return "[Summary of the conversation so far] " + block.Content
+	}
 	if len(p.Raw) <= limit {
 		return fmt.Sprintf("[opaque: %s]", p.Raw)
 	}

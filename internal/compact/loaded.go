@@ -1,0 +1,75 @@
+package compact
+
+import (
+	"bytes"
+
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// loadedShare is the share of the target that messages which load tools may have. Of more, the oldest may leave.
+const loadedShare = 0.25
+
+// setStaying finds the messages that load tools which no newer message loads: they stay when what is around them
+// leaves, with the rest of their units where a format has calls and results in messages of their own.
+func (s *runState) setStaying() {
+	s.spared = make([]bool, len(s.messages))
+	var starts []bool
+	loaded := map[string]bool{}
+	room := loadedShare * s.target
+	for m := len(s.messages) - 1; m >= s.leading; m-- {
+		names := wire.LoadedTools(s.in.Format, s.body(m))
+		isNew := false
+		for _, name := range names {
+			isNew = isNew || !loaded[name]
+			loaded[name] = true
+		}
+		if !isNew {
+			continue
+		}
+		if starts == nil {
+			starts = s.startsOf(len(s.messages))
+		}
+		first, last := s.loading(m, starts)
+		for k := first; k < last; k++ {
+			room -= float64(s.messages[k].now)
+		}
+		if room < 0 {
+			return
+		}
+		for k := first; k < last; k++ {
+			s.spared[k] = true
+			s.keepLoaded(k)
+		}
+	}
+}
+
+// loading returns the messages that stay for one that loads tools.
+func (s *runState) loading(m int, starts []bool) (first, last int) {
+	first, last = m, m+1
+	if s.provider.Items {
+		for first > 0 && s.messages[first-1].role == assistant && wire.SearchesTools(s.in.Format, s.body(first-1)) {
+			first--
+		}
+		return first, last
+	}
+	for first > 0 && !starts[first] {
+		first--
+	}
+	for last < len(s.messages) && !starts[last] {
+		last++
+	}
+	return first, last
+}
+
+// keepLoaded keeps stages from changing the results of a message that load tools.
+func (s *runState) keepLoaded(m int) {
+	for i := s.messages[m].first; i < s.messages[m].last; i++ {
+		p := &s.parts[i]
+		if p.kind == result && bytes.Contains(p.value.Of(s.body(m)), []byte(`"tool_reference"`)) {
+			s.held[i], s.free[i] = true, false
+		}
+	}
+}
+
+// isKept reports whether message m stays when the messages around it leave.
+func (s *runState) isKept(m int) bool { return m == s.newestUserKept || s.spared[m] }

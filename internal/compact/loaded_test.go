@@ -1,0 +1,70 @@
+package compact_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// loads adds a search that loads tools, and returns what must stay of it.
+func (l *compactedLog) loads(tool string) string {
+	id := len(l.entries)
+	l.add(fmt.Sprintf(`{"role":"user","content":"find %s"}`, tool))
+	if l.format == session.Anthropic {
+		l.add(fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"s%d","name":"search","input":{}}]}`, id))
+		found := fmt.Sprintf(`{"type":"tool_result","tool_use_id":"s%d","content":[{"type":"text","text":"`+strings.Repeat("found ", 20)+`"},{"type":"tool_reference","tool_name":"%s"}]}`, id, tool)
+		l.add(`{"role":"user","content":[` + found + `]}`)
+		l.add(`{"role":"assistant","content":"found"}`)
+		return found
+	}
+	l.add(fmt.Sprintf(`{"type":"tool_search_call","call_id":"s%d","execution":"client","arguments":{"q":"x"}}`, id))
+	found := fmt.Sprintf(`{"type":"tool_search_output","call_id":"s%d","execution":"client","tools":[{"type":"function","name":"%s","parameters":{}}]}`, id, tool)
+	l.add(found)
+	l.add(`{"role":"assistant","content":"found"}`)
+	return found
+}
+
+// TestWhatLoadsToolsStays compacts again and again, under every profile, a session that searches tools: what has loaded
+// them stays with its call, until the same tools are loaded again.
+func TestWhatLoadsToolsStays(t *testing.T) {
+	t.Parallel()
+	for _, f := range []session.Format{session.Anthropic, session.OpenAIResponses} {
+		for _, profile := range policy.Profiles() {
+			t.Run(string(f)+" "+profile, func(t *testing.T) {
+				t.Parallel()
+				p, err := policy.Profile(profile)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in := compact.Input{Format: f, Policy: p, WindowTokens: 8000}
+				log := newCompactedLog(f)
+				first, second := log.loads("g"), log.loads("h")
+				superseded := "none"
+				for round := range 8 {
+					if log.turns(2); round == 4 {
+						superseded, first = first, log.loads("g")
+						log.turns(3)
+					}
+					in.Tail = log.since(in.Base)
+					_, made, err := compact.Run(t.Context(), in, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					in.Base = made
+					body := string(made.Body)
+					if !strings.Contains(body, second) || !strings.Contains(body, first) && strings.Contains(body, "result of") {
+						t.Fatalf("round %d: what loads tools has left:\n%s", round, body)
+					}
+					if round == 7 && profile == "default" && strings.Contains(body, superseded) {
+						t.Errorf("what is loaded again has stayed: %s", body)
+					}
+					checkView(t, f, made)
+				}
+			})
+		}
+	}
+}

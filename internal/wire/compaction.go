@@ -1,0 +1,154 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/units"
+)
+
+// A provider may have compacted a conversation itself: Anthropic's compaction blocks and the compaction items of
+// Responses come with an answer, go back as they came, and stand for all before them. The provider ignores that, so a
+// view for it leaves it out (platform.claude.com/docs/en/build-with-claude/compaction, Passing compaction blocks back;
+// developers.openai.com/api/docs/guides/compaction).
+
+// Compacts reports whether a message has a compaction of its format's provider that stands for what is before it. One
+// without content is that of an attempt that failed, which Anthropic ignores.
+func Compacts(f session.Format, body []byte) bool {
+	if !MayCompact(f, body) {
+		return false
+	}
+	switch f {
+	case session.OpenAIResponses:
+		return isCompactionItem(body)
+	case session.Anthropic:
+		for block := range elementsOf(body, "content") {
+			if isSummary(block) {
+				return stringMember(body, "role") == "assistant"
+			}
+		}
+	}
+	return false
+}
+
+// MayCompact reports whether one of several messages may have a compaction, without a look at their JSON.
+func MayCompact(f session.Format, joined []byte) bool {
+	return (f == session.Anthropic || f == session.OpenAIResponses) && bytes.Contains(joined, []byte(`"compaction"`))
+}
+
+func isCompactionItem(item []byte) bool {
+	return isType(item, "compaction") && isSigned(valueOf(item, "encrypted_content"))
+}
+
+// isSummary reports whether a block of Anthropic is a compaction with a content.
+func isSummary(block []byte) bool {
+	return isType(block, "compaction") && len(stringMember(block, "content")) > 0
+}
+
+// Compaction is a compaction of the provider's own in a view.
+type Compaction struct {
+	At   int    // the message that has it
+	From int    // the messages from this one on,
+	To   int    // and before that one, are not needed
+	Left Repair // tells that they are left out
+}
+
+// CompactionIn finds the newest compaction in a view by the provider that it is for. ok is false if there is none.
+func CompactionIn(target session.Format, view []Stored, o Options) (c Compaction, ok bool) {
+	for i := len(view) - 1; i >= 0; i-- {
+		if m := &view[i]; m.Format != target || !Compacts(m.Format, m.Body) {
+			continue
+		}
+		c.At, c.To = i, i
+		for c.From < i && isSystem(&view[c.From]) {
+			c.From++
+		}
+		if target == session.OpenAIResponses {
+			if o.isForeign() {
+				return c, false
+			}
+			c.To = neededItems(view, c.From, i)
+		}
+		c.Left = Repair{Rule: "compaction", Kind: "compacted", Seq: view[i].Seq,
+			Detail: fmt.Sprintf("what the provider has compacted is left out: %d messages", c.To-c.From)}
+		return c, true
+	}
+	return c, false
+}
+
+func isSystem(m *Stored) bool {
+	found, err := Inspect(m.Format, m.Body)
+	return err == nil && found.Flags&FlagPinned != 0
+}
+
+// neededItems returns the first of the items from one on and before a compaction that the API needs: the user's
+// messages that /responses/compact returns with a compaction, if nothing else is before it, and the turn whose calls
+// are answered behind it.
+func neededItems(view []Stored, from, at int) int {
+	var calls units.Pairer[int]
+	window, said := true, from
+	for i, m := range view[from:at] {
+		found, _ := Inspect(m.Format, m.Body) // of one that cannot be read, nothing is known
+		byUser := found.Role == "user" && found.StartsUnit
+		if window = window && (byUser || found.Flags&FlagPinned != 0); byUser {
+			said = from + i
+		}
+		switch stringMember(m.Body, "type") {
+		case "mcp_approval_request":
+			calls.Call(stringMember(m.Body, "id"), "", from+i)
+		case approvalResponse:
+			calls.Answer(stringMember(m.Body, "approval_request_id"), "")
+		}
+		for p := range found.Parts {
+			switch part := &found.Parts[p]; part.Kind {
+			case Call:
+				calls.Call(part.CallID, part.Name, from+i)
+			case Result:
+				calls.Answer(part.CallID, part.Name)
+			}
+		}
+	}
+	if window {
+		return from
+	}
+	for call := range calls.All() {
+		if said < call {
+			return said
+		}
+	}
+	return at
+}
+
+// leaveCompacted leaves out what the provider has compacted.
+func (r *repairer) leaveCompacted(list []Message) []Message {
+	c, ok := CompactionIn(r.target, r.view, r.Options)
+	if !ok {
+		return list
+	}
+	if r.compacted = r.view[c.At].Seq; c.To == c.From {
+		return list
+	}
+	r.repairs = append(r.repairs, c.Left)
+	kept := list[:0]
+	for i := range list {
+		if at := list[i].Origin; at < c.From || at >= c.To {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+// isForeignCompaction reports whether an item is a compaction that only another provider can read.
+func (r *repairer) isForeignCompaction(n *Message) bool {
+	return n.Format == session.OpenAIResponses && isType(n.Raw, "compaction") &&
+		(r.target != n.Format || r.isForeign() && isCompactionItem(n.Raw))
+}
+
+// mayLead reports whether a message of the assistant may lead a list: with a compaction it stands for what was before.
+func (n *Message) mayLead() bool {
+	return n.Role == Assistant && slices.ContainsFunc(n.Blocks, func(p Block) bool {
+		return p.Kind == Opaque && p.Format == session.Anthropic && isSummary(p.Raw)
+	})
+}

@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// Blocks and items may change which tools the model has from there on: what a search has found, the tools of an MCP
+// server, tools that a program adds. Without them calls of these tools are of tools that nobody has loaded
+// (openai/codex#34719, QwenLM/qwen-code#8276).
+
+// mayLoad are names that such a block or item has.
+var mayLoad = map[session.Format][][]byte{
+	session.Anthropic:       {[]byte(`"tool_reference"`), []byte(`"mcp_tool_listing"`)},
+	session.OpenAIResponses: {[]byte(`"tool_search_`), []byte(`"additional_tools"`), []byte(`"mcp_list_tools"`)},
+}
+
+// LoadedTools returns the names of what a message loads: of tools, and of MCP servers. A search of tools that found
+// none loads nothing.
+func LoadedTools(f session.Format, body []byte) (names []string) {
+	switch {
+	case !MayLoad(f, body):
+	case f == session.Anthropic:
+		for block := range blocksInside(body) {
+			names = appendReferences(names, block)
+			if content := valueOf(block, "content"); isType(block, "tool_search_tool_result") {
+				for reference := range elementsOf(content, "tool_references") {
+					names = appendReferences(names, reference)
+				}
+			}
+		}
+	case f == session.OpenAIResponses:
+		switch stringMember(body, "type") {
+		case "tool_search_output", "additional_tools":
+			names = appendTools(names, body)
+		case "mcp_list_tools":
+			names = append(names, "mcp "+stringMember(body, "server_label"))
+		}
+	}
+	return names
+}
+
+// MayLoad reports whether one of several messages may load tools, without a look at their JSON.
+func MayLoad(f session.Format, joined []byte) bool {
+	return slices.ContainsFunc(mayLoad[f], func(name []byte) bool { return bytes.Contains(joined, name) })
+}
+
+func appendReferences(names []string, block []byte) []string {
+	switch stringMember(block, "type") {
+	case "tool_reference":
+		return append(names, stringMember(block, "tool_name"))
+	case "mcp_tool_listing":
+		return append(names, "mcp "+stringMember(block, "mcp_server_name"))
+	}
+	return names
+}
+
+// appendTools appends the names of the tools of an item, and of those in a namespace.
+func appendTools(names []string, of []byte) []string {
+	for tool := range elementsOf(of, "tools") {
+		if member(tool, "tools") != (Span{}) {
+			names = appendTools(names, tool)
+		} else {
+			name := stringMember(tool, "name") + stringMember(tool, "server_label")
+			names = append(names, stringMember(tool, "type")+" "+name)
+		}
+	}
+	return names
+}
+
+// SearchesTools reports whether an item is the search that a tool_search_output is of: they stay together.
+func SearchesTools(f session.Format, body []byte) bool {
+	return f == session.OpenAIResponses && MayLoad(f, body) && isType(body, "tool_search_call")
+}
