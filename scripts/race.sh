@@ -6,8 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+tests() { git ls-files '*_test.go' | while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
 packages='internal/(admit|api|jobs|llm|postgres|process|webhook|zframe)/[^/]*_test\.go'
-mapfile -t files < <(git ls-files '*_test.go' | grep -E "^$packages" | xargs grep -L '^// Not under the race detector')
+mapfile -t files < <(tests | grep -E "^$packages" | xargs grep -L '^// Not under the race detector')
 # Each line of found is a package and a test.
 found=$(awk '
 	FNR == 1 { dir = FILENAME; sub(/\/[^\/]*$/, "", dir) }
@@ -28,7 +29,7 @@ found=$(awk '
 	}' "${files[@]}" | grep -v ' TestMain$' | sort)
 [ "$(wc -l <<<"$found")" -gt 60 ] || { echo "few tests start goroutines: is the pattern right?" >&2; exit 1; }
 names=$(cut -d' ' -f2 <<<"$found" | sort)
-twice=$(git ls-files '*_test.go' | xargs grep -ho '^func Test[A-Za-z0-9_]*' | sed 's/^func //' | sort | uniq -d |
+twice=$(tests | xargs grep -ho '^func Test[A-Za-z0-9_]*' | sed 's/^func //' | sort | uniq -d |
 	comm -12 - <(echo "$names"))
 [ -z "$twice" ] || { echo "other packages have tests of the same name, which -skip would leave out: $twice" >&2; exit 1; }
 names="^($(paste -sd '|' <<<"$names"))\$"

@@ -89,7 +89,8 @@ func (e *examples) audited(op apitest.Operation, before int, got answer) {
 		want = 0
 	}
 	if rows := e.world.audited() - before; rows != want {
-		e.Errorf("%s %s (%s) wrote %d rows of the audit trail, want %d", op.Method, op.Path, id, rows, want)
+		e.Errorf("%s %s (%s) wrote %d rows of the audit trail, want %d: the method of the store ends with "+
+			"postgres.Record, or x-unaudited in the description says why it writes none", op.Method, op.Path, id, rows, want)
 		return
 	}
 	if want > 0 {

@@ -189,6 +189,15 @@ func noteObjects(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) er
 		   SET state = excluded.state, prefixes = excluded.prefixes`, of.tenant, of.id, key.Key)
 }
 
+// sessionTables are the tables that have a row for a session, in the order in which a deletion of the session empties
+// them.
+var sessionTables = []string{
+	"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
+	"message_packs", "idempotency", "policy_versions", "session_tokens", "findings", "due_sessions",
+	"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions", "session_retention",
+	"search_texts", "search_sessions", "archive_parts", "session_archives",
+}
+
 // erase deletes a session's rows, once the ledger has counted them, gives the bodies that forks share to them, and
 // takes its id out of what others have.
 func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id string) error {
@@ -203,12 +212,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 		   SET session = '', report = '{}'
 		 WHERE tenant_id = $1 AND session = $2 AND finished_at IS NOT NULL`, tenant, id)
 	queueHandOver(batch, row.Key)
-	for _, table := range []string{
-		"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
-		"message_packs", "idempotency", "policy_versions", "session_tokens", "findings", "due_sessions",
-		"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions", "session_retention",
-		"search_texts", "search_sessions", "archive_parts", "session_archives",
-	} {
+	for _, table := range sessionTables {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}
 	for _, table := range []string{"webhook_deliveries", "events"} {

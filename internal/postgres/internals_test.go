@@ -18,6 +18,7 @@ import (
 var (
 	ExportSQL     = exportSQL
 	SchemaVersion = schemaVersion
+	SessionTables = sessionTables
 	Pooled        = pooled
 )
 
