@@ -18,7 +18,9 @@ function blocksOf(message) {
 // anthropic: its endpoint joins messages of one role in a row; Bedrock's and older ones of Vertex do not.
 export function anthropic(messages, { model, open }, tell) {
   if (!messages.length) return tell("", "empty list of messages"); // "messages: at least one message is required"
-  if (messages[0].role !== "user") tell(0, "the first message is not the user's"); // litellm#3371
+  // litellm#3371. What precedes a compaction is ignored, and need not be sent: docs/build-with-claude/compaction.
+  const compacted = blocksOf(messages[0]).some(({ type, content }) => type === "compaction" && content);
+  if (messages[0].role !== "user" && !compacted) tell(0, "the first message is not the user's");
   const turns = [];
   for (const [i, message] of messages.entries()) {
     if (turns.at(-1)?.role !== message.role) turns.push({ role: message.role, blocks: [], at: i });
