@@ -85,7 +85,9 @@ func (b *bench) replayTables() string {
 		for _, t := range r.Tables() {
 			begins := func(with string) bool { return strings.HasPrefix(t.Title, with) }
 			if slices.ContainsFunc(beginnings, begins) {
-				text.WriteString("### " + before + t.Title + "\n\n" + table(t.Head, t.Lines) + "\n")
+				t = withoutColumns(t, "decided 1", "decided 2", "demands 1", "demands 2")
+				of := strings.ReplaceAll(table(t.Head, t.Lines), " … ", "…")
+				text.WriteString("### " + before + t.Title + "\n\n" + of + "\n")
 			}
 		}
 	}
@@ -93,6 +95,24 @@ func (b *bench) replayTables() string {
 		"Mean view of 48000 tokens: content", "Window of 32000 tokens: planted facts in the view")
 	write(b.without, "Without a part: ", "Mean view of 32000 tokens: content")
 	return string(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+}
+
+// withoutColumns returns a table without the columns whose names begin so: the page is narrower than a terminal.
+func withoutColumns(t replay.Table, names ...string) replay.Table {
+	drop := func(head string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(head, name+" ") })
+	}
+	narrow := replay.Table{Title: t.Title, Lines: make([][]string, len(t.Lines))}
+	for i, head := range t.Head {
+		if drop(head) {
+			continue
+		}
+		narrow.Head = append(narrow.Head, head)
+		for n := range t.Lines {
+			narrow.Lines[n] = append(narrow.Lines[n], t.Lines[n][i])
+		}
+	}
+	return narrow
 }
 
 // publishReplay writes the tables and the plot of a replay of everything.

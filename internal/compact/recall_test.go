@@ -44,7 +44,9 @@ func TestASummaryHasTheUsersWordsAndTheNames(t *testing.T) {
 // TestTheMemoryOutlivesCompactions has words and names of messages that left at the first of several compactions.
 func TestTheMemoryOutlivesCompactions(t *testing.T) {
 	t.Parallel()
-	in := input(t, session.OpenAIChat, policy.Default(), 16_000, spoken(120)...)
+	p := policy.Default()
+	p.Summarise.NamesRatio = 0.06
+	in := input(t, session.OpenAIChat, p, 16_000, spoken(120)...)
 	all := in.Tail
 	for end := 60; end <= len(all); end += 30 {
 		through := int64(0)
