@@ -226,7 +226,7 @@ func (w *world) key() string {
 
 // plain takes out of the default policy what depends on how often a session was compacted, or on time.
 func plain(p *policy.Policy) {
-	p.Trim.Enabled = true
+	p.Trim.Enabled, p.Cap.MaxRatio = true, 0.25
 	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
 	p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.LinesRatio = 0, 0, 0
 }
