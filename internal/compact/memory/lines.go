@@ -85,8 +85,11 @@ func (m *Memory) chooseNewest(room *int) map[int]string {
 	return chosen
 }
 
-// chooseWritten adds the newest texts that the agent wrote and that no newer one contains. The others may still have a
-// line.
+// These bound the work of a long session: the newest texts are read, and each is looked for in those that follow it.
+const writtenTexts, comparedTexts = 256, 32
+
+// chooseWritten adds the newest texts that the agent wrote and that none of the next ones contains. Others that are not
+// old may still have a line.
 func (m *Memory) chooseWritten(room int, chosen map[int]string, seen Seen) {
 	var newer []string
 	for i := len(m.quotes) - 1; i >= 0; i-- {
@@ -95,7 +98,7 @@ func (m *Memory) chooseWritten(room int, chosen map[int]string, seen Seen) {
 			continue
 		}
 		contains := func(text string) bool { return strings.Contains(text, strings.TrimSpace(q.Text)) }
-		if slices.ContainsFunc(newer, contains) {
+		if len(newer) == writtenTexts || slices.ContainsFunc(newer[max(len(newer)-comparedTexts, 0):], contains) {
 			q.Text = ""
 			continue
 		}
