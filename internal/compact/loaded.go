@@ -6,8 +6,9 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// loadedShare is the share of the target that messages which load tools may have. Of more, the oldest may leave.
-const loadedShare = 0.25
+// loadedShare is the share of the window that messages which load tools may have: targets of profiles may be close to
+// nothing. Of more, the oldest may leave.
+const loadedShare = 0.08
 
 // setStaying finds the messages that load tools which no newer message loads: they stay when what is around them
 // leaves, with the rest of their units where a format has calls and results in messages of their own.
@@ -15,7 +16,7 @@ func (s *runState) setStaying() {
 	s.spared = make([]bool, len(s.messages))
 	var starts []bool
 	loaded := map[string]bool{}
-	room := loadedShare * s.target
+	room := loadedShare * s.window
 	for m := len(s.messages) - 1; m >= s.leading; m-- {
 		names := wire.LoadedTools(s.in.Format, s.body(m))
 		isNew := false

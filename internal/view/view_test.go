@@ -66,7 +66,10 @@ func with(v *postgres.View, open string, words ...string) *postgres.View {
 			body = append(body, ',')
 		}
 		list = append(list, compact.Unit{Offset: len(body), FirstSeq: int64(i + 1), Messages: 1, Tokens: messageTokens})
-		body = append(body, said(word)...)
+		if !strings.HasPrefix(word, "{") {
+			word = said(word)
+		}
+		body = append(body, word...)
 	}
 	v.Checkpoint, v.Body, v.Size, v.OpenCalls = 1, zframe.Compress(body), len(body), []byte(open)
 	v.Units, _ = json.Marshal(list)
@@ -142,21 +145,23 @@ func TestAProvidersOwnCompactionIsKeptAndCountsAlone(t *testing.T) {
 	t.Parallel()
 	log := []string{said("u1"), said("a2"), said("u3"), `{"role":"assistant","content":[{"type":"compaction","content":"c4"}]}`, said("u5"), said("a6"), said("u7")}
 	for limit, want := range map[int64]string{0: "c4 u5 a6 u7", 40: "c4 u5 a6 u7", 30: "c4 u7", 20: "c4 u7", 10: ""} {
-		v := storedAs(session.Anthropic, 0, log...)
-		request := view.Request{MaxTokens: limit, Pending: wire.KeepPending}
-		made, notes, err := request.Make(t.Context(), v)
-		if cannot := new(session.CannotFitError); want == "" && errors.As(err, &cannot) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, m := range contents.FindAllStringSubmatch(string(made.Tail), -1) {
-			got = append(got, m[1])
-		}
-		if strings.Join(got, " ") != want || made.Tokens != 10*int64(len(got)) || notes.Repairs[0].Kind != "compacted" {
-			t.Errorf("limit %d: %v of %d tokens, repairs %v, want %s", limit, got, made.Tokens, notes.Repairs, want)
+		checkpointed := with(storedAs(session.Anthropic, 0, log[4:]...), "", "u1", "a2", "u3", log[3])
+		for _, v := range []*postgres.View{storedAs(session.Anthropic, 0, log...), checkpointed} {
+			request := view.Request{MaxTokens: limit, Pending: wire.KeepPending}
+			made, notes, err := request.Make(t.Context(), v)
+			if cannot := new(session.CannotFitError); want == "" && errors.As(err, &cannot) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range contents.FindAllStringSubmatch(string(made.Body)+string(made.Tail), -1) {
+				got = append(got, m[1])
+			}
+			if strings.Join(got, " ") != want || made.Tokens != 10*int64(len(got)) || notes.Repairs[0].Kind != "compacted" {
+				t.Errorf("limit %d: %v of %d tokens, repairs %v, want %s", limit, got, made.Tokens, notes.Repairs, want)
+			}
 		}
 	}
 }
