@@ -126,12 +126,13 @@ var rules = []rule{
 		},
 	},
 	{
-		"sweagent_traj", "commands in the texts of a run that calls no tools are no calls",
+		"openai_chat", "actions and observations in texts are calls and results",
 		func(r recorded) counts {
-			if bytes.Contains(r.data, []byte(`"tool_calls"`)) {
-				return counts{}
-			}
-			return counts{Calls: r.want.Calls, Results: r.want.Results, Orphans: r.want.Orphans, Open: r.want.Open}
+			n := r.count(func(o map[string]any) bool {
+				blocks, _ := json.Marshal(o["content"])
+				return o["role"] == "user" && bytes.Contains(blocks, []byte(`"EXECUTION RESULT of [`))
+			})
+			return counts{Calls: -n, Results: -n}
 		},
 	},
 	{

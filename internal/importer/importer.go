@@ -123,6 +123,7 @@ func ReadBranch(ctx context.Context, id string, data []byte, from Source, branch
 	}
 	slices.SortStableFunc(f.Report.Rejected, func(a, b Rejected) int { return cmp.Compare(a.Line, b.Line) })
 	for i := range f.Conversations {
+		f.answerSpoken(&f.Conversations[i])
 		f.Conversations[i].Messages = f.storable(f.Conversations[i])
 		if err := f.noteRepairs(ctx, f.Conversations[i]); err != nil {
 			return nil, err

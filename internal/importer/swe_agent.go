@@ -6,7 +6,7 @@ import "errors"
 // trajectory are read where there is no history.
 //
 //   - Runs that call no tools (older ones, and models without tools) have the command in the assistant's text and what
-//     it printed in the next user message. That is what the model saw and wrote, and it is kept as text.
+//     it printed in the next user message: they become a call and its result (spoken.go).
 //   - A demonstration is part of the history like any other message.
 //   - Messages of another agent than the first are another conversation.
 var sweAgent = source{
@@ -23,27 +23,51 @@ var sweAgent = source{
 	infix:       "-agent-",
 	runs:        layout{lists: []string{"history", "trajectory"}},
 	open: func(d *draft) record {
+		run := &sweRun{open: map[string][]byte{}}
 		if d.run.has("history.0") {
-			return sweMessage
+			return run.message
 		}
-		return sweStep
+		return run.step
 	},
 }
 
-// sweMessage adds a message without what SWE-agent made of it: thought and action are in its content or its calls.
-func sweMessage(d *draft, e entry) error {
+// sweRun is a trajectory being read.
+type sweRun struct {
+	open map[string][]byte // by agent, the id of the call in its newest message if that was an action
+}
+
+// message adds a message without what SWE-agent made of it: thought and action are in its content or its calls.
+func (r *sweRun) message(d *draft, e entry) error {
 	d.branch = e.text("agent")
 	m := chatMessage{
 		role: e.text("role"), content: e.first("content"), reasoning: nonEmpty(e.object["reasoning_content"]),
 		calls: parseArray(e.object["tool_calls"]),
 	}
-	if m.role == "tool" {
+	id := r.open[d.branch]
+	delete(r.open, d.branch)
+	switch {
+	case m.role == "tool":
 		return sweResults(d, e)
+	case m.role == "user" && id != nil:
+		d.add(chatResult(id, m.content))
+		return nil
+	case m.role == "assistant" && m.calls == nil:
+		r.act(d, e, &m)
 	}
 	if parseArray(e.object["thinking_blocks"]) != nil {
 		m.more = member("thinking_blocks", e.object["thinking_blocks"])
 	}
 	return d.addChat(&m)
+}
+
+// act makes a call of the action that stands in a message's text.
+func (r *sweRun) act(d *draft, e entry, m *chatMessage) {
+	if action := nonEmpty(e.object["action"]); action != nil {
+		id := actionID(e.line)
+		m.content = nonEmpty(e.object["thought"])
+		m.addCall(id, quote("bash"), command(action))
+		r.open[d.branch] = id
+	}
 }
 
 // sweResults adds a message for each call that the observation answers: OpenAI Chat has one id in a result.
@@ -68,23 +92,30 @@ func sweResults(d *draft, e entry) error {
 	return nil
 }
 
-// sweStep adds what the model wrote and what it was answered. Before the first step is what the model was sent, which
+// step adds what the model wrote and what it was answered. Before the first step is what the model was sent, which
 // versions name differently.
-func sweStep(d *draft, e entry) error {
+func (r *sweRun) step(d *draft, e entry) error {
 	if e.line == 1 {
 		for o := range objects(e.first("query", "messages")) {
 			delete(o, "agent")
-			_ = sweMessage(d, entry{object: o, line: e.line})
+			_ = r.message(d, entry{object: o, line: e.line})
 		}
 	}
 	response, observation := nonEmpty(e.object["response"]), nonEmpty(e.object["observation"])
 	if response == nil && observation == nil {
 		return skipped("step without response and observation")
 	}
-	if response != nil {
-		d.add(message("assistant", response))
+	if delete(r.open, d.branch); response != nil {
+		m := chatMessage{role: "assistant", content: response}
+		r.act(d, e, &m)
+		d.add(m.body())
 	}
-	if observation != nil {
+	id := r.open[d.branch]
+	switch {
+	case observation == nil:
+	case id != nil:
+		d.add(chatResult(id, observation))
+	default:
 		d.add(message("user", observation))
 	}
 	return nil
