@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -24,7 +25,7 @@ func checkpointServer(t *testing.T) *client.Client {
 		"GET /v1/sessions/s/checkpoints/1/context":  `{"messages":[]}`,
 		"POST /v1/sessions/s/checkpoints/1/restore": `{"n":3,"restored_from":1,"through_seq":7}`,
 	}
-	return answering(t, func(w http.ResponseWriter, r *http.Request) {
+	return clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		if query := r.URL.Query(); query.Get("limit") != "" {
 			r.URL.RawQuery = ""
 		}

@@ -11,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
 
 func TestListsAreTablesOrJSON(t *testing.T) {
 	t.Parallel()
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("cursor") == "" {
 			fmt.Fprint(w, `{"data":[{"ref":"r1.0-0000","seq":1,"tool":"Read","category":"rereadable","bytes":9,"lines":1,"tokens":3}],`+
 				`"has_more":true,"next_cursor":"c+1"}`)
@@ -38,7 +39,7 @@ func TestListsAreTablesOrJSON(t *testing.T) {
 func TestResultsArePrintedByLinesOrRaw(t *testing.T) {
 	t.Parallel()
 	sum := "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" // of "hello"
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.FormValue("raw") == "true":
 			w.Header().Set("X-Content-Sha256", sum)
@@ -81,7 +82,7 @@ const runID = "00000000-0000-7000-8000-000000000001"
 func TestCompactWaitsForTheEnd(t *testing.T) {
 	t.Parallel()
 	asked := []string{}
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.String())
 		if r.Method == http.MethodPost {
 			w.WriteHeader(http.StatusAccepted)
@@ -113,7 +114,7 @@ trim               40 actions, 31783 tokens saved
 func TestAViewIsTextOnRequestUnlessItIsWantedAsJSON(t *testing.T) {
 	t.Parallel()
 	const view = `{"session":"s","format":"gemini","messages":[{"role":"user","parts":[{"text":"hi"}]}]}`
-	api := answering(t, answer(view))
+	api := clienttest.Of(t, answer(view))
 	for _, tt := range []struct {
 		command  contextCommand
 		settings config.Client
@@ -134,7 +135,7 @@ func TestAViewIsTextOnRequestUnlessItIsWantedAsJSON(t *testing.T) {
 
 func TestRunsAreATable(t *testing.T) {
 	t.Parallel()
-	api := answering(t, answer(`{"data":[{"id":"`+runID+`","state":"failed","trigger":"sweep","triggered_at":"2026-01-01T00:00:00.123456Z",
+	api := clienttest.Of(t, answer(`{"data":[{"id":"`+runID+`","state":"failed","trigger":"sweep","triggered_at":"2026-01-01T00:00:00.123456Z",
 		"tokens_before":0,"error":"the plan is not valid"}]}`))
 	want := "RUN                                   TRIGGERED             TRIGGER  STATE   CHECKPOINT  THROUGH  BEFORE  AFTER  RESULTS  ERROR\n" +
 		runID + "  2026-01-01T00:00:00Z  sweep    failed  -           -        0       -      -        the plan is not valid\n"
@@ -146,7 +147,7 @@ func TestRunsAreATable(t *testing.T) {
 func TestTokensAreMadeListedAndRevoked(t *testing.T) {
 	t.Parallel()
 	const id = "0198f0c1-7c1e-7000-8000-000000000008"
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer
 		body.ReadFrom(r.Body)
 		switch r.Method + " " + r.URL.Path + " " + body.String() {

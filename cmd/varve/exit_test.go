@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -61,7 +62,7 @@ func TestErrorsEndTheProgramWithTheirCode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			api := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			api := clienttest.Of(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(tt.status)
 				fmt.Fprint(w, tt.body)
 			})

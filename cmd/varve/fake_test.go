@@ -7,39 +7,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/process"
 )
-
-// answering serves a handler, one request at a time, to a client that never really waits.
-func answering(t *testing.T, h http.HandlerFunc) *client.Client {
-	t.Helper()
-	var one sync.Mutex
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one.Lock()
-		defer one.Unlock()
-		h(w, r)
-	}))
-	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	api := client.New(base, "vk_test", t.Output())
-	api.Patience = 5 * time.Second
-	api.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	return api
-}
 
 // startAPI runs the API on a database of the test's own, and returns a client of it.
 func startAPI(t *testing.T) *client.Client {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -91,7 +92,7 @@ func TestABoundOfTheViewIsSentAsItIsGiven(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"": "", "--max-tokens=0": "max_tokens=0", "--max-tokens=-1": "max_tokens=-1", "--max-tokens=9": "max_tokens=9"} {
 		var got string
-		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 			got = r.URL.RawQuery
 			fmt.Fprint(w, `{}`)
 		})

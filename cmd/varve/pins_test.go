@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -26,7 +27,7 @@ func pinServer(t *testing.T) *client.Client {
 		`GET /v1/sessions/s/summaries?checkpoint=3 `:           summariesOf(`{"calls":2,"cost_micros":2240}`),
 		`GET /v1/sessions/s/summaries `:                        summariesOf(`{"calls":1,"cost_micros":70}`),
 	}
-	return answering(t, func(w http.ResponseWriter, r *http.Request) {
+	return clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		answer, ok := answers[fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body)]
 		switch {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )
@@ -19,7 +20,7 @@ const somePolicy = `{"policy_version":{"tenant":3,"session":2},"patch":{},"effec
 
 func TestAPolicyIsPrintedWithWhereItsValuesComeFrom(t *testing.T) {
 	t.Parallel()
-	api := answering(t, answer(somePolicy))
+	api := clienttest.Of(t, answer(somePolicy))
 	for _, test := range []struct {
 		all  bool
 		want string
@@ -51,7 +52,7 @@ func TestAPolicyIsSetWhereItBelongs(t *testing.T) {
 		"--session=a/b --merge": "PATCH /v1/sessions/a%2Fb/policy",
 	} {
 		var asked []string
-		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 			asked = append(asked, r.Method+" "+r.URL.EscapedPath())
 			fmt.Fprint(w, somePolicy)
 		})
@@ -69,7 +70,7 @@ func TestAPolicyIsSetWhereItBelongs(t *testing.T) {
 
 func TestProfilesAreListedOrOneIsPrinted(t *testing.T) {
 	t.Parallel()
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"object":"list","data":[{"name":"default","policy":{"target":0.5}},{"name":"cortex","policy":{}}]}`)
 	})
 	for name, want := range map[string]string{"": "default\ncortex\n", "default": "{\n  \"target\": 0.5\n}\n"} {

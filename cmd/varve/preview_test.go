@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )
@@ -29,7 +30,7 @@ const previewAnswer = `{"from":"log","through_seq":61,"tokens_before":15168,"tok
 
 func TestAPreviewIsAPlanThatFitsATerminal(t *testing.T) {
 	t.Parallel()
-	api := answering(t, answer(previewAnswer))
+	api := clienttest.Of(t, answer(previewAnswer))
 	plan, err := client.PreviewSession.Call(t.Context(), api, "s")
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestAPreviewAsksForThePolicyThatItIsGiven(t *testing.T) {
 		`/v1/sessions/s/preview?actions=all {"policy":{"profile":"codelia"}}`: {Policy: command.Policy{Profile: "codelia"}, All: true},
 	} {
 		asked := ""
-		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			asked = r.URL.String() + " " + string(body)
 			fmt.Fprint(w, previewAnswer)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
 
@@ -21,7 +22,7 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 		`DELETE /v1/sessions/s `:                       "",
 		`POST /v1/sessions/s/fork {"id":"b","seq":17}`: one,
 	}
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		answer, ok := answers[fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body)]
 		switch {

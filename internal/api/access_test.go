@@ -144,8 +144,7 @@ func accessFor(op *apitest.Operation) access {
 func (w *world) knock(route, id, text string) answer {
 	w.Helper()
 	method, path, _ := strings.Cut(route, " ")
-	none := uuid.NewString()
-	path = strings.NewReplacer("{id}", id, "{run}", none, "{token}", none, "{n}", "1", "{import}", none, "{recompaction}", none, "{group}", none, "{replay}", none, "{key}", none, "{tenant}", none).Replace(path)
+	path = parameter.ReplaceAllString(strings.NewReplacer("{id}", id, "{n}", "1").Replace(path), uuid.NewString())
 	return w.ask(method, path, "", "Authorization", "Bearer "+text)
 }
 

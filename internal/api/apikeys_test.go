@@ -276,7 +276,7 @@ func TestWithoutATenantInTheStatementTheDatabaseKeepsTenantsApart(t *testing.T) 
 	t.Parallel()
 	w := newWorld(t)
 	w.work()
-	w.shown()
+	w.everything()
 	mine, _ := w.newTenant("mine")
 	rows, err := w.admin.Pool().Query(t.Context(), `
 		SELECT c.relname

@@ -3,11 +3,15 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -37,18 +41,24 @@ var ofArchives = []string{
 	"GET /v1/sessions/{id}/hold", "PUT /v1/sessions/{id}/hold", "DELETE /v1/sessions/{id}/hold",
 }
 
-// bodies are what routes need that look at it before they look for the session.
-var bodies = map[string]string{
-	"POST /v1/sessions/{id}/messages":            `{"format":"openai-chat","messages":[{"role":"user","content":"hi"}]}`,
-	"PUT /v1/sessions/{id}/messages":             `{"format":"openai-chat","messages":[{"role":"user","content":"hi"}]}`,
-	"PATCH /v1/sessions/{id}":                    `{"overhead_tokens":1}`,
-	"PATCH /v1/sessions/{id}/messages/{message}": `{"format":"openai-chat","message":{"role":"user","content":"other"}}`,
-	"POST /v1/sessions/{id}/fork":                `{"id":"fork"}`,
-	"PUT /v1/sessions/{id}/policy":               `{"target":0.4}`,
-	"PATCH /v1/sessions/{id}/policy":             `{"target":0.4}`,
-	"PUT /v1/sessions/{id}/pins/{ref}":           `{}`,
-	"POST /v1/sessions/{id}/tools/{tool}":        `{"arguments":{"ref":"m1"}}`,
-	"POST /v1/sessions/{id}/results":             `text`,
+// parameter is one in the path of a route.
+var parameter = regexp.MustCompile(`\{\w+\}|:\w+`)
+
+// request returns the path, with its query, and the body of a request for a session's operation. Routes look at what the
+// description requires before they look for the session.
+func (e *examples) request(op apitest.Operation, id string) (path, body string) {
+	e.Helper()
+	path = strings.NewReplacer("{id}", id, "{n}", "1", "{ref}", "m1", "{message}", "c1", "{item}", "msg_1", "{tool}", "search_session").Replace(op.Path)
+	query := url.Values{}
+	for _, p := range op.Parameters {
+		if p.Value["in"] == "query" && p.Value["required"] == true {
+			query.Set(p.Value["name"].(string), fmt.Sprint(p.Value["example"]))
+		}
+	}
+	if body = e.body(op); op.Value["operationId"] == "forkSession" {
+		body = `{"id":"fork-of-` + id + `"}`
+	}
+	return parameter.ReplaceAllString(path, uuid.Nil.String()) + "?" + query.Encode(), body
 }
 
 // TestEveryRouteOfAnArchivedSessionSaysThatItIsArchived asks all routes that name a session.
@@ -64,18 +74,14 @@ func TestEveryRouteOfAnArchivedSessionSaysThatItIsArchived(t *testing.T) {
 		t.Errorf("the archive is %+v", archive)
 	}
 	asked := 0
-	params := strings.NewReplacer("{id}", "s", "{run}", archive.Key.String(), "{token}", archive.Key.String(), "{upload}", archive.Key.String(),
-		"{n}", "1", "{ref}", "m1", "{message}", "c1", "{tool}", "read_result")
-	queries := map[string]string{
-		"GET /v1/sessions/{id}/search": "?q=hello", "GET /v1/sessions/{id}/results/grep": "?pattern=hello", "GET /v1/sessions/{id}/results/{ref}/grep": "?pattern=hello",
-		"GET /v1/sessions/{id}/checkpoints/{n}/diff": "?to=2", "POST /v1/sessions/{id}/results/uploads/{upload}": "?offset=0",
-	}
-	for route := range describedAccess() {
+	e := &examples{world: w, Description: apitest.Described()}
+	for _, op := range e.Operations {
+		route := op.Method + " " + op.Path
 		if !strings.Contains(route, "/v1/sessions/{id}") || slices.Contains(ofArchives, route) {
 			continue
 		}
-		method, path, _ := strings.Cut(route, " ")
-		got := w.ask(method, params.Replace(path)+queries[route], bodies[route])
+		path, body := e.request(op, "s")
+		got := w.ask(op.Method, path, body)
 		if got.Code != http.StatusConflict || decoded[problem](got).Code != "session_archived" {
 			t.Errorf("%s: %d %s", route, got.Code, got.Body)
 		}
@@ -175,7 +181,7 @@ func (w *world) readsOf(id string) (paths []string) {
 	for _, run := range decoded[listPage](w.must(http.StatusOK, "GET", path+"/runs", "")).Data {
 		paths = append(paths, path+"/runs/"+run["id"].(string))
 	}
-	refs := []string{"m1", "u1"}
+	refs := []string{"m1"}
 	for _, r := range decoded[listPage](w.must(http.StatusOK, "GET", path+"/results?limit=100", "")).Data {
 		refs = append(refs, r["ref"].(string))
 	}

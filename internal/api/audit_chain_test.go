@@ -26,7 +26,6 @@ var auditedActions = []struct{ method, path, body string }{
 	{"POST", "/v1/sessions/base/tokens", `{"name":"t%d"}`},
 	{"PUT", "/v1/sessions/base/pins/m1", `{"note":"note %d"}`},
 	{"PATCH", "/v1/sessions/base/policy", `{"target":0.2%d}`},
-	{"POST", "/v1/admin/recompactions", `{"filter":{"metadata":{"user":"%d"}}}`},
 	{"POST", "/v1/sessions/base/fork", `{"id":"f%d"}`},
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -21,15 +22,6 @@ func told(got answer, id string) string {
 	return fmt.Sprint(got.Code, " ", got.Header().Get("Content-Type"), " ", ofMoment.ReplaceAllString(body, "…"))
 }
 
-// likeRoute has what a route of a session needs.
-var likeRoute = strings.NewReplacer("{run}", "00000000-0000-0000-0000-000000000001", "{token}", "00000000-0000-0000-0000-000000000001",
-	"{upload}", "00000000-0000-0000-0000-000000000001", "{n}", "1", "{ref}", "m1", "{message}", "c1", "{item}", "msg_1", "{tool}", "read_result")
-
-var routeQueries = map[string]string{
-	"GET /v1/sessions/{id}/search": "?q=hello", "GET /v1/sessions/{id}/results/grep": "?pattern=hello", "GET /v1/sessions/{id}/results/{ref}/grep": "?pattern=hello",
-	"GET /v1/sessions/{id}/checkpoints/{n}/diff": "?to=2", "POST /v1/sessions/{id}/results/uploads/{upload}": "?offset=0",
-}
-
 // TestEveryRouteOfAColdSessionAnswersAsOfAHotOne asks all routes that name a session of two that are alike, of which one
 // is cold.
 func TestEveryRouteOfAColdSessionAnswersAsOfAHotOne(t *testing.T) {
@@ -37,7 +29,9 @@ func TestEveryRouteOfAColdSessionAnswersAsOfAHotOne(t *testing.T) {
 	w := newWorld(t)
 	w.work()
 	asked := 0
-	for route := range describedAccess() {
+	e := &examples{world: w, Description: apitest.Described()}
+	for _, op := range e.Operations {
+		route := op.Method + " " + op.Path
 		ofOne := strings.Contains(route, "/v1/sessions/{id}") || strings.Contains(route, "/v1/conversations/{id}")
 		if !ofOne || route == "POST /v1/sessions/{id}/archive" { // done at once of a cold one
 			continue
@@ -49,11 +43,10 @@ func TestEveryRouteOfAColdSessionAnswersAsOfAHotOne(t *testing.T) {
 			w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", `{"format":"openai-chat","client_ids":["c1"],"messages":[`+user("hello")+`]}`)
 		}
 		w.frozen(ids[1])
-		method, path, _ := strings.Cut(route, " ")
-		body := strings.ReplaceAll(bodies[route], `"fork"`, fmt.Sprintf(`"fork-%d"`, asked))
 		var said []string
 		for _, id := range ids {
-			got := w.ask(method, likeRoute.Replace(strings.ReplaceAll(path, "{id}", id))+routeQueries[route], strings.ReplaceAll(body, "fork", "fork-of-"+id))
+			path, body := e.request(op, id)
+			got := w.ask(op.Method, path, body)
 			said = append(said, told(got, id))
 			if got.Code >= 500 || strings.Contains(got.Body.String(), "session_archived") {
 				t.Errorf("%s of %s: %d %s", route, id, got.Code, got.Body)

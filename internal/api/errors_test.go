@@ -70,8 +70,8 @@ var wrongRequests = map[string]struct {
 		return w.ask("GET", "/v1/sessions", "", "Authorization", "")
 	}, "Authorization: Bearer"},
 	"forbidden": {func(w *world) answer {
-		return w.ask("POST", "/v1/admin/recompactions", `{"tenant":"another"}`)
-	}, "leave tenant out"},
+		return w.ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", "https://elsewhere.example")
+	}, "another origin"},
 	"token_not_allowed": {func(w *world) answer {
 		return w.ask("DELETE", "/v1/sessions/s", "", "Authorization", "Bearer "+w.newToken("s", "").Text)
 	}, "a key of the tenant"},

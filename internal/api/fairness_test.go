@@ -88,10 +88,10 @@ func TestBulkWorkHoldsNoAppendUp(t *testing.T) {
 	t.Parallel()
 	w := newWorldSharing(t, io.Discard, admit.NewConnections(connections, patience))
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
-	unlock := w.lock(`LOCK TABLE recompactions`) // lists of them are slow
+	unlock := w.lock(`LOCK TABLE imports`) // lists of them are slow
 	var attack sync.WaitGroup
 	for range 50 {
-		attack.Go(func() { w.ask("GET", "/v1/admin/recompactions", "") })
+		attack.Go(func() { w.ask("GET", "/v1/imports", "") })
 	}
 	w.until("bulk waits", func() bool { return waitingFor(t, "bulk") >= 1 })
 	for range 5 {

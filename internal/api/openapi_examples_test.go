@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/upload"
 )
 
 // TestEveryExampleFitsItsSchema validates what the description shows.
@@ -102,16 +102,24 @@ func TestEveryExampleRuns(t *testing.T) {
 	}
 }
 
+// everything makes all that examples are about, that of features, too.
+func (w *world) everything() *examples {
+	w.Helper()
+	e := &examples{world: w, Description: apitest.Described(), values: w.shown()}
+	for _, op := range e.Operations {
+		if e.makes(op) {
+			e.run(op)
+		}
+	}
+	return e
+}
+
 // shown makes what the examples are about, and says what stands for the ids in them: Varve makes others each time.
 func (w *world) shown() map[string]string {
 	w.Helper()
 	w.fill("chat-41")
 	erasure := w.must(http.StatusAccepted, "POST", "/v1/erasures", `{"metadata":{"user_id":"nobody"}}`)
 	w.erasureEnded(erasure.Header().Get("Location"))
-	recompaction := w.must(http.StatusAccepted, "POST", "/v1/admin/recompactions", `{"filter":{"sessions":["chat-41"]},"policy":{"target":0.3}}`)
-	w.finished(recompaction.Header().Get("Location"))
-	measured := w.must(http.StatusAccepted, "POST", "/v1/admin/replays", `{"policies":["tenant",{"name":"deeper","policy":{"target":0.3}}],"windows":[6000],"filter":{"sessions":["chat-41"]}}`)
-	w.finished(measured.Header().Get("Location"))
 	w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, failed_at)
 		SELECT r.tenant_id, r.session_key, r.id, r.job_id, 'a bug', now(), now() - interval '1 minute'
 		  FROM runs r JOIN sessions s ON s.tenant_id = r.tenant_id AND s.key = r.session_key
@@ -136,11 +144,6 @@ func (w *world) shown() map[string]string {
 	conversation := w.must(http.StatusOK, "POST", "/v1/conversations", `{"metadata":{"user":"u1"},"items":[{"role":"user","content":"hi"}]}`)
 	items := first("/v1/conversations/" + id(conversation) + "/items")
 	tenant := id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants", `{"name":"shown","quotas":{"sessions":100},"policy":{"target":0.4}}`))
-	group := w.must(http.StatusAccepted, "POST", "/v1/admin/tenants/recompactions", `{"tenants":["`+tenant+`"],"filter":{"min_tokens":50000}}`)
-	part := decoded[struct {
-		Recompactions []struct{ Recompaction string }
-	}](group).Recompactions[0].Recompaction
-	w.finished("/v1/admin/tenants/" + tenant + "/recompactions/" + part)
 	w.must(http.StatusCreated, "PUT", "/v1/sessions/chat-40", "")
 	w.archived("chat-40")
 	w.must(http.StatusOK, "PUT", "/v1/sessions/chat-41/hold", `{"reason":"case 7 of 2026"}`)
@@ -150,19 +153,14 @@ func (w *world) shown() map[string]string {
 	imported := w.must(http.StatusAccepted, "POST", "/v1/imports?more=true", `{"export":{"version":1}}`)
 	return map[string]string{
 		"0198f0c1-7c1e-7000-8000-000000000001":  w.doneRun(path),
-		"0198f0c1-7c1e-7000-8000-000000000003":  id(recompaction),
 		"0198f0c1-7c1e-7000-8000-000000000010":  id(erasure),
 		"0198f0c1-7c1e-7000-8000-000000000004":  id(imported),
-		"0198f0c1-7c1e-7000-8000-000000000006":  id(measured),
 		"conv_0198f0c17c1e70008000000000000005": id(conversation),
 		"msg_0000000100009f3a8f3c1de6f3d4f1b4":  items["id"].(string),
 		"0198f0c1-7c1e-7000-8000-000000000008":  w.newToken("chat-42", "").ID.String(),
-		"0198f0c1-7c1e-7000-8000-000000000009":  decoded[upload.Answer](w.must(http.StatusAccepted, "POST", path+"/results?more=true", "")).ID.String(),
 		"0198f0c1-7c1e-7000-8000-00000000000a":  id(w.must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000b":  id(w.must(http.StatusCreated, "POST", "/v1/admin/keys", `{}`)),
 		"0198f0c1-7c1e-7000-8000-00000000000c":  tenant,
-		"0198f0c1-7c1e-7000-8000-00000000000e":  id(group),
-		"0198f0c1-7c1e-7000-8000-00000000000f":  part,
 		"0198f0c1-7c1e-7000-8000-00000000000d":  id(w.must(http.StatusCreated, "POST", "/v1/admin/tenants/"+tenant+"/keys", `{"role":"viewer"}`)),
 		"0198f0c1-7c1e-7000-8000-000000000013":  deletion,
 		"r4.0-9f3a":                             first(path + "/results")["ref"].(string),
@@ -176,14 +174,6 @@ func (w *world) fill(ids ...string) {
 		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, fmt.Sprintf(`{"window_tokens":20000,"metadata":{"n":"%d"}}`, i))
 		w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", batch("openai-chat", turn("openai-chat", 1, 6, 6000)...))
 	}
-}
-
-// finished waits until what is at a location has an end.
-func (w *world) finished(location string) {
-	w.Helper()
-	w.until("it ends: "+location, func() bool {
-		return decoded[map[string]any](w.must(http.StatusOK, "GET", location, ""))["finished_at"] != nil
-	})
 }
 
 // doneRun returns the id of a session's newest run that made a checkpoint. A worker may have been faster than the request
@@ -217,7 +207,7 @@ func (e *examples) of(tag string) (ops []apitest.Operation) {
 	}
 	slices.SortStableFunc(ops, func(a, b apitest.Operation) int {
 		first := func(op apitest.Operation) int { // what makes what others are about
-			if id := e.made(op); strings.HasPrefix(id, "0198f0c1-") && e.values[id] == "" && !strings.Contains(op.Path, "{") {
+			if e.makes(op) {
 				return 0
 			}
 			return 1
@@ -263,7 +253,7 @@ func (e *examples) run(op apitest.Operation) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	before := e.world.audited()
+	before := e.moment()
 	body := e.body(op)
 	for shown, made := range e.values {
 		body = strings.ReplaceAll(body, shown, made)
@@ -278,25 +268,66 @@ func (e *examples) run(op apitest.Operation) {
 	e.learn(op, got)
 }
 
-// learn has the id of what was made stand for the one that the example of the answer shows, unless that is known.
+// unended is what the examples that follow need the end of.
+var unended = regexp.MustCompile(`"state":"(queued|scheduled|running)"`)
+
+// learn has the ids of what was made stand for those that the example of the answer shows, unless they are known, and
+// waits for the end of what was begun.
 func (e *examples) learn(op apitest.Operation, got answer) {
 	e.Helper()
-	if shown := e.made(op); shown != "" && got.Code == http.StatusCreated && e.values[shown] == "" {
-		e.values[shown] = id(got)
+	known := len(e.values)
+	if shown := e.answer(op, got.Code); shown != nil && (got.Code == http.StatusCreated || got.Code == http.StatusAccepted) {
+		e.match(shown, decoded[any](got))
+	}
+	if at := got.Header().Get("Location"); got.Code == http.StatusAccepted && len(e.values) > known {
+		e.until("it ends: "+at, func() bool { return !unended.MatchString(e.must(http.StatusOK, "GET", at, "").Body.String()) })
 	}
 }
 
-// made returns the id of what an operation makes, as its example shows it; "" if it makes nothing.
-func (e *examples) made(op apitest.Operation) string {
-	response, err := e.Response(&op, http.StatusCreated)
+// match learns the ids of an example that are not known. Of lists, it looks at the first elements.
+func (e *examples) match(example, real any) {
+	switch example := example.(type) {
+	case map[string]any:
+		members, _ := real.(map[string]any)
+		for name, value := range example {
+			e.match(value, members[name])
+		}
+	case []any:
+		if elements, _ := real.([]any); len(example) > 0 && len(elements) > 0 {
+			e.match(example[0], elements[0])
+		}
+	case string:
+		if text, ok := real.(string); ok && isShown(example) && e.values[example] == "" {
+			e.values[example] = text
+		}
+	}
+}
+
+// isShown reports whether an id is one of those that only examples have.
+func isShown(id string) bool { return strings.HasPrefix(id, "0198f0c1-") }
+
+// answer returns the answer that the description shows for a status, nil if it shows none.
+func (e *examples) answer(op apitest.Operation, status int) any {
+	response, err := e.Response(&op, status)
 	if err != nil {
-		return ""
+		return nil
 	}
 	content, _ := e.Member(response, "content")
 	media, _ := e.Member(content, "application/json")
-	shown, _ := media.Value["example"].(map[string]any)
-	id, _ := shown["id"].(string)
-	return id
+	return media.Value["example"]
+}
+
+// makes reports whether an operation makes something whose id is not known.
+func (e *examples) makes(op apitest.Operation) bool {
+	for _, status := range []int{http.StatusCreated, http.StatusAccepted} {
+		shown, _ := e.answer(op, status).(map[string]any)
+		id, _ := shown["id"].(string)
+		ofPath := func(p apitest.Part) bool { return p.Value["example"] == id } // what is there already
+		if isShown(id) && e.values[id] == "" && !slices.ContainsFunc(op.Parameters, ofPath) {
+			return true
+		}
+	}
+	return false
 }
 
 // body returns the example of a request's body.

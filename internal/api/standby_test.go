@@ -101,13 +101,7 @@ func TestAProcessOnAStandby(t *testing.T) {
 func everyReadIsTheSame(t *testing.T, r *replicated) {
 	r = r.in(t)
 	r.work()
-	e := examples{world: r.world, Description: apitest.Described(), values: r.shown()}
-	for _, op := range e.Operations { // what the routes of features are about
-		id := e.made(op)
-		if op.Method == http.MethodPost && strings.HasPrefix(id, "0198f0c1-") && e.values[id] == "" && !strings.Contains(op.Path, "{") {
-			e.learn(op, r.must(http.StatusCreated, op.Method, op.Path, e.body(op)))
-		}
-	}
+	e := r.everything()
 	r.quiet()
 	asked := map[string]bool{}
 	for _, op := range apitest.Described().Operations {
@@ -250,7 +244,7 @@ func saysWhatItCanDo(t *testing.T, r *replicated) {
 		{"POST", "/v1/sessions/told/compact", ""}, {"PUT", "/v1/policy", `{"target":0.4}`}, {"POST", "/v1/keys", `{"role":"viewer"}`},
 		{"POST", "/v1/sessions/told/fork", ""}, {"POST", "/v1/admin/tenants", `{"name":"` + none + `"}`}, {"POST", "/v1/conversations", `{}`},
 		{"POST", "/v1/imports", `{"export":{"version":1}}`}, {"POST", "/v1/erasures", `{"metadata":{"user_id":"u1"}}`},
-		{"POST", "/v1/sessions/told/results?more=true", ""}, {"PUT", "/v1/sessions/told/hold", `{"reason":"x"}`},
+		{"POST", "/v1/sessions/told/archive", ""}, {"PUT", "/v1/sessions/told/hold", `{"reason":"x"}`},
 	} {
 		got := w.must(http.StatusServiceUnavailable, c.method, c.path, c.body)
 		if !strings.Contains(got.Body.String(), `"code":"read_only"`) || !strings.Contains(got.Body.String(), "nothing was written") || !strings.Contains(got.Body.String(), "primary") ||

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,34 +17,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/protocol"
 )
-
-// clientOf serves a handler, one request at a time, to a client that never really waits.
-func clientOf(t *testing.T, h http.Handler) *client.Client {
-	t.Helper()
-	var one sync.Mutex
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one.Lock()
-		defer one.Unlock()
-		h.ServeHTTP(w, r)
-	}))
-	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := client.New(base, "vk_test", t.Output())
-	c.Patience = 5 * time.Second
-	c.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	return c
-}
 
 func TestClientWaitsForAServerThatStarts(t *testing.T) {
 	t.Parallel()
 	var waits []time.Duration
 	var tries atomic.Int32 // each try is a connection of its own
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		switch tries.Add(1) {
 		case 1:
 			w.Header().Set("Retry-After", "3")
@@ -57,7 +36,7 @@ func TestClientWaitsForAServerThatStarts(t *testing.T) {
 		default:
 			fmt.Fprint(w, `{}`)
 		}
-	}))
+	})
 	c.Sleep = func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
 	if _, err := client.CompactSession.Call(t.Context(), c, "s"); err != nil {
 		t.Fatal(err)
@@ -69,7 +48,7 @@ func TestClientWaitsForAServerThatStarts(t *testing.T) {
 
 func TestClientGivesUp(t *testing.T) {
 	t.Parallel()
-	down := clientOf(t, http.NotFoundHandler())
+	down := clienttest.Of(t, http.NotFound)
 	down.Base = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	down.Patience = time.Hour
 	var notes bytes.Buffer
@@ -86,7 +65,7 @@ func TestClientGivesUp(t *testing.T) {
 	if !regexp.MustCompile(`^waiting for http://127\.0\.0\.1:1: .* \(is varve up running\?\)\n$`).MatchString(notes.String()) {
 		t.Errorf("it printed %q, want one line", notes.String())
 	}
-	refused := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	refused := clienttest.Of(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) })
 	refused.Sleep = func(context.Context, time.Duration) error { t.Error("waited after a 400"); return nil }
 	var problem *client.Error
 	if _, err := client.ReadSession.Call(t.Context(), refused, "s"); !errors.As(err, &problem) || problem.Status != http.StatusBadRequest {
@@ -97,10 +76,10 @@ func TestClientGivesUp(t *testing.T) {
 func TestClientSendsKeyAndEscapesIDs(t *testing.T) {
 	t.Parallel()
 	var got []string
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Header.Get("Authorization"), r.URL.EscapedPath())
 		fmt.Fprint(w, `{}`)
-	}))
+	})
 	if _, err := client.ReadContext.Call(t.Context(), c, "a/b %?#ü"); err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +124,10 @@ func TestErrorsReadAsSentences(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			c := clienttest.Of(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(tt.status)
 				fmt.Fprint(w, tt.body)
-			}))
+			})
 			c.Patience = 0
 			_, err := client.ReadSession.Call(t.Context(), c, "s")
 			var problem *client.Error
@@ -162,14 +141,14 @@ func TestErrorsReadAsSentences(t *testing.T) {
 func TestListsAreReadPageByPage(t *testing.T) {
 	t.Parallel()
 	var queries []string
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		queries = append(queries, r.URL.RawQuery)
 		if r.FormValue("cursor") == "" {
 			fmt.Fprint(w, `{"data":[{"ref":"r1.0-0000","seq":1,"new":"x"}],"has_more":true,"next_cursor":"c+1"}`)
 			return
 		}
 		fmt.Fprint(w, `{"data":[{"ref":"r2.0-0000","seq":2}],"has_more":false,"next_cursor":null}`)
-	}))
+	})
 	found, err := client.ListResults.All(t.Context(), c, 1000, "s")
 	if err != nil || len(found) != 2 || found[0].Value.Seq != 1 || found[1].Value.Ref != "r2.0-0000" {
 		t.Errorf("found %+v, %v", found, err)
@@ -204,10 +183,10 @@ func all[T any](c *client.Client, r client.ListRoute[T], limit int, args ...any)
 func TestARouteIsItsMethodAndPath(t *testing.T) {
 	t.Parallel()
 	var asked string
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Method + " " + r.URL.RequestURI()
 		fmt.Fprint(w, `{}`)
-	}))
+	})
 	type query = client.Query
 	for want, do := range map[string]func(context.Context) error{
 		"GET /v1/sessions/s":                                 with(c, client.ReadSession, nil, "s"),
@@ -244,11 +223,11 @@ func TestARouteIsItsMethodAndPath(t *testing.T) {
 func TestABodyIsSentAsJSONAndBytesAsTheyAre(t *testing.T) {
 	t.Parallel()
 	var got []string
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got = append(got, r.Header.Get("Idempotency-Key")+" "+r.Header.Get("Content-Type")+" "+string(body))
 		fmt.Fprint(w, `{}`)
-	}))
+	})
 	for _, o := range []client.Options{
 		{Body: protocol.PreviewRequest{From: "log"}, Key: "k"},
 		{Body: []byte(`{ "not": JSON`)},

@@ -15,7 +15,7 @@ func spoken(units int) []move {
 	moves := []move{asks("never touch billing_archive; the key is " + key)}
 	for i := range units {
 		id := fmt.Sprint("c", i)
-		text := fmt.Sprintf("listening on 127.0.0.1:%d, %s\n", 40_000+i, key) + strings.Repeat("an ordinary line of output\n", 100)
+		text := fmt.Sprintf("listening on 127.0.0.1:%d, %s, password=Zx81kq_LmN0.conf\n", 40_000+i, key) + strings.Repeat("an ordinary line of output\n", 100)
 		moves = append(moves, calls(id, "Bash", fmt.Sprintf(`{"command":"run worker_%d"}`, i)), answered(id, literal(text)))
 		if i%4 == 3 {
 			moves = append(moves, says("done so far"), asks(fmt.Sprintf("and now step %d, please", i)))
@@ -32,7 +32,7 @@ func TestASummaryHasTheUsersWordsAndTheNames(t *testing.T) {
 		view, _, _ := strings.Cut(string(made.Body), `"},{"role"`) // the summary alone
 		for want, is := range map[string]bool{
 			"[m1] never touch billing_archive": true, "[m11] and now step 3, please": true, "127.0.0.1:40002": true, "worker_2": true,
-			"AKIAIOSFODNN7EXAMPLE": false,
+			"AKIAIOSFODNN7EXAMPLE": false, "Zx81kq_LmN0": false,
 		} {
 			if strings.Contains(view, want) != is {
 				t.Errorf("%s: %q: got %v in %s", f, want, !is, view)

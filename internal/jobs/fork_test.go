@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
@@ -258,5 +261,30 @@ func TestAForkIsWholeWhileTheSessionChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.whole(fork, bodies[:found.LastSeq])
+	}
+}
+
+// TestAnErasureLeavesAloneWhatAnotherSessionIsAboutToName erases a fork while an object was just put for the session
+// that it was made of.
+func TestAnErasureLeavesAloneWhatAnotherSessionIsAboutToName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.inFiles()
+	at, bodies := w.archivable("s")
+	w.work(jobs.Config{})
+	w.offloaded()
+	fork := w.fork(at, "fork", int64(len(bodies)))
+	store, name := w.store.ResultStores().Outside[persist.File], persist.ObjectName(w.sessionKey(at), uuid.Must(uuid.NewV7()))
+	if err := store.Put(t.Context(), name, []byte("a body")); err != nil {
+		t.Fatal(err)
+	}
+	w.erase(fork)
+	if !slices.Contains(namesIn(w, store), name) {
+		t.Error("an object was erased that a transaction of another session may be about to name")
+	}
+	w.whole(at, bodies)
+	w.erase(at)
+	if left := namesIn(w, store); len(left) > 0 {
+		t.Errorf("objects are left: %q", left)
 	}
 }

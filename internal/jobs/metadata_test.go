@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/jobs"
@@ -29,5 +30,30 @@ func TestTheSweepWritesThePairsOfOldSessions(t *testing.T) {
 	}
 	if left, err := w.store.Chores(t.Context(), postgres.ChoreMetadata, 10); err != nil || len(left) != 0 {
 		t.Errorf("%v is left: %v", left, err)
+	}
+}
+
+// TestTheSweepGoesOnBehindATenantThatFails has chores of two tenants, the first of which can end none.
+func TestTheSweepGoesOnBehindATenantThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other, err := w.store.CreateTenant(t.Context(), "other", session.Policy{Trigger: 0.8, Hard: 0.95, Document: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []postgres.ChoreKind{postgres.ChorePolicy, postgres.ChoreMetadata, postgres.ChoreErasure, postgres.ChoreArchive}
+	for _, kind := range kinds {
+		w.asOwner(`INSERT INTO chores (tenant_id, kind, since) VALUES ($1, $3, now() - interval '1 hour'), ($2, $3, now())`, w.tenant, other.ID, kind)
+	}
+	w.asOwner(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''it fails''; END'`)
+	w.asOwner(`CREATE TRIGGER fail BEFORE UPDATE OR DELETE ON chores FOR EACH ROW WHEN (OLD.tenant_id = '` + w.tenant.String() + `') EXECUTE FUNCTION fail()`)
+	if err := jobs.Sweep(t.Context(), w.store); err == nil || !strings.Contains(err.Error(), w.tenant.String()) {
+		t.Errorf("the sweep does not say for whom it failed: %v", err)
+	}
+	for _, kind := range kinds {
+		left, err := w.store.Chores(t.Context(), kind, 10)
+		if err != nil || len(left) != 1 || left[0].Tenant != w.tenant {
+			t.Errorf("of %s is left %v, %v", kind, left, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier/pack"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -293,10 +295,27 @@ func TestAnItemInAPackOfAnOldSessionIsFound(t *testing.T) {
 	}
 }
 
+// otherPack returns a pack of the messages of the first one, in which one says something else.
+func (w *world) otherPack() []byte {
+	w.Helper()
+	var body []byte
+	if err := pgtest.Row(w, w.dsn, `SELECT body FROM message_packs WHERE first_seq = 1`).Scan(&body); err != nil {
+		w.Fatal(err)
+	}
+	records, err := pack.Decode(body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	whole := slices.IndexFunc(records, func(r pack.Record) bool { return len(r.Holes) == 0 })
+	records[whole].Rest = bytes.Replace(records[whole].Rest, []byte(`"role"`), []byte(`"rule"`), 1)
+	return pack.Encode(records)
+}
+
 func TestADamagedPackIsNeverServed(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]string{
 		"the pack":          `UPDATE message_packs SET body = set_byte(body, 40, get_byte(body, 40) # 255)`,
+		"another pack":      `UPDATE message_packs SET body = $1 WHERE first_seq = 1`,
 		"the pack is gone":  `DELETE FROM message_packs`,
 		"what fills a hole": `UPDATE result_chunks SET body = set_byte(body, 20, get_byte(body, 20) # 255)`,
 		"a body is gone":    `SET session_replication_role = replica; DELETE FROM result_chunks; DELETE FROM result_bodies`,
@@ -317,7 +336,11 @@ func TestADamagedPackIsNeverServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close(context.WithoutCancel(t.Context()))
-			if _, err := conn.Exec(t.Context(), damage); err != nil {
+			var args []any
+			if strings.Contains(damage, "$1") {
+				args = []any{w.otherPack()}
+			}
+			if _, err := conn.Exec(t.Context(), damage, args...); err != nil {
 				t.Fatal(err)
 			}
 			damaged := 0

@@ -1,16 +1,12 @@
 package recompact
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"text/template"
 	"time"
@@ -19,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/command"
 )
 
@@ -46,7 +42,7 @@ func TestTheFlagsOfARecompactionAreItsBody(t *testing.T) {
 			t.Errorf("%s: %v", flags, err)
 			continue
 		}
-		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 			asked, _ = io.ReadAll(r.Body)
 			fmt.Fprint(w, `{"state":"done"}`)
 		})
@@ -67,7 +63,7 @@ func TestARecompactionIsFollowedToItsEnd(t *testing.T) {
 	const progress = `{"id":"00000000-0000-7000-8000-000000000007","state":%q,"progress":{"total":3,"done":%d,"changed":1,"failed":1},"tokens_before":900,"tokens_after":300,"created_at":"2026-01-02T03:04:05Z",
 		"errors":[{"session":"s1","error":"its log is poisoned\u001b[2J"}]}`
 	asked := 0
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/admin/recompactions/7" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
@@ -105,7 +101,7 @@ failed: s1    "its log is poisoned\x1b[2J"
 
 func TestARecompactionThatCannotBeFollowedGoesOn(t *testing.T) {
 	t.Parallel()
-	api := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{}`, http.StatusNotFound)
 	})
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
@@ -161,24 +157,4 @@ func parse(t *testing.T, args ...string) (*startCommand, error) {
 	}
 	_, err = parser.Parse(append([]string{"recompact"}, args...))
 	return &cli.Recompact.Start, err
-}
-
-// answering serves a handler, one request at a time, to a client that never really waits.
-func answering(t *testing.T, h http.HandlerFunc) *client.Client {
-	t.Helper()
-	var one sync.Mutex
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one.Lock()
-		defer one.Unlock()
-		h(w, r)
-	}))
-	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	api := client.New(base, "vk_test", t.Output())
-	api.Patience = 5 * time.Second
-	api.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	return api
 }

@@ -434,3 +434,29 @@ func TestARecompactionTellsHowFarItIs(t *testing.T) {
 		t.Errorf("events\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestAFilterNamesASubjectAsLongAsASessionOfItIsHeld erases a subject that a filter names, under a legal hold and without.
+func TestAFilterNamesASubjectAsLongAsASessionOfItIsHeld(t *testing.T) {
+	t.Parallel()
+	w := newAsked(t)
+	w.Work(jobs.Config{})
+	const subject = `{"metadata":{"user_id":"u1"}}`
+	for _, id := range []string{"a", "b"} {
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, subject)
+	}
+	w.must(http.StatusOK, "PUT", "/v1/sessions/a/hold", `{"reason":"case 7"}`)
+	begun := w.must(http.StatusAccepted, "POST", recompactions, `{"filter":`+subject+`}`).Header().Get("Location")
+	erased := func() (filter string, trail bool) {
+		at := w.must(http.StatusAccepted, "POST", "/v1/erasures", subject).Header().Get("Location")
+		w.Until("the erasure has ended", func() bool { return strings.Contains(w.Must(http.StatusOK, "GET", at, ""), `"state":"done"`) })
+		return string(decoded[struct{ Filter json.RawMessage }](w.must(http.StatusOK, "GET", begun, "")).Filter),
+			strings.Contains(w.Must(http.StatusOK, "GET", "/v1/audit?action=recompaction.start", ""), "u1")
+	}
+	if filter, trail := erased(); filter != subject || !trail {
+		t.Errorf("a session is held: the filter is %s, in the trail %t", filter, trail)
+	}
+	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/a/hold", "")
+	if filter, trail := erased(); filter != `{"sessions":[]}` || trail { // one of nothing would be all sessions
+		t.Errorf("no session is left: the filter is %s, in the trail %t", filter, trail)
+	}
+}

@@ -1,25 +1,20 @@
 package replays
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/command"
 )
 
@@ -41,7 +36,7 @@ func TestTheFlagsOfAReplayAreItsBody(t *testing.T) {
 			t.Errorf("%s: %v", flags, err)
 			continue
 		}
-		api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 			asked, _ = io.ReadAll(r.Body)
 			fmt.Fprint(w, `{"state":"queued"}`)
 		})
@@ -88,7 +83,7 @@ func TestAReplayIsFollowedToItsTables(t *testing.T) {
 	const progress = `{"id":"00000000-0000-7000-8000-000000000007","state":%q,"policies":[{"name":"a","source":"document"}],"created_at":"2026-01-02T03:04:05Z",
 		"progress":{"matched":9,"too_short":2,"total":3,"done":%d,"measured":2,"failed":0,"outcomes":5,"contender":"a","skipped":[{"reason":"erased","sessions":1}]}}`
 	asked := 0
-	api := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/report"):
 			fmt.Fprint(w, `{"equal":[],"same":[{"contender":"a","window":20000,"sessions":2}]}`)
@@ -140,7 +135,7 @@ Window of 20000 tokens: 2 sessions`
 
 func TestAReplayThatFailedIsAnError(t *testing.T) {
 	t.Parallel()
-	api := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	api := clienttest.Of(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"id":"00000000-0000-7000-8000-000000000007","state":"failed","error":"the disk is full"}`)
 	})
 	cli, err := parse(t, "--tenant=7", "--policy=tenant")
@@ -159,24 +154,4 @@ func parse(t *testing.T, args ...string) (*runCommand, error) {
 	var cli commands
 	_, err := kong.Must(&cli).Parse(append([]string{"replay"}, args...))
 	return &cli.Replay.Run, err
-}
-
-// answering serves a handler, one request at a time, to a client that never really waits.
-func answering(t *testing.T, h http.HandlerFunc) *client.Client {
-	t.Helper()
-	var one sync.Mutex
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one.Lock()
-		defer one.Unlock()
-		h(w, r)
-	}))
-	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	api := client.New(base, "vk_test", t.Output())
-	api.Patience = 5 * time.Second
-	api.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	return api
 }
