@@ -159,4 +159,4 @@ func (s *runState) linesRoom() int { return s.share(s.policy.Summarise.LinesRati
 func (s *runState) writtenRoom() int { return s.linesRoom() * 3 / 4 }
 
 // decidedRoom returns how many tokens the agent's sentences may have.
-func (s *runState) decidedRoom() int { return s.linesRoom() * 3 / 4 }
+func (s *runState) decidedRoom() int { return s.linesRoom() * 6 / 5 }

@@ -126,7 +126,7 @@ func curveOf(name string, c curve) Curve {
 }
 
 // Behind returns in words where the baseline has less of the far calls whole, or of content, than one of these
-// contenders at one of these mean sizes, and the whole interval of the difference says so.
+// contenders at one of these mean sizes, and the whole interval of the difference, as it is printed, says so.
 func (r *Report) Behind(contenders []string, means ...int) (reasons []string) {
 	for i := range r.Equal {
 		row := &r.Equal[i]
@@ -137,7 +137,7 @@ func (r *Report) Behind(contenders []string, means ...int) (reasons []string) {
 		beside := map[string]*Interval{"far calls": row.Against}
 		maps.Copy(beside, row.Beside)
 		for _, what := range slices.Sorted(maps.Keys(beside)) {
-			if d := beside[what]; d != nil && d.Low > 0 {
+			if d := beside[what]; d != nil && d.Low >= leastDifference {
 				reasons = append(reasons, fmt.Sprintf("at a mean view of %.0f tokens %s has more of %s than %s: %s",
 					row.MeanView, row.Contender, what, r.Baseline, d))
 			}
@@ -145,6 +145,9 @@ func (r *Report) Behind(contenders []string, means ...int) (reasons []string) {
 	}
 	return reasons
 }
+
+// leastDifference is the least number of percentage points that is printed as one.
+const leastDifference = 0.05
 
 // table has outcomes by contender and window.
 type table struct {

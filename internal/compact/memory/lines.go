@@ -229,34 +229,44 @@ func (m *Memory) Decide(seq int64, sentence string) {
 }
 
 // Decided returns those of these sentences that say most, in no more than room tokens: of the evicted messages, and
-// without those that said has. What is not chosen is forgotten.
-func (m *Memory) Decided(room int, evicted func(seq int64) bool, said string) string {
+// without those that already says. Those of one message are one line. What is not chosen is forgotten.
+func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string) string {
 	keep := make([]bool, len(m.decided))
 	var asking []decision
 	for i := range m.decided {
 		w := &m.decided[i]
-		if keep[i] = !evicted(w.seq) || strings.Contains(said, w.text); !keep[i] {
+		if keep[i] = !evicted(w.seq) || strings.Contains(already, w.text); !keep[i] {
 			asking = append(asking, decision{i, w.tokens(), m.worthOfSentence(w)})
 		}
 	}
 	slices.SortFunc(asking, func(a, b decision) int {
 		return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(b.at, a.at))
 	})
-	chosen := make([]bool, len(m.decided))
+	chosen, told := make([]bool, len(m.decided)), map[int64]bool{}
 	for _, d := range asking {
+		seq := m.decided[d.at].seq
+		if told[seq] {
+			d.size -= tokensOfRef
+		}
 		if d.size <= room {
 			room -= d.size
-			chosen[d.at], keep[d.at] = true, true
+			chosen[d.at], keep[d.at], told[seq] = true, true, true
 		}
 	}
 	var kept []words
 	var lines []string
+	said := int64(0)
 	for i, w := range m.decided {
 		if keep[i] {
 			kept = append(kept, w)
 		}
-		if chosen[i] {
+		switch {
+		case !chosen[i]:
+		case w.seq == said:
+			lines[len(lines)-1] += " " + w.text
+		default:
 			lines = append(lines, fmt.Sprintf("[m%d] %s", w.seq, w.text))
+			said = w.seq
 		}
 	}
 	m.decided = kept

@@ -155,6 +155,13 @@ func TestTheSentencesStayThatSayMost(t *testing.T) {
 	if want := got + "\n[m400] The cause is max_retries, because it is 299.\n[m401] The writer says that it is max_retries already."; later != want {
 		t.Errorf("what was not chosen is there, or what stood elsewhere is not: %s", later)
 	}
+	var two Memory
+	two.Decide(7, "It is the cache.")
+	two.Decide(7, "It stays.")
+	two.Decide(8, "It is tested.")
+	if got := two.Decided(100, everything, ""); got != "[m7] It is the cache. It stays.\n[m8] It is tested." {
+		t.Errorf("sentences of one message are one line, not %q", got)
+	}
 }
 
 func TestEncodeKeepsQuotesAndSentences(t *testing.T) {

@@ -92,9 +92,11 @@ func (m *Memory) tokensOf(evicted func(seq int64) bool, limit int) (sum int) {
 
 // tokens returns the tokens of a text with the ref before it.
 func (w *words) tokens() int {
-	const ref = 5
-	return tokens.Estimate([]byte(w.text)) + ref
+	return tokens.Estimate([]byte(w.text)) + tokensOfRef
 }
+
+// tokensOfRef is about how many tokens the ref of a message has.
+const tokensOfRef = 5
 
 // within returns a text cut to about limit tokens.
 func within(w words, limit int) string {
