@@ -250,7 +250,8 @@ func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string)
 		}
 		if d.size <= room {
 			room -= d.size
-			chosen[d.at], keep[d.at], told[seq] = true, true, true
+			chosen[d.at], keep[d.at] = true, true
+			told[seq] = true
 		}
 	}
 	var kept []words
