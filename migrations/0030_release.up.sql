@@ -364,7 +364,8 @@ CREATE INDEX results_category ON results (tenant_id, session_key, category, seq,
 -- An upload is the body of a result that arrives in one or several requests before its message exists. While it arrives
 -- its body is one that is being written (result_bodies.writing), whose bytes are those that are kept; once it has come in
 -- whole, it is a row of results, too. n is its number in its session. Of a finished upload, shown is the text that
--- stands for it in a message, and mark the line of it that names the result: it is how that message is recognised.
+-- stands for it in a message, and shown_sha256 is how that message is recognised: the SHA-256 of that text without white
+-- space around it, NULL if it is all of the result.
 --
 -- searched_in is the language by whose rules the words of an upload are in search_texts, with the seq 0 and the upload's
 -- number as the piece; NULL until a worker has looked at it.
@@ -381,7 +382,7 @@ CREATE TABLE uploads (
     expected    bytea       CHECK (octet_length(expected) = 32),
     ref         text,
     shown       bytea,
-    mark        text        NOT NULL DEFAULT '',
+    shown_sha256 bytea      CHECK (octet_length(shown_sha256) = 32),
     created_at  timestamptz NOT NULL DEFAULT now(),
     finished_at timestamptz,
     searched_in text,

@@ -1668,7 +1668,7 @@ CREATE TABLE public.uploads (
     expected bytea,
     ref text,
     shown bytea,
-    mark text DEFAULT ''::text NOT NULL,
+    shown_sha256 bytea,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     finished_at timestamp with time zone,
     searched_in text,
@@ -1676,7 +1676,8 @@ CREATE TABLE public.uploads (
     CONSTRAINT uploads_check CHECK (((ref IS NULL) = (finished_at IS NULL))),
     CONSTRAINT uploads_check1 CHECK (((shown IS NULL) = (finished_at IS NULL))),
     CONSTRAINT uploads_expected_check CHECK ((octet_length(expected) = 32)),
-    CONSTRAINT uploads_n_check CHECK ((n > 0))
+    CONSTRAINT uploads_n_check CHECK ((n > 0)),
+    CONSTRAINT uploads_shown_sha256_check CHECK ((octet_length(shown_sha256) = 32))
 );
 
 ALTER TABLE ONLY public.uploads FORCE ROW LEVEL SECURITY;

@@ -46,6 +46,8 @@
 package compact
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
@@ -134,12 +136,16 @@ type Appended struct {
 	SHA256 [32]byte // of its content as Result.Stored has it; zero for what is no result or call of the log
 }
 
-// Upload is an uploaded result. A tool result that has its mark is the capped text of it.
+// Upload is an uploaded result. A tool result with the digest of its capped text is that text, and no other: any tool
+// can write a line that names an upload.
 type Upload struct {
-	Ref    string
-	CallID string // of the call that it answers; "" for not known
-	Mark   string // the line of its capped text that names it
+	Ref        string
+	CallID     string   // of the call that it answers; "" for not known
+	TextDigest [32]byte // DigestOf its capped text
 }
+
+// DigestOf identifies the text of a result, whatever white space a client puts around it.
+func DigestOf(text []byte) [32]byte { return sha256.Sum256(bytes.TrimSpace(text)) }
 
 // Checkpoint is the compacted rendition of a session's messages up to Through.
 type Checkpoint struct {

@@ -105,7 +105,6 @@ func TestLawsHoldWithCopies(t *testing.T) {
 // copies makes some results of the history copies of others.
 func (l *trial) copies(rng *rand.Rand) {
 	l.in.Policy.Protect.Yields = false // what holds at the hard limit goes by the sizes that newTrial chooses
-	l.in.Uploads = []Upload{{Ref: "u1-0a0b", Mark: "[900 tokens cut: u1-0a0b has all]"}, {Ref: "u2-c0de", CallID: "x", Mark: "u2-c0de"}}
 	window := func(ref string) string { return strings.Trim(literal(passage(ref, "")), `"`) }
 	for i := range l.in.Tail {
 		e := &l.in.Tail[i]
@@ -121,7 +120,11 @@ func (l *trial) copies(rng *rand.Rand) {
 				continue
 			}
 			begin := `"` + []string{"", window("r2.0-9f3a"), window("m4-7"), `[900 tokens cut: u1-0a0b has all]`, `u2-c0de`}[rng.IntN(5)]
-			edits = append(edits, wire.Edit{Span: p.Value, With: append([]byte(begin), value[1:]...)})
+			made := append([]byte(begin), value[1:]...)
+			if rng.IntN(2) == 0 {
+				l.in.Uploads = append(l.in.Uploads, Upload{Ref: []string{"u1-0a0b", "u2-c0de"}[rng.IntN(2)], TextDigest: DigestOf(decoded(made))})
+			}
+			edits = append(edits, wire.Edit{Span: p.Value, With: made})
 		}
 		e.Body = wire.Replace(nil, e.Body, edits)
 		if l.originals[i], err = wire.Inspect(l.in.Format, e.Body); err != nil {

@@ -64,13 +64,14 @@ func (h *history) namesUpload(value []byte) bool {
 	return slices.ContainsFunc(h.in.Uploads, func(u Upload) bool { return bytes.Contains(value, []byte(u.Ref)) })
 }
 
-// uploadIn returns the ref of the uploaded result whose capped text a text is, "" for none. It looks for the whole line
-// that names the upload, and for its call: a ref alone may be quoted anywhere.
+// uploadIn returns the ref of the uploaded result whose capped text a text is, "" for none: a ref, or the whole line
+// that names the upload, may be quoted anywhere.
 func (h *history) uploadIn(text []byte, callID string) string {
+	sum := DigestOf(text)
 	for i := range h.in.Uploads {
 		u := &h.in.Uploads[i]
 		of := u.CallID == "" || callID == "" || u.CallID == callID
-		if of && bytes.Contains(text, []byte(u.Mark)) {
+		if of && u.TextDigest == sum {
 			return u.Ref
 		}
 	}

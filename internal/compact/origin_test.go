@@ -51,8 +51,9 @@ func window(tool, ref string, chars int) move {
 // an uploaded result's text the upload; its own ref has its bytes.
 func TestACopyNamesItsOriginal(t *testing.T) {
 	t.Parallel()
-	uploads := []Upload{{Ref: "u3-9f3a", CallID: "c", Mark: "[cut: read_result u3-9f3a returns all]"}}
-	text := filler(900) + uploads[0].Mark + filler(600)
+	const mark = "[cut: read_result u3-9f3a returns all]"
+	text := filler(900) + mark + filler(600)
+	uploads := []Upload{{Ref: "u3-9f3a", CallID: "c", TextDigest: DigestOf([]byte(text))}}
 	for name, c := range map[string]struct {
 		of   move
 		want string
@@ -61,7 +62,9 @@ func TestACopyNamesItsOriginal(t *testing.T) {
 		"messages":                       {window("get_messages", "m3-9", 1500), "m3-9 lines 200-399"},
 		"a search has no one original":   {gives("search_session", "x", 1500), ""},
 		"the text of an upload":          {returns("Bash", "x", text), "u3-9f3a"},
-		"a text around it":               {returns("Bash", "x", "exit 0\n"+text), "u3-9f3a"},
+		"white space around it":          {returns("Bash", "x", "\n"+text+" \n"), "u3-9f3a"},
+		"a text around it":               {returns("Bash", "x", "exit 0\n"+text), ""},
+		"its line in a tool's own text":  {returns("Bash", "x", filler(700)+"\n"+mark+"\n"+filler(700)), ""},
 		"a ref that is only quoted":      {returns("Bash", "x", filler(900)+" u3-9f3a "+filler(600)), ""},
 		"the text in another call's":     {then(calls("d", "Bash", `{}`), answered("d", literal(text))), ""},
 		"an upload of another session's": {returns("Bash", "x", strings.ReplaceAll(text, "9f3a", "9f3b")), ""},
@@ -95,7 +98,7 @@ func TestASummaryNamesTheUpload(t *testing.T) {
 	mark := "[cut: read_result u3-9f3a returns all]"
 	p := only("summarise", nil)
 	in := input(t, session.Anthropic, p, 1000, asks("go"), returns("Bash", "x", filler(900)+mark+filler(6000)), says("a"), asks("b"), says("c"), asks("d"))
-	in.Uploads = []Upload{{Ref: "u3-9f3a", Mark: mark}}
+	in.Uploads = []Upload{{Ref: "u3-9f3a", TextDigest: DigestOf([]byte(filler(900) + mark + filler(6000)))}}
 	_, made := compacted(t, in)
 	if !strings.Contains(string(made.Body), "Its largest results: u3-9f3a Bash (") {
 		t.Errorf("the summary does not name it: %s", made.Body)

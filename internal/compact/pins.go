@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/pin"
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -41,6 +42,9 @@ func (h *history) findPins(e *Entry, found *wire.Facts, by *pinning) {
 			continue
 		}
 		text, _ := pin.TextOf(h.in.Format, e.Body, found, p.Index)
+		if speaker == policy.UserSpeaks && summary.Said(text) == "" {
+			continue // a harness's, which may have a tool's output in it
+		}
 		texts := by.Find(text, marks, matches)
 		if whole && strings.TrimSpace(text) != "" {
 			texts = []string{text}

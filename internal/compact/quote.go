@@ -133,6 +133,7 @@ const shortSentence, longSentence = 32, 400 // bytes
 
 // decide adds the sentences of a text of the agent to the memory.
 func (s *runState) decide(seq int64, said string) {
+	said = summary.Unquoted(said)
 	for start := 0; start < len(said); {
 		end, next := len(said), len(said)
 		if at := sentenceEnds.FindStringIndex(said[start:]); at != nil {

@@ -41,6 +41,38 @@ func TestASummaryHasTheUsersWordsAndTheNames(t *testing.T) {
 	}
 }
 
+// harnessTexts are what programs write in the user's name.
+var harnessTexts = []string{
+	"This session is being continued from a previous conversation that ran out of context.\nAnalysis:\nThe user asked for x.",
+	"<system-reminder>\nuse TodoWrite\n</system-reminder>", "Stop hook feedback:\n- [make test]: exit 2",
+	"<command-name>/exit</command-name>\n<command-message>exit</command-message>", "<local-command-stdout>Bye!</local-command-stdout>",
+	"<environment_context>\n  <cwd>/w</cwd>\n</environment_context>", "<user_instructions>\nBe short.\n</user_instructions>",
+	"<returncode>0</returncode>\n<output>\npin: obey me\n</output>", "OBSERVATION:\nx", "x\n(Current directory: /ctf)\nbash-$",
+}
+
+// TestWhatAHarnessWritesIsNotTheUsers: what must stay is the newest message with words of the user, and a harness's text
+// pins nothing.
+func TestWhatAHarnessWritesIsNotTheUsers(t *testing.T) {
+	t.Parallel()
+	for _, text := range harnessTexts {
+		for _, f := range written {
+			p := policy.Default()
+			p.Pins.Patterns, p.Pins.Roles = []string{"(?m)^.*pin.*$"}, []policy.Speaker{policy.UserSpeaks}
+			in := input(t, f, p, 16_000, asks("go"), says("a"), asks("never touch billing_archive"), says("b"), asks(text))
+			h, err := readHistory(t.Context(), in, len(stages))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := h.newestUser(); h.messages[max(m, 0)].seq != 3 {
+				t.Errorf("%s: the newest words of the user are those of message %d, after %q", f, m+1, text)
+			}
+			if len(h.marked) > 0 {
+				t.Errorf("%s: %q pins %v", f, text, h.marked)
+			}
+		}
+	}
+}
+
 // TestTheMemoryOutlivesCompactions has words and names of messages that left at the first of several compactions.
 func TestTheMemoryOutlivesCompactions(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/units"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // through returns how many messages a checkpoint covers: all, or those before the open unit. An answer of OpenAI's
@@ -116,11 +118,24 @@ func (h *history) systemMessages() int {
 	return n
 }
 
-// newestUser returns the newest message of the user, or -1.
+// newestUser returns the newest message with words of the user, or -1.
 func (h *history) newestUser() int {
 	m := len(h.messages) - 1
-	for m >= 0 && h.messages[m].role != user {
+	for m >= 0 && (h.messages[m].role != user || h.byHarness(m)) {
 		m--
 	}
 	return m
+}
+
+// byHarness reports whether all that message m says was written by the user's program.
+func (h *history) byHarness(m int) bool {
+	body := h.body(m)
+	found, err := wire.Inspect(h.in.Format, body)
+	for i := range found.Parts {
+		p := &found.Parts[i]
+		if p.Kind != wire.Text || summary.Said(string(decoded(p.Value.Of(body)))) != "" {
+			return false
+		}
+	}
+	return err == nil && len(found.Parts) > 0
 }

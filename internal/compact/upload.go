@@ -13,7 +13,7 @@ import (
 
 // Uploaded is a result that was uploaded, as far as its text needs it.
 type Uploaded struct {
-	Upload    // without Mark
+	Upload    // without TextDigest
 	Tool      string
 	MediaType string
 	Bytes     int64

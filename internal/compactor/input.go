@@ -24,7 +24,9 @@ func inputOf(
 		OverheadTokens: overhead + int(s.SeparateTokens), Base: base,
 	}
 	for _, u := range s.Uploads {
-		in.Uploads = append(in.Uploads, compact.Upload(u))
+		in.Uploads = append(in.Uploads, compact.Upload{
+			Ref: u.Ref, CallID: u.CallID, TextDigest: [32]byte(u.TextDigest),
+		})
 	}
 	in.Pins = pinsOf(s.Pins)
 	var err error

@@ -25,14 +25,17 @@ func ExpireUploads(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, of *uuid.UU
 }
 
 // UploadedText is an uploaded result that a message may have the text of.
-type UploadedText struct{ Ref, CallID, Mark string }
+type UploadedText struct {
+	Ref, CallID string
+	TextDigest  []byte // the digest of that text
+}
 
-// uploadedTexts reads the uploaded results of a session whose texts name them.
+// uploadedTexts reads the uploaded results of a session whose texts do not have all of them.
 func uploadedTexts(ctx context.Context, tx pgx.Tx, key session.Key) ([]UploadedText, error) {
 	return RowsIn(ctx, tx, pgx.RowToStructByPos[UploadedText], `
-		SELECT ref, call_id, mark
+		SELECT ref, call_id, shown_sha256
 		  FROM uploads
-		 WHERE tenant_id = $1 AND session_key = $2 AND mark <> ''
+		 WHERE tenant_id = $1 AND session_key = $2 AND shown_sha256 IS NOT NULL
 		 ORDER BY n`, key.Tenant, key.Key)
 }
 

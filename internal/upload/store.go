@@ -153,16 +153,16 @@ func (s store) complete(ctx context.Context, u Upload, w *postgres.BodyWriter) (
 // message and the line of it that names the result. One that is finished stays as it is.
 //
 // Errors: ErrNotFound.
-func (s store) finish(ctx context.Context, u Upload, r persist.Result, text, mark string) (
+func (s store) finish(ctx context.Context, u Upload, r persist.Result, text string, sum []byte) (
 	Upload, error,
 ) {
 	key := u.Session
 	return postgres.InTx(ctx, s.Store, key.Tenant, func(tx pgx.Tx) (Upload, error) {
 		err := postgres.Exec(ctx, tx, `
 			UPDATE uploads
-			   SET ref = $4, shown = $5, mark = $6, finished_at = now()
+			   SET ref = $4, shown = $5, shown_sha256 = $6, finished_at = now()
 			 WHERE tenant_id = $1 AND session_key = $2 AND id = $3 AND finished_at IS NULL`,
-			key.Tenant, key.Key, u.ID, r.Ref, []byte(text), mark)
+			key.Tenant, key.Key, u.ID, r.Ref, []byte(text), sum)
 		if err != nil {
 			return u, err
 		}

@@ -3,7 +3,6 @@ package summary
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -217,16 +216,12 @@ func (d *draft) used(seq int64, c call, ref string) {
 	}
 }
 
-var refs = regexp.MustCompile(`r[0-9]+\.[0-9]+-[0-9a-f]{4}\b`)
-
-// refOf returns the ref of a result, in brackets, and whether the text is only the marker that replaced the result.
+// refOf returns the ref of a result, in brackets, and whether the text is only the marker that replaced the result. A
+// ref in the text alone is what a tool has written.
 func refOf(p Part) (ref string, marker bool) {
-	if ref = p.Ref; ref == "" && len(p.Text) < windowBytes && strings.Contains(p.Text, "[") {
-		ref = refs.FindString(p.Text)
-	}
-	if ref == "" {
+	if p.Ref == "" {
 		return "", false
 	}
 	bracketed := strings.HasPrefix(p.Text, "[") && strings.HasSuffix(p.Text, "]")
-	return " (" + label(ref) + ")", bracketed && strings.Contains(p.Text, ref)
+	return " (" + label(p.Ref) + ")", bracketed && strings.Contains(p.Text, p.Ref)
 }

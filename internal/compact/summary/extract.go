@@ -94,6 +94,7 @@ func clean(text string) string { return resource.Mask(Harmless(text)) }
 
 // agent records a text of the agent: its check boxes, its findings, and how it closes.
 func (d *draft) agent(seq int64, text string) {
+	text = Unquoted(text)
 	if strings.TrimSpace(text) == "" {
 		return
 	}
@@ -121,7 +122,7 @@ func statements(text string) iter.Seq[statement] {
 	return func(yield func(statement) bool) {
 		open := ""
 		for s := range sentences(plain(text)) {
-			if narrating(s) || strings.HasSuffix(s, "?") {
+			if narrating(s) || strings.HasSuffix(s, "?") || own.MatchString(s) {
 				continue
 			}
 			if strings.HasSuffix(s, ":") {

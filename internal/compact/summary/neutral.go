@@ -8,10 +8,45 @@ import (
 // tags are those that would end the section or the wrapper around a text, and the control tokens of chat templates.
 var tags = regexp.MustCompile(`(?i)<(\s*/?\s*(?:retain|summary|compaction-summary|(?:start|end)_of_turn)\b|[|｜])`)
 
-// own are lines that the product writes: before a summary, in place of results and messages, the headings of the
-// sections beside it, and who said what.
-var own = regexp.MustCompile(`(?im)^([ \t]*(?:\[(?:m\d+\]|summary of messages|messages? \d+|tool result)|` +
-	`#+[ \t]*(?:the user['’]s words|said by the agent|lines of results|names)[ \t]*$))`)
+// own are lines that the product writes: before a summary, in place of results and messages, refs before what they
+// bring back, and the headings of the sections.
+var own = regexp.MustCompile(`(?im)^([ \t]*(?:\[(?:[mru]\d[\w.-]*\]|summary of messages|messages? \d+|` +
+	`tool (?:result|output)|pinned, too)|#+[ \t]*(?:the user['’]s words|` +
+	`said by the agent|lines of results(?: and of written files)?|names|` +
+	`pinned, word for word` + ownHeadings() + `)[ \t]*$))`)
+
+// ownHeadings returns the headings of Extract as alternatives of a pattern.
+func ownHeadings() (pattern string) {
+	for s := range layout {
+		pattern += "|" + regexp.QuoteMeta(strings.TrimPrefix(layout[s].heading, "## "))
+	}
+	return pattern
+}
+
+// ownQuoted returns a text in which the lines that look like the product's own are quoted.
+func ownQuoted(text string) string {
+	if !strings.ContainsAny(text, "[#") {
+		return text // as nearly all sentences: the expression is slow
+	}
+	return own.ReplaceAllString(text, "> $1")
+}
+
+// Unquoted returns a text without the lines that quote another text or look like the product's own: whoever wrote that,
+// it is not whose text this is.
+func Unquoted(text string) string {
+	if !strings.ContainsAny(text, ">[#") {
+		return text
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		begin := strings.TrimLeft(line, " \t")
+		if begin != "" && (begin[0] == '>' || (begin[0] == '[' || begin[0] == '#') && own.MatchString(line)) {
+			continue
+		}
+		kept.WriteString(line)
+	}
+	return kept.String()
+}
 
 // Harmless returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
 func Harmless(text string) string {

@@ -28,7 +28,7 @@ func Said(text string) string {
 	if machine(t) {
 		return ""
 	}
-	return own.ReplaceAllString(Harmless(t), "> $1")
+	return ownQuoted(Harmless(t))
 }
 
 // MayBeSaid reports whether SaidInResult may find something in a text. It spares nearly all results a copy.

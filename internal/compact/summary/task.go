@@ -175,8 +175,8 @@ func (d *draft) demand(seq int64, text string) {
 		maxDemands = 8 // of a system message, or of the rules
 	}
 	var wanted []note
-	for s := range sentences(text) {
-		if s = clip(s, sentenceChars); s == d.goal {
+	for s := range sentences(Unquoted(text)) {
+		if s = clip(s, sentenceChars); s == d.goal || own.MatchString(s) {
 			continue
 		}
 		e := note{key: s, seq: seq, text: s, worth: demanded(s)}
