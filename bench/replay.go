@@ -24,6 +24,10 @@ var (
 // factSeeds is how often facts are planted in each session.
 const factSeeds = 1
 
+// questionsFile has the questions that the recorded conversations are asked. They were written from the conversations,
+// without a look at their views.
+const questionsFile = "bench/questions.json"
+
 // replayPlot is the plot of docsFile.
 const replayPlot = "docs/replay.svg"
 
@@ -33,6 +37,11 @@ func measureReplay(ctx context.Context, b *bench) error {
 	sessions, _, err := folder.Read(ctx, os.Getenv("VARVE_DATA"))
 	if err != nil && !os.IsNotExist(err) {
 		return err
+	}
+	if len(sessions) > 0 {
+		if err := folder.Ask(questionsFile, sessions); err != nil {
+			return err
+		}
 	}
 	contenders, err := replayed()
 	if err != nil {

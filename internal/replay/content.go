@@ -29,13 +29,15 @@ const (
 	Demanded1 // the same of a demand of the user
 	Demanded2
 	Demanded5
-	Seen // a result of 300 to 4,000 tokens is whole in the first request after it
+	Seen          // a result of 300 to 4,000 tokens is whole in the first request after it
+	Answered      // after the last message: the answer to a question
+	AnsweredByRef // that, or a ref beside a word of the question that brings it back
 	contents
 )
 
 var contentNames = [contents]string{
 	"edit far", "line far", "value far", "last error", "last count", "decided 1", "decided 2", "decided 5",
-	"demands 1", "demands 2", "demands 5", "seen",
+	"demands 1", "demands 2", "demands 5", "seen", "answers", "answers by ref",
 }
 
 func (c Content) String() string { return contentNames[c] }
@@ -54,6 +56,7 @@ type notes struct {
 	errors, counts []noted
 	decisions      []noted
 	fresh          map[int][][]int32 // by request: lines of each result that came since the request before
+	asked          []asked
 }
 
 const (
@@ -210,7 +213,7 @@ func (x *indexer) texts(m int) []string {
 }
 
 // content adds what requests and compactions are asked besides the strings of calls. It needs to know where those are.
-func (x *indexer) content() {
+func (x *indexer) content() error {
 	x.notes.fresh, x.decoded = map[int][][]int32{}, map[int][]string{}
 	for i := range x.messages {
 		x.noteMessage(i)
@@ -238,10 +241,14 @@ func (x *indexer) content() {
 			}
 		}
 	}
+	if err := x.questions(); err != nil {
+		return err
+	}
 	x.strings = len(x.patterns)
 	x.find()
 	x.uses = append(x.uses, make([][]int32, x.strings-len(x.uses))...)
 	x.edits()
+	return nil
 }
 
 // edits finds the far edits: of a call all lines of what it replaces that were seen before, one of them long ago.
@@ -273,10 +280,7 @@ func (x *indexer) edits() {
 
 // ask asks a view for strings: it has all or not.
 func (m *meter) ask(of *Ratio, list ...int32) {
-	held := !slices.ContainsFunc(list, func(n int32) bool { return !m.holds(n) })
-	if of.All++; held {
-		of.Kept++
-	}
+	of.count(!slices.ContainsFunc(list, func(n int32) bool { return !m.holds(n) }))
 }
 
 // requestContent measures what the view of a request has.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
@@ -28,7 +29,7 @@ func TestALogHasAllContent(t *testing.T) {
 		}
 	}
 	for c := range contents {
-		if sum[c].All == 0 && c != EditFar {
+		if sum[c].All == 0 && c != EditFar && c != Answered && c != AnsweredByRef {
 			t.Errorf("the samples have nothing for %s", c)
 		}
 		if c == LineFar && sum[c].Kept == sum[c].All {
@@ -66,5 +67,56 @@ func TestAFarEditNeedsAllItsLines(t *testing.T) {
 		if got := o.All.Content[EditFar]; got.All != 1 || got.Kept != want {
 			t.Errorf("%s has %v of the far edits", name, got)
 		}
+	}
+}
+
+// TestQuestionsAreAskedAtTheEnd: of the last view, which has an answer, or a line with a ref of its source that a word
+// of the question leads to.
+func TestQuestionsAreAskedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := &Session{Name: "asked", Format: session.OpenAIChat}
+	say := func(role, text string) {
+		body := fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, text)
+		s.Messages = append(s.Messages, Message{Seq: int64(len(s.Messages) + 1), Body: body, Tokens: len(body) / 4})
+	}
+	say("user", "How many retries?")
+	say("assistant", "The limit of retries\n is 17.")
+	for i := range 40 {
+		say("user", fmt.Sprintf("go on %d", i))
+		say("assistant", strings.Repeat("another sentence without end, ", 40))
+	}
+	questions, err := ReadQuestions([]byte(`[
+		{"session":"asked","question":"How large is the limit?","answer":"(?i)retries is \\d+"},
+		{"session":"else","question":"?","answer":"x"}]`))
+	if others := Ask([]*Session{s}, questions); err != nil || len(others) != 1 || others[0].Session != "else" {
+		t.Fatalf("%v is for other sessions, %v", others, err)
+	}
+	for name, want := range map[string]float64{"never": 1, "sliding-half": 0} {
+		o := measured(t, s, yardstickNamed(t, name), 8000)
+		if got := o.Content[Answered]; got.All != 1 || got.Kept != want {
+			t.Errorf("%s has %v of the answers", name, got)
+		}
+	}
+	m := &meter{life: newLife(s, Contender{}, 8000)}
+	for text, want := range map[string]bool{
+		`[m2] the limit`: true, `[r2.0-1f] limits`: true, `limit\n[m1-3]`: true, `limit\n\n[m2]`: false,
+		`[m2] the size`: false, `[m3] the limit`: false, `[m1-60] the limit`: false,
+	} {
+		m.base = &compact.Checkpoint{Body: []byte(`{"content":"` + text + `"}`)}
+		if got := m.namesSource(&m.notes.asked[0]); got != want {
+			t.Errorf("%s leads to the answer: %t", text, got)
+		}
+	}
+	for document, want := range map[string]string{
+		`[{"session":"a","question":"q","answer":"("}]`: "answer: error parsing regexp", `[{"session":"a"}]`: "question 0 must name",
+		`[{"sesion":"a"}]`: "unknown field",
+	} {
+		if _, err := ReadQuestions([]byte(document)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", document, err)
+		}
+	}
+	none := &Session{Name: "none", Format: s.Format, Messages: s.Messages, questions: []Question{{"none", "Why?", "nowhere"}}}
+	if err := none.prepare(); err == nil || !strings.Contains(err.Error(), `"Why?"`) {
+		t.Errorf("a question without an answer in the log: %v", err)
 	}
 }

@@ -269,14 +269,19 @@ func (l *life) recalls(at *fact) bool {
 		return true
 	}
 	for _, m := range messageRefs.FindAllSubmatch(l.base.Body, -1) {
-		first, _ := strconv.ParseInt(string(m[1]), 10, 64)
-		last := first
-		if len(m[2]) > 0 {
-			last, _ = strconv.ParseInt(string(m[2]), 10, 64)
-		}
-		if first <= seq && seq <= last {
+		if first, last := rangeOf(string(m[1]), string(m[2])); first <= seq && seq <= last {
 			return true
 		}
 	}
 	return false
+}
+
+// rangeOf returns the seqs that a ref covers: from the first number to the second one, if there is one.
+func rangeOf(from, to string) (first, last int64) {
+	first, _ = strconv.ParseInt(from, 10, 64)
+	last, err := strconv.ParseInt(to, 10, 64)
+	if err != nil {
+		return first, first
+	}
+	return first, last
 }

@@ -95,7 +95,9 @@ func newIndex(s *Session) (*index, error) {
 	x.number()
 	x.find()
 	x.ask()
-	x.content()
+	if err := x.content(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
 	return x.index, nil
 }
 

@@ -230,4 +230,5 @@ func (m *meter) finish() {
 	m.out.Prefix = Ratio{float64(m.view.outlived), float64(m.view.before)}
 	m.out.UserEnd = m.wordsKept(len(m.messages), false)
 	m.out.DemandsEnd = m.wordsKept(len(m.messages), true)
+	m.answer()
 }

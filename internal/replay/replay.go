@@ -24,11 +24,12 @@ type Session struct {
 	Messages []Message // by seq
 	CPU      admit.Processors
 
-	once  sync.Once
-	index *index
-	err   error
-	facts []fact // that were planted
-	seed  int    // of the facts, 0 for none
+	once      sync.Once
+	index     *index
+	err       error
+	questions []Question
+	facts     []fact // that were planted
+	seed      int    // of the facts, 0 for none
 }
 
 // Message is one message of the log.

@@ -33,6 +33,7 @@ type runCommand struct {
 	Half       string    `enum:",odd,even" default:"" help:"Measure only one half of the folder, odd or even."`
 	ModelPrice []float64 `placeholder:"1,5" help:"Price of a model's input and output, in the session's input tokens."`
 	Seeds      int       `default:"3" help:"How often facts are planted in each session of a folder; 0: not at all."`
+	Questions  string    `placeholder:"FILE" help:"Questions to ask the last views, besides the folder's questions.json."`
 	FactsIn    []int     `default:"32000,64000" help:"Windows in which planted facts are followed."`
 
 	reportFiles    `embed:""`
@@ -142,6 +143,9 @@ func (f *reportFiles) write(report *replay.Report, asJSON bool, out io.Writer) e
 // sessions reads the sessions that the flags choose.
 func (c *runCommand) sessions(ctx context.Context) (chosen []*replay.Session, err error) {
 	all, _, err := folder.Read(ctx, c.Dir)
+	if err == nil && c.Questions != "" {
+		err = folder.Ask(c.Questions, all)
+	}
 	for _, s := range all {
 		if strings.Contains(s.Name, c.Only) && (c.Half == "" || c.Half == half(s.Name)) {
 			chosen = append(chosen, s)

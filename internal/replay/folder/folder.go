@@ -17,15 +17,19 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// Read reads all conversations in and below a folder that the importer can read, in the order of their files, and lists
-// the other JSON files. The folder may be a symbolic link; links below it are not followed.
+// Questions is the file of a folder with the questions that its sessions are asked, as replay.ReadQuestions reads them.
+const Questions = "questions.json"
+
+// Read reads all conversations in and below a folder that the importer can read, in the order of their files, with the
+// questions that the folder has, and lists the other JSON files. The folder may be a symbolic link; links below it are
+// not followed.
 func Read(ctx context.Context, dir string) (read []*replay.Session, unread []string, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, nil, err
 	}
 	err = filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		ext := filepath.Ext(file)
-		if err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" {
+		if err != nil || entry.IsDir() || ext != ".json" && ext != ".jsonl" || file == filepath.Join(dir, Questions) {
 			return err
 		}
 		name, err := filepath.Rel(dir, file)
@@ -40,7 +44,31 @@ func Read(ctx context.Context, dir string) (read []*replay.Session, unread []str
 		read = append(read, found...)
 		return err
 	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err = Ask(filepath.Join(dir, Questions), read); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	return read, unread, err
+}
+
+// Ask gives sessions the questions in a file.
+//
+// Errors: a question about another session; those of replay.ReadQuestions and os.ReadFile.
+func Ask(file string, sessions []*replay.Session) error {
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	questions, err := replay.ReadQuestions(document)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if others := replay.Ask(sessions, questions); others != nil {
+		return fmt.Errorf("%s: there is no session %q", file, others[0].Session)
+	}
+	return nil
 }
 
 // readFile reads the conversations of one file. They are named after its place in the folder.

@@ -45,6 +45,18 @@ func TestReadFindsConversationsAndTheirTimes(t *testing.T) {
 	if len(read) != 2 || read[0].Name != "a/one" || read[1].Name != "b/two" {
 		t.Fatalf("the sessions are %v", read)
 	}
+	asked := filepath.Join(dir, folder.Questions)
+	for document, fits := range map[string]bool{
+		`[{"session":"a/one","question":"What does it say?","answer":"hi"}]`: true,
+		`[{"session":"a/on","question":"What does it say?","answer":"hi"}]`:  false,
+	} {
+		if err := os.WriteFile(asked, []byte(document), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, unread, err := folder.Read(context.Background(), dir); (err == nil) != fits || fits && len(unread) != 1 {
+			t.Errorf("with %s: %v, unread are %v", document, err, unread)
+		}
+	}
 	if !read[0].Messages[1].At.IsZero() || read[0].Messages[1].Seq != 2 || read[0].Messages[0].Tokens < 1 {
 		t.Errorf("the messages without times are %+v", read[0].Messages)
 	}
