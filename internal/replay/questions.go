@@ -80,8 +80,8 @@ func (x *indexer) questions() error {
 // wordOfQuestion is a word that says what a question is about: others are too short, or in any question.
 var (
 	wordOfQuestion = regexp.MustCompile(`[\pL\pN_]{4,}`)
-	anyQuestion    = strings.Fields("about after agent before could does during final first from have many must should " +
-		"that their there they this user value were what when where which while whose will with would")
+	anyQuestion    = strings.Fields("about after agent before could does during final first from have many must " +
+		"should that their there they this user value were what when where which while whose will with would")
 )
 
 func wordsOf(question string) []string {
@@ -89,8 +89,7 @@ func wordsOf(question string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return slices.Contains(anyQuestion, w) })
 }
 
-// answer asks the last view the session's questions: whether it has the answer, and whether it has that or names a ref
-// that brings it back.
+// answer asks the last view the session's questions: whether it has the answer, and whether it has that or a ref of it.
 func (m *meter) answer() {
 	for i := range m.notes.asked {
 		q := &m.notes.asked[i]
@@ -103,8 +102,8 @@ func (m *meter) answer() {
 // mostRead is how many messages a ref covers at most that is read back for one answer.
 const mostRead = 10
 
-// namesSource reports whether a line of the last checkpoint, or one beside it, has a word of the question and a ref of a
-// message that answers it.
+// namesSource reports whether a line of the last checkpoint, or one beside it, has a word of the question and a ref of
+// a message that answers it.
 func (m *meter) namesSource(q *asked) bool {
 	if m.base == nil {
 		return false

@@ -33,7 +33,7 @@ type runCommand struct {
 	Half       string    `enum:",odd,even" default:"" help:"Measure only one half of the folder, odd or even."`
 	ModelPrice []float64 `placeholder:"1,5" help:"Price of a model's input and output, in the session's input tokens."`
 	Seeds      int       `default:"3" help:"How often facts are planted in each session of a folder; 0: not at all."`
-	Questions  string    `placeholder:"FILE" help:"Questions to ask the last views, besides the folder's questions.json."`
+	Questions  string    `placeholder:"FILE" help:"Questions to ask, besides the folder's questions.json."`
 	FactsIn    []int     `default:"32000,64000" help:"Windows in which planted facts are followed."`
 
 	reportFiles    `embed:""`
