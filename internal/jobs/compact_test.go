@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -47,40 +47,6 @@ func TestTheAppendThatCrossesTheTriggerLeadsToACheckpoint(t *testing.T) {
 	}
 }
 
-// pause is a Trace that stops the first worker that comes to a step until it is told to go on, or the test is over.
-type pause struct {
-	step    string
-	over    <-chan struct{}
-	first   atomic.Bool
-	reached chan struct{}
-	goOn    chan struct{}
-}
-
-func (w *world) newPause(step string) *pause {
-	return &pause{step: step, over: w.Context().Done(), reached: make(chan struct{}), goOn: make(chan struct{})}
-}
-
-func (p *pause) trace(step string) {
-	if step != p.step || !p.first.CompareAndSwap(false, true) {
-		return
-	}
-	close(p.reached)
-	select {
-	case <-p.goOn:
-	case <-p.over:
-	}
-}
-
-// await waits for what a worker is about to do.
-func await[T any](w *world, done <-chan T) {
-	w.Helper()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		w.Fatal("the worker did not come to it")
-	}
-}
-
 func TestWhatIsAppendedDuringACompactionIsInTheTail(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"snapshot", "planned", "persisted", "rendered"} {
@@ -89,12 +55,12 @@ func TestWhatIsAppendedDuringACompactionIsInTheTail(t *testing.T) {
 			w := newWorld(t)
 			at := w.session("s")
 			w.fill(at)
-			p := w.newPause(step)
-			w.work(jobs.Config{Trace: p.trace})
-			await(w, p.reached)
+			p := jobstest.NewPause(w, step)
+			w.work(jobs.Config{Trace: p.Trace})
+			jobstest.Await(w, p.Reached)
 			late := turn(99, 100)
 			w.append(at, late...)
-			close(p.goOn)
+			close(p.GoOn)
 			w.settle()
 			if found := w.check(at, append(filled(), late...)); found.Checkpoint == 0 {
 				t.Error("no checkpoint was made")
@@ -111,9 +77,9 @@ func TestTheSameJobTwiceAtOnceHasOneEffect(t *testing.T) {
 	w := newWorld(t)
 	at := w.session("s")
 	w.fill(at)
-	p := w.newPause("rendered")
-	slow, _ := w.work(jobs.Config{Trace: p.trace})
-	await(w, p.reached)
+	p := jobstest.NewPause(w, "rendered")
+	slow, _ := w.work(jobs.Config{Trace: p.Trace})
+	jobstest.Await(w, p.Reached)
 	// What River does with the job of a worker that it takes for dead.
 	if _, err := w.store.Pool().Exec(t.Context(), `UPDATE river_job SET state = 'available' WHERE state = 'running' AND kind = 'compact'`); err != nil {
 		t.Fatal(err)
@@ -121,7 +87,7 @@ func TestTheSameJobTwiceAtOnceHasOneEffect(t *testing.T) {
 	w.work(jobs.Config{})
 	w.settle()
 	first := w.check(at, filled())
-	close(p.goOn)
+	close(p.GoOn)
 	if err := slow.Stop(t.Context()); err != nil { // which waits for the twin that was paused
 		t.Fatal(err)
 	}
@@ -167,13 +133,13 @@ func TestAnErasedSessionNeedsNoCompaction(t *testing.T) {
 			w := newWorld(t)
 			at := w.session("s")
 			w.fill(at)
-			p := w.newPause(step)
-			w.work(jobs.Config{Trace: p.trace})
-			await(w, p.reached)
+			p := jobstest.NewPause(w, step)
+			w.work(jobs.Config{Trace: p.Trace})
+			jobstest.Await(w, p.Reached)
 			if _, err := w.store.Delete(t.Context(), at, nil); err != nil {
 				t.Fatal(err)
 			}
-			close(p.goOn)
+			close(p.GoOn)
 			w.settle()
 			var left int
 			err := w.store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'compact' AND state <> 'completed'`).Scan(&left)
@@ -206,13 +172,13 @@ func TestALogThatIsEmptyWhenItIsReadIsNotCompacted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := w.newPause("snapshot")
-	w.work(jobs.Config{Trace: p.trace})
-	await(w, p.reached)
+	p := jobstest.NewPause(w, "snapshot")
+	w.work(jobs.Config{Trace: p.Trace})
+	jobstest.Await(w, p.Reached)
 	for seq := range int64(len(filled()) - 1) {
 		remove(seq + 2)
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	w.settle()
 	if run, err = w.store.Run(t.Context(), at, run.ID); err != nil || run.State != session.RunSuperseded {
 		t.Errorf("the run is %+v, %v", run, err)
@@ -289,7 +255,7 @@ func TestACompactionOnRequestDoesNotWaitForAColdCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := settled()
+	policy := jobstest.Settled()
 	policy.Cache.TTLSeconds = 3600
 	policy.Hard = 1
 	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}
@@ -301,7 +267,7 @@ func TestACompactionOnRequestDoesNotWaitForAColdCache(t *testing.T) {
 	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
 	defer cancel()
 	w.rescheduleNow()
-	await(w, snoozed)
+	jobstest.Await(w, snoozed)
 	if found := w.check(at, bodies); found.Checkpoint != 0 {
 		t.Errorf("the cache is warm, but checkpoint %d was made", found.Checkpoint)
 	}

@@ -1,61 +1,17 @@
 package jobs_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/postgres/pgtest"
-	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-const (
-	victimDSN  = "VARVE_TEST_VICTIM_DSN"
-	victimStep = "VARVE_TEST_VICTIM_STEP"
-)
-
-// victim runs a worker in its own process that reports when it reaches a step and then stops there.
-func victim(dsn, step string) int {
-	pool, err := postgres.Open(context.Background(), pgtest.Worker(dsn), 8)
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	inserts, err := queue.New(pool)
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	client, err := jobs.NewClient(pool, jobs.Config{
-		Store: postgres.New(pool, inserts, nil), Beat: beat, Settle: time.Nanosecond,
-		Trace: func(reached string) {
-			if reached == step {
-				fmt.Println("reached")
-				select {}
-			}
-		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	if err := client.Start(context.Background()); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	<-client.Stopped()
-	return 0
-}
 
 // kill starts a victim, waits until one compaction came to the step, and kills it there.
 func (w *world) kill(step string) { w.killWith(1, step) }
@@ -63,29 +19,7 @@ func (w *world) kill(step string) { w.killWith(1, step) }
 // killWith does what kill does once this many compactions came to the step.
 func (w *world) killWith(compactions int, step string) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), victimDSN+"="+w.dsn, victimStep+"="+step)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
-	said, lines := "", bufio.NewReader(out)
-	for range compactions {
-		line, _ := lines.ReadString('\n')
-		said += line
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		w.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	if said != strings.Repeat("reached\n", compactions) {
-		w.Fatalf("the victim said %q", said)
-	}
+	jobstest.Kill(w, w.dsn, step, compactions)
 }
 
 func TestAWorkerKilledBetweenAnyTwoStepsLeavesNothingHalfDone(t *testing.T) {
@@ -193,9 +127,6 @@ func TestASessionThatDiesWithItsWorkerOftenIsNotTakenForPoison(t *testing.T) {
 		t.Error("the third death is not counted of the session that had begun, and only of that")
 	}
 }
-
-// beat is how often the workers of tests show that they live.
-const beat = 200 * time.Millisecond
 
 // untilSQL waits until a condition in SQL holds.
 func (w *world) untilSQL(what, sql string) {

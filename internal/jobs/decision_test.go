@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -90,12 +91,12 @@ func TestWhatAPersonAsksForWhileItIsPlannedIsNotPostponedEither(t *testing.T) {
 	w := newWorld(t)
 	at := w.session("s")
 	w.set(at, dear)
-	p := w.newPause("planned")
-	w.work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, "planned")
+	w.work(jobs.Config{Trace: p.Trace})
 	bodies := w.due(at)
-	await(w, p.reached)
+	jobstest.Await(w, p.Reached)
 	asked, _, err := w.store.Compact(t.Context(), at, nil)
-	close(p.goOn)
+	close(p.GoOn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,21 +113,21 @@ func TestTheHardLimitStartsAJobThatIsJustBeingSnoozed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := settled()
+	policy := jobstest.Settled()
 	policy.Cache.TTLSeconds = 3600
 	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, CacheTTL: time.Hour, Document: policy.Document()}
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &own}, nil); err != nil {
 		t.Fatal(err)
 	}
 	bodies := w.due(at)
-	p := w.newPause("snoozed")
-	w.work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, "snoozed")
+	w.work(jobs.Config{Trace: p.Trace})
 	w.rescheduleNow()
-	await(w, p.reached) // River takes the job for one that is running still
+	jobstest.Await(w, p.Reached) // River takes the job for one that is running still
 	hard := turn(92, 2000)
 	done := w.append(at, hard...)
 	w.settle()
-	close(p.goOn)
+	close(p.GoOn)
 	if found := w.check(at, append(bodies, hard...)); found.Checkpoint != 1 {
 		t.Errorf("compaction is %s, checkpoint %d: %s", done.Compaction, found.Checkpoint, w.newest(at).Reason)
 	}
@@ -137,7 +138,7 @@ func TestACompactionOfAColdPrefixPays(t *testing.T) {
 	w := newWorld(t)
 	at := w.session("s")
 	w.due(at)
-	policy := settled()
+	policy := jobstest.Settled()
 	dear(&policy)
 	policy.Economy.TTLSeconds = 60
 	for age, want := range map[float64]compactor.Verdict{59: compactor.Postponed, 61: compactor.Now} {
@@ -154,7 +155,7 @@ func TestARunThatWaitsForAColdCacheSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	policy := settled()
+	policy := jobstest.Settled()
 	policy.Cache.TTLSeconds, policy.Hard = 3600, 1
 	change := session.Policy{Trigger: policy.Trigger, Hard: 1, CacheTTL: time.Hour, Document: policy.Document()}
 	if _, _, err := w.store.Update(t.Context(), at, session.Change{Policy: &change}, nil); err != nil {
@@ -165,7 +166,7 @@ func TestARunThatWaitsForAColdCacheSaysSo(t *testing.T) {
 	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
 	defer cancel()
 	w.rescheduleNow()
-	await(w, snoozed)
+	jobstest.Await(w, snoozed)
 	run := w.newest(at)
 	var why compactor.Decision
 	if err := json.Unmarshal(run.Why, &why); err != nil {

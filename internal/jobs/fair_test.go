@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -40,7 +41,7 @@ func TestAnotherTenantsCompactionStartsAmongTheNext(t *testing.T) {
 			<-goOn
 		}
 	}})
-	await(w, busy)
+	jobstest.Await(w, busy)
 	attacker := w.tenant
 	w.tenant = other.ID
 	w.fill(w.session("theirs"))
@@ -65,6 +66,6 @@ func TestAnotherTenantsCompactionStartsAmongTheNext(t *testing.T) {
 }
 
 func settledPolicy() session.Policy {
-	p := settled()
+	p := jobstest.Settled()
 	return session.Policy{Trigger: p.Trigger, Hard: p.Hard, Document: p.Document()}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/policy"
 )
 
@@ -12,12 +13,12 @@ func TestAPolicyLoweredWhileARunIsPlannedIsObeyed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	p := w.newPause("planned")
-	w.work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, "planned")
+	w.work(jobs.Config{Trace: p.Trace})
 	w.fill(at)
-	await(w, p.reached)
+	jobstest.Await(w, p.Reached)
 	w.set(at, func(p *policy.Policy) { p.Trigger, p.Target = 0.3, 0.1 })
-	close(p.goOn)
+	close(p.GoOn)
 	w.settle()
 	if found, err := w.store.Session(t.Context(), at); err != nil || found.ContextTokens >= 3000 {
 		t.Errorf("the session stays at %d tokens with a trigger of 3000, %v", found.ContextTokens, err)

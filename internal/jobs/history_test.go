@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -113,7 +114,7 @@ func (h *history) loseJobs() {
 
 // policy returns one of several policies, of which some can remove much and some nothing.
 func (h *history) policy() policy.Policy {
-	p := settled()
+	p := jobstest.Settled()
 	p.Trigger = []float64{0.3, 0.5, 0.8}[h.IntN(3)]
 	p.Target = p.Trigger / 2
 	if h.IntN(2) == 0 {
@@ -164,7 +165,7 @@ func (h *history) rewrite(at session.Address) {
 	}
 	h.turns++
 	r := session.Replacement{Session: at, Seen: found.LastSeq, From: newest[h.IntN(len(newest))].Seq}
-	r.Appends = []session.Append{h.batch(at, turn(h.turns, 200+h.IntN(1200))...)}
+	r.Appends = []session.Append{jobstest.Batch(h, at, turn(h.turns, 200+h.IntN(1200))...)}
 	_, _, err = h.store.Replace(h.Context(), r)
 	h.may(err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -132,7 +133,7 @@ func TestASessionThatIsUsedAgainIsNotCompacted(t *testing.T) {
 	snoozed, cancel := client.Subscribe(river.EventKindJobSnoozed)
 	defer cancel()
 	w.lastUsed(at, 100)
-	await(w, snoozed)
+	jobstest.Await(w, snoozed)
 	run := w.newest(at)
 	if run.State != session.RunQueued || run.Cause != "idle" || !strings.Contains(run.Reason, "s ago and is idle after 300 s") {
 		t.Errorf("run %s %s because %q", run.Cause, run.State, run.Reason)
@@ -227,7 +228,7 @@ func TestAtTheTriggerAWarmSessionWaitsIfThatIsCheaper(t *testing.T) {
 		if done := w.append(at, big...); done.Compaction != session.CompactionLive {
 			t.Fatalf("at the trigger: compaction %s", done.Compaction)
 		}
-		await(w, snoozed)
+		jobstest.Await(w, snoozed)
 		run := w.newest(at)
 		if run.Cause != "threshold" || run.State != session.RunQueued || !strings.HasSuffix(run.Reason, "waiting is cheaper") {
 			t.Fatalf("run %s %s because %q", run.Cause, run.State, run.Reason)

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,26 +14,24 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/jobs"
-	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
-	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
-	"github.com/varve-dev/varve/internal/wire/wiretest"
-	"github.com/varve-dev/varve/internal/zframe"
 )
 
 func TestMain(m *testing.M) {
-	if dsn := os.Getenv(victimDSN); dsn != "" {
-		os.Exit(victim(dsn, os.Getenv(victimStep)))
-	}
-	os.Exit(pgtest.Main(m))
+	os.Exit(jobstest.Main(m, jobs.Config{Settle: time.Nanosecond}))
 }
 
-// patience is how long a test waits for a worker before it fails: long enough for a machine that has much else to do.
-const patience = 15 * time.Minute
+const (
+	patience = jobstest.Patience
+	beat     = jobstest.Beat
+)
+
+var turn = jobstest.Turn
 
 // world is a store on a database of the test's own, with one tenant.
 type world struct {
@@ -49,42 +43,17 @@ type world struct {
 	coldViews int // that were read from archives
 }
 
-// settled returns the default policy with numbers of its own, which the tests know: in a window of 10,000 tokens the
-// trigger is at 8,000 and the hard limit at 9,500, nothing waits, and results leave by their age.
-func settled() policy.Policy {
-	p := policy.Default()
-	p.Trigger, p.Target, p.Hard = 0.8, 0.5, 0.95
-	p.Idle.Enabled, p.Economy.Enabled, p.Cache.TTLSeconds = false, false, 0
-	p.Trim.Enabled, p.Arguments.Enabled = true, true
-	p.Summarise.WordsRatio, p.Summarise.NamesRatio, p.Summarise.LinesRatio = 0, 0, 0
-	return p
-}
-
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, dsn: pgtest.New(t)}
-	w.store = openStore(t, w.dsn)
-	policy := settled()
+	w.store = jobstest.OpenStore(t, pgtest.Admin(w.dsn))
+	policy := jobstest.Settled()
 	tenant, err := w.store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.tenant = tenant.ID
 	return w
-}
-
-func openStore(t *testing.T, dsn string) *postgres.Store {
-	t.Helper()
-	pool, err := postgres.Open(context.Background(), pgtest.Admin(dsn), 12)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	inserts, err := queue.New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return postgres.New(pool, inserts, nil)
 }
 
 func (w *world) session(id string) session.Address { return w.sessionOf(id, 10_000) }
@@ -98,36 +67,13 @@ func (w *world) sessionOf(id string, window int) session.Address {
 	return at
 }
 
-// turn returns a call of a tool and its result of about this many tokens, as two messages.
-func turn(n, tokens int) [][]byte {
-	line := fmt.Sprintf("line of file %d with some text in it\\n", n)
-	text := strings.Repeat(line, tokens*4/len(line)+1)
-	return [][]byte{
-		fmt.Appendf(nil, `{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"Read","arguments":"{\"path\":\"f%d\"}"}}]}`, n, n),
-		fmt.Appendf(nil, `{"role":"tool","tool_call_id":"c%d","content":"%s"}`, n, text),
-	}
-}
-
 func (w *world) append(at session.Address, bodies ...[]byte) session.Appended {
 	w.Helper()
-	done, _, err := w.store.Append(context.WithoutCancel(w.Context()), w.batch(at, bodies...))
+	done, _, err := w.store.Append(context.WithoutCancel(w.Context()), jobstest.Batch(w, at, bodies...))
 	if err != nil {
 		w.Fatal(err)
 	}
 	return done
-}
-
-func (w *world) batch(at session.Address, bodies ...[]byte) session.Append {
-	w.Helper()
-	a := session.Append{Session: at, Format: session.OpenAIChat}
-	for _, body := range bodies {
-		m, err := wire.Inspect(a.Format, body)
-		if err != nil {
-			w.Fatal(err)
-		}
-		a.Messages = append(a.Messages, session.NewMessage{Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit})
-	}
-	return a
 }
 
 // fill appends turns until the session has crossed its trigger of 8,000 tokens.
@@ -142,7 +88,7 @@ func (w *world) fill(at session.Address) {
 // work starts a worker; stop it with the function that it returns, or let the test's end do it.
 func (w *world) work(config jobs.Config) (*jobs.Client, func()) {
 	w.Helper()
-	store := openStore(w.T, w.dsn)
+	store := jobstest.OpenStore(w, pgtest.Admin(w.dsn))
 	store.UseResultStores(*w.store.ResultStores())
 	config.Store = store
 	if config.Log == nil {
@@ -198,31 +144,7 @@ func (w *world) settle() {
 // that left the view can be read back with its sha256, and the counters are right.
 func (w *world) check(at session.Address, appended [][]byte) session.Session {
 	w.Helper()
-	ctx := context.WithoutCancel(w.Context())
-	found, err := w.store.Session(ctx, at)
-	if err != nil {
-		w.Fatal(err)
-	}
-	_, log, err := w.store.Messages(ctx, at, postgres.Range{Removed: true, Limit: 1_000_000})
-	if err != nil {
-		w.Fatal(err)
-	}
-	if len(log) != len(appended) || int(found.LastSeq) != len(appended) {
-		w.Fatalf("%d messages were acknowledged, %d are in the log, last_seq is %d", len(appended), len(log), found.LastSeq)
-	}
-	for i := range log {
-		if log[i].Seq != int64(i+1) || !bytes.Equal(log[i].Body, appended[i]) {
-			w.Fatalf("message %d is not what was appended", i+1)
-		}
-	}
-	view, bodies := w.read(at)
-	tail := appended[view.Through:]
-	if len(bodies) < len(tail) || !slices.EqualFunc(bodies[len(bodies)-len(tail):], tail, bytes.Equal) {
-		w.Fatalf("the view's %d messages do not end with the %d that no checkpoint covers", len(bodies), len(tail))
-	}
-	if violations := wiretest.Validate(session.OpenAIChat, bodies, wire.Options{}); len(violations) > 0 {
-		w.Errorf("the view breaks its provider's rules: %v", violations)
-	}
+	found, bodies := jobstest.Check(w, w.store, at, appended)
 	w.checkTokens(found, bodies)
 	w.checkResults(at, found)
 	return found
@@ -252,30 +174,7 @@ func (w *world) view(at session.Address) [][]byte {
 
 func (w *world) read(at session.Address) (postgres.View, [][]byte) {
 	w.Helper()
-	view, err := w.store.View(context.WithoutCancel(w.Context()), at, postgres.Version{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	joined, err := zframe.Decompress(nil, view.Body, view.Size)
-	if err != nil {
-		w.Fatal(err)
-	}
-	if len(joined) > 0 && len(view.Tail) > 0 {
-		joined = append(joined, ',')
-	}
-	var messages []json.RawMessage
-	if err := json.Unmarshal(slicesConcat("[", joined, view.Tail, "]"), &messages); err != nil {
-		w.Fatal(err)
-	}
-	bodies := make([][]byte, len(messages))
-	for i := range messages {
-		bodies[i] = messages[i]
-	}
-	return view, bodies
-}
-
-func slicesConcat(open string, a, b []byte, end string) []byte {
-	return append(append(append([]byte(open), a...), b...), end...)
+	return jobstest.Read(w, w.store, at)
 }
 
 // checkResults reads back every result that a manifest of the session's checkpoints names.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
@@ -22,7 +23,7 @@ func newWorldOfPackedBatch(t *testing.T) (w *world, first session.Append, bodies
 	at := w.session("s")
 	w.work(jobs.Config{KeepWhole: true})
 	bodies = turns(60, 1500)
-	first = w.batch(at, bodies[:20]...)
+	first = jobstest.Batch(w, at, bodies[:20]...)
 	for i := range first.Messages {
 		first.Messages[i].ClientID = fmt.Sprint("c", i)
 	}
@@ -70,7 +71,7 @@ func (w *world) earlierOf(at session.Address, bodies [][]byte) (earlier [][]byte
 		return nil, nil, nil
 	})
 	capping.UseResultStores(*w.store.ResultStores())
-	a := w.batch(at, turn(15, 1500)[1])
+	a := jobstest.Batch(w, at, turn(15, 1500)[1])
 	a.Messages[0].Answers = []string{"c15"}
 	if _, _, err := capping.Append(w.Context(), a); err != nil {
 		w.Fatal(err)

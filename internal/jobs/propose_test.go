@@ -14,6 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/llmtest"
 	"github.com/varve-dev/varve/internal/policy"
@@ -25,7 +26,7 @@ import (
 // set gives a session a policy of its own.
 func (w *world) set(at session.Address, change func(p *policy.Policy)) {
 	w.Helper()
-	policy := settled()
+	policy := jobstest.Settled()
 	change(&policy)
 	own := session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()}
 	if _, _, err := w.store.Update(w.Context(), at, session.Change{Policy: &own}, nil); err != nil {

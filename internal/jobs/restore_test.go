@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -24,11 +25,11 @@ func TestARestorationDuringACompactionSupersedesIt(t *testing.T) {
 				w.append(at, bodies...)
 				appended = append(appended, bodies...)
 			}
-			p := w.newPause(step)
-			w.work(jobs.Config{Trace: p.trace})
-			await(w, p.reached)
+			p := jobstest.NewPause(w, step)
+			w.work(jobs.Config{Trace: p.Trace})
+			jobstest.Await(w, p.Reached)
 			restored, _, err := w.store.Restore(t.Context(), at, 1, nil)
-			close(p.goOn)
+			close(p.GoOn)
 			if err != nil {
 				t.Fatal(err)
 			}

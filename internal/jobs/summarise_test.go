@@ -20,11 +20,13 @@ import (
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/llm/fake"
 	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
 )
@@ -54,7 +56,7 @@ func (w *world) provider(o fake.Options) *provider {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return &provider{Server: server, caller: &modelcall.Caller{Store: openStore(w.T, w.dsn), Models: models}}
+	return &provider{Server: server, caller: &modelcall.Caller{Store: jobstest.OpenStore(w.T, pgtest.Admin(w.dsn)), Models: models}}
 }
 
 // asks makes the session's policy name the model, with a stand-in of this kind.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -38,7 +39,7 @@ type group struct {
 func newGroup(w *world) *group {
 	w.Helper()
 	c := &group{world: w, before: map[session.Address][][]byte{}, later: map[session.Address][][]byte{}}
-	p := settled()
+	p := jobstest.Settled()
 	_, stop := w.work(jobs.Config{Compactions: 8})
 	for n := range *groupTenants {
 		of := *w

@@ -1,6 +1,7 @@
 package recompact_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -32,7 +34,7 @@ func in(states ...recompact.RecompactionState) func(recompact.Stored) bool {
 // serves requires that a session serves these messages.
 func (w *world) serves(at session.Address, want [][]byte) {
 	w.Helper()
-	if got := w.view(at); !same(got, want) {
+	if got := w.view(at); !slices.EqualFunc(got, want, bytes.Equal) {
 		w.Errorf("session %s serves %d messages that are not the %d of before", at.ID, len(got), len(want))
 	}
 }
@@ -93,7 +95,7 @@ func TestARolledBackRecompactionServesWhatWasServedBefore(t *testing.T) {
 // lazy makes a session that is compacted at its trigger and not before.
 func (w *world) lazy(id string) session.Address {
 	w.Helper()
-	p, at, window := settled(), w.at(id), 10_000
+	p, at, window := jobstest.Settled(), w.at(id), 10_000
 	p.Trim.Eager, p.Budget.Eager = false, false
 	own := &session.Policy{Trigger: p.Trigger, Hard: p.Hard, Document: p.Document()}
 	if _, _, err := w.store.Store.Create(w.Context(), at, session.Change{WindowTokens: &window, Policy: own}, nil); err != nil {
@@ -156,16 +158,16 @@ func TestAPausedRecompactionWaitsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(6, 20)
-	p := w.newPause("planned")
-	w.work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, "planned")
+	w.work(jobs.Config{Trace: p.Trace})
 	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
-	await(w, p.reached)
+	jobstest.Await(w, p.Reached)
 	for range 2 {
 		if found := w.control(id, recompact.Pause); found.State != recompact.Paused || found.Running != 1 {
 			t.Errorf("%+v", found)
 		}
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	w.idle()
 	found := w.until(id, in(recompact.Paused))
 	if found.Changed != 1 || found.Running != 0 {
@@ -245,14 +247,14 @@ func TestARollbackOfALiveRecompactionCancelsItFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	appended := w.many(6, 20)
-	p := w.newPause("planned")
-	w.work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, "planned")
+	w.work(jobs.Config{Trace: p.Trace})
 	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
-	await(w, p.reached)
+	jobstest.Await(w, p.Reached)
 	if found := w.control(id, recompact.RollBack); found.State != recompact.RollingBack || found.Running != 1 {
 		t.Errorf("%+v", found)
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	found := w.until(id, in(recompact.RolledBack))
 	if found.Changed != 1 || found.RolledBack != 1 || found.Excepted != 0 {
 		t.Errorf("%+v", found)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/recompact"
@@ -212,17 +213,17 @@ func TestACancelledRecompactionLetsWhatRunsComeToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	appended := w.many(6, 20)
-	p := w.newPause("planned")
-	w.work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, "planned")
+	w.work(jobs.Config{Trace: p.Trace})
 	id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
-	await(w, p.reached)
+	jobstest.Await(w, p.Reached)
 	for range 2 {
 		found, _, err := w.store.Control(t.Context(), w.tenant, id, recompact.Cancel, nil)
 		if err != nil || found.State != recompact.Cancelling || found.Running != 1 {
 			t.Errorf("%+v, %v", found, err)
 		}
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	found := w.until(id, ended)
 	if found.State != recompact.Cancelled || found.Done() != 1 || found.Changed != 1 {
 		t.Errorf("%+v", found)
@@ -277,17 +278,17 @@ func TestASessionThatIsErasedOnTheWayIsSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.many(4, 20)
-	p := w.newPause("planned")
-	w.work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, "planned")
+	w.work(jobs.Config{Trace: p.Trace})
 	filter := session.SessionFilter{Sessions: []string{"s0000", "s0001", "s0002", "s0003"}}
 	id := w.recompact(recompact.Stored{Filter: filter, Policy: json.RawMessage(lean), Pace: recompact.Pace{MaxRunning: 1}})
-	await(w, p.reached)
+	jobstest.Await(w, p.Reached)
 	for _, erased := range []string{"s0000", "s0002"} { // the one that runs, and one that does not yet
 		if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.tenant, ID: erased}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	found := w.until(id, ended)
 	if found.State != recompact.Done || found.Total != 4 || found.Changed != 2 || found.Skipped != 2 || len(w.outcomes(id)) != 2 {
 		t.Errorf("%+v", found)
@@ -305,17 +306,17 @@ func TestAnOrdinaryCompactionAtTheSameTimeIsNotLost(t *testing.T) {
 			w := newWorld(t)
 			appended := w.many(1, 20)
 			at := session.Address{Tenant: w.tenant, ID: "s0000"}
-			p := w.newPause(step)
-			w.work(jobs.Config{Trace: p.trace})
+			p := jobstest.NewPause(w, step)
+			w.work(jobs.Config{Trace: p.Trace})
 			id := w.recompact(recompact.Stored{Policy: json.RawMessage(lean)})
-			await(w, p.reached)
+			jobstest.Await(w, p.Reached)
 			w.append(at, filled()[1:]...) // over the trigger
 			w.settle()
 			ordinary := w.check(at, append(appended, filled()[1:]...))
 			if ordinary.Checkpoint != 1 || ordinary.ContextTokens >= 8000 {
 				t.Errorf("the compaction waits for the recompaction: checkpoint %d, %d tokens", ordinary.Checkpoint, ordinary.ContextTokens)
 			}
-			close(p.goOn)
+			close(p.GoOn)
 			found := w.until(id, ended)
 			w.settle()
 			after := w.check(at, append(appended, filled()[1:]...))

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/replay"
@@ -241,11 +242,11 @@ func TestACancelledReplayReportsWhatWasMeasured(t *testing.T) {
 	w.many(4)
 	p := w.pauseAt("session")
 	id := w.replay(backtest())
-	w.await(p)
+	jobstest.Await(w, p.Reached)
 	if r, _, err := w.store.Cancel(t.Context(), w.Tenant, id, nil); err != nil || r.State != replays.Cancelling {
 		t.Errorf("%+v, %v", r, err)
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	r := w.replayEnded(id)
 	if r.State != replays.Cancelled || r.Measured != 1 || r.Outcomes != 2 || r.Done() != 1 {
 		t.Errorf("%+v", r)
@@ -269,11 +270,11 @@ func TestACancelledReplayThrowsTheMeasurementAway(t *testing.T) {
 	w.many(2)
 	p := w.pauseAt("log")
 	id := w.replay(backtest())
-	w.await(p)
+	jobstest.Await(w, p.Reached)
 	if _, _, err := w.store.Cancel(t.Context(), w.Tenant, id, nil); err != nil {
 		t.Fatal(err)
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	if r := w.replayEnded(id); r.State != replays.Cancelled || r.Outcomes != 0 || r.Done() != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -295,11 +296,11 @@ func TestASessionThatCannotBeMeasuredDoesNotStopAReplay(t *testing.T) {
 	b.MaxMessages = 50
 	id := w.replay(b)
 	p := w.pauseAt("sampled")
-	w.await(p)
+	jobstest.Await(w, p.Reached)
 	if _, err := w.store.Delete(t.Context(), session.Address{Tenant: w.Tenant, ID: "s0003"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	close(p.goOn)
+	close(p.GoOn)
 	r := w.replayEnded(id)
 	want := []replays.ReplaySkip{{Reason: "erased", Sessions: 1}, {Reason: "several_formats", Sessions: 1}, {Reason: "too_many_messages", Sessions: 1}}
 	if r.State != replays.Done || r.Total != 6 || r.Measured != 2 || r.Failed != 1 || !slices.Equal(r.Skipped, want) || r.Done() != 6 {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,12 +13,12 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/replays"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -56,17 +54,7 @@ func (w *world) sessionOf(id string, window int) session.Address {
 
 func (w *world) append(at session.Address, bodies ...[]byte) {
 	w.Helper()
-	a := session.Append{Session: at, Format: session.OpenAIChat}
-	for _, body := range bodies {
-		m, err := wire.Inspect(a.Format, body)
-		if err != nil {
-			w.Fatal(err)
-		}
-		a.Messages = append(a.Messages, session.NewMessage{
-			Body: body, Role: m.Role, Tokens: m.Tokens, StartsUnit: m.StartsUnit,
-		})
-	}
-	mustAppend(w, w.store, a)
+	mustAppend(w, w.store, jobstest.Batch(w, at, bodies...))
 }
 
 // many makes sessions that fill a window of 3,000 tokens, below their own trigger.
@@ -82,10 +70,7 @@ func (w *world) turns(at session.Address, turns, tokens int) {
 	w.Helper()
 	bodies := [][]byte{[]byte(`{"role":"user","content":"read all files"}`)}
 	for n := range turns {
-		line := fmt.Sprintf("line of file %d with some text in it\\n", n)
-		bodies = append(bodies,
-			fmt.Appendf(nil, `{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"Read","arguments":"{\"path\":\"f%d\"}"}}]}`, n, n),
-			fmt.Appendf(nil, `{"role":"tool","tool_call_id":"c%d","content":"%s"}`, n, strings.Repeat(line, tokens*4/len(line)+1)))
+		bodies = append(bodies, jobstest.Turn(n, tokens)...)
 	}
 	w.append(at, bodies...)
 }
@@ -98,47 +83,18 @@ func (w *world) compacted() {
 	})
 }
 
-// pause stops the first worker that comes to a step.
-type pause struct {
-	step    string
-	first   atomic.Bool
-	over    <-chan struct{}
-	reached chan struct{}
-	goOn    chan struct{}
-}
-
-func (p *pause) trace(step string) {
-	if step != p.step || !p.first.CompareAndSwap(false, true) {
-		return
-	}
-	close(p.reached)
-	select {
-	case <-p.goOn:
-	case <-p.over:
-	}
-}
-
-// pauseAt starts a worker and waits until it has come to a step, where it stops.
-func (w *world) pauseAt(step string) *pause {
+// pauseAt starts a worker that stops when it comes to a step.
+func (w *world) pauseAt(step string) *jobstest.Pause {
 	w.Helper()
-	p := &pause{step: step, over: w.Context().Done(), reached: make(chan struct{}), goOn: make(chan struct{})}
-	w.Work(jobs.Config{Trace: p.trace})
+	p := jobstest.NewPause(w, step)
+	w.Work(jobs.Config{Trace: p.Trace})
 	return p
-}
-
-func (w *world) await(p *pause) {
-	w.Helper()
-	select {
-	case <-p.reached:
-	case <-time.After(10 * time.Minute):
-		w.Fatal("the worker did not come to it")
-	}
 }
 
 // die has a worker come to a step and no further, and does at once what River does when twice the job's timeout is over.
 func (w *world) die(step string) {
 	w.Helper()
-	w.await(w.pauseAt(step))
+	jobstest.Await(w, w.pauseAt(step).Reached)
 	w.Exec(`
 		UPDATE river_job
 		   SET state = 'available', scheduled_at = now()
