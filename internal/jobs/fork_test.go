@@ -264,8 +264,8 @@ func TestAForkIsWholeWhileTheSessionChanges(t *testing.T) {
 	}
 }
 
-// TestAnErasureLeavesAloneWhatAnotherSessionIsAboutToName erases a fork while an object was just put for the session
-// that it was made of.
+// TestAnErasureLeavesAloneWhatAnotherSessionIsAboutToName erases a fork, which an archive of its session has given
+// bodies to, while an object was just put for that session.
 func TestAnErasureLeavesAloneWhatAnotherSessionIsAboutToName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -274,6 +274,8 @@ func TestAnErasureLeavesAloneWhatAnotherSessionIsAboutToName(t *testing.T) {
 	w.work(jobs.Config{})
 	w.offloaded()
 	fork := w.fork(at, "fork", int64(len(bodies)))
+	w.archived(at)
+	w.restored(at)
 	store, name := w.store.ResultStores().Outside[persist.File], persist.ObjectName(w.sessionKey(at), uuid.Must(uuid.NewV7()))
 	if err := store.Put(t.Context(), name, []byte("a body")); err != nil {
 		t.Fatal(err)
