@@ -80,7 +80,7 @@ part "an import of 100,000 messages that is stopped again and again" \
 part "1,000 tenants are provisioned, and what operators do reaches two processes" \
 	go test ./internal/api -count=1 -v -run 'TestManyTenantsAre|TestWhatAnOperatorDoes' -args -tenants=1000
 part "an upload of a gigabyte" \
-	go test ./cmd/varve -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=1073741824
+	go test ./internal/upload -count=1 -v -run TestAnUploadSurvives -args -upload-bytes=1073741824
 part "every result of every recorded conversation leaves in every way and comes back" \
 	go test ./internal/api -count=1 -timeout 60m -v -run TestEveryResultComesBack -args -whole-corpus
 for major in 16 17 18; do

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,9 +23,12 @@ import (
 	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/session"
 )
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 type world struct{ *apitest.World }
 

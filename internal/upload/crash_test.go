@@ -1,19 +1,32 @@
-package main
+package upload_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
+	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/upload"
 )
 
 var uploadBytes = flag.Int64("upload-bytes", 256<<20, "how much TestAnUploadSurvivesCrashesInLittleMemory uploads; make soak uploads 1 GiB")
@@ -27,19 +40,19 @@ func TestAnUploadSurvivesCrashesInLittleMemory(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	rng, size, data := rand.New(rand.NewPCG(seed, 1)), *uploadBytes, t.TempDir()
-	u := startUp(t, data)
-	u.want(201, "PUT", "/v1/sessions/s", `{}`)
-	begun := u.want(202, "POST", "/v1/sessions/s/results?tool=Bash&more=true", "")
-	at := "/v1/sessions/s/results/uploads/" + begun["id"].(string)
+	rng, size := rand.New(rand.NewPCG(seed, 1)), *uploadBytes
+	w := uploadWorld(t)
+	at := w.must(http.StatusAccepted, "POST", uploads+"?tool=Bash&more=true", "").Header().Get("Location")
+	stored := func() int64 { return decoded[upload.Answer](w.must(http.StatusOK, "GET", at, "")).Offset }
+	u := w.serve()
 	offset := int64(0)
 	for range 3 {
 		body := &generated{at: offset, end: size, until: offset + 1 + rng.Int64N(size/8), then: u.kill}
 		if status, answer, err := u.feed(at, offset, body); err == nil {
 			t.Fatalf("a server that was killed answers %d %s", status, answer)
 		}
-		u = startUp(t, data)
-		now := int64(u.want(200, "GET", at, "")["offset"].(float64))
+		u = w.serve()
+		now := stored()
 		if now < offset || now > body.at {
 			t.Fatalf("%d bytes are stored; %d were acknowledged, %d sent", now, offset, body.at)
 		}
@@ -48,7 +61,7 @@ func TestAnUploadSurvivesCrashesInLittleMemory(t *testing.T) {
 		if err != nil || status != 202 {
 			t.Fatalf("%d %s %v", status, answer, err)
 		}
-		offset = int64(u.want(200, "GET", at, "")["offset"].(float64))
+		offset = stored()
 	}
 	before := u.memory("VmRSS")
 	status, answer, err := u.feed(at, offset, &generated{at: offset, end: size})
@@ -79,14 +92,75 @@ func TestAnUploadSurvivesCrashesInLittleMemory(t *testing.T) {
 	if _, err := io.ReadFull(&generated{at: from, end: size}, want); err != nil {
 		t.Fatal(err)
 	}
-	if got := u.rangeOf("/v1/sessions/s/results/"+result.Ref+"?raw=true", from, int64(len(want))); !bytes.Equal(got, want) {
+	part := w.must(http.StatusPartialContent, "GET", uploads+"/"+result.Ref+"?raw=true", "", "Range", fmt.Sprintf("bytes=%d-%d", from, from+int64(len(want))-1))
+	if got := part.Body.Bytes(); !bytes.Equal(got, want) {
 		t.Errorf("%d other bytes come back from the middle", len(got))
 	}
-	u.stop()
+}
+
+// serving is an API in a process of its own.
+type serving struct {
+	*world
+	cmd *exec.Cmd
+	url string
+}
+
+const serverDSN = "VARVE_TEST_SERVER_DSN"
+
+// TestMain makes the test binary the API itself when a test starts it as such.
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(serverDSN); dsn != "" {
+		panic(serveDSN(dsn))
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+// serveDSN serves an API until it is killed, and says where.
+func serveDSN(dsn string) error {
+	pool, err := postgres.Open(context.Background(), pgtest.API(dsn), 12)
+	if err != nil {
+		return err
+	}
+	inserts, err := queue.New(pool)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + listener.Addr().String())
+	return http.Serve(listener, api.New(api.Config{
+		Store: postgres.New(pool, inserts, nil), Features: []feature.Feature{upload.Feature()}, Log: slog.New(slog.DiscardHandler),
+	}))
+}
+
+// serve starts an API, which is killed at the end of the test at the latest.
+func (w *world) serve() *serving {
+	w.Helper()
+	u := &serving{world: w, cmd: exec.CommandContext(w.Context(), os.Args[0])}
+	u.cmd.Env = append(os.Environ(), serverDSN+"="+w.DSN)
+	out, err := u.cmd.StdoutPipe()
+	if err == nil {
+		err = u.cmd.Start()
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(u.kill)
+	said, _ := bufio.NewReader(out).ReadString('\n')
+	u.url = strings.TrimSpace(said)
+	return u
+}
+
+// kill ends the process at once, as a crash would.
+func (u *serving) kill() {
+	_ = u.cmd.Process.Kill() // it may have ended
+	_ = u.cmd.Wait()
 }
 
 // feed sends a body to an upload.
-func (u *up) feed(path string, offset int64, body io.Reader) (status int, answer []byte, err error) {
+func (u *serving) feed(path string, offset int64, body io.Reader) (status int, answer []byte, err error) {
 	query := "?"
 	if bytes.ContainsRune([]byte(path), '?') {
 		query = "&"
@@ -95,7 +169,7 @@ func (u *up) feed(path string, offset int64, body io.Reader) (status int, answer
 	if err != nil {
 		return 0, nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+u.key)
+	req.Header.Set("Authorization", "Bearer "+u.Key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, nil, err
@@ -105,29 +179,8 @@ func (u *up) feed(path string, offset int64, body io.Reader) (status int, answer
 	return res.StatusCode, answer, err
 }
 
-// rangeOf reads some bytes of an answer.
-func (u *up) rangeOf(path string, from, n int64) []byte {
-	u.Helper()
-	req, err := http.NewRequest("GET", u.url+path, nil)
-	if err != nil {
-		u.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+u.key)
-	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, from+n-1))
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		u.Fatal(err)
-	}
-	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusPartialContent {
-		u.Fatalf("%d %v", res.StatusCode, err)
-	}
-	return got
-}
-
 // memory returns a figure of the process in bytes: VmRSS is what it has, VmHWM the most that it ever had.
-func (u *up) memory(name string) int64 {
+func (u *serving) memory(name string) int64 {
 	u.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", u.cmd.Process.Pid))
 	if err != nil {
