@@ -8,11 +8,13 @@ func (u *summaries) fit(d *eviction) (*eviction, *summaries) {
 		tries = 3
 		near  = 0.9 // of the target
 	)
+	var made *summaries // of d
 	for range tries {
 		if d == nil {
 			break
 		}
-		made, has := u.wouldHave(d)
+		var has int
+		made, has = u.wouldHave(d)
 		if float64(u.sizeWithout(d.end)-int64(u.summaryRoom()-has)) >= near*u.target {
 			if left := u.cutInstead(d); left != d {
 				return left, nil
@@ -24,9 +26,13 @@ func (u *summaries) fit(d *eviction) (*eviction, *summaries) {
 		if next != nil && next.end == d.end {
 			break
 		}
-		d = next
+		d, made = next, nil
 	}
-	return u.cutInstead(d), nil
+	left := u.cutInstead(d)
+	if left != d {
+		made = nil
+	}
+	return left, made
 }
 
 // wouldHave returns the tokens of the message of summaries that would replace what is evicted, if Extract wrote it, and

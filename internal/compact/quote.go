@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/varve-dev/varve/internal/compact/failure"
 	"github.com/varve-dev/varve/internal/compact/memory"
@@ -27,10 +28,11 @@ func (s *runState) quotes(d *eviction, seen memory.Seen) string {
 			case p.kind != result || !p.paired || p.readBack || p.action >= Stub:
 			case d.evicts(m):
 				s.quoteWritten(p, asked[p.callID])
-				s.quoteResult(i)
+				for _, q := range s.quotesOf(i) {
+					s.memory.Quote(q)
+				}
 			case p.action == Keep && s.proposed[i].lowers(p) && s.proposed[i].action.rung() != Stub:
-				q := memory.Quote{Seq: p.seq, Ref: s.shownRefOf(i), About: s.aboutOf(p), Text: s.textOfResult(i)}
-				s.memory.Quote(q)
+				s.memory.Quote(s.quotesOf(i)[0])
 			}
 		}
 	}
@@ -40,7 +42,7 @@ func (s *runState) quotes(d *eviction, seen memory.Seen) string {
 // sentCall is a call with its arguments.
 type sentCall struct {
 	seq       int64
-	arguments []byte
+	arguments []byte // as its message has them
 }
 
 // askedBy returns the calls in evicted messages by their ids.
@@ -56,7 +58,7 @@ func (s *runState) askedBy(d *eviction) map[string]sentCall {
 		}
 		for i := range found.Parts {
 			if p := &found.Parts[i]; p.Kind == wire.Call && p.CallID != "" {
-				asked[p.CallID] = sentCall{s.messages[m].seq, decoded(p.Value.Of(s.body(m)))}
+				asked[p.CallID] = sentCall{s.messages[m].seq, p.Value.Of(s.body(m))}
 			}
 		}
 	}
@@ -68,40 +70,71 @@ func (s *runState) quoteWritten(p *part, by sentCall) {
 	if !p.does.writes() || !p.usable || by.arguments == nil {
 		return
 	}
-	if text := resource.Written(by.arguments); text != "" {
+	if text := s.writtenIn(by.arguments); text != "" {
 		ref := session.MessagesRef{First: by.seq, Last: by.seq}.String()
 		s.memory.Quote(memory.Quote{Seq: by.seq, Ref: ref, About: s.aboutOf(p), Kind: memory.Written, Text: text})
 	}
+}
+
+// writtenIn returns what a call with these arguments writes, which it reads once.
+func (s *runState) writtenIn(arguments []byte) string {
+	at := unsafe.SliceData(arguments)
+	text, known := s.written[at]
+	if !known {
+		text = resource.Written(decoded(arguments))
+		s.written[at] = text
+	}
+	return text
 }
 
 // counted recognises a line with what came of a command: a count or an exit code.
 var counted = regexp.MustCompile(`(?i)\b\d+ (passed|failed|failures?|errors?|tests?|examples?|warnings?|skipped|` +
 	`files? changed|insertions?|deletions?)\b|\bexit(ed)?( with)?( code| status)?\s*[:=]?\s*-?\d+`)
 
-// quoteResult gives the memory result i, which leaves the view.
-func (s *runState) quoteResult(i int) {
+// quotesOf returns what is quoted of result i, the whole of it first. It is read once, however often a summary of it is
+// written.
+func (s *runState) quotesOf(i int) []memory.Quote {
+	list, known := s.quotations[i]
+	if !known {
+		list = s.quoteResult(i)
+		if s.parts[i].action != Bookend { // what that has depends on what is proposed
+			s.quotations[i] = list
+		}
+	}
+	return list
+}
+
+func (s *runState) quoteResult(i int) []memory.Quote {
 	p := &s.parts[i]
 	q := memory.Quote{Seq: p.seq, Ref: s.shownRefOf(i), About: s.aboutOf(p), Text: s.textOfResult(i)}
-	s.memory.Quote(q)
+	list := []memory.Quote{q}
 	if !p.usable || failure.Shows([]byte(q.Text), p.does.runs(), s.policy.Tools.Errors) {
 		if line := trimmed(failure.Complaint(q.Text)); line != "" {
 			q.Kind, q.Text = memory.Failure, line
-			s.memory.Quote(q)
-			return
+			return append(list, q)
 		}
 	}
 	if !p.does.runs() {
-		return
+		return list
 	}
-	whole := q.Text
-	for line := range strings.Lines(whole[max(len(whole)-endOfOutput, 0):]) {
-		if counted.MatchString(line) {
-			q.Kind, q.Text = memory.Outcome, trimmed(line)
+	if line := outcomeOf(q.Text[max(len(q.Text)-endOfOutput, 0):]); line != "" {
+		q.Kind, q.Text = memory.Outcome, line
+		list = append(list, q)
+	}
+	return list
+}
+
+// outcomeOf returns the last line with what came of a command, "" for none. It begins at the end, as the expression is
+// slow.
+func outcomeOf(text string) string {
+	for text != "" {
+		begin := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+		line := text[begin:]
+		if text = text[:begin]; strings.ContainsAny(line, "0123456789") && counted.MatchString(line) {
+			return trimmed(line)
 		}
 	}
-	if q.Kind == memory.Outcome {
-		s.memory.Quote(q)
-	}
+	return ""
 }
 
 // endOfOutput is how many bytes of a command's output are looked at for what came of it.
@@ -126,8 +159,22 @@ func (s *runState) textOfResult(i int) string {
 	return string(slices.Concat(head, []byte("\n"), tail))
 }
 
-// sentenceEnds ends a sentence.
-var sentenceEnds = regexp.MustCompile(`\n+|[.!?]\s+`)
+// sentenceEnd returns where the first sentence of a text ends, and where the next begins: at line ends, or behind the
+// end of a sentence and white space.
+func sentenceEnd(text string) (end, next int) {
+	const ends, spaces = ".!?", " \t\n\f\r"
+	for i := range len(text) {
+		if text[i] == '\n' {
+			return i, len(text) - len(strings.TrimLeft(text[i:], "\n"))
+		}
+		if strings.IndexByte(ends, text[i]) >= 0 {
+			if rest := strings.TrimLeft(text[i+1:], spaces); len(rest) < len(text)-i-1 {
+				return i + 1, len(text) - len(rest)
+			}
+		}
+	}
+	return len(text), len(text)
+}
 
 const shortSentence, longSentence = 32, 400 // bytes
 
@@ -135,15 +182,9 @@ const shortSentence, longSentence = 32, 400 // bytes
 func (s *runState) decide(seq int64, said string) {
 	said = summary.Unquoted(said)
 	for start := 0; start < len(said); {
-		end, next := len(said), len(said)
-		if at := sentenceEnds.FindStringIndex(said[start:]); at != nil {
-			end, next = start+at[0], start+at[1]
-			if said[end] != '\n' {
-				end++ // the full stop
-			}
-		}
-		sentence := strings.TrimSpace(said[start:end])
-		start = next
+		end, next := sentenceEnd(said[start:])
+		sentence := strings.TrimSpace(said[start : start+end])
+		start += next
 		if len(sentence) < shortSentence || len(sentence) > longSentence {
 			continue
 		}

@@ -67,7 +67,7 @@ func (s *runState) transcript(d *eviction) (messages []summary.Message, err erro
 			messages, read = append(messages, left...), s.messages[m].to
 			continue
 		}
-		message, err := s.decode(m, m >= shown)
+		message, err := s.decoded(m, m >= shown)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,30 @@ func (s *runState) silent(m int) bool {
 	return at.role == other && at.last > at.first && !at.coversOthers()
 }
 
-// decode reads message m as the view has it, with its calls and results or without.
+// decoded returns message m as the view has it, with its calls and results or without. Extract, which may write several
+// times, is given what was read the first time.
+func (s *runState) decoded(m int, whole bool) (summary.Message, error) {
+	if s.write != nil {
+		return s.decode(m, whole)
+	}
+	key := decodedMessage{m, whole}
+	message, known := s.messagesRead[key]
+	if known {
+		return message, nil
+	}
+	message, err := s.decode(m, whole)
+	if err == nil {
+		s.messagesRead[key] = message
+	}
+	return message, err
+}
+
+// decodedMessage names what was read of a message.
+type decodedMessage struct {
+	message int
+	whole   bool
+}
+
 func (s *runState) decode(m int, whole bool) (summary.Message, error) {
 	at, body := &s.messages[m], s.body(m)
 	found, err := s.found(m)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/varve-dev/varve/internal/compact/memory"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/wire"
@@ -109,7 +110,12 @@ func newRunState(h *history) *runState {
 		omissions: map[int]omission{},
 		sums:      map[int][32]byte{},
 		drafts:    map[int]knownDraft{},
-		failed:    map[string]error{},
+
+		messagesRead: map[decodedMessage]summary.Message{},
+
+		quotations: map[int][]memory.Quote{},
+		written:    map[*byte]string{},
+		failed:     map[string]error{},
 	}
 	s.setPinned()
 	s.setTarget()

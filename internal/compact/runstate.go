@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/varve-dev/varve/internal/compact/memory"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/wire"
@@ -28,6 +29,11 @@ type runState struct {
 	sums      map[int][32]byte // by part: of those whose digest was needed
 	omissions map[int]omission // by part: of the calls that were read
 	drafts    map[int]knownDraft
+
+	messagesRead map[decodedMessage]summary.Message
+
+	quotations map[int][]memory.Quote // by part: of the results that were quoted
+	written    map[*byte]string       // by the first byte of their arguments: what calls have written
 
 	expected int // tokens of the message of summaries; 0: the most that it may have
 	said     int // about the tokens of all that the user wrote

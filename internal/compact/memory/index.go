@@ -110,6 +110,7 @@ func (m *Memory) Prune(limit int) {
 		all = append(all, ranked{k, k.at(m.clock)})
 	}
 	slices.SortFunc(all, byWorth)
+	m.unread()
 	for _, k := range all[limit:] {
 		delete(m.known, k.name)
 	}

@@ -133,9 +133,9 @@ const (
 
 // passage is a line that may be chosen.
 type passage struct {
-	quote, at, size int
-	line            string
-	worth           float64
+	*line
+	quote int
+	worth float64
 }
 
 // passages are lines by what they are worth, the best first.
@@ -158,10 +158,11 @@ func (h *passages) Pop() any {
 // choosePassages adds the lines that stay of the other quotes, the best first. What a line is worth becomes less when
 // another that has its names is chosen.
 func (m *Memory) choosePassages(room int, chosen map[int]string, seen Seen) {
-	left, taken := m.passages(room, seen), map[int][]passage{}
+	choice := m.begin(seen)
+	left, taken := m.passages(room, choice), map[int][]passage{}
 	for len(left) > 0 && room >= leastForLine {
 		p := heap.Pop(&left).(passage)
-		if worth := m.worthOfLine(p.line, p.size, seen); worth < p.worth {
+		if worth := p.worthIn(choice); worth < p.worth {
 			if p.worth = worth; worth > 0 {
 				heap.Push(&left, p)
 			}
@@ -175,48 +176,35 @@ func (m *Memory) choosePassages(room int, chosen map[int]string, seen Seen) {
 			continue
 		}
 		taken[p.quote] = append(taken[p.quote], p)
-		seen.Add([]byte(p.line), false)
+		for _, k := range p.names {
+			k.shown = choice
+			seen[k.name] = true
+		}
 		room -= need
 	}
 	for i, list := range taken {
 		slices.SortFunc(list, func(a, b passage) int { return cmp.Compare(a.at, b.at) })
 		for _, p := range list {
-			chosen[i] += p.line + "\n"
+			chosen[i] += p.text + "\n"
 		}
 	}
 }
 
 // passages returns the lines that are worth something.
-func (m *Memory) passages(room int, seen Seen) (list passages) {
+func (m *Memory) passages(room, choice int) (list passages) {
 	for i := range m.quotes {
 		if m.quotes[i].Kind != Passage || room <= 0 {
 			continue
 		}
-		at := 0
-		for line := range strings.Lines(m.quotes[i].Text) {
-			at++
-			line = clipped(line)
-			size := tokens.Estimate([]byte(line)) + 1
-			if worth := m.worthOfLine(line, size, seen); worth > 0 {
-				list = append(list, passage{i, at, size, line, worth})
+		of := m.linesOf(m.quotes[i].Text)
+		for k := range of {
+			if worth := of[k].worthIn(choice); worth > 0 {
+				list = append(list, passage{&of[k], i, worth})
 			}
 		}
 	}
 	heap.Init(&list)
 	return list
-}
-
-// worthOfLine returns what a line is worth for its size: what the names in it are that nothing else has.
-func (m *Memory) worthOfLine(line string, size int, seen Seen) (sum float64) {
-	for name := range names.Scan([]byte(line), false) {
-		if k := m.known[string(name.Text)]; k != nil && !seen[k.name] {
-			sum += k.at(m.clock)
-		}
-	}
-	if sum > 0 && defines(line) {
-		sum *= definesMore
-	}
-	return sum / math.Pow(float64(size+3), linePower)
 }
 
 // mostDecided is how many sentences are remembered at most.
@@ -236,7 +224,7 @@ func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string)
 	for i := range m.decided {
 		w := &m.decided[i]
 		if keep[i] = !evicted(w.seq) || strings.Contains(already, w.text); !keep[i] {
-			asking = append(asking, decision{i, w.tokens(), m.worthOfSentence(w)})
+			asking = append(asking, m.decisionOf(i))
 		}
 	}
 	slices.SortFunc(asking, func(a, b decision) int {
@@ -278,6 +266,19 @@ func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string)
 type decision struct {
 	at, size int
 	worth    float64
+}
+
+// decisionOf returns a sentence with what it is worth.
+func (m *Memory) decisionOf(i int) decision {
+	w := &m.decided[i]
+	all := m.reading().sentences
+	d, known := all[w.text]
+	if !known {
+		d = decision{size: w.tokens(), worth: m.worthOfSentence(w)}
+		all[w.text] = d
+	}
+	d.at = i
+	return d
 }
 
 // decides recognises a sentence in which the agent says what it found or decided.

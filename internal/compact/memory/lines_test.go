@@ -175,3 +175,27 @@ func TestEncodeKeepsQuotesAndSentences(t *testing.T) {
 		t.Errorf("got %+v, %v", read, err)
 	}
 }
+
+// TestATextIsReadOnceUntilNamesWeighOtherwise: a compaction writes its summary again with fewer messages, and the texts of
+// the others need no second look.
+func TestATextIsReadOnceUntilNamesWeighOtherwise(t *testing.T) {
+	t.Parallel()
+	const text = "max_retries = 17\nnothing\nmax_retries = 18\n"
+	var m Memory
+	m.Pass(100)
+	m.Note([]byte(text), Source{Seq: 1, Weight: 3})
+	m.Decide(1, "The cause is max_retries, because it is 17.")
+	clone := m.Clone()
+	if of, again := m.linesOf(text), clone.linesOf(text); len(of) != 2 || &of[0] != &again[0] {
+		t.Errorf("%d lines, which a clone reads again", len(of))
+	}
+	if choice := clone.begin(Seen{"max_retries": true}); clone.linesOf(text)[0].worthIn(choice) != 0 || clone.linesOf(text)[0].worthIn(m.begin(nil)) == 0 {
+		t.Error("a name counts by another choice than this one")
+	}
+	before, said := m.linesOf(text)[0], m.decisionOf(0)
+	m.Pass(500_000)
+	m.Note([]byte("other_name"), Source{Seq: 2, Weight: 3})
+	if after := m.linesOf(text)[0]; after.names[0].weight >= before.names[0].weight || m.decisionOf(0).worth >= said.worth {
+		t.Errorf("a name weighs %v after %v", after.names[0].weight, before.names[0].weight)
+	}
+}

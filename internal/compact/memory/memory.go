@@ -22,6 +22,7 @@ type Memory struct {
 	quotes  []Quote  // oldest first
 	notes   int      // number of texts that were noted
 	found   []*known // in the text that is being noted
+	read    *read    // since the last text that was noted; clones share it
 }
 
 // known is a name and how likely it is to be needed again.
@@ -33,6 +34,7 @@ type known struct {
 	clock  int64   // of its newest message
 	seq    int64   // of its newest message
 	note   int     // the newest text that has it
+	shown  int     // the newest choice of lines in which it was shown
 }
 
 // Source says where a text stands.
@@ -45,6 +47,7 @@ type Source struct {
 
 // Clone returns a memory to ask what would be said: what that forgets stays in m.
 func (m *Memory) Clone() *Memory {
+	m.read = m.reading()
 	clone := *m
 	clone.words = slices.Clone(m.words)
 	clone.decided = slices.Clone(m.decided)
@@ -62,7 +65,10 @@ const crowding = 0.75
 var factors = [...]float64{names.Path: 1, names.Symbol: 0.8, names.ID: 0.8, names.Setting: 0.6, names.Number: 0.3}
 
 // Pass adds the tokens of a message, which comes after all that was noted.
-func (m *Memory) Pass(tokens int) { m.clock += int64(tokens) }
+func (m *Memory) Pass(tokens int) {
+	m.clock += int64(tokens)
+	m.unread()
+}
 
 // Note adds the names of a text. Of a text with very many names it adds those at the beginning and at the end.
 func (m *Memory) Note(text []byte, from Source) {
@@ -97,6 +103,7 @@ func (m *Memory) find(text []byte, from Source) (rest int) {
 		m.known = map[string]*known{}
 	}
 	m.notes++
+	m.unread()
 	m.found = m.found[:0]
 	at := 0
 	for name := range names.Scan(text, from.Escaped) {
