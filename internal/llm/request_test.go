@@ -52,7 +52,7 @@ var whole = summary.Dialogue{
 		message("user", result("c9", "gone", "an orphan")),
 		message("model", text("  \n"), call("c1", "read", `{"path":"b.go"}`)),
 		message("user", result("c1", "read", "the id again"), text("Go on.")),
-		message("model", call("d1", "read", `{"path":"c.go"}`)),
+		message("model", call("d1", "read", `{"path":"c\ud83d.go"}`)),
 		message("user", summary.Part{Kind: summary.Result, CallID: "d1", Tool: "read", Text: "no file", Failed: true},
 			text("And then?")),
 		message("assistant"),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
+	"github.com/varve-dev/varve/internal/rawjson"
 )
 
 // turn is a message as all providers understand it. Each call in a turn of the assistant has its result in the next
@@ -50,6 +51,7 @@ func turnsOf(d summary.Dialogue) (turns []turn) {
 		for _, p := range m.Parts {
 			if t.role == assistant && p.Kind == summary.Call && callable(p) && answered[p.CallID] && !seen[p.CallID] {
 				seen[p.CallID] = true
+				p.Text = string(rawjson.Whole([]byte(p.Text))) // providers refuse half of a surrogate pair
 				t.calls = append(t.calls, p)
 			} else if text := textOf(p); strings.TrimSpace(text) != "" {
 				texts = append(texts, text)

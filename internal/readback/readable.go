@@ -16,8 +16,9 @@ func isJSON(mediaType string) bool {
 	return err == nil && kind == "application/json"
 }
 
-// readable returns the texts in a result that is JSON: those of an array of blocks, in which a line stands for every
-// other block; or those of an object. It reports false for any other value.
+// readable returns the texts in a result that is JSON: a string's, with U+FFFD for half of a surrogate pair; those of an
+// array of blocks, in which a line stands for every other block; or those of an object. It reports false for any other
+// value.
 func readable(value []byte) (text []byte, ok bool) {
 	if rawjson.Check(value, rawjson.Limits{}) != nil {
 		return nil, false
@@ -28,6 +29,9 @@ func readable(value []byte) (text []byte, ok bool) {
 		return blockTexts(value, at)
 	case '{':
 		return objectText(value, at)
+	case '"':
+		text, _ = rawjson.Unquote(nil, rawjson.Value(value).Of(value))
+		return text, true
 	}
 	return nil, false
 }
@@ -106,9 +110,7 @@ func objectText(value []byte, start int) (text []byte, ok bool) {
 			text = append(append(text, literal...), '\n')
 			continue
 		}
-		if only, ok = rawjson.Unquote(nil, literal); !ok {
-			return nil, false
-		}
+		only, _ = rawjson.Unquote(nil, literal)
 		if bytes.Contains(only, []byte{'\n'}) {
 			long = true
 			text = append(text, '\n')

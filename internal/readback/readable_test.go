@@ -17,8 +17,8 @@ func TestTheTextInAResultThatIsJSON(t *testing.T) {
 		`{"path":"a.go","content":"l1\nl2","n":[1]}`: "path: a.go\ncontent: \nl1\nl2\nn: [1]\n",
 		`{"path":"a.go","content":"one line"}`:       "",
 		`[1,2]`:                                      "",
-		`"text"`:                                     "",
-		`{"a":"\ud800"}`:                             "",
+		`"text \ud83d"`:                              "text \uFFFD",
+		`{"a":"\ud800"}`:                             "\uFFFD",
 		`{`:                                          "",
 		`{}`:                                         "",
 	} {

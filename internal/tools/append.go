@@ -37,7 +37,7 @@ func (a *Answer) Messages(f session.Format, name, callID string, given []byte) [
 
 // part returns the part of a message of the AI SDK that is a call and its result.
 func (a *Answer) part(name, callID string, given []byte) json.RawMessage {
-	input := json.RawMessage(given)
+	input := json.RawMessage(rawjson.Whole(given))
 	if !json.Valid(given) {
 		input = json.RawMessage("{}")
 	}

@@ -153,9 +153,6 @@ func literal(value []byte) string {
 	if len(value) == 0 || value[0] != '"' {
 		return string(value)
 	}
-	text, ok := rawjson.Unquote(nil, value)
-	if !ok { // half of a surrogate pair
-		return string(value)
-	}
+	text, _ := rawjson.Unquote(nil, value)
 	return string(text)
 }
