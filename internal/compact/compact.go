@@ -62,6 +62,7 @@ type Input struct {
 	Policy         policy.Policy
 	WindowTokens   int         // the model's context window
 	OverheadTokens int         // tokens that are sent besides these messages
+	MaxImages      int         // of a request; 0: any number
 	Base           *Checkpoint // nil: start from the log
 	Tail           []Entry     // the messages after Base.Through, by seq
 	Uploads        []Upload    // the session's uploaded results of which a message may have the capped text

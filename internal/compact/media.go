@@ -1,9 +1,12 @@
 package compact
 
+import "github.com/varve-dev/varve/internal/wire"
+
 // heavyBytes is the size of a result with media from which on its bytes count.
 const heavyBytes = 64 << 10
 
-// heavyResult is a large result that is not all text: a screenshot, a file. Its tokens say nothing of its bytes.
+// heavyResult is a large result that is not all text: a screenshot, a file. Its tokens say nothing of its bytes. Images
+// have at least so many bytes here that a third of those that a request may have are all that the policy allows.
 type heavyResult struct{ part, bytes int }
 
 // heavyResults are the heavy results of a session by their place, whole or not, with the bytes of the whole.
@@ -25,7 +28,12 @@ func (s *runState) heavyBytesOf(i int) int {
 	if p.action != Keep {
 		bytes = p.bytes
 	}
-	if p.kind != result || !s.free[i] || bytes < heavyBytes {
+	if p.kind != result || !s.free[i] {
+		return 0
+	}
+	if most := s.in.MaxImages; most > 0 && p.action == Keep && wire.MayShow(s.in.Format, p.value.Of(s.body(p.message))) {
+		bytes = max(bytes, s.policy.MediaBytes/max(1, most/3))
+	} else if bytes < heavyBytes {
 		return 0
 	}
 	onlyText := p.onlyText

@@ -8,6 +8,7 @@ import (
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // Verdict is what a decision comes to.
@@ -40,9 +41,7 @@ type Decision struct {
 
 	reached due.Threshold // 0 for none
 	early   bool          // only an eager stage has reached its own trigger
-	heavy   bool          // only the bytes of the view have
-
-	bytes, triggerBytes int64 // of the view
+	heavy   string        // what the view has too much of, if only that has
 
 	wait   time.Duration // until it is decided again, if nobody uses the session; 0 if that is not known
 	reason string
@@ -91,6 +90,7 @@ const (
 func ruleOf(s postgres.Snapshot, p *policy.Policy) due.Session {
 	rule := due.Session{
 		Window: int64(s.WindowTokens), Calibration: 1, Bytes: s.ViewBytes, Rule: p.DueRule(), Armed: due.Trigger,
+		Images: s.Images, MaxImages: int64(provider.MaxImages(s.Format, s.Model)),
 	}
 	if p.Tokens.Calibrate {
 		rule.Calibration, rule.Unseen = s.Calibration, s.Unseen
@@ -106,18 +106,26 @@ func newDecision(s postgres.Snapshot, p *policy.Policy, cause string) Decision {
 		ContextTokens: s.ContextTokens + int64(s.OverheadTokens),
 		TriggerTokens: int64(math.Ceil(rule.TriggerAt())),
 		HardTokens:    int64(math.Ceil(p.Hard * float64(s.WindowTokens))),
-		bytes:         s.ViewBytes, triggerBytes: rule.TriggerBytes,
 	}
 	if s.WindowTokens > 0 {
 		d.reached, _ = rule.Due(d.ContextTokens)
-		rule.TriggerBytes = 0
+		rule.TriggerBytes, rule.MaxImages = 0, 0
 		reached, _ := rule.Due(d.ContextTokens)
-		d.heavy = reached != d.reached
+		if reached != d.reached {
+			d.heavy = heavyReason(s, ruleOf(s, p))
+		}
 		rule.Trim, rule.Budget = 0, due.Budget{}
 		reached, _ = rule.Due(d.ContextTokens)
 		d.early = reached != d.reached
 	}
 	return d
+}
+
+func heavyReason(s postgres.Snapshot, rule due.Session) string {
+	if rule.TriggerBytes > 0 && rule.Bytes >= rule.TriggerBytes {
+		return fmt.Sprintf("%d bytes, the trigger is %d bytes", s.ViewBytes, rule.TriggerBytes)
+	}
+	return fmt.Sprintf("%d new messages with images, a request has at most %d images", s.Images, rule.MaxImages)
 }
 
 // waitForCold postpones what must wait until nobody has used the session for a while, so that the provider's cache is
@@ -249,8 +257,8 @@ func (d *Decision) occasion(p *Proposal) string {
 		return fmt.Sprintf("%s, the trigger is %d; nobody has used the session for %d s, its cache is cold after %d s",
 			d.size(), d.TriggerTokens, d.Cache.AgeSeconds, d.Cache.TTLSeconds)
 	}
-	if d.heavy {
-		return fmt.Sprintf("%s in a view of %d bytes, the trigger is %d bytes", d.size(), d.bytes, d.triggerBytes)
+	if d.heavy != "" {
+		return d.size() + " in a view of " + d.heavy
 	}
 	if d.early {
 		return fmt.Sprintf("%s, below the trigger of %d: a stage that is eager acts", d.size(), d.TriggerTokens)

@@ -21,7 +21,7 @@ func inputOf(
 	overhead := max(s.OverheadTokens+int(rule.EstimatedUnseen()), 0)
 	in := compact.Input{
 		Format: s.Format, Policy: *p, WindowTokens: max(int(rule.EstimatedWindow()), 1),
-		OverheadTokens: overhead + int(s.SeparateTokens), Base: base,
+		OverheadTokens: overhead + int(s.SeparateTokens), MaxImages: int(rule.MaxImages), Base: base,
 	}
 	for _, u := range s.Uploads {
 		in.Uploads = append(in.Uploads, compact.Upload{

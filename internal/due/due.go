@@ -2,7 +2,8 @@
 // of it, which a test on a database holds to each other.
 //
 // A session is due when its view, with the overhead, reaches the trigger: a share of its window, or a number of tokens.
-// It is due as well when its view has too many bytes, for the tokens of pictures say nothing of their bytes.
+// It is due as well when its view has too many bytes, for the tokens of pictures say nothing of their bytes, and when
+// half as many messages with images as a request may have images came since the newest compaction.
 // It is due at once, with nothing to wait for, when the view reaches the hard limit. An eager stage makes a session due
 // before that, when the view is so large that the stage may have something to do. Below all of these, a session is
 // compacted once nobody has used it for a while, from the share of its window that its policy names.
@@ -46,6 +47,8 @@ type Session struct {
 	Window      int64   // tokens, by the provider's count
 	Calibration float64 // the provider's tokens for each estimated token; 1 if the policy does not calibrate
 	Bytes       int64   // of the view
+	Images      int64   // messages with images after the newest checkpoint, if one is appended
+	MaxImages   int64   // of a request; 0 for any number
 	Unseen      int64   // the provider's tokens beyond that, such as tools; 0 if the policy does not calibrate
 	Rule
 	Floor
@@ -150,11 +153,13 @@ func (s Session) regrown() float64 {
 	return float64(s.Floor.Tokens) + float64(float64(Regrowth*float64(s.Window))/s.calibration())
 }
 
-// heavy reports whether the view has too many bytes.
-func (s Session) heavy() bool { return s.TriggerBytes > 0 && s.Bytes >= s.TriggerBytes }
+// heavy reports whether the view has too many bytes or images.
+func (s Session) heavy() bool {
+	return s.TriggerBytes > 0 && s.Bytes >= s.TriggerBytes || s.MaxImages > 0 && s.Images >= max(1, s.MaxImages/2)
+}
 
 // reachTrigger returns how many estimated tokens reach the trigger, or the first of what comes before it. A view that
-// has too many bytes has reached it; if the newest compaction left them, once it has grown.
+// is heavy has reached it; if the newest compaction left it so, once it has grown.
 func (s Session) reachTrigger() float64 {
 	reach := s.reachByTokens()
 	switch {

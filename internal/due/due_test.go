@@ -351,6 +351,12 @@ func TestASessionIsCompactedOnceItIsIdle(t *testing.T) {
 
 func TestASessionIsDueByItsBytes(t *testing.T) {
 	t.Parallel()
+	for images, want := range map[int64]bool{2: false, 3: true} {
+		s := due.Session{Window: 1000, Armed: due.Trigger, Rule: due.Rule{Trigger: 0.8, Hard: 0.95}, Images: images, MaxImages: 6}
+		if _, ok := s.Due(10); ok != want {
+			t.Errorf("with %d images of 6: due %t", images, ok)
+		}
+	}
 	s := due.Session{Window: 1000, Calibration: 1, Bytes: 99, Armed: due.Trigger, Rule: due.Rule{Trigger: 0.8, Hard: 0.95, TriggerBytes: 100}}
 	if got, ok := s.Due(10); ok {
 		t.Errorf("with 99 bytes it reaches %d", got)

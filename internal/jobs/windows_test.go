@@ -77,12 +77,26 @@ func TestALogIsCompactedFromItsBeginningInWindows(t *testing.T) {
 	w.check(at, filled())
 }
 
-// Pictures have few tokens: their bytes make a session due, and leave its view.
-func TestASessionOfPicturesIsCompactedForItsBytes(t *testing.T) {
+// Pictures have few tokens: their bytes or their number make a session due, and they leave its view.
+func TestASessionOfPicturesIsCompactedForThem(t *testing.T) {
 	t.Parallel()
+	for _, c := range []struct {
+		triggerBytes, bytes, pictures int
+		reason                        string
+		viewBytes                     int64
+	}{
+		{2 << 20, 300 << 10, 7, "the trigger is 2097152 bytes", 1 << 20},
+		{0, 1 << 10, 50, "50 new messages with images, a request has at most 100 images", 50 << 10},
+	} {
+		testPictures(t, c.triggerBytes, c.bytes, c.pictures, c.reason, c.viewBytes)
+	}
+}
+
+func testPictures(t *testing.T, triggerBytes, bytes, pictures int, reason string, viewBytes int64) {
+	t.Helper()
 	w := newWorld(t)
 	at := w.sessionOf("s", 1_000_000)
-	w.set(at, func(p *policy.Policy) { p.TriggerBytes, p.MediaBytes = 2<<20, 1<<20 })
+	w.set(at, func(p *policy.Policy) { p.TriggerBytes, p.MediaBytes = triggerBytes, 1<<20 })
 	w.work(jobs.Config{})
 	say := func(form string, args ...any) {
 		w.appendLog(at, session.Anthropic, [][]byte{fmt.Appendf(nil, form, args...)})
@@ -90,7 +104,7 @@ func TestASessionOfPicturesIsCompactedForItsBytes(t *testing.T) {
 	shot := func(n int) {
 		say(`{"role":"assistant","content":[{"type":"tool_use","id":"c%d","name":"computer","input":{}}]}`, n)
 		say(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]}]}`,
-			n, strings.Repeat(string(rune('A'+n)), 300<<10))
+			n, strings.Repeat(string(rune('A'+n)), bytes))
 	}
 	newest := func() int {
 		w.settle()
@@ -102,17 +116,17 @@ func TestASessionOfPicturesIsCompactedForItsBytes(t *testing.T) {
 		return found.Checkpoint
 	}
 	say(`{"role":"user","content":"use the computer"}`)
-	for n := range 6 {
+	for n := range pictures - 1 {
 		shot(n)
 	}
 	if n := newest(); n != 0 {
 		t.Fatalf("checkpoint %d below the trigger", n)
 	}
-	shot(6)
-	if n, run := newest(), w.newest(at); n != 1 || run.State != session.RunDone || !strings.Contains(run.Reason, "the trigger is 2097152 bytes") {
+	shot(pictures - 1)
+	if n, run := newest(), w.newest(at); n != 1 || run.State != session.RunDone || !strings.Contains(run.Reason, reason) {
 		t.Fatalf("checkpoint %d, run %s: %s", n, run.State, run.Reason)
 	}
-	if snap := w.snapshot(at); snap.ViewBytes > 1<<20 {
+	if snap := w.snapshot(at); snap.ViewBytes > viewBytes {
 		t.Errorf("the view has %d bytes", snap.ViewBytes)
 	}
 	say(`{"role":"user","content":"thanks"}`)

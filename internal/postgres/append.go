@@ -27,6 +27,9 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	}
 	defer pen.Done()
 	now := &appending{Append: a, params: newAppendParams(a)}
+	if showsImages(a.Messages) {
+		return s.appendUnderLock(ctx, a, now.params)
+	}
 	group, err := s.groups.enter(ctx, now)
 	if err == nil && group != nil {
 		err = s.commitGroup(ctx, now, group)
@@ -115,6 +118,11 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 	row.measuredBy(measured)
 	row.rule.Seq, row.lastAppend = done.LastSeq, row.now
 	row.rule.Bytes += p.bytes
+	if showsImages(a.Messages) {
+		if err = row.readImages(ctx, tx); err != nil {
+			return done, err
+		}
+	}
 	threshold, isDue := row.due(done.ContextTokens)
 	if !isDue {
 		return done, nil

@@ -75,6 +75,9 @@ func (s *Store) sweepOne(ctx context.Context, tx pgx.Tx, key session.Key) (inser
 	if errors.Is(err, session.ErrNotFound) {
 		return 0, notDue(ctx, tx, key)
 	}
+	if err == nil {
+		err = row.readImages(ctx, tx)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -107,6 +107,9 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 		if errors.Is(err, pgx.ErrNoRows) {
 			return session.ErrEnded
 		}
+		if err == nil {
+			err = row.readImages(ctx, tx)
+		}
 		if due = err != nil || row.asksFor(cause); due {
 			return err
 		}

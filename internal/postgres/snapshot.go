@@ -19,6 +19,7 @@ type Snapshot struct {
 	OverheadTokens int
 	ContextTokens  int64
 	ViewBytes      int64
+	Images         int64 // messages with images after the newest checkpoint
 	LastSeq        int64
 	LastAppendAge  float64 // seconds
 	Calibration    float64 // tokens by an exact count for each estimated token
@@ -122,7 +123,7 @@ func fits(ctx context.Context, tx pgx.Tx, key session.Key) error {
 }
 
 var snapshotSQL = statement("snapshot", "{pinned}", PinnedElsewhere, "{separate_tokens}", separateTokens,
-	"{layers}", layersSQL, "{checkpoint}", newestCheckpoint)
+	"{layers}", layersSQL, "{checkpoint}", newestCheckpoint, "{images}", imagesSQL)
 
 // readSnapshot reads a session without its messages and uploads.
 func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapshot, err error) {
@@ -132,7 +133,7 @@ func readSnapshot(ctx context.Context, tx pgx.Tx, key session.Key) (snap Snapsho
 	var whole, stateWhole bool
 	err = tx.QueryRow(ctx, snapshotSQL, key.Tenant, key.Key).
 		Scan(&snap.ID, &snap.Model, &snap.Format, &snap.WindowTokens, &snap.OverheadTokens, &snap.ContextTokens,
-			&snap.ViewBytes, &snap.LastSeq, &snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
+			&snap.ViewBytes, &snap.Images, &snap.LastSeq, &snap.LastAppendAge, &snap.Calibration, &snap.Unseen,
 			&snap.Policy.Trigger, &snap.Policy.Hard, &snap.Policy.CacheTTL, &snap.Policy.Document,
 			&snap.Policy.Version.Tenant, &snap.Policy.Version.Session, &outdated,
 			&snap.SeparateSeq, &snap.SeparateTokens,

@@ -53,10 +53,15 @@ func wordList(list ...string) (found [][]byte) {
 	return found
 }
 
+// MayShow reports whether something shows an image or a file, without a look at its JSON.
+func MayShow(f session.Format, joined []byte) bool {
+	return slices.ContainsFunc(mediaWords[f], func(word []byte) bool { return bytes.Contains(joined, word) })
+}
+
 // mediaIn returns what a message shows that a view in target may show as a text instead: in its own format, some places
 // take nothing else.
 func mediaIn(f, target session.Format, body []byte) []medium {
-	if !slices.ContainsFunc(mediaWords[f], func(word []byte) bool { return bytes.Contains(body, word) }) {
+	if !MayShow(f, body) {
 		return nil
 	}
 	s := scanner{body: body, ir: &collector{format: f, list: make([]Message, 1)}}

@@ -2,7 +2,7 @@
 --
 --   $1 tenant  $2 session key
 SELECT s.id, s.model, s.format, s.window_tokens, s.overhead_tokens, s.context_tokens,
-       s.tail_bytes + s.checkpoint_size, s.last_seq,
+       s.tail_bytes + s.checkpoint_size, {images}, s.last_seq,
        coalesce(greatest(extract(epoch FROM now() - s.last_append_at), 0), 0)::float8, s.calibration, s.unseen_tokens,
        p.trigger_ratio, p.hard_ratio, p.cache_ttl, p.document, p.tenant_version, p.session_version,
        {layers},

@@ -1,6 +1,9 @@
 package provider
 
-import "github.com/varve-dev/varve/internal/models"
+import (
+	"github.com/varve-dev/varve/internal/models"
+	"github.com/varve-dev/varve/internal/session"
+)
 
 // Media is what a server takes of images and files in one request. 0 is any number.
 type Media struct {
@@ -38,6 +41,11 @@ var (
 func (m Media) upTo(bytes int) Media {
 	m.Request = bytes
 	return m
+}
+
+// MaxImages returns how many images a request for a model in a format may have, 0 for any number.
+func MaxImages(f session.Format, model string) int {
+	return In(f, DialectOf(f, model)).Media.MaxImages(model)
 }
 
 // MaxImages returns how many images a request for a model may have, 0 for any number.
