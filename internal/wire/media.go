@@ -96,7 +96,8 @@ func (s *scanner) showsFaults(server *provider.Media) bool {
 	list := s.lookedAt(s.format)
 	return len(list) > mediaOfMessage || slices.ContainsFunc(list, func(m medium) bool {
 		_, why := m.fault(s.body)
-		return why != "" || m.tooLarge(s.body, server) != "" || server.ManySide > 0 && m.side(s.body) > server.ManySide
+		return why != "" || m.tooLarge(s.body, server) != "" || server.ManySide > 0 && m.side(s.body) > server.ManySide ||
+			server.Pages && m.pages(s.body)*mediaOfMessage*mostShown > server.Images
 	})
 }
 
@@ -245,7 +246,7 @@ func (m *medium) tooLarge(body []byte, server *provider.Media) string {
 	if m.kind != Image || m.data == (Span{}) {
 		return ""
 	}
-	if size := m.data.End - m.data.Start; server.ImageBytes > 0 && size > server.ImageBytes {
+	if size := m.size(body); server.ImageBytes > 0 && size > server.ImageBytes {
 		return fmt.Sprintf("it has %d bytes in base64, and the API takes %d", size, server.ImageBytes)
 	}
 	if side := m.side(body); server.Side > 0 && side > server.Side {
@@ -257,6 +258,17 @@ func (m *medium) tooLarge(body []byte, server *provider.Media) string {
 func (m *medium) side(body []byte) int {
 	size := tokens.Measure(m.encoded(body))
 	return max(size.Width, size.Height)
+}
+
+// size returns how many bytes of the message it takes, 0 for what is elsewhere.
+func (m *medium) size([]byte) int { return m.data.End - m.data.Start }
+
+// pages returns how many pages a PDF has, 0 for anything else.
+func (m *medium) pages(body []byte) int {
+	if m.kind != File || m.data == (Span{}) {
+		return 0
+	}
+	return tokens.Pages(m.encoded(body))
 }
 
 // mediaJudge finds what a server does not take of the images and files in a view.
@@ -282,9 +294,15 @@ func mediaFaults(
 		bytes += len(view[i].Body)
 		j.look(i)
 	}
-	j.limitImages(j.server.MaxImages(model))
+	limit := j.server.MaxImages(model)
+	j.limitImages(limit)
+	if j.server.Pages {
+		why := fmt.Sprintf("the API takes %d pages, and there are newer ones", limit)
+		j.leaveOver(j.sum((*medium).pages)-limit, why, (*medium).pages)
+	}
 	if limit := j.server.MaxBytes(); limit > 0 && bytes > limit {
-		j.limitBytes(bytes - limit)
+		why := fmt.Sprintf("a request has at most %d bytes, and there are newer ones", j.server.Request)
+		j.leaveOver(bytes-limit, why, (*medium).size)
 	}
 	return j.faults, nil
 }
@@ -343,15 +361,24 @@ func (j *mediaJudge) limitImages(limit int) {
 	}
 }
 
-// limitBytes leaves out the oldest media that are in the messages, until they have over bytes less.
-func (j *mediaJudge) limitBytes(over int) {
-	why := fmt.Sprintf("a request has at most %d bytes, and there are newer ones", j.server.Request)
-	j.leave(math.MaxInt, why, func(_ []byte, m *medium) bool {
-		if over <= 0 || m.data == (Span{}) {
-			return false
+func (j *mediaJudge) sum(of func(m *medium, body []byte) int) (n int) {
+	for i, list := range j.shown {
+		for k := range list {
+			n += of(&list[k], j.view[i].Body)
 		}
-		over -= m.data.End - m.data.Start
-		return true
+	}
+	return n
+}
+
+// leaveOver leaves out the oldest media until they have over less of something.
+func (j *mediaJudge) leaveOver(over int, why string, of func(m *medium, body []byte) int) {
+	j.leave(math.MaxInt, why, func(body []byte, m *medium) bool {
+		n := 0
+		if over > 0 {
+			n = of(m, body)
+		}
+		over -= n
+		return n > 0
 	})
 }
 

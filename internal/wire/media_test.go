@@ -80,7 +80,11 @@ var mediaFixtures = func() map[session.Format][]fixture {
 func TestTheNewestImagesStay(t *testing.T) {
 	t.Parallel()
 	small, wide, huge := picture(t, 40, 30), picture(t, 2400, 10), picture(t, 9000, 10)
+	pdf := base64.StdEncoding.EncodeToString([]byte("%PDF-1.7\n" + strings.Repeat("<< /Type /Page >> ", 40)))
 	block := func(data string) string {
+		if data == pdf {
+			return `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + data + `"}}`
+		}
 		return strings.Replace(bytesShown(session.Anthropic, "image/png", data), `"cache_control":{"type":"ephemeral"},`, "", 1)
 	}
 	heavy := small[:len(small)/4*4-4] + strings.Repeat("AAAA", 1_300_000)
@@ -89,16 +93,18 @@ func TestTheNewestImagesStay(t *testing.T) {
 		messages [][]string // data of the images of each
 		left     []int      // messages whose first image is left out
 	}{
-		"101":                   {Options{}, slices.Repeat([][]string{{small}}, 101), []int{0}},
-		"101 for a long window": {Options{Model: "claude-sonnet-5"}, slices.Repeat([][]string{{small}}, 101), nil},
-		"601 for a long window": {Options{Model: "claude-sonnet-5"}, slices.Repeat([][]string{{small}}, 601), []int{0}},
-		"21, one wide":          {Options{}, append(slices.Repeat([][]string{{small}}, 20), []string{wide}), []int{20}},
-		"20, one wide":          {Options{}, append(slices.Repeat([][]string{{small}}, 19), []string{wide}), nil},
-		"23, five wide":         {Options{}, append(slices.Repeat([][]string{{wide}}, 5), slices.Repeat([][]string{{small}}, 18)...), []int{0, 1, 2}},
-		"one of 9,000 pixels":   {Options{}, [][]string{{small}, {huge}, {small}}, []int{1}},
-		"8 of 5 MB":             {Options{}, slices.Repeat([][]string{{heavy}}, 8), []int{0, 1, 2}},
-		"4 of 5 MB at Bedrock":  {Options{Dialect: provider.Bedrock}, slices.Repeat([][]string{{heavy}}, 4), []int{0}},
-		"one of more than 5 MB": {Options{}, [][]string{{heavy + "AAAAAAAAAAAA" + strings.Repeat("AAAA", 20_000)}}, []int{0}},
+		"101":                    {Options{}, slices.Repeat([][]string{{small}}, 101), []int{0}},
+		"101 for a long window":  {Options{Model: "claude-sonnet-5"}, slices.Repeat([][]string{{small}}, 101), nil},
+		"601 for a long window":  {Options{Model: "claude-sonnet-5"}, slices.Repeat([][]string{{small}}, 601), []int{0}},
+		"21, one wide":           {Options{}, append(slices.Repeat([][]string{{small}}, 20), []string{wide}), []int{20}},
+		"20, one wide":           {Options{}, append(slices.Repeat([][]string{{small}}, 19), []string{wide}), nil},
+		"23, five wide":          {Options{}, append(slices.Repeat([][]string{{wide}}, 5), slices.Repeat([][]string{{small}}, 18)...), []int{0, 1, 2}},
+		"one of 9,000 pixels":    {Options{}, [][]string{{small}, {huge}, {small}}, []int{1}},
+		"8 of 5 MB":              {Options{}, slices.Repeat([][]string{{heavy}}, 8), []int{0, 1, 2}},
+		"4 of 5 MB at Bedrock":   {Options{Dialect: provider.Bedrock}, slices.Repeat([][]string{{heavy}}, 4), []int{0}},
+		"120 pages":              {Options{}, slices.Repeat([][]string{{pdf}}, 3), []int{0}},
+		"120, for a long window": {Options{Model: "claude-sonnet-5"}, slices.Repeat([][]string{{pdf}}, 3), nil},
+		"one of more than 5 MB":  {Options{}, [][]string{{heavy + "AAAAAAAAAAAA" + strings.Repeat("AAAA", 20_000)}}, []int{0}},
 	} {
 		var list []string
 		for _, m := range of.messages {
@@ -111,7 +117,7 @@ func TestTheNewestImagesStay(t *testing.T) {
 		for i := range of.messages {
 			body := string(made.Bodies[2*i])
 			switch ref := fmt.Sprintf(": read_result m%d]", view[2*i].Seq); {
-			case !strings.Contains(body, `"image"`) && strings.Contains(body, ref):
+			case !strings.Contains(body, `"source"`) && strings.Contains(body, ref):
 				left = append(left, i)
 			case body != list[2*i]:
 				t.Errorf("%s: message %d is %.300s", name, 2*i, body)

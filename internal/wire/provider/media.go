@@ -11,30 +11,33 @@ type Media struct {
 	Side       int // pixels of the longer side of an image
 	Many       int // above this number of images, their sides have at most ManySide pixels
 	ManySide   int
-	ImageBytes int // of one image, in base64
-	Request    int // bytes of all that is sent, whose messages are given all but a sixteenth of it
+	ImageBytes int  // of one image, in base64
+	Pages      bool // PDFs have no more pages together than there may be images
+	Request    int  // bytes of all that is sent, whose messages are given all but a sixteenth of it
 }
 
 // The limits of providers:
 //
-//   - Anthropic: numbers, sides and bytes of a request https://platform.claude.com/docs/en/build-with-claude/vision,
+//   - Anthropic: numbers, sides, pages and bytes https://platform.claude.com/docs/en/build-with-claude/vision,
 //     https://platform.claude.com/docs/en/build-with-claude/pdf-support; what it answers: anthropics/claude-code#4778
-//     (8000 pixels), #52220 (2000 pixels), earendil-works/pi#424 (5,242,880 bytes). Its 100 pages of PDFs, 600 for long
-//     windows, are more tokens than these windows have. Requests at Bedrock and Vertex are smaller:
-//     https://platform.claude.com/docs/en/api/overview
+//     (8000 pixels), #52220 (2000 pixels), earendil-works/pi#424 (5,242,880 bytes)
+//   - Bedrock: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
 //   - OpenAI: https://platform.openai.com/docs/guides/images-vision
 //   - Gemini: https://ai.google.dev/gemini-api/docs/image-understanding; 20 MB
 //     https://firebase.google.com/docs/ai-logic/input-file-requirements
-//   - Groq: https://console.groq.com/docs/vision. Mistral: https://docs.mistral.ai/capabilities/vision
+//   - Groq: bytes https://console.groq.com/docs/vision
+//
+// Vertex's bytes, Groq's number, and Mistral's limits are those that were once published: no page of today that we know
+// has them.
 var (
 	mediaOfAnthropic = Media{
-		Images: 100, Side: 8000, Many: 20, ManySide: 2000, ImageBytes: 5 << 20, Request: 32_000_000,
+		Images: 100, Side: 8000, Many: 20, ManySide: 2000, ImageBytes: 5 << 20, Pages: true, Request: 32_000_000,
 	}
 	mediaOfBedrock = mediaOfAnthropic.upTo(20_000_000)
 	mediaOfVertex  = mediaOfAnthropic.upTo(30_000_000)
 	mediaOfOpenAI  = Media{Images: 500, Request: 50_000_000}
 	mediaOfGoogle  = Media{Images: 3600, Request: 20_000_000}
-	mediaOfGroq    = Media{Images: 5, ImageBytes: 4 << 20}
+	mediaOfGroq    = Media{Images: 5, Request: 4_000_000}
 	mediaOfMistral = Media{Images: 8, ImageBytes: 14_000_000} // 10 MB before they are written in base64
 )
 
