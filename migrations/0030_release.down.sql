@@ -179,6 +179,7 @@ UPDATE messages
  WHERE superseded_by > removed_seq;
 
 DROP INDEX messages_superseded;
+DROP INDEX messages_state;
 DROP INDEX messages_client_id;
 CREATE UNIQUE INDEX messages_client_id ON messages (tenant_id, session_key, client_id) WHERE client_id IS NOT NULL;
 

@@ -799,6 +799,8 @@ SELECT t.id, k.kind
 -- are there, and for a day those that a process of the version before makes.
 ALTER TABLE messages ADD COLUMN item_id text;
 CREATE INDEX messages_item ON messages (tenant_id, session_key, item_id) WHERE item_id IS NOT NULL;
+-- Messages that load tools or have a provider's own compaction: wire.FlagState.
+CREATE INDEX messages_state ON messages (tenant_id, session_key, seq) WHERE flags & 57344 = 57344;
 
 -- == Statistics =======================================================================================================
 

@@ -2052,6 +2052,8 @@ CREATE UNIQUE INDEX messages_client_id ON public.messages USING btree (tenant_id
 
 CREATE INDEX messages_item ON public.messages USING btree (tenant_id, session_key, item_id) WHERE (item_id IS NOT NULL);
 
+CREATE INDEX messages_state ON public.messages USING btree (tenant_id, session_key, seq) WHERE ((flags & 57344) = 57344);
+
 CREATE INDEX messages_superseded ON public.messages USING btree (tenant_id, session_key, client_id) WHERE ((client_id IS NOT NULL) AND (superseded_by > removed_seq));
 
 CREATE INDEX model_answers_session ON public.model_answers USING btree (tenant_id, session_key);

@@ -260,3 +260,35 @@ func TestAViewWithoutZstdIsThatOfItsOwnCheckpoint(t *testing.T) {
 		t.Errorf("%.300s, it was %.300s", after, before)
 	}
 }
+
+// TestTheEndHasWhatStaysWhereverItIs reads ends of logs in which something loads tools, or a provider's own compaction
+// is, long before the end.
+func TestTheEndHasWhatStaysWhereverItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ends := w.streaming()
+	for name, c := range map[string]struct {
+		said []string
+		has  string
+	}{
+		"compaction": {[]string{`{"role":"user","content":"a question"}`, `{"role":"assistant","content":[{"type":"compaction","content":"what was before"}]}`}, "what was before"},
+		"tools": {[]string{
+			`{"role":"user","content":"a question"}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"s","name":"search","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"s","content":[{"type":"tool_reference","tool_name":"deploy"}]}]}`,
+		}, "deploy"},
+	} {
+		at := session.Address{Tenant: w.tenant, ID: name}
+		said := c.said
+		for range 400 {
+			said = append(said, `{"role":"assistant","content":"an answer"}`, `{"role":"user","content":"a question of some words more"}`)
+		}
+		w.must(http.StatusCreated, "PUT", "/v1/sessions/"+at.ID, `{"format":"anthropic"}`)
+		w.must(http.StatusCreated, "POST", "/v1/sessions/"+at.ID+"/messages", batch("anthropic", said...))
+		want := w.bounded(at, reads.Request{MaxTokens: 500, Pending: wire.KeepPending}, nil)
+		got := plainOf(w.asked(ends, "/v1/sessions/"+at.ID+"/context?max_tokens=500"))
+		if !strings.Contains(got, c.has) || want.String() != (boundedView{body: strings.TrimPrefix(got, "200")}).String() {
+			t.Errorf("%s: %.1000s\nwant %.1000s", name, got, want)
+		}
+	}
+}

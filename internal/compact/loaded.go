@@ -6,35 +6,25 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// loadedShare is the share of the window that messages which load tools may have: targets of profiles may be close to
-// nothing. Of more, the oldest may leave.
-const loadedShare = 0.08
-
-// setStaying finds the messages that load tools which no newer message loads: they stay when what is around them
-// leaves, with the rest of their units where a format has calls and results in messages of their own.
+// setStaying finds the messages that load tools and stay when what is around them leaves, with the rest of their units
+// where a format has calls and results in messages of their own.
 func (s *runState) setStaying() {
 	s.spared = make([]bool, len(s.messages))
 	var starts []bool
-	loaded := map[string]bool{}
-	room := loadedShare * s.window
+	loads := wire.NewLoads(s.window)
 	for m := len(s.messages) - 1; m >= s.leading; m-- {
-		names := wire.LoadedTools(s.in.Format, s.body(m))
-		isNew := false
-		for _, name := range names {
-			isNew = isNew || !loaded[name]
-			loaded[name] = true
-		}
-		if !isNew {
+		if !loads.IsNew(wire.LoadedTools(s.in.Format, s.body(m))) {
 			continue
 		}
 		if starts == nil {
 			starts = s.startsOf(len(s.messages))
 		}
 		first, last := s.loading(m, starts)
+		tokens := 0
 		for k := first; k < last; k++ {
-			room -= float64(s.messages[k].now)
+			tokens += s.messages[k].now
 		}
-		if room < 0 {
+		if !loads.Fits(int64(tokens)) {
 			return
 		}
 		for k := first; k < last; k++ {

@@ -33,9 +33,22 @@ const (
 	endMargin = 16
 )
 
+// stateSQL holds for messages that load tools or have a provider's own compaction, which views have wherever they are:
+// they have wire.FlagState.
+const stateSQL = `
+		   AND flags & 57344 = 57344`
+
 // EndOf returns the end of a newest view's tail that has at least a number of tokens, and some messages more. It reads
 // the sizes of messages only.
 func (s *Store) EndOf(ctx context.Context, at session.Address, v *View, tokens int64) (End, error) {
+	hasState, err := QueryRow(ctx, s, at.Tenant, pgx.RowTo[bool], `SELECT EXISTS (SELECT`+presentSQL+stateSQL+`)`,
+		at.Tenant, v.Key, v.beforeTail(), v.LastSeq)
+	if err != nil {
+		return End{}, err
+	}
+	if hasState {
+		tokens = math.MaxInt64
+	}
 	for limit := sizesAtOnce; ; limit *= 8 {
 		sizes, err := QueryRows(ctx, s, at.Tenant, pgx.RowToStructByPos[messageSize], `
 			SELECT seq, coalesce(view_tokens, tokens),

@@ -7,22 +7,15 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-// pinLoading pins the units of a view that load tools which no newer unit loads, as far as they take a quarter of what
-// the view may have.
+// pinLoading pins the units of a view that load tools and stay.
 func (o *opened) pinLoading(all []unit) []unit {
-	loaded := map[string]bool{}
-	room := o.limit / 4
+	loads := wire.NewLoads(float64(o.limit))
 	for i := range slices.Backward(all) {
 		u := &all[i]
-		isNew := false
-		for _, name := range u.loads(o.stored.Format) {
-			isNew = isNew || !loaded[name]
-			loaded[name] = true
-		}
-		if !isNew || u.Pinned {
+		if !loads.IsNew(u.loads(o.stored.Format)) || u.Pinned {
 			continue
 		}
-		if room -= u.Tokens; room < 0 {
+		if !loads.Fits(u.Tokens) {
 			return all
 		}
 		u.Pinned = true

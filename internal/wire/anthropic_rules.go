@@ -106,8 +106,11 @@ func (c *checker) bounds() {
 
 // beginsWithUser reports a list whose first message is not the user's, or that has nothing but the head.
 func (c *checker) beginsWithUser() {
+	mayLead := func(body []byte) bool {
+		return leads(c.format, c.server) && compactor(c.format, body) == anthropicOwner
+	}
 	switch {
-	case c.last() >= 0 && c.messages[c.head].Role != "user" && !Compacts(c.format, c.bodies[c.head]):
+	case c.last() >= 0 && c.messages[c.head].Role != "user" && !mayLead(c.bodies[c.head]):
 		c.report(c.head, "the first message is not the user's")
 	case c.last() < 0 && c.head > 0:
 		c.report(c.head-1, "nothing follows the messages of the system")

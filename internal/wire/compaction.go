@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // A provider may have compacted a conversation itself: Anthropic's compaction blocks and the compaction items of
@@ -14,28 +15,54 @@ import (
 // view for it leaves it out (platform.claude.com/docs/en/build-with-claude/compaction, Passing compaction blocks back;
 // developers.openai.com/api/docs/guides/compaction).
 
-// Compacts reports whether a message has a compaction of its format's provider that stands for what is before it. One
-// without content is that of an attempt that failed, which Anthropic ignores.
-func Compacts(f session.Format, body []byte) bool {
-	if !MayCompact(f, body) {
-		return false
-	}
-	switch f {
-	case session.OpenAIResponses:
-		return isCompactionItem(body)
-	case session.Anthropic:
-		for block := range elementsOf(body, "content") {
-			if isSummary(block) {
-				return stringMember(body, "role") == "assistant"
+// Whose compactions there are.
+const (
+	anthropicOwner = "anthropic"
+	openAIOwner    = "openai"
+)
+
+// Compacts reports whether a message has a compaction of a provider that stands for what is before it. One without
+// content is that of an attempt that failed, which Anthropic ignores.
+func Compacts(f session.Format, body []byte) bool { return compactor(f, body) != "" }
+
+// compactor returns whose compaction a message has: the provider's, by the name of its package for the AI SDK.
+func compactor(f session.Format, body []byte) (owner string) {
+	switch {
+	case !MayCompact(f, body):
+	case f == session.OpenAIResponses && isCompactionItem(body):
+		return openAIOwner
+	case f != session.OpenAIResponses && stringMember(body, "role") == "assistant":
+		for _, list := range []string{"content", "parts"} {
+			for block := range elementsOf(body, list) {
+				if owner = compactorOf(f, block); owner != "" {
+					return owner
+				}
 			}
 		}
 	}
-	return false
+	return ""
+}
+
+// compactorOf returns whose compaction a block is, "" if it is none. The packages of the AI SDK have Anthropic's as a
+// text and OpenAI's as a custom part.
+func compactorOf(f session.Format, block []byte) (owner string) {
+	kept := valueOf(block, "providerMetadata")
+	if kept == nil {
+		kept = valueOf(block, "providerOptions")
+	}
+	switch {
+	case f == session.Anthropic && isSummary(block),
+		isType(block, "text") && isType(valueOf(kept, "anthropic"), "compaction") && stringMember(block, "text") != "":
+		return anthropicOwner
+	case stringMember(block, "kind") == "openai.compaction" && isSigned(valueOf(valueOf(kept, "openai"), "encryptedContent")):
+		return openAIOwner
+	}
+	return ""
 }
 
 // MayCompact reports whether one of several messages may have a compaction, without a look at their JSON.
 func MayCompact(f session.Format, joined []byte) bool {
-	return (f == session.Anthropic || f == session.OpenAIResponses) && bytes.Contains(joined, []byte(`"compaction"`))
+	return f != session.OpenAIChat && f != session.Gemini && bytes.Contains(joined, []byte(`compaction"`))
 }
 
 func isCompactionItem(item []byte) bool {
@@ -58,17 +85,21 @@ type Compaction struct {
 // CompactionIn finds the newest compaction in a view by the provider that it is for. ok is false if there is none.
 func CompactionIn(target session.Format, view []Stored, o Options) (c Compaction, ok bool) {
 	for i := len(view) - 1; i >= 0; i-- {
-		if m := &view[i]; m.Format != target || !Compacts(m.Format, m.Body) {
+		owner := ""
+		if m := &view[i]; m.Format == target {
+			owner = compactor(m.Format, m.Body)
+		}
+		if owner == "" || target == session.AISDK && owner != o.server(target).Package {
 			continue
 		}
 		c.At, c.To = i, i
 		for c.From < i && isSystem(&view[c.From]) {
 			c.From++
 		}
+		if owner == openAIOwner && o.isForeign() {
+			return c, false
+		}
 		if target == session.OpenAIResponses {
-			if o.isForeign() {
-				return c, false
-			}
 			c.To = neededItems(view, c.From, i)
 		}
 		c.Left = Repair{Rule: "compaction", Kind: "compacted", Seq: view[i].Seq,
@@ -146,9 +177,14 @@ func (r *repairer) isForeignCompaction(n *Message) bool {
 		(r.target != n.Format || r.isForeign() && isCompactionItem(n.Raw))
 }
 
-// mayLead reports whether a message of the assistant may lead a list: with a compaction it stands for what was before.
-func (n *Message) mayLead() bool {
-	return n.Role == Assistant && slices.ContainsFunc(n.Blocks, func(p Block) bool {
-		return p.Kind == Opaque && p.Format == session.Anthropic && isSummary(p.Raw)
+// mayLead reports whether a message of the assistant may lead a list: with a compaction of Anthropic's it stands for
+// what was before.
+func (r *repairer) mayLead(n *Message) bool {
+	return n.Role == Assistant && leads(r.target, r.provider) && slices.ContainsFunc(n.Blocks, func(p Block) bool {
+		return p.Format == r.target && p.Raw != nil && compactorOf(r.target, p.Raw) == anthropicOwner
 	})
+}
+
+func leads(f session.Format, server *provider.Facts) bool {
+	return f == session.Anthropic || server.Package == anthropicOwner
 }

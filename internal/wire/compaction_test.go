@@ -38,6 +38,13 @@ var compactionWords = map[session.Format]map[string]string{
 		"n": `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":false,"reason":"n#"}`,
 		"m": `{"type":"mcp_call","id":"mcp_#","name":"q","arguments":"{}","server_label":"s","approval_request_id":"mcpr_1","output":"m#"}`,
 	},
+	session.AISDK: {
+		"u": `{"id":"#","role":"user","parts":[{"type":"text","text":"u#"}]}`,
+		"a": `{"id":"#","role":"assistant","parts":[{"type":"text","text":"a#"}]}`,
+		"C": `{"id":"#","role":"assistant","parts":[{"type":"text","text":"C#","providerMetadata":{"anthropic":{"type":"compaction"}}},{"type":"text","text":"x"}]}`,
+		"E": `{"id":"#","role":"assistant","parts":[{"type":"text","text":"","providerMetadata":{"anthropic":{"type":"compaction"}}},{"type":"text","text":"E#"}]}`,
+		"O": `{"id":"#","role":"assistant","parts":[{"type":"custom","kind":"openai.compaction","providerMetadata":{"openai":{"type":"compaction","itemId":"cmp_#","encryptedContent":"O#"}}},{"type":"text","text":"x"}]}`,
+	},
 }
 
 func compactionLog(f session.Format, words string) (log []wire.Stored) {
@@ -76,6 +83,12 @@ func TestAProvidersOwnCompactionStandsForWhatIsBeforeIt(t *testing.T) {
 		"a call that is answered behind it":    {session.OpenAIResponses, "u a u t c C r a u", wire.Options{}, "3 4 5 6 7 8 9", "compacted"},
 		"a call that waits":                    {session.OpenAIResponses, "u a u t c C", wire.Options{}, "3 4 5 6", "compacted"},
 		"the item of another provider":         {session.OpenAIResponses, "u a C a u", wire.Options{Model: "grok-4", Author: "gpt-5"}, "1 2 4 5", "compaction_dropped"},
+		"Anthropic's, by its package":          {session.AISDK, "u a u C u", wire.Options{Model: "claude-opus-4-8"}, "4 5", "compacted"},
+		"one that failed, by its package":      {session.AISDK, "u a u E u", wire.Options{Model: "claude-opus-4-8"}, "1 2 3 5", "empty_text"},
+		"OpenAI's, by its package":             {session.AISDK, "u a u O u", wire.Options{Model: "gpt-5.6"}, "4 5", "compacted"},
+		"Anthropic's, for OpenAI":              {session.AISDK, "u a u C u", wire.Options{Model: "gpt-5.6"}, "1 2 3 4 5", ""},
+		"Anthropic's, for nobody we know":      {session.AISDK, "u a u C u", wire.Options{}, "1 2 3 4 5", ""},
+		"Anthropic's leads for no other":       {session.AISDK, "C u", wire.Options{Model: "gemini-3-pro"}, "1 2", "first_user"},
 		"an approval that is waited for":       {session.OpenAIResponses, "u q", wire.Options{}, "1 2", ""},
 		"nobody has answered it":               {session.OpenAIResponses, "u q u a", wire.Options{}, "1 2 3 4", ""},
 		"it is approved":                       {session.OpenAIResponses, "u q y m a", wire.Options{}, "1 2 3 4 5", ""},

@@ -11,6 +11,34 @@ import (
 // server, tools that a program adds. Without them calls of these tools are of tools that nobody has loaded
 // (openai/codex#34719, QwenLM/qwen-code#8276).
 
+// loadedShare is the share of a window, or of the bound of a view, that messages which load tools may have.
+const loadedShare = 1.0 / 8
+
+// Loads decides which messages that load tools stay in a view when what is around them leaves: those that load what no
+// newer one does, from the newest back, as far as they have no more than their share.
+type Loads struct {
+	loaded map[string]bool
+	room   float64
+}
+
+// NewLoads begins with the newest messages of a view that may have so many tokens.
+func NewLoads(tokens float64) *Loads { return &Loads{map[string]bool{}, loadedShare * tokens} }
+
+// IsNew reports whether a message loads something that no newer one does.
+func (l *Loads) IsNew(names []string) (isNew bool) {
+	for _, name := range names {
+		isNew = isNew || !l.loaded[name]
+		l.loaded[name] = true
+	}
+	return isNew
+}
+
+// Fits takes room for a message that is new, and reports whether there was enough. If not, no older one stays.
+func (l *Loads) Fits(tokens int64) bool {
+	l.room -= float64(tokens)
+	return l.room >= 0
+}
+
 // mayLoad are names that such a block or item has.
 var mayLoad = map[session.Format][][]byte{
 	session.Anthropic:       {[]byte(`"tool_reference"`), []byte(`"mcp_tool_listing"`)},

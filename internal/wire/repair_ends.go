@@ -95,7 +95,7 @@ func (r *repairer) ends(list []Message) []Message {
 	if len(rest) == 0 {
 		return r.neverEmpty(list)
 	}
-	if r.provider.FirstUser && rest[0].Role != User && !(r.target == session.Anthropic && rest[0].mayLead()) {
+	if r.provider.FirstUser && rest[0].Role != User && !r.mayLead(&rest[0]) {
 		r.repaired(r.provider.Codes.First, "first_user", nil, "a message of the user is inserted before the first one")
 		list = slices.Insert(list, head, userText(beginText))
 	}

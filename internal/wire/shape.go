@@ -27,6 +27,9 @@ func (s *scanner) assess(f session.Format) {
 	if orderOf(m.Parts).mixed {
 		m.Flags |= FlagMixed
 	}
+	if Compacts(f, s.body) || len(LoadedTools(f, s.body)) > 0 {
+		m.Flags |= FlagState
+	}
 	if m.Flags&FlagMayNeedRepair == 0 && s.isCommon(f) {
 		m.Flags |= FlagCommon
 	}
@@ -249,6 +252,8 @@ func (s *scanner) isMendable(f session.Format, p *Part) bool {
 		return faultOf(raw) != noFault || p.Kind == Call && signatureOf(raw) == standIn
 	case session.Anthropic:
 		return p.Kind == Opaque && isType(raw, "compaction")
+	case session.AISDK:
+		return MayCompact(f, raw) && compactorOf(f, raw) != ""
 	case session.OpenAIResponses:
 		if p.Kind == Opaque {
 			return isCompactionItem(raw) || isType(raw, approvalResponse)

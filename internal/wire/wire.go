@@ -112,8 +112,16 @@ const (
 // the message alone decides, besides its reasoning. In these formats, a sum of names is not needed.
 const FlagCommon Flags = 1 << nameShift
 
+// FlagState is the last form: that of a message, of any format, which loads tools or has a provider's own compaction.
+const FlagState Flags = (1<<formBits - 1) << formShift
+
 // form returns all of the flags that a call and its output have alike.
-func (f Flags) form() Flags { return f & (FlagCustom | (1<<formBits-1)<<formShift) }
+func (f Flags) form() Flags {
+	if f&FlagState == FlagState {
+		return f & FlagCustom
+	}
+	return f & (FlagCustom | FlagState)
+}
 
 // names returns the sum of names, 0 for none.
 func (f Flags) names() Flags { return f >> nameShift & (1<<nameBits - 1) }
