@@ -253,6 +253,37 @@ func TestImportReportsAndKeepsWhatItCannotRead(t *testing.T) {
 	}
 }
 
+// TestImportIsStrictOrOfABranch imports a conversation that went back, with a record that is not imported.
+func TestImportIsStrictOrOfABranch(t *testing.T) {
+	t.Parallel()
+	api := startAPI(t)
+	file := write(t, "log.jsonl", []byte(`{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"first"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","message":{"role":"assistant","content":[{"type":"text","text":"taken back"}]}}
+{"type":"assistant","uuid":"3","parentUuid":"1","sessionId":"s","message":{"role":"assistant","content":[{"type":"text","text":"gone on with"}]}}
+{"type":"progress"}
+`))
+	strict := newRun(t, api, file)
+	strict.Strict = true
+	if problems := strict.all(t.Context()); len(problems) != 1 || !strings.Contains(problems[0].Error(), "1 × progress") {
+		t.Errorf("strict: %v", problems)
+	}
+	if _, err := client.ReadSession.Call(t.Context(), api, "log"); err == nil {
+		t.Error("a strict import stored something")
+	}
+	for branch, want := range map[string]string{"": "gone on with", "2": "taken back"} {
+		run, id := newRun(t, api, file), "log"
+		if run.Branch = branch; branch != "" {
+			id += "-" + branch
+		}
+		if problems := run.all(t.Context()); problems != nil {
+			t.Fatal(problems)
+		}
+		if got := logOf(t, api, id); len(got) != 2 || !strings.Contains(got[1], want) {
+			t.Errorf("branch %q: %v", branch, got)
+		}
+	}
+}
+
 func TestTheLinesOfADocumentAreNotKept(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

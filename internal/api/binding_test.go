@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -216,6 +218,45 @@ func TestAModelThatBindsItsThinkingNeverRefusesAView(t *testing.T) {
 	b.compacts()
 	b.steps(2)
 	b.model.read(b.view(""))
+}
+
+// TestACompactionWaitsForTheEndOfABoundTurn reads the runs until one says so. One that is asked for does not wait.
+func TestACompactionWaitsForTheEndOfABoundTurn(t *testing.T) {
+	t.Parallel()
+	b := newBound(t)
+	b.work()
+	b.steps(3)
+	tokens := b.view("").Tokens
+	b.must(http.StatusOK, "PATCH", b.path, fmt.Sprintf(`{"window_tokens":%d,"policy":{"auto":true,"trigger":0.5,"hard":1,"target":0.3}}`, 2*tokens))
+	b.steps(1)
+	waits := func() bool {
+		runs := b.must(http.StatusOK, "GET", b.path+"/runs", "").Body.String()
+		return strings.Contains(runs, bindingModel+" binds its thinking") && strings.Contains(runs, `"queued"`)
+	}
+	for since := time.Now(); !waits(); time.Sleep(100 * time.Millisecond) {
+		if time.Since(since) > 20*time.Second {
+			t.Fatalf("no run waits: %s", b.must(http.StatusOK, "GET", b.path+"/runs", "").Body)
+		}
+	}
+	b.keeps("while it waits", 8)
+	run := decoded[session.Run](b.must(http.StatusOK, "POST", b.path+"/compact?wait=20", ""))
+	if !run.State.Ended() || strings.Contains(run.Reason, "waits") {
+		t.Errorf("the run that was asked for is %s: %s", run.State, run.Reason)
+	}
+}
+
+func TestImportedThinkingIsBoundToAnotherRequest(t *testing.T) {
+	t.Parallel()
+	b := newBound(t)
+	said := `{"role":"assistant","content":[` + b.model.read(view{}).thought() + `,{"type":"text","text":"Done."}]}`
+	b.must(http.StatusCreated, "POST", "/v1/imports?session=i&settings="+url.QueryEscape(`{"model":"`+bindingModel+`"}`),
+		`[`+user("hi")+`,`+said+`,`+user("and now?")+`]`)
+	b.path = "/v1/sessions/i"
+	b.keeps("imported", 0)
+	for range 2 { // an answer right behind a change may be of the view before
+		b.append(b.model.says(b.view("")), user("go on"))
+	}
+	b.keeps("imported, and gone on with", 1)
 }
 
 // TestWhatNobodyBindsStaysWithItsThinking: the same history of a model that binds nothing keeps every thought.

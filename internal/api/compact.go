@@ -188,7 +188,7 @@ func (s *Server) compactMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	b.Strict = strict
+	b.Tells, b.Strict = true, strict
 	var answer []byte
 	err = heavy(req, size, b.Ask, func(ctx context.Context, cpu admit.Processors) (err error) {
 		answer, err = s.compacted(ctx, cpu, req, b, below)

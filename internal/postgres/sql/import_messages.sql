@@ -32,6 +32,7 @@ WITH logged AS (
 UPDATE sessions s
    SET last_seq = g.last_seq,
        gap_seq = greatest(s.gap_seq, g.removed_seq, CASE WHEN $3 > s.last_seq + 1 THEN $3 - 1 END),
+       unbound_seq = g.last_seq, -- thinking is bound to what stood before it where it was made
        pinned = CASE WHEN s.pinned = s.last_seq AND $5 > 0 THEN $3 + $5 - 1 ELSE s.pinned END,
        tail_bytes = s.tail_bytes + g.bytes,
        context_tokens = s.context_tokens + g.shown,
