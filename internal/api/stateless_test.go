@@ -139,7 +139,7 @@ func TestAllThatIsWrongWithMessagesIsToldAtOnce(t *testing.T) {
 	for _, e := range got.Errors {
 		pointers = append(pointers, e.Pointer)
 	}
-	if diff := cmp.Diff([]string{"/policy/triger", "/policy/trigger", "/model", "/messages/0/role"}, pointers); diff != "" {
+	if diff := cmp.Diff([]string{"/policy/triger", "/policy/trigger", "/model", "/messages/0/role", "/messages/1"}, pointers); diff != "" {
 		t.Errorf("of messages, policy and model (-want +got):\n%s", diff)
 	}
 	if got = decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{}`)); len(got.Errors) != 2 {
