@@ -144,6 +144,9 @@ func TestNamesTellDialects(t *testing.T) {
 		"mistralai/mistral-large-2411":       {"mistral", "", "mistral"},
 		"devstral-2512":                      {"mistral", "", "mistral"},
 		"gemini-2.5-pro":                     {"google", "", "google"},
+		"together_ai/meta-llama/Llama-3.3":   {"zai", "", ""},
+		"x-ai/grok-4":                        {"zai", "", ""},
+		"openrouter/minimax/minimax-m3":      {"zai", "", ""},
 		"openrouter/anthropic/claude-opus-5": {"openrouter", "anthropic", "anthropic"},
 	} {
 		for i, f := range []session.Format{session.OpenAIChat, session.Anthropic, session.AISDK} {

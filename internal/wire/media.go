@@ -25,6 +25,8 @@ type medium struct {
 	kind  Kind
 	fixed bool   // its place takes nothing else
 	data  Span   // the base64, without the quotes and the head of a URL; zero if it is elsewhere
+	url   Span   // the string literal of where it is
+	found bool   // something says where it is
 	types []Span // where its type is told: string literals, or the place in a URL
 }
 
@@ -105,26 +107,39 @@ func (s *scanner) showsFaults(server *provider.Media) bool {
 var (
 	typeMembers  = []string{"media_type", "mimeType", "mime_type", "mediaType"}
 	dataMembers  = []string{"data", "file_data", "image"}
-	urlMembers   = []string{"url", "image_url"}
-	mediaHolders = []string{"source", "image_url", "file", "inlineData", "inline_data", "input_audio"}
+	urlMembers   = []string{"url", "image_url", "fileUri", "file_uri"}
+	otherMembers = []string{"type", "detail", "filename", "title", "context", "displayName", "name", "format"}
+	mediaHolders = []string{
+		"source", "image_url", "file", "inlineData", "inline_data", "fileData", "file_data", "input_audio",
+	}
 )
 
 func (m *medium) read(body []byte, at Span) {
 	if isType(at.Of(body), "text") || isType(at.Of(body), "content") {
-		return // a document that is a text
+		m.found = true // a document that is a text
+		return
 	}
 	for key, value := range rawjson.Members(body, at.Start) {
 		is := func(name string) bool { return rawjson.KeyIs(body, key, name) }
 		switch {
 		case body[value.Start] == '{' && slices.ContainsFunc(mediaHolders, is):
+			m.found = m.found || !is("source")
 			m.read(body, value)
-		case body[value.Start] != '"':
+		case body[value.Start] != '"' || slices.ContainsFunc(otherMembers, is):
+			m.found = m.found || body[value.Start] == '{' && !is("cache_control") && !is("citations")
 		case slices.ContainsFunc(typeMembers, is):
 			m.types = append(m.types, value)
 		case slices.ContainsFunc(urlMembers, is):
+			m.url, m.found = value, true
 			m.readData(body, value, false)
+		case is("data") && at != m.at: // a source takes nothing but base64
+			m.found = true
+			m.data = Span{Start: value.Start + 1, End: value.End - 1}
 		case slices.ContainsFunc(dataMembers, is):
+			m.found = true
 			m.readData(body, value, true)
+		default: // an id
+			m.found = true
 		}
 	}
 }
@@ -184,7 +199,7 @@ const pdfType = "application/pdf"
 // true type if it is of the same kind.
 func (m *medium) fault(body []byte) (is, why string) {
 	if m.data == (Span{}) {
-		return "", ""
+		return "", m.nowhere(body)
 	}
 	encoded := bytes.TrimRight(m.encoded(body), "=")
 	if len(encoded) == 0 {
@@ -205,6 +220,18 @@ func (m *medium) fault(body []byte) (is, why string) {
 		}
 	}
 	return "", ""
+}
+
+// nowhere returns why a server cannot find what is not in the message, "" if it may.
+func (m *medium) nowhere(body []byte) string {
+	text := strings.ToLower(string(bytes.Trim(m.url.Of(body), `"`)))
+	switch {
+	case !m.found, m.url != (Span{}) && strings.TrimSpace(text) == "":
+		return "it is empty"
+	case strings.HasPrefix(text, "file:"), strings.HasPrefix(text, "blob:"):
+		return "it is on another machine"
+	}
+	return ""
 }
 
 // firstBytes decodes the first bytes of base64, of either alphabet, whose padding is cut off. It reports false if these

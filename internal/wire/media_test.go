@@ -66,12 +66,21 @@ var mediaFixtures = func() map[session.Format][]fixture {
 			{"V-T2", "a PNG", o, []string{messageShowing(f, bytesShown(f, "image/png", pictureOf(3, 2)))}, nil},
 			{"V-T2", "a PNG that is called a JPEG", o, []string{messageShowing(f, bytesShown(f, "image/jpeg", pictureOf(3, 2)))}, []string{"V-T2 0"}},
 			{"V-T2", "no bytes", o, []string{messageShowing(f, bytesShown(f, "image/png", ""))}, []string{"V-T2 0"}},
+			{"V-T2", "nothing at its place", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org/a.png", "", 1))}, []string{"V-T2 0"}},
+			{"V-T2", "a place that only the user's machine has", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org", "file://", 1))}, []string{"V-T2 0"}},
 			{"V-T2", "no base64", o, []string{messageShowing(f, bytesShown(f, "image/png", "not an image!"))}, []string{"V-T2 0"}},
 			{"V-T2", "a text that is called an image", o, []string{messageShowing(f, bytesShown(f, "image/webp", "aGVsbG8gd29ybGQsIGhlbGxv"))}, []string{"V-T2 0"}},
 			{"V-T3", "as many as there may be", o, []string{messageShowing(f, many...)}, nil},
 			{"V-T3", "one more", o, []string{messageShowing(f, append(many, showing[f].elsewhere)...)}, []string{"V-T3 0"}},
 		}
 	}
+	lone := Options{}
+	made[session.Anthropic] = append(made[session.Anthropic],
+		fixture{"V-T2", "a URL in the place of base64", lone, []string{messageShowing(session.Anthropic, bytesShown(session.Anthropic, "image/png", "data:image/png;base64,"+pictureOf(3, 2)))}, []string{"V-T2 0"}},
+		fixture{"V-T2", "no source", lone, []string{messageShowing(session.Anthropic, `{"type":"image"}`)}, []string{"V-T2 0"}},
+		fixture{"V-T2", "null in the place of base64", lone, []string{messageShowing(session.Anthropic, strings.Replace(bytesShown(session.Anthropic, "image/png", "N"), `"N"`, "null", 1))}, []string{"V-T2 0"}},
+		fixture{"V-T2", "a file by its id", lone, []string{messageShowing(session.Anthropic, `{"type":"image","source":{"type":"file","file_id":"file_1"}}`)}, nil},
+		fixture{"V-T2", "a document that is a text", lone, []string{messageShowing(session.Anthropic, `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a"}}`)}, nil})
 	return made
 }()
 

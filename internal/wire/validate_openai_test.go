@@ -42,7 +42,7 @@ var chatFixtures = []fixture{
 	{"V-C3", "a result without content", Options{}, []string{chatCalls("a"), `{"role":"tool","tool_call_id":"a","content":null}`}, []string{"V-C3 1"}},
 	{"V-C3", "arrays without parts", Options{}, []string{`{"role":"assistant","content":[]}`, chatCalls("a"), `{"role":"tool","tool_call_id":"a","content":[]}`}, []string{"V-C3 0", "V-C3 2"}},
 	{"V-C3", "an array without parts beside calls", Options{}, []string{someUser, strings.Replace(chatCalls("a"), "null", "[]", 1), chatTool("a")}, []string{"V-C3 1"}},
-	{"V-C3", "an image as a result", Options{}, []string{chatCalls("a"), `{"role":"tool","tool_call_id":"a","content":[{"type":"image_url"}]}`}, []string{"V-C3 1"}},
+	{"V-C3", "an image as a result", Options{}, []string{chatCalls("a"), `{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":{"url":"https://a.b/c.png"}}]}`}, []string{"V-C3 1"}},
 	{"V-C4", "an id of 40 characters", Options{}, []string{chatCalls(forty), chatTool(forty)}, nil},
 	{"V-C4", "forty characters of two bytes", Options{}, []string{chatCalls(strings.Repeat("é", 40)), chatTool(strings.Repeat("é", 40))}, nil},
 	{"V-C4", "the name of a legacy call is no id", Options{}, []string{`{"role":"assistant","content":null,"function_call":{"name":"` + forty + `","arguments":"{}"}}`, `{"role":"function","name":"` + forty + `","content":"r"}`}, nil},

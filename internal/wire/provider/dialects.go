@@ -354,7 +354,8 @@ var servers = map[string]Dialect{
 	"deepseek": DeepSeek, "qwen": Qwen, "dashscope": Qwen, "alibaba": Qwen, "vllm": VLLM, "hosted_vllm": VLLM,
 	"anthropic": Anthropic, "bedrock": Bedrock, "vertex": Vertex, "vertex_ai": Vertex, "google": Google,
 	"gemini": Google, "ollama": Ollama, "ollama_chat": Ollama, "llamacpp": LlamaCpp, "llama.cpp": LlamaCpp,
-	"sglang": LlamaCpp, "lm_studio": LlamaCpp, "moonshot": Moonshot, "moonshotai": Moonshot, "zai": ZAI, "z-ai": ZAI,
+	"together": ZAI, "together_ai": ZAI, "fireworks": ZAI, "fireworks_ai": ZAI, "deepinfra": ZAI, "minimax": ZAI,
+	"xai": ZAI, "x-ai": ZAI, "sglang": LlamaCpp, "lm_studio": LlamaCpp, "moonshot": Moonshot, "moonshotai": Moonshot, "zai": ZAI, "z-ai": ZAI,
 }
 
 // gateways are servers that are known by the models behind them where these are: others take what the gateway does.
@@ -367,7 +368,7 @@ var families = []struct {
 }{
 	{"deepseek", DeepSeek}, {"qwen", Qwen}, {"qwq", Qwen}, {"claude", Anthropic}, {"gemini", Google}, {"gpt-", OpenAI},
 	{"chatgpt", OpenAI}, {"o1", OpenAI}, {"o3", OpenAI}, {"o4", OpenAI}, {"kimi", Moonshot}, {"moonshot", Moonshot},
-	{"glm", ZAI},
+	{"glm", ZAI}, {"minimax", ZAI}, {"grok", ZAI},
 }
 
 // DialectOf returns the dialect that a model's name tells, "" for that of the format's own provider or an unknown one.
