@@ -61,6 +61,9 @@ func TestCorpusViewsReadInSayWhatTheLogSays(t *testing.T) {
 			if target == c.Format { // what is unknown is shown without the members that its provider does not take
 				missing, made = unmatched(typesOf(missing), typesOf(made))
 			}
+			made = slices.DeleteFunc(made, func(line string) bool { // of images that a record has cut out
+				return strings.HasPrefix(line, "text: [image: it is empty")
+			})
 			if len(missing)+len(made) > 0 {
 				t.Errorf("%s of %s as %s, repairs %v\nmissing: %.300q\nmade:    %.300q", c.ID, c.Format, target, kindsOf(view.Repairs), missing, made)
 			}
