@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"internal/compact/rule":     {},
 	"internal/compact/resource": {"internal/rawjson"},
 	"internal/compact/summary":  {"internal/compact/failure", "internal/compact/names", "internal/compact/resource", "internal/compact/text", "internal/rawjson", "internal/tokens"},
-	"internal/llm":              {"internal/admit", "internal/compact/summary", "internal/egress", "internal/tokens"},
+	"internal/llm":              {"internal/admit", "internal/compact/summary", "internal/egress", "internal/rawjson", "internal/tokens"},
 	"internal/egress":           {},
 	"internal/llm/fake":         {},
 	"internal/modelcall":        {"internal/compact/summary", "internal/llm", "internal/postgres", "internal/session"},

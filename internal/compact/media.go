@@ -6,7 +6,7 @@ import "github.com/varve-dev/varve/internal/wire"
 const heavyBytes = 64 << 10
 
 // heavyResult is a large result that is not all text: a screenshot, a file. Its tokens say nothing of its bytes. Images
-// have at least so many bytes here that a third of those that a request may have are all that the policy allows.
+// have at least that share of its bytes here with which a third of those that a request may have fill it.
 type heavyResult struct{ part, bytes int }
 
 // heavyResults are the heavy results of a session by their place, whole or not, with the bytes of the whole.
@@ -31,8 +31,9 @@ func (s *runState) heavyBytesOf(i int) int {
 	if p.kind != result || !s.free[i] {
 		return 0
 	}
-	if most := s.in.MaxImages; most > 0 && p.action == Keep && wire.MayShow(s.in.Format, p.value.Of(s.body(p.message))) {
-		bytes = max(bytes, s.policy.MediaBytes/max(1, most/3))
+	limit, value := s.in.MaxImages, p.value.Of(s.body(p.message))
+	if limit > 0 && p.action == Keep && wire.MayShow(s.in.Format, value) {
+		bytes = max(bytes, s.policy.MediaBytes/max(1, limit/3))
 	} else if bytes < heavyBytes {
 		return 0
 	}

@@ -29,9 +29,9 @@ func TestTheOldestPicturesLeaveForTheirBytes(t *testing.T) {
 	t.Parallel()
 	const k = 1 << 10
 	for name, c := range map[string]struct {
-		sizes []int
-		most  int     // images of a request
-		leave []int64 // seqs
+		sizes  []int
+		images int     // images of a request
+		leave  []int64 // seqs
 	}{
 		"within the limit":             {[]int{300 * k, 300 * k, 300 * k}, 0, nil},
 		"one over it":                  {[]int{300 * k, 400 * k, 500 * k}, 0, []int64{3}},
@@ -44,7 +44,7 @@ func TestTheOldestPicturesLeaveForTheirBytes(t *testing.T) {
 		for _, keeps := range []bool{false, true} {
 			p := policy.Default()
 			p.MediaBytes, p.Trim.KeepMedia = 1<<20, keeps
-			in := Input{Format: session.Anthropic, Policy: p, WindowTokens: 1_000_000, MaxImages: c.most, Tail: screenshots(c.sizes...)}
+			in := Input{Format: session.Anthropic, Policy: p, WindowTokens: 1_000_000, MaxImages: c.images, Tail: screenshots(c.sizes...)}
 			plan, made, err := Run(context.Background(), in, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -55,14 +55,14 @@ func TestTheOldestPicturesLeaveForTheirBytes(t *testing.T) {
 				if a.Kind != Placeholder || a.Rule != "media_bytes" || a.Ref != plan.Results[i].Ref.String() {
 					t.Errorf("%s: %+v", name, a)
 				}
-				if r := plan.Results[i]; len(r.Stored) < heavyBytes && c.most == 0 || !strings.Contains(string(r.Stored), "AAAA") || !strings.Contains(string(made.Body), r.Ref.String()) {
+				if r := plan.Results[i]; len(r.Stored) < heavyBytes && c.images == 0 || !strings.Contains(string(r.Stored), "AAAA") || !strings.Contains(string(made.Body), r.Ref.String()) {
 					t.Errorf("%s: %s is persisted with %d bytes", name, r.Ref, len(r.Stored))
 				}
 			}
 			if !slices.Equal(left, c.leave) {
 				t.Errorf("%s: %v leave, not %v", name, left, c.leave)
 			}
-			again, same, err := Run(context.Background(), Input{Format: in.Format, Policy: p, WindowTokens: in.WindowTokens, MaxImages: c.most, Base: made}, nil)
+			again, same, err := Run(context.Background(), Input{Format: in.Format, Policy: p, WindowTokens: in.WindowTokens, MaxImages: c.images, Base: made}, nil)
 			if err != nil || again.Changed() || string(same.Body) != string(made.Body) {
 				t.Errorf("%s: compacted again it changes: %v", name, err)
 			}

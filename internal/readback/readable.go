@@ -16,9 +16,9 @@ func isJSON(mediaType string) bool {
 	return err == nil && kind == "application/json"
 }
 
-// readable returns the texts in a result that is JSON: a string's, with U+FFFD for half of a surrogate pair; those of an
-// array of blocks, in which a line stands for every other block; or those of an object. It reports false for any other
-// value.
+// readable returns the texts in a JSON result: that of a string, with U+FFFD for half of a surrogate pair; those
+// of an array of blocks, in which a line stands for every other block; or those of an object. It reports false for any
+// other value.
 func readable(value []byte) (text []byte, ok bool) {
 	if rawjson.Check(value, rawjson.Limits{}) != nil {
 		return nil, false

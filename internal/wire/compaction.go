@@ -43,8 +43,8 @@ func compactor(f session.Format, body []byte) (owner string) {
 	return ""
 }
 
-// compactorOf returns whose compaction a block is, "" if it is none. The packages of the AI SDK have Anthropic's as a
-// text and OpenAI's as a custom part.
+// compactorOf returns whose compaction a block is, "" for any other block. The packages of the AI SDK have Anthropic's
+// as a text and OpenAI's as a custom part.
 func compactorOf(f session.Format, block []byte) (owner string) {
 	kept := valueOf(block, "providerMetadata")
 	if kept == nil {
@@ -54,7 +54,8 @@ func compactorOf(f session.Format, block []byte) (owner string) {
 	case f == session.Anthropic && isSummary(block),
 		isType(block, "text") && isType(valueOf(kept, "anthropic"), "compaction") && stringMember(block, "text") != "":
 		return anthropicOwner
-	case stringMember(block, "kind") == "openai.compaction" && isSigned(valueOf(valueOf(kept, "openai"), "encryptedContent")):
+	case stringMember(block, "kind") == "openai.compaction" &&
+		isSigned(valueOf(valueOf(kept, "openai"), "encryptedContent")):
 		return openAIOwner
 	}
 	return ""

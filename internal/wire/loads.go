@@ -21,7 +21,7 @@ type Loads struct {
 	room   float64
 }
 
-// NewLoads begins with the newest messages of a view that may have so many tokens.
+// NewLoads begins with the newest messages of a view that may have this number of tokens.
 func NewLoads(tokens float64) *Loads { return &Loads{map[string]bool{}, loadedShare * tokens} }
 
 // IsNew reports whether a message loads something that no newer one does.

@@ -98,7 +98,8 @@ func (s *scanner) showsFaults(server *provider.Media) bool {
 	list := s.lookedAt(s.format)
 	return len(list) > mediaOfMessage || slices.ContainsFunc(list, func(m medium) bool {
 		_, why := m.fault(s.body)
-		return why != "" || m.tooLarge(s.body, server) != "" || server.ManySide > 0 && m.side(s.body) > server.ManySide ||
+		return why != "" || m.tooLarge(s.body, server) != "" ||
+			server.ManySide > 0 && m.side(s.body) > server.ManySide ||
 			server.Pages && m.pages(s.body)*mediaOfMessage*mostShown > server.Images
 	})
 }
@@ -407,94 +408,4 @@ func (j *mediaJudge) leaveOver(over int, why string, of func(m *medium, body []b
 		over -= n
 		return n > 0
 	})
-}
-
-// mendMedia gives images and files of the view their true types, and makes texts with a ref of those that the server
-// does not take.
-func (r *repairer) mendMedia(ctx context.Context) error {
-	faults, err := mediaFaults(ctx, r.target, r.view, r.provider, r.Model)
-	if len(faults) == 0 {
-		return err
-	}
-	view := slices.Clone(r.view)
-	edits := make([][]Edit, len(view))
-	for i := range faults {
-		f := &faults[i]
-		m := &view[f.message]
-		edits[f.message] = append(edits[f.message], f.edits(m)...)
-		r.repairs = append(r.repairs, Repair{Rule: f.rule, Kind: f.repair(), Seq: m.Seq, Detail: f.detail()})
-	}
-	for i, list := range edits {
-		if len(list) > 0 {
-			view[i].Body = Replace(nil, view[i].Body, list)
-		}
-	}
-	r.view = view
-	return nil
-}
-
-func (f *mediaFault) repair() string {
-	if f.is != "" {
-		return "media_retyped"
-	}
-	return "media_as_note"
-}
-
-func (f *mediaFault) detail() string { return f.kind.String() + ": " + f.why }
-
-// edits returns the edits of a message that mend a fault.
-func (f *mediaFault) edits(m *Stored) (list []Edit) {
-	if f.is == "" {
-		text := f.kind.String()
-		if said := f.declared(m.Body); len(said) > 0 {
-			text += " " + said[0]
-		}
-		text += ": " + f.why
-		if m.Seq > 0 {
-			text += ": read_result " + session.MessagesRef{First: m.Seq, Last: m.Seq}.String()
-		}
-		return []Edit{{Span: f.at, With: textBlock(m.Format, note("%s", text))}}
-	}
-	for _, at := range f.types {
-		is := []byte(f.is)
-		if m.Body[at.Start] == '"' {
-			is = rawjson.Quote(nil, is)
-		}
-		list = append(list, Edit{Span: at, With: is})
-	}
-	return list
-}
-
-// textBlock returns the block of a user's text, or of a text in a result.
-func textBlock(f session.Format, literal []byte) []byte {
-	switch f {
-	case session.Gemini:
-		return wrap(nil, `{"text":`, literal, "}")
-	case session.OpenAIResponses:
-		return wrap(nil, `{"type":"input_text","text":`, literal, "}")
-	}
-	return wrap(nil, `{"type":"text","text":`, literal, "}")
-}
-
-// mediaTaken checks V-T2 and V-T3.
-func (c *checker) mediaTaken() {
-	for i := range c.faults() {
-		if f := &c.media[i]; f.rule == c.rule.Code {
-			c.report(f.message, "%s", f.why)
-		}
-	}
-}
-
-// faults looks at the images and files, once for all rules.
-func (c *conversation) faults() []mediaFault {
-	if c.looked {
-		return c.media
-	}
-	c.looked = true
-	view := make([]Stored, len(c.bodies))
-	for i, body := range c.bodies {
-		view[i] = Stored{Format: c.format, Body: body}
-	}
-	c.media, _ = mediaFaults(context.Background(), c.format, view, c.server, c.Model) // which never ends
-	return c.media
 }

@@ -355,7 +355,8 @@ var servers = map[string]Dialect{
 	"anthropic": Anthropic, "bedrock": Bedrock, "vertex": Vertex, "vertex_ai": Vertex, "google": Google,
 	"gemini": Google, "ollama": Ollama, "ollama_chat": Ollama, "llamacpp": LlamaCpp, "llama.cpp": LlamaCpp,
 	"together": ZAI, "together_ai": ZAI, "fireworks": ZAI, "fireworks_ai": ZAI, "deepinfra": ZAI, "minimax": ZAI,
-	"xai": ZAI, "x-ai": ZAI, "sglang": LlamaCpp, "lm_studio": LlamaCpp, "moonshot": Moonshot, "moonshotai": Moonshot, "zai": ZAI, "z-ai": ZAI,
+	"xai": ZAI, "x-ai": ZAI, "sglang": LlamaCpp, "lm_studio": LlamaCpp, "moonshot": Moonshot, "moonshotai": Moonshot,
+	"zai": ZAI, "z-ai": ZAI,
 }
 
 // gateways are servers that are known by the models behind them where these are: others take what the gateway does.
