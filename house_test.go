@@ -109,16 +109,16 @@ var mayImport = map[string][]string{
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
-		"internal/admit", "internal/tier", "internal/compact", "internal/compact/pin", "internal/protocol",
-		"internal/api/request", "internal/archive", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
+		"internal/admit", "internal/compact", "internal/compact/pin", 
+		"internal/api/request", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},
 }
 
 // ofFeatures are the packages of ours that a feature may import beside those that import none: the core's kit.
 var ofFeatures = []string{
-	"internal/admit", "internal/api/request", "internal/audit", "internal/client", "internal/command", "internal/compact",
-	"internal/compactor", "internal/egress", "internal/feature", "internal/ingest", "internal/persist", "internal/policy", "internal/postgres",
+	"internal/admit", "internal/api/request", "internal/archive", "internal/audit", "internal/client", "internal/command", "internal/compact",
+	"internal/compactor", "internal/egress", "internal/feature", "internal/importer", "internal/ingest", "internal/persist", "internal/policy", "internal/postgres",
 	"internal/protocol", "internal/queue", "internal/rawjson", "internal/readback", "internal/replay",
 	"internal/replay/folder", "internal/session", "internal/spelling", "internal/terminal", "internal/tokens",
 }

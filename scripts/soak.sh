@@ -76,7 +76,7 @@ part "a recompaction of 1,000 sessions, under load, whose workers are killed" \
 part "50 random histories after which no session is above its trigger" \
 	go test ./internal/jobs -count=1 -timeout 60m -run TestNoSessionStaysAboveItsTrigger -args -histories=50
 part "an import of 100,000 messages that is stopped again and again" \
-	go test ./internal/api -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
+	go test ./internal/imports -count=1 -v -run TestAnImportThatIsStopped -args -import-messages=100000
 part "1,000 tenants are provisioned, and what operators do reaches two processes" \
 	go test ./internal/api -count=1 -v -run 'TestManyTenantsAre|TestWhatAnOperatorDoes' -args -tenants=1000
 part "an upload of a gigabyte" \

@@ -18,7 +18,6 @@ import (
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // conversation returns an array of n messages, and its elements as they are written.
@@ -375,12 +374,12 @@ func TestProgressWithoutATerminalIsALineEveryTenSeconds(t *testing.T) {
 	p := &progress{Meter: command.Meter{Out: &out, Now: func() time.Time { return at }, Printed: at}, total: 4e6, started: at}
 	for n := range int64(4) {
 		at = at.Add(5 * time.Second)
-		p.set(1e6*(n+1), &protocol.Import{Import: session.Import{Messages: 60 * (n + 1), Duplicates: 40 * (n + 1)}})
+		p.set(1e6*(n+1), &protocol.Import{Messages: 60 * (n + 1), Duplicates: 40 * (n + 1)})
 	}
 	p.failures++
 	p.next(4e6)
 	at = at.Add(10 * time.Second)
-	p.set(1, &protocol.Import{Import: session.Import{Rejected: 2}})
+	p.set(1, &protocol.Import{Rejected: 2})
 	want := "2.0 of 4.0 MB, 200 messages, 20/s, 10s left\n4.0 of 4.0 MB, 400 messages, 20/s, 0s left\n" +
 		"4.0 of 4.0 MB, 400 messages, 13/s, 0s left, 1 files failed, 2 lines rejected\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // packedIn returns data in a coding.
@@ -116,7 +115,7 @@ func TestBytesDoneCountsSendingAndStoringForHalfEach(t *testing.T) {
 	t.Parallel()
 	total, export := int64(10), "varve"
 	state := func(done int64, from *string) *protocol.Import {
-		return &protocol.Import{Import: session.Import{Bytes: 7}, From: from, Progress: protocol.ImportProgress{Done: done, Total: &total}}
+		return &protocol.Import{Bytes: 7, From: from, Progress: protocol.ImportProgress{Done: done, Total: &total}}
 	}
 	tests := []struct {
 		name string

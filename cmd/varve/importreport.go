@@ -14,7 +14,6 @@ import (
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 
@@ -91,12 +90,12 @@ func (r *importRun) readLines(ctx context.Context, done *imported, i *protocol.I
 		if i.Rejected == 0 {
 			return nil
 		}
-		outcome = string(session.LineRejected)
+		outcome = string(protocol.LineRejected)
 	}
 	at := map[string]int{}
-	err := r.api.EachImportLine(ctx, i.ID.String(), outcome, func(l session.ImportedLine) {
+	err := r.api.EachImportLine(ctx, i.ID.String(), outcome, func(l protocol.ImportedLine) {
 		switch {
-		case l.Outcome == session.LineRejected:
+		case l.Outcome == protocol.LineRejected:
 			done.Rejected = append(done.Rejected, rejection{Line: l.Line, Reason: l.Detail})
 			return
 		case l.Session == nil: // it is erased
@@ -109,10 +108,10 @@ func (r *importRun) readLines(ctx context.Context, done *imported, i *protocol.I
 			done.Sessions = append(done.Sessions, importedSession{Session: *l.Session})
 		}
 		s := &done.Sessions[n]
-		if l.Outcome == session.LineStored {
+		if l.Outcome == protocol.LineStored {
 			s.Appended++
 		}
-		if l.Outcome == session.LineStored || l.Outcome == session.LineDuplicate {
+		if l.Outcome == protocol.LineStored || l.Outcome == protocol.LineDuplicate {
 			s.Messages++
 		}
 	})

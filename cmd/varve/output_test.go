@@ -45,7 +45,7 @@ func TestViewsThatNoOtherTestPrints(t *testing.T) {
 func TestTheReportOfAnImportShowsEveryKindOfFile(t *testing.T) {
 	t.Parallel()
 	run := importRun{files: []imported{
-		{File: "dir/all.ndjson", Source: "varve", Import: &protocol.Import{Import: session.Import{Sessions: 2, Messages: 30, Duplicates: 4}}},
+		{File: "dir/all.ndjson", Source: "varve", Import: &protocol.Import{Sessions: 2, Messages: 30, Duplicates: 4}},
 		{File: "two.jsonl", Sessions: []importedSession{{Session: "a", Messages: 3, Appended: 1, TotalTokens: 9}, {Session: "b"}},
 			Skipped: map[string]int{"progress": 2, "meta": 1}, Notes: []protocol.ImportNote{{Line: 4, Text: "odd"}}, Rejected: []rejection{{Line: 5, Reason: "not JSON"}}},
 		{File: "none.json", Source: "varve"},

@@ -54,8 +54,6 @@ type Config struct {
 
 	Features []feature.Feature
 
-	ImportBytes, ImportLines int64 // of one body of an import; 0 for ingest's
-
 	CPU *admit.Gate // processors, from which heavy work draws; nil is without a bound
 }
 
@@ -300,15 +298,9 @@ func (s *Server) routeResults() {
 	s.handle(mcp, s.sameOrigin(s.authorized(mcp)))
 }
 
-// routeTransfer has imports and exports. An import may bring policies.
+// routeTransfer has exports.
 func (s *Server) routeTransfer() {
-	read, export := s.tenants(session.SessionsRead), s.tenants(session.ScopeExport)
-	bring := s.tenants(session.SessionsWrite, session.ScopePolicy)
-	bring.feed("/v1/imports", s.createImport, "from", "session", "settings", "branch", strictParameter, "more")
-	read.list("/v1/imports", s.listImports)
-	read.get("/v1/imports/:import", s.readImport, "wait")
-	bring.feed("/v1/imports/:import", s.resumeImport, "from_line", "settings", "branch", strictParameter, "more")
-	read.get("/v1/imports/:import/lines", s.listImportLines, "from", "limit", "outcome")
+	export := s.tenants(session.ScopeExport)
 	export.get("/v1/export", s.exportTenant)
 	export.get("/v1/sessions/:id/export", s.exportSession)
 }

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -134,23 +133,6 @@ func (w *world) runsBy(path, cause string) (runs []session.Run) {
 	return slices.DeleteFunc(list.Data, func(r session.Run) bool { return r.Cause != cause })
 }
 
-// damaged returns how often damage of a kind was counted.
-func damagedCount(t testing.TB, kind string) (n float64) {
-	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == "varve_damaged_total" && m.GetLabel()[0].GetValue() == kind {
-				n += m.GetCounter().GetValue()
-			}
-		}
-	}
-	return n
-}
-
 // degradedRead reads a view, which must be one that stands in for the newest.
 func (w *world) degradedRead(query, encoding string, newest int) {
 	w.Helper()
@@ -181,14 +163,14 @@ func TestADamagedCheckpointIsDoneWithoutAndHeals(t *testing.T) {
 		good := decoded[session.Session](w.must(http.StatusOK, "GET", path, ""))
 		size := decoded[struct{ Data []session.CheckpointRecord }](w.must(http.StatusOK, "GET", path+"/checkpoints", "")).Data[0].BodyBytes
 		w.exec(strings.NewReplacer("%n", fmt.Sprint(good.Checkpoint), "%other", otherBody(size)).Replace(damage))
-		before := damagedCount(t, "checkpoint")
+		before := apitest.Metric(t, "varve_damaged_total", "checkpoint")
 		asked := len(w.runsBy(path, "damage"))
 		for _, read := range readsOf(path) {
 			w.degradedRead(read[0], read[1], good.Checkpoint)
 		}
 		w.must(http.StatusOK, "GET", "/v1/conversations/openai-chat/items?view=compacted", "")
 		w.must(http.StatusOK, "POST", path+"/preview", "")
-		if damagedCount(t, "checkpoint") < before+float64(len(readsOf(path))) {
+		if apitest.Metric(t, "varve_damaged_total", "checkpoint") < before+float64(len(readsOf(path))) {
 			t.Errorf("%s: the damage was not counted", name)
 		}
 		if name != "body gone" && name != "size in the session" { // then the checkpoint itself is as one that was pruned, or whole
@@ -309,7 +291,7 @@ func TestACompactionFromADamagedStateStartsFromTheLog(t *testing.T) {
 	w.whileWorking(func() { path = w.compacted("openai-chat") })
 	newest := decoded[session.Session](w.must(http.StatusOK, "GET", path, "")).Checkpoint
 	for _, damage := range []string{`state = substr(state, 1, 20)`, `state = (SELECT state FROM checkpoints WHERE n = 1)`, `state = NULL`} {
-		before := damagedCount(t, "state")
+		before := apitest.Metric(t, "varve_damaged_total", "state")
 		w.exec(fmt.Sprintf(`UPDATE checkpoints SET `+damage+` WHERE n = %d`, newest))
 		w.restart()
 		if v := w.read(path, session.OpenAIChat, ""); v.Degraded {
@@ -321,7 +303,7 @@ func TestACompactionFromADamagedStateStartsFromTheLog(t *testing.T) {
 				t.Errorf("%s: the run is %s: %v", damage, run.State, run.Error)
 			}
 		})
-		if damagedCount(t, "state") <= before {
+		if apitest.Metric(t, "varve_damaged_total", "state") <= before {
 			t.Errorf("%s: the damage was not counted", damage)
 		}
 		newest++

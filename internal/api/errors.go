@@ -66,9 +66,6 @@ var sentinels = []struct {
 		"one", session.MaxSessionMessages, session.MaxTailBytes>>20)},
 	{session.ErrLogTooLarge, request.InvalidRequest, "the session's log is too large to be taken as a whole: leave " +
 		"from, policy, or format beside view=full out, or begin a new session"},
-	{session.ErrImportTaken, "import_taken", "another request has taken the import over: GET it to see how far it is"},
-	{session.ErrImportEnded, "import_ended", "the import has ended, and these are more lines than it had: begin a " +
-		"new one"},
 	{session.ErrArchived, "session_archived", "the session is archived: POST /v1/sessions/{id}/unarchive restores " +
 		"it, and GET /v1/sessions/{id}/archive says how far that is"},
 	{session.ErrThawing, "session_thawing", "the session is cold: it slept, lies in the result store, and is not " +
@@ -119,7 +116,6 @@ var (
 		"there is no such session, or no such token of it: GET /v1/sessions/{id}/tokens lists them")
 	errNoTenant = request.Fail(request.NotFound, "there is no such tenant: GET /v1/admin/tenants lists them")
 	errNoKey    = request.Fail(request.NotFound, "there is no such key: GET /v1/keys lists them")
-	errNoImport = request.Fail(request.NotFound, "there is no such import: GET /v1/imports lists them")
 
 	errPanic = errors.New("panic") // a bug of ours; the log has its stack
 )

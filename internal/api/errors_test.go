@@ -97,14 +97,6 @@ var wrongRequests = map[string]struct {
 	"session_exists": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions", `{"id":"s"}`)
 	}, "PUT"},
-	"import_taken": {func(w *world) answer {
-		first, _ := w.takenOver(3)
-		return first
-	}, "GET it"},
-	"import_ended": {func(w *world) answer {
-		path := w.must(http.StatusCreated, "POST", "/v1/imports", `{"session":{"id":"imported"}}`).Header().Get("Location")
-		return w.ask("POST", path+"?from_line=2", `{"session":{"id":"more"}}`)
-	}, "begin a new one"},
 	"unsupported_source": {func(w *world) answer {
 		return w.ask("POST", "/v1/imports", `{"x":1}`)
 	}, "varve import --help lists what can be imported"},

@@ -7,32 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/varve-dev/varve/internal/admit"
+	"github.com/varve-dev/varve/internal/api/apitest"
 )
 
 // waitingFor reads the gauge of requests that wait for their turn.
 func waitingFor(t testing.TB, what string) float64 {
 	t.Helper()
-	return metric(t, "varve_admit_waiting", what)
-}
-
-// metric reads gauges and counters, of one value of their label if one is given.
-func metric(t testing.TB, name string, label ...string) (n float64) {
-	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == name && (len(label) == 0 || m.GetLabel()[0].GetValue() == label[0]) {
-				n += m.GetGauge().GetValue() + m.GetCounter().GetValue()
-			}
-		}
-	}
-	return n
+	return apitest.Metric(t, "varve_admit_waiting", what)
 }
 
 func TestWritersOfOneLockedSessionHoldNobodyElseUp(t *testing.T) {

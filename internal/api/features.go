@@ -16,6 +16,7 @@ func (s *Server) routeFeatures() {
 	kit := &feature.API{
 		Store:    s.Store.In(postgres.Scope{Gate: s.Gate, Class: admit.Bulk}),
 		Stopping: s.draining.Load, Awake: s.awake, Thaw: s.thawer.Read,
+		Waiter: &s.waiter, Quotas: s.quotas, Explain: func(err error) string { return failureOf(err).Detail },
 		Operators: s.Operators, Caller: s.Caller, Writers: s.writers, IsDown: databaseIsDown,
 	}
 	for _, f := range s.Features {

@@ -48,11 +48,10 @@ func (g routeGroup) patch(path string, h handler, query ...string) {
 func (g routeGroup) delete(path string, h handler, query ...string) {
 	g.s.add(g.Delete(path, h, query...))
 }
-func (g routeGroup) do(path string, h handler, query ...string)   { g.s.add(g.Do(path, h, query...)) }
-func (g routeGroup) ask(path string, h handler, query ...string)  { g.s.add(g.Ask(path, h, query...)) }
-func (g routeGroup) feed(path string, h handler, query ...string) { g.s.add(g.Feed(path, h, query...)) }
-func (g routeGroup) get(path string, h handler, query ...string)  { g.s.add(g.Get(path, h, query...)) }
-func (g routeGroup) list(path string, h handler)                  { g.s.add(g.List(path, h)) }
+func (g routeGroup) do(path string, h handler, query ...string)  { g.s.add(g.Do(path, h, query...)) }
+func (g routeGroup) ask(path string, h handler, query ...string) { g.s.add(g.Ask(path, h, query...)) }
+func (g routeGroup) get(path string, h handler, query ...string) { g.s.add(g.Get(path, h, query...)) }
+func (g routeGroup) list(path string, h handler)                 { g.s.add(g.List(path, h)) }
 
 // sessionless are the routes that take session tokens although their paths name no session: their handlers go by the
 // caller's.
@@ -118,11 +117,11 @@ func (s *Server) handle(r request.Route, h echo.HandlerFunc) {
 // has connections of its own, so that appends and views do not wait for it.
 var bulk = []string{
 	"GET /v1/sessions", "/audit", "/export", "/preview", "/v1/compact", "/diff", "/grep", "/search", "/runs",
-	"/checkpoints", "/results", "/versions", "/lines", "/tokens", "/fork", "/events",
+	"/checkpoints", "/results", "/versions", "/tokens", "/fork", "/events",
 }
 
 func classOf(route string) admit.Class {
-	if strings.Contains(route, " /v1/admin/") || strings.Contains(route, " /v1/imports") {
+	if strings.Contains(route, " /v1/admin/") {
 		return admit.Bulk
 	}
 	if slices.ContainsFunc(bulk, func(end string) bool { return strings.HasSuffix(route, end) }) {
@@ -193,7 +192,6 @@ type part struct {
 // parts lists them by the parameter of the path.
 var parts = map[string]part{
 	":run":     {func(req *request.Request) { req.PathID("run") }, errNoRun},
-	":import":  {func(req *request.Request) { req.PathID("import") }, errNoImport},
 	":erasure": {func(req *request.Request) { req.PathID("erasure") }, errNoErasure},
 	":key":     {func(req *request.Request) { req.PathID("key") }, errNoKey},
 	":token":   {func(req *request.Request) { req.PathID("token") }, errNoToken},

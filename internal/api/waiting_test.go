@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -33,7 +34,7 @@ func TestWhoWaitsHoldsNoConnection(t *testing.T) {
 	for range cap(answers) {
 		waiters.Go(func() { answers <- w.ask("POST", "/v1/sessions/s/compact?wait=60", "") })
 	}
-	w.until("all wait", func() bool { return metric(t, "varve_waiting_requests") >= float64(cap(answers)) })
+	w.until("all wait", func() bool { return apitest.Metric(t, "varve_waiting_requests") >= float64(cap(answers)) })
 	// Those that have just begun to wait have looked once.
 	w.until("no connection is held", func() bool { return w.store.Pool().Stat().AcquiredConns() == 0 })
 	reads := w.store.Pool().Stat().AcquireCount()

@@ -263,7 +263,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 }
 
 // EachImportLine calls do for the lines of an import, page by page: those of one outcome unless it is "".
-func (c *Client) EachImportLine(ctx context.Context, id, outcome string, do func(session.ImportedLine)) error {
+func (c *Client) EachImportLine(ctx context.Context, id, outcome string, do func(protocol.ImportedLine)) error {
 	for from := int64(1); ; {
 		query := Query{"from": from, "limit": 1000, "outcome": outcome}
 		page, err := ListImportLines.With(ctx, c, Options{Query: query}, id)

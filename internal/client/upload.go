@@ -17,6 +17,13 @@ import (
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
+// The routes of imports.
+const (
+	CreateImport    Route[protocol.Import]      = "POST imports"
+	ReadImport      Route[protocol.Import]      = "GET imports/{import}"
+	ListImportLines Route[protocol.ImportLines] = "GET imports/{import}/lines"
+)
+
 // Upload streams one file into an import. The same Upload of a file that has not changed continues where the first one
 // stopped; after its end it is another import, which finds what is stored already.
 type Upload struct {

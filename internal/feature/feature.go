@@ -57,10 +57,13 @@ type API struct {
 	// Thaw brings a session back that is cold.
 	Thaw func(context.Context, session.Key) error
 
-	Operators *postgres.Store   // with the login for routes of operators; nil if the process has none
-	Caller    *modelcall.Caller // nil if no language model is configured
-	Writers   *policy.Writers   // the names of the language models
-	IsDown    func(error) bool  // reports whether the database could not be asked or could not answer now
+	Waiter    *request.Waiter // of requests for work of other processes
+	Quotas    *admit.Book
+	Explain   func(error) string // what a caller is told of an error
+	Operators *postgres.Store    // with the login for routes of operators; nil if the process has none
+	Caller    *modelcall.Caller  // nil if no language model is configured
+	Writers   *policy.Writers    // the names of the language models
+	IsDown    func(error) bool   // reports whether the database could not be asked or could not answer now
 }
 
 // Error is an error of a feature that a caller may distinguish.

@@ -3,6 +3,7 @@ package features
 
 import (
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/imports"
 	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/replays"
 	"github.com/varve-dev/varve/internal/search"
@@ -13,6 +14,7 @@ import (
 // All returns all features.
 func All() []feature.Feature {
 	return []feature.Feature{
+		imports.Feature(),
 		recompact.Feature(),
 		replays.Feature(),
 		search.Feature(),

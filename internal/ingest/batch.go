@@ -65,9 +65,10 @@ func (b *Batch) List(pointer string, array rawjson.Span, limit int) {
 }
 
 // RequireFormat requires that the body names its format.
-func (b *Batch) RequireFormat() { requireFormat(&b.Document, b.Format) }
+func (b *Batch) RequireFormat() { RequireFormat(&b.Document, b.Format) }
 
-func requireFormat(d *request.Document, format session.Format) {
+// RequireFormat requires that a document names a format.
+func RequireFormat(d *request.Document, format session.Format) {
 	if format == "" && !d.Has("/format") {
 		d.Wrong("/format", request.InvalidRequest, "format is missing: it must be %s", request.Formats())
 	}

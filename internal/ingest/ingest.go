@@ -1,14 +1,11 @@
-// Package ingest reads what enters sessions: settings, batches of messages, and files of conversations, and imports the
-// latter. It reports every problem of a body at once, and decides in one place whether a message can be stored.
+// Package ingest reads what enters sessions: settings and batches of messages. It reports every problem of a body at
+// once, and decides in one place whether a message can be stored.
 //
-// Start at Message, then Batch (messages of a request), Settings (a session's) and Feed (an import). It knows HTTP only
-// as a stream to read from. It owns no tables: internal/postgres stores what it returns.
+// Start at Message, then Batch (messages of a request) and Settings (a session's). It knows HTTP only as a stream to
+// read from. It owns no tables: internal/postgres stores what it returns.
 package ingest
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -47,9 +44,3 @@ func extractColumns(m *session.NewMessage, format session.Format, found *wire.Fa
 }
 
 func isNone(span rawjson.Span) bool { return span == rawjson.Span{} }
-
-// sameJSON reports whether two documents differ in white space only.
-func sameJSON(a, b []byte) bool {
-	var left, right bytes.Buffer
-	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
-}

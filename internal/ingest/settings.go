@@ -166,6 +166,11 @@ func (s *Settings) ChangesRetention() bool { return s.Retention != nil || s.Defa
 // HasPolicy reports whether the settings change the session's policy, so that ResolvePolicy must be called.
 func (s *Settings) HasPolicy() bool { return !isNone(s.policy) }
 
+// Rebase puts a session's own layer on top of a new one of its tenant.
+func Rebase(tenant, own json.RawMessage) (session.Policy, error) {
+	return policy.ResolveStored(tenant, own, "")
+}
+
 // ResolvePolicy reads the member policy: null restores the tenant's default, an object is merged into the session's own
 // layer. It is tried on below and held to writers, so that its problems are reported with those of other members; the
 // store does it again on the layers that it finds then.

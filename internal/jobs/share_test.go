@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/varve-dev/varve/internal/admit"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -27,7 +27,7 @@ func TestACompactionSharesTheProcessors(t *testing.T) {
 	for n := range 20 {
 		w.append(large, turn(n, 5000)...)
 	}
-	for waiting(t, "cpu of a compaction") < 1 {
+	for apitest.Metric(t, "varve_admit_waiting", "cpu of a compaction") < 1 {
 		time.Sleep(time.Millisecond)
 	}
 	w.fill(small)
@@ -51,21 +51,4 @@ func (w *world) checkpoint(at session.Address) int {
 		w.Fatal(err)
 	}
 	return found.Checkpoint
-}
-
-// waiting returns how much work waits for a resource.
-func waiting(t *testing.T, resource string) (n float64) {
-	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == "varve_admit_waiting" && m.GetLabel()[0].GetValue() == resource {
-				n += m.GetGauge().GetValue()
-			}
-		}
-	}
-	return n
 }

@@ -47,17 +47,10 @@ func CountCold(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, limit int) (col
 	return cold, Exec(ctx, tx, seeMore, Served)
 }
 
-// ColdInLines returns the keys of the sessions of an import's lines that are cold.
-func (s *Store) ColdInLines(ctx context.Context, tenant uuid.UUID, lines []session.ImportLine) ([]uuid.UUID, error) {
-	var ids []string
-	for i := range lines {
-		id, _ := (&importLine{ImportLine: &lines[i]}).session()
-		if id != "" && (len(ids) == 0 || ids[len(ids)-1] != id) {
-			ids = append(ids, id)
-		}
-	}
-	return QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowTo[uuid.UUID], `
-		SELECT key
+// ColdOf returns those of a list of sessions' ids that are cold.
+func (s *Store) ColdOf(ctx context.Context, tenant uuid.UUID, ids []string) ([]string, error) {
+	return QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowTo[string], `
+		SELECT id
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2) AND frozen_at IS NOT NULL AND NOT archived`, tenant, ids)
 }

@@ -23,7 +23,7 @@ func (s *Store) CreateWith(
 	ctx context.Context, a session.Append, change session.Change,
 ) (session.Session, bool, error) {
 	return Once(ctx, s, a.Session.Tenant, a.Idempotency, func(tx pgx.Tx) (session.Session, uuid.UUID, error) {
-		created, err := insertSession(ctx, tx, a.Session, change)
+		created, err := InsertSession(ctx, tx, a.Session, change)
 		if err == nil && !created {
 			err = fmt.Errorf("session %q: %w", a.Session.ID, session.ErrExists)
 		}

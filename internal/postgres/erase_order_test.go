@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -48,7 +49,7 @@ func TestAnErasureLocksForksBeforeTheirBodies(t *testing.T) {
 					done <- err
 				}()
 				waits := make(chan error, 1)
-				go func() { waits <- untilOneWaitsFor(t, store, tx.Conn().PgConn().PID()) }()
+				go func() { waits <- pgtest.UntilOneWaitsFor(t, store.Pool(), tx.Conn().PgConn().PID()) }()
 				select {
 				case err = <-waits:
 				case err = <-done:
@@ -101,7 +102,7 @@ func TestAWorkerLocksASessionBeforeItsArchive(t *testing.T) {
 			return err
 		}
 		go func() { done <- postgres.GoOn(t.Context(), store, work) }()
-		if err := untilOneWaitsFor(t, store, tx.Conn().PgConn().PID()); err != nil {
+		if err := pgtest.UntilOneWaitsFor(t, store.Pool(), tx.Conn().PgConn().PID()); err != nil {
 			return err
 		}
 		_, err = tx.Exec(t.Context(), `SELECT FROM session_archives WHERE tenant_id = $1 FOR UPDATE NOWAIT`, tenant)

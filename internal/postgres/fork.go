@@ -194,7 +194,7 @@ func (p *forkPlan) create(ctx context.Context, tx pgx.Tx, at session.Address) er
 		}
 		change.Policy = &policy
 	}
-	created, err := insertSession(ctx, tx, at, change)
+	created, err := InsertSession(ctx, tx, at, change)
 	if err == nil && !created {
 		err = fmt.Errorf("session %q: %w", at.ID, session.ErrExists)
 	}

@@ -84,7 +84,7 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 	for i := range a.Messages {
 		calls = append(calls, a.Messages[i].Answers...)
 	}
-	earlier, err := readLog(ctx, tx, row.Key, ofStored, pgx.RowToStructByPos[storedMessage], `
+	earlier, err := readLog(ctx, tx, row.Key, ofStored, pgx.RowToStructByPos[StoredMessage], `
 		SELECT seq, '', body, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND seq >= $3 AND seq < $4
@@ -103,7 +103,7 @@ func readIngestBatch(ctx context.Context, tx pgx.Tx, row lockedSession, a sessio
 // outlines returns the bodies of messages. Of those in packs it takes only those that make or answer one of the calls,
 // and leaves empty what their holes had: to fill them might take a store outside the database, which must not be read
 // under the session's lock, and only calls and answers are looked for.
-func outlines(log logOf[storedMessage], calls []string) (bodies [][]byte, err error) {
+func outlines(log logOf[StoredMessage], calls []string) (bodies [][]byte, err error) {
 	for i := range log.messages {
 		m := &log.messages[i]
 		if m.Body != nil {

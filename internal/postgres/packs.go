@@ -162,7 +162,7 @@ type place struct {
 
 func ofMessage(m *session.Message) place { return place{seq: m.Seq, body: &m.Body, digest: m.Digest} }
 func ofLogMessage(m *LogMessage) place   { return place{seq: m.Seq, body: &m.Body, digest: m.Digest} }
-func ofStored(m *storedMessage) place    { return place{seq: m.Seq, body: &m.Body, digest: m.Digest} }
+func ofStored(m *StoredMessage) place    { return place{seq: m.Seq, body: &m.Body, digest: m.Digest} }
 
 // logOf are messages of a log as a transaction read them. Some of their bodies may be in packs.
 type logOf[M any] struct {

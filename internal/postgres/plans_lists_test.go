@@ -126,9 +126,6 @@ func (p *planned) listsByTime(at session.Address) []list {
 		byTime("tokens", func(ctx context.Context, after session.Page) ([]session.Token, error) {
 			return p.Tokens(ctx, at, after)
 		}),
-		byTime("imports", func(ctx context.Context, after session.Page) ([]session.Import, error) {
-			return p.Imports(ctx, largeTenant, after)
-		}),
 	}
 }
 
@@ -170,13 +167,9 @@ func (p *planned) listsByID(t *testing.T) []list {
 
 // lookups returns the reads of one thing that could cost what all of them do.
 func (p *planned) lookups(t *testing.T, at session.Address) []list {
-	imported := p.idOf(t, "import1")
 	return []list{
 		lookup("an unknown item", func(ctx context.Context) ([]session.Message, error) {
 			return p.WithItemID(ctx, at, "rs_unknown")
-		}),
-		lookup("an import", func(ctx context.Context) (session.Import, error) {
-			return p.Import(ctx, largeTenant, imported)
 		}),
 		lookup("a failure", func(ctx context.Context) (session.Failing, error) {
 			return p.Failing(ctx, session.Address{Tenant: largeTenant, ID: "s1"})
@@ -203,23 +196,17 @@ func (p *planned) versionLists(at session.Address) []list {
 	}
 }
 
-// logLists returns the lists of a session's log, and of an import's lines.
+// logLists returns the lists of a session's log.
 func (p *planned) logLists(t *testing.T, at session.Address) []list {
-	n, imported := int64(*planRows), p.idOf(t, "import1")
+	n := int64(*planRows)
 	log := func(name string, descending bool, from places) list {
 		return byNumber(name, from, func(ctx context.Context, after int64) ([]session.Message, error) {
 			_, found, err := p.Messages(ctx, at, postgres.Range{After: after, Descending: descending, Limit: planPage})
 			return found, err
 		})
 	}
-	lines := func(name string, outcome session.LineOutcome, last int64) list {
-		return byNumber(name, places{1, last / 2, last}, func(ctx context.Context, from int64) ([]session.ImportedLine, error) {
-			return p.ImportLines(ctx, largeTenant, imported, session.ImportedRange{From: from, Outcome: outcome, Limit: planPage})
-		})
-	}
 	return []list{
 		log("messages", false, places{0, n / 2, n - 200}), log("messages, newest first", true, places{0, n / 2, 200}),
-		lines("lines of an import", "", n-200), lines("rejected lines of an import", session.LineRejected, n-20_000),
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package postgres holds the SQL of Varve's own tables: tenants, keys, policies, sessions, messages, checkpoints, runs,
-// recompactions, replays, imports and idempotency records. The SQL of results is in package persist, that of River's
-// jobs in package queue. Every exported method of Store is one transaction.
+// Package postgres holds the SQL of Varve's own tables: tenants, keys, policies, sessions, messages, checkpoints, runs
+// and idempotency records. The SQL of results is in package persist, that of River's jobs in package queue, that of
+// features in their folders. Every exported method of Store is one transaction.
 //
 // Long statements are files in sql. A name in braces there stands for a piece of SQL that Go puts in.
 //

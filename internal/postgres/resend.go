@@ -53,7 +53,7 @@ func resentAt(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Appen
 	for i, m := range a.Messages {
 		seq := first + int64(i)
 		same := i < len(stored) && stored[i].Seq == seq && stored[i].ClientID == m.ClientID &&
-			stored[i].is(m.Body)
+			stored[i].Is(m.Body)
 		if !same {
 			return session.Appended{}, fmt.Errorf("message %d with client_id %q is not the message at seq %d, "+
 				"where the known client ids put it: %w", i, m.ClientID, seq, session.ErrClientIDReused)
@@ -63,16 +63,16 @@ func resentAt(ctx context.Context, tx pgx.Tx, row lockedSession, a session.Appen
 	return done, nil
 }
 
-// storedMessage is a message that the log has. One in a pack whose holes are not filled has a digest and no body.
-type storedMessage struct {
+// StoredMessage is a message that the log has. One in a pack whose holes are not filled has a digest and no body.
+type StoredMessage struct {
 	Seq      int64
 	ClientID string
 	Body     []byte
 	Digest   []byte // SHA-256 of Body
 }
 
-// is reports whether the message consists of these bytes.
-func (m *storedMessage) is(body []byte) bool {
+// Is reports whether the message consists of these bytes.
+func (m *StoredMessage) Is(body []byte) bool {
 	if m.Body == nil {
 		sum := sha256.Sum256(body)
 		return string(m.Digest) == string(sum[:])
@@ -82,8 +82,8 @@ func (m *storedMessage) is(body []byte) bool {
 
 // readStored reads messages under the session's lock, to be compared with others. It fills no holes, for what that
 // takes may lie outside the database.
-func readStored(ctx context.Context, tx pgx.Tx, key session.Key, sql string, args ...any) ([]storedMessage, error) {
-	log, err := readLog(ctx, tx, key, ofStored, pgx.RowToStructByPos[storedMessage], sql, args...)
+func readStored(ctx context.Context, tx pgx.Tx, key session.Key, sql string, args ...any) ([]StoredMessage, error) {
+	log, err := readLog(ctx, tx, key, ofStored, pgx.RowToStructByPos[StoredMessage], sql, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func startsOf(ctx context.Context, tx pgx.Tx, row lockedSession, messages []sess
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	known, err := RowsIn(ctx, tx, pgx.RowToStructByPos[storedMessage], `
+	known, err := RowsIn(ctx, tx, pgx.RowToStructByPos[StoredMessage], `
 		SELECT seq, client_id, NULL::bytea, digest
 		  FROM messages
 		 WHERE tenant_id = $1 AND session_key = $2 AND client_id = ANY ($3) AND `+namedSQL+`

@@ -27,7 +27,7 @@ func (s *Store) Create(
 		if err == nil || !errors.Is(err, session.ErrNotFound) {
 			return session.Created{Session: found}, found.Key, err
 		}
-		created, err := insertSession(ctx, tx, at, change)
+		created, err := InsertSession(ctx, tx, at, change)
 		if err != nil {
 			return session.Created{}, uuid.Nil, err
 		}
@@ -62,7 +62,8 @@ func ownPatch(ctx context.Context, tx pgx.Tx, key session.Key) (json.RawMessage,
 		 WHERE s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 }
 
-func insertSession(
+// InsertSession makes a session, unless there is one of this id. Errors: ErrArchived; those of its settings.
+func InsertSession(
 	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change,
 ) (created bool, err error) {
 	key := session.Key{Tenant: at.Tenant, Key: uuid.Must(uuid.NewV7())}

@@ -20,8 +20,6 @@ var (
 	ErrPruned            = errors.New("the checkpoint's body is not kept any more")
 	ErrViewLost          = fmt.Errorf("the view is not kept: %w", ErrPruned)
 	ErrLogTooLarge       = errors.New("the log is too large to be compacted from its beginning")
-	ErrImportTaken       = errors.New("another request has taken the import over")
-	ErrImportEnded       = errors.New("the import has ended")
 	ErrTenantExists      = errors.New("there is a tenant with this id or name")
 	ErrTooManyKeys       = errors.New("the tenant has as many live keys as it may")
 	ErrKeyEnded          = errors.New("the key has expired or was revoked")

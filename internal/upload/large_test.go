@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/upload"
 )
@@ -23,18 +24,18 @@ func TestAnInterruptedUploadKeepsWhatCame(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	w.Server.ServeHTTP(recorder, r)
 	at := recorder.Header().Get("Location")
-	now := decoded[upload.Answer](w.must(http.StatusOK, "GET", at, ""))
+	now := apitest.Decoded[upload.Answer](w, w.Must(http.StatusOK, "GET", at, ""))
 	if recorder.Code < 400 || now.Offset != 10_000_000 || recorder.Header().Get("Upload-Offset") != "10000000" {
 		t.Fatalf("%d; %+v", recorder.Code, now)
 	}
-	w.holds(decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=10000000", content[10_000_000:])), content)
+	w.holds(apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", at+"?offset=10000000", content[10_000_000:])), content)
 }
 
 func TestAnUploadedResultComesBack(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
 	for i, content := range []string{"", "x", "no line feed", toolOutput(3_000), toolOutput(400_000), toolOutput(9 << 20), "\x00\xff\xfe", strings.Repeat("x", 300_000)} {
-		r := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=c"+fmt.Sprint(i), content))
+		r := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=c"+fmt.Sprint(i), content))
 		w.holds(r, content)
 		if r.Seq != 0 || r.Part != i+1 || r.Tool != "Bash" || r.CallID != "c"+fmt.Sprint(i) || r.Category != "non-reproducible" {
 			t.Errorf("%+v", r)
@@ -46,7 +47,7 @@ func TestAnUploadedResultComesBack(t *testing.T) {
 			t.Errorf("%s has the text %.200q", r.Ref, r.Text)
 		}
 	}
-	list := decoded[struct{ Data []protocol.Result }](w.must(http.StatusOK, "GET", uploads+"?limit=100", ""))
+	list := apitest.Decoded[struct{ Data []protocol.Result }](w, w.Must(http.StatusOK, "GET", uploads+"?limit=100", ""))
 	if len(list.Data) != 8 || !strings.HasPrefix(list.Data[2].Ref, "u3-") {
 		t.Errorf("%d are listed: %+v", len(list.Data), list.Data)
 	}

@@ -27,32 +27,6 @@ const uploads = "/v1/sessions/s/results"
 
 type world struct{ *apitest.World }
 
-// answer is what a request was answered.
-type answer struct {
-	testing.TB
-	*httptest.ResponseRecorder
-}
-
-func (w *world) ask(method, path, body string, headers ...string) answer {
-	w.Helper()
-	return answer{w.T, w.Ask(method, path, body, headers...)}
-}
-
-// must asks for what must be answered with this status.
-func (w *world) must(status int, method, path, body string, headers ...string) answer {
-	w.Helper()
-	got := w.ask(method, path, body, headers...)
-	if got.Code != status {
-		w.Fatalf("%s %s: %d %s", method, path, got.Code, got.Body)
-	}
-	return got
-}
-
-func decoded[T any](a answer) T {
-	a.Helper()
-	return apitest.Decoded[T](a.TB, a.Body.String())
-}
-
 type problem struct {
 	Code, Detail string
 	Retryable    bool
@@ -62,7 +36,7 @@ type problem struct {
 func uploadWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{apitest.New(t, upload.Feature())}
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
+	w.MustAnswer(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
 	return w
 }
 
@@ -82,7 +56,7 @@ func (w *world) holds(r upload.UploadedResult, content string) {
 	if r.Bytes != int64(len(content)) || r.SHA256 != hex.EncodeToString(sum[:]) || !strings.HasSuffix(r.Ref, "-"+r.SHA256[:4]) {
 		w.Errorf("%s has %d bytes and the SHA-256 %s, want %d and %x", r.Ref, r.Bytes, r.SHA256, len(content), sum)
 	}
-	if got := w.must(http.StatusOK, "GET", uploads+"/"+r.Ref+"?raw=true", "").Body.String(); got != content {
+	if got := w.MustAnswer(http.StatusOK, "GET", uploads+"/"+r.Ref+"?raw=true", "").Body.String(); got != content {
 		w.Errorf("%s brings %d other bytes back", r.Ref, len(got))
 	}
 }
@@ -91,27 +65,27 @@ func TestAnUploadGoesOnAtItsOffset(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
 	content := toolOutput(2 << 20)
-	begun := w.must(http.StatusAccepted, "POST", uploads+"?tool=Bash&more=true", content[:700_001])
+	begun := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?tool=Bash&more=true", content[:700_001])
 	at := begun.Header().Get("Location")
 	for _, wrong := range []int{0, 1, 700_000, 700_002, 1 << 30} {
-		a := w.must(http.StatusConflict, "POST", fmt.Sprintf("%s?offset=%d", at, wrong), content[:10])
-		if p := decoded[problem](a); p.Code != "upload_offset" || a.Header().Get("Upload-Offset") != "700001" || !strings.Contains(p.Detail, "700001") {
+		a := w.MustAnswer(http.StatusConflict, "POST", fmt.Sprintf("%s?offset=%d", at, wrong), content[:10])
+		if p := apitest.Decoded[problem](w, a.Body.String()); p.Code != "upload_offset" || a.Header().Get("Upload-Offset") != "700001" || !strings.Contains(p.Detail, "700001") {
 			t.Errorf("offset %d: %+v, %s", wrong, p, a.Header().Get("Upload-Offset"))
 		}
 	}
-	w.must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:700_001])
-	now := decoded[upload.Answer](w.must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:1_500_000]))
+	w.MustAnswer(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:700_001])
+	now := apitest.Decoded[upload.Answer](w, w.Must(http.StatusAccepted, "POST", at+"?more=true&offset=700001", content[700_001:1_500_000]))
 	if now.Offset != 1_500_000 || now.State != upload.Receiving || now.Result != nil || now.ExpiresAt == nil {
 		t.Errorf("%+v", now)
 	}
-	w.must(http.StatusUnprocessableEntity, "POST", at, "no offset")
-	r := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=1500000", content[1_500_000:]))
+	w.MustAnswer(http.StatusUnprocessableEntity, "POST", at, "no offset")
+	r := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", at+"?offset=1500000", content[1_500_000:]))
 	w.holds(r, content)
-	done := decoded[upload.Answer](w.must(http.StatusOK, "GET", at, ""))
+	done := apitest.Decoded[upload.Answer](w, w.Must(http.StatusOK, "GET", at, ""))
 	if done.State != upload.Complete || done.Result == nil || done.Result.Text != r.Text || done.ExpiresAt != nil {
 		t.Errorf("%+v", done)
 	}
-	if p := decoded[problem](w.must(http.StatusConflict, "DELETE", at, "")); p.Code != "upload_ended" {
+	if p := apitest.Decoded[problem](w, w.Must(http.StatusConflict, "DELETE", at, "")); p.Code != "upload_ended" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -121,21 +95,21 @@ func TestAnUploadWithTheSameKeyIsTheSame(t *testing.T) {
 	w := uploadWorld(t)
 	content := toolOutput(50_000)
 	key := []string{"Idempotency-Key", "k"}
-	first := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash", content, key...))
-	again := w.must(http.StatusOK, "POST", uploads+"?tool=Bash", content, key...)
-	if r := decoded[upload.UploadedResult](again); r.Ref != first.Ref || r.Text != first.Text || again.Header().Get("Idempotent-Replayed") != "true" {
+	first := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads+"?tool=Bash", content, key...))
+	again := w.MustAnswer(http.StatusOK, "POST", uploads+"?tool=Bash", content, key...)
+	if r := apitest.Decoded[upload.UploadedResult](w, again.Body.String()); r.Ref != first.Ref || r.Text != first.Text || again.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%+v", r)
 	}
-	w.must(http.StatusOK, "POST", uploads+"?tool=Bash&more=true", "", key...)
+	w.MustAnswer(http.StatusOK, "POST", uploads+"?tool=Bash&more=true", "", key...)
 	for _, other := range []struct{ query, body string }{
 		{"?tool=Bash", content[1:]}, {"?tool=Bash", content + "x"}, {"?tool=Bash", "x"}, {"?tool=Read", content}, {"?tool=Bash&media_type=image/png", content},
 	} {
-		if p := decoded[problem](w.must(http.StatusUnprocessableEntity, "POST", uploads+other.query, other.body, key...)); p.Code != "idempotency_key_reused" {
+		if p := apitest.Decoded[problem](w, w.Must(http.StatusUnprocessableEntity, "POST", uploads+other.query, other.body, key...)); p.Code != "idempotency_key_reused" {
 			t.Errorf("%+v", p)
 		}
 	}
-	w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc", "Idempotency-Key", "l")
-	if a := w.must(http.StatusConflict, "POST", uploads, "abcdef", "Idempotency-Key", "l"); a.Header().Get("Upload-Offset") != "3" {
+	w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "abc", "Idempotency-Key", "l")
+	if a := w.MustAnswer(http.StatusConflict, "POST", uploads, "abcdef", "Idempotency-Key", "l"); a.Header().Get("Upload-Offset") != "3" {
 		t.Errorf("an upload that is under way: %s", a.Body)
 	}
 }
@@ -155,14 +129,14 @@ func TestAnUploadHasTheDigestThatItShould(t *testing.T) {
 		"another parameter":   {"?sha256=" + hex.EncodeToString(wrong[:]), "", http.StatusUnprocessableEntity},
 		"another header":      {"", header(wrong), http.StatusUnprocessableEntity},
 	} {
-		a := w.must(c.want, "POST", uploads+c.query, content, "Repr-Digest", c.header)
+		a := w.MustAnswer(c.want, "POST", uploads+c.query, content, "Repr-Digest", c.header)
 		if c.want == http.StatusCreated {
 			continue
 		}
-		if p := decoded[problem](a); p.Code != "digest_mismatch" || !strings.Contains(p.Detail, hex.EncodeToString(right[:])) {
+		if p := apitest.Decoded[problem](w, a.Body.String()); p.Code != "digest_mismatch" || !strings.Contains(p.Detail, hex.EncodeToString(right[:])) {
 			t.Errorf("%s: %+v", name, p)
 		}
-		w.must(http.StatusNotFound, "GET", a.Header().Get("Location"), "")
+		w.MustAnswer(http.StatusNotFound, "GET", a.Header().Get("Location"), "")
 	}
 }
 
@@ -175,26 +149,26 @@ func TestHostileUploadsAreRefused(t *testing.T) {
 		"?media_type=" + long + "/x": 422, "?media_type=text/plain%0d%0aX:y": 422, "?sha256=12": 422, "?sha256=" + long[:64]: 422, "?more=yes": 422,
 		"?offset=1": 400, "?unknown=1": 400, "?tool=..%2F..%2Fetc%2Fpasswd": 201, "?tool=%E6%97%A5": 201, "?media_type=APPLICATION/JSON": 201,
 	} {
-		if a := w.ask("POST", uploads+query, "x"); a.Code != want {
+		if a := w.Ask("POST", uploads+query, "x"); a.Code != want {
 			t.Errorf("%s: %d %s", query, a.Code, a.Body)
 		}
 	}
-	begun := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc").Header().Get("Location")
+	begun := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "abc").Header().Get("Location")
 	for query, want := range map[string]int{"?offset=-1": 422, "?offset=9999999999999999999": 422, "?offset=x": 422, "?offset=": 422, "?offset=3&tool=x": 400} {
-		if a := w.ask("POST", begun+query, "x"); a.Code != want {
+		if a := w.Ask("POST", begun+query, "x"); a.Code != want {
 			t.Errorf("%s: %d %s", query, a.Code, a.Body)
 		}
 	}
 	for _, path := range []string{uploads + "/uploads/x", uploads + "/uploads/..%2Fuploads", uploads + "/uploads/00000000-0000-7000-8000-000000000000"} {
-		w.must(http.StatusNotFound, "GET", path, "")
-		w.must(http.StatusNotFound, "POST", path+"?offset=0", "x")
-		w.must(http.StatusNotFound, "DELETE", path, "")
+		w.MustAnswer(http.StatusNotFound, "GET", path, "")
+		w.MustAnswer(http.StatusNotFound, "POST", path+"?offset=0", "x")
+		w.MustAnswer(http.StatusNotFound, "DELETE", path, "")
 	}
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/other", "{}")
-	w.must(http.StatusNotFound, "GET", strings.Replace(begun, "/s/", "/other/", 1), "")
-	w.must(http.StatusNotFound, "POST", "/v1/sessions/none/results", "x")
-	w.must(http.StatusUnsupportedMediaType, "POST", uploads, "x", "Content-Encoding", "br")
-	if a := w.ask("POST", uploads, "no gzip", "Content-Encoding", "gzip"); a.Code != http.StatusBadRequest {
+	w.MustAnswer(http.StatusCreated, "PUT", "/v1/sessions/other", "{}")
+	w.MustAnswer(http.StatusNotFound, "GET", strings.Replace(begun, "/s/", "/other/", 1), "")
+	w.MustAnswer(http.StatusNotFound, "POST", "/v1/sessions/none/results", "x")
+	w.MustAnswer(http.StatusUnsupportedMediaType, "POST", uploads, "x", "Content-Encoding", "br")
+	if a := w.Ask("POST", uploads, "no gzip", "Content-Encoding", "gzip"); a.Code != http.StatusBadRequest {
 		t.Errorf("no gzip: %d %s", a.Code, a.Body)
 	}
 }
@@ -208,13 +182,13 @@ func TestCompressedBytesAreUploadedAsTheyWere(t *testing.T) {
 	_, _ = io.WriteString(z, content[:300_000])
 	_ = z.Close()
 	encoder, _ := zstd.NewWriter(nil)
-	begun := w.must(http.StatusAccepted, "POST", uploads+"?more=true", zipped.String(), "Content-Encoding", "gzip")
+	begun := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", zipped.String(), "Content-Encoding", "gzip")
 	at := begun.Header().Get("Location")
 	if got := begun.Header().Get("Upload-Offset"); got != "300000" {
 		t.Fatalf("offset %s", got)
 	}
 	packed := encoder.EncodeAll([]byte(content[300_000:]), nil)
-	w.holds(decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=300000", string(packed), "Content-Encoding", "zstd")), content)
+	w.holds(apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", at+"?offset=300000", string(packed), "Content-Encoding", "zstd")), content)
 }
 
 // goneReader is a body whose sender is gone.
@@ -225,31 +199,31 @@ func (goneReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func TestUploadsThatAreGivenUp(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
-	given := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc").Header().Get("Location")
-	w.must(http.StatusNoContent, "DELETE", given, "")
-	w.must(http.StatusNotFound, "POST", given+"?offset=3", "def")
-	old := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "abc", "Idempotency-Key", "k").Header().Get("Location")
-	whole := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads, "whole"))
+	given := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "abc").Header().Get("Location")
+	w.MustAnswer(http.StatusNoContent, "DELETE", given, "")
+	w.MustAnswer(http.StatusNotFound, "POST", given+"?offset=3", "def")
+	old := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "abc", "Idempotency-Key", "k").Header().Get("Location")
+	whole := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads, "whole"))
 	w.Exec(`UPDATE result_bodies SET touched_at = now() - interval '24 hours 1 second'`)
-	w.must(http.StatusNotFound, "GET", old, "")
-	w.must(http.StatusNotFound, "POST", old+"?offset=3", "def")
+	w.MustAnswer(http.StatusNotFound, "GET", old, "")
+	w.MustAnswer(http.StatusNotFound, "POST", old+"?offset=3", "def")
 	if waste, err := w.Store.CollectBodies(t.Context(), w.Tenant, time.Hour, 100); err != nil || len(waste) != 2 {
 		t.Errorf("%d bodies of uploads that were given up are collected, want 2; %v", len(waste), err)
 	}
 	w.holds(whole, "whole")
-	anew := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "", "Idempotency-Key", "k")
-	if u := decoded[upload.Answer](anew); u.Offset != 0 || strings.HasSuffix(old, u.ID.String()) {
+	anew := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "", "Idempotency-Key", "k")
+	if u := apitest.Decoded[upload.Answer](w, anew.Body.String()); u.Offset != 0 || strings.HasSuffix(old, u.ID.String()) {
 		t.Errorf("the key finds %+v", u)
 	}
 	for range session.MaxUploads - 1 {
-		w.must(http.StatusAccepted, "POST", uploads+"?more=true", "")
+		w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "")
 	}
-	if p := decoded[problem](w.must(http.StatusTooManyRequests, "POST", uploads, "x")); p.Code != "too_many_uploads" || !strings.Contains(p.Detail, "32") {
+	if p := apitest.Decoded[problem](w, w.Must(http.StatusTooManyRequests, "POST", uploads, "x")); p.Code != "too_many_uploads" || !strings.Contains(p.Detail, "32") {
 		t.Errorf("%+v", p)
 	}
 	const rows = `DO $$ BEGIN IF %s (SELECT FROM uploads UNION ALL SELECT FROM result_bodies UNION ALL SELECT FROM result_chunks) THEN RAISE 'rows'; END IF; END $$`
 	w.Exec(fmt.Sprintf(rows, "NOT EXISTS"))
-	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.MustAnswer(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
 	w.Exec(fmt.Sprintf(rows, "EXISTS"))
 }
 
@@ -270,19 +244,19 @@ func TestATenantHasAFewUploadsAtOnce(t *testing.T) {
 		})
 		<-began
 	}
-	a := w.must(http.StatusTooManyRequests, "POST", uploads, "x")
-	if p := decoded[problem](a); p.Code != "too_many_uploads" || a.Header().Get("Retry-After") == "" || !p.Retryable {
+	a := w.MustAnswer(http.StatusTooManyRequests, "POST", uploads, "x")
+	if p := apitest.Decoded[problem](w, a.Body.String()); p.Code != "too_many_uploads" || a.Header().Get("Retry-After") == "" || !p.Retryable {
 		t.Errorf("%+v", p)
 	}
 	_, other := w.NewTenant("other")
 	mine := w.Key
 	w.Key = other
-	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
-	w.must(http.StatusCreated, "POST", uploads, "x")
+	w.MustAnswer(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
+	w.MustAnswer(http.StatusCreated, "POST", uploads, "x")
 	w.Key = mine
 	close(free)
 	group.Wait()
-	w.must(http.StatusCreated, "POST", uploads, "x")
+	w.MustAnswer(http.StatusCreated, "POST", uploads, "x")
 }
 
 // waitingReader is a body that ends when it may.
@@ -311,13 +285,13 @@ func TestUploadsAtOnce(t *testing.T) {
 		group.Go(func() {
 			for i := range 5 {
 				content := toolOutput(20_000*(i+1)) + fmt.Sprint((k+i)%3)
-				a := w.ask("POST", uploads, content)
+				a := w.Ask("POST", uploads, content)
 				if a.Code != http.StatusCreated {
 					t.Errorf("%d %s", a.Code, a.Body)
 					return
 				}
 				mu.Lock()
-				refs[decoded[upload.UploadedResult](a).Ref] = content
+				refs[apitest.Decoded[upload.UploadedResult](w, a.Body.String()).Ref] = content
 				mu.Unlock()
 			}
 		})
@@ -327,7 +301,7 @@ func TestUploadsAtOnce(t *testing.T) {
 		t.Errorf("%d refs", len(refs))
 	}
 	for ref, content := range refs {
-		if got := w.must(http.StatusOK, "GET", uploads+"/"+ref+"?raw=true", "").Body.String(); got != content {
+		if got := w.MustAnswer(http.StatusOK, "GET", uploads+"/"+ref+"?raw=true", "").Body.String(); got != content {
 			t.Errorf("%s brings %d other bytes back", ref, len(got))
 		}
 	}
@@ -338,17 +312,17 @@ func TestTwoSendersOfOneUpload(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
 	content := toolOutput(3 << 20)
-	at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
+	at := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() {
-			if a := w.ask("POST", at+"?offset=0&more=true", content[:2<<20]); a.Code != http.StatusAccepted && a.Code != http.StatusConflict {
+			if a := w.Ask("POST", at+"?offset=0&more=true", content[:2<<20]); a.Code != http.StatusAccepted && a.Code != http.StatusConflict {
 				t.Errorf("%d %s", a.Code, a.Body)
 			}
 		})
 	}
 	group.Wait()
-	w.holds(decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", fmt.Sprintf("%s?offset=%d", at, 2<<20), content[2<<20:])), content)
+	w.holds(apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", fmt.Sprintf("%s?offset=%d", at, 2<<20), content[2<<20:])), content)
 }
 
 // takenReader is a body during which another request sends the same bytes.
@@ -363,7 +337,7 @@ func (r *takenReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	r.taken = true
-	r.w.must(http.StatusAccepted, "POST", r.at+"?offset=0&more=true", "abc")
+	r.w.MustAnswer(http.StatusAccepted, "POST", r.at+"?offset=0&more=true", "abc")
 	return copy(p, "abc"), nil
 }
 
@@ -373,7 +347,7 @@ func TestAMiscopiedUploadMisses(t *testing.T) {
 	w := uploadWorld(t)
 	refs := map[string]bool{}
 	for i := range 13 {
-		refs[decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads, toolOutput(100*i))).Ref] = true
+		refs[apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads, toolOutput(100*i))).Ref] = true
 	}
 	at := session.Address{Tenant: w.Tenant, ID: "s"}
 	for ref := range refs {
@@ -394,12 +368,12 @@ func TestAMiscopiedUploadMisses(t *testing.T) {
 func TestAnUploadHasOneSender(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
-	at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
+	at := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "").Header().Get("Location")
 	r := httptest.NewRequestWithContext(t.Context(), "POST", at+"?offset=0", &takenReader{w, at, false})
 	r.Header.Set("Authorization", "Bearer "+w.Key)
 	got := httptest.NewRecorder()
 	w.Server.ServeHTTP(got, r)
-	if p := decoded[problem](answer{t, got}); got.Code != http.StatusConflict || p.Code != "upload_taken" || !strings.Contains(p.Detail, "another request") {
+	if p := apitest.Decoded[problem](w, got.Body.String()); got.Code != http.StatusConflict || p.Code != "upload_taken" || !strings.Contains(p.Detail, "another request") {
 		t.Errorf("%d %+v", got.Code, p)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/varve-dev/varve/internal/api/apitest"
@@ -318,7 +317,7 @@ func TestADeadReceiverIsDisabledAndContinuesWhereItStood(t *testing.T) {
 	w.Until("it has all", func() bool { return len(r.numbers()) == 6 }) // and that two webhooks were disabled
 	w.inOrder(r.got)
 	for _, outcome := range []string{"delivered", "failed", "gone"} {
-		if metric(t, "varve_webhook_deliveries_total", outcome) == 0 {
+		if apitest.Metric(t, "varve_webhook_deliveries_total", outcome) == 0 {
 			t.Errorf("no delivery is counted as %s", outcome)
 		}
 	}
@@ -372,23 +371,6 @@ func TestBothSecretsSignDuringARotation(t *testing.T) {
 	}
 }
 
-// metric returns a metric of this process by its one label.
-func metric(t *testing.T, name, label string) float64 {
-	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == name && m.GetLabel()[0].GetValue() == label {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
-			}
-		}
-	}
-	return 0
-}
-
 // TestTheGaugeCountsWebhooksByState has a webhook in each state. It is not parallel to tests whose workers write the same
 // gauge.
 func TestTheGaugeCountsWebhooksByState(t *testing.T) {
@@ -400,6 +382,6 @@ func TestTheGaugeCountsWebhooksByState(t *testing.T) {
 	w.tell("waits", 1)
 	w.Work(sending)
 	for _, state := range []string{"disabled", "failing", "idle", "waiting"} {
-		w.Until(state, func() bool { return metric(t, "varve_webhooks", state) == 1 })
+		w.Until(state, func() bool { return apitest.Metric(t, "varve_webhooks", state) == 1 })
 	}
 }

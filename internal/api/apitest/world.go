@@ -112,11 +112,17 @@ func (w *World) Ask(method, path, body string, headers ...string) *httptest.Resp
 // Must calls Ask for a request that must be answered with this status, and returns the body.
 func (w *World) Must(status int, method, path, body string, headers ...string) string {
 	w.Helper()
+	return w.MustAnswer(status, method, path, body, headers...).Body.String()
+}
+
+// MustAnswer does what Must does, and returns all of the answer.
+func (w *World) MustAnswer(status int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	w.Helper()
 	got := w.Ask(method, path, body, headers...)
 	if got.Code != status {
 		w.Fatalf("%s %s: %d %s", method, path, got.Code, got.Body)
 	}
-	return got.Body.String()
+	return got
 }
 
 // Refused sends a request that must be refused with this code, and returns the detail.

@@ -1,4 +1,4 @@
-package ingest
+package imports
 
 import (
 	"bytes"
@@ -12,15 +12,17 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // readLine reads a line of an archive. What is wrong with the line is its outcome; an error ends the import.
-func (f *Feed) readLine(ctx context.Context, n int64, line archive.Line) (session.ImportLine, error) {
-	read := session.ImportLine{Line: n, Outcome: session.LineChecked}
+func (f *feed) readLine(ctx context.Context, n int64, line archive.Line) (entry, error) {
+	read := entry{Line: n, Outcome: protocol.LineChecked}
 	kind, value := archive.KindOf(line.Text)
 	// A policy holds for the sessions after it, not for those of the batch; pins are of messages that are stored.
 	if kind == archive.TenantLine || kind == archive.EndLine && hasPins(value.Of(line.Text)) {
@@ -42,7 +44,7 @@ func (f *Feed) readLine(ctx context.Context, n int64, line archive.Line) (sessio
 	return read, err
 }
 
-func (f *Feed) readValue(ctx context.Context, kind archive.Kind, value []byte, read *session.ImportLine) (err error) {
+func (f *feed) readValue(ctx context.Context, kind archive.Kind, value []byte, read *entry) (err error) {
 	d := &request.Document{Data: value}
 	switch kind {
 	case archive.ExportLine:
@@ -65,18 +67,18 @@ func (f *Feed) readValue(ctx context.Context, kind archive.Kind, value []byte, r
 	return d.Err()
 }
 
-func rejected(line int64, detail string) session.ImportLine {
-	return session.ImportLine{Line: line, Outcome: session.LineRejected, Detail: detail}
+func rejected(line int64, detail string) entry {
+	return entry{Line: line, Outcome: protocol.LineRejected, Detail: detail}
 }
 
 // unknownLine returns why a line is not one of an archive.
-func unknownLine(n int64, line archive.Line) session.ImportLine {
+func unknownLine(n int64, line archive.Line) entry {
 	err := rawjson.Check(line.Text, rawjson.Limits{})
 	switch {
 	case line.Text == nil:
 		return rejected(n, fmt.Sprintf("the line has %d bytes: the limit is %d", line.Bytes, archive.MaxLineBytes))
 	case len(bytes.TrimSpace(line.Text)) == 0:
-		return session.ImportLine{Line: n, Outcome: session.LineSkipped, Detail: "the line is empty"}
+		return entry{Line: n, Outcome: protocol.LineSkipped, Detail: "the line is empty"}
 	case err != nil:
 		return rejected(n, "the line is not JSON: "+err.Error())
 	}
@@ -84,45 +86,46 @@ func unknownLine(n int64, line archive.Line) session.ImportLine {
 		"message, end or manifest")
 }
 
+// sameJSON reports whether two documents differ in white space only.
+func sameJSON(a, b []byte) bool {
+	var left, right bytes.Buffer
+	return json.Compact(&left, a) == nil && json.Compact(&right, b) == nil && bytes.Equal(left.Bytes(), right.Bytes())
+}
+
 // restorePolicy gives the tenant the policy of the archive if the tenant has never set one: a file does not change how
 // existing sessions are compacted.
-func (f *Feed) restorePolicy(ctx context.Context, d *request.Document) (session.LineOutcome, string, error) {
+func (f *feed) restorePolicy(ctx context.Context, d *request.Document) (protocol.LineOutcome, string, error) {
 	var layer []byte
 	for _, value := range d.Members("/tenant", rawjson.Value(d.Data), []string{"policy"}) {
 		layer = bytes.Clone(value.Of(d.Data))
 	}
 	if err := d.Err(); err != nil || layer == nil {
-		return session.LineSkipped, "", err
+		return protocol.LineSkipped, "", err
 	}
 	current, err := f.Store.TenantPolicy(ctx, f.Tenant)
 	switch {
 	case err != nil:
 		return "", "", err
 	case sameJSON(current.Patch, layer):
-		return session.LineExists, "", nil
+		return protocol.LineExists, "", nil
 	case current.Version.Tenant > 1:
-		return session.LineSkipped, "the tenant has set a policy and keeps it: PUT /v1/policy sets this one", nil
+		return protocol.LineSkipped, "the tenant has set a policy and keeps it: PUT /v1/policy sets this one", nil
 	}
 	f.below = nil
 	_, _, err = f.Store.ChangeTenantPolicy(ctx, f.Tenant, session.TenantPolicy{
 		Edit: func(_, _ json.RawMessage) (session.Policy, error) {
 			return policy.ResolveStored(layer, nil, "/policy")
 		},
-		Rebase:   Rebase,
+		Rebase:   ingest.Rebase,
 		Expected: &current.Version.Tenant, ChangedBy: f.ChangedBy,
 	})
-	return session.LineCreated, "", err
-}
-
-// Rebase puts a session's own layer on top of a new one of its tenant.
-func Rebase(tenant, own json.RawMessage) (session.Policy, error) {
-	return policy.ResolveStored(tenant, own, "")
+	return protocol.LineCreated, "", err
 }
 
 // sessionFields are the members of a session in an archive.
-var sessionFields = append([]string{"window_source", "usage", "created_at"}, NewSession...)
+var sessionFields = append([]string{"window_source", "usage", "created_at"}, ingest.NewSession...)
 
-func (f *Feed) readSession(ctx context.Context, data []byte) (*session.ImportedSession, error) {
+func (f *feed) readSession(ctx context.Context, data []byte) (*madeSession, error) {
 	s, err := f.settings(ctx, data, sessionFields, nil)
 	if err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func (f *Feed) readSession(ctx context.Context, data []byte) (*session.ImportedS
 	if s.ID == "" {
 		s.Wrong("/id", request.InvalidRequest, "id is missing: it must be the id of the session")
 	}
-	made := &session.ImportedSession{ID: s.ID}
+	made := &madeSession{ID: s.ID}
 	for name, value := range s.Fields(sessionFields) {
 		switch name {
 		case "window_source":
@@ -150,10 +153,10 @@ var defaultFields = []string{"model", "window_tokens", "metadata", "policy"}
 
 // settings reads the settings of new sessions, whose model is one of writers. Those of an archive's sessions are nil:
 // a policy that was in force elsewhere comes back as it is.
-func (f *Feed) settings(
+func (f *feed) settings(
 	ctx context.Context, data []byte, known []string, writers *policy.Writers,
-) (*Settings, error) {
-	s, err := DecodeSettings(data, known)
+) (*ingest.Settings, error) {
+	s, err := ingest.DecodeSettings(data, known)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +172,7 @@ func (f *Feed) settings(
 
 // readTenantLayer reads the tenant's default once for all sessions of the body: the store puts their layers on the
 // default that it finds then.
-func (f *Feed) readTenantLayer(ctx context.Context) error {
+func (f *feed) readTenantLayer(ctx context.Context) error {
 	if f.below != nil {
 		return nil
 	}
@@ -209,8 +212,8 @@ var messageFields = []string{
 }
 
 // readMessage reads a message of line n.
-func readMessage(d *request.Document, n int64) *session.ImportedMessage {
-	m := &session.ImportedMessage{}
+func readMessage(d *request.Document, n int64) *message {
+	m := &message{}
 	var body, client rawjson.Span
 	for name, value := range d.Fields(messageFields) {
 		switch name {
@@ -243,12 +246,12 @@ func readMessage(d *request.Document, n int64) *session.ImportedMessage {
 }
 
 // checkMessage reports what is missing.
-func checkMessage(d *request.Document, m *session.ImportedMessage, body rawjson.Span) {
+func checkMessage(d *request.Document, m *message, body rawjson.Span) {
 	if problem := session.CheckID(m.Session); problem != "" && !d.Has("/session") {
 		d.Wrong("/session", request.InvalidRequest, "the session's id %s", problem)
 	}
-	requireFormat(d, m.Format)
-	if isNone(body) {
+	ingest.RequireFormat(d, m.Format)
+	if body == (rawjson.Span{}) {
 		d.Wrong("/body", request.InvalidRequest, "body is missing: it must be the message, or a string that "+
 			"contains it")
 	}
@@ -263,7 +266,7 @@ func checkMessage(d *request.Document, m *session.ImportedMessage, body rawjson.
 }
 
 // readBody reads the message, which may be quoted as a string.
-func readBody(d *request.Document, m *session.ImportedMessage, at rawjson.Span) {
+func readBody(d *request.Document, m *message, at rawjson.Span) {
 	body := at.Of(d.Data)
 	if body[0] == '"' {
 		text, whole := rawjson.Unquote(nil, body)
@@ -273,7 +276,7 @@ func readBody(d *request.Document, m *session.ImportedMessage, at rawjson.Span) 
 		}
 		body = text
 	}
-	read, err := Message(m.Format, body)
+	read, err := ingest.Message(m.Format, body)
 	if err != nil {
 		d.Add("/body", err)
 	}
@@ -282,9 +285,9 @@ func readBody(d *request.Document, m *session.ImportedMessage, at rawjson.Span) 
 
 // nameMessage gives a message its client id. A message with neither a client id nor a seq is named by its line and its
 // bytes, so that importing it twice stores it once.
-func nameMessage(d *request.Document, m *session.ImportedMessage, client rawjson.Span, n int64) {
+func nameMessage(d *request.Document, m *message, client rawjson.Span, n int64) {
 	switch {
-	case !isNone(client):
+	case client != (rawjson.Span{}):
 		id, ok := d.Text("/client_id", client, session.MaxClientIDBytes)
 		if ok && id == "" {
 			d.Wrong("/client_id", request.InvalidRequest, "must not be empty: leave it out for none")
@@ -296,8 +299,8 @@ func nameMessage(d *request.Document, m *session.ImportedMessage, client rawjson
 	}
 }
 
-func readEnd(d *request.Document) *session.ImportedEnd {
-	end := &session.ImportedEnd{}
+func readEnd(d *request.Document) *end {
+	end := &end{}
 	if err := json.Unmarshal(d.Data, end); err != nil {
 		d.Wrong("", request.InvalidRequest, "the end of the session cannot be read: %s", err)
 	}

@@ -1,4 +1,4 @@
-package postgres
+package imports
 
 import (
 	"context"
@@ -10,38 +10,39 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // importing is the state of a transaction that stores one batch of lines.
 type importing struct {
-	s      *Store
+	s      store
 	tx     pgx.Tx
 	tenant uuid.UUID
-	*session.Import
-	lines []importLine
+	*stored
+	lines []storedLine
+	keys  map[string]uuid.UUID // of the sessions that exist, by id
 }
 
-// importLine is a line with the place where it was stored.
-type importLine struct {
-	*session.ImportLine
+// storedLine is a line with the place where it was stored.
+type storedLine struct {
+	*entry
 	key uuid.UUID // of its session
 	seq int64
 
 	creates bool // it created its session
 }
 
-// StoreImportLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what
+// storeLines stores lines and acknowledges them, all or none, and sets the outcome of each. The caller sets what
 // is acknowledged with them in the import (Source, Total, Bytes, Digest, Report); the counts are added here.
 //
-// Errors: ErrImportTaken.
-func (s *Store) StoreImportLines(
-	ctx context.Context, tenant uuid.UUID, i *session.Import, lines []session.ImportLine,
-) error {
+// Errors: errTaken.
+func (s store) storeLines(ctx context.Context, tenant uuid.UUID, i *stored, lines []entry) error {
 	after := *i
 	err := s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		// Holds the import for this attempt alone.
-		err := ExecOne(ctx, tx, session.ErrImportTaken, `
+		err := postgres.ExecOne(ctx, tx, errTaken, `
 			SELECT
 			  FROM imports
 			 WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND done = $4 AND finished_at IS NULL
@@ -49,9 +50,12 @@ func (s *Store) StoreImportLines(
 		if err != nil {
 			return err
 		}
-		b := importing{s: s, tx: tx, tenant: tenant, Import: &after, lines: make([]importLine, len(lines))}
+		b := importing{
+			s: s, tx: tx, tenant: tenant, stored: &after,
+			lines: make([]storedLine, len(lines)), keys: map[string]uuid.UUID{},
+		}
 		for n := range lines {
-			b.lines[n].ImportLine = &lines[n]
+			b.lines[n].entry = &lines[n]
 		}
 		if err := b.store(ctx); err != nil {
 			return err
@@ -68,10 +72,10 @@ func (s *Store) StoreImportLines(
 // imports with the same sessions in another order would wait for each other, at a lock or at an id that the other has
 // taken.
 func (b *importing) lockSessions(ctx context.Context) error {
-	makers := map[string]*importLine{} // the lines that create their session, by its id; nil for none
+	makers := map[string]*storedLine{} // the lines that create their session, by its id; nil for none
 	for i := range b.lines {
 		l := &b.lines[i]
-		id, creates := l.session()
+		id, creates := l.of()
 		if id != "" && makers[id] == nil {
 			makers[id] = nil
 			if creates {
@@ -80,7 +84,7 @@ func (b *importing) lockSessions(ctx context.Context) error {
 		}
 	}
 	ids := slices.Sorted(maps.Keys(makers))
-	missing, err := RowIn(ctx, b.tx, pgx.RowTo[bool], `
+	missing, err := postgres.RowIn(ctx, b.tx, pgx.RowTo[bool], `
 		SELECT count(*) < $3
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2)`, b.tenant, ids, len(ids))
@@ -97,16 +101,23 @@ func (b *importing) lockSessions(ctx context.Context) error {
 
 // lockAll locks the sessions of a list of ids.
 func (b *importing) lockAll(ctx context.Context, ids []string) error {
-	return Exec(ctx, b.tx, `
-		SELECT
+	found, err := postgres.RowsIn(ctx, b.tx, pgx.RowToStructByPos[struct {
+		ID  string
+		Key uuid.UUID
+	}], `
+		SELECT id, key
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = ANY ($2)
 		 ORDER BY id
 		   FOR NO KEY UPDATE`, b.tenant, ids)
+	for _, f := range found {
+		b.keys[f.ID] = f.Key
+	}
+	return err
 }
 
 // lockOrCreate creates a session as a line says, unless it exists or the line is nil, and locks it.
-func (b *importing) lockOrCreate(ctx context.Context, id string, by *importLine) error {
+func (b *importing) lockOrCreate(ctx context.Context, id string, by *storedLine) error {
 	if by != nil {
 		change := session.Change{}
 		if by.Session != nil {
@@ -114,26 +125,13 @@ func (b *importing) lockOrCreate(ctx context.Context, id string, by *importLine)
 		} else {
 			change.Format = &by.Message.Format
 		}
-		created, err := insertSession(ctx, b.tx, b.at(id), change)
+		created, err := postgres.InsertSession(ctx, b.tx, b.at(id), change)
 		if err != nil {
 			return err
 		}
 		by.creates = created
 	}
 	return b.lockAll(ctx, []string{id})
-}
-
-// session returns the id of the session that a line is about, "" for none, and whether it may create it.
-func (l *importLine) session() (id string, creates bool) {
-	switch {
-	case l.Session != nil:
-		return l.Session.ID, true
-	case l.Message != nil:
-		return l.Message.Session, true
-	case l.End != nil:
-		return l.End.Session, false
-	}
-	return "", false
 }
 
 // store stores the lines in their order. Consecutive messages of one session and format are stored together.
@@ -150,7 +148,7 @@ func (b *importing) store(ctx context.Context) error {
 }
 
 // storeRun stores lines that can be stored together.
-func (b *importing) storeRun(ctx context.Context, lines []importLine) error {
+func (b *importing) storeRun(ctx context.Context, lines []storedLine) error {
 	first := &lines[0]
 	switch {
 	case first.Session != nil:
@@ -163,7 +161,7 @@ func (b *importing) storeRun(ctx context.Context, lines []importLine) error {
 	return nil // its outcome is known already
 }
 
-func sameLog(first, next importLine, _ int) bool {
+func sameLog(first, next storedLine, _ int) bool {
 	a, b := first.Message, next.Message
 	return a != nil && b != nil && a.Session == b.Session && a.Format == b.Format
 }
@@ -187,26 +185,24 @@ func runsOf[T any](list []T, continues func(first, next T, n int) bool) iter.Seq
 func (b *importing) at(id string) session.Address { return session.Address{Tenant: b.tenant, ID: id} }
 
 // createSession completes the session that its line created, unless one with its id existed.
-func (b *importing) createSession(ctx context.Context, l *importLine) (err error) {
-	if l.key, err = sessionKey(ctx, b.tx, b.at(l.Session.ID)); err != nil {
-		return err
-	}
+func (b *importing) createSession(ctx context.Context, l *storedLine) error {
+	l.key = b.keys[l.Session.ID]
 	if !l.creates {
-		l.Set(session.LineExists, "")
+		l.set(protocol.LineExists, "")
 		return nil
 	}
 	b.Sessions++
-	l.Set(session.LineCreated, "")
+	l.set(protocol.LineCreated, "")
 	return b.restoreSession(ctx, l)
 }
 
-// restoreSession sets what insertSession does not set: the time of creation and the history of token counts.
-func (b *importing) restoreSession(ctx context.Context, l *importLine) error {
+// restoreSession sets what InsertSession does not set: the time of creation and the history of token counts.
+func (b *importing) restoreSession(ctx context.Context, l *storedLine) error {
 	tokens := l.Session.Tokens
 	if tokens == nil {
 		tokens = &session.TokenHistory{Calibration: 1}
 	}
-	return Exec(ctx, b.tx, `
+	return postgres.Exec(ctx, b.tx, `
 		UPDATE sessions
 		   SET created_at = coalesce($3, created_at), calibration = $4, last_usage = $5,
 		       counted_tokens = $6, exact_tokens = $7, unseen_tokens = $8
@@ -216,16 +212,12 @@ func (b *importing) restoreSession(ctx context.Context, l *importLine) error {
 }
 
 // endSession sets a session's last seq to that of its newest removal, which is larger than the seq of its last message.
-func (b *importing) endSession(ctx context.Context, l *importLine) error {
-	row, err := lockSession(ctx, b.tx, b.at(l.End.Session))
-	if errors.Is(err, session.ErrNotFound) {
+func (b *importing) endSession(ctx context.Context, l *storedLine) error {
+	l.key = b.keys[l.End.Session]
+	if l.key == uuid.Nil {
 		return nil // the session's line was rejected, and it has no message
 	}
-	if err != nil {
-		return err
-	}
-	l.key = row.Key.Key
-	return Exec(ctx, b.tx, `
+	return postgres.Exec(ctx, b.tx, `
 		UPDATE sessions
 		   SET pinned = CASE WHEN pinned = last_seq THEN $3 ELSE pinned END,
 		       last_seq = $3,
@@ -238,11 +230,11 @@ func (b *importing) endSession(ctx context.Context, l *importLine) error {
 func (b *importing) acknowledge(ctx context.Context) error {
 	for i := range b.lines {
 		switch b.lines[i].Outcome {
-		case session.LineStored:
+		case protocol.LineStored:
 			b.Messages++
-		case session.LineDuplicate:
+		case protocol.LineDuplicate:
 			b.Duplicates++
-		case session.LineRejected:
+		case protocol.LineRejected:
 			b.Rejected++
 		}
 	}
@@ -250,7 +242,7 @@ func (b *importing) acknowledge(ctx context.Context) error {
 		return err
 	}
 	b.Done += countOf(b.lines)
-	return Exec(ctx, b.tx, `
+	return postgres.Exec(ctx, b.tx, `
 		UPDATE imports
 		   SET source = $3, done = $4, total = $5, bytes = $6, digest = $7, sessions = $8, messages = $9,
 		       duplicates = $10, rejected = $11, report = $12, updated_at = now()
@@ -269,14 +261,14 @@ func (b *importing) writeLines(ctx context.Context) error {
 			INSERT INTO import_lines (tenant_id, import_id, n, lines, line, outcome, session_key, seq, detail)
 			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, $8::uuid), nullif($9::bigint, 0), $10)`,
 			b.tenant, b.ID, place, countOf(lines), first.Line, string(first.Outcome),
-			first.key, uuid.Nil, first.seq, Text(first.Detail))
+			first.key, uuid.Nil, first.seq, postgres.Text(first.Detail))
 		place += countOf(lines)
 	}
 	return b.tx.SendBatch(ctx, batch).Close()
 }
 
 // countOf returns how many lines of the file these are.
-func countOf(lines []importLine) (n int64) {
+func countOf(lines []storedLine) (n int64) {
 	for i := range lines {
 		n += 1 + lines[i].More
 	}
@@ -284,7 +276,7 @@ func countOf(lines []importLine) (n int64) {
 }
 
 // sameOutcome reports whether a line has the same outcome, at the next place of the log, as the line n lines before it.
-func sameOutcome(first, next importLine, n int) bool {
+func sameOutcome(first, next storedLine, n int) bool {
 	seq := first.seq
 	if seq > 0 {
 		seq += int64(n)

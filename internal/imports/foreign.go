@@ -1,4 +1,4 @@
-package ingest
+package imports
 
 import (
 	"bytes"
@@ -16,12 +16,13 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/importer"
+	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Sources returns the names of all sources of a file. The first, "", means recognition by the content.
-func Sources() []string {
+// sources returns the names of all sources of a file. The first, "", means recognition by the content.
+func sources() []string {
 	names := []string{string(importer.Auto), archive.Source}
 	for _, source := range importer.Sources() {
 		names = append(names, string(source))
@@ -30,7 +31,7 @@ func Sources() []string {
 }
 
 // foreign imports a file of another source, which is read whole: its conversations may be scattered over its lines.
-func (f *Feed) foreign(ctx context.Context, rest io.Reader) error {
+func (f *feed) foreign(ctx context.Context, rest io.Reader) error {
 	if f.First > 1 || f.More {
 		return session.Invalid("from_line", request.InvalidRequest,
 			"a file of another source must come whole in one body: leave from_line and more out")
@@ -60,8 +61,8 @@ func (f *Feed) foreign(ctx context.Context, rest io.Reader) error {
 }
 
 // parse reads the file. A file that cannot be read ends the import.
-func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
-	id := f.Session
+func (f *feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
+	id := f.Named
 	if id == "" {
 		id = f.ID.String()
 	}
@@ -82,11 +83,11 @@ func (f *Feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 	case !errors.As(err, new(*importer.UnsupportedError)):
 		err = fmt.Errorf("the file cannot be read as %s: %w", f.Wanted, err)
 	}
-	ended, endErr := f.Store.EndAttempt(ctx, f.Tenant, f.Import, session.ImportFailed, err.Error())
+	ended, endErr := f.Store.endAttempt(ctx, f.Tenant, f.stored, protocol.ImportFailed, err.Error())
 	if endErr != nil {
 		return nil, endErr
 	}
-	f.Import = ended
+	f.stored = ended
 	return nil, request.Fail("unsupported_source", "%s", err)
 }
 
@@ -125,7 +126,7 @@ func emptyFileError(file *importer.File) error {
 }
 
 // storeFile stores what a file contains, from the first line that is not stored yet.
-func (f *Feed) storeFile(ctx context.Context, file *importer.File, size int64) error {
+func (f *feed) storeFile(ctx context.Context, file *importer.File, size int64) error {
 	read := &file.Report
 	found := protocol.ImportReport{Lines: read.Lines, Skipped: read.Skipped, Notes: []protocol.ImportNote{}}
 	for _, n := range read.Notes {
@@ -153,18 +154,18 @@ func (f *Feed) storeFile(ctx context.Context, file *importer.File, size int64) e
 }
 
 // fileLines returns the lines of a file as an archive would have them: each conversation begins with its session.
-func (f *Feed) fileLines(file *importer.File) (all []session.ImportLine) {
+func (f *feed) fileLines(file *importer.File) (all []entry) {
 	for i := range file.Conversations {
 		c := &file.Conversations[i]
 		if len(c.Messages) == 0 {
 			continue
 		}
-		made := &session.ImportedSession{ID: c.ID, Change: f.defaults}
+		made := &madeSession{ID: c.ID, Change: f.defaults}
 		made.Change.Format = &c.Format
-		all = append(all, session.ImportLine{Line: int64(c.Messages[0].Line), Session: made})
+		all = append(all, entry{Line: int64(c.Messages[0].Line), Session: made})
 		last := ""
 		for _, m := range c.Messages {
-			read, err := Message(c.Format, m.Body)
+			read, err := ingest.Message(c.Format, m.Body)
 			if err != nil {
 				all = append(all, rejected(int64(m.Line), err.Error()))
 				continue
@@ -172,8 +173,9 @@ func (f *Feed) fileLines(file *importer.File) (all []session.ImportLine) {
 			after := last // the client id of the message before this one
 			last = m.ClientID
 			read.ClientID = m.ClientID
-			message := &session.ImportedMessage{Session: c.ID, Format: c.Format, After: &after, NewMessage: read}
-			all = append(all, session.ImportLine{Line: int64(m.Line), Message: message})
+			brought := &message{Session: c.ID, Format: c.Format, After: &after}
+			brought.NewMessage = read
+			all = append(all, entry{Line: int64(m.Line), Message: brought})
 		}
 	}
 	for _, r := range file.Report.Rejected {

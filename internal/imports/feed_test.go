@@ -1,19 +1,19 @@
-package ingest
+package imports
 
 import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // TestEmptyLinesAreCounted wants any number of empty lines to be held as one, and other lines one by one.
 func TestEmptyLinesAreCounted(t *testing.T) {
 	t.Parallel()
-	var f Feed
-	const empty = 3 * session.MaxImportLines
+	var f feed
+	const empty = 3 * maxBatch
 	n := int64(0)
-	hold := func(line session.ImportLine) {
+	hold := func(line entry) {
 		if err := f.hold(t.Context(), line, 0); err != nil { // a full batch would be stored: there is no store
 			t.Fatal(err)
 		}
@@ -26,9 +26,9 @@ func TestEmptyLinesAreCounted(t *testing.T) {
 	hold(rejected(n, "no"))
 	n++
 	hold(unknownLine(n, archive.Line{Text: []byte{}, Bytes: 1}))
-	want := []session.ImportLine{
-		{Line: 1, Outcome: session.LineSkipped, More: empty - 1}, {Line: empty + 1, Outcome: session.LineRejected},
-		{Line: empty + 2, Outcome: session.LineSkipped},
+	want := []entry{
+		{Line: 1, Outcome: protocol.LineSkipped, More: empty - 1}, {Line: empty + 1, Outcome: protocol.LineRejected},
+		{Line: empty + 2, Outcome: protocol.LineSkipped},
 	}
 	if len(f.lines) != len(want) {
 		t.Fatalf("%d lines are held, want %d", len(f.lines), len(want))

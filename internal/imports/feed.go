@@ -1,8 +1,7 @@
-package ingest
+package imports
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +14,8 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
-	"github.com/varve-dev/varve/internal/tier"
 )
 
 const (
@@ -31,18 +29,12 @@ const (
 	batchTimeout = 30 * time.Second
 )
 
-// A body of an import may have this many bytes, unpacked, and lines. What is longer comes in several bodies.
-const (
-	DefaultBodyBytes = 16 << 30
-	DefaultBodyLines = 10_000_000
-)
-
-// Feed writes a body into an import. The lines up to Done are stored already.
-type Feed struct {
-	session.Import
-	Store     *postgres.Store
-	Cold      *tier.Thawer
-	Writers   *policy.Writers // the models that write summaries
+// feed writes a body into an import. The lines up to Done are stored already.
+type feed struct {
+	stored
+	Store     store
+	Awake     func(context.Context, session.Address) error // brings a session back that is cold
+	Writers   *policy.Writers                              // the models that write summaries
 	Tenant    uuid.UUID
 	CPU       admit.Processors
 	ChangedBy [32]byte    // the digest of the caller's key
@@ -53,19 +45,18 @@ type Feed struct {
 	Strict    bool        // a file of which something would not be imported, and an unknown model, are refused
 	Stopping  func() bool // reports whether the process stops: then the rest of the lines is refused
 
-	// How much one body may have; 0 for DefaultBodyBytes and DefaultBodyLines.
-	BodyBytes, BodyLines int64
+	bodyBytes, bodyLines int64 // how much one body may have
 
 	checker  *archive.Checker
-	lines    []session.ImportLine
+	lines    []entry
 	held     int // bytes of the lines
 	below    *session.PolicyLayers
 	defaults session.Change // what Settings set
 }
 
-// Run reads the body to its end and stores its lines, and leaves the import as it is afterwards in f.Import. After an
+// Run reads the body to its end and stores its lines, and leaves the import as it is afterwards in f. After an
 // error the lines up to Done are stored.
-func (f *Feed) Run(ctx context.Context, body io.Reader) (err error) {
+func (f *feed) Run(ctx context.Context, body io.Reader) (err error) {
 	ended := f.State.Ended()
 	f.checker = archive.NewChecker()
 	if err := f.read(ctx, body); err != nil {
@@ -73,19 +64,19 @@ func (f *Feed) Run(ctx context.Context, body io.Reader) (err error) {
 	}
 	switch {
 	case ended:
-		f.Import, err = f.Store.Import(ctx, f.Tenant, f.ID)
+		f.stored, err = f.Store.read(ctx, f.Tenant, f.ID)
 	case f.More:
-		f.Import, err = f.Store.EndAttempt(ctx, f.Tenant, f.Import, session.ImportQueued, "")
+		f.stored, err = f.Store.endAttempt(ctx, f.Tenant, f.stored, protocol.ImportQueued, "")
 	case f.checker.Cut():
 		return session.Invalid("", request.InvalidRequest, "the export is cut off after line %d: its last line, the "+
 			"manifest, is missing. The lines before are stored; send the rest from line %d on", f.Done, f.Done+1)
 	default:
-		f.Import, err = f.Store.EndAttempt(ctx, f.Tenant, f.Import, session.ImportSucceeded, "")
+		f.stored, err = f.Store.endAttempt(ctx, f.Tenant, f.stored, protocol.ImportSucceeded, "")
 	}
 	return err
 }
 
-func (f *Feed) read(ctx context.Context, body io.Reader) error {
+func (f *feed) read(ctx context.Context, body io.Reader) error {
 	if f.First > f.Done+1 {
 		return session.Invalid("from_line", request.InvalidRequest,
 			"the import has %d lines: line %d would be missing, send the lines from there on", f.Done, f.Done+1)
@@ -106,7 +97,7 @@ func (f *Feed) read(ctx context.Context, body io.Reader) error {
 	switch {
 	case f.Source != "" && f.Source != archive.Source:
 		return f.foreign(ctx, lines.Rest())
-	case f.Source != "" && f.Session != "":
+	case f.Source != "" && f.Named != "":
 		return session.Invalid("session", request.InvalidRequest, "an export names its own sessions: leave session out")
 	case f.Source != "" && len(f.Settings) > 0:
 		return session.Invalid("settings", request.InvalidRequest,
@@ -124,7 +115,7 @@ func (f *Feed) read(ctx context.Context, body io.Reader) error {
 const foreignSource = "foreign"
 
 // recognise finds the source by the beginning of the first body, unless that is blank.
-func (f *Feed) recognise(head []byte) {
+func (f *feed) recognise(head []byte) {
 	switch {
 	case len(bytes.TrimSpace(head)) == 0 && f.More:
 	case f.Wanted != "":
@@ -137,7 +128,7 @@ func (f *Feed) recognise(head []byte) {
 }
 
 // each reads the body's lines and stores them batch by batch.
-func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
+func (f *feed) each(ctx context.Context, lines *archive.Scanner) error {
 	known := bytes.Clone(f.Digest)
 	n := f.First - 1
 	size := int64(0)
@@ -158,7 +149,7 @@ func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
 		case n <= f.Done:
 			err = f.compare(n, line, known)
 		case f.State.Ended():
-			err = fmt.Errorf("line %d: %w", n, session.ErrImportEnded)
+			err = fmt.Errorf("line %d: %w", n, errEnded)
 		case f.isCutOff(line):
 			err = errors.Join(f.flush(ctx), session.Invalid("", request.InvalidRequest,
 				"the body is cut off inside line %d: the lines before it are stored, send the lines from there on", n))
@@ -176,24 +167,23 @@ func (f *Feed) each(ctx context.Context, lines *archive.Scanner) error {
 }
 
 // mayHave returns an error if line n, with which the body has a size, is more than a body may have.
-func (f *Feed) mayHave(n, size int64) error {
-	bytes, lines := cmp.Or(f.BodyBytes, DefaultBodyBytes), cmp.Or(f.BodyLines, DefaultBodyLines)
-	if size <= bytes && n-f.First < lines {
+func (f *feed) mayHave(n, size int64) error {
+	if size <= f.bodyBytes && n-f.First < f.bodyLines {
 		return nil
 	}
 	return request.Fail("body_too_large", "the limit of one body is %d lines and %d bytes, unpacked: the lines before "+
-		"line %d are stored, send the rest from there on in another request", lines, bytes, n)
+		"line %d are stored, send the rest from there on in another request", f.bodyLines, f.bodyBytes, n)
 }
 
 // isCutOff reports whether a line is the beginning of a line that its sender has whole.
-func (f *Feed) isCutOff(line archive.Line) bool {
+func (f *feed) isCutOff(line archive.Line) bool {
 	kind, _ := archive.KindOf(line.Text)
 	unfinished := line.Text != nil && line.Bytes == int64(len(line.Text))
 	return kind == archive.Unknown && unfinished && (f.More || f.checker.Cut())
 }
 
 // compare compares a line that is stored already, if the caller sends all lines again.
-func (f *Feed) compare(n int64, line archive.Line, known []byte) error {
+func (f *feed) compare(n int64, line archive.Line, known []byte) error {
 	if f.First > 1 {
 		return nil
 	}
@@ -219,8 +209,8 @@ func otherLines(n int64) error {
 
 // add reads a line of an archive into the batch. From the size on at which its body is heavy work, each line takes a
 // share of the processors.
-func (f *Feed) add(ctx context.Context, n int64, line archive.Line, size int64) error {
-	var read session.ImportLine
+func (f *feed) add(ctx context.Context, n int64, line archive.Line, size int64) error {
+	var read entry
 	err := f.CPU.Step(ctx, size, func(*admit.Step) (err error) {
 		read, err = f.readLine(ctx, n, line)
 		return err
@@ -233,14 +223,14 @@ func (f *Feed) add(ctx context.Context, n int64, line archive.Line, size int64) 
 }
 
 // hold adds a line of a number of bytes to the batch, and stores the batch if it is full.
-func (f *Feed) hold(ctx context.Context, line session.ImportLine, bytes int) error {
+func (f *feed) hold(ctx context.Context, line entry, bytes int) error {
 	if n := len(f.lines); n > 0 && continues(&f.lines[n-1], &line) {
 		f.lines[n-1].More++
 		return nil
 	}
 	f.lines = append(f.lines, line)
 	f.held += bytes
-	if len(f.lines) < session.MaxImportLines && f.held < maxHeldBytes {
+	if len(f.lines) < maxBatch && f.held < maxHeldBytes {
 		return nil
 	}
 	return f.flush(ctx)
@@ -248,13 +238,13 @@ func (f *Feed) hold(ctx context.Context, line session.ImportLine, bytes int) err
 
 // continues reports whether a line is one more that was skipped for the same reason as the line before it. Millions of
 // empty lines pack into a few bytes: they are counted.
-func continues(last, next *session.ImportLine) bool {
-	return last.Outcome == session.LineSkipped && next.Outcome == session.LineSkipped && last.Detail == next.Detail &&
+func continues(last, next *entry) bool {
+	return last.Outcome == protocol.LineSkipped && next.Outcome == protocol.LineSkipped && last.Detail == next.Detail &&
 		next.Line == last.Line+last.More+1
 }
 
 // flush stores the batch.
-func (f *Feed) flush(ctx context.Context) error {
+func (f *feed) flush(ctx context.Context) error {
 	if len(f.lines) == 0 {
 		return nil
 	}
@@ -271,10 +261,10 @@ func (f *Feed) flush(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	if err := f.thaw(ctx); err != nil {
+	if err := f.awake(ctx); err != nil {
 		return err
 	}
-	if err := f.Store.StoreImportLines(ctx, f.Tenant, &f.Import, f.lines); err != nil {
+	if err := f.Store.storeLines(ctx, f.Tenant, &f.stored, f.lines); err != nil {
 		return err
 	}
 	f.lines = f.lines[:0]
@@ -282,12 +272,18 @@ func (f *Feed) flush(ctx context.Context) error {
 	return nil
 }
 
-// thaw brings back the sessions of the batch that are cold.
-func (f *Feed) thaw(ctx context.Context) error {
-	keys, err := f.Store.ColdInLines(ctx, f.Tenant, f.lines)
-	for _, key := range keys {
+// awake brings back the sessions of the batch that are cold.
+func (f *feed) awake(ctx context.Context) error {
+	var ids []string
+	for i := range f.lines {
+		if id, _ := f.lines[i].of(); id != "" && (len(ids) == 0 || ids[len(ids)-1] != id) {
+			ids = append(ids, id)
+		}
+	}
+	cold, err := f.Store.ColdOf(ctx, f.Tenant, ids)
+	for _, id := range cold {
 		if err == nil {
-			err = f.Cold.Use(ctx, session.Key{Tenant: f.Tenant, Key: key})
+			err = f.Awake(ctx, session.Address{Tenant: f.Tenant, ID: id})
 		}
 	}
 	return err
