@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/modelcall"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -94,7 +95,7 @@ var limits = map[string]int64{
 // readLimits handles GET /v1/limits: what bounds the tenant's requests, and what of it is used.
 func (s *Server) readLimits(req *request.Request) error {
 	u := s.quotas.Account(req.Ctx, req.Tenant).Usage(time.Now())
-	spent, err := req.Store.Spending(req.Ctx, req.Tenant, time.Now())
+	spent, err := modelcall.Calls{Store: req.Store}.Spending(req.Ctx, req.Tenant, time.Now())
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (r *run) spending(u llm.Usage) session.ModelSpending {
 
 // kept returns a kept answer, or errNotKept. One that could not be used is forgotten when it has had its time.
 func (r *run) kept(ctx context.Context, key [32]byte, request summary.Request) (string, error) {
-	found, age, err := r.caller.Store.KeptAnswer(ctx, r.tenant, key)
+	found, age, err := r.calls().Kept(ctx, r.tenant, key)
 	if errors.Is(err, session.ErrNotFound) {
 		return "", errNotKept
 	}
@@ -80,7 +80,7 @@ func (r *run) kept(ctx context.Context, key [32]byte, request summary.Request) (
 		return "", err
 	}
 	if _, refusal := accept(found.Text, request); refusal != nil && age > refusedFor && !r.lookUp {
-		if err := r.caller.Store.ForgetAnswer(ctx, r.tenant, key, refusedFor); err != nil {
+		if err := r.calls().Forget(ctx, r.tenant, key, refusedFor); err != nil {
 			return "", err
 		}
 		return "", errNotKept
@@ -110,7 +110,7 @@ func (r *run) paid(ctx context.Context, call session.ModelCall, d summary.Dialog
 	if err := r.hold(call.Bound); err != nil {
 		return "", err
 	}
-	lease, err := r.caller.Store.BeginCall(ctx, call, r.day)
+	lease, err := r.calls().Begin(ctx, call, r.day)
 	if err != nil {
 		r.release(call.Bound, session.ModelSpending{})
 		if errors.Is(err, session.ErrModelBudget) {
@@ -163,11 +163,11 @@ func (r *run) pay(ctx context.Context, lease session.ModelLease, d summary.Dialo
 			err = fmt.Errorf("%w: %w", summary.ErrFailed, err)
 		}
 		return "", used, errors.Join(err, ignoreStale(r.settle(ctx, func(ctx context.Context) error {
-			return r.caller.Store.EndCall(ctx, lease, used)
+			return r.calls().End(ctx, lease, used)
 		})))
 	}
 	answer := session.ModelAnswer{Text: reply.Text, AnsweredBy: reply.Model, Cached: reply.Usage.Cached, Spent: used}
-	err = r.settle(ctx, func(ctx context.Context) error { return r.caller.Store.KeepAnswer(ctx, lease, answer) })
+	err = r.settle(ctx, func(ctx context.Context) error { return r.calls().Keep(ctx, lease, answer) })
 	if err != nil {
 		return "", used, err
 	}

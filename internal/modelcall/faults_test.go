@@ -76,7 +76,7 @@ func TestADeadProcessIsTakenOverWhenItsLeaseEnds(t *testing.T) {
 	}
 	call := dead.newCall(dead.keyOf(r, nil), r, summary.DialogueOf(r, delimiter()))
 	call.Time = 300 * time.Millisecond
-	if _, err := w.caller.Store.BeginCall(t.Context(), call, session.ModelBudget{}); err != nil {
+	if _, err := dead.calls().Begin(t.Context(), call, session.ModelBudget{}); err != nil {
 		t.Fatal(err)
 	}
 	from := w.mustAsk(r).Provenance

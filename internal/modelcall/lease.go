@@ -45,7 +45,7 @@ func (r *run) renew(ctx context.Context, lease session.ModelLease) error {
 		}
 		began := time.Now()
 		within, cancel := context.WithTimeout(ctx, every)
-		err := r.caller.Store.RenewCall(within, lease)
+		err := r.calls().Renew(within, lease)
 		cancel()
 		switch {
 		case err == nil:

@@ -7,7 +7,7 @@
 // Estimate ask nothing.
 //
 // No transaction is open and no lock is held while a model is asked: the row of the call is a lease, which this
-// package renews (lease.go). The package owns the tables model_answers and model_spending, through internal/postgres.
+// package renews (lease.go). calls.go has the SQL of the tables model_answers and model_spending.
 package modelcall
 
 import (

@@ -142,9 +142,19 @@ func (w *world) exec(sql string, args ...any) (rows int64) {
 	return rows
 }
 
+// count counts the tenant's rows of a table.
+func (w *world) count(table string) (n int) {
+	w.Helper()
+	n, err := postgres.QueryRow(w.Context(), w.caller.Store, w.at.Tenant, pgx.RowTo[int], `SELECT count(*) FROM `+table)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
 func (w *world) spent() (all session.ModelSpending) {
 	w.Helper()
-	list, err := w.caller.Store.Spending(w.Context(), w.at.Tenant, time.Now())
+	list, err := Calls{w.caller.Store}.Spending(w.Context(), w.at.Tenant, time.Now())
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -34,6 +34,8 @@ type run struct {
 	claims summary.Claims
 }
 
+func (r *run) calls() Calls { return Calls{r.caller.Store} }
+
 // errNotKept ends a run that asks nothing.
 var errNotKept = errors.New("the answer is not kept")
 

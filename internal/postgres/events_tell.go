@@ -3,12 +3,10 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/compact/manifest"
@@ -44,35 +42,4 @@ func emitCompacted(ctx context.Context, tx pgx.Tx, key session.Key, o Outcome) e
 	return emit(ctx, tx, key.Tenant, happening{
 		kind: session.EventCompacted, topic: session.TopicOf(id), data: data,
 	})
-}
-
-// emitSpent tells once a day that a tenant's budget does not allow the next call of a model.
-func emitSpent(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, model string, budget session.ModelBudget) error {
-	var used session.ModelSpending
-	var day string
-	err := tx.QueryRow(ctx, `
-		SELECT `+today+`::text, coalesce(sum(calls), 0)::bigint, coalesce(sum(input_tokens), 0)::bigint,
-		       coalesce(sum(output_tokens), 0)::bigint, coalesce(sum(cost_micros), 0)::bigint
-		  FROM model_spending
-		 WHERE tenant_id = $1 AND day = `+today+` AND model = ''`, tenant).
-		Scan(&day, &used.Calls, &used.Input, &used.Output, &used.CostMicros)
-	if err != nil {
-		return err
-	}
-	return emit(ctx, tx, tenant, happening{
-		kind: session.EventBudgetSpent, topic: "budget", once: string(session.EventBudgetSpent) + " " + day,
-		data: about{"day": day, "model": model, "used": used, "budget": budget},
-	})
-}
-
-// unlessSpent does what a call reserves. If the budget of the day does not allow it, nothing of that stays but an
-// event.
-func unlessSpent(
-	ctx context.Context, tx pgx.Tx, call session.ModelCall, budget session.ModelBudget, do func(pgx.Tx) error,
-) (refused, err error) {
-	err = pgx.BeginFunc(ctx, tx, do) // a savepoint
-	if errors.Is(err, session.ErrModelBudget) {
-		return err, emitSpent(ctx, tx, call.Tenant, call.Model, budget)
-	}
-	return nil, err
 }

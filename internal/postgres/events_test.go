@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -125,33 +124,6 @@ func TestASessionTellsThatItIsDueAndThatItWasCompacted(t *testing.T) {
 	}
 	if left := eventsOf(t, store, tenant, postgres.EventFilter{}); len(left.Page) != 0 || left.Head != 2 {
 		t.Errorf("of an erased session are left: %v", typesOf(left.Page))
-	}
-}
-
-func TestASpentBudgetIsToldOnceADay(t *testing.T) {
-	t.Parallel()
-	store, tenant := newStore(t)
-	budget := session.ModelBudget{Calls: 1}
-	if _, err := store.BeginCall(t.Context(), callOf(tenant, uuid.Nil, "a"), budget); err != nil {
-		t.Fatal(err)
-	}
-	for _, asked := range []string{"b", "c"} {
-		if _, err := store.BeginCall(t.Context(), callOf(tenant, uuid.Nil, asked), budget); !errors.Is(err, session.ErrModelBudget) {
-			t.Fatalf("a call over the budget: %v", err)
-		}
-	}
-	got := eventsOf(t, store, tenant, postgres.EventFilter{})
-	if types := typesOf(got.Page); !slices.Equal(types, []session.EventType{session.EventBudgetSpent}) {
-		t.Fatalf("events %v", types)
-	}
-	var told struct{ Used session.ModelSpending }
-	if err := json.Unmarshal(got.Page[0].Data, &told); err != nil || told.Used.Calls != 1 {
-		t.Errorf("told %s, %v", got.Page[0].Data, err)
-	}
-	var rows int // the lease of a call that was refused is not kept
-	err := readOneIn(t, store, tenant, `SELECT count(*) FROM model_answers`, &rows)
-	if err != nil || rows != 1 {
-		t.Errorf("%d rows of calls, %v", rows, err)
 	}
 }
 

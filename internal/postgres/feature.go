@@ -72,6 +72,13 @@ func Emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind session.EventTy
 	return emit(ctx, tx, tenant, happening{kind: kind, topic: topic, data: data})
 }
 
+// EmitOnce does what Emit does, unless an event with the same text of once was written before.
+func EmitOnce(
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind session.EventType, topic, once string, data any,
+) error {
+	return emit(ctx, tx, tenant, happening{kind: kind, topic: topic, once: once, data: data})
+}
+
 // Log are messages of a session's log as a transaction read them. Some of their bodies may be in packs.
 type Log struct{ logOf[session.Message] }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// today is the day for which is counted.
+const today = `(now() AT TIME ZONE 'UTC')::date`
+
 var (
 	ledgerLockSQL  = statement("ledger_lock")
 	ledgerCountSQL = statement("ledger_count", "{today}", today, "{over}", overWindow)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/klauspost/compress/zstd"
 
@@ -200,12 +199,4 @@ func ForgetAnswers(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return Exec(ctx, tx, `
 		DELETE FROM summaries
 		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
-}
-
-// sessionOf returns the key of a call's session for a column that is NULL without one.
-func sessionOf(key uuid.UUID) *uuid.UUID {
-	if key == uuid.Nil {
-		return nil
-	}
-	return &key
 }

@@ -1,4 +1,4 @@
-package postgres
+package modelcall
 
 import (
 	"context"
@@ -10,20 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// BeginCall takes the right to make a call, and reserves the most that it can use of the tenant's budget of the day,
-// in one transaction. Whoever has it must end it with EndCall, before its time is over.
+// Calls has the SQL of calls: of the tables model_answers and model_spending.
+type Calls struct{ *postgres.Store }
+
+// Begin takes the right to make a call, and reserves the most that it can use of the tenant's budget of the day,
+// in one transaction. Whoever has it must end it with End, before its time is over.
 //
 // Errors: ErrModelAsked if another has the right, ErrModelBudget if the call could pass the budget, ErrExists if the
 // answer is kept, ErrNotFound if the session is gone.
-func (s *Store) BeginCall(ctx context.Context, call session.ModelCall, budget session.ModelBudget) (
+func (c Calls) Begin(ctx context.Context, call session.ModelCall, budget session.ModelBudget) (
 	session.ModelLease, error,
 ) {
 	lease := session.ModelLease{Call: call, ID: uuid.New()}
 	var spent error
-	err := s.InTenant(ctx, call.Tenant, func(tx pgx.Tx) (err error) {
+	err := c.InTenant(ctx, call.Tenant, func(tx pgx.Tx) (err error) {
 		spent, err = unlessSpent(ctx, tx, call, budget, func(tx pgx.Tx) error {
 			if err := takeLease(ctx, tx, lease); err != nil {
 				return err
@@ -42,10 +46,44 @@ func (s *Store) BeginCall(ctx context.Context, call session.ModelCall, budget se
 	return lease, err
 }
 
+// emitSpent tells once a day that a tenant's budget does not allow the next call of a model.
+func emitSpent(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, model string, budget session.ModelBudget) error {
+	var used session.ModelSpending
+	var day string
+	err := tx.QueryRow(ctx, `
+		SELECT `+today+`::text, coalesce(sum(calls), 0)::bigint, coalesce(sum(input_tokens), 0)::bigint,
+		       coalesce(sum(output_tokens), 0)::bigint, coalesce(sum(cost_micros), 0)::bigint
+		  FROM model_spending
+		 WHERE tenant_id = $1 AND day = `+today+` AND model = ''`, tenant).
+		Scan(&day, &used.Calls, &used.Input, &used.Output, &used.CostMicros)
+	if err != nil {
+		return err
+	}
+	once := string(session.EventBudgetSpent) + " " + day
+	return postgres.EmitOnce(ctx, tx, tenant, session.EventBudgetSpent, "budget", once,
+		map[string]any{"day": day, "model": model, "used": used, "budget": budget})
+}
+
+// unlessSpent does what a call reserves. If the budget of the day does not allow it, nothing of that stays but an
+// event.
+func unlessSpent(
+	ctx context.Context, tx pgx.Tx, call session.ModelCall, budget session.ModelBudget, do func(pgx.Tx) error,
+) (refused, err error) {
+	err = pgx.BeginFunc(ctx, tx, do) // a savepoint
+	if errors.Is(err, session.ErrModelBudget) {
+		return err, emitSpent(ctx, tx, call.Tenant, call.Model, budget)
+	}
+	return nil, err
+}
+
 // takeLease inserts the row of a call, or takes it over from a process that is dead. What that one has reserved stays
 // spent.
 func takeLease(ctx context.Context, tx pgx.Tx, lease session.ModelLease) error {
 	call := lease.Call
+	var owner *uuid.UUID // NULL for a call that is of no session
+	if call.Session != uuid.Nil {
+		owner = &call.Session
+	}
 	tag, err := tx.Exec(ctx, `
 		INSERT INTO model_answers AS a (tenant_id, key, session_key, provider, model, prompt_version, digest, lease,
 		                                leased_until, reserved_day, reserved_input, reserved_output, reserved_cost)
@@ -55,12 +93,12 @@ func takeLease(ctx context.Context, tx pgx.Tx, lease session.ModelLease) error {
 		       reserved_day = excluded.reserved_day, reserved_input = excluded.reserved_input,
 		       reserved_output = excluded.reserved_output, reserved_cost = excluded.reserved_cost
 		 WHERE a.answer IS NULL AND a.leased_until < now()`,
-		call.Tenant, call.Key[:], sessionOf(call.Session), call.Provider, call.Model, call.PromptVersion,
+		call.Tenant, call.Key[:], owner, call.Provider, call.Model, call.PromptVersion,
 		call.Digest[:], lease.ID, call.Time, call.Bound.Input, call.Bound.Output, call.Bound.CostMicros)
 	if err != nil || tag.RowsAffected() > 0 {
 		return err
 	}
-	answered, err := RowIn(ctx, tx, pgx.RowTo[bool], `
+	answered, err := postgres.RowIn(ctx, tx, pgx.RowTo[bool], `
 		SELECT answer IS NOT NULL
 		  FROM model_answers
 		 WHERE tenant_id = $1 AND key = $2`, call.Tenant, call.Key[:])
@@ -73,12 +111,12 @@ func takeLease(ctx context.Context, tx pgx.Tx, lease session.ModelLease) error {
 	return err
 }
 
-// RenewCall gives a call as much time again as it had at its beginning; ErrStale if it has ended, its session's
+// Renew gives a call as much time again as it had at its beginning; ErrStale if it has ended, its session's
 // answers were forgotten, or its time was over and another process has taken it over.
-func (s *Store) RenewCall(ctx context.Context, lease session.ModelLease) error {
+func (c Calls) Renew(ctx context.Context, lease session.ModelLease) error {
 	call := lease.Call
-	return s.InTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
-		return ExecOne(ctx, tx, session.ErrStale, `
+	return c.InTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
+		return postgres.ExecOne(ctx, tx, session.ErrStale, `
 			UPDATE model_answers
 			   SET leased_until = now() + $4::interval
 			 WHERE tenant_id = $1 AND key = $2 AND lease = $3`, call.Tenant, call.Key[:], lease.ID, call.Time)
@@ -118,7 +156,7 @@ func reserve(ctx context.Context, tx pgx.Tx, call session.ModelCall, budget sess
 	if tag.RowsAffected() == 0 {
 		return overBudget(call.Bound, budget)
 	}
-	return Exec(ctx, tx, addSpending, args(call.Model)...)
+	return postgres.Exec(ctx, tx, addSpending, args(call.Model)...)
 }
 
 func overBudget(bound session.ModelSpending, budget session.ModelBudget) error {
@@ -127,40 +165,40 @@ func overBudget(bound session.ModelSpending, budget session.ModelBudget) error {
 		bound.Input+bound.Output, bound.CostMicros, budget.Calls, budget.Tokens, budget.CostMicros)
 }
 
-// KeepAnswer ends a call with its answer, in one transaction: it keeps the answer, and counts what the call has used
+// Keep ends a call with its answer, in one transaction: it keeps the answer, and counts what the call has used
 // instead of what it had reserved.
 //
 // Errors: ErrStale if another process has taken the call over, or the session's answers were forgotten or it is gone.
 // Then nothing is kept, and what was reserved stays counted.
-func (s *Store) KeepAnswer(ctx context.Context, lease session.ModelLease, answer session.ModelAnswer) error {
+func (c Calls) Keep(ctx context.Context, lease session.ModelLease, answer session.ModelAnswer) error {
 	call, used := lease.Call, answer.Spent
-	return s.endCall(ctx, lease, used, `
+	return c.endCall(ctx, lease, used, `
 		UPDATE model_answers
 		   SET answer = $4, answered_by = $5, input_tokens = $6, cached_tokens = $7, output_tokens = $8,
 		       cost_micros = $9, lease = NULL, leased_until = NULL, created_at = now()
 		 WHERE tenant_id = $1 AND key = $2 AND lease = $3
-		RETURNING reserved_day`, call.Tenant, call.Key[:], lease.ID, []byte(answer.Text), Text(answer.AnsweredBy),
+		RETURNING reserved_day`, call.Tenant, call.Key[:], lease.ID, []byte(answer.Text), postgres.Text(answer.AnsweredBy),
 		used.Input, answer.Cached, used.Output, used.CostMicros)
 }
 
-// EndCall ends a call that has no answer to keep, and counts what it has used instead of what it had reserved. Its
-// errors are those of KeepAnswer.
-func (s *Store) EndCall(ctx context.Context, lease session.ModelLease, used session.ModelSpending) error {
+// End ends a call that has no answer to keep, and counts what it has used instead of what it had reserved. Its
+// errors are those of Keep.
+func (c Calls) End(ctx context.Context, lease session.ModelLease, used session.ModelSpending) error {
 	call := lease.Call
-	return s.endCall(ctx, lease, used, `
+	return c.endCall(ctx, lease, used, `
 		DELETE FROM model_answers
 		 WHERE tenant_id = $1 AND key = $2 AND lease = $3
 		RETURNING reserved_day`, call.Tenant, call.Key[:], lease.ID)
 }
 
 // endCall ends the lease by a statement that returns its day, and corrects what that day has used. The row of the
-// answer is locked before those of the spending, as BeginCall does.
-func (s *Store) endCall(
+// answer is locked before those of the spending, as Begin does.
+func (c Calls) endCall(
 	ctx context.Context, lease session.ModelLease, used session.ModelSpending, sql string, args ...any,
 ) error {
 	call := lease.Call
-	return s.InTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
-		day, err := RowIn(ctx, tx, pgx.RowTo[time.Time], sql, args...)
+	return c.InTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
+		day, err := postgres.RowIn(ctx, tx, pgx.RowTo[time.Time], sql, args...)
 		if errors.Is(err, session.ErrNotFound) {
 			return session.ErrStale
 		}
@@ -168,7 +206,7 @@ func (s *Store) endCall(
 			return err
 		}
 		for _, model := range []string{"", call.Model} {
-			err := Exec(ctx, tx, addSpending, call.Tenant, day, model, used.Calls-call.Bound.Calls,
+			err := postgres.Exec(ctx, tx, addSpending, call.Tenant, day, model, used.Calls-call.Bound.Calls,
 				used.Input-call.Bound.Input, used.Output-call.Bound.Output, used.CostMicros-call.Bound.CostMicros)
 			if err != nil {
 				return err
@@ -178,36 +216,37 @@ func (s *Store) endCall(
 	})
 }
 
-// ForgetAnswer deletes a kept answer that is older than this: one that could not be used, so that the model may be
+// Forget deletes a kept answer that is older than this: one that could not be used, so that the model may be
 // asked again.
-func (s *Store) ForgetAnswer(ctx context.Context, tenant uuid.UUID, key [32]byte, older time.Duration) error {
-	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
-		return Exec(ctx, tx, `
+func (c Calls) Forget(ctx context.Context, tenant uuid.UUID, key [32]byte, older time.Duration) error {
+	return c.InTenant(ctx, tenant, func(tx pgx.Tx) error {
+		return postgres.Exec(ctx, tx, `
 			DELETE FROM model_answers
 			 WHERE tenant_id = $1 AND key = $2 AND answer IS NOT NULL AND created_at < now() - $3::interval`,
 			tenant, key[:], older)
 	})
 }
 
-// KeptAnswer returns the answer to a call that was made before, and how old it is; ErrNotFound.
-func (s *Store) KeptAnswer(ctx context.Context, tenant uuid.UUID, key [32]byte) (
+// Kept returns the answer to a call that was made before, and how old it is; ErrNotFound.
+func (c Calls) Kept(ctx context.Context, tenant uuid.UUID, key [32]byte) (
 	found session.ModelAnswer, age time.Duration, err error,
 ) {
-	var text []byte
 	found.Spent.Calls = 1
-	err = s.query(ctx, tenant, `
+	var text []byte
+	_, err = postgres.QueryRow(ctx, c.Store, tenant, func(row pgx.CollectableRow) (struct{}, error) {
+		return struct{}{}, row.Scan(&text, &found.AnsweredBy, &found.Spent.Input, &found.Cached, &found.Spent.Output,
+			&found.Spent.CostMicros, &age)
+	}, `
 		SELECT answer, answered_by, input_tokens, cached_tokens, output_tokens, cost_micros, now() - created_at
 		  FROM model_answers
-		 WHERE tenant_id = $1 AND key = $2 AND answer IS NOT NULL`, []any{tenant, key[:]},
-		one(&text, &found.AnsweredBy, &found.Spent.Input, &found.Cached, &found.Spent.Output, &found.Spent.CostMicros,
-			&age))
+		 WHERE tenant_id = $1 AND key = $2 AND answer IS NOT NULL`, tenant, key[:])
 	found.Text = string(text)
 	return found, age, err
 }
 
 // Spending returns what a tenant's calls have used on a day in UTC, of all models first and then of each.
-func (s *Store) Spending(ctx context.Context, tenant uuid.UUID, day time.Time) ([]session.ModelSpent, error) {
-	return QueryRows(ctx, s, tenant, pgx.RowToStructByPos[session.ModelSpent], `
+func (c Calls) Spending(ctx context.Context, tenant uuid.UUID, day time.Time) ([]session.ModelSpent, error) {
+	return postgres.QueryRows(ctx, c.Store, tenant, pgx.RowToStructByPos[session.ModelSpent], `
 		SELECT model, calls, input_tokens, output_tokens, cost_micros
 		  FROM model_spending
 		 WHERE tenant_id = $1 AND day = $2
