@@ -155,7 +155,6 @@ func (s *Server) routes() {
 	s.routeSummaries()
 	s.routeOpenAI()
 	s.routeResults()
-	s.routeTransfer()
 	s.routeFailures()
 	s.routeErasures()
 	s.routeAudit()
@@ -216,7 +215,9 @@ func (s *Server) routeSessions() {
 	write.patch("/v1/sessions/:id", s.patchSession, strictParameter)
 	s.tenants(session.ScopeErase).delete("/v1/sessions/:id", s.deleteSession)
 	s.tenants(session.SessionsWrite, session.SessionsRead).post("/v1/sessions/:id/fork", s.forkSession)
-	archive := s.tenants(session.SessionsWrite, session.ScopeExport)
+	export, archive := s.tenants(session.ScopeExport), s.tenants(session.SessionsWrite, session.ScopeExport)
+	export.get("/v1/export", s.exportTenant)
+	export.get("/v1/sessions/:id/export", s.exportSession)
 	archive.do("/v1/sessions/:id/archive", s.archiveSession)
 	archive.do("/v1/sessions/:id/unarchive", s.unarchiveSession)
 	read.get("/v1/sessions/:id/archive", s.readArchive)
@@ -296,13 +297,6 @@ func (s *Server) routeResults() {
 	mcp := read.Post("/mcp", s.serveMCP)
 	mcp.Read, mcp.Query = request.ReadNothing, []string{"session"}
 	s.handle(mcp, s.sameOrigin(s.authorized(mcp)))
-}
-
-// routeTransfer has exports.
-func (s *Server) routeTransfer() {
-	export := s.tenants(session.ScopeExport)
-	export.get("/v1/export", s.exportTenant)
-	export.get("/v1/sessions/:id/export", s.exportSession)
 }
 
 // routeFailures has the sessions whose compaction fails.

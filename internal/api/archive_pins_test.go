@@ -45,7 +45,7 @@ func TestPinsOfAnArchiveThatCannotBeRestoredAreSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
+		got := decoded[protocol.Import](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
 		if got.Rejected != 1 || !strings.Contains(got.Rejections[0].Detail, step.want) {
 			t.Errorf("%+v, want %q", got, step.want)
 		}

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,37 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/archive"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
-
-// imported is an import as callers decode it.
-type imported struct {
-	ID       string
-	State    string
-	From     *string
-	Progress struct {
-		Done  int64
-		Total *int64
-		Unit  string
-	}
-	Bytes      int64
-	Sessions   int64
-	Messages   int64
-	Duplicates int64
-	Rejected   int64
-	Report     json.RawMessage
-	Error      *string
-	Rejections []importedLine
-}
-
-type importedLine struct {
-	N       int64
-	Line    int64
-	Outcome string
-	Session *string
-	Seq     *int64
-	Detail  string
-}
 
 // export returns the answer of GET path, and the manifest at its end.
 func (w *world) export(path string) (text, manifest string) {
@@ -101,7 +72,7 @@ func TestAnExportThatIsImportedIsExportedAgainAsItWas(t *testing.T) {
 	from.must(http.StatusOK, "PATCH", "/v1/admin/tenants/"+from.tenant.String(), `{"suspended":"writes"}`) // as docs/cells.md says
 	from.server.ExpireKeys()
 	text, manifest := from.export("/v1/export")
-	got := decoded[imported](to.must(http.StatusCreated, "POST", "/v1/imports", text))
+	got := decoded[protocol.Import](to.must(http.StatusCreated, "POST", "/v1/imports", text))
 	if got.State != "succeeded" || got.Rejected != 0 || got.Sessions != 4 || got.Messages != 13 || *got.From != "varve" || *got.Progress.Total != got.Progress.Done {
 		t.Fatalf("%+v", got)
 	}
@@ -138,7 +109,7 @@ func TestImportingAnExportAgainChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.fillNastily()
 	text, _ := w.export("/v1/export")
-	got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", text))
+	got := decoded[protocol.Import](w.must(http.StatusCreated, "POST", "/v1/imports", text))
 	if got.Rejected != 0 || got.Sessions != 0 || got.Messages != 0 || got.Duplicates != 13 {
 		t.Errorf("%+v", got)
 	}
@@ -184,14 +155,14 @@ func TestEveryLineOfAnImportHasAnAnswer(t *testing.T) {
 	for _, l := range lines {
 		body.WriteString(l.line + "\n")
 	}
-	done := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
+	done := decoded[protocol.Import](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
 	if done.Progress.Done != int64(len(lines)) || done.Rejected != 12 || len(done.Rejections) != 10 || done.Messages != 6 || done.Duplicates != 2 || done.Sessions != 2 {
 		t.Errorf("%+v", done)
 	}
-	var got []importedLine
+	var got []protocol.ImportedLine
 	for next := int64(1); next > 0; {
 		page := decoded[struct {
-			Data []importedLine
+			Data []protocol.ImportedLine
 			Next int64
 		}](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/imports/%s/lines?limit=4&from=%d", done.ID, next), ""))
 		got, next = append(got, page.Data...), page.Next
@@ -200,7 +171,7 @@ func TestEveryLineOfAnImportHasAnAnswer(t *testing.T) {
 		t.Fatalf("%d lines, want %d", len(got), len(lines))
 	}
 	for i, l := range got {
-		text := l.Outcome
+		text := string(l.Outcome)
 		if l.Session != nil {
 			text += " " + *l.Session
 		}
@@ -208,17 +179,17 @@ func TestEveryLineOfAnImportHasAnAnswer(t *testing.T) {
 			text += fmt.Sprint(" ", *l.Seq)
 		}
 		if l.Detail != "" {
-			text = l.Outcome + ": " + l.Detail
+			text = string(l.Outcome) + ": " + l.Detail
 		}
 		if l.Line != int64(i+1) || l.N != l.Line || !strings.HasPrefix(text, lines[i].want) {
 			t.Errorf("line %d (%d): %s\ngot  %s\nwant %s", l.Line, l.N, lines[i].line, text, lines[i].want)
 		}
 	}
-	rejected := w.must(http.StatusOK, "GET", "/v1/imports/"+done.ID+"/lines?outcome=rejected&limit=1000", "")
+	rejected := w.must(http.StatusOK, "GET", "/v1/imports/"+done.ID.String()+"/lines?outcome=rejected&limit=1000", "")
 	if n := strings.Count(rejected.Body.String(), `"rejected"`); n != 12 {
 		t.Errorf("%d rejected lines", n)
 	}
-	again := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
+	again := decoded[protocol.Import](w.must(http.StatusCreated, "POST", "/v1/imports?from=varve", body.String()))
 	if again.Messages != 0 || again.Duplicates != 8 {
 		t.Errorf("the second time: %+v", again)
 	}

@@ -126,7 +126,7 @@ func TestAColdSessionIsListedCountedAndComesBackByItself(t *testing.T) {
 	}
 	text, _ := w.export("/v1/sessions/b/export")
 	w.frozen("b")
-	if got := decoded[imported](w.must(http.StatusCreated, "POST", "/v1/imports", text)); got.State != "succeeded" || got.Duplicates != 2 || got.Rejected != 0 {
+	if got := decoded[protocol.Import](w.must(http.StatusCreated, "POST", "/v1/imports", text)); got.State != "succeeded" || got.Duplicates != 2 || got.Rejected != 0 {
 		t.Errorf("an import into a cold session: %+v", got)
 	}
 	w.frozen("a", "b")

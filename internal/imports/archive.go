@@ -161,26 +161,17 @@ func (f *feed) settings(
 		return nil, err
 	}
 	if s.HasPolicy() {
-		if err := f.readTenantLayer(ctx); err != nil {
-			return nil, err
+		if f.below == nil { // once for all sessions: the store puts their layers on the default that it finds then
+			p, err := f.Store.TenantPolicy(ctx, f.Tenant)
+			if err != nil {
+				return nil, err
+			}
+			f.below = &session.PolicyLayers{Tenant: p.Patch}
 		}
 		s.ResolvePolicy(*f.below, writers)
 	}
 	s.ChangedBy = f.ChangedBy
 	return s, s.Finish(f.Strict)
-}
-
-// readTenantLayer reads the tenant's default once for all sessions of the body: the store puts their layers on the
-// default that it finds then.
-func (f *feed) readTenantLayer(ctx context.Context) error {
-	if f.below != nil {
-		return nil
-	}
-	p, err := f.Store.TenantPolicy(ctx, f.Tenant)
-	if err == nil {
-		f.below = &session.PolicyLayers{Tenant: p.Patch}
-	}
-	return err
 }
 
 func readWindowSource(d *request.Document, value rawjson.Span) session.WindowSource {
@@ -299,8 +290,8 @@ func nameMessage(d *request.Document, m *message, client rawjson.Span, n int64) 
 	}
 }
 
-func readEnd(d *request.Document) *end {
-	end := &end{}
+func readEnd(d *request.Document) *archive.End {
+	end := &archive.End{}
 	if err := json.Unmarshal(d.Data, end); err != nil {
 		d.Wrong("", request.InvalidRequest, "the end of the session cannot be read: %s", err)
 	}

@@ -71,10 +71,11 @@ func (f *feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 		file, err = importer.ReadBranch(ctx, id, data, importer.Source(f.Wanted), f.Branch)
 		return err
 	})
+	hasMessages := func(c importer.Conversation) bool { return len(c.Messages) > 0 }
 	switch {
-	case err == nil && f.Strict && !isWhole(file):
+	case err == nil && f.Strict && len(file.Report.Skipped)+len(file.Report.Rejected) > 0:
 		err = notWholeError(file)
-	case err == nil && !isEmpty(file):
+	case err == nil && (len(file.Report.Rejected) > 0 || slices.ContainsFunc(file.Conversations, hasMessages)):
 		return file, nil
 	case err == nil: // often from= names the wrong source
 		err = emptyFileError(file)
@@ -89,16 +90,6 @@ func (f *feed) parse(ctx context.Context, data []byte) (*importer.File, error) {
 	}
 	f.stored = ended
 	return nil, request.Fail("unsupported_source", "%s", err)
-}
-
-func isEmpty(file *importer.File) bool {
-	return len(file.Report.Rejected) == 0 && !slices.ContainsFunc(file.Conversations,
-		func(c importer.Conversation) bool { return len(c.Messages) > 0 })
-}
-
-// isWhole reports whether all records of a file are imported.
-func isWhole(file *importer.File) bool {
-	return len(file.Report.Skipped)+len(file.Report.Rejected) == 0
 }
 
 // notWholeError returns the error of a file of which something would not be imported, for a strict request.

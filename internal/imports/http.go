@@ -112,26 +112,29 @@ func (h handlers) feed(req *request.Request, f *feed, i stored) error {
 		err = f.Run(req.Ctx, body)
 	}
 	if err != nil {
-		h.pause(req, f.stored, err)
+		// The request may be gone. One that took the import over decides its state.
+		why := h.api.Explain(err)
+		gone := req.R.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF)
+		if gone || errors.Is(err, context.Canceled) || errors.Is(err, request.ErrClientGone) {
+			why = "the client hung up before the last line: send the rest of the lines"
+		}
+		if !f.State.Ended() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), batchTimeout)
+			defer cancel()
+			_, _ = h.store.endAttempt(ctx, req.Tenant, f.stored, protocol.ImportQueued, why)
+		}
 		req.Drain()
 		return err
 	}
-	return answerFed(req, f.stored, i.State.Ended())
-}
-
-// pause records why an import waits for its lines. The request may be gone; a request that took the import over
-// decides its state.
-func (h handlers) pause(req *request.Request, i stored, cause error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Ctx), batchTimeout)
-	defer cancel()
-	why := h.api.Explain(cause)
-	gone := req.R.Context().Err() != nil || errors.Is(cause, io.ErrUnexpectedEOF)
-	if gone || errors.Is(cause, context.Canceled) || errors.Is(cause, request.ErrClientGone) {
-		why = "the client hung up before the last line: send the rest of the lines"
+	status := http.StatusAccepted // it waits for more lines
+	switch {
+	case i.State.Ended(): // before this request
+		req.W.Header().Set("Idempotent-Replayed", "true")
+		status = http.StatusOK
+	case f.State.Ended():
+		status = http.StatusCreated
 	}
-	if !i.State.Ended() {
-		_, _ = h.store.endAttempt(ctx, req.Tenant, i, protocol.ImportQueued, why)
-	}
+	return req.JSON(status, answer(f.stored))
 }
 
 // read handles GET /v1/imports/{import}.
@@ -189,17 +192,4 @@ func (h handlers) listLines(req *request.Request) error {
 		page.Next = &found[limit].N
 	}
 	return req.JSON(http.StatusOK, page)
-}
-
-// answerFed answers a request that sent lines to an import: 202 while the import waits for more.
-func answerFed(req *request.Request, i stored, replayed bool) error {
-	status := http.StatusAccepted
-	switch {
-	case replayed:
-		req.W.Header().Set("Idempotent-Replayed", "true")
-		status = http.StatusOK
-	case i.State.Ended():
-		status = http.StatusCreated
-	}
-	return req.JSON(status, answer(i))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/api/request"
@@ -46,7 +47,9 @@ func (f *feed) restorePins(ctx context.Context, d *request.Document, read *entry
 		if err != nil || known[p.Ref] {
 			continue
 		}
-		if err = f.restorePin(ctx, at, p); isLost(err) {
+		err = f.restorePin(ctx, at, p)
+		isLost := func(reason error) bool { return errors.Is(err, reason) }
+		if slices.ContainsFunc(lostPins, isLost) {
 			lost, err = append(lost, fmt.Sprintf("pin %s: %s", p.Ref, err)), nil
 		}
 	}
@@ -71,6 +74,9 @@ func (f *feed) knownPins(ctx context.Context, at session.Address) (map[string]bo
 
 var errOtherMessage = errors.New("the session has another message there")
 
+// lostPins are the errors that are of a pin, and not of the store.
+var lostPins = []error{session.ErrNotFound, session.ErrTooManyPins, ingest.ErrNothingToPin, errOtherMessage}
+
 func (f *feed) restorePin(ctx context.Context, at session.Address, archived *session.ArchivedPin) error {
 	ref, err := session.ParsePinRef(archived.Ref)
 	if err != nil {
@@ -87,10 +93,4 @@ func (f *feed) restorePin(ctx context.Context, at session.Address, archived *ses
 	p.Note = postgres.Text(archived.Note[:min(len(archived.Note), session.MaxIDBytes)])
 	_, err = f.Store.PutPin(ctx, at, p, math.MaxInt)
 	return err
-}
-
-// isLost reports whether an error is of the pin, and not of the store.
-func isLost(err error) bool {
-	return errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrTooManyPins) ||
-		errors.Is(err, ingest.ErrNothingToPin) || errors.Is(err, errOtherMessage)
 }

@@ -136,34 +136,25 @@ func (b *importing) lockOrCreate(ctx context.Context, id string, by *storedLine)
 
 // store stores the lines in their order. Consecutive messages of one session and format are stored together.
 func (b *importing) store(ctx context.Context) error {
-	if err := b.lockSessions(ctx); err != nil {
-		return err
+	err := b.lockSessions(ctx)
+	sameLog := func(first, next storedLine, _ int) bool {
+		a, b := first.Message, next.Message
+		return a != nil && b != nil && a.Session == b.Session && a.Format == b.Format
 	}
 	for lines := range runsOf(b.lines, sameLog) {
-		if err := b.storeRun(ctx, lines); err != nil {
+		first := &lines[0]
+		switch {
+		case err != nil:
 			return err
-		}
+		case first.Session != nil:
+			err = b.createSession(ctx, first)
+		case first.End != nil:
+			err = b.endSession(ctx, first)
+		case first.Message != nil:
+			err = b.storeMessages(ctx, lines)
+		} // the outcome of another line is known already
 	}
-	return nil
-}
-
-// storeRun stores lines that can be stored together.
-func (b *importing) storeRun(ctx context.Context, lines []storedLine) error {
-	first := &lines[0]
-	switch {
-	case first.Session != nil:
-		return b.createSession(ctx, first)
-	case first.End != nil:
-		return b.endSession(ctx, first)
-	case first.Message != nil:
-		return b.storeMessages(ctx, lines)
-	}
-	return nil // its outcome is known already
-}
-
-func sameLog(first, next storedLine, _ int) bool {
-	a, b := first.Message, next.Message
-	return a != nil && b != nil && a.Session == b.Session && a.Format == b.Format
+	return err
 }
 
 // runsOf splits a list into runs: an element belongs to the run of first if it continues it as its element n.
@@ -193,11 +184,7 @@ func (b *importing) createSession(ctx context.Context, l *storedLine) error {
 	}
 	b.Sessions++
 	l.set(protocol.LineCreated, "")
-	return b.restoreSession(ctx, l)
-}
-
-// restoreSession sets what InsertSession does not set: the time of creation and the history of token counts.
-func (b *importing) restoreSession(ctx context.Context, l *storedLine) error {
+	// What InsertSession does not set: the time of creation and the history of token counts.
 	tokens := l.Session.Tokens
 	if tokens == nil {
 		tokens = &session.TokenHistory{Calibration: 1}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/varve-dev/varve/internal/archive"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -54,7 +55,7 @@ type entry struct {
 	Line    int64 // in the file
 	Session *madeSession
 	Message *message
-	End     *end
+	End     *archive.End
 	Outcome protocol.LineOutcome
 	Detail  string
 	More    int64 // how many lines after it have the same outcome, and nothing else: empty ones
@@ -95,12 +96,4 @@ type message struct {
 	// anywhere.
 	After *string
 	session.ImportedMessage
-}
-
-// end is the line after a session's messages. A removal takes a seq without a message, so LastSeq may be larger than
-// the seq of the last one.
-type end struct {
-	Session string                `json:"session"`
-	LastSeq int64                 `json:"last_seq"`
-	Pins    []session.ArchivedPin `json:"pins"`
 }

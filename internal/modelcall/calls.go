@@ -27,13 +27,17 @@ func (c Calls) Begin(ctx context.Context, call session.ModelCall, budget session
 ) {
 	lease := session.ModelLease{Call: call, ID: uuid.New()}
 	var spent error
-	err := c.InTenant(ctx, call.Tenant, func(tx pgx.Tx) (err error) {
-		spent, err = unlessSpent(ctx, tx, call, budget, func(tx pgx.Tx) error {
+	err := c.InTenant(ctx, call.Tenant, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
 			if err := takeLease(ctx, tx, lease); err != nil {
 				return err
 			}
 			return reserve(ctx, tx, call, budget)
 		})
+		if errors.Is(err, session.ErrModelBudget) { // nothing stays but an event
+			spent = err
+			return emitSpent(ctx, tx, call.Tenant, call.Model, budget)
+		}
 		return err
 	})
 	if err == nil {
@@ -59,21 +63,10 @@ func emitSpent(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, model string, b
 	if err != nil {
 		return err
 	}
-	once := string(session.EventBudgetSpent) + " " + day
-	return postgres.EmitOnce(ctx, tx, tenant, session.EventBudgetSpent, "budget", once,
-		map[string]any{"day": day, "model": model, "used": used, "budget": budget})
-}
-
-// unlessSpent does what a call reserves. If the budget of the day does not allow it, nothing of that stays but an
-// event.
-func unlessSpent(
-	ctx context.Context, tx pgx.Tx, call session.ModelCall, budget session.ModelBudget, do func(pgx.Tx) error,
-) (refused, err error) {
-	err = pgx.BeginFunc(ctx, tx, do) // a savepoint
-	if errors.Is(err, session.ErrModelBudget) {
-		return err, emitSpent(ctx, tx, call.Tenant, call.Model, budget)
-	}
-	return nil, err
+	return postgres.Emit(ctx, tx, tenant, postgres.Happening{
+		Kind: session.EventBudgetSpent, Topic: "budget", Once: string(session.EventBudgetSpent) + " " + day,
+		Data: map[string]any{"day": day, "model": model, "used": used, "budget": budget},
+	})
 }
 
 // takeLease inserts the row of a call, or takes it over from a process that is dead. What that one has reserved stays

@@ -58,12 +58,14 @@ func jsonOrNone(document json.RawMessage) json.RawMessage {
 	return document
 }
 
-// recordOperator writes a row of the operators' chain. The transaction sees nothing of its tenant any more.
-func recordOperator(ctx context.Context, tx pgx.Tx, d auditEntry) error {
+// RecordOperator writes a row of the operators' chain. The transaction sees nothing of its tenant any more.
+func RecordOperator(
+	ctx context.Context, tx pgx.Tx, action audit.Action, object audit.Object, id string, detail any,
+) error {
 	if err := Exec(ctx, tx, setTenant, audit.Operator.String()); err != nil {
 		return err
 	}
-	return record(ctx, tx, audit.Operator, d)
+	return Record(ctx, tx, audit.Operator, action, object, id, detail)
 }
 
 // recordSession writes a row about a session.

@@ -75,9 +75,7 @@ func (s *Store) beginDeletion(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) 
 	if err != nil {
 		return begun, err
 	}
-	return begun, recordOperator(ctx, tx, auditEntry{
-		action: audit.TenantDelete, object: audit.Tenant, id: tenant.String(), detail: about{"erasure": of.id},
-	})
+	return begun, RecordOperator(ctx, tx, audit.TenantDelete, audit.Tenant, tenant.String(), about{"erasure": of.id})
 }
 
 // A tenantHold is a legal hold on a tenant, or on one of its sessions.

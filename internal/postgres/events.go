@@ -13,17 +13,17 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// happening is what an event tells.
-type happening struct {
-	kind  session.EventType
-	topic string
-	once  string // an event with the same text was written before: then this one is not; "" writes it always
-	data  any    // written as JSON
+// Happening is an event before it is written.
+type Happening struct {
+	Kind  session.EventType
+	Topic string
+	Once  string // an event with the same text was written before: then this one is not; "" writes it always
+	Data  any    // written as JSON
 }
 
-// emit writes an event in the transaction of what it tells. A trigger numbers it at the commit.
-func emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, e happening) error {
-	data, err := json.Marshal(e.data)
+// Emit writes an event in the transaction of what it tells. A trigger numbers it at the commit.
+func Emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, e Happening) error {
+	data, err := json.Marshal(e.Data)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, e happening) error {
 		INSERT INTO events (tenant_id, id, type, topic, data, once)
 		VALUES ($1, $2, $3, $4, $5, nullif($6, ''))
 		ON CONFLICT (tenant_id, once) WHERE once IS NOT NULL DO NOTHING`,
-		tenant, uuid.Must(uuid.NewV7()), e.kind, e.topic, data, e.once)
+		tenant, uuid.Must(uuid.NewV7()), e.Kind, e.Topic, data, e.Once)
 }
 
 // emitOf writes an event of a session whose id is not known here.

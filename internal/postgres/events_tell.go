@@ -39,7 +39,5 @@ func emitCompacted(ctx context.Context, tx pgx.Tx, key session.Key, o Outcome) e
 	if o.Part != nil {
 		maps.Copy(data, o.Part.About)
 	}
-	return emit(ctx, tx, key.Tenant, happening{
-		kind: session.EventCompacted, topic: session.TopicOf(id), data: data,
-	})
+	return Emit(ctx, tx, key.Tenant, Happening{Kind: session.EventCompacted, Topic: session.TopicOf(id), Data: data})
 }

@@ -127,14 +127,6 @@ func TestASessionTellsThatItIsDueAndThatItWasCompacted(t *testing.T) {
 	}
 }
 
-// readOneIn reads one value in a transaction of a tenant.
-func readOneIn(t testing.TB, store *postgres.Store, tenant uuid.UUID, sql string, dest any) error {
-	t.Helper()
-	return postgres.InTenant(t.Context(), store.Pool(), tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		return tx.QueryRow(t.Context(), sql).Scan(dest)
-	})
-}
-
 func TestEventsAreForgottenAfterTheirTime(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)

@@ -104,7 +104,7 @@ func emitFailed(ctx context.Context, tx pgx.Tx, a Attempt, f Failure, retry Retr
 	if retry.Quarantined {
 		kind = session.EventQuarantined
 	}
-	return emit(ctx, tx, a.Tenant, happening{kind: kind, topic: session.TopicOf(retry.Session), data: about{
+	return Emit(ctx, tx, a.Tenant, Happening{Kind: kind, Topic: session.TopicOf(retry.Session), Data: about{
 		"run": a.Run, "error": Text(f.Reason), "failures": retry.Failures, "deaths": retry.Deaths,
 		"next_try_seconds": int64(retry.Wait.Seconds()),
 	}})

@@ -51,13 +51,6 @@ func EachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(ten
 	return nil
 }
 
-// RecordOperator writes a row of the operators' chain. The transaction sees nothing of its tenant any more.
-func RecordOperator(
-	ctx context.Context, tx pgx.Tx, action audit.Action, object audit.Object, id string, detail any,
-) error {
-	return recordOperator(ctx, tx, auditEntry{action: action, object: object, id: id, detail: detail})
-}
-
 // Record writes a row of the tenant's audit trail in the transaction that does what it says. It takes the lock of the
 // chain's head, which everybody else's next row waits for: call it last, behind every other lock of the transaction.
 // The detail is written as JSON.
@@ -65,18 +58,6 @@ func Record(
 	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, action audit.Action, object audit.Object, id string, detail any,
 ) error {
 	return record(ctx, tx, tenant, auditEntry{action: action, object: object, id: id, detail: detail})
-}
-
-// Emit writes an event in the transaction of what it tells, with data as JSON.
-func Emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind session.EventType, topic string, data any) error {
-	return emit(ctx, tx, tenant, happening{kind: kind, topic: topic, data: data})
-}
-
-// EmitOnce does what Emit does, unless an event with the same text of once was written before.
-func EmitOnce(
-	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind session.EventType, topic, once string, data any,
-) error {
-	return emit(ctx, tx, tenant, happening{kind: kind, topic: topic, once: once, data: data})
 }
 
 // Log are messages of a session's log as a transaction read them. Some of their bodies may be in packs.

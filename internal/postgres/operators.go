@@ -42,10 +42,8 @@ func (s *Store) CreateOperatorKey(
 		if err != nil {
 			return made, err
 		}
-		return made, recordOperator(ctx, tx, auditEntry{
-			action: audit.KeyCreate, object: audit.Key, id: made.ID.String(),
-			detail: about{"name": made.Name, "expires_at": made.ExpiresAt},
-		})
+		return made, RecordOperator(ctx, tx, audit.KeyCreate, audit.Key, made.ID.String(),
+			about{"name": made.Name, "expires_at": made.ExpiresAt})
 	})
 }
 
@@ -107,6 +105,6 @@ func (s *Store) RevokeOperatorKey(ctx context.Context, id uuid.UUID) error {
 		if err != nil || !live {
 			return err
 		}
-		return recordOperator(ctx, tx, auditEntry{action: audit.KeyRevoke, object: audit.Key, id: id.String()})
+		return RecordOperator(ctx, tx, audit.KeyRevoke, audit.Key, id.String(), nil)
 	})
 }

@@ -48,9 +48,7 @@ func (s *Store) ProvisionTenant(
 		if err != nil {
 			return err
 		}
-		return recordOperator(ctx, tx, auditEntry{
-			action: audit.TenantCreate, object: audit.Tenant, id: t.ID.String(), detail: about{"name": t.Name},
-		})
+		return RecordOperator(ctx, tx, audit.TenantCreate, audit.Tenant, t.ID.String(), about{"name": t.Name})
 	})
 	return made, key, err
 }

@@ -113,14 +113,9 @@ func (s store) beginParts(
 	if err != nil {
 		return nil, err
 	}
-	return parts, recordOperator(ctx, tx, audit.RecompactionStart, c.ID, map[string]any{
+	return parts, postgres.RecordOperator(ctx, tx, audit.RecompactionStart, audit.Recompaction, c.ID.String(), map[string]any{
 		"policy": c.Policy, "ask": c.Ask, "tenants": len(c.Tenants), // the tenants' rows have the filter
 	})
-}
-
-// recordOperator records what was done to a group.
-func recordOperator(ctx context.Context, tx pgx.Tx, action audit.Action, id uuid.UUID, detail any) error {
-	return postgres.RecordOperator(ctx, tx, action, audit.Recompaction, id.String(), detail)
 }
 
 // tenantsOf returns the tenants that are named, or all, by their ids.
@@ -217,7 +212,8 @@ func (s store) ControlGroup(ctx context.Context, id uuid.UUID, what Control) err
 		if err != nil || changed == 0 {
 			return err
 		}
-		return recordOperator(ctx, tx, controls[what], id, map[string]any{"recompactions": changed})
+		return postgres.RecordOperator(ctx, tx, controls[what], audit.Recompaction, id.String(),
+			map[string]any{"recompactions": changed})
 	})
 }
 

@@ -56,7 +56,7 @@ func (w *world) answersEnded(location string) (r replayed) {
 			w.Fatalf("the replay does not end: %+v", r)
 		case <-time.After(10 * time.Millisecond):
 		}
-		r = decoded[replayed](w.must(http.StatusOK, "GET", location, ""))
+		r = decoded[replayed](w.MustAnswer(http.StatusOK, "GET", location, ""))
 	}
 	return r
 }
@@ -69,7 +69,7 @@ func TestAReplayMeasuresPoliciesOverStoredSessions(t *testing.T) {
 		w.turns(w.sessionOf(id, 20_000), 12, 500) // they fill a window of 6,000 tokens, below their own trigger
 	}
 	w.append(w.session("tiny"), []byte(`{"role":"user","content":"hi"}`))
-	made := w.must(http.StatusAccepted, "POST", all, `{"policies":["tenant",{"name":"lean","policy":{"target":0.2}},"never"],"windows":[6000],"max_messages":500}`)
+	made := w.MustAnswer(http.StatusAccepted, "POST", all, `{"policies":["tenant",{"name":"lean","policy":{"target":0.2}},"never"],"windows":[6000],"max_messages":500}`)
 	location := made.Header().Get("Location")
 	r := w.answersEnded(location)
 	p := r.Progress
@@ -85,17 +85,17 @@ func TestAReplayMeasuresPoliciesOverStoredSessions(t *testing.T) {
 	for format, want := range map[string]string{
 		"json": `{"baseline":"tenant"`, "csv": ",", "text": "Window of 6000 tokens: 3 sessions", "svg": "<svg",
 	} {
-		if got := w.must(http.StatusOK, "GET", location+"/report?format="+format, "").Body.String(); !strings.HasPrefix(got, want) && format != "csv" || !strings.Contains(got, want) {
+		if got := w.MustAnswer(http.StatusOK, "GET", location+"/report?format="+format, "").Body.String(); !strings.HasPrefix(got, want) && format != "csv" || !strings.Contains(got, want) {
 			t.Errorf("%s: %s", format, got)
 		}
 	}
-	w.must(http.StatusUnprocessableEntity, "GET", location+"/report?format=pdf", "")
-	w.must(http.StatusOK, "GET", location+"/report", "")
-	list := decoded[listPage](w.must(http.StatusOK, "GET", location+"/sessions?limit=2", ""))
+	w.MustAnswer(http.StatusUnprocessableEntity, "GET", location+"/report?format=pdf", "")
+	w.MustAnswer(http.StatusOK, "GET", location+"/report", "")
+	list := decoded[listPage](w.MustAnswer(http.StatusOK, "GET", location+"/sessions?limit=2", ""))
 	if len(list.Data) != 2 || !list.HasMore || list.Data[0]["state"] != "measured" || list.Data[0]["outcomes"] != 3.0 {
 		t.Errorf("%+v", list)
 	}
-	more := decoded[listPage](w.must(http.StatusOK, "GET", location+"/sessions?limit=2&cursor="+*list.NextCursor, ""))
+	more := decoded[listPage](w.MustAnswer(http.StatusOK, "GET", location+"/sessions?limit=2&cursor="+*list.NextCursor, ""))
 	if len(more.Data) != 1 || more.Data[0]["session"] == list.Data[1]["session"] {
 		t.Errorf("%+v", more)
 	}
@@ -105,28 +105,28 @@ func TestAReplayIsBegunOnceAndCancelled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t) // without a worker
 	body := `{"policies":["default"]}`
-	made := w.must(http.StatusAccepted, "POST", all, body, "Idempotency-Key", "k")
-	again := w.must(http.StatusAccepted, "POST", all, body, "Idempotency-Key", "k")
+	made := w.MustAnswer(http.StatusAccepted, "POST", all, body, "Idempotency-Key", "k")
+	again := w.MustAnswer(http.StatusAccepted, "POST", all, body, "Idempotency-Key", "k")
 	if made.Body.String() != again.Body.String() || again.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%s and %s", made.Body, again.Body)
 	}
-	if p := decoded[problem](w.must(http.StatusConflict, "POST", all, body)); p.Code != "replay_live" {
+	if p := decoded[problem](w.MustAnswer(http.StatusConflict, "POST", all, body)); p.Code != "replay_live" {
 		t.Errorf("%+v", p)
 	}
 	location := made.Header().Get("Location")
-	if p := decoded[problem](w.must(http.StatusNotFound, "GET", location+"/report", "")); !strings.Contains(p.Detail, "made at the end") {
+	if p := decoded[problem](w.MustAnswer(http.StatusNotFound, "GET", location+"/report", "")); !strings.Contains(p.Detail, "made at the end") {
 		t.Errorf("%+v", p)
 	}
 	for range 2 { // the second changes nothing
-		if r := decoded[replayed](w.must(http.StatusOK, "POST", location+"/cancel", "")); r.State != "cancelled" || r.Finished == nil {
+		if r := decoded[replayed](w.MustAnswer(http.StatusOK, "POST", location+"/cancel", "")); r.State != "cancelled" || r.Finished == nil {
 			t.Errorf("%+v", r)
 		}
 	}
 	if n := w.Count(`SELECT count(*) FROM audit_trail WHERE action = 'replay.cancel'`); n != 1 {
 		t.Errorf("%d rows of the trail say that it was cancelled", n)
 	}
-	w.must(http.StatusAccepted, "POST", all, body)
-	if list := decoded[listPage](w.must(http.StatusOK, "GET", all, "")); len(list.Data) != 2 || list.Data[0]["state"] != "queued" {
+	w.MustAnswer(http.StatusAccepted, "POST", all, body)
+	if list := decoded[listPage](w.MustAnswer(http.StatusOK, "GET", all, "")); len(list.Data) != 2 || list.Data[0]["state"] != "queued" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -178,32 +178,32 @@ func TestWhatIsWrongWithAReplayIsSaidByField(t *testing.T) {
 			t.Errorf("%s: %d %s", body, got.Code, p.Code)
 		}
 	}
-	if p := decoded[problem](w.must(http.StatusForbidden, "POST", all, `{"policies":["default"],"tenant":"another"}`)); p.Code != "forbidden" || !strings.Contains(p.Detail, "leave tenant out") {
+	if p := decoded[problem](w.MustAnswer(http.StatusForbidden, "POST", all, `{"policies":["default"],"tenant":"another"}`)); p.Code != "forbidden" || !strings.Contains(p.Detail, "leave tenant out") {
 		t.Errorf("%+v", p)
 	}
-	if list := decoded[listPage](w.must(http.StatusOK, "GET", all, "")); len(list.Data) != 0 {
+	if list := decoded[listPage](w.MustAnswer(http.StatusOK, "GET", all, "")); len(list.Data) != 0 {
 		t.Errorf("%+v", list)
 	}
-	w.must(http.StatusAccepted, "POST", all, `{"policies":["tenant@1"],"tenant":"`+w.Tenant.String()+`"}`)
+	w.MustAnswer(http.StatusAccepted, "POST", all, `{"policies":["tenant@1"],"tenant":"`+w.Tenant.String()+`"}`)
 }
 
 func TestAnotherTenantsReplayIsLikeAMissingOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, stranger := w.NewTenant("stranger")
-	theirs := w.must(http.StatusAccepted, "POST", all, `{"policies":["default"]}`).Header().Get("Location")
+	theirs := w.MustAnswer(http.StatusAccepted, "POST", all, `{"policies":["default"]}`).Header().Get("Location")
 	missing := all + "/" + uuid.NewString()
 	for _, route := range []string{"GET ", "GET /sessions", "GET /report", "POST /cancel"} {
 		method, end, _ := strings.Cut(route, " ")
 		ask := func(location string) string {
-			got := w.must(http.StatusNotFound, method, location+end, "", "Authorization", "Bearer "+stranger)
+			got := w.MustAnswer(http.StatusNotFound, method, location+end, "", "Authorization", "Bearer "+stranger)
 			return strings.ReplaceAll(regexp.MustCompile(`req_[0-9a-f]{32}`).ReplaceAllString(got.Body.String(), "req"), location, "ID")
 		}
 		if a, b := ask(theirs), ask(missing); a != b {
 			t.Errorf("%s: another's\n%s\nmissing\n%s", route, a, b)
 		}
 	}
-	if list := decoded[listPage](w.must(http.StatusOK, "GET", all, "", "Authorization", "Bearer "+stranger)); len(list.Data) != 0 {
+	if list := decoded[listPage](w.MustAnswer(http.StatusOK, "GET", all, "", "Authorization", "Bearer "+stranger)); len(list.Data) != 0 {
 		t.Errorf("%+v", list)
 	}
 }
@@ -261,7 +261,7 @@ func TestStoredSessionsAreReplayed(t *testing.T) {
 func TestAModelThatIsNotThereIsRefusedInAReplay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	got := w.must(http.StatusUnprocessableEntity, "POST", all, `{"policies":[{"name":"a","policy":{"summarise":{"model":"hiaku"}}}]}`)
+	got := w.MustAnswer(http.StatusUnprocessableEntity, "POST", all, `{"policies":[{"name":"a","policy":{"summarise":{"model":"hiaku"}}}]}`)
 	p := decoded[problem](got)
 	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/policies/0/policy/summarise/model" {
 		t.Errorf("%+v", p.Errors)

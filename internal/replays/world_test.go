@@ -101,15 +101,6 @@ func (w *world) die(step string) {
 		 WHERE state IN ('running', 'retryable') AND queue = 'replay'`)
 }
 
-func (w *world) must(status int, method, path, body string, headers ...string) *httptest.ResponseRecorder {
-	w.Helper()
-	got := w.Ask(method, path, body, headers...)
-	if got.Code != status {
-		w.Fatalf("%s %s: %d %s", method, path, got.Code, got.Body)
-	}
-	return got
-}
-
 // decoded returns an answer as a value.
 func decoded[T any](got *httptest.ResponseRecorder) (value T) {
 	if err := json.Unmarshal(got.Body.Bytes(), &value); err != nil {

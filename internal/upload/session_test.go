@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -15,7 +16,7 @@ import (
 // append appends messages to session s.
 func (w *world) append(messages ...string) {
 	w.Helper()
-	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"format":"openai-chat","messages":[`+strings.Join(messages, ",")+`]}`)
+	w.MustAnswer(http.StatusCreated, "POST", "/v1/sessions/s/messages", `{"format":"openai-chat","messages":[`+strings.Join(messages, ",")+`]}`)
 }
 
 // call returns a call of a tool and its result.
@@ -31,32 +32,32 @@ func call(id, text string) []string {
 func TestAnUploadThatLeavesAViewIsOneCallAway(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"window_tokens":30000,"policy":{"trigger":1,"hard":1,"summarise":{"enabled":false},"truncate":{"enabled":false},"trim":{"enabled":true}}}`)
+	w.MustAnswer(http.StatusOK, "PATCH", "/v1/sessions/s", `{"window_tokens":30000,"policy":{"trigger":1,"hard":1,"summarise":{"enabled":false},"truncate":{"enabled":false},"trim":{"enabled":true}}}`)
 	content := toolOutput(3 << 20)
-	r := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=call_up", content))
+	r := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads+"?tool=Bash&call_id=call_up", content))
 	w.append(append([]string{`{"role":"user","content":"go"}`}, call("call_up", r.Text)...)...)
 	for n := range 30 {
 		w.append(call(fmt.Sprint("c", n), strings.Repeat("a line of the file\n", 100))...)
 	}
 	w.Work(jobs.Config{})
-	w.must(http.StatusOK, "PATCH", "/v1/sessions/s/policy", `{"trigger":0.3,"target":0.2}`)
-	run := decoded[session.Run](w.must(http.StatusOK, "POST", "/v1/sessions/s/compact?wait=20", ""))
+	w.MustAnswer(http.StatusOK, "PATCH", "/v1/sessions/s/policy", `{"trigger":0.3,"target":0.2}`)
+	run := apitest.Decoded[session.Run](w, w.Must(http.StatusOK, "POST", "/v1/sessions/s/compact?wait=20", ""))
 	if run.Checkpoint == nil {
 		t.Fatalf("nothing was compacted: %+v", run)
 	}
-	view := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String()
+	view := w.MustAnswer(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String()
 	if strings.Count(view, "compiling package") > 30 || !strings.Contains(view, "read_result "+r.Ref) {
 		t.Errorf("the view does not name %s: %s", r.Ref, view)
 	}
 	w.holds(r, content)
-	detail := decoded[protocol.CheckpointDetail](w.must(http.StatusOK, "GET", fmt.Sprintf("/v1/sessions/s/checkpoints/%d?manifest=all", *run.Checkpoint), ""))
+	detail := apitest.Decoded[protocol.CheckpointDetail](w, w.Must(http.StatusOK, "GET", fmt.Sprintf("/v1/sessions/s/checkpoints/%d?manifest=all", *run.Checkpoint), ""))
 	named := 0
 	for _, e := range detail.Manifest.Entries {
 		if e.Source != r.Ref {
 			continue
 		}
 		named++
-		if got := w.must(http.StatusOK, "GET", uploads+"/"+e.Ref+"?raw=true", "").Body.String(); got != r.Text {
+		if got := w.MustAnswer(http.StatusOK, "GET", uploads+"/"+e.Ref+"?raw=true", "").Body.String(); got != r.Text {
 			t.Errorf("%s has other bytes than the message", e.Ref)
 		}
 	}
@@ -73,15 +74,15 @@ func TestAnExportListsWhatItDoesNotHave(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
 	w.append(`{"role":"user","content":"hello"}`)
-	r := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?media_type=image/png", "\x89PNG"))
-	w.must(http.StatusAccepted, "POST", uploads+"?more=true", "unfinished")
-	text := w.must(http.StatusOK, "GET", "/v1/sessions/s/export", "").Body.String()
+	r := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads+"?media_type=image/png", "\x89PNG"))
+	w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "unfinished")
+	text := w.MustAnswer(http.StatusOK, "GET", "/v1/sessions/s/export", "").Body.String()
 	want := fmt.Sprintf(`"uploads":[{"ref":%q,"media_type":"image/png","bytes":4,"sha256":%q}]`, r.Ref, r.SHA256)
 	if strings.Count(text, want) != 1 {
 		t.Errorf("the export lacks %s:\n%s", want, text)
 	}
-	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
-	w.must(http.StatusCreated, "POST", "/v1/imports", text)
+	w.MustAnswer(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
+	w.MustAnswer(http.StatusCreated, "POST", "/v1/imports", text)
 }
 
 // TestUploadsComeBackFromAnArchive archives a session with an upload that is complete and one that is not.
@@ -90,18 +91,18 @@ func TestUploadsComeBackFromAnArchive(t *testing.T) {
 	w := uploadWorld(t)
 	w.Work(jobs.Config{})
 	content := toolOutput(600_000)
-	whole := decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", uploads+"?tool=Bash", content))
-	at := w.must(http.StatusAccepted, "POST", uploads+"?more=true", content[:400_000]).Header().Get("Location")
-	before := w.must(http.StatusOK, "GET", at, "").Body.String()
-	w.must(http.StatusAccepted, "POST", "/v1/sessions/s/archive", "")
+	whole := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads+"?tool=Bash", content))
+	at := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", content[:400_000]).Header().Get("Location")
+	before := w.MustAnswer(http.StatusOK, "GET", at, "").Body.String()
+	w.MustAnswer(http.StatusAccepted, "POST", "/v1/sessions/s/archive", "")
 	w.Until("it is archived", func() bool {
 		return strings.Contains(w.Must(http.StatusOK, "GET", "/v1/sessions/s/archive", ""), `"state":"archived"`)
 	})
-	w.must(http.StatusAccepted, "POST", "/v1/sessions/s/unarchive", "")
+	w.MustAnswer(http.StatusAccepted, "POST", "/v1/sessions/s/unarchive", "")
 	w.Until("it is back", func() bool { return w.Ask("GET", "/v1/sessions/s", "").Code == http.StatusOK })
 	w.holds(whole, content)
-	if after := w.must(http.StatusOK, "GET", at, "").Body.String(); after != before {
+	if after := w.MustAnswer(http.StatusOK, "GET", at, "").Body.String(); after != before {
 		t.Errorf("the unfinished one was %s, and is %s", before, after)
 	}
-	w.holds(decoded[upload.UploadedResult](w.must(http.StatusCreated, "POST", at+"?offset=400000", content[400_000:])), content)
+	w.holds(apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", at+"?offset=400000", content[400_000:])), content)
 }

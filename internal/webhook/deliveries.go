@@ -343,7 +343,9 @@ func disable(ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, gone bool, la
 		return false, err
 	}
 	data := map[string]any{"webhook": id, "reason": reason}
-	return true, postgres.Emit(ctx, tx, tenant, session.EventWebhookDisabled, "webhooks", data)
+	return true, postgres.Emit(ctx, tx, tenant, postgres.Happening{
+		Kind: session.EventWebhookDisabled, Topic: "webhooks", Data: data,
+	})
 }
 
 // returnTurn completes the job of a webhook, forgets first deliveries whose events are gone, and says when the next one

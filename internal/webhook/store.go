@@ -230,7 +230,9 @@ func (s store) test(ctx context.Context, tenant, id uuid.UUID) error {
 			return err
 		}
 		topic := webhookTopic + id.String()
-		return postgres.Emit(ctx, tx, tenant, session.EventWebhookTest, topic, map[string]any{"webhook": id})
+		return postgres.Emit(ctx, tx, tenant, postgres.Happening{
+			Kind: session.EventWebhookTest, Topic: topic, Data: map[string]any{"webhook": id},
+		})
 	})
 }
 

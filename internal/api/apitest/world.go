@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/feature"
@@ -215,4 +216,22 @@ func (w *World) asOwner(do func(*pgx.Conn) error) {
 	if err != nil {
 		w.Fatal(err)
 	}
+}
+
+// Metric returns a gauge or counter of this process: the sum over all that have its name and, if one is given, this as
+// their first label.
+func Metric(t testing.TB, name string, label ...string) (n float64) {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && (len(label) == 0 || m.GetLabel()[0].GetValue() == label[0]) {
+				n += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
 }
