@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,21 +113,18 @@ const shownFindings = 1000
 func (c *verifyCommand) last(
 	ctx context.Context, store *postgres.Store, scope verify.Scope, to *verifyPrinter,
 ) (left int, err error) {
+	verifier := verify.Verifier{Store: store}
 	for _, tenant := range scope.Tenants {
-		at, err := store.Verification(ctx, tenant.ID)
+		at, err := verifier.Verification(ctx, tenant.ID)
 		if err != nil {
 			return to.left, err
 		}
-		found, err := store.Findings(ctx, tenant.ID, shownFindings)
+		found, err := verifier.Findings(ctx, tenant.ID, shownFindings)
 		if err != nil {
 			return to.left, err
 		}
 		var report verify.Report
-		for _, stored := range found {
-			var f verify.Finding
-			if err := json.Unmarshal(stored, &f); err != nil {
-				return to.left, err
-			}
+		for _, f := range found {
 			if c.Session == "" || f.Session == c.Session {
 				report.Findings = append(report.Findings, f)
 			}
@@ -146,7 +142,7 @@ func (c *verifyCommand) last(
 // verification is how far the worker's verification of a tenant is.
 type verification struct {
 	Tenant string `json:"tenant"`
-	postgres.Verification
+	verify.Verification
 }
 
 func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope verify.Scope, err error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/verify"
 )
 
 func TestAWorkerVerifiesSessionsAllTheTime(t *testing.T) {
@@ -14,10 +15,11 @@ func TestAWorkerVerifiesSessionsAllTheTime(t *testing.T) {
 	at := w.session("s")
 	w.append(at, []byte(`{"role":"user","content":"hello"}`))
 	w.work(jobs.Config{VerifyEvery: 20 * time.Millisecond})
+	verifier := verify.Verifier{Store: w.store}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
-		at, err := w.store.Verification(ctx, w.tenant)
+		at, err := verifier.Verification(ctx, w.tenant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +27,7 @@ func TestAWorkerVerifiesSessionsAllTheTime(t *testing.T) {
 			break
 		}
 	}
-	if _, err := w.store.Findings(ctx, w.tenant, 10); err != nil {
+	if _, err := verifier.Findings(ctx, w.tenant, 10); err != nil {
 		t.Error(err)
 	}
 }

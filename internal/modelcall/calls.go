@@ -170,8 +170,8 @@ func (c Calls) Keep(ctx context.Context, lease session.ModelLease, answer sessio
 		   SET answer = $4, answered_by = $5, input_tokens = $6, cached_tokens = $7, output_tokens = $8,
 		       cost_micros = $9, lease = NULL, leased_until = NULL, created_at = now()
 		 WHERE tenant_id = $1 AND key = $2 AND lease = $3
-		RETURNING reserved_day`, call.Tenant, call.Key[:], lease.ID, []byte(answer.Text), postgres.Text(answer.AnsweredBy),
-		used.Input, answer.Cached, used.Output, used.CostMicros)
+		RETURNING reserved_day`, call.Tenant, call.Key[:], lease.ID, []byte(answer.Text),
+		postgres.Text(answer.AnsweredBy), used.Input, answer.Cached, used.Output, used.CostMicros)
 }
 
 // End ends a call that has no answer to keep, and counts what it has used instead of what it had reserved. Its

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/verify"
 )
 
 const planPage = session.MaxPage + 1
@@ -153,8 +153,8 @@ func (p *planned) listsByID(t *testing.T) []list {
 		listOf("keys of the audit", func(ctx context.Context, after session.Page) ([]uuid.UUID, error) {
 			return p.AuditKeys(ctx, largeTenant, after.ID, planPage)
 		}, session.Page{}, from(half), from(end)),
-		whole("findings", func(ctx context.Context) ([]json.RawMessage, error) {
-			return p.Findings(ctx, largeTenant, planPage)
+		whole("findings", func(ctx context.Context) ([]verify.Finding, error) {
+			return (&verify.Verifier{Store: p.Store}).Findings(ctx, largeTenant, planPage)
 		}),
 		whole("keys", func(ctx context.Context) ([]session.APIKey, error) {
 			return p.Keys(ctx, largeTenant, session.Page{Limit: planPage})

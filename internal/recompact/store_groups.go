@@ -113,9 +113,8 @@ func (s store) beginParts(
 	if err != nil {
 		return nil, err
 	}
-	return parts, postgres.RecordOperator(ctx, tx, audit.RecompactionStart, audit.Recompaction, c.ID.String(), map[string]any{
-		"policy": c.Policy, "ask": c.Ask, "tenants": len(c.Tenants), // the tenants' rows have the filter
-	})
+	detail := map[string]any{"policy": c.Policy, "ask": c.Ask, "tenants": len(c.Tenants)} // the filter is in theirs
+	return parts, postgres.RecordOperator(ctx, tx, audit.RecompactionStart, audit.Recompaction, c.ID.String(), detail)
 }
 
 // tenantsOf returns the tenants that are named, or all, by their ids.

@@ -342,7 +342,8 @@ func emit(
 	ctx context.Context, tx pgx.Tx, tenant, id uuid.UUID, kind session.EventType, data map[string]any,
 ) error {
 	data["recompaction"] = id
-	return postgres.Emit(ctx, tx, tenant, postgres.Happening{Kind: kind, Topic: "recompaction/" + id.String(), Data: data})
+	topic := "recompaction/" + id.String()
+	return postgres.Emit(ctx, tx, tenant, postgres.Happening{Kind: kind, Topic: topic, Data: data})
 }
 
 // emitAdvanced executes an update of a recompaction, and tells that it has ended, or that more tenths of its sessions

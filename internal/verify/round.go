@@ -2,9 +2,7 @@ package verify
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -47,7 +44,7 @@ type Rolling struct {
 
 // Slice looks at as many sessions of a tenant as one slice of a round has, or fewer if ctx ends.
 func (r *Rolling) Slice(ctx context.Context, tenant uuid.UUID) error {
-	at, err := r.Store.Verification(ctx, tenant)
+	at, err := r.Verification(ctx, tenant)
 	if err != nil {
 		return err
 	}
@@ -65,7 +62,7 @@ func (r *Rolling) Slice(ctx context.Context, tenant uuid.UUID) error {
 		}
 	}
 	if len(keys) < r.share(total) {
-		return r.Store.EndVerificationRound(ctx, tenant)
+		return r.endRound(ctx, tenant)
 	}
 	return nil
 }
@@ -99,16 +96,11 @@ func (r *Rolling) session(ctx context.Context, key session.Key) error {
 	sessionsTotal.Inc()
 	checkedTotal.Add(float64(report.Bytes))
 	explainedTotal.Add(float64(max(report.Bytes-report.Unexplained, 0)))
-	found := make([]postgres.StoredFinding, len(report.Findings))
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		violationsTotal.WithLabelValues(string(f.Kind)).Inc()
 		r.Log.ErrorContext(ctx, "verification: something is wrong", "kind", f.Kind, "tenant", f.Tenant,
 			"session", f.Session, "where", f.Where(), "what", f.What, "do", f.Do)
-		found[i].Kind = string(f.Kind)
-		if found[i].Finding, err = json.Marshal(f); err != nil {
-			return fmt.Errorf("finding of session %s: %w", key.Key, err)
-		}
 	}
-	return r.Store.RecordVerified(ctx, key, report.Bytes, found)
+	return r.record(ctx, key, &report)
 }

@@ -28,18 +28,18 @@ func TestARoundLooksAtEverySessionOnceAndKeepsWhatItFound(t *testing.T) {
 		if err := rolling.Slice(t.Context(), w.tenant.ID); err != nil {
 			t.Fatal(err)
 		}
-		at, err := w.store.Verification(t.Context(), w.tenant.ID)
+		at, err := rolling.Verification(t.Context(), w.tenant.ID)
 		if err != nil || at.Sessions != want || (at.FinishedAt != nil) != (want == 0) {
 			t.Errorf("after a slice: %+v, %v", at, err)
 		}
 	}
-	at, err := w.store.Verification(t.Context(), w.tenant.ID)
+	at, err := rolling.Verification(t.Context(), w.tenant.ID)
 	if err != nil || at.LastSessions != 3 || at.LastBytes == 0 {
 		t.Errorf("the round had %+v, %v", at, err)
 	}
-	found, err := w.store.Findings(t.Context(), w.tenant.ID, 10)
-	if err != nil || len(found) != 1 || !strings.Contains(string(found[0]), `"session": "two"`) {
-		t.Errorf("found %s, %v", found, err)
+	found, err := rolling.Findings(t.Context(), w.tenant.ID, 10)
+	if err != nil || len(found) != 1 || found[0].Session != "two" {
+		t.Errorf("found %+v, %v", found, err)
 	}
 	if !strings.Contains(log.String(), "kind=counter") || !strings.Contains(log.String(), "where=total_tokens") {
 		t.Errorf("the log does not name the finding: %s", log.String())
@@ -52,7 +52,7 @@ func TestARoundLooksAtEverySessionOnceAndKeepsWhatItFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found, err = w.store.Findings(t.Context(), w.tenant.ID, 10); err != nil || len(found) != 0 {
-		t.Errorf("after the repair %s, %v", found, err)
+	if found, err = rolling.Findings(t.Context(), w.tenant.ID, 10); err != nil || len(found) != 0 {
+		t.Errorf("after the repair %+v, %v", found, err)
 	}
 }

@@ -3,7 +3,8 @@
 // means for readers, and what to do. It only reads; Repair (repair.go) rebuilds derived data, and never the log.
 //
 // Start at Verifier.Run, then Verifier.Session (session.go), which looks at one session as it was at one moment, so
-// that appends and compactions go on meanwhile. finding.go lists what can be found. It owns no tables.
+// that appends and compactions go on meanwhile. finding.go lists what can be found. store.go has the SQL of the tables
+// verifications and findings.
 package verify
 
 import (
@@ -186,17 +187,17 @@ const straysShown = 100
 // strays reports the rows of a tenant whose session does not exist. It looks twice, as Session does: a session may be
 // made or erased meanwhile.
 func (v *Verifier) strays(ctx context.Context, tenant uuid.UUID) (report Report, err error) {
-	first, err := v.Store.Strays(ctx, tenant, straysShown)
+	first, err := v.straysOf(ctx, tenant, straysShown)
 	if err != nil || len(first) == 0 {
 		return report, err
 	}
-	again, err := v.Store.Strays(ctx, tenant, straysShown)
-	for _, stray := range again {
-		if slices.Contains(first, stray) {
+	again, err := v.straysOf(ctx, tenant, straysShown)
+	for _, s := range again {
+		if slices.Contains(first, s) {
 			report.Findings = append(report.Findings, Finding{
-				Kind: Orphan, Tenant: tenant, Key: stray.Session, Name: stray.Table,
+				Kind: Orphan, Tenant: tenant, Key: s.session, Name: s.table,
 				What: fmt.Sprintf("rows of %s name the session with the key %s, which does not exist",
-					stray.Table, stray.Session),
+					s.table, s.session),
 				Means: advices[Orphan].means, Do: advices[Orphan].do,
 			})
 		}

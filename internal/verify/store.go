@@ -1,13 +1,15 @@
-package postgres
+package verify
 
 import (
 	"context"
-	"encoding/json"
+	_ "embed"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -23,52 +25,46 @@ type Verification struct {
 }
 
 // Verification returns where the periodic verification of a tenant is; it begins one that there is none of.
-func (s *Store) Verification(ctx context.Context, tenant uuid.UUID) (v Verification, err error) {
-	return InTx(ctx, s, tenant, func(tx pgx.Tx) (v Verification, err error) {
-		err = Exec(ctx, tx, `
+func (v *Verifier) Verification(ctx context.Context, tenant uuid.UUID) (Verification, error) {
+	return postgres.InTx(ctx, v.Store, tenant, func(tx pgx.Tx) (at Verification, err error) {
+		err = postgres.Exec(ctx, tx, `
 			INSERT INTO verifications (tenant_id)
 			VALUES ($1)
 			ON CONFLICT DO NOTHING`, tenant)
 		if err != nil {
-			return v, err
+			return at, err
 		}
-		return RowIn(ctx, tx, pgx.RowToStructByName[Verification], `
+		return postgres.RowIn(ctx, tx, pgx.RowToStructByName[Verification], `
 			SELECT cursor, started_at, sessions, bytes, finished_at, last_sessions, last_bytes
 			  FROM verifications
 			 WHERE tenant_id = $1`, tenant)
 	})
 }
 
-// StoredFinding is a finding as package verify writes it.
-type StoredFinding struct {
-	Kind    string
-	Finding json.RawMessage
-}
-
-// RecordVerified records what was found in a session, in place of what was found in it before.
-func (s *Store) RecordVerified(ctx context.Context, key session.Key, bytes int64, found []StoredFinding) error {
-	return s.InTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
+// record records what was found in a session, in place of what was found in it before.
+func (v *Verifier) record(ctx context.Context, key session.Key, of *Report) error {
+	return v.Store.InTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`
 			DELETE FROM findings
 			 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
-		for n := range found {
+		for n := range of.Findings {
 			batch.Queue(`
 				INSERT INTO findings (tenant_id, session_key, n, kind, finding)
-				VALUES ($1, $2, $3, $4, $5)`, key.Tenant, key.Key, n, found[n].Kind, found[n].Finding)
+				VALUES ($1, $2, $3, $4, $5)`, key.Tenant, key.Key, n, string(of.Findings[n].Kind), of.Findings[n])
 		}
 		batch.Queue(`
 			UPDATE verifications
 			   SET cursor = $2, sessions = sessions + 1, bytes = bytes + $3, updated_at = now()
-			 WHERE tenant_id = $1`, key.Tenant, key.Key, bytes)
+			 WHERE tenant_id = $1`, key.Tenant, key.Key, of.Bytes)
 		return tx.SendBatch(ctx, batch).Close()
 	})
 }
 
-// EndVerificationRound ends a round in which all sessions of a tenant were looked at, and begins the next one. What was
+// endRound ends a round in which all sessions of a tenant were looked at, and begins the next one. What was
 // found in sessions that are gone is forgotten.
-func (s *Store) EndVerificationRound(ctx context.Context, tenant uuid.UUID) error {
-	return s.Seeing(AllSessions).InTenant(ctx, tenant, func(tx pgx.Tx) error {
+func (v *Verifier) endRound(ctx context.Context, tenant uuid.UUID) error {
+	return v.Store.Seeing(postgres.AllSessions).InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(`
 			DELETE FROM findings f
@@ -87,11 +83,42 @@ func (s *Store) EndVerificationRound(ctx context.Context, tenant uuid.UUID) erro
 }
 
 // Findings returns what the periodic verification found in a tenant's sessions, newest first.
-func (s *Store) Findings(ctx context.Context, tenant uuid.UUID, limit int) ([]json.RawMessage, error) {
-	return QueryRows(ctx, s, tenant, pgx.RowTo[json.RawMessage], `
+func (v *Verifier) Findings(ctx context.Context, tenant uuid.UUID, limit int) ([]Finding, error) {
+	return postgres.QueryRows(ctx, v.Store, tenant, pgx.RowTo[Finding], `
 		SELECT finding
 		  FROM findings
 		 WHERE tenant_id = $1
 		 ORDER BY found_at DESC, session_key, n
 		 LIMIT $2`, tenant, limit)
+}
+
+// stray are rows of a table that name a session that does not exist.
+type stray struct {
+	table   string
+	session uuid.UUID
+}
+
+//go:embed strays.sql
+var straysSQL string
+
+// strayTables have rows of sessions, and a key that begins with tenant and session.
+var strayTables = []string{
+	"messages", "message_packs", "checkpoints", "checkpoint_results", "results", "result_bodies", "result_chunks",
+}
+
+// straysOf returns the rows of a tenant that name sessions that do not exist, of each table those of limit sessions at
+// most.
+func (v *Verifier) straysOf(ctx context.Context, tenant uuid.UUID, limit int) (found []stray, err error) {
+	all := v.Store.Seeing(postgres.AllSessions)
+	for _, table := range strayTables {
+		sql := strings.ReplaceAll(straysSQL, "{table}", table)
+		keys, err := postgres.QueryRows(ctx, all, tenant, pgx.RowTo[uuid.UUID], sql, tenant, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			found = append(found, stray{table, key})
+		}
+	}
+	return found, nil
 }
