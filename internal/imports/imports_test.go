@@ -21,7 +21,7 @@ import (
 
 var importMessages = flag.Int("import-messages", 5_000, "how many messages TestAnImportThatIsStoppedGoesOnWhereItWas has; make soak has 100000")
 
-// archiveOf returns an export of some messages, in sessions of up to 700.
+// archiveOf returns an export of some messages, in sessions of up to 700, each with an upload that it does not have.
 func archiveOf(t testing.TB, messages int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -44,7 +44,7 @@ func archiveOf(t testing.TB, messages int) []byte {
 				t.Fatal(err)
 			}
 		}
-		if err := w.End(int64(size), nil, nil); err != nil {
+		if err := w.End(int64(size), []archive.Upload{{Ref: "u1-0000"}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		n += size

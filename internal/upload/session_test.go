@@ -69,20 +69,18 @@ func TestAnUploadThatLeavesAViewIsOneCallAway(t *testing.T) {
 	}
 }
 
-// TestAnExportListsWhatItDoesNotHave: the bytes of uploads are not in an export, which says so; it can be imported.
+// TestAnExportListsWhatItDoesNotHave: the bytes of uploads are not in an export, which says so.
 func TestAnExportListsWhatItDoesNotHave(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t)
 	w.append(`{"role":"user","content":"hello"}`)
 	r := apitest.Decoded[upload.UploadedResult](w, w.Must(http.StatusCreated, "POST", uploads+"?media_type=image/png", "\x89PNG"))
 	w.MustAnswer(http.StatusAccepted, "POST", uploads+"?more=true", "unfinished")
-	text := w.MustAnswer(http.StatusOK, "GET", "/v1/sessions/s/export", "").Body.String()
+	text := w.Must(http.StatusOK, "GET", "/v1/sessions/s/export", "")
 	want := fmt.Sprintf(`"uploads":[{"ref":%q,"media_type":"image/png","bytes":4,"sha256":%q}]`, r.Ref, r.SHA256)
 	if strings.Count(text, want) != 1 {
 		t.Errorf("the export lacks %s:\n%s", want, text)
 	}
-	w.MustAnswer(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
-	w.MustAnswer(http.StatusCreated, "POST", "/v1/imports", text)
 }
 
 // TestUploadsComeBackFromAnArchive archives a session with an upload that is complete and one that is not.
