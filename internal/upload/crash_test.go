@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/api"
+	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
@@ -42,8 +43,8 @@ func TestAnUploadSurvivesCrashesInLittleMemory(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng, size := rand.New(rand.NewPCG(seed, 1)), *uploadBytes
 	w := uploadWorld(t)
-	at := w.must(http.StatusAccepted, "POST", uploads+"?tool=Bash&more=true", "").Header().Get("Location")
-	stored := func() int64 { return decoded[upload.Answer](w.must(http.StatusOK, "GET", at, "")).Offset }
+	at := w.MustAnswer(http.StatusAccepted, "POST", uploads+"?tool=Bash&more=true", "").Header().Get("Location")
+	stored := func() int64 { return apitest.Decoded[upload.Answer](w, w.Must(http.StatusOK, "GET", at, "")).Offset }
 	u := w.serve()
 	offset := int64(0)
 	for range 3 {
@@ -92,7 +93,7 @@ func TestAnUploadSurvivesCrashesInLittleMemory(t *testing.T) {
 	if _, err := io.ReadFull(&generated{at: from, end: size}, want); err != nil {
 		t.Fatal(err)
 	}
-	part := w.must(http.StatusPartialContent, "GET", uploads+"/"+result.Ref+"?raw=true", "", "Range", fmt.Sprintf("bytes=%d-%d", from, from+int64(len(want))-1))
+	part := w.MustAnswer(http.StatusPartialContent, "GET", uploads+"/"+result.Ref+"?raw=true", "", "Range", fmt.Sprintf("bytes=%d-%d", from, from+int64(len(want))-1))
 	if got := part.Body.Bytes(); !bytes.Equal(got, want) {
 		t.Errorf("%d other bytes come back from the middle", len(got))
 	}
