@@ -109,7 +109,7 @@ var mayImport = map[string][]string{
 		"internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/ingest": {
-		"internal/admit", "internal/compact", "internal/compact/pin", 
+		"internal/admit", "internal/compact", "internal/compact/pin",
 		"internal/api/request", "internal/importer", "internal/models", "internal/policy", "internal/postgres", "internal/rawjson",
 		"internal/session", "internal/spelling", "internal/tokens", "internal/wire",
 	},
