@@ -36,6 +36,7 @@ type bench struct {
 	replayed *replay.Report // of the recorded conversations, nil if they were not replayed
 	without  *replay.Report // the same of the default policy without its parts
 
+	lastViews string          // of some sessions, as the page shows them
 	summaries [][]planted.Row // what writers of summaries keep, held out and not; nil if that was not measured
 }
 

@@ -39,6 +39,7 @@ var scenarios = []scenario{
 	{"formats", false, true, comparedFormats.run},
 	{"replay", false, false, measureReplay},
 	{"summaries", false, false, measureSummaries},
+	{"lastviews", false, false, measureLastViews},
 	{"storage", true, false, measureStorage},
 	{"memory", true, false, measureMemory},
 	{"append", true, true, measureAppends},

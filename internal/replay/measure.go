@@ -18,7 +18,13 @@ func Measure(ctx context.Context, s *Session, by Contender, window int) (Outcome
 	if err := s.prepare(); err != nil {
 		return o, err
 	}
-	m := &meter{life: newLife(s, by, window), out: &o}
+	m := newMeter(s, by, window, &o)
+	return o, m.run(ctx)
+}
+
+// newMeter returns what measures a prepared session.
+func newMeter(s *Session, by Contender, window int, o *Outcome) *meter {
+	m := &meter{life: newLife(s, by, window), out: o}
 	if name := by.Policy.Summarise.Model; name != "" {
 		asked := &model{name: name, price: by.price, kept: map[summary.Digest]summary.Answer{}, paid: m.summaryPaid}
 		m.life.write = asked.write
@@ -31,7 +37,7 @@ func Measure(ctx context.Context, s *Session, by Contender, window int) (Outcome
 	for i := range s.facts {
 		m.fates.list = append(m.fates.list, Fate{Kind: s.facts[i].kind.name, OfResult: s.facts[i].kind.in >= inResult})
 	}
-	return o, m.run(ctx)
+	return m
 }
 
 // meter measures a life.
@@ -230,5 +236,8 @@ func (m *meter) finish() {
 	m.out.Prefix = Ratio{float64(m.view.outlived), float64(m.view.before)}
 	m.out.UserEnd = m.wordsKept(len(m.messages), false)
 	m.out.DemandsEnd = m.wordsKept(len(m.messages), true)
-	m.answer()
+	for _, a := range m.answers() {
+		m.out.Content[Answered].count(a.Held)
+		m.out.Content[AnsweredByRef].count(a.Named)
+	}
 }

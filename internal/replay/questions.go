@@ -2,11 +2,15 @@ package replay
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/rawjson"
+	"github.com/varve-dev/varve/internal/wire"
 )
 
 // Question is something that an agent must still know at the end of a session.
@@ -89,14 +93,59 @@ func wordsOf(question string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return slices.Contains(anyQuestion, w) })
 }
 
-// answer asks the last view the session's questions: whether it has the answer, and whether it has that or a ref of it.
-func (m *meter) answer() {
+// Answer is what the last view of a session has of the answer to a question.
+type Answer struct {
+	Question string
+	Held     bool // the answer
+	Named    bool // the answer, or a ref beside a word of the question that brings it back
+}
+
+// answers asks the last view the session's questions.
+func (m *meter) answers() (list []Answer) {
 	for i := range m.notes.asked {
 		q := &m.notes.asked[i]
 		held := slices.ContainsFunc(q.answers, m.holds)
-		m.out.Content[Answered].count(held)
-		m.out.Content[AnsweredByRef].count(held || m.namesSource(q))
+		list = append(list, Answer{m.session.questions[i].Question, held, held || m.namesSource(q)})
 	}
+	return list
+}
+
+// Last is the last view of a session.
+type Last struct {
+	Summary     string // its first message that stands for others, "" if there is none
+	Compactions int    // that changed the view
+	Answers     []Answer
+}
+
+// LastView replays a session as Measure does, and returns its last view.
+func LastView(ctx context.Context, s *Session, by Contender, window int) (*Last, error) {
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	m := newMeter(s, by, window, &Outcome{})
+	if err := m.run(ctx); err != nil {
+		return nil, err
+	}
+	last := &Last{Compactions: m.view.compactions, Answers: m.answers()}
+	if m.base == nil {
+		return last, nil
+	}
+	body := slices.Concat([]byte{'['}, m.base.Body, []byte{']'})
+	for span := range rawjson.Elements(body, 0) {
+		message := span.Of(body)
+		found, err := wire.Inspect(s.Format, message)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found.Parts {
+			said := string(wire.ResultText(s.Format, message, p).Text)
+			if p.Kind == wire.Text && strings.HasPrefix(said, "[Summary of ") {
+				last.Summary = said
+				return last, nil
+			}
+		}
+	}
+	return last, nil
 }
 
 // mostRead is how many messages a ref covers at most that is read back for one answer.
