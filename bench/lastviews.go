@@ -20,9 +20,15 @@ var shownSessions = []struct {
 	about, session string
 	window         int
 }{
-	{"Coding: Claude Code on marot/spotter (MIT)", "claude-code/spotter-258c7280-ae70-4798-800f-63464d01a85d", 32_000},
+	{
+		"Coding: Claude Code on marot/spotter (MIT)",
+		"claude-code/spotter-258c7280-ae70-4798-800f-63464d01a85d", 32_000,
+	},
 	{"Support: an airline's agent of tau-bench (MIT)", "tau-bench/airline-gpt4o-033", 8_000},
-	{"Research: Claude Code on entireio/cli (MIT), with searches of the web", "claude-code/entire-55-04c1f4266f-0", 32_000},
+	{
+		"Research: Claude Code on entireio/cli (MIT), with searches of the web",
+		"claude-code/entire-55-04c1f4266f-0", 32_000,
+	},
 }
 
 // measureLastViews replays the sessions whose views are shown.
