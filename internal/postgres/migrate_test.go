@@ -442,7 +442,9 @@ func TestADatabaseThatIsNewerOrNotOfAReleaseIsRefused(t *testing.T) {
 		}
 	}
 	check("the newest", "")
-	mustExec(t, dsn, `UPDATE schema_migrations SET version = 9999`)
+	mustExec(t, dsn, `UPDATE installation SET oldest_program = (SELECT version + 1 FROM schema_migrations)`)
+	check("a schema for the next program", "or newer")
+	mustExec(t, dsn, `UPDATE schema_migrations SET version = 9999; UPDATE installation SET oldest_program = 1`)
 	check("a newer schema that this program may serve", "")
 	mustExec(t, dsn, `UPDATE installation SET oldest_program = 9999`)
 	check("a newer schema", "only programs for 9999 or newer")
