@@ -37,7 +37,7 @@ lint: ## gofmt, vet and staticcheck, unparam, misspell, dead code, go.mod
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these:"; gofmt -l .; exit 1; }
 	$(GO) run ./scripts/lint ./...
 	$(GO) tool unparam ./...
-	@$(GO) tool misspell -error -i preceeding,modificato $$(git ls-files '*.go' '*.md' '*.sql' '*.sh' '*.yaml')
+	@$(GO) tool misspell -error -i preceeding,modificato,shoudl $$(git ls-files '*.go' '*.md' '*.sql' '*.sh' '*.yaml')
 	scripts/deadcode.sh
 	$(GO) mod verify >/dev/null
 	$(GO) mod tidy -diff
