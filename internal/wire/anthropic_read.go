@@ -138,7 +138,7 @@ func (s *scanner) anthropicMedia(kind Kind, raw, source Span) {
 	case s.equals(of, "base64") && s.is(v.at("data"), '"'):
 		m.Data = s.literal(v.at("data"))
 	case s.equals(of, "url") && s.is(v.at("url"), '"'):
-		m.URL = s.literal(v.at("url"))
+		s.readURL(&m, v.at("url"))
 	case s.equals(of, "file") && s.is(v.at("file_id"), '"'):
 		m.ID = s.literal(v.at("file_id"))
 	case s.equals(of, "text") && s.is(v.at("data"), '"'):
