@@ -107,25 +107,33 @@ func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (c
 		if errors.Is(err, pgx.ErrNoRows) {
 			return session.ErrEnded
 		}
-		if err == nil {
-			err = row.readImages(ctx, tx)
-		}
-		if due = err != nil || row.asksFor(cause); due {
+		if err != nil || row.asksFor(cause) {
 			return err
 		}
-		if due, err = pendingSummary(ctx, tx, key); err != nil || due {
-			cause = causeSummary
-			return errors.Join(err, setCause(ctx, tx, key, run, cause))
+		if err = row.readImages(ctx, tx); err != nil || row.asksFor(cause) {
+			return err
 		}
-		return Exec(ctx, tx, `
-			UPDATE runs
-			   SET state = 'postponed', reason = 'the session is not due any more', finished_at = now()
-			 WHERE tenant_id = $1 AND id = $2`, key.Tenant, run)
+		if due, err = pendingSummary(ctx, tx, key); err != nil {
+			return err
+		}
+		if !due {
+			return endStarted(ctx, tx, key, run)
+		}
+		cause = causeSummary
+		return setCause(ctx, tx, key, run, cause)
 	})
 	if err == nil && !due {
 		err = session.ErrEnded
 	}
 	return cause, err
+}
+
+// endStarted ends a run whose session is not due any more.
+func endStarted(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID) error {
+	return Exec(ctx, tx, `
+		UPDATE runs
+		   SET state = 'postponed', reason = 'the session is not due any more', finished_at = now()
+		 WHERE tenant_id = $1 AND id = $2`, key.Tenant, run)
 }
 
 func setCause(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, cause string) error {
