@@ -123,3 +123,24 @@ func KeyIs(data []byte, key Span, name string) bool {
 	text, ok := Unquote(nil, key.Of(data))
 	return ok && string(text) == name
 }
+
+// HasAny reports whether one of the words, as it stands between quotes, is a key or a value in valid JSON: one document,
+// or several with white space or commas between them.
+func HasAny(data []byte, words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	for at := 0; ; {
+		quote := bytes.IndexByte(data[at:], '"')
+		if quote < 0 {
+			return false
+		}
+		start := at + quote + 1
+		at = skipString(data, start-1)
+		for _, word := range words {
+			if string(data[start:at-1]) == word {
+				return true
+			}
+		}
+	}
+}

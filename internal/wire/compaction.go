@@ -1,10 +1,10 @@
 package wire
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/units"
 	"github.com/varve-dev/varve/internal/wire/provider"
@@ -28,10 +28,11 @@ func Compacts(f session.Format, body []byte) bool { return compactor(f, body) !=
 // compactor returns whose compaction a message has: the provider's, by the name of its package for the AI SDK.
 func compactor(f session.Format, body []byte) (owner string) {
 	switch {
-	case !MayCompact(f, body):
-	case f == session.OpenAIResponses && isCompactionItem(body):
-		return openAIOwner
-	case f != session.OpenAIResponses && stringMember(body, "role") == "assistant":
+	case f == session.OpenAIResponses:
+		if isCompactionItem(body) {
+			return openAIOwner
+		}
+	case stringMember(body, "role") == "assistant" && MayCompact(f, body):
 		for _, list := range []string{"content", "parts"} {
 			for block := range elementsOf(body, list) {
 				if owner = compactorOf(f, block); owner != "" {
@@ -61,9 +62,12 @@ func compactorOf(f session.Format, block []byte) (owner string) {
 	return ""
 }
 
+// compactions are names that such a block, item or part has.
+var compactions = []string{"compaction", "openai.compaction"}
+
 // MayCompact reports whether one of several messages may have a compaction, without a look at their JSON.
 func MayCompact(f session.Format, joined []byte) bool {
-	return f != session.OpenAIChat && f != session.Gemini && bytes.Contains(joined, []byte(`compaction"`))
+	return f != session.OpenAIChat && f != session.Gemini && rawjson.HasAny(joined, compactions)
 }
 
 func isCompactionItem(item []byte) bool {

@@ -15,15 +15,18 @@ import (
 // write one inside a text that is JSON itself, as arguments are in OpenAI's formats.
 func escapesOfHalves(body []byte) (may, inside bool) {
 	for {
-		i := bytes.Index(body, []byte(`\u`))
+		// A search for both bytes of \u is several times slower in a text with few backslashes.
+		i := bytes.IndexByte(body, '\\')
 		if i < 0 || len(body) < i+len(`\u0000`) {
 			return may, inside
 		}
-		body = body[i+len(`\u`):]
+		escape := body[i+1:]
+		body = escape[1:]
 		switch {
-		case body[0]|0x20 == 'd' && body[1] >= '8':
+		case escape[0] != 'u':
+		case escape[1]|0x20 == 'd' && escape[2] >= '8':
 			may, inside = true, true
-		case string(body[:2]) == "00": // a backslash, a u or a digit of the inner sequence
+		case string(escape[1:3]) == "00": // a backslash, a u or a digit of the inner sequence
 			inside = true
 		}
 	}

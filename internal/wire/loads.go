@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"bytes"
-	"slices"
-
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -40,17 +38,16 @@ func (l *Loads) Fits(tokens int64) bool {
 }
 
 // mayLoad are names that such a block or item has.
-var mayLoad = map[session.Format][][]byte{
-	session.Anthropic:       {[]byte(`"tool_reference"`), []byte(`"mcp_tool_listing"`)},
-	session.OpenAIResponses: {[]byte(`"tool_search_`), []byte(`"additional_tools"`), []byte(`"mcp_list_tools"`)},
+var mayLoad = map[session.Format][]string{
+	session.Anthropic:       {"tool_reference", "mcp_tool_listing"},
+	session.OpenAIResponses: {"tool_search_call", "tool_search_output", "additional_tools", "mcp_list_tools"},
 }
 
 // LoadedTools returns the names of what a message loads: of tools, and of MCP servers. A search of tools that found
 // none loads nothing.
 func LoadedTools(f session.Format, body []byte) (names []string) {
 	switch {
-	case !MayLoad(f, body):
-	case f == session.Anthropic:
+	case f == session.Anthropic && MayLoad(f, body):
 		for block := range blocksInside(body) {
 			names = appendReferences(names, block)
 			if content := valueOf(block, "content"); isType(block, "tool_search_tool_result") {
@@ -72,7 +69,7 @@ func LoadedTools(f session.Format, body []byte) (names []string) {
 
 // MayLoad reports whether one of several messages may load tools, without a look at their JSON.
 func MayLoad(f session.Format, joined []byte) bool {
-	return slices.ContainsFunc(mayLoad[f], func(name []byte) bool { return bytes.Contains(joined, name) })
+	return rawjson.HasAny(joined, mayLoad[f])
 }
 
 func appendReferences(names []string, block []byte) []string {
@@ -100,5 +97,5 @@ func appendTools(names []string, of []byte) []string {
 
 // SearchesTools reports whether an item is the search that a tool_search_output is of: they stay together.
 func SearchesTools(f session.Format, body []byte) bool {
-	return f == session.OpenAIResponses && MayLoad(f, body) && isType(body, "tool_search_call")
+	return f == session.OpenAIResponses && isType(body, "tool_search_call")
 }

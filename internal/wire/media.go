@@ -40,25 +40,16 @@ type mediaFault struct {
 }
 
 // mediaWords are what only messages that show something contain, for each format.
-var mediaWords = map[session.Format][][]byte{
-	session.OpenAIChat:      wordList(`"image_url"`, `"file"`, `"input_audio"`),
-	session.OpenAIResponses: wordList(`"input_image"`, `"input_file"`, `"input_audio"`),
-	session.Anthropic:       wordList(`"image"`, `"document"`),
-	session.Gemini:          wordList(`"inlineData"`, `"inline_data"`, `"fileData"`, `"file_data"`),
-	session.AISDK:           wordList(`"file"`, `"image"`, `"media"`, `"image-url"`, `"file-url"`),
-}
-
-func wordList(list ...string) (found [][]byte) {
-	for _, word := range list {
-		found = append(found, []byte(word))
-	}
-	return found
+var mediaWords = map[session.Format][]string{
+	session.OpenAIChat:      {"image_url", "file", "input_audio"},
+	session.OpenAIResponses: {"input_image", "input_file", "input_audio"},
+	session.Anthropic:       {"image", "document"},
+	session.Gemini:          {"inlineData", "inline_data", "fileData", "file_data"},
+	session.AISDK:           {"file", "image", "media", "image-url", "file-url"},
 }
 
 // MayShow reports whether something shows an image or a file, without a look at its JSON.
-func MayShow(f session.Format, joined []byte) bool {
-	return slices.ContainsFunc(mediaWords[f], func(word []byte) bool { return bytes.Contains(joined, word) })
-}
+func MayShow(f session.Format, joined []byte) bool { return rawjson.HasAny(joined, mediaWords[f]) }
 
 // mediaIn returns what a message shows that a view in target may show as a text instead: in its own format, some places
 // take nothing else.
