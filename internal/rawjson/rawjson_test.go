@@ -263,3 +263,21 @@ func conversations(b *testing.B) map[string][]byte {
 	}
 	return texts
 }
+
+func TestHasAny(t *testing.T) {
+	t.Parallel()
+	words := []string{"image", "image_url"}
+	for data, want := range map[string]bool{
+		`{"type":"image"}`:                             true,
+		`{"image":1}`:                                  true,
+		`{"type":"text"} , {"type":"image_url"}`:       true,
+		`{"text":"an \"image\" is no type"}`:           false,
+		`{"text":"ends in a backslash \\","image":[]}`: true,
+		`{"type":"images"}`:                            false,
+		`[1,true]`:                                     false,
+	} {
+		if got := HasAny([]byte(data), words); got != want {
+			t.Errorf("HasAny of %s is %t", data, got)
+		}
+	}
+}

@@ -124,8 +124,8 @@ func KeyIs(data []byte, key Span, name string) bool {
 	return ok && string(text) == name
 }
 
-// HasAny reports whether one of the words, as it stands between quotes, is a key or a value in valid JSON: one document,
-// or several with white space or commas between them.
+// HasAny reports whether one of the words, as it stands between quotes, is a key or a value in data: valid JSON, one
+// document or several with white space or commas between.
 func HasAny(data []byte, words []string) bool {
 	if len(words) == 0 {
 		return false

@@ -28,6 +28,7 @@ func Compacts(f session.Format, body []byte) bool { return compactor(f, body) !=
 // compactor returns whose compaction a message has: the provider's, by the name of its package for the AI SDK.
 func compactor(f session.Format, body []byte) (owner string) {
 	switch {
+	case f == session.OpenAIChat || f == session.Gemini: // have none
 	case f == session.OpenAIResponses:
 		if isCompactionItem(body) {
 			return openAIOwner

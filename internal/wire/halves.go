@@ -20,13 +20,12 @@ func escapesOfHalves(body []byte) (may, inside bool) {
 		if i < 0 || len(body) < i+len(`\u0000`) {
 			return may, inside
 		}
-		escape := body[i+1:]
-		body = escape[1:]
+		body = body[i+1:] // behind a backslash that is escaped, there may be an escape of the inner text
 		switch {
-		case escape[0] != 'u':
-		case escape[1]|0x20 == 'd' && escape[2] >= '8':
+		case body[0] != 'u':
+		case body[1]|0x20 == 'd' && body[2] >= '8':
 			may, inside = true, true
-		case string(escape[1:3]) == "00": // a backslash, a u or a digit of the inner sequence
+		case string(body[1:3]) == "00": // a backslash, a u or a digit of the inner sequence
 			inside = true
 		}
 	}
