@@ -654,8 +654,8 @@ CREATE INDEX job_places ON river_job ((args ->> 'tenant'), queue, priority, sche
     WHERE queue IN ('compaction', 'recompaction', 'summary');
 
 -- It reads the jobs of all tenants, which the role that inserts one need not see. A job that failed, or that came too
--- early, waits for its time before it gets a place. River makes such a job available ahead of a time that is at most five
--- seconds away; its place, which lies in the past, would have it start at once, again and again. It is retryable
+-- early, waits for its time before it gets a place. River makes such a job available when it ends or is scheduled at
+-- most five seconds ahead of its time; its place, which lies in the past, would have it start at once. It is retryable
 -- meanwhile. Workers make it available when its time has come.
 CREATE FUNCTION job_place() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, public, pg_temp AS $$
@@ -668,7 +668,9 @@ DECLARE
     given  pg_catalog.text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
                           hashtext(NEW.args ->> 'tenant') & 1023);
 BEGIN
-    IF TG_OP = 'UPDATE' AND OLD.state = 'running' AND NEW.scheduled_at > now() THEN
+    IF TG_OP = 'UPDATE' AND NEW.scheduled_at > now()
+       AND (OLD.state = 'running'
+            OR NEW.scheduled_at = OLD.scheduled_at AND NEW.scheduled_at < now() + interval '10 seconds') THEN
         NEW.state := 'retryable';
         NEW.scheduled_at := least(NEW.scheduled_at, now() + interval '5 seconds');
         RETURN NEW;

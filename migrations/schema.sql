@@ -460,7 +460,9 @@ DECLARE
     given  pg_catalog.text := format('app.place_%s_%s_%s', NEW.queue, NEW.priority,
                           hashtext(NEW.args ->> 'tenant') & 1023);
 BEGIN
-    IF TG_OP = 'UPDATE' AND OLD.state = 'running' AND NEW.scheduled_at > now() THEN
+    IF TG_OP = 'UPDATE' AND NEW.scheduled_at > now()
+       AND (OLD.state = 'running'
+            OR NEW.scheduled_at = OLD.scheduled_at AND NEW.scheduled_at < now() + interval '10 seconds') THEN
         NEW.state := 'retryable';
         NEW.scheduled_at := least(NEW.scheduled_at, now() + interval '5 seconds');
         RETURN NEW;

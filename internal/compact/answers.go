@@ -89,7 +89,7 @@ func (u *summaries) take(p *segmentText, a summary.Answer) {
 	next := *p
 	u.fill(&next, a)
 	more := int64(next.tokens - p.tokens)
-	if more > 0 && (next.tokens > u.segmentTokens() || float64(u.size()+u.grown+more) > u.allowed()) {
+	if more > 0 && (next.tokens > u.segmentTokens() && !u.emulates() || float64(u.size()+u.grown+more) > u.allowed()) {
 		u.fail(p, errNoRoom)
 		return
 	}
@@ -173,7 +173,7 @@ func (u *summaries) settle(d *eviction) error {
 	}
 	next.digest = asked.digest
 	u.fill(&next, answer)
-	if err := summary.Check(answer, summary.Request{MayGrow: true, MaxTokens: u.segmentTokens()}); err != nil {
+	if err := summary.Check(answer, summary.Request{MayGrow: true, MaxTokens: u.segmentTokens(), Style: u.asked().Style}); err != nil {
 		return err
 	}
 	return u.follow(d, next)

@@ -21,41 +21,66 @@ func keepBudgets(s *runState) {
 	}
 }
 
-// keepBudget bounds the tokens of all results together: the oldest become placeholders until the others fit.
-// Placeholders count nothing and originals count whole, so that what is over once stays over.
+// keepBudget bounds the tokens that all results have in the view: as each comes, the oldest become placeholders until
+// the view is within the budget. A capped result has the tokens of what the cap keeps, a replaced one those of its line.
+// Both depend on the result alone, so that what is over once stays over.
 func keepBudget(s *runState) {
 	budget := s.budget()
-	end, total := 0, 0 // the results from i to before end have total tokens
+	end, total := 0, 0 // the results before end have total tokens in the view, those before i as placeholders
 	for i := range s.parts {
-		for ; end < len(s.parts) && total <= budget; end++ {
-			total += s.parts[end].resultTokens()
+		for ; end < len(s.parts) && (total <= budget || end <= i); end++ {
+			total += s.shownTokens(end)
 		}
 		if total <= budget {
 			return
 		}
-		s.proposeOverBudget(i, s.parts[end-1].message)
-		total -= s.parts[i].resultTokens()
+		if whole := s.shownTokens(i); whole > 0 && s.proposeOverBudget(i, s.parts[end-1].message) {
+			total += s.placeholderTokens(i) - whole
+		}
 	}
 }
 
-func (p *part) resultTokens() int {
+// shownTokens returns the tokens that part i has in the view before anything replaces it, 0 if it is no result.
+func (s *runState) shownTokens(i int) int {
+	p := &s.parts[i]
 	if p.kind != result {
 		return 0
+	}
+	if capped := s.proposed[i].capped; capped > 0 {
+		return min(capped, p.tokens)
 	}
 	return p.tokens
 }
 
-// proposeOverBudget proposes a placeholder for result i, which was over the budget with message since.
-func (s *runState) proposeOverBudget(i, since int) {
+// placeholderTokens returns the tokens of the line that may replace result i, or of the result if that is no longer.
+func (s *runState) placeholderTokens(i int) int {
+	p := &s.parts[i]
+	known := p.replacement
+	if p.action == Keep {
+		known = s.replacementOf(i)
+	}
+	v := s.valuesOf(i, &known)
+	v.action = Placeholder
+	line := s.words.appendLine(nil, v)
+	if tokens := s.count.text(line); s.fits(i, &known, line) {
+		return tokens
+	}
+	return s.shownTokens(i)
+}
+
+// proposeOverBudget proposes a placeholder for result i, which was over the budget with message since, and reports
+// whether the result may be replaced.
+func (s *runState) proposeOverBudget(i, since int) bool {
 	p := &s.parts[i]
 	if p.kind != result || !s.free[i] || s.protected(p.message) {
-		return
+		return false
 	}
 	want := proposal{action: Placeholder, distance: s.distance(p.message)}
 	if s.proposed[i].action.rung() == Stub {
 		want.action = Blank
 	}
 	s.propose(i, max(since, s.release[p.message]), want, stubTokens)
+	return true
 }
 
 // budget returns how many tokens all results may have together.

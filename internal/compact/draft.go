@@ -108,15 +108,16 @@ func (s *runState) prefers(lower, upper *draft) bool {
 	return !s.policy.OnlySmaller || upper.size == 0 || lower.size < upper.size && lower.tokens <= upper.tokens
 }
 
-// fits reports whether a text may replace part i, whose original is known: it must be smaller.
+// fits reports whether a text may replace part i, whose original is known: it must be smaller. Both are measured as
+// texts, without the escapes of JSON, which the original is not known with.
 func (s *runState) fits(i int, original *replacement, shown []byte) bool {
 	if !s.policy.OnlySmaller {
 		return true
 	}
-	size := rawjson.QuotedLen(shown)
 	if media := s.media(i); media > 0 {
-		return size < original.chars && s.count.text(shown)+media < s.parts[i].tokens
+		return text.Len(shown) < original.chars && s.count.text(shown)+media < s.parts[i].tokens
 	}
+	size := len(shown)
 	if s.provider.ResultObjects {
 		size += len(emptyOutput)
 	}

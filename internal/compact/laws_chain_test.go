@@ -28,12 +28,16 @@ func (l *trial) same(what string, want, got *Checkpoint) {
 	l.Errorf("%s makes another checkpoint:\n%s", what, cmp.Diff(want, got))
 }
 
-// idempotent: what was just compacted has nothing left to do. With summaries it may take a few times: a plan only
-// foresees how long one will be, and what was not worth one may be once its results are shorter.
+// idempotent: what was just compacted has nothing left to do. With summaries it may take a few times, with the notice of
+// a truncation twice: a plan only foresees how long one will be, and what was not worth one may be once its results are
+// shorter.
 func (l *trial) idempotent() {
 	before, times := l.whole.made, 1
-	if l.in.Policy.Summarise.Enabled {
+	switch {
+	case l.in.Policy.Summarise.Enabled:
 		times = 4
+	case mayTruncate(&l.in.Policy):
+		times = 2
 	}
 	for ; times > 0; times-- {
 		plan, again := l.run(l.next(before, l.in.Policy))

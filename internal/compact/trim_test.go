@@ -89,8 +89,14 @@ func TestBudget(t *testing.T) {
 			window: 400, moves: []move{gives("Read", "a", 800), gives("Read", "b", 800)},
 		},
 		"the budget may be a share of the window": {
-			change: func(p *policy.Policy) { p.Budget = policy.Budget{Enabled: true, Ratio: 0.25, Max: 10_000} }, window: 800,
+			change: func(p *policy.Policy) { p.Budget = policy.Budget{Enabled: true, Ratio: 0.35, Max: 10_000} }, window: 800,
 			moves: []move{gives("Read", "a", 1200), gives("Read", "b", 1200), gives("Read", "c", 1200)}, want: []string{"2.0 placeholder", "4.0 placeholder"},
+		},
+		"a result that is cut counts as the view has it": {
+			change: func(p *policy.Policy) {
+				p.Cap.Enabled, p.Cap.AtInsertion, p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars = true, true, 120, 200, 200
+			},
+			window: 800, moves: []move{gives("Read", "a", 400), gives("Read", "b", 20_000)}, want: []string{"4.0 cap"},
 		},
 		"such a share has a least": {
 			change: func(p *policy.Policy) { p.Budget = policy.Budget{Enabled: true, Ratio: 0.25, Min: 500, Max: 10_000} }, window: 800,

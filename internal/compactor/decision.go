@@ -3,8 +3,10 @@ package compactor
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -226,7 +228,7 @@ func (d *Decision) weigh(p *Proposal) {
 		d.reason = p.newest() + ": it changes nothing, for it does not fit or nothing waits for it any more"
 	case !p.Changed:
 		d.Verdict = Unchanged
-		d.reason = fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
+		d.reason = d.whyUnchanged(p)
 	case d.Cause == CausePreview && !d.Due(), d.Cause == causeIdle && d.reached == 0, d.onRequest(policy):
 		d.postponeNotDue(policy)
 	case d.Cause == CausePreview && d.waitForCold(p.Snapshot, policy):
@@ -237,6 +239,19 @@ func (d *Decision) weigh(p *Proposal) {
 	default:
 		d.reason = fmt.Sprintf("%s; the compaction takes %d tokens away%s", d.occasion(p), p.Saved(), d.priced())
 	}
+}
+
+// whyUnchanged returns why a compaction changes nothing: it waits for a model, no stage had to act, or what those that
+// did may act on cannot be shortened.
+func (d *Decision) whyUnchanged(p *Proposal) string {
+	entered := func(s compact.StageReport) bool { return s.Entered }
+	switch target := p.Input.Policy.TargetOf(float64(p.Input.WindowTokens)); {
+	case p.model() != "":
+		return fmt.Sprintf("%s; the messages stay until %s has written their summary", d.size(), p.model())
+	case !slices.ContainsFunc(p.Plan.Stages, entered):
+		return fmt.Sprintf("%s, the target is %d: no stage has to act", d.size(), int64(target))
+	}
+	return fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
 }
 
 // occasion returns what made the compaction due.

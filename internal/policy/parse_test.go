@@ -106,6 +106,35 @@ func TestEveryProfileIsAValidPolicy(t *testing.T) {
 	}
 }
 
+// TestAProfileOfASystemSaysAll: each sets every field, or switches its stage off, so that no later default of ours acts
+// in it.
+func TestAProfileOfASystemSaysAll(t *testing.T) {
+	t.Parallel()
+	for _, name := range Profiles()[1:] {
+		document, err := documents.ReadFile("profiles/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said map[string]any
+		if err := json.Unmarshal(document, &said); err != nil {
+			t.Fatal(err)
+		}
+		for pointer := range fields {
+			section, field, nested := strings.Cut(pointer[1:], "/")
+			value, ok := said[section]
+			if of, _ := value.(map[string]any); nested && of["enabled"] != false {
+				_, ok = of[field]
+			}
+			if !ok && section != "wording" {
+				t.Errorf("%s does not say %s", name, pointer)
+			}
+		}
+		if said["media_bytes"] != 0.0 || said["trigger_bytes"] != 0.0 {
+			t.Errorf("%s goes by bytes, which its system does not", name)
+		}
+	}
+}
+
 func TestParsePolicyRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -292,6 +292,17 @@ func TestACompactionThatComesTooEarlyWaitsForItsTimeBeforeItHasAPlace(t *testing
 	if state, _, starts := job(t, store, a.Key); state != "retryable" || starts < 1 || starts > 5 {
 		t.Errorf("its job is %s and starts in %.1f s", state, starts)
 	}
+	// What its scheduler does with what was put off for longer, up to five seconds ahead.
+	for _, made := range []string{
+		`state = 'scheduled', scheduled_at = now() + interval '3 s'`, `state = 'available'`,
+	} {
+		if _, err := store.Pool().Exec(t.Context(), `UPDATE river_job SET `+made+` WHERE id = $1`, a.Job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state, _, starts := job(t, store, a.Key); state != "retryable" || starts < 2 || starts > 3 {
+		t.Errorf("made available 3 s ahead its job is %s and starts in %.1f s", state, starts)
+	}
 	woken := func() string {
 		t.Helper()
 		if err := queue.WakeRetries(t.Context(), store.Pool()); err != nil {

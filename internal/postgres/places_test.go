@@ -161,7 +161,7 @@ func TestAJobThatHasWaitedTakesItsTurn(t *testing.T) {
 	for _, state := range []string{"scheduled", "retryable"} {
 		loseJobs(t, store)
 		insertWaiting(t, store, one, 1, 1)
-		if _, err := store.Pool().Exec(t.Context(), `UPDATE river_job SET state = $1, scheduled_at = now() + interval '1 s'`, state); err != nil {
+		if _, err := store.Pool().Exec(t.Context(), `UPDATE river_job SET state = $1, scheduled_at = now() - interval '1 s'`, state); err != nil {
 			t.Fatal(err)
 		}
 		insertWaiting(t, store, many, 50, 1)

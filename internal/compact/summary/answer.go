@@ -36,6 +36,9 @@ func Accept(text string, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	if r.Style != Sections {
+		return taken(a, r)
+	}
 	if err := acceptable(a, r); err != nil {
 		return Answer{}, err
 	}
@@ -47,6 +50,24 @@ func Accept(text string, r Request) (Answer, error) {
 	a.Flags = flags
 	if r.Retain {
 		a = Merge(Answer{Retain: r.Retained}, a, r.MaxTokens)
+	}
+	return a, nil
+}
+
+// taken returns an answer in the style of another system as that system takes it: whatever it says, in what language, and
+// how long it is. Claims without a source are counted and flagged, and not cut.
+func taken(a Answer, r Request) (Answer, error) {
+	checked, _ := checkClaims(a, r)
+	a.Claims, a.Claims.Cut = checked.Claims, 0
+	if a.Flags = Flags(a); a.Claims.Unsupported > 0 {
+		a.Flags = append(a.Flags, UnsupportedClaims)
+	}
+	a.Retain, a.Summary = clean(a.Retain), clean(a.Summary)
+	if err := Check(a, r); err != nil {
+		return Answer{}, err
+	}
+	if r.Retain {
+		a = Merge(Answer{Retain: r.Retained}, a, 0)
 	}
 	return a, nil
 }
@@ -71,7 +92,7 @@ func acceptable(a Answer, r Request) error {
 }
 
 // Check returns why an answer of any writer cannot replace the messages of its request: ErrEmpty, ErrEncoding, ErrLong
-// or ErrMarkup; nil if it can.
+// or ErrMarkup; nil if it can. In the style of another system, which names no limit to the model, it has none.
 func Check(a Answer, r Request) error {
 	text := a.Retain + "\n" + a.Summary
 	if strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || invisible(r) }) == "" {
@@ -80,7 +101,7 @@ func Check(a Answer, r Request) error {
 	if !utf8.ValidString(text) {
 		return ErrEncoding
 	}
-	if n := cost(text); r.MaxTokens > 0 && n > r.MaxTokens {
+	if n := cost(text); r.MaxTokens > 0 && n > r.MaxTokens && r.Style == Sections {
 		return fmt.Errorf("%w: %d tokens where %d are allowed", ErrLong, n, r.MaxTokens)
 	} else if whole := weight(r); n >= whole && !r.MayGrow {
 		return fmt.Errorf("%w: %d tokens would replace %d", ErrLong, n, whole)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,6 +187,33 @@ func TestTextThatGivesInstructionsIsFlagged(t *testing.T) {
 	} {
 		if flags := summary.Flags(summary.Answer{Summary: harmless}); len(flags) != 0 {
 			t.Errorf("%q is flagged %v", harmless, flags)
+		}
+	}
+}
+
+// TestAnAnswerInTheStyleOfASystemIsTaken: what a system takes is not refused and not cut, but flagged.
+func TestAnAnswerInTheStyleOfASystemIsTaken(t *testing.T) {
+	t.Parallel()
+	harmless := summary.Harmless("The page needs a <summary> element.")
+	for name, tt := range map[string]struct {
+		style        summary.Style
+		answer, want string
+	}{
+		"a claim without a source":       {summary.Falai, "Summary as of 2026-11-28. All is well.", "Summary as of 2026-11-28. All is well."},
+		"the system's own label":         {summary.Falai, "[Conversation Summary]\nAll is well.", summary.Harmless("[Conversation Summary]\nAll is well.")},
+		"a tag in prose":                 {summary.Falai, "The page needs a <summary> element.", harmless},
+		"what begins like a refusal":     {summary.Codelia, tagged("I cannot assist without the key."), "I cannot assist without the key."},
+		"a path that is not in the text": {summary.Codelia, tagged("Edited src/auth.py."), "Edited src/auth.py."},
+		"more than was allowed":          {summary.Cortex, tagged(strings.TrimSpace(strings.Repeat("word ", 3000))), strings.TrimSpace(strings.Repeat("word ", 3000))},
+	} {
+		got, err := summary.Accept(tt.answer, summary.Request{
+			Style: tt.style, MaxTokens: 100, Messages: []summary.Message{said("user", strings.Repeat("a long talk ", 3000))},
+		})
+		if err != nil || got.Summary != tt.want || got.Claims.Cut > 0 {
+			t.Errorf("%s: %v, %+v", name, err, got)
+		}
+		if claims := strings.HasPrefix(name, "a claim") || strings.HasPrefix(name, "a path"); claims != slices.Contains(got.Flags, summary.UnsupportedClaims) {
+			t.Errorf("%s: flags %v", name, got.Flags)
 		}
 	}
 }

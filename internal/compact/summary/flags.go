@@ -9,8 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// InstructionLike flags a text that reads as if it gave its reader instructions.
-const InstructionLike = "instruction_like"
+// InstructionLike flags a text that reads as if it gave its reader instructions, UnsupportedClaims one of a system's
+// style that states what its request does not have.
+const (
+	InstructionLike   = "instruction_like"
+	UnsupportedClaims = "unsupported_claims"
+)
 
 //go:embed orders.txt
 var ordersText string
