@@ -22,6 +22,7 @@ type statelessAnswer struct {
 	TokensAfter  int64 `json:"tokens_after"`
 	Changed      bool
 	Due          bool
+	Reason       string
 	System       json.RawMessage
 	Messages     []json.RawMessage
 	Actions      []struct {

@@ -27,6 +27,7 @@ type systemRow struct {
 	want     []string // texts that the answer has
 	gone     []string // texts that it does not have
 	results  []string // texts of what was taken out
+	reason   string   // a text that the reason has
 	same     bool     // nothing is changed
 }
 
@@ -53,6 +54,9 @@ func checkRows(t *testing.T, profile string, rows map[string]systemRow) {
 				if strings.Contains(shown, text) {
 					t.Errorf("%q is still in\n%s", text, clip(shown))
 				}
+			}
+			if !strings.Contains(got.Reason, row.reason) {
+				t.Errorf("the reason is %q", got.Reason)
 			}
 			for _, text := range row.results {
 				if !slices.ContainsFunc(got.Results, func(r returned) bool { return strings.Contains(r.Content, text) }) {
@@ -177,6 +181,7 @@ func TestRowsOfToolCompaction(t *testing.T) {
 		"11 12 20 21 22 25":       {messages: twice, want: []string{"[tool_compaction] Tool result compacted for tool=Read, callId=c1. Large fields omitted", "new begins", "new ends", `{"path":"a"}`}, gone: []string{"some text of a file, and more of it\nold ends", "old begins"}},
 		"23 parallel":             {messages: []string{user("go"), `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"Read","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"Read","arguments":"{}"}}]}`, answers("a", body("old", 1200)), answers("b", body("new", 1200))}, gone: []string{"old begins"}, want: []string{"new begins"}},
 		"24":                      {messages: append(talk(exchange("c1", "Read", `{}`, body("old", 1200))), asks("c2", "Read", `{}`)), gone: []string{"old begins"}},
+		"30 in a large window":    {window: 128_000, messages: twice, gone: []string{"old begins"}},
 		"28 C nothing to compact": {messages: talk(exchange("c1", "Read", `{"path":"a"}`, "short"), exchange("c2", "Read", `{"path":"a"}`, "short")), same: true},
 		"31":                      {policy: omit, messages: talk(write("c1", "first"), write("c2", "second")), results: []string{"firstxxx"}},
 		"32 repaired":             {messages: append(twice[:1:1], answers("nobody", body("orphan", 1200))), same: true, want: []string{"orphan begins", "orphan ends"}},
@@ -262,7 +267,8 @@ func TestRowsOfFalai(t *testing.T) {
 	}
 	checkRows(t, "falai", map[string]systemRow{
 		"3 4":        {window: 60_000, policy: `"target":0.5`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 5000; read_result r"}},
-		"2":          {window: 1_000_000, messages: talk(results(10)...), same: true},
+		"2":          {window: 1_000_000, messages: talk(results(10)...), same: true, reason: "the target is 790000: no stage has to act"},
+		"5 of JSON":  {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "["+strings.Repeat(`{"id":1},`, 700)+"0]"), results(2)[0], results(2)[1]), want: []string{"[Truncated: 6303 chars total, showing first 5000; read_result r"}},
 		"6 25":       {window: 1000, policy: `"only_smaller":false,"whitespace":{"enabled":false},"cap":{"max_chars":100,"head_chars":100},"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 100; read_result r"}},
 		"7":          {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "a   \n\n\n\n  b"+strings.Repeat(" \n\n\n x", 500)), results(4)[0], results(4)[1]), gone: []string{"a   \n\n\n\n  b"}},
 		"16":         {window: 20_000, messages: talk(results(6)...), want: []string{"result 5 " + strings.Repeat("1234567890", 1200)}, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`},
@@ -319,11 +325,13 @@ func TestRowsOfCodelia(t *testing.T) {
 		return all
 	}
 	checkRows(t, "codelia", map[string]systemRow{
-		"4 6":         {window: 128_000, policy: `"target":0.1`, messages: talk(exchange("c", "Read", `{}`, big)), want: []string{"big begins\n", "[tool output truncated; read_result ref=r3.0-"}, gone: []string{"big ends"}},
-		"5":           {window: 128_000, policy: `"target":0.001,"budget":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "begins "+strings.Repeat("x", 5000)+" ends\nnext line")), gone: []string{strings.Repeat("x", 2001)}},
-		"2 9 10":      {window: 80_000, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; read_result ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
-		"3":           {window: 1_000_000, policy: `"budget":{"tokens":5000}`, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; read_result ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
-		"29 33 fewer": {window: 8_000, policy: `"budget":{"enabled":false},"target":0.2`, messages: append(append([]string{`{"role":"system","content":"be brief"}`}, talk(results(8, 4000)...)...), user("and now?")), want: []string{"be brief", "and now?"}, gone: []string{"result 0 begins\nsome text of a file, and more of it\nsome text of a file, and more of it\nsome"}},
+		"4 6":                                {window: 128_000, policy: `"target":0.1`, messages: talk(exchange("c", "Read", `{}`, big)), want: []string{"big begins\n", "[tool output truncated; read_result ref=r3.0-"}, gone: []string{"big ends"}},
+		"5":                                  {window: 128_000, policy: `"target":0.001,"budget":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "begins "+strings.Repeat("x", 5000)+" ends\nnext line")), gone: []string{strings.Repeat("x", 2001)}},
+		"2 9 10":                             {window: 80_000, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; read_result ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
+		"3":                                  {window: 1_000_000, policy: `"budget":{"tokens":5000}`, messages: talk(results(12, 9000)...), want: []string{"[tool output trimmed; read_result ref=r3.0-", "result 11 begins"}, gone: []string{"result 0 begins"}},
+		"10 one large newest":                {window: 128_000, policy: `"tokens":{"tokenizer":"bytes4"}`, messages: talk(append(results(3, 38_000), exchange("n", "Read", `{}`, body("huge", 370_000)))...), want: []string{"huge begins", "result 2 begins", "result 1 begins"}, gone: []string{"result 0 begins"}},
+		"33 the newest turn is large, fewer": {window: 64_000, messages: append([]string{`{"role":"system","content":"be brief"}`, user(body("old", 200_000)), user("the task")}, talk(results(5, 9000)...)[1:]...), want: []string{"the task", "result 0 begins", "result 4 begins"}, gone: []string{"old ends"}},
+		"29 33 fewer":                        {window: 8_000, policy: `"budget":{"enabled":false},"target":0.2`, messages: append(append([]string{`{"role":"system","content":"be brief"}`}, talk(results(8, 4000)...)...), user("and now?")), want: []string{"be brief", "and now?"}, gone: []string{"result 0 begins\nsome text of a file, and more of it\nsome text of a file, and more of it\nsome"}},
 	})
 }
 

@@ -22,7 +22,7 @@ func keepBudgets(s *runState) {
 }
 
 // keepBudget bounds the tokens that all results have in the view: as each comes, the oldest become placeholders until
-// the view is within the budget. A capped result has the tokens of what the cap keeps, a replaced one those of its line.
+// the view is within the budget. A capped result has the tokens of what is kept, a replaced one those of its line.
 // Both depend on the result alone, so that what is over once stays over.
 func keepBudget(s *runState) {
 	budget := s.budget()

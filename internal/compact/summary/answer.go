@@ -54,8 +54,8 @@ func Accept(text string, r Request) (Answer, error) {
 	return a, nil
 }
 
-// taken returns an answer in the style of another system as that system takes it: whatever it says, in what language, and
-// how long it is. Claims without a source are counted and flagged, and not cut.
+// taken returns an answer in the style of another system as that system takes it: whatever it says, in what language,
+// and how long it is. Claims without a source are counted and flagged, and not cut.
 func taken(a Answer, r Request) (Answer, error) {
 	checked, _ := checkClaims(a, r)
 	a.Claims, a.Claims.Cut = checked.Claims, 0
