@@ -173,7 +173,9 @@ func (u *summaries) settle(d *eviction) error {
 	}
 	next.digest = asked.digest
 	u.fill(&next, answer)
-	if err := summary.Check(answer, summary.Request{MayGrow: true, MaxTokens: u.segmentTokens(), Style: u.asked().Style}); err != nil {
+	limits := u.asked()
+	limits.MayGrow = true
+	if err := summary.Check(answer, limits); err != nil {
 		return err
 	}
 	return u.follow(d, next)

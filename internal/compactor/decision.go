@@ -245,11 +245,12 @@ func (d *Decision) weigh(p *Proposal) {
 // did may act on cannot be shortened.
 func (d *Decision) whyUnchanged(p *Proposal) string {
 	entered := func(s compact.StageReport) bool { return s.Entered }
-	switch target := p.Input.Policy.TargetOf(float64(p.Input.WindowTokens)); {
+	switch {
 	case p.model() != "":
 		return fmt.Sprintf("%s; the messages stay until %s has written their summary", d.size(), p.model())
 	case !slices.ContainsFunc(p.Plan.Stages, entered):
-		return fmt.Sprintf("%s, the target is %d: no stage has to act", d.size(), int64(target))
+		target := int64(p.Input.Policy.TargetOf(float64(p.Input.WindowTokens)))
+		return fmt.Sprintf("%s, the target is %d: no stage has to act", d.size(), target)
 	}
 	return fmt.Sprintf("nothing in the view of %d tokens can be shortened under this policy", d.ContextTokens)
 }
