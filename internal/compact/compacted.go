@@ -8,10 +8,15 @@ import "github.com/varve-dev/varve/internal/wire"
 // compactionAt returns the message with the newest compaction by the provider itself, -1 for none.
 func (h *history) compactionAt() int {
 	m := len(h.messages) - 1
-	for m >= 0 && !wire.Compacts(h.in.Format, h.body(m)) {
+	for m >= 0 && !h.compacts(m) {
 		m--
 	}
 	return m
+}
+
+// compacts reports whether message m, which is the model's or an item, has a compaction by the provider.
+func (h *history) compacts(m int) bool {
+	return (h.provider.Items || h.messages[m].role == assistant) && wire.Compacts(h.in.Format, h.body(m))
 }
 
 // locks reports whether message m never changes and never leaves: one of the leading system messages, or one with the

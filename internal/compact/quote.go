@@ -16,7 +16,7 @@ import (
 )
 
 // quotes returns lines of the results that have left the view, with their refs, secrets masked.
-func (s *runState) quotes(d *eviction, seen memory.Seen) string {
+func (s *runState) quotes(d *eviction, choice *memory.Choice) string {
 	if s.linesRoom() == 0 {
 		return ""
 	}
@@ -36,7 +36,7 @@ func (s *runState) quotes(d *eviction, seen memory.Seen) string {
 			}
 		}
 	}
-	return resource.Mask(summary.Harmless(s.memory.Lines(s.linesRoom(), s.writtenRoom(), seen)))
+	return resource.Mask(summary.Harmless(choice.Lines(s.linesRoom(), s.writtenRoom())))
 }
 
 // sentCall is a call with its arguments.
@@ -124,13 +124,26 @@ func (s *runState) quoteResult(i int) []memory.Quote {
 	return list
 }
 
-// outcomeOf returns the last line with what came of a command, "" for none. It begins at the end, as the expression is
-// slow.
+// mayCount reports whether a line may have such a count or code: a number before the first letter of what is counted,
+// or "exit". The expression is slow.
+func mayCount(line string) bool {
+	for i := 0; i+2 < len(line); i++ {
+		c := line[i]
+		switch {
+		case '0' <= c && c <= '9' && line[i+1] == ' ' && strings.IndexByte("pfetwsid", line[i+2]|0x20) >= 0,
+			c|0x20 == 'x' && strings.EqualFold(line[i+1:i+3], "it"):
+			return true
+		}
+	}
+	return false
+}
+
+// outcomeOf returns the last line with what came of a command, "" for none.
 func outcomeOf(text string) string {
 	for text != "" {
 		begin := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
 		line := text[begin:]
-		if text = text[:begin]; strings.ContainsAny(line, "0123456789") && counted.MatchString(line) {
+		if text = text[:begin]; mayCount(line) && counted.MatchString(line) {
 			return trimmed(line)
 		}
 	}

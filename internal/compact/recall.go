@@ -114,35 +114,36 @@ func (s *runState) recall(d *eviction, said string) (with replacementText) {
 	}
 	with.words = resource.Mask(s.memory.Words(s.wordsRoom(), func(seq int64) bool { return !inView[seq] }))
 	with.decided = resource.Mask(s.memory.Decided(s.decidedRoom(), func(seq int64) bool { return !inView[seq] }, said))
-	seen := s.shownNames(d)
-	with.quotes = s.quotes(d, seen)
-	with.names = resource.Mask(s.memory.Index(s.namesRoom(), seen))
+	choice := s.memory.Choose()
+	for m := range s.messages {
+		if !d.evicts(m) {
+			choice.Show(s.namesShown(m))
+		}
+	}
+	with.quotes = s.quotes(d, choice)
+	with.names = resource.Mask(choice.Index(s.namesRoom()))
 	return with
 }
 
-// shownNames returns the names that the view has besides the evicted messages.
-func (s *runState) shownNames(d *eviction) memory.Seen {
-	seen := memory.Seen{}
-	for m := range s.messages {
-		if !d.evicts(m) {
-			s.see(seen, m)
-		}
-	}
-	return seen
-}
-
-// see adds the names of message m: of the parts that a stage wants to replace those of what replaces them.
-func (s *runState) see(seen memory.Seen, m int) {
+// namesShown returns the remembered names that the view has of message m: of the parts that a stage wants to replace
+// those of what replaces them. A message without such parts is read once, however often a summary is written beside it.
+func (s *runState) namesShown(m int) (list memory.Names) {
 	body, from := s.body(m), 0
 	for i := s.messages[m].first; i < s.messages[m].last; i++ {
 		if p := &s.parts[i]; p.valueBytes() > 0 && s.proposed[i].lowers(p) {
-			seen.Add(body[from:p.value.Start], true)
+			list = s.memory.NamesIn(list, body[from:p.value.Start], true)
 			from = p.value.End
 			if d, ok := s.drafts[i]; ok {
-				seen.Add(d.quoted, true)
-				seen.Add(d.text, true)
+				list = s.memory.NamesIn(list, d.quoted, true)
+				list = s.memory.NamesIn(list, d.text, true)
 			}
 		}
 	}
-	seen.Add(body[from:], true)
+	if from > 0 {
+		return s.memory.NamesIn(list, body[from:], true)
+	}
+	if s.shown[m] == nil {
+		s.shown[m] = s.memory.NamesIn(nil, body, true)
+	}
+	return s.shown[m]
 }

@@ -112,7 +112,9 @@ func newRunState(h *history) *runState {
 		drafts:    map[int]knownDraft{},
 
 		messagesRead: map[decodedMessage]summary.Message{},
+		reader:       &summary.Reader{},
 
+		shown:      make([]memory.Names, len(h.messages)),
 		quotations: map[int][]memory.Quote{},
 		written:    map[*byte]string{},
 		failed:     map[string]error{},

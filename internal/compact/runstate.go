@@ -31,7 +31,9 @@ type runState struct {
 	drafts    map[int]knownDraft
 
 	messagesRead map[decodedMessage]summary.Message
+	reader       *summary.Reader
 
+	shown      []memory.Names         // by message: of those that were looked through
 	quotations map[int][]memory.Quote // by part: of the results that were quoted
 	written    map[*byte]string       // by the first byte of their arguments: what calls have written
 

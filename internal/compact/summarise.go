@@ -196,7 +196,7 @@ func (u *summaries) ask(p *segmentText, r summary.Request, always bool) error {
 // state, so that only the newest segment shows a present state.
 func (u *summaries) extract(p *segmentText, r summary.Request) error {
 	r.Retain = r.Retain || u.segmented()
-	answer := summary.Extract(r)
+	answer := u.reader.Extract(r)
 	if err := summary.Check(answer, r); err != nil {
 		return err
 	}

@@ -7,26 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/names"
 	"github.com/varve-dev/varve/internal/tokens"
 )
 
-// Seen is the names that a view has besides the index, which need not be in it.
-type Seen map[string]bool
-
-// Add adds the names of a text of the view.
-func (s Seen) Add(text []byte, escaped bool) {
-	for name := range names.Scan(text, escaped) {
-		if !s[string(name.Text)] {
-			s[string(name.Text)] = true
-		}
-	}
-}
-
-// Index returns the names that are most likely to be needed, in no more than room tokens, without those that were seen
-// elsewhere. Each line begins with the ref of the messages that had its names last.
-func (m *Memory) Index(room int, seen Seen) string {
-	chosen := m.choose(room, seen)
+// Index returns the names that are most likely to be needed, in no more than room tokens, without those that are shown.
+// Each line begins with the ref of the messages that had its names last.
+func (c *Choice) Index(room int) string {
+	chosen := c.best(room)
 	for len(chosen) > 0 {
 		text := lines(chosen)
 		over := tokens.Estimate([]byte(text)) - room
@@ -47,12 +34,12 @@ type ranked struct {
 // costPower is how much the length of a name counts against it.
 const costPower = 0.7
 
-// choose returns the names that are worth most and fit into about room tokens, the best first.
-func (m *Memory) choose(room int, seen Seen) []ranked {
-	all := make([]ranked, 0, len(m.known))
-	for _, k := range m.known {
-		if !seen[k.name] {
-			all = append(all, ranked{k, k.at(m.clock) / math.Pow(float64(len(k.name)), costPower)})
+// best returns the names that are worth most and fit into about room tokens, the best first.
+func (c *Choice) best(room int) []ranked {
+	all := make([]ranked, 0, len(c.known))
+	for _, k := range c.known {
+		if k.shown != c.number {
+			all = append(all, ranked{k, k.now / math.Pow(float64(len(k.name)), costPower)})
 		}
 	}
 	slices.SortFunc(all, byWorth)

@@ -15,8 +15,8 @@ func TestLinesSayWhatNamesAre(t *testing.T) {
 	m.Pass(100)
 	m.Note([]byte(text), Source{Seq: 1, Weight: 3, Shared: true})
 	m.Quote(Quote{Seq: 1, Ref: "r1.0-aa", About: "Bash make", Text: text})
-	seen := Seen{}
-	got := m.Lines(60, 0, seen)
+	choice := m.Choose()
+	got := choice.Lines(60, 0)
 	if !strings.HasPrefix(got, "[r1.0-aa] Bash make\n>") {
 		t.Errorf("the ref is not before the lines: %s", got)
 	}
@@ -25,7 +25,7 @@ func TestLinesSayWhatNamesAre(t *testing.T) {
 			t.Errorf("%q: got %t in %s", line, !want, got)
 		}
 	}
-	if index := m.Index(100, seen); strings.Contains(index, "parse_header") {
+	if index := choice.Index(100); strings.Contains(index, "parse_header") {
 		t.Errorf("a name whose line is there is in the index: %s", index)
 	}
 }
@@ -45,6 +45,18 @@ func TestDefinesFindsWhatSaysWhatANameIs(t *testing.T) {
 	}
 }
 
+func TestDecidesFindsWhatWasFoundOrDecided(t *testing.T) {
+	t.Parallel()
+	for sentence, want := range map[string]bool{
+		"It is slow because it waits.": true, "We NEED to wait.": true, "I use a map instead of a list.": true, "The bug was there.": true, "(found)": true,
+		"It is not_found.": false, "The bug, was it there?": false, "He needs  to wait.": false, "instead it ends of": false, "Nothing.": false, "": false,
+	} {
+		if got := decides(sentence); got != want {
+			t.Errorf("%q: got %t", sentence, got)
+		}
+	}
+}
+
 func TestLinesHaveTheirRoomAndStay(t *testing.T) {
 	t.Parallel()
 	var m Memory
@@ -57,17 +69,17 @@ func TestLinesHaveTheirRoomAndStay(t *testing.T) {
 		m.Note([]byte(text.String()), Source{Seq: seq + 1, Weight: 3, Shared: true})
 		m.Quote(Quote{Seq: seq + 1, Ref: fmt.Sprintf("r%d.0-aa", seq+1), About: "Read a.go", Text: text.String()})
 	}
-	got := m.Lines(500, 0, Seen{})
+	got := m.Choose().Lines(500, 0)
 	if n := tokens.Estimate([]byte(got)); n > 560 || n < 350 {
 		t.Errorf("%d tokens where 500 are allowed", n)
 	}
 	if strings.Contains(got, "return nil") || !strings.Contains(got, "handler_29_") {
 		t.Errorf("got %s", got)
 	}
-	if again := m.Lines(500, 0, Seen{}); again != got {
+	if again := m.Choose().Lines(500, 0); again != got {
 		t.Errorf("what was chosen is not chosen again:\n%s\n%s", got, again)
 	}
-	if rest := m.Lines(100_000, 0, Seen{}); rest != got {
+	if rest := m.Choose().Lines(100_000, 0); rest != got {
 		t.Error("what was not chosen is not forgotten")
 	}
 }
@@ -82,7 +94,7 @@ func TestTheNewestFailuresAndOutcomesStay(t *testing.T) {
 		m.Quote(Quote{Seq: seq + 1, Ref: ref, About: "Bash make", Kind: Failure, Text: fmt.Sprintf("error: no rule %d", seq)})
 		m.Quote(Quote{Seq: seq + 1, Ref: ref, About: "Bash make", Kind: Outcome, Text: fmt.Sprintf("%d failed", seq)})
 	}
-	got := m.Lines(1, 0, Seen{}) // whatever the room is
+	got := m.Choose().Lines(1, 0) // whatever the room is
 	for line, want := range map[string]int{">error: no rule": 2, ">error: no rule 8": 1, " failed": 3, ">6 failed": 1, "[r9.0-aa]": 1} {
 		if n := strings.Count(got, line); n != want {
 			t.Errorf("%q stands there %d times, not %d: %s", line, n, want, got)
@@ -98,7 +110,7 @@ func TestWhatIsQuotedStaysQuoted(t *testing.T) {
 	m.Pass(100)
 	m.Note([]byte(text), Source{Seq: 1, Weight: 3})
 	m.Quote(Quote{Seq: 1, Ref: "r1.0-aa", About: "x", Text: text})
-	lines := strings.Split(m.Lines(1000, 0, Seen{}), "\n")
+	lines := strings.Split(m.Choose().Lines(1000, 0), "\n")
 	if len(lines) < 3 {
 		t.Errorf("got %q", lines)
 	}
@@ -122,7 +134,7 @@ func TestWhatWasWrittenStaysWhole(t *testing.T) {
 	write(2, "if a {\n\treturn b\n}\n")
 	write(3, "func parse_header() {\n\tif a {\n\treturn b\n}\n}\n")
 	for range 2 { // what stays is the same the next time
-		got := m.Lines(200, 100, Seen{})
+		got := m.Choose().Lines(200, 100)
 		want := "[m1] Write a.go\n>max_retries := 17\n[m3] Write a.go\n>func parse_header() {\n>\tif a {\n>\treturn b\n>}\n>}"
 		if got != want {
 			t.Errorf("got %s", got)
@@ -189,13 +201,15 @@ func TestATextIsReadOnceUntilNamesWeighOtherwise(t *testing.T) {
 	if of, again := m.linesOf(text), clone.linesOf(text); len(of) != 2 || &of[0] != &again[0] {
 		t.Errorf("%d lines, which a clone reads again", len(of))
 	}
-	if choice := clone.begin(Seen{"max_retries": true}); clone.linesOf(text)[0].worthIn(choice) != 0 || clone.linesOf(text)[0].worthIn(m.begin(nil)) == 0 {
+	choice := clone.Choose()
+	choice.showText("max_retries")
+	if l := clone.linesOf(text)[0]; l.worthIn(choice.number) != 0 || l.worthIn(m.Choose().number) == 0 {
 		t.Error("a name counts by another choice than this one")
 	}
-	before, said := m.linesOf(text)[0], m.decisionOf(0)
+	before, said := m.linesOf(text)[0].worthIn(0), m.decisionOf(0)
 	m.Pass(500_000)
 	m.Note([]byte("other_name"), Source{Seq: 2, Weight: 3})
-	if after := m.linesOf(text)[0]; after.names[0].weight >= before.names[0].weight || m.decisionOf(0).worth >= said.worth {
-		t.Errorf("a name weighs %v after %v", after.names[0].weight, before.names[0].weight)
+	if after := m.linesOf(text)[0]; after.worthIn(0) >= before || m.decisionOf(0).worth >= said.worth {
+		t.Errorf("a line is worth %v after %v", after.worthIn(0), before)
 	}
 }

@@ -2,8 +2,8 @@
 // of them: the user's own words, sentences of the agent, lines of results, and an index of the names that the messages
 // had. It is pure and grows message by message, so that a compaction reads no message that an earlier one has read.
 //
-// Start at Memory. words.go keeps the user's words within their budget, lines.go chooses lines and sentences, index.go
-// chooses and writes the names, encode.go has the form in a checkpoint's state.
+// Start at Memory, and at Choice in read.go. words.go keeps the user's words within their budget, lines.go chooses
+// lines, sentences.go sentences, index.go names; encode.go has the form in a checkpoint's state.
 package memory
 
 import (
@@ -34,7 +34,8 @@ type known struct {
 	clock  int64   // of its newest message
 	seq    int64   // of its newest message
 	note   int     // the newest text that has it
-	shown  int     // the newest choice of lines in which it was shown
+	now    float64 // what it weighs, see reading
+	shown  int     // the newest choice in which it was shown
 }
 
 // Source says where a text stands.

@@ -22,7 +22,7 @@ func TestIndexHasWhatWasUsedLately(t *testing.T) {
 			m.Note([]byte("edit src/often.go"), Source{Seq: seq + 1, Weight: 1})
 		}
 	}
-	index := m.Index(100, nil)
+	index := m.Choose().Index(100)
 	if n := tokens.Estimate([]byte(index)); n > 100 || n < 70 {
 		t.Errorf("%d tokens where 100 are allowed: %s", n, index)
 	}
@@ -31,9 +31,9 @@ func TestIndexHasWhatWasUsedLately(t *testing.T) {
 			t.Errorf("%s: got %v in %s", name, !want, index)
 		}
 	}
-	seen := Seen{}
-	seen.Add([]byte(`{"path":"/home/src/often.go"}`), true)
-	if index := m.Index(100, seen); strings.Contains(index, "src/often.go") {
+	choice := m.Choose()
+	choice.Show(m.NamesIn(nil, []byte(`{"path":"/home/src/often.go"}`), true))
+	if index := choice.Index(100); strings.Contains(index, "src/often.go") {
 		t.Errorf("a name that the view has is in the index: %s", index)
 	}
 }
@@ -48,7 +48,7 @@ func TestNamesOfOneResultShareItsWeight(t *testing.T) {
 	}
 	m.Note([]byte(listing.String()), Source{Seq: 1, Weight: 1, Shared: true})
 	m.Note([]byte("port 48213 of zz_service"), Source{Seq: 2, Weight: 1, Shared: true})
-	index := m.Index(40, nil)
+	index := m.Choose().Index(40)
 	if !strings.Contains(index, "port 48213") || !strings.Contains(index, "zz_service") {
 		t.Errorf("a short result's names are missing beside a long listing: %s", index)
 	}
@@ -61,7 +61,7 @@ func TestLinesBeginWithTheMessagesOfTheirNames(t *testing.T) {
 		m.Pass(10)
 		m.Note(fmt.Appendf(nil, "symbol_%02d", seq+1), Source{Seq: seq + 1, Weight: 1})
 	}
-	got := strings.Split(m.Index(1000, nil), "\n")
+	got := strings.Split(m.Choose().Index(1000), "\n")
 	if len(got) != 3 || !strings.HasPrefix(got[0], "m1-12: symbol_01 ") || !strings.HasPrefix(got[2], "m25-30: ") {
 		t.Errorf("got %q", got)
 	}
@@ -134,7 +134,7 @@ func TestEncodeKeepsEverything(t *testing.T) {
 	if string(read.Encode()) != string(encoded) {
 		t.Error("what was read is encoded differently")
 	}
-	if got, want := read.Index(200, nil), m.Index(200, nil); got != want || got == "" {
+	if got, want := read.Choose().Index(200), m.Choose().Index(200); got != want || got == "" {
 		t.Errorf("got the index %q, want %q", got, want)
 	}
 	for n := range encoded {
@@ -158,7 +158,7 @@ func TestAVeryLongLogTakesNoMoreMemory(t *testing.T) {
 			t.Fatalf("%d names are kept", len(m.known))
 		}
 	}
-	if index := m.Index(200, nil); !strings.Contains(index, "src/often.go") {
+	if index := m.Choose().Index(200); !strings.Contains(index, "src/often.go") {
 		t.Errorf("the name that every message has is not in the index: %s", index)
 	}
 }

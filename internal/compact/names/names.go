@@ -7,6 +7,7 @@ package names
 import (
 	"bytes"
 	"iter"
+	"slices"
 )
 
 // Kind is what a name names.
@@ -64,7 +65,6 @@ const (
 	upper
 	digit
 	joint // between others: . / _ - : @ #
-	hump  // of a word: an upper letter after a lower one
 
 	separator class = 0
 	letter          = lower | upper
@@ -100,15 +100,13 @@ func (s *scanner) next() bool {
 	i = min(i, len(text))
 	s.start = i
 	has := class(0)
-	for ; i < len(text); i++ {
+	for i < len(text) {
 		c := classes[text[i]]
 		if c == separator {
 			break
 		}
-		if c == upper && has&lower != 0 {
-			c |= hump
-		}
 		has |= c
+		i++
 	}
 	s.end, s.has = i, has
 	return s.start < len(text)
@@ -124,10 +122,10 @@ func escapeWidth(text []byte) int {
 
 // name returns the current word as a name, if it is one. Most words are ordinary ones, which it tells at once.
 func (s *scanner) name() (Name, bool) {
-	if s.has&(digit|joint|hump) == 0 {
+	word := s.text[s.start:s.end]
+	if s.has&(digit|joint) == 0 && (s.has != letter || !hasHump(word)) {
 		return Name{}, false
 	}
-	word := s.text[s.start:s.end]
 	if s.has&joint != 0 {
 		if word = trimmed(word); s.has&digit != 0 {
 			word = trimmed(withoutPosition(word))
@@ -153,6 +151,9 @@ func (s *scanner) name() (Name, bool) {
 // isRandom reports whether a name has a long part of upper and lower letters and digits, as keys and base64 have.
 func isRandom(name []byte) bool {
 	const long, many = 20, 3
+	if len(name) < long {
+		return false
+	}
 	var seen struct{ all, upper, lower, digit int }
 	for _, c := range name {
 		switch classes[c] {
@@ -194,6 +195,9 @@ func trimmed(word []byte) []byte {
 // withoutPosition returns a word without the line and the column after a file's name, and without the number of a line
 // before its text, as search tools print them: main.go:12:3, main.go-12-, 12:func.
 func withoutPosition(word []byte) []byte {
+	if !startsWithDigit(word) && !endsWithDigit(word) {
+		return word
+	}
 	base := withoutNumber(word)
 	if !isFile(base) {
 		base = withoutNumber(base)
@@ -235,44 +239,57 @@ func isFile(word []byte) bool {
 // startsWithDigit reports whether the first byte of a word is a digit.
 func startsWithDigit(word []byte) bool { return len(word) > 0 && classes[word[0]] == digit }
 
-// features are what a word consists of.
+func endsWithDigit(word []byte) bool { return len(word) > 0 && classes[word[len(word)-1]] == digit }
+
+// features are how many bytes of each kind a word has.
 type features struct {
-	letters, digits, uppers, dots, slashes, dashes, underscores, colons int
-	humps                                                               int // a lower letter, then an upper one
-	hex                                                                 bool
+	letters, uppers, digits, dots, slashes, dashes, underscores, colons int
 }
 
-func featuresOf(word []byte) (f features) {
-	f.hex = true
-	afterLower := false
-	for _, c := range word {
-		switch {
-		case classes[c] == digit:
-			f.digits++
-		case 'A' <= c && c <= 'Z':
-			f.letters++
-			f.uppers++
-			if afterLower {
-				f.humps++
-			}
-			f.hex = f.hex && c <= 'F'
-		case classes[c] == lower:
-			f.letters++
-			f.hex = f.hex && c <= 'f'
-		case c == '.':
-			f.dots++
-		case c == '/':
-			f.slashes++
-		case c == '-':
-			f.dashes++
-		case c == '_':
-			f.underscores++
-		case c == ':':
-			f.colons++
+// counted has for each byte a one in the place of every feature that it has, eight bits each: so a word, which has less
+// than 256 bytes, is counted by one addition a byte.
+var counted = func() (table [256]uint64) {
+	for c, is := range classes {
+		switch is {
+		case lower:
+			table[c] = 1
+		case upper:
+			table[c] = 1 | 1<<8
+		case digit:
+			table[c] = 1 << 16
 		}
-		afterLower = classes[c] == lower
 	}
-	return f
+	for i, c := range []byte("./-_:") {
+		table[c] = 1 << (24 + 8*i)
+	}
+	return table
+}()
+
+func featuresOf(word []byte) features {
+	sum := uint64(0)
+	for _, c := range word {
+		sum += counted[c]
+	}
+	return features{
+		letters: int(uint8(sum)), uppers: int(uint8(sum >> 8)), digits: int(uint8(sum >> 16)),
+		dots: int(uint8(sum >> 24)), slashes: int(uint8(sum >> 32)), dashes: int(uint8(sum >> 40)),
+		underscores: int(uint8(sum >> 48)), colons: int(uint8(sum >> 56)),
+	}
+}
+
+// isHex reports whether all letters of a word are hexadecimal digits.
+func isHex(word []byte) bool {
+	return !slices.ContainsFunc(word, func(c byte) bool { return classes[c]&letter != 0 && c|0x20 > 'f' })
+}
+
+// hasHump reports whether a word has an upper letter directly after a lower one.
+func hasHump(word []byte) bool {
+	for i := 1; i < len(word); i++ {
+		if classes[word[i]] == upper && classes[word[i-1]] == lower {
+			return true
+		}
+	}
+	return false
 }
 
 // kind returns what a word without a slash names; it reports false for an ordinary word.
@@ -280,13 +297,13 @@ func (f *features) kind(word []byte) (Kind, bool) {
 	const shortHash = 7
 	plain := f.dots == 0 && f.underscores == 0 && f.colons == 0
 	switch {
-	case f.hex && plain && f.digits > 0 && len(word) >= shortHash:
+	case plain && f.digits > 0 && len(word) >= shortHash && isHex(word):
 		return ID, true
 	case f.uppers == f.letters && f.letters <= 6 && f.dashes == 1 && f.digits > 0 && plain:
 		return ID, true
 	case f.dots > 0 && hasExtension(word):
 		return Path, true
-	case f.underscores > 0 || f.humps > 0 || f.dots > 0 && f.letters > f.dots+2:
+	case f.underscores > 0 || f.dots > 0 && f.letters > f.dots+2 || hasHump(word):
 		return Symbol, f.letters > 2
 	case f.digits > 0 && f.letters > 1:
 		return ID, !startsWithDigit(word) || f.letters > 3

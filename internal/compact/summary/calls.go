@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/compact/failure"
 	"github.com/varve-dev/varve/internal/compact/resource"
 )
 
@@ -31,15 +30,7 @@ type call struct {
 
 // call records a call, and the to-dos that it may write.
 func (d *draft) call(m Message, p Part) {
-	c := call{tool: strings.ToLower(p.Tool), operation: resource.OperationOfCall("common", p.Tool, []byte(p.Text))}
-	c.paths = resource.Paths(c.operation, []byte(p.Text))
-	line := commandText(p.Text)
-	c.subject = strings.TrimSuffix(label(p.Tool)+": "+clip(collapse(clean(head(line, windowBytes))), subjectChars), " ")
-	if c.runs() {
-		c.command = commandOf(line)
-	} else if fileUse[c.operation] == wrote {
-		c.change = changeOf(p.Text)
-	}
+	c := d.reader.call(p)
 	d.calls[p.CallID] = c
 	d.worked = true
 	d.list(m.Seq, c, p.Text)
@@ -86,12 +77,12 @@ func (d *draft) result(m Message, p Part) {
 	}
 	ref, marker := refOf(p)
 	aboutFiles := fileUse[c.operation] != "" && len(c.paths) > 0
-	text := ""
+	var of output
 	if !marker && (p.Failed || c.runs() || !aboutFiles) {
-		text = clean(window(p.Text))
+		of = d.reader.output(p.Text, c.runs())
 	}
-	if p.Failed || failure.Shows([]byte(text), c.runs(), nil) {
-		d.failed(m.Seq, c, text, ref)
+	if p.Failed || of.failed {
+		d.failed(m.Seq, c, of.text, ref)
 		return
 	}
 	if !marker {
@@ -108,11 +99,11 @@ func (d *draft) result(m Message, p Part) {
 		c.paths = c.command.writes
 		d.inFlight(m.Seq, c)
 	case c.command.commits && !marker:
-		d.committed(m.Seq, lineOf(c, text)+ref)
+		d.committed(m.Seq, lineOf(c, of.text)+ref)
 	case c.plans():
-		d.created(m.Seq, c, text)
+		d.created(m.Seq, c, of.text)
 	case !c.looks() && c.subject != nobody:
-		d.sections[calls].put(note{key: c.subject, seq: m.Seq, text: c.subject + outcome + lineOf(c, text) + ref})
+		d.sections[calls].put(note{key: c.subject, seq: m.Seq, text: c.subject + outcome + lineOf(c, of.text) + ref})
 	}
 }
 

@@ -36,8 +36,11 @@ const (
 // and findings, tasks that ended), and Summary what is about the present. What lasts and stands in Earlier is not
 // repeated. The answer is deterministic, within MaxTokens, smaller than the messages, masked (resource.Mask), and
 // without a tag that could close the section around it. It is empty if no summary would be shorter.
-func Extract(r Request) Answer {
-	d := draft{calls: map[string]call{}, wordsKept: r.WordsKept, known: known(r)}
+func Extract(r Request) Answer { return new(Reader).Extract(r) }
+
+// Extract does what the function does.
+func (reader *Reader) Extract(r Request) Answer {
+	d := draft{reader: reader, calls: map[string]call{}, wordsKept: r.WordsKept, known: known(r)}
 	d.adopt(r.Retained, 0)
 	d.adopt(r.Previous, 0)
 	d.resume()
@@ -56,6 +59,7 @@ func Extract(r Request) Answer {
 
 // draft is a summary as it grows.
 type draft struct {
+	reader    *Reader
 	wordsKept bool
 	sections  [sectionCount]notes
 	known     [sectionCount]notes // what stands in summaries that stay in the view
@@ -80,7 +84,7 @@ func (d *draft) message(m Message) {
 			d.result(m, p)
 		case p.Kind != Text:
 		case m.Role == "assistant" || m.Role == "model":
-			d.agent(m.Seq, clean(p.Text))
+			d.agent(m.Seq, d.reader.spokenIn(p.Text))
 		case m.Role == "system" || m.Role == "developer":
 			d.demand(m.Seq, clean(p.Text))
 		case m.Role == "user" || m.Role == "human":
@@ -93,15 +97,14 @@ func (d *draft) message(m Message) {
 func clean(text string) string { return resource.Mask(Harmless(text)) }
 
 // agent records a text of the agent: its check boxes, its findings, and how it closes.
-func (d *draft) agent(seq int64, text string) {
-	text = Unquoted(text)
-	if strings.TrimSpace(text) == "" {
+func (d *draft) agent(seq int64, said spoken) {
+	if strings.TrimSpace(said.text) == "" {
 		return
 	}
-	d.say(seq, text)
+	d.say(seq, said.text)
 	d.spoke, d.worked = true, true
-	d.boxes(seq, text)
-	for s := range statements(text) {
+	d.boxes(seq, said.text)
+	for _, s := range said.statements {
 		d.closes(s)
 		if s.worth >= worthKeeping {
 			s.text = clip(s.text, sentenceChars)
@@ -122,7 +125,7 @@ func statements(text string) iter.Seq[statement] {
 	return func(yield func(statement) bool) {
 		open := ""
 		for s := range sentences(plain(text)) {
-			if narrating(s) || strings.HasSuffix(s, "?") || own.MatchString(s) {
+			if narrating(s) || strings.HasSuffix(s, "?") || isOwn(s) {
 				continue
 			}
 			if strings.HasSuffix(s, ":") {

@@ -3,6 +3,7 @@ package summary
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // tags are those that would end the section or the wrapper around a text, and the control tokens of chat templates.
@@ -39,27 +40,37 @@ func Unquoted(text string) string {
 	}
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
-		begin := strings.TrimLeft(line, " \t")
-		if begin != "" && (begin[0] == '>' || (begin[0] == '[' || begin[0] == '#') && own.MatchString(line)) {
-			continue
+		if begin := strings.TrimLeft(line, " \t"); !strings.HasPrefix(begin, ">") && !isOwn(line) {
+			kept.WriteString(line)
 		}
-		kept.WriteString(line)
 	}
 	return kept.String()
 }
 
-// Harmless returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
-func Harmless(text string) string {
-	if visibleASCII(text) {
-		return escaped(text)
-	}
-	return escaped(strings.Map(visible, strings.ReplaceAll(text, "\r\n", "\n")))
+// isOwn reports whether a line looks like one of the product's own. It asks the expression, which is slow, only of
+// those that begin so.
+func isOwn(line string) bool {
+	begin := strings.TrimLeft(line, " \t")
+	return begin != "" && (begin[0] == '[' || begin[0] == '#') && own.MatchString(line)
 }
 
-// visibleASCII reports whether a text has only visible ASCII, tabs and line feeds.
-func visibleASCII(text string) bool {
-	for i := range len(text) {
-		if b := text[i]; b < ' ' && b != '\n' && b != '\t' || b >= 0x7F {
+// Harmless returns a text without invisible characters, with a line feed for each line end, and with escaped tags.
+func Harmless(text string) string {
+	if !allVisible(text) {
+		text = strings.Map(visible, strings.ReplaceAll(text, "\r\n", "\n"))
+	}
+	return escaped(text)
+}
+
+// allVisible reports whether a text has nothing that visible changes.
+func allVisible(text string) bool {
+	for i, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+			if r < ' ' && r != '\n' && r != '\t' || r == 0x7F {
+				return false
+			}
+		case visible(r) != r, r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
 			return false
 		}
 	}

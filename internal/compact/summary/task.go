@@ -175,15 +175,14 @@ func (d *draft) demand(seq int64, text string) {
 		maxDemands = 8 // of a system message, or of the rules
 	}
 	var wanted []note
-	for s := range sentences(Unquoted(text)) {
-		if s = clip(s, sentenceChars); s == d.goal || own.MatchString(s) {
+	for _, e := range d.reader.demandsIn(text) {
+		if e.seq = seq; e.text == d.goal {
 			continue
 		}
-		e := note{key: s, seq: seq, text: s, worth: demanded(s)}
 		switch {
 		case e.worth >= commanded, e.worth >= wished && len(text) <= longText:
 			wanted = append(wanted, e)
-		case e.worth >= worthKeeping && !d.wordsKept:
+		case !d.wordsKept:
 			d.sections[demands].keep(e)
 		}
 	}

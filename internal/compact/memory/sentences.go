@@ -1,0 +1,137 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/compact/names"
+)
+
+// mostDecided is how many sentences are remembered at most.
+const mostDecided = 512
+
+// Decide adds a sentence of the agent.
+func (m *Memory) Decide(seq int64, sentence string) {
+	m.decided = append(m.decided, words{seq, sentence})
+	m.decided = m.decided[max(len(m.decided)-mostDecided, 0):]
+}
+
+// Decided returns those of these sentences that say most, in no more than room tokens: of the evicted messages, and
+// without those that already says. Those of one message are one line. What is not chosen is forgotten.
+func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string) string {
+	keep := make([]bool, len(m.decided))
+	var asking []decision
+	for i := range m.decided {
+		w := &m.decided[i]
+		if keep[i] = !evicted(w.seq) || strings.Contains(already, w.text); !keep[i] {
+			asking = append(asking, m.decisionOf(i))
+		}
+	}
+	slices.SortFunc(asking, func(a, b decision) int {
+		return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(b.at, a.at))
+	})
+	chosen, told := make([]bool, len(m.decided)), map[int64]bool{}
+	for _, d := range asking {
+		seq := m.decided[d.at].seq
+		if told[seq] {
+			d.size -= tokensOfRef
+		}
+		if d.size <= room {
+			room -= d.size
+			chosen[d.at], keep[d.at] = true, true
+			told[seq] = true
+		}
+	}
+	var kept []words
+	var lines []string
+	said := int64(0)
+	for i, w := range m.decided {
+		if keep[i] {
+			kept = append(kept, w)
+		}
+		switch {
+		case !chosen[i]:
+		case w.seq == said:
+			lines[len(lines)-1] += " " + w.text
+		default:
+			lines = append(lines, fmt.Sprintf("[m%d] %s", w.seq, w.text))
+			said = w.seq
+		}
+	}
+	m.decided = kept
+	return strings.Join(lines, "\n")
+}
+
+// decision is a sentence that may be chosen.
+type decision struct {
+	at, size int
+	worth    float64
+}
+
+// decisionOf returns a sentence with what it is worth.
+func (m *Memory) decisionOf(i int) decision {
+	w := &m.decided[i]
+	all := m.reading().sentences
+	d, known := all[w.text]
+	if !known {
+		d = decision{size: w.tokens(), worth: m.worthOfSentence(w)}
+		all[w.text] = d
+	}
+	d.at = i
+	return d
+}
+
+// decisive are words, and pairs of them, with which the agent says what it found or decided.
+var decisive = func() map[string]bool {
+	all := map[string]bool{}
+	for words := range strings.SplitSeq("decide|decided|instead of|because|root cause|should|must|need to|needs to|"+
+		"found|turn out|turns out|so that|rather than", "|") {
+		all[words] = true
+	}
+	for what := range strings.FieldsSeq("issue problem bug cause fix") {
+		all[what+" is"], all[what+" was"] = true, true
+	}
+	return all
+}()
+
+// decides reports whether the agent says in a sentence what it found or decided.
+func decides(sentence string) bool {
+	sentence = strings.ToLower(sentence)
+	before := 0 // where the word before begins
+	for at := 0; at < len(sentence); {
+		end := at
+		for end < len(sentence) && isWord(sentence[end]) {
+			end++
+		}
+		if decisive[sentence[at:end]] || decisive[sentence[before:end]] {
+			return true
+		}
+		before, at = at, end+1
+	}
+	return false
+}
+
+// announces recognises a sentence that tells what the agent does next.
+var announces = regexp.MustCompile(
+	`^(Now |Next |OK|Okay|Good|Great)?,?\s*([Ll]et me|[Ll]et's|I'll|I will|I'm going to)\b`)
+
+// worthOfSentence returns what a sentence is worth for its size: what its names are, more where it decides something.
+func (m *Memory) worthOfSentence(w *words) float64 {
+	sum := 1.0
+	for name := range names.Scan([]byte(w.text), false) {
+		if k := m.known[string(name.Text)]; k != nil {
+			sum += k.now
+		}
+	}
+	switch {
+	case decides(w.text):
+		sum *= definesMore
+	case announces.MatchString(w.text):
+		sum /= definesMore
+	}
+	return float64(sum / math.Pow(float64(w.tokens()), linePower))
+}
