@@ -64,6 +64,7 @@ func decode(f session.Format, body []byte) (list []Message, has seen, err error)
 	r.scanner = scanner{body: body, ir: &r.collector}
 	facts, err := r.read(f)
 	list, has = r.list, r.seen
+	has.shows = len(r.shown) > 0
 	*r = reading{}
 	readings.Put(r)
 	for i := range list {

@@ -17,6 +17,7 @@ type repairer struct {
 	view      []Stored
 	repairs   []Repair
 	ids       itemIDs // Responses: of the items that were read
+	shows     bool    // the view shows images or files
 	uncited   bool    // the message that is read goes without its annotations
 	marked    bool    // there may be marks for the provider's cache
 	inFlight  bool    // calls of the last unit wait for their results
@@ -73,6 +74,7 @@ func (r *repairer) decode(i int, body []byte) []Message {
 		return []Message{{Role: User, Origin: i, Blocks: []Block{text}, Edited: true}}
 	}
 	r.marked = r.marked || has.marked
+	r.shows = r.shows || has.shows
 	for j := range list {
 		n := &list[j]
 		n.Origin = i

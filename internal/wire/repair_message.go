@@ -12,9 +12,29 @@ import (
 
 // prepare decodes the messages, and repairs each message by itself.
 func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
-	if err := r.mendMedia(ctx); err != nil {
+	list, err := r.read(ctx)
+	if err == nil && r.shows { // as few views do: it is read again without what the provider does not take
+		r.repairs = nil
+		clear(r.ids.seen)
+		if err = r.mendMedia(ctx); err == nil {
+			list, err = r.read(ctx)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
+	list = r.settleApprovals(r.leaveCompacted(list))
+	kept := list[:0]
+	for i := range list {
+		if n := &list[i]; r.clean(n, n.Origin == len(r.view)-1) {
+			kept = append(kept, *n)
+		}
+	}
+	return kept, nil
+}
+
+// read decodes the messages, and gives each a role that the target knows.
+func (r *repairer) read(ctx context.Context) ([]Message, error) {
 	list := make([]Message, 0, len(r.view))
 	head := true
 	for i := range r.view {
@@ -35,14 +55,7 @@ func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 			list = append(list, r.role(&n, head)...)
 		}
 	}
-	list = r.settleApprovals(r.leaveCompacted(list))
-	kept := list[:0]
-	for i := range list {
-		if n := &list[i]; r.clean(n, n.Origin == len(r.view)-1) {
-			kept = append(kept, *n)
-		}
-	}
-	return kept, nil
+	return list, nil
 }
 
 // role gives a message a role that the target knows, with only the blocks that this role may have.

@@ -49,6 +49,7 @@ type seen struct {
 	twin   []byte   // Chat Completions: a function_call beside tool_calls, which repeats one of them
 	model  bool     // AI SDK: a ModelMessage
 	marked bool     // Anthropic: it may have marks for the provider's cache
+	shows  bool     // images or files
 }
 
 // itemHead says what an item of Responses is.
