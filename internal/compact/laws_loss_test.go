@@ -310,7 +310,7 @@ func (l *trial) partBounded(m shownMessage, p *part, in *Input) {
 			limit += p.head + p.tail
 		}
 	case Stub, Stale, Placeholder, Blank:
-		chars, limit = p.valueBytes(), policy.MaxLineBytes
+		limit = policy.MaxLineBytes
 	default:
 		return
 	}

@@ -121,7 +121,8 @@ func (w *words) appendLine(dst []byte, v values) []byte {
 	start := len(dst)
 	for {
 		dst = w.line(v).Append(dst[:start], v.append)
-		short := rawjson.QuotedLen(dst[start:]) <= policy.MaxLineBytes
+		line := dst[start:]
+		short := rawjson.QuotedLen(line)-len(line)+text.Len(line) <= policy.MaxLineBytes
 		if short || v.preview == "" && v.resource == "" && len(v.tool) <= 1 {
 			return dst
 		}

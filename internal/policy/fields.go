@@ -62,7 +62,7 @@ const (
 	maxTools     = 2_000 // tools in a table, those of the profile included
 )
 
-// MaxLineBytes is the longest that a line in place of a result is, as JSON.
+// MaxLineBytes is the longest that a line in place of a result is, as JSON: in characters, which in ASCII are bytes.
 const MaxLineBytes = 256
 
 // choices lists the values of the types that have only some.

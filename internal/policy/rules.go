@@ -63,6 +63,7 @@ func (p *parser) templates() {
 		}
 		size[pointer] = parsed.Constant() + refBytes*parsed.Places("ref")
 	}
+	clears := p.policy.Trim.Enabled || p.policy.Budget.Enabled || p.policy.MediaBytes > 0
 	const again, clear = "/wording/placeholder_again", "/wording/clear"
 	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", again, clear} {
 		if size[line] > maxLineBytes {
@@ -70,7 +71,7 @@ func (p *parser) templates() {
 				"the line has %d bytes without its values: the limit is %d",
 				size[line], maxLineBytes)
 		}
-		if size[clear] > size[line] && (line != again || p.policy.Wording.PlaceholderAgain != "") {
+		if clears && size[clear] > size[line] && (line != again || p.policy.Wording.PlaceholderAgain != "") {
 			p.conflict("the line for a cleared result must not be longer than "+line+", which it may replace",
 				clear, line)
 		}

@@ -29,6 +29,9 @@ func cortex(v vector) object {
 		list := q.cortexBack(q.cortex(messages).compact(), messages, v)
 		return object{"content": objects(list[0]["content"])[0]["text"]}
 	}
+	if calls := objects(v.Input["calls"]); calls != nil {
+		return cortexCalls(v, calls)
+	}
 	q.window = int(number(v.Input["contextWindow"]))
 	q.context = int64(number(v.Input["currentTokens"]) + math.Round(number(v.Input["usageRatio"])*float64(q.window)))
 	o := q.cortex(messages).compact()
@@ -42,6 +45,22 @@ func cortex(v vector) object {
 		}
 	}
 	return object{"actions": actions}
+}
+
+// cortexCalls asks for each of several calls, whose messages are those of the vector unless the call has its own.
+func cortexCalls(v vector, calls []object) object {
+	results := []object{}
+	for _, call := range calls {
+		one := v
+		one.Input = maps.Clone(v.Input)
+		delete(one.Input, "calls")
+		maps.Copy(one.Input, call)
+		results = append(results, cortex(one))
+	}
+	for _, recorded := range objects(v.Output["results"]) {
+		maps.DeleteFunc(recorded, func(member string, _ any) bool { return results[0][member] == nil })
+	}
+	return object{"results": results}
 }
 
 // cortexQuestion translates what the settings do not say. What is not saved is described without a way back. Bookends
@@ -75,6 +94,9 @@ func cortexQuestion(v vector) *question {
 func (q *question) cortex(messages []object) *question {
 	for i, m := range messages {
 		content := m["content"]
+		if whole, ok := content.(string); ok && m["role"] == "toolResult" {
+			content = []object{{"type": "text", "text": whole}}
+		}
 		if parts := slices.Clone(objects(content)); parts != nil {
 			for k, part := range parts {
 				id, name := fmt.Sprint("call-", i, "-", k), cmp.Or(text(part["name"]), text(m["toolName"]))
@@ -101,13 +123,20 @@ func (q *question) cortexBack(o *outcome, messages []object, v vector) []object 
 	return q.back(o, messages, "user", func(m, now object, _ int64) {
 		parts := slices.Clone(objects(m["content"]))
 		for k, part := range objects(now["content"]) {
-			if part["type"] != "tool_result" {
+			if part["type"] != "tool_result" || part["content"] == nil {
 				continue
 			}
-			path := text(v.Input["path"])
+			path, tool := text(v.Input["path"]), text(m["toolName"])
+			if parts != nil {
+				tool = cmp.Or(text(parts[k]["name"]), tool)
+			}
 			if section(v.Input["persist"])["mode"] == "ok" && strings.Contains(text(part["content"]), "persisted") {
-				path = fmt.Sprintf("/persist/%s-%d.txt", cmp.Or(text(parts[k]["name"]), text(m["toolName"])), paths)
+				path = fmt.Sprintf("/persist/%s-%d.txt", tool, paths)
 				paths++
+			}
+			if parts == nil {
+				m["content"] = named(part["content"], path)
+				return
 			}
 			parts[k] = maps.Clone(parts[k])
 			parts[k]["text"] = named(part["content"], path)

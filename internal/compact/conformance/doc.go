@@ -4,7 +4,7 @@
 // recorded). It becomes a question to the product, a compaction as POST /v1/compact does it, with the system's profile
 // and the vector's settings as varve policy from translates them, and the answer is compared with the record to the
 // letter. There is one file a system, which translates shapes of messages and decides nothing. What Varve does
-// differently on purpose is in vectors.md, which the test reads.
+// differently on purpose is in classes_test.go, by class.
 //
 // What reaches a model is compared where it arrives: product_test.go runs the API, a worker and a provider over HTTP.
 //

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/policy/foreign"
@@ -64,9 +66,33 @@ func falaiQuestion(v vector, messages []object) *question {
 	for i, m := range messages {
 		sent[i] = maps.Clone(m)
 		if _, IsText := m["content"].(string); !IsText && m["role"] == "tool" { // it is JSON
-			sent[i]["content"] = jsonText(cmp.Or(m["content"], any("")))
+			sent[i]["content"] = scriptText(cmp.Or(m["content"], any("")), v.Raw)
 		}
 	}
 	q.chat(sent, "name")
 	return q
+}
+
+// scriptText returns a value as JavaScript writes it that was read from raw: integers among the names of an object come
+// first, the others in the order in which raw has them.
+func scriptText(value any, raw string) string {
+	o, isObject := value.(object)
+	if !isObject {
+		return jsonText(value)
+	}
+	number := func(name string) int {
+		if n, err := strconv.Atoi(name); err == nil && n >= 0 && strconv.Itoa(n) == name {
+			return n
+		}
+		return math.MaxInt
+	}
+	names := slices.Sorted(maps.Keys(o))
+	slices.SortStableFunc(names, func(a, b string) int {
+		at := func(name string) int { return strings.Index(raw, jsonText(name)+":") }
+		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(at(a), at(b)))
+	})
+	for i, name := range names {
+		names[i] = jsonText(name) + ":" + scriptText(o[name], raw)
+	}
+	return "{" + strings.Join(names, ",") + "}"
 }

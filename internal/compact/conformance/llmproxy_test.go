@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -11,8 +12,18 @@ import (
 )
 
 func llmProxy(v vector) object {
-	if v.Op == "extractIdentity" {
+	switch v.Op {
+	case "extractIdentity":
 		return proxyIdentities(v)
+	case "categorize":
+		return object{"categories": proxyAbout(v, v.Input["tools"].([]any), func(q *question, tool any) {
+			q.twice(object{"name": tool, "arguments": `{"path":"a"}`})
+		}, func(a compact.Action) string { return cmp.Or(a.Category, "other") })}
+	case "redact":
+		return object{"texts": proxyAbout(v, v.Input["texts"].([]any), func(q *question, of any) {
+			q.set("dedupe.redact", true)
+			q.twice(object{"name": "s", "arguments": jsonText(object{"query": of})})
+		}, func(a compact.Action) string { return strings.TrimPrefix(a.Resource, "s:") })}
 	}
 	messages := objects(v.Input["messages"])
 	for _, m := range messages {
@@ -70,21 +81,40 @@ func proxyResult(q *question, o *outcome, messages []object) object {
 	}
 }
 
+// proxyAbout asks about each of some values, and returns what told says of the older of two results of a call with it.
+func proxyAbout(v vector, of []any, put func(*question, any), told func(compact.Action) string) []any {
+	list := []any{}
+	for _, value := range of {
+		q := proxyQuestion(vector{System: v.System, Input: object{"config": object{"enabled": true}}}, nil)
+		put(q, value)
+		said := ""
+		for _, a := range q.compact().Plan.Parts() {
+			said = cmp.Or(said, told(a))
+		}
+		list = append(list, said)
+	}
+	return list
+}
+
+// twice appends a call with its result, two times.
+func (q *question) twice(function object) {
+	q.context = always
+	for _, id := range []string{"a", "b"} {
+		result := object{"role": "tool", "tool_call_id": id, "content": strings.Repeat("x", 2000)}
+		q.chat([]object{{"role": "assistant", "tool_calls": []any{object{"id": id, "function": function}}}, result}, "name")
+	}
+}
+
 // proxyIdentities asks for each case what the older of two results of the same call is about: the text of its identity.
 func proxyIdentities(v vector) object {
 	identities := []any{}
 	for _, c := range objects(v.Input["cases"]) {
 		q := proxyQuestion(vector{System: v.System, Input: object{"config": object{"enabled": true}}}, nil)
-		q.context = always
 		arguments, IsText := c["arguments"].(string)
 		if !IsText {
 			arguments = jsonText(c["arguments"])
 		}
-		for _, id := range []string{"a", "b"} {
-			call := object{"id": id, "function": object{"name": c["tool_name"], "arguments": arguments}}
-			result := object{"role": "tool", "tool_call_id": id, "content": strings.Repeat("x", 2000)}
-			q.chat([]object{{"role": "assistant", "tool_calls": []any{call}}, result}, "name")
-		}
+		q.twice(object{"name": c["tool_name"], "arguments": arguments})
 		var identity any
 		for _, name := range q.compact().Report().Stale.Resources {
 			identity = object{"str": name}

@@ -21,15 +21,16 @@ func Collapse(dst, t []byte) []byte {
 // Trim returns t without the white space at its ends, JavaScript's as in Collapse.
 func Trim(t []byte) []byte { return bytes.TrimFunc(t, isSpace) }
 
-// PlainPreview returns the first n characters of t trimmed, with a space for each control character: it fits any line.
+// PlainPreview returns the first n characters of t trimmed, with a space for each control character but tabs and
+// carriage returns: it fits any line.
 func PlainPreview(t []byte, n int) string {
 	line := bytes.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) && r != '\r' && r != '\t' {
 			return ' '
 		}
 		return r
 	}, First(t, n))
-	return string(bytes.TrimSpace(line))
+	return string(Trim(line))
 }
 
 // isSpace reports whether r is JavaScript's white space.

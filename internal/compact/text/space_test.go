@@ -45,10 +45,10 @@ func TestPreviewsAreOneTrimmedLine(t *testing.T) {
 	}{
 		"line feeds are spaces":         {"a\nb\n\nc", 80, "a b  c"},
 		"the cut comes before trimming": {"  abcdef", 4, "ab"},
-		"control characters are spaces": {"a\tb\r\x1b[0mc\r\n", 80, "a b  [0mc"},
+		"other control characters, too": {"a\tb\r\x1b[0mc\r\n", 80, "a\tb\r [0mc"},
 		"nothing":                       {"", 80, ""},
 		"a pair at the cut is left":     {"abc😀", 4, "abc"},
-		"white space of other scripts":  {"\u3000a\ufeff", 80, "a\ufeff"},
+		"white space of other scripts":  {"\u3000a\ufeff", 80, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

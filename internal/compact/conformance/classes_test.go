@@ -1,0 +1,433 @@
+package conformance
+
+import (
+	"maps"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// class is a rule in which Varve differs from a system on purpose.
+type class struct {
+	system string // "" for any
+	name   string // with says a row of docs/compatibility.md
+	says   string
+	is     func(v vector, want, got object) bool // the difference is what the rule makes of the record, and nothing else
+}
+
+// classes are all rules in which Varve differs. None knows a vector: each sees the input, the record and the answer.
+var classes = []class{
+	{"cortex", "own", "Each result is decided by its own tool, size, beginning and place; what is beside it is not touched.", isOwn},
+	{"cortex", "saved", "All that leaves the view is saved, once, and can be read back.", isSaved},
+	{"", "limit", "A limit holds for every result, and a cut keeps something of it.", isLimit},
+	{"falai", "whole", "Characters, limits and the tokens of a message are whole.", isWhole},
+	{"cortex", "whole", "", isWholeCut},
+	{"falai", "units", "A call and its results stay together.", isUnit},
+	{"", "nothing", "Where nothing can leave the view, no model is asked and nothing is written.", isNothing},
+	{"falai", "failure", "An empty answer is a failure.", isFailure},
+	{"", "manual", "What the manual says holds where the program does otherwise.", isManual},
+	{"llm-proxy", "secrets", "Secrets are hidden in reports as in stubs, and of more kinds.", isSecret},
+	{"llm-proxy", "smaller", "A replacement that would not be smaller is not used.", isSmaller},
+	{"llm-proxy", "bookkeeping", "A stage that fails is left out; metadata, names of settings and alerts of a proxy decide nothing.", isBookkeeping},
+	{"codelia", "one message", "Retained facts and summary are one message.", isOneMessage},
+	{"codelia", "untouched", "A result that is not too large is not changed, and a cut keeps its line ends.", isUntouched},
+	{"codelia", "models", "A model is found by its name with a date or a provider.", isModel},
+}
+
+// classOf returns the class of a difference, "" for none.
+func classOf(v vector, want, got object) string {
+	for _, c := range classes {
+		if (c.system == "" || c.system == v.System) && c.is(v, want, got) {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// TestThePageListsTheClasses holds docs/compatibility.md to the classes.
+func TestThePageListsTheClasses(t *testing.T) {
+	t.Parallel()
+	page, _, _ := strings.Cut(string(must(os.ReadFile("../../../docs/compatibility.md"))), "## The engine")
+	_, page, _ = strings.Cut(page, "| --- |")
+	row := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| [a-z, -]+ \| [^|]+ \| ([^|]+) \|$`)
+	var listed, want [][2]string
+	for _, cells := range row.FindAllStringSubmatch(page, -1) {
+		listed = append(listed, [2]string{cells[1], cells[2]})
+	}
+	for _, c := range classes {
+		if c.says != "" {
+			want = append(want, [2]string{c.name, c.says})
+		}
+	}
+	if diff := gocmp.Diff(want, listed); diff != "" || len(want) >= 15 {
+		t.Errorf("%d classes (-test +page):\n%s", len(want), diff)
+	}
+}
+
+func same(a, b any) bool { return jsonText(a) == jsonText(b) }
+
+// normal returns a value as JSON has it.
+func normal(value any) (o object) {
+	decode([]byte(jsonText(value)), &o)
+	return o
+}
+
+func units(s string) int { return len(utf16.Encode([]rune(s))) }
+
+func tokens4(s string) int { return (units(s) + 3) / 4 }
+
+// messagesOf returns the messages of a record or an answer, whatever the system calls them.
+func messagesOf(o object) []object {
+	if o["history"] != nil {
+		return objects(o["history"])
+	}
+	return objects(o["messages"])
+}
+
+var (
+	trimmedTokens = regexp.MustCompile(`~(-?\d+) tokens trimmed`)
+	savedTokens   = regexp.MustCompile(`chars, ~\d+ tokens\)`)
+	previewed     = regexp.MustCompile(`(?s)^\[Tool result (trimmed|persisted) -- ([^":]*)(: ".*")? -- (.*)\]$`)
+	persistPath   = regexp.MustCompile(`/persist/([\w-]+)-\d+\.txt`)
+)
+
+// isOwn: a record that decides by message, or by place, has at each part what that part's own figures make of it.
+func isOwn(v vector, want, got object) bool {
+	switch {
+	case v.Op == "applyBookend":
+		own := tokens4(text(v.Input["text"])) - int(number(v.Input["originalTokens"]))
+		return own != 0 && text(got["content"]) == moreTrimmed(text(want["content"]), own)
+	case v.Input["calls"] != nil:
+		return isReplay(v, want, got)
+	case v.Op != "micro":
+		return false
+	}
+	given, list := objects(v.Input["messages"]), messagesOf(want)
+	for i, m := range list {
+		list[i] = ownParts(v, given[i], m)
+	}
+	want["messages"] = list
+	return same(normal(want), got)
+}
+
+// moreTrimmed returns a bookend that says that more tokens were trimmed.
+func moreTrimmed(s string, more int) string {
+	return trimmedTokens.ReplaceAllStringFunc(s, func(found string) string {
+		n, _ := strconv.Atoi(trimmedTokens.FindStringSubmatch(found)[1])
+		return "~" + strconv.Itoa(n+more) + " tokens trimmed"
+	})
+}
+
+// ownParts returns a message of a record with each of its parts as it would be alone.
+func ownParts(v vector, given, m object) object {
+	parts, before := slices.Clone(objects(m["content"])), objects(given["content"])
+	if parts == nil || same(given, m) {
+		return m
+	}
+	all := textOf(given["content"])
+	for k, part := range parts {
+		own := text(before[k]["text"])
+		if part["text"] == nil || given["role"] != "toolResult" && part["type"] != "tool_result" {
+			parts[k] = before[k]
+			continue
+		}
+		parts[k] = maps.Clone(part)
+		name := text(part["name"])
+		if name == "" {
+			name = text(m["toolName"])
+		}
+		parts[k]["text"] = ownText(v, text(part["text"]), own, name, all)
+	}
+	m = maps.Clone(m)
+	m["content"] = parts
+	return m
+}
+
+func ownText(v vector, now, own, name, all string) string {
+	category := text(section(section(v.Input["config"])["toolCategories"])[name])
+	ephemeral := category == "ephemeral" || category == "" && (name == "SubAgent" || name == "TaskOutput")
+	line := previewed.FindStringSubmatch(now)
+	switch {
+	case line != nil && ephemeral:
+		return "[Tool result cleared]"
+	case line != nil:
+		return "[Tool result " + line[1] + " -- " + line[2] + `: "` + previewOf(own) + `" -- ` + line[4] + "]"
+	case now == "[Tool result cleared]" && !ephemeral:
+		return "[Tool result trimmed -- " + name + `: "` + previewOf(own) + `" -- see assistant response below for findings]`
+	}
+	now = savedTokens.ReplaceAllString(now, "chars, ~"+strconv.Itoa(tokens4(own))+" tokens)")
+	return moreTrimmed(now, tokens4(own)-tokens4(all))
+}
+
+func previewOf(s string) string {
+	all := utf16.Encode([]rune(s))
+	return strings.TrimSpace(strings.ReplaceAll(string(utf16.Decode(all[:min(80, len(all))])), "\n", " "))
+}
+
+// isReplay: where the system acts by the place of an earlier call's message, the message stays.
+func isReplay(v vector, want, got object) bool {
+	wants, gots, replayed := objects(want["results"]), objects(got["results"]), false
+	for i, call := range objects(v.Input["calls"]) {
+		given := objects(call["messages"])
+		if given == nil {
+			given = objects(v.Input["messages"])
+		}
+		for k, m := range messagesOf(gots[i]) {
+			recorded := messagesOf(wants[i])[k]
+			if same(m, recorded) {
+				continue
+			}
+			if replayed = true; i == 0 || !same(m, given[k]) {
+				return false
+			}
+		}
+	}
+	return replayed
+}
+
+// isSaved: what the system forgets to save, or saves again, has the name under which it is saved once.
+func isSaved(v vector, want, got object) bool {
+	if section(v.Input["persist"])["mode"] != "ok" {
+		return false
+	}
+	if v.Input["calls"] != nil {
+		once := func(s string) string { return persistPath.ReplaceAllString(s, "/persist/$1-0.txt") }
+		return !same(want, got) && once(jsonText(want)) == once(jsonText(got))
+	}
+	paths, list := 0, messagesOf(want)
+	for i, m := range list {
+		if line := previewed.FindStringSubmatch(text(m["content"])); line != nil && m["role"] == "toolResult" {
+			list[i] = maps.Clone(m)
+			list[i]["content"] = "[Tool result persisted -- " + line[2] + line[3] + " -- use Read on /persist/" + line[2] + "-" +
+				strconv.Itoa(paths) + ".txt for full content]"
+			paths++
+		}
+	}
+	want["messages"] = list
+	return paths > 0 && same(normal(want), got)
+}
+
+// isLimit: what the system leaves whole above its limit, or throws away, is cut to the limit.
+func isLimit(v vector, want, got object) bool {
+	whole, now := text(v.Input["text"]), text(got["content"])
+	switch v.Op {
+	case "capToolResult":
+		if text(want["content"]) != whole {
+			return false
+		}
+		head, tail, found := strings.Cut(now, "\n\n... [")
+		_, tail, _ = strings.Cut(tail, "] ...\n\n")
+		limit := int(number(section(v.Input["config"])["maxResultTokens"]))
+		return found && strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail) && tokens4(head)+tokens4(tail) <= limit
+	case "applyBookend":
+		over := tokens4(whole)
+		return number(v.Input["tailChars"]) == 0 && now == moreTrimmed(strings.TrimSuffix(text(want["content"]), whole), over)
+	case "processToolMessage":
+		return isBeginningKept(v, want, got)
+	}
+	return false
+}
+
+// isBeginningKept: of a first line that is too long the beginning stays before the notice.
+func isBeginningKept(v vector, want, got object) bool {
+	list, now, limit := objects(want["messages"]), messagesOf(got), int(number(section(v.Input["config"])["maxMessageBytes"]))
+	for i, m := range list {
+		notice := text(m["content"])
+		whole := text(objects(v.Input["messages"])[i]["content"])
+		kept, found := strings.CutSuffix(text(now[i]["content"]), notice)
+		if !found || !strings.HasPrefix(notice, "\n\n[tool output truncated") {
+			continue
+		}
+		if kept == "" || len(kept) > limit || !strings.HasPrefix(whole, kept) {
+			return false
+		}
+		m["content"] = now[i]["content"]
+	}
+	return same(normal(want), got)
+}
+
+// isWhole: a limit with a fraction is refused, no half of a character is kept, and each message has whole tokens.
+func isWhole(v vector, want, got object) bool {
+	if limit := number(section(v.Input["config"])["maxToolResultChars"]); limit != math.Trunc(limit) {
+		was := "showing first " + strconv.FormatFloat(limit, 'f', -1, 64) + "]"
+		return strings.ReplaceAll(jsonText(want), was, "showing first "+strconv.Itoa(int(limit))+"]") == jsonText(got)
+	}
+	if v.Op == "estimateTokens" {
+		sum := 0
+		for _, m := range objects(v.Input["messages"]) {
+			content, isText := m["content"].(string)
+			if !isText {
+				content = jsonText(cmpOr(m["content"], ""))
+			}
+			sum += (units(content) + units(text(m["name"])) + 4 + 3) / 4
+		}
+		return number(got["estimatedTokens"]) == float64(sum)
+	}
+	return isWholeCut(v, want, got)
+}
+
+func cmpOr(value, other any) any {
+	if value == nil {
+		return other
+	}
+	return value
+}
+
+// isWholeCut: of a character that a cut goes through nothing is kept; the figures of the cut differ by that.
+func isWholeCut(v vector, want, got object) bool {
+	figures := regexp.MustCompile(`~-?\d+ tokens trimmed|showing first \d+`)
+	plain := func(o object) string {
+		return figures.ReplaceAllString(strings.ReplaceAll(jsonText(normal(o)), "\ufffd", ""), "N")
+	}
+	return v.Half && plain(want) == plain(got)
+}
+
+// isUnit: a result whose call the system has summarised, or dropped, has its call before it.
+func isUnit(v vector, want, got object) bool {
+	called := map[string]object{}
+	for _, m := range objects(v.Input["messages"]) {
+		for _, c := range objects(m["tool_calls"]) {
+			called[text(c["id"])] = m
+		}
+	}
+	var list []object
+	here, added := map[string]bool{}, 0
+	for _, m := range messagesOf(want) {
+		for _, c := range objects(m["tool_calls"]) {
+			here[text(c["id"])] = true
+		}
+		if id := text(m["tool_call_id"]); m["role"] == "tool" && !here[id] && called[id] != nil {
+			list, here[id] = append(list, called[id]), true
+			added++
+		}
+		list = append(list, m)
+	}
+	return added > 0 && same(list, messagesOf(got))
+}
+
+// isNothing: the system asks a model although all messages stay, and puts its answer before them.
+func isNothing(v vector, want, got object) bool {
+	if rounds := objects(want["rounds"]); rounds != nil {
+		return isNothingAgain(objects(got["rounds"]), rounds)
+	}
+	given, now := objects(v.Input["messages"]), messagesOf(got)
+	if v.Op == "micro" {
+		return isEmptyContent(given, messagesOf(want), now)
+	}
+	asks := map[string]string{"falai": "checkAndCompact", "codelia": "compact"}[v.System] == v.Op
+	if !asks || len(given) > 0 && !same(given, now) || len(given) == 0 && got["refused"] == nil {
+		return false
+	}
+	recorded := messagesOf(want)
+	if recorded == nil { // the call of the model ends the loop
+		return len(turnsOf(given)) <= 1
+	}
+	kept := slices.DeleteFunc(recorded, func(m object) bool {
+		return !slices.ContainsFunc(given, func(g object) bool { return same(g, m) })
+	})
+	return same(append([]object{}, kept...), append([]object{}, given...))
+}
+
+func turnsOf(list []object) (turns []object) {
+	for _, m := range list {
+		if m["role"] == "user" {
+			turns = append(turns, m)
+		}
+	}
+	return turns
+}
+
+// isNothingAgain: rounds in which nothing new can leave change nothing, where the system writes its summary anew.
+func isNothingAgain(now, recorded []object) bool {
+	for i, round := range now {
+		list, was := messagesOf(round), messagesOf(recorded[i])
+		if same(list, was) {
+			continue
+		}
+		if i > 0 && !same(list, messagesOf(now[i-1])) || len(was) < len(list) || !same(list[max(0, len(list)-1)], was[len(was)-1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isEmptyContent: a result without content stays as it is.
+func isEmptyContent(given, recorded, now []object) bool {
+	for i, m := range now {
+		if content := jsonText(given[i]["content"]); !same(m, recorded[i]) && (!same(m, given[i]) || content != "null" && content != "[]") {
+			return false
+		}
+	}
+	return len(now) == len(given) && len(now) > 0
+}
+
+// isFailure: after an empty answer the oldest messages leave, as after a failure.
+func isFailure(v vector, want, got object) bool {
+	responses := objects(section(v.Input["llm"])["responses"])
+	given, now, recorded := objects(v.Input["messages"]), messagesOf(got), messagesOf(want)
+	if len(responses) == 0 || responses[0]["message"] != "" || len(recorded) == 0 || len(now) > len(given) {
+		return false
+	}
+	return len(now) >= len(recorded)-1 && same(given[len(given)-len(now):], now)
+}
+
+// isOneMessage: the two messages of the system, one after the other, are one text.
+func isOneMessage(_ vector, want, got object) bool {
+	list := messagesOf(want)
+	for i := range max(len(list)-1, 0) {
+		a, b := list[i], list[i+1]
+		if a["role"] != "user" || b["role"] != "user" {
+			continue
+		}
+		one := object{"role": "user", "content": text(a["content"]) + "\n\n" + text(b["content"])}
+		if joined := slices.Concat(list[:i], []object{one}, list[i+2:]); same(joined, messagesOf(got)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isUntouched: what the system rewrites although nothing is cut stays as it was sent, and line ends stay.
+func isUntouched(v vector, want, got object) bool {
+	given, now, recorded := objects(v.Input["messages"]), messagesOf(got), messagesOf(want)
+	if v.Op != "processToolMessage" || len(now) != len(given) {
+		return false
+	}
+	unix := func(m object) string { return strings.ReplaceAll(jsonText(m), `\r\n`, `\n`) }
+	for i, m := range now {
+		whole := recorded[i]["trimmed"] != true && same(m["content"], given[i]["content"])
+		if !whole && unix(m) != unix(recorded[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
+
+// isModel: a name that the registry has without its date and provider is no unknown model.
+func isModel(v vector, want, got object) bool {
+	if v.Op != "shouldCompact" {
+		return false
+	}
+	was, now := want["results"].([]any), got["results"].([]any)
+	for i, usage := range objects(v.Input["usages"]) {
+		if same(was[i], now[i]) {
+			continue
+		}
+		name := dated.ReplaceAllString(text(usage["model"]), "")
+		_, bare, _ := strings.Cut(name, "/")
+		known := func(m object) bool { return m["id"] == name || m["id"] == bare }
+		if section(was[i])["error"] == nil && was[i] != unknownModel || !slices.ContainsFunc(objects(v.Input["registry"]), known) {
+			return false
+		}
+	}
+	return true
+}
