@@ -176,20 +176,20 @@ func (s *Server) routeProcess() {
 // routeKeys has the tenant's keys, and the session tokens that they make.
 func (s *Server) routeKeys() {
 	admin := s.tenants(session.ScopeAdmin)
-	admin.ask("/v1/keys", s.createKey) // shown once: an Idempotency-Key cannot bring it back
+	admin.show("/v1/keys", s.createKey)
 	admin.list("/v1/keys", s.listKeys)
-	admin.ask("/v1/keys/:key/rotate", s.rotateKey)
+	admin.show("/v1/keys/:key/rotate", s.rotateKey)
 	admin.delete("/v1/keys/:key", s.revokeKey)
 
 	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite)
 	give := s.tenants(session.SessionsWrite, session.SessionsRead, session.ResultsRead) // every token reads
-	give.ask("/v1/sessions/:id/tokens", s.createToken)                                  // shown once, too
+	give.show("/v1/sessions/:id/tokens", s.createToken)
 	read.list("/v1/sessions/:id/tokens", s.listTokens)
 	write.delete("/v1/sessions/:id/tokens/:token", s.revokeToken)
 }
 
 func (s *Server) routePolicies() {
-	read, change := s.tenants(session.SessionsRead), s.tenants(session.ScopePolicy)
+	read, change := s.tenants(session.SessionsRead), s.tenants(session.ScopePolicy).ownKeys()
 	read.get("/v1/policies/profiles", s.listProfiles)
 	read.get("/v1/policies/schema", s.readPolicySchema)
 	read.get("/v1/policy", s.readTenantPolicy)
@@ -207,15 +207,16 @@ func (s *Server) routePolicies() {
 
 // routeSessions has sessions, and what is known of models and limits.
 func (s *Server) routeSessions() {
-	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite)
+	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite).ownKeys()
 	write.post("/v1/sessions", s.createSession, strictParameter)
 	read.get("/v1/sessions", s.listSessions, sessionsQuery...)
 	write.put("/v1/sessions/:id", s.putSession, strictParameter)
 	read.orTokens().get("/v1/sessions/:id", s.readSession)
 	write.patch("/v1/sessions/:id", s.patchSession, strictParameter)
-	s.tenants(session.ScopeErase).delete("/v1/sessions/:id", s.deleteSession)
-	s.tenants(session.SessionsWrite, session.SessionsRead).post("/v1/sessions/:id/fork", s.forkSession)
-	export, archive := s.tenants(session.ScopeExport), s.tenants(session.SessionsWrite, session.ScopeExport)
+	s.tenants(session.ScopeErase).ownKeys().delete("/v1/sessions/:id", s.deleteSession)
+	s.tenants(session.SessionsWrite, session.SessionsRead).ownKeys().post("/v1/sessions/:id/fork", s.forkSession)
+	export := s.tenants(session.ScopeExport)
+	archive := s.tenants(session.SessionsWrite, session.ScopeExport).ownKeys()
 	export.get("/v1/export", s.exportTenant)
 	export.get("/v1/sessions/:id/export", s.exportSession)
 	archive.do("/v1/sessions/:id/archive", s.archiveSession)
@@ -237,7 +238,7 @@ func (s *Server) routeSessions() {
 
 // routeMessages has the messages of sessions and their views.
 func (s *Server) routeMessages() {
-	read, write := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.SessionsWrite)
+	read, write := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.SessionsWrite).ownKeys()
 	write.post("/v1/sessions/:id/messages", s.appendMessages, strictParameter)
 	write.put("/v1/sessions/:id/messages", s.putMessages, strictParameter)
 	write.patch("/v1/sessions/:id/messages/:message", s.patchMessage, strictParameter)
@@ -249,7 +250,7 @@ func (s *Server) routeMessages() {
 
 // routeCompaction has compactions, their runs and checkpoints.
 func (s *Server) routeCompaction() {
-	read, compact := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.ScopeCompact)
+	read, compact := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.ScopeCompact).ownKeys()
 	compact.orTokens().do("/v1/sessions/:id/compact", s.compactSession, "wait")
 	compact.orTokens().ask("/v1/sessions/:id/preview", s.previewSession, "actions")
 	compact.ask("/v1/compact", s.compactMessages, strictParameter)
@@ -266,7 +267,7 @@ func (s *Server) routeCompaction() {
 func (s *Server) routeSummaries() {
 	read, write := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.SessionsWrite)
 	read.get("/v1/sessions/:id/summaries", s.listSummaries, "checkpoint")
-	s.tenants(session.ScopeCompact).do("/v1/sessions/:id/summaries/rebuild", s.rebuildSummaries, "wait")
+	s.tenants(session.ScopeCompact).ownKeys().do("/v1/sessions/:id/summaries/rebuild", s.rebuildSummaries, "wait")
 
 	read.get("/v1/sessions/:id/pins", s.listPins)
 	read.get("/v1/sessions/:id/pins/candidates", s.listPinCandidates, "from_seq")
@@ -296,12 +297,13 @@ func (s *Server) routeResults() {
 	read.ask("/v1/sessions/:id/tools/:tool", s.callTool)
 	mcp := read.Post("/mcp", s.serveMCP)
 	mcp.Read, mcp.Query = request.ReadNothing, []string{"session"}
+	mcp.Keys = request.KeyIdle
 	s.handle(mcp, s.sameOrigin(s.authorized(mcp)))
 }
 
 // routeFailures has the sessions whose compaction fails.
 func (s *Server) routeFailures() {
-	read, compact := s.tenants(session.SessionsRead), s.tenants(session.ScopeCompact)
+	read, compact := s.tenants(session.SessionsRead), s.tenants(session.ScopeCompact).ownKeys()
 	read.list("/v1/admin/failures", s.listFailures)
 	compact.do("/v1/admin/failures/:id/retry", s.retryFailure)
 }
@@ -309,7 +311,7 @@ func (s *Server) routeFailures() {
 // routeErasures has the erasures of a tenant, what verifies their receipts, and what keeps sessions from them.
 func (s *Server) routeErasures() {
 	erase := s.tenants(session.ScopeErase)
-	erase.post("/v1/erasures", s.createErasure)
+	erase.ownKeys().post("/v1/erasures", s.createErasure)
 	erase.list("/v1/erasures", s.listErasures)
 	erase.get("/v1/erasures/:erasure", s.readErasure)
 	read, admin := s.tenants(session.SessionsRead), s.tenants(session.ScopeAdmin)
@@ -325,13 +327,13 @@ func (s *Server) routeOperators() {
 		return
 	}
 	operator := routeGroup{s, request.Access{Kind: session.OperatorCaller}}
-	operator.ask("/v1/admin/keys", s.createOperatorKey)
+	operator.show("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
 	operator.get("/v1/admin/audit", s.listAudit, auditQuery...)
 	operator.get("/v1/admin/audit/export", s.exportAudit, "after")
 
-	operator.ask("/v1/admin/tenants", s.createTenant) // may show a key once
+	operator.show("/v1/admin/tenants", s.createTenant) // with a key, if it asks for one
 	operator.list("/v1/admin/tenants", s.listTenants)
 	operator.get("/v1/admin/sessions", s.listAllSessions, allSessionsQuery...)
 	operator.get("/v1/admin/tenants/:tenant", s.readTenant)
@@ -340,15 +342,15 @@ func (s *Server) routeOperators() {
 	operator.list("/v1/admin/erasures", s.listErasures)
 	operator.get("/v1/admin/erasures/:erasure", s.readErasure)
 	operator.get("/v1/admin/tenants/:tenant/policy", s.readTenantPolicy)
-	operator.put("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(replaceLayer))
-	operator.patch("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(mergeLayer))
+	operator.ownKeys().put("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(replaceLayer))
+	operator.ownKeys().patch("/v1/admin/tenants/:tenant/policy", s.changeTenantPolicy(mergeLayer))
 	operator.list("/v1/admin/tenants/:tenant/holds", s.listHolds)
 	operator.get("/v1/admin/tenants/:tenant/hold", s.readTenantHold)
 	operator.put("/v1/admin/tenants/:tenant/hold", s.putTenantHold)
 	operator.delete("/v1/admin/tenants/:tenant/hold", s.deleteTenantHold)
-	operator.ask("/v1/admin/tenants/:tenant/keys", s.createKey)
+	operator.show("/v1/admin/tenants/:tenant/keys", s.createKey)
 	operator.list("/v1/admin/tenants/:tenant/keys", s.listKeys)
-	operator.ask("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)
+	operator.show("/v1/admin/tenants/:tenant/keys/:key/rotate", s.rotateKey)
 	operator.delete("/v1/admin/tenants/:tenant/keys/:key", s.revokeKey)
 }
 

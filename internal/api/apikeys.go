@@ -157,7 +157,7 @@ func (s *Server) createOperatorKey(req *request.Request) error {
 		return err
 	}
 	text := session.NewOperatorKey()
-	made, err := s.Operators.CreateOperatorKey(req.Ctx, name, text, lifetime)
+	made, err := req.Store.CreateOperatorKey(req.Ctx, name, text, lifetime)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (s *Server) createOperatorKey(req *request.Request) error {
 // listOperatorKeys handles GET /v1/admin/keys.
 func (s *Server) listOperatorKeys(req *request.Request) error {
 	find := func(l *request.List) ([]session.OperatorKey, error) {
-		return s.Operators.OperatorKeys(req.Ctx, l.Page())
+		return req.Store.OperatorKeys(req.Ctx, l.Page())
 	}
 	place := func(last session.OperatorKey) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "keys of operators", find, request.AsIs, place)
@@ -175,5 +175,5 @@ func (s *Server) listOperatorKeys(req *request.Request) error {
 
 // revokeOperatorKey handles DELETE /v1/admin/keys/{key}. Doing it twice changes nothing.
 func (s *Server) revokeOperatorKey(req *request.Request) error {
-	return request.AnswerGone(req, s.Operators.RevokeOperatorKey(req.Ctx, req.PathID("key")))
+	return request.AnswerGone(req, req.Store.RevokeOperatorKey(req.Ctx, req.PathID("key")))
 }

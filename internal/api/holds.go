@@ -35,7 +35,7 @@ func (s *Server) deleteHold(req *request.Request) error {
 
 // readTenantHold handles GET /v1/admin/tenants/{tenant}/hold.
 func (s *Server) readTenantHold(req *request.Request) error {
-	found, err := s.Operators.TenantHold(req.Ctx, req.Tenant)
+	found, err := req.Store.TenantHold(req.Ctx, req.Tenant)
 	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
 }
 
@@ -45,13 +45,13 @@ func (s *Server) putTenantHold(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	placed, err := s.Operators.HoldTenant(req.Ctx, req.Tenant, reason)
+	placed, err := req.Store.HoldTenant(req.Ctx, req.Tenant, reason)
 	return request.AnswerFound(req, placed, err, request.AsIs)
 }
 
 // deleteTenantHold handles DELETE /v1/admin/tenants/{tenant}/hold. Doing it twice changes nothing.
 func (s *Server) deleteTenantHold(req *request.Request) error {
-	if err := s.Operators.ReleaseTenant(req.Ctx, req.Tenant); err != nil {
+	if err := req.Store.ReleaseTenant(req.Ctx, req.Tenant); err != nil {
 		return err
 	}
 	req.W.WriteHeader(http.StatusNoContent)

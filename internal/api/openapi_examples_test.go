@@ -94,7 +94,7 @@ func TestEveryExampleRuns(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.work()
-			e := examples{world: w, Description: apitest.Described(), values: w.shown()}
+			e := examples{world: w, Description: apitest.Described(), values: w.shown(), repeats: true}
 			for _, op := range e.of(name) {
 				e.run(op)
 			}
@@ -195,7 +195,8 @@ func id(made answer) string { return decoded[struct{ ID string }](made).ID }
 type examples struct {
 	*world
 	*apitest.Description
-	values map[string]string // what stands for an id that the description shows
+	values  map[string]string // what stands for an id that the description shows
+	repeats bool              // each is sent several times with one Idempotency-Key
 }
 
 // of returns the operations of a tag: those that make something first, those that erase last.
@@ -258,7 +259,8 @@ func (e *examples) run(op apitest.Operation) {
 	for shown, made := range e.values {
 		body = strings.ReplaceAll(body, shown, made)
 	}
-	got := e.ask(op.Method, path, body, headers...)
+	send := func(more ...string) answer { return e.ask(op.Method, path, body, append(headers, more...)...) }
+	got := e.once(op, send)
 	if got.Code >= http.StatusMultipleChoices {
 		e.Errorf("%s %s: %d %s", op.Method, path, got.Code, got.Body)
 		return

@@ -38,6 +38,12 @@ func (g routeGroup) orTokens() routeGroup {
 	return g
 }
 
+// ownKeys returns the same group for handlers that store Idempotency-Keys themselves.
+func (g routeGroup) ownKeys() routeGroup {
+	g.OwnKeys = true
+	return g
+}
+
 // The methods below register routes as those of request.Access make them.
 
 func (g routeGroup) post(path string, h handler, query ...string) { g.s.add(g.Post(path, h, query...)) }
@@ -50,6 +56,9 @@ func (g routeGroup) delete(path string, h handler, query ...string) {
 }
 func (g routeGroup) do(path string, h handler, query ...string)  { g.s.add(g.Do(path, h, query...)) }
 func (g routeGroup) ask(path string, h handler, query ...string) { g.s.add(g.Ask(path, h, query...)) }
+func (g routeGroup) show(path string, h handler, query ...string) {
+	g.s.add(g.Show(path, h, query...))
+}
 func (g routeGroup) get(path string, h handler, query ...string) { g.s.add(g.Get(path, h, query...)) }
 func (g routeGroup) list(path string, h handler)                 { g.s.add(g.List(path, h)) }
 
@@ -74,7 +83,7 @@ func (s *Server) open(path string, h handler) {
 func (s *Server) openAI(
 	needs session.Scope, method, path string, h func(*request.Request) error, query ...string,
 ) {
-	access := request.Tenants(needs)
+	access := request.Tenants(needs).WithOwnKeys()
 	route := access.Get(path, h)
 	switch method {
 	case http.MethodPost:
@@ -97,6 +106,9 @@ func (s *Server) handle(r request.Route, h echo.HandlerFunc) {
 		gate = s.operatorGate
 	}
 	store := s.Store.In(postgres.Scope{Gate: gate, Class: class})
+	if r.Kind == session.OperatorCaller {
+		store = s.Operators // so that all that the request does is one transaction
+	}
 	shared := func(c echo.Context) error {
 		req := &c.(*routed).req
 		req.Store = store
@@ -168,7 +180,7 @@ func (s *Server) authorized(route request.Route) echo.HandlerFunc {
 		part.read(req)
 		route.Read(req)
 		sent := func() bool { return c.Response().Committed }
-		handle := func() error { return route.Handle(req) }
+		handle := func() error { return once(req, &route) }
 		err := req.Err()
 		if err == nil {
 			err = s.orThawed(req, &route, handle(), sent, handle)

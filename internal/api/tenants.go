@@ -44,7 +44,7 @@ func (s *Server) createTenant(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	made, key, err := s.Operators.ProvisionTenant(req.Ctx, wanted)
+	made, key, err := req.Store.ProvisionTenant(req.Ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func quotasOf(d *request.Document, value rawjson.Span) json.RawMessage {
 // listTenants handles GET /v1/admin/tenants.
 func (s *Server) listTenants(req *request.Request) error {
 	find := func(l *request.List) ([]session.TenantDetails, error) {
-		return s.Operators.TenantPage(req.Ctx, l.Page())
+		return req.Store.TenantPage(req.Ctx, l.Page())
 	}
 	place := func(last session.TenantDetails) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "tenants", find, request.AsIs, place)
@@ -147,7 +147,7 @@ func (s *Server) listTenants(req *request.Request) error {
 
 // readTenant handles GET /v1/admin/tenants/{tenant}.
 func (s *Server) readTenant(req *request.Request) error {
-	found, err := s.Operators.Tenant(req.Ctx, req.Tenant)
+	found, err := req.Store.Tenant(req.Ctx, req.Tenant)
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
@@ -173,7 +173,7 @@ func (s *Server) changeTenant(req *request.Request) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	changed, err := s.Operators.ChangeTenant(req.Ctx, req.Tenant, change)
+	changed, err := req.Store.ChangeTenant(req.Ctx, req.Tenant, change)
 	return request.AnswerFound(req, changed, err, request.AsIs)
 }
 
@@ -184,7 +184,7 @@ func (s *Server) deleteTenant(req *request.Request) error {
 		return session.Invalid("confirm", request.InvalidRequest, "must be the id of the tenant, %s: all that it has "+
 			"is erased, and nothing brings it back", req.Tenant)
 	}
-	begun, err := s.Operators.DeleteTenant(req.Ctx, req.Tenant)
+	begun, err := req.Store.DeleteTenant(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
 	}

@@ -226,5 +226,6 @@ func (w *sweepWorker) visit(ctx context.Context) error {
 		}
 		failed = append(failed, ofTenant(tenant, w.Store.Prune(ctx, tenant, w.Prunings...)))
 	}
+	failed = append(failed, w.Store.Prune(ctx, uuid.Nil)) // Idempotency-Keys of operators
 	return errors.Join(failed...)
 }

@@ -104,3 +104,38 @@ func Once[T any](
 	}
 	return answer, false, failed
 }
+
+// Keyed runs do once for an Idempotency-Key, like Once: each transaction that do begins on the Store that it gets is a
+// part of one, which stores the answer, too. at.ID is of the session that it is about, "" for none. The parts run one
+// after another, and what one has written is undone if a later one, or do, fails.
+func Keyed[T any](
+	ctx context.Context, s *Store, at session.Address, id *session.Idempotency, do func(inside *Store) (T, error),
+) (T, bool, error) {
+	return Once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (answer T, about uuid.UUID, err error) {
+		inside := *s
+		inside.scope.outer = tx
+		if answer, err = do(&inside); err != nil {
+			return answer, about, err
+		}
+		if err := see(ctx, tx, at.Tenant, AllSessions); err != nil || at.ID == "" {
+			return answer, about, err
+		}
+		about, err = sessionKey(ctx, tx, at)
+		return answer, about, err
+	})
+}
+
+// within runs do as a part of the outer transaction, undone by itself if it fails.
+func (s *Store) within(ctx context.Context, tenant uuid.UUID, do func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.scope.outer, func(tx pgx.Tx) error {
+		if err := see(ctx, tx, tenant, s.scope.sees); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+func see(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, sessions Sessions) error {
+	return Exec(ctx, tx, `
+		SELECT set_config('app.tenant_id', $1, true), set_config('varve.frozen', $2, true)`, tenant.String(), sessions)
+}

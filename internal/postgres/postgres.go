@@ -139,6 +139,9 @@ func InTenant(
 func (s *Store) transaction(
 	ctx context.Context, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
+	if s.scope.outer != nil {
+		return s.within(ctx, tenant, do)
+	}
 	turn, err := s.scope.Gate.Acquire(ctx, s.scope.Class, tenant)
 	if err != nil {
 		return err
@@ -158,6 +161,13 @@ func (s *Store) transaction(
 func (s *Store) query(
 	ctx context.Context, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
 ) error {
+	if s.scope.outer != nil {
+		return s.within(ctx, tenant, func(tx pgx.Tx) error {
+			batch := &pgx.Batch{}
+			batch.Queue(sql, args...)
+			return readResult(tx.SendBatch(ctx, batch), read)
+		})
+	}
 	turn, err := s.scope.Gate.Acquire(ctx, s.scope.Class, tenant)
 	if err != nil {
 		return err

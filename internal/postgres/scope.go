@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -13,6 +15,7 @@ type Scope struct {
 	Gate  *admit.Connections
 	Class admit.Class
 	sees  Sessions
+	outer pgx.Tx // that the Store's transactions are parts of; nil for none
 }
 
 // Sessions are those that a transaction sees. Row policies hide the others (varve.frozen in migrations).
@@ -31,7 +34,7 @@ const seeMore = `SELECT set_config('varve.frozen', $1, true)`
 // In returns a Store on the same connections that works in another scope.
 func (s *Store) In(scope Scope) *Store {
 	scoped := *s
-	scope.sees = s.scope.sees
+	scope.sees, scope.outer = s.scope.sees, s.scope.outer
 	scoped.scope = scope
 	return &scoped
 }

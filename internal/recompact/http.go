@@ -30,7 +30,7 @@ var (
 
 // routes returns the routes of recompactions, and those of operators if the process has a login for them.
 func routes(a *feature.API) []request.Route {
-	read, compact := request.Tenants(session.SessionsRead), request.Tenants(session.ScopeCompact)
+	read, compact := request.Tenants(session.SessionsRead), request.Tenants(session.ScopeCompact).WithOwnKeys()
 	h := handlers{a}
 	const one = "/v1/admin/recompactions/:recompaction"
 	list := []request.Route{

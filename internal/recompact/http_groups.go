@@ -1,7 +1,6 @@
 package recompact
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -32,13 +31,13 @@ func (h handlers) ofOperators() []request.Route {
 	const all, one = "/v1/admin/tenants/recompactions", "/v1/admin/tenants/recompactions/:group"
 	const part = "/v1/admin/tenants/:tenant/recompactions/:recompaction"
 	list := []request.Route{
-		operator.Ask(all, h.createGroup), // may bring its id
+		operator.Post(all, h.createGroup),
 		operator.List(all, h.listGroups),
 		operator.Get(one, h.readGroup).About("group", errNoGroup),
 		operator.Get(one+"/comparison", h.compareGroup).About("group", errNoGroup),
 	}
 	for _, what := range []Control{Pause, Resume, Cancel, RollBack} {
-		list = append(list, operator.Ask(one+"/"+string(what), h.controlGroup(what)).About("group", errNoGroup))
+		list = append(list, operator.Do(one+"/"+string(what), h.controlGroup(what)).About("group", errNoGroup))
 	}
 	return append(list,
 		operator.Get(part, h.read).About("recompaction", errNoPart),
@@ -55,7 +54,7 @@ func (h handlers) createGroup(req *request.Request) error {
 	if dryRun {
 		return h.planGroup(req, c)
 	}
-	made, parts, err := store{h.api.Operators}.CreateGroup(req.Ctx, c)
+	made, parts, err := store{req.Store}.CreateGroup(req.Ctx, c)
 	if errors.Is(err, session.ErrIdempotencyReused) {
 		return errOtherGroup
 	}
@@ -132,8 +131,8 @@ func answerGroup(req *request.Request, a RecompactionGroup) error {
 	return request.AnswerWork(req, ended, "/v1/admin/tenants/recompactions/"+a.ID.String(), a)
 }
 
-func (h handlers) group(ctx context.Context, id uuid.UUID) (RecompactionGroup, error) {
-	c, parts, err := store{h.api.Operators}.Group(ctx, id)
+func group(req *request.Request, id uuid.UUID) (RecompactionGroup, error) {
+	c, parts, err := store{req.Store}.Group(req.Ctx, id)
 	return groupWith(c, parts), err
 }
 
@@ -175,7 +174,7 @@ func (h handlers) listGroups(req *request.Request) error {
 
 // readGroup handles GET /v1/admin/tenants/recompactions/{group}.
 func (h handlers) readGroup(req *request.Request) error {
-	found, err := h.group(req.Ctx, req.PathID("group"))
+	found, err := group(req, req.PathID("group"))
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
@@ -184,10 +183,10 @@ func (h handlers) readGroup(req *request.Request) error {
 func (h handlers) controlGroup(what Control) func(*request.Request) error {
 	return func(req *request.Request) error {
 		id := req.PathID("group")
-		if err := (store{h.api.Operators}).ControlGroup(req.Ctx, id, what); err != nil {
+		if err := (store{req.Store}).ControlGroup(req.Ctx, id, what); err != nil {
 			return err
 		}
-		found, err := h.group(req.Ctx, id)
+		found, err := group(req, id)
 		if err != nil {
 			return err
 		}

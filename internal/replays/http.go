@@ -25,7 +25,7 @@ var (
 
 // routes returns the routes of replays.
 func routes(a *feature.API) []request.Route {
-	read, admin := request.Tenants(session.SessionsRead), request.Tenants(session.ScopeAdmin)
+	read, admin := request.Tenants(session.SessionsRead), request.Tenants(session.ScopeAdmin).WithOwnKeys()
 	h := handlers{a.Writers}
 	const one = "/v1/admin/replays/:replay"
 	return []request.Route{

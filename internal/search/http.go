@@ -68,6 +68,6 @@ func (h handlers) putSettings(req *request.Request) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	state, err := h.store.setSearchLanguage(req.Ctx, req.Tenant, language)
+	state, err := store{req.Store}.setSearchLanguage(req.Ctx, req.Tenant, language)
 	return request.AnswerFound(req, state, err, request.AsIs)
 }

@@ -13,23 +13,23 @@ import (
 )
 
 // handlers answer the requests about webhooks.
-type handlers struct{ store store }
+type handlers struct{}
 
 var errNone = request.Fail(request.NotFound, "there is no such webhook: GET /v1/webhooks lists them")
 
 // routes returns the routes of webhooks.
-func routes(a *feature.API) []request.Route {
-	admin, h := request.Tenants(session.ScopeAdmin), handlers{store{a.Store}}
+func routes(*feature.API) []request.Route {
+	admin, h := request.Tenants(session.ScopeAdmin), handlers{}
 	const one = "/v1/webhooks/:webhook"
 	return []request.Route{
-		admin.Ask("/v1/webhooks", h.create), // shows its secret once, as does a rotation
+		admin.Show("/v1/webhooks", h.create),
 		admin.List("/v1/webhooks", h.list),
 		admin.Get(one, h.read).About("webhook", errNone),
 		admin.Patch(one, h.change).About("webhook", errNone),
 		admin.Delete(one, h.delete).About("webhook", errNone),
-		admin.Ask(one+"/rotate", h.rotate).About("webhook", errNone),
+		admin.Show(one+"/rotate", h.rotate).About("webhook", errNone),
 		admin.Do(one+"/enable", h.enable).About("webhook", errNone),
-		admin.Ask(one+"/test", h.test).About("webhook", errNone), // each request sends another event
+		admin.Do(one+"/test", h.test).About("webhook", errNone),
 	}
 }
 
@@ -47,7 +47,7 @@ func (h handlers) create(req *request.Request) error {
 		wanted.Types = *change.Types
 	}
 	secret := NewSecret()
-	made, err := h.store.create(req.Ctx, req.Tenant, wanted, secret)
+	made, err := store{req.Store}.create(req.Ctx, req.Tenant, wanted, secret)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func typesIn(d *request.Document, value rawjson.Span) *[]session.EventType {
 // list handles GET /v1/webhooks.
 func (h handlers) list(req *request.Request) error {
 	find := func(l *request.List) ([]Webhook, error) {
-		return h.store.list(req.Ctx, req.Tenant, l.Page())
+		return store{req.Store}.list(req.Ctx, req.Tenant, l.Page())
 	}
 	place := func(last Webhook) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "webhooks", find, request.AsIs, place)
@@ -128,7 +128,7 @@ func (h handlers) list(req *request.Request) error {
 
 // read handles GET /v1/webhooks/{webhook}.
 func (h handlers) read(req *request.Request) error {
-	found, err := h.store.read(req.Ctx, req.Tenant, req.PathID("webhook"))
+	found, err := store{req.Store}.read(req.Ctx, req.Tenant, req.PathID("webhook"))
 	return answerWith(req, found, err)
 }
 
@@ -145,13 +145,13 @@ func (h handlers) change(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	changed, err := h.store.change(req.Ctx, req.Tenant, req.PathID("webhook"), change)
+	changed, err := store{req.Store}.change(req.Ctx, req.Tenant, req.PathID("webhook"), change)
 	return answerWith(req, changed, err)
 }
 
 // delete handles DELETE /v1/webhooks/{webhook}.
 func (h handlers) delete(req *request.Request) error {
-	return request.AnswerGone(req, h.store.delete(req.Ctx, req.Tenant, req.PathID("webhook")))
+	return request.AnswerGone(req, store{req.Store}.delete(req.Ctx, req.Tenant, req.PathID("webhook")))
 }
 
 // rotate handles POST /v1/webhooks/{webhook}/rotate: both secrets sign until the overlap is over.
@@ -161,7 +161,7 @@ func (h handlers) rotate(req *request.Request) error {
 		return err
 	}
 	secret := NewSecret()
-	found, err := h.store.rotate(req.Ctx, req.Tenant, req.PathID("webhook"), secret, keep)
+	found, err := store{req.Store}.rotate(req.Ctx, req.Tenant, req.PathID("webhook"), secret, keep)
 	if err != nil {
 		return err
 	}
@@ -170,18 +170,14 @@ func (h handlers) rotate(req *request.Request) error {
 
 // enable handles POST /v1/webhooks/{webhook}/enable.
 func (h handlers) enable(req *request.Request) error {
-	found, err := h.store.enable(req.Ctx, req.Tenant, req.PathID("webhook"))
+	found, err := store{req.Store}.enable(req.Ctx, req.Tenant, req.PathID("webhook"))
 	return answerWith(req, found, err)
 }
 
 // test handles POST /v1/webhooks/{webhook}/test.
 func (h handlers) test(req *request.Request) error {
-	req.EmptyBody()
-	if err := req.Err(); err != nil {
-		return err
-	}
 	id := req.PathID("webhook")
-	if err := h.store.test(req.Ctx, req.Tenant, id); err != nil {
+	if err := (store{req.Store}).test(req.Ctx, req.Tenant, id); err != nil {
 		return err
 	}
 	req.W.Header().Set("Location", "/v1/webhooks/"+id.String())

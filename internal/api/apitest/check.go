@@ -73,6 +73,7 @@ var everywhere = []string{
 	"Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "Vary", "X-Content-Type-Options",
 	"X-Request-Id", "Request-Id", "Connection", "Allow",
 	"Content-Security-Policy", "Referrer-Policy", "Last-Modified", "RateLimit", "RateLimit-Policy",
+	"Idempotent-Replayed", "Idempotency-Expires",
 }
 
 func (d *Description) checkResponse(response Part, method string, got *httptest.ResponseRecorder) error {

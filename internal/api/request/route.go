@@ -16,17 +16,31 @@ type Route struct {
 	Read   func(*Request)       // the body; what is wrong with it is kept for Err
 	Handle func(*Request) error // runs if nothing is wrong
 
+	Keys KeyUse // what an Idempotency-Key does
+
 	Part    string // the parameter of the path that is the id of what the request is about; "" for none
 	Missing error  // what its absence is called; nil is session.ErrNotFound
 }
 
+// KeyUse is what an Idempotency-Key does on a route.
+type KeyUse int
+
+// What an Idempotency-Key does.
+const (
+	KeyIdle    KeyUse = iota // nothing: the route changes nothing
+	KeyOnce                  // the answer is stored in the transaction around the handler
+	KeyOwn                   // the handler stores it in a transaction of its own
+	KeyRefused               // the answer has a secret, which is not stored: a request with a key is refused
+)
+
 // Access is who may use a route. Its methods make routes: with a document as the body (Post, Put, Patch), without one
-// (Do, Delete), and with one but without effect, so that an Idempotency-Key has none either (Ask). The handler of Feed
+// (Do, Delete), with one but without effect (Ask), and with one and a secret in the answer (Show). The handler of Feed
 // reads the body itself.
 type Access struct {
-	Kind   session.CallerKind // who may use it beside holders of tokens; "" for everybody
-	Scopes []session.Scope    // all of which the caller needs
-	Tokens bool               // session tokens with the scopes may use it, too
+	Kind    session.CallerKind // who may use it beside holders of tokens; "" for everybody
+	Scopes  []session.Scope    // all of which the caller needs
+	Tokens  bool               // session tokens with the scopes may use it, too
+	OwnKeys bool               // its routes that change something are KeyOwn, not KeyOnce
 }
 
 // Tenants returns access for the tenant's keys with some scopes.
@@ -40,29 +54,44 @@ func (a Access) OrTokens() Access {
 	return a
 }
 
+// WithOwnKeys returns the same access for handlers that wait, or need more than one transaction.
+func (a Access) WithOwnKeys() Access {
+	a.OwnKeys = true
+	return a
+}
+
+// changing returns a route that changes something.
+func (a Access) changing(method, path string, read func(*Request), h func(*Request) error, query []string) Route {
+	keys := KeyOnce
+	if a.OwnKeys {
+		keys = KeyOwn
+	}
+	return Route{Method: method, Path: path, Access: a, Read: read, Handle: h, Query: query, Keys: keys}
+}
+
 // Post returns a route.
 func (a Access) Post(path string, h func(*Request) error, query ...string) Route {
-	return Route{Method: http.MethodPost, Path: path, Access: a, Read: readDocument, Handle: h, Query: query}
+	return a.changing(http.MethodPost, path, readDocument, h, query)
 }
 
 // Put returns a route.
 func (a Access) Put(path string, h func(*Request) error, query ...string) Route {
-	return Route{Method: http.MethodPut, Path: path, Access: a, Read: readDocument, Handle: h, Query: query}
+	return a.changing(http.MethodPut, path, readDocument, h, query)
 }
 
 // Patch returns a route.
 func (a Access) Patch(path string, h func(*Request) error, query ...string) Route {
-	return Route{Method: http.MethodPatch, Path: path, Access: a, Read: readDocument, Handle: h, Query: query}
+	return a.changing(http.MethodPatch, path, readDocument, h, query)
 }
 
 // Delete returns a route.
 func (a Access) Delete(path string, h func(*Request) error, query ...string) Route {
-	return Route{Method: http.MethodDelete, Path: path, Access: a, Read: readCommand, Handle: h, Query: query}
+	return a.changing(http.MethodDelete, path, readCommand, h, query)
 }
 
 // Do returns a route.
 func (a Access) Do(path string, h func(*Request) error, query ...string) Route {
-	return Route{Method: http.MethodPost, Path: path, Access: a, Read: readCommand, Handle: h, Query: query}
+	return a.changing(http.MethodPost, path, readCommand, h, query)
 }
 
 // Ask returns a route.
@@ -71,10 +100,17 @@ func (a Access) Ask(path string, h func(*Request) error, query ...string) Route 
 	return Route{Method: http.MethodPost, Path: path, Access: a, Read: read, Handle: h, Query: query}
 }
 
+// Show returns a route.
+func (a Access) Show(path string, h func(*Request) error, query ...string) Route {
+	show := a.Ask(path, h, query...)
+	show.Keys = KeyRefused
+	return show
+}
+
 // Feed returns a route.
 func (a Access) Feed(path string, h func(*Request) error, query ...string) Route {
 	read := func(req *Request) { req.Idempotency() } // without a fingerprint of the body
-	return Route{Method: http.MethodPost, Path: path, Access: a, Read: read, Handle: h, Query: query}
+	return Route{Method: http.MethodPost, Path: path, Access: a, Read: read, Handle: h, Query: query, Keys: KeyOwn}
 }
 
 // Get returns a route.
