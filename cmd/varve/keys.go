@@ -34,7 +34,7 @@ func (c *keysCommand) Help() string { return helpText("keys") }
 // tenantFlags choose a database and a tenant in it.
 type tenantFlags struct {
 	config.Database `embed:""`
-	Tenant          tenantName `default:"default" help:"The tenant's name."`
+	Tenant          tenantName `default:"default" help:"The tenant's name or id."`
 }
 
 // with calls do with the database and the tenant.
@@ -42,7 +42,7 @@ func (f *tenantFlags) with(
 	ctx context.Context, settings *config.Client, do func(*postgres.Store, session.Tenant) error,
 ) error {
 	return withStore(ctx, settings, f.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, string(f.Tenant))
+		tenant, err := store.TenantNamed(ctx, string(f.Tenant))
 		if err != nil {
 			return err
 		}

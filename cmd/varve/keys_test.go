@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -206,8 +207,9 @@ func TestAKeyFileWithoutAKeyIsReplaced(t *testing.T) {
 func TestATenantsLimitsAreSetAndShown(t *testing.T) {
 	t.Parallel()
 	a := administrator{t, pgtest.New(t)}
-	a.run("tenants", "create", "acme")
-	for _, step := range []struct {
+	made, _ := a.run("tenants", "create", "acme")
+	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(made)
+	for i, step := range []struct {
 		args []string
 		want session.Quotas
 	}{
@@ -216,7 +218,7 @@ func TestATenantsLimitsAreSetAndShown(t *testing.T) {
 		{nil, session.Quotas{Sessions: 100, Requests: 2.5}},
 		{[]string{"--set={}"}, session.Quotas{}},
 	} {
-		said, _ := a.run(append([]string{"tenants", "limits", "acme"}, step.args...)...)
+		said, _ := a.run(append([]string{"tenants", "limits", [...]string{"acme", id}[i%2]}, step.args...)...)
 		var got session.Quotas
 		if err := json.Unmarshal([]byte(said), &got); err != nil || got != step.want {
 			t.Errorf("%q printed %s, want %+v", step.args, said, step.want)

@@ -16,7 +16,7 @@ import (
 
 type tenantsLimitsCommand struct {
 	config.Database `embed:""`
-	Name            tenantName `arg:"" help:"The tenant's name."`
+	Name            tenantName `arg:"" help:"The tenant's name or id."`
 	Set             string     `help:"JSON of quotas, e.g. {\"sessions\":100}; {} for those of the processes."`
 }
 
@@ -40,7 +40,7 @@ func (c *tenantsLimitsCommand) Run(ctx context.Context, settings *config.Client,
 		return c.overHTTP(ctx, settings, out)
 	}
 	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
-		tenant, err := store.TenantByName(ctx, string(c.Name))
+		tenant, err := store.TenantNamed(ctx, string(c.Name))
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ type resultsCommands struct {
 // resultsFilter selects bodies of results: by default, all of all tenants.
 type resultsFilter struct {
 	config.Database `embed:""`
-	Tenant          string `help:"Only of this tenant, by its name."`
+	Tenant          string `help:"Only of this tenant, by its name or id."`
 	Session         string `help:"Only of this session, by its id; with --tenant."`
 }
 
@@ -71,7 +71,7 @@ func (f *resultsFilter) each(
 		}
 		one := selected{}
 		var err error
-		if one.tenant, err = store.TenantByName(ctx, f.Tenant); err != nil {
+		if one.tenant, err = store.TenantNamed(ctx, f.Tenant); err != nil {
 			return fmt.Errorf("tenant %q: %w", f.Tenant, err)
 		}
 		if f.Session != "" {

@@ -183,7 +183,7 @@ func checkAddrFree(ctx context.Context, addr string) error {
 func firstKey(ctx context.Context, db config.Database, data string) (file string, err error) {
 	file = filepath.Join(data, "key")
 	return file, keepKey(ctx, db, file, wellFormed, func(store *postgres.Store) (string, error) {
-		tenant, err := store.TenantByName(ctx, defaultTenant)
+		tenant, err := store.TenantNamed(ctx, defaultTenant)
 		if errors.Is(err, session.ErrNotFound) {
 			tenant, err = store.CreateTenant(ctx, defaultTenant, policy.StoredDefault())
 		}

@@ -69,13 +69,20 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 
 type sessionsAllCommand struct {
 	Order  string `enum:"tokens,bytes,idle,unread,over_window,failing,quarantined" default:"tokens" help:"${enum}."`
-	Tenant string `help:"Id of the tenant whose sessions to list; of all if not given."`
+	Tenant string `help:"Name or id of the tenant whose sessions to list; of all if not given."`
 	Limit  int    `default:"100" help:"How many to list."`
 }
 
 // Run prints the sessions.
 func (c *sessionsAllCommand) Run(ctx context.Context, to *console) error {
-	query := client.Query{"order": c.Order, "tenant": c.Tenant}
+	query := client.Query{"order": c.Order}
+	if c.Tenant != "" {
+		id, err := (&operators{to}).tenant(ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		query["tenant"] = id
+	}
 	return showFound(ctx, to, "sessions of tenants", client.ListAllSessions, query, c.Limit)
 }
 

@@ -78,6 +78,7 @@ func TestTenantsAreManagedOverHTTP(t *testing.T) {
 	op.has([]string{"tenants", "policy", "acme 2"}, "0.41")
 	op.has([]string{"tenants", "limits", "acme 2", "--set", `{"sessions":8}`}, `{"sessions":8}`)
 	op.has([]string{"tenants", "limits", id}, `8}`)
+	op.run(0, "sessions", "all", "--tenant", "acme 2")
 	op.has([]string{"tenants", "suspend", id, "--refuse", "reads"}, "reads refused")
 	op.has([]string{"tenants", "resume", id}, "acme 2")
 	own.run(exitAuth, "tenants", "list")

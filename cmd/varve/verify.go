@@ -156,7 +156,7 @@ func (c *verifyCommand) scope(ctx context.Context, store *postgres.Store) (scope
 	if name == "" {
 		name = defaultTenant
 	}
-	tenant, err := store.TenantByName(ctx, name)
+	tenant, err := store.TenantNamed(ctx, name)
 	scope.Tenants = []session.Tenant{tenant}
 	return scope, err
 }

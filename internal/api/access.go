@@ -44,7 +44,7 @@ func (s *Server) createToken(req *request.Request) error {
 func readTokenMember(d *request.Document, wanted *session.NewToken, name string, value rawjson.Span) {
 	switch name {
 	case "name":
-		wanted.Name, _ = d.Text("/name", value, session.MaxIDBytes)
+		wanted.Name = d.Name("/name", value)
 	case "ttl_seconds":
 		seconds := d.Integer("/ttl_seconds", value, 1, int64(session.MaxTokenLifetime/time.Second))
 		wanted.Lifetime = time.Duration(seconds) * time.Second

@@ -51,7 +51,7 @@ func keyIn(d *request.Document, at string, value rawjson.Span) (wanted session.N
 	for name, value := range d.Members(at, value, keyMembers) {
 		switch name {
 		case "name":
-			wanted.Name, _ = d.Text(at+"/name", value, session.MaxIDBytes)
+			wanted.Name = d.Name(at+"/name", value)
 		case "ttl_seconds":
 			wanted.Lifetime = lifetimeOf(d, at, value)
 		case "scopes":
@@ -148,7 +148,7 @@ func (s *Server) createOperatorKey(req *request.Request) error {
 	for member, value := range d.Fields([]string{"name", "ttl_seconds"}) {
 		switch member {
 		case "name":
-			name, _ = d.Text("/name", value, session.MaxIDBytes)
+			name = d.Name("/name", value)
 		case "ttl_seconds":
 			lifetime = lifetimeOf(d, "", value)
 		}

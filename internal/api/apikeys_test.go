@@ -82,6 +82,7 @@ func TestKeysThatCannotBe(t *testing.T) {
 		`{"scopes":["read"]}`:                  "there are sessions:read, sessions:write",
 		`{"role":"viewer","ttl_seconds":0}`:    "from 1 to 315360000",
 		`{"role":"viewer","name":7}`:           "must be a string",
+		`{"role":"viewer","name":"a\u202eb"}`:  "direction of text",
 		`{"role":"viewer","tenant":"x"}`:       "is not known",
 	} {
 		if got := w.ask("POST", "/v1/keys", body); got.Code/100 != 4 || !strings.Contains(got.Body.String(), advice) {

@@ -128,7 +128,9 @@ func TestTenantsThatCannotBe(t *testing.T) {
 	for body, advice := range map[string]string{
 		`{}`:                                           "needs a name",
 		`{"name":""}`:                                  "1 to 255 bytes",
-		`{"name":"a\u0007"}`:                           "no control characters",
+		`{"name":"a\u0007"}`:                           "no characters that control a terminal",
+		`{"name":"a\u202eb"}`:                          "or the direction of text",
+		`{"name":"e\u0301"}`:                           "Unicode's form NFC",
 		`{"name":"x","id":"7"}`:                        "must be a UUID",
 		`{"name":"x","quotas":{"sesions":1}}`:          "sesions",
 		`{"name":"x","quotas":{"sessions":-1}}`:        "0, which bounds nothing, or more",

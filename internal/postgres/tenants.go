@@ -205,15 +205,17 @@ func (s *Store) Tenants(ctx context.Context) ([]session.Tenant, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByName[session.Tenant])
 }
 
-// TenantByName returns a tenant; ErrNotFound.
-func (s *Store) TenantByName(ctx context.Context, name string) (session.Tenant, error) {
-	t := session.Tenant{Name: name}
-	err := s.pool.QueryRow(ctx, `
-		SELECT id, created_at
+// TenantNamed returns the tenant of this id or, if there is none, of this name; ErrNotFound.
+func (s *Store) TenantNamed(ctx context.Context, nameOrID string) (t session.Tenant, err error) {
+	id, _ := uuid.Parse(nameOrID) // the nil one is no tenant's
+	err = s.pool.QueryRow(ctx, `
+		SELECT id, name, created_at
 		  FROM tenants
-		 WHERE name = $1`, name).Scan(&t.ID, &t.CreatedAt)
+		 WHERE name = $1 OR id = $2
+		 ORDER BY id = $2 DESC
+		 LIMIT 1`, nameOrID, id).Scan(&t.ID, &t.Name, &t.CreatedAt)
 	if err != nil {
-		return t, fmt.Errorf("tenant %q: %w", name, NotFound(err))
+		return t, fmt.Errorf("tenant %q: %w", nameOrID, NotFound(err))
 	}
 	return t, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/google/uuid"
 )
 
@@ -17,11 +19,20 @@ type Tenant struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// CheckTenantName returns an error for a name that the database does not take or a table cannot show.
+// CheckTenantName returns an error for a name that a tenant cannot have.
 func CheckTenantName(name string) error {
-	if name == "" || len(name) > MaxIDBytes || strings.ContainsFunc(name, unicode.IsControl) {
-		return fmt.Errorf("a tenant's name must have 1 to %d bytes and no control characters, %.40q does not",
-			MaxIDBytes, name)
+	if name == "" {
+		return fmt.Errorf("a tenant's name must have 1 to %d bytes", MaxIDBytes)
+	}
+	return CheckName(name)
+}
+
+// CheckName returns an error for a name that the database does not take, or that looks like another where it is shown.
+func CheckName(name string) error {
+	hides := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+	if len(name) > MaxIDBytes || strings.ContainsFunc(name, hides) || !norm.NFC.IsNormalString(name) {
+		return fmt.Errorf("a name must have at most %d bytes, in Unicode's form NFC, and no characters that control "+
+			"a terminal or the direction of text: %.40q does not", MaxIDBytes, name)
 	}
 	return nil
 }

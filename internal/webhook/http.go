@@ -68,8 +68,7 @@ func readBody(req *request.Request, whole bool) (change Change, err error) {
 		case "url":
 			change.URL = urlIn(d, value)
 		case "name":
-			text, _ := d.Text("/name", value, session.MaxIDBytes)
-			change.Name = &text
+			change.Name = new(d.Name("/name", value))
 		case "types":
 			change.Types = typesIn(d, value)
 		}

@@ -65,6 +65,7 @@ func TestAWebhookNeedsAURLThatCanBeSentTo(t *testing.T) {
 		`{"url":"hooks.example"}`:             "https URL",
 		`{"url":"https://u:p@hooks.example"}`: "no user",
 		`{"url":"https://hooks.example","types":["session.dead"]}`: "there are session.due",
+		`{"url":"https://hooks.example","name":"a\nb"}`:            "control a terminal",
 	} {
 		if got := w.Must(http.StatusUnprocessableEntity, "POST", "/v1/webhooks", body); !strings.Contains(got, advice) {
 			t.Errorf("%s: %s", body, got)

@@ -163,6 +163,15 @@ func (d *Document) Text(pointer string, value rawjson.Span, maxBytes int) (text 
 	return "", false
 }
 
+// Name reads a name that is shown to people.
+func (d *Document) Name(pointer string, value rawjson.Span) string {
+	name, ok := d.Text(pointer, value, session.MaxIDBytes)
+	if err := session.CheckName(name); ok && err != nil {
+		d.Wrong(pointer, InvalidRequest, "%s", err)
+	}
+	return name
+}
+
 // Integer reads a whole number from lowest to highest.
 func (d *Document) Integer(pointer string, value rawjson.Span, lowest, highest int64) int64 {
 	literal := string(value.Of(d.Data))
