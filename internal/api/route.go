@@ -56,9 +56,7 @@ func (g routeGroup) delete(path string, h handler, query ...string) {
 }
 func (g routeGroup) do(path string, h handler, query ...string)  { g.s.add(g.Do(path, h, query...)) }
 func (g routeGroup) ask(path string, h handler, query ...string) { g.s.add(g.Ask(path, h, query...)) }
-func (g routeGroup) show(path string, h handler, query ...string) {
-	g.s.add(g.Show(path, h, query...))
-}
+func (g routeGroup) show(path string, h handler)                 { g.s.add(g.Show(path, h)) }
 func (g routeGroup) get(path string, h handler, query ...string) { g.s.add(g.Get(path, h, query...)) }
 func (g routeGroup) list(path string, h handler)                 { g.s.add(g.List(path, h)) }
 

@@ -101,8 +101,8 @@ func (a Access) Ask(path string, h func(*Request) error, query ...string) Route 
 }
 
 // Show returns a route.
-func (a Access) Show(path string, h func(*Request) error, query ...string) Route {
-	show := a.Ask(path, h, query...)
+func (a Access) Show(path string, h func(*Request) error) Route {
+	show := a.Ask(path, h)
 	show.Keys = KeyRefused
 	return show
 }
