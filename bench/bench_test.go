@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/zframe"
+	"github.com/varve-dev/varve/test/harness"
 )
 
 func TestTheCorpusIsTheSameForTheSameSeed(t *testing.T) {
@@ -193,5 +194,17 @@ func TestTheRateOfLongSessionsStandsBesideThatOfShorterOnes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, judged); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestThePartsAreThere: a part that is taken out of a build stands in the sources as it is written here.
+func TestThePartsAreThere(t *testing.T) {
+	t.Parallel()
+	var without []harness.Mutant
+	for i := range engineParts {
+		without = append(without, engineParts[i].without)
+	}
+	if err := harness.Fit(t.Context(), without); err != nil {
+		t.Error(err)
 	}
 }

@@ -37,6 +37,7 @@ type bench struct {
 	without  *replay.Report // the same of the default policy without its parts
 
 	lastViews string          // of some sessions, as the page shows them
+	parts     string          // what the engine's parts are worth, as the page shows it
 	summaries [][]planted.Row // what writers of summaries keep, held out and not; nil if that was not measured
 }
 

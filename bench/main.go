@@ -40,6 +40,7 @@ var scenarios = []scenario{
 	{"replay", false, false, measureReplay},
 	{"summaries", false, false, measureSummaries},
 	{"lastviews", false, false, measureLastViews},
+	{"parts", false, false, measureParts},
 	{"storage", true, false, measureStorage},
 	{"memory", true, false, measureMemory},
 	{"append", true, true, measureAppends},

@@ -99,7 +99,7 @@ func (b *bench) report(w io.Writer) error {
 	}
 	notes := strings.Join(b.notes, "\n")
 	fmt.Fprintf(w, "%s\n%s\n%s\n%s\n", b.rowsTable(b.rows), notes, b.replayTables(), summaryTables(b.summaries))
-	if err := errors.Join(b.publishReplay(), b.publishSummaries(), b.publishLastViews()); err != nil {
+	if err := errors.Join(b.publishReplay(), b.publishSummaries(), b.publishLastViews(), b.publishParts()); err != nil {
 		return err
 	}
 	if b.publish {

@@ -59,24 +59,30 @@ type Programs struct{ API, Worker string }
 
 // Build builds Varve into a directory, with the defect of a mutant unless it is nil.
 func Build(ctx context.Context, dir string, defect *Mutant) (p Programs, err error) {
+	err = BuildOf(ctx, dir, defect, "./cmd/api", "./cmd/worker")
+	return Programs{filepath.Join(dir, "api"), filepath.Join(dir, "worker")}, err
+}
+
+// BuildOf builds programs of these packages into a directory, with the defect of a mutant unless it is nil.
+func BuildOf(ctx context.Context, dir string, defect *Mutant, packages ...string) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {
-		return p, err
+		return err
 	}
 	args := []string{"build", "-o", dir + string(filepath.Separator)}
 	if defect != nil {
 		flags, err := defect.overlay(root, dir)
 		if err != nil {
-			return p, err
+			return err
 		}
 		args = append(args, flags...)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/api", "./cmd/worker")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return p, fmt.Errorf("%w\n%s", err, out)
+		return fmt.Errorf("%w\n%s", err, out)
 	}
-	return Programs{filepath.Join(dir, "api"), filepath.Join(dir, "worker")}, nil
+	return nil
 }
 
 // applied returns the files of the mutant, by name, with the defect.
