@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -28,6 +29,7 @@ type medium struct {
 	url   Span   // the string literal of where it is
 	found bool   // something says where it is
 	types []Span // where its type is told: string literals, or the place in a URL
+	wrong Span   // a data: URL where base64 belongs: the string literal, or a source of Anthropic's that is a URL
 }
 
 // mediaFault is an image or a file that a server does not take as it is.
@@ -117,6 +119,9 @@ func (m *medium) read(body []byte, at Span) {
 		case body[value.Start] == '{' && slices.ContainsFunc(mediaHolders, is):
 			m.found = m.found || !is("source")
 			m.read(body, value)
+			if is("source") && m.url != (Span{}) && m.data != (Span{}) {
+				m.wrong = value
+			}
 		case body[value.Start] != '"' || slices.ContainsFunc(otherMembers, is):
 			m.found = m.found || body[value.Start] == '{' && !is("cache_control") && !is("citations")
 		case slices.ContainsFunc(typeMembers, is):
@@ -127,6 +132,10 @@ func (m *medium) read(body []byte, at Span) {
 		case is("data") && at != m.at: // a source takes nothing but base64
 			m.found = true
 			m.data = Span{Start: value.Start + 1, End: value.End - 1}
+			if bytes.HasPrefix(m.data.Of(body), []byte("data:")) {
+				m.readData(body, value, false)
+				m.wrong = value
+			}
 		case slices.ContainsFunc(dataMembers, is):
 			m.found = true
 			m.readData(body, value, true)
@@ -210,6 +219,9 @@ func (m *medium) fault(body []byte) (is, why string) {
 		case said == pdfType, slices.Contains(imageTypes, said), slices.Contains(jpegNames, said):
 			return "", "its bytes are not " + said
 		}
+	}
+	if said := m.declared(body); m.wrong != (Span{}) && len(said) > 0 {
+		return cmp.Or(is, said[0]), "it is a data: URL where the API takes base64"
 	}
 	return "", ""
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -54,7 +55,18 @@ func (f *mediaFault) edits(m *Stored) (list []Edit) {
 		}
 		return []Edit{{Span: f.at, With: textBlock(m.Format, note("%s", text))}}
 	}
+	switch {
+	case f.wrong == (Span{}):
+	case m.Body[f.wrong.Start] == '"':
+		list = append(list, Edit{Span: Span{Start: f.wrong.Start + 1, End: f.data.Start}})
+	default:
+		return []Edit{{Span: f.wrong, With: fmt.Appendf(nil, `{"type":"base64","media_type":%q,"data":"%s"}`,
+			f.is, f.data.Of(m.Body))}}
+	}
 	for _, at := range f.types {
+		if f.wrong.Start <= at.Start && at.End <= f.wrong.End { // it goes with the head of the URL
+			continue
+		}
 		is := []byte(f.is)
 		if m.Body[at.Start] == '"' {
 			is = rawjson.Quote(nil, is)

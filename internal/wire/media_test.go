@@ -177,6 +177,28 @@ func TestAMistypedImageKeepsAllButItsType(t *testing.T) {
 	}
 }
 
+// TestADataURLInThePlaceOfBase64IsMended has the two places in which programs put a whole URL.
+func TestADataURLInThePlaceOfBase64IsMended(t *testing.T) {
+	t.Parallel()
+	data := picture(t, 40, 30)
+	url := "data:image/gif;base64," + data
+	want := bytesShown(session.Anthropic, "image/png", data)
+	for name, of := range map[string]struct {
+		format      session.Format
+		block, want string
+	}{
+		"base64 that is a URL":    {session.Anthropic, bytesShown(session.Anthropic, "image/png", url), want},
+		"of another type":         {session.Anthropic, bytesShown(session.Anthropic, "image/webp", url), want},
+		"a URL that is no place":  {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+url+`"}}`, 1), want},
+		"inline data of a Gemini": {session.Gemini, bytesShown(session.Gemini, "image/png", url), bytesShown(session.Gemini, "image/png", data)},
+	} {
+		made := rendered(of.format, storedAs(of.format, []string{messageShowing(of.format, of.block)}), Options{})
+		if diff := cmp.Diff([]string{messageShowing(of.format, of.want)}, stringsOf(made.Bodies)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestAPictureCostsByItsSizeNotByItsBytes(t *testing.T) {
 	t.Parallel()
 	small, large := picture(t, 300, 200), picture(t, 3000, 2000)
