@@ -12,12 +12,13 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 )
 
-// unstored says of routes why nothing of them is undone where no Idempotency-Key can be stored.
+// unstored says of routes what holds instead of a stored Idempotency-Key.
 var unstored = map[string]string{
 	"POST /v1/imports":                                "an import has its key, and continues",
 	"POST /v1/imports/{import}":                       "each line is written once",
 	"POST /v1/sessions/{id}/results":                  "an upload has its key, and continues",
 	"POST /v1/sessions/{id}/results/uploads/{upload}": "the offset says where it continues",
+	"DELETE /v1/admin/tenants/{tenant}":               "the deletion takes the tenant's keys with it; there is one deletion, which each request gets",
 	"POST /v1/responses/compact":                      "what it is sent is not stored; of a conversation, a run is joined",
 }
 
