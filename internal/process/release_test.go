@@ -98,6 +98,9 @@ func compareViews(s *service) {
 		status, got := s.call("GET", path, "")
 		answer, got = repairText.ReplaceAllString(answer, ""), repairText.ReplaceAllString(got, "")
 		got = newMembers.ReplaceAllString(got, "")
+		if id == "waits" && !full && s.checkpoint("/v1/sessions/waits") > 0 {
+			continue // the worker was faster: the job that was scheduled at schema 29 has ended
+		}
 		if status != 200 || got != answer {
 			s.Errorf("%s is %d and differs:\n%s", path, status, cmp.Diff(answer, got))
 		}
