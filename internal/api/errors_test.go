@@ -282,24 +282,27 @@ var wrongRequests = map[string]struct {
 		return w.ask("GET", "/v1/sessions/s/context?min_seq=99999", "")
 	}, "min_seq"},
 	"read_only": {func(w *world) answer {
-		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
-			if _, err := conn.Exec(w.Context(), `SET default_transaction_read_only = on`); err != nil {
-				w.Fatal(err)
-			}
-			conn.Release()
-		}
+		w.onEachConnection(`SET default_transaction_read_only = on`)
 		return w.ask("PUT", "/v1/sessions/unwritten", "")
 	}, "primary"},
 	"timed_out": {func(w *world) answer {
-		for _, conn := range w.store.Pool().AcquireAllIdle(w.Context()) {
-			if _, err := conn.Exec(w.Context(), `SET statement_timeout = '1ms'`); err != nil {
-				w.Fatal(err)
-			}
-			conn.Release()
-		}
+		w.onEachConnection(`SET statement_timeout = '1ms'`)
 		defer w.lock(`LOCK TABLE sessions`)()
 		return w.ask("GET", "/v1/sessions/s", "")
 	}, "ask for less"},
+}
+
+// onEachConnection runs a statement on all connections of the store, once none is busy.
+func (w *world) onEachConnection(sql string) {
+	w.Helper()
+	pool := w.store.Pool()
+	w.until("all connections are idle", func() bool { return pool.Stat().IdleConns() == pool.Stat().TotalConns() })
+	for _, conn := range pool.AcquireAllIdle(w.Context()) {
+		if _, err := conn.Exec(w.Context(), sql); err != nil {
+			w.Fatal(err)
+		}
+		conn.Release()
+	}
 }
 
 func TestEveryCodeIsAnsweredAndSaysWhatToDo(t *testing.T) {

@@ -26,7 +26,6 @@ func once(req *request.Request, route *request.Route) error {
 	}
 	store, w := req.Store, req.W
 	kept := &keeper{answered: answered{Header: http.Header{}}}
-	defer func() { req.Store, req.W = store, w }()
 	given, replayed, err := postgres.Keyed(req.Ctx, store, at, req.Idempotency(),
 		func(inside *postgres.Store) (given answered, err error) {
 			req.Store, req.W = inside, kept
@@ -36,7 +35,8 @@ func once(req *request.Request, route *request.Route) error {
 			kept.Body = kept.body.String()
 			return kept.answered, err
 		})
-	if req.Store, req.W = store, w; err != nil {
+	req.Store, req.W = store, w
+	if err != nil {
 		return err
 	}
 	req.Replayed(replayed)

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -29,7 +28,7 @@ type medium struct {
 	url   Span   // the string literal of where it is
 	found bool   // something says where it is
 	types []Span // where its type is told: string literals, or the place in a URL
-	wrong Span   // a data: URL where base64 belongs: the string literal, or a source of Anthropic's that is a URL
+	wrong Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or a source that is a URL
 }
 
 // mediaFault is an image or a file that a server does not take as it is.
@@ -129,6 +128,9 @@ func (m *medium) read(body []byte, at Span) {
 		case slices.ContainsFunc(urlMembers, is):
 			m.url, m.found = value, true
 			m.readData(body, value, false)
+			if (is("url") || is("image_url")) && m.data == (Span{}) && m.isBare(body) {
+				m.data, m.wrong = Span{Start: value.Start + 1, End: value.End - 1}, value
+			}
 		case is("data") && at != m.at: // a source takes nothing but base64
 			m.found = true
 			m.data = Span{Start: value.Start + 1, End: value.End - 1}
@@ -178,6 +180,13 @@ func (m *medium) readData(body []byte, literal Span, plain bool) {
 	}
 }
 
+// isBare reports whether where a URL belongs there is the base64 of an image or a PDF.
+func (m *medium) isBare(body []byte) bool {
+	inside := medium{data: Span{Start: m.url.Start + 1, End: m.url.End - 1}}
+	head, ok := firstBytes(bytes.TrimRight(inside.encoded(body), "="))
+	return ok && typeOf(head) != ""
+}
+
 // encoded returns the base64, which may be written with escapes.
 func (m *medium) encoded(body []byte) []byte {
 	data := m.data.Of(body)
@@ -220,10 +229,16 @@ func (m *medium) fault(body []byte) (is, why string) {
 			return "", "its bytes are not " + said
 		}
 	}
-	if said := m.declared(body); m.wrong != (Span{}) && len(said) > 0 {
-		return cmp.Or(is, said[0]), "it is a data: URL where the API takes base64"
+	if m.wrong == (Span{}) {
+		return "", ""
 	}
-	return "", ""
+	if said := append(m.declared(body), ""); is == "" {
+		is = said[0]
+	}
+	if (m.kind == Image) != strings.HasPrefix(is, "image/") {
+		return "", "its bytes are no " + m.kind.String()
+	}
+	return is, "it is a data: URL where the API takes base64, or base64 where it takes a URL"
 }
 
 // nowhere returns why a server cannot find what is not in the message, "" if it may.

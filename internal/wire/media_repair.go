@@ -57,6 +57,9 @@ func (f *mediaFault) edits(m *Stored) (list []Edit) {
 	}
 	switch {
 	case f.wrong == (Span{}):
+	case f.wrong == f.url:
+		head := fmt.Appendf(nil, "data:%s;base64,", f.is)
+		list = append(list, Edit{Span: Span{Start: f.data.Start, End: f.data.Start}, With: head})
 	case m.Body[f.wrong.Start] == '"':
 		list = append(list, Edit{Span: Span{Start: f.wrong.Start + 1, End: f.data.Start}})
 	default:

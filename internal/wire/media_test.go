@@ -177,8 +177,8 @@ func TestAMistypedImageKeepsAllButItsType(t *testing.T) {
 	}
 }
 
-// TestADataURLInThePlaceOfBase64IsMended has the two places in which programs put a whole URL.
-func TestADataURLInThePlaceOfBase64IsMended(t *testing.T) {
+// TestADataURLAndBase64ChangePlaces has the places in which programs put the one where the other belongs.
+func TestADataURLAndBase64ChangePlaces(t *testing.T) {
 	t.Parallel()
 	data := picture(t, 40, 30)
 	url := "data:image/gif;base64," + data
@@ -190,6 +190,9 @@ func TestADataURLInThePlaceOfBase64IsMended(t *testing.T) {
 		"base64 that is a URL":    {session.Anthropic, bytesShown(session.Anthropic, "image/png", url), want},
 		"of another type":         {session.Anthropic, bytesShown(session.Anthropic, "image/webp", url), want},
 		"a URL that is no place":  {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+url+`"}}`, 1), want},
+		"a URL that is base64":    {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+data+`"}}`, 1), want},
+		"base64 for Chat":         {session.OpenAIChat, strings.Replace(bytesShown(session.OpenAIChat, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIChat, "image/png", data)},
+		"base64 for Responses":    {session.OpenAIResponses, strings.Replace(bytesShown(session.OpenAIResponses, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIResponses, "image/png", data)},
 		"inline data of a Gemini": {session.Gemini, bytesShown(session.Gemini, "image/png", url), bytesShown(session.Gemini, "image/png", data)},
 	} {
 		made := rendered(of.format, storedAs(of.format, []string{messageShowing(of.format, of.block)}), Options{})

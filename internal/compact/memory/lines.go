@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,38 +150,15 @@ func (p *passage) before(o *passage) bool {
 // passages are a heap of lines, the best first.
 type passages []passage
 
-// heapOf orders passages as a heap.
-func heapOf(list passages) passages {
-	for i := len(list)/2 - 1; i >= 0; i-- {
-		list.sink(i)
-	}
-	return list
-}
+func (h passages) Len() int           { return len(h) }
+func (h passages) Less(i, k int) bool { return h[i].before(&h[k]) }
+func (h passages) Swap(i, k int)      { h[i], h[k] = h[k], h[i] }
+func (h *passages) Push(p any)        { *h = append(*h, p.(passage)) }
 
-// sink moves a passage that may be worse than those below it to its place.
-func (h passages) sink(i int) {
-	for {
-		best := 2*i + 1
-		if best >= len(h) {
-			return
-		}
-		if next := best + 1; next < len(h) && h[next].before(&h[best]) {
-			best = next
-		}
-		if !h[best].before(&h[i]) {
-			return
-		}
-		h[i], h[best] = h[best], h[i]
-		i = best
-	}
-}
-
-// withoutFirst returns the heap without the best.
-func (h passages) withoutFirst() passages {
-	last := len(h) - 1
-	h[0] = h[last]
-	h[:last].sink(0)
-	return h[:last]
+func (h *passages) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
 
 // choosePassages adds the lines that stay of the other quotes, the best first. What a line is worth becomes less when
@@ -197,17 +175,18 @@ func (c *Choice) choosePassages(room int, chosen map[int]string) {
 		switch {
 		case worth > 0 && worth < p.worth:
 			p.worth = worth
-			left.sink(0)
+			heap.Fix(&left, 0)
 			continue
 		case worth > 0 && p.size > room: // nor has any other line room that is as long
-			left = heapOf(slices.DeleteFunc(left, func(p passage) bool { return p.size > room }))
+			left = slices.DeleteFunc(left, func(p passage) bool { return p.size > room })
+			heap.Init(&left)
 			continue
 		case worth > 0 && need <= room:
 			taken[p.quote] = append(taken[p.quote], *p)
 			c.Show(p.names)
 			room -= need
 		}
-		left = left.withoutFirst()
+		heap.Pop(&left)
 	}
 	for i, list := range taken {
 		slices.SortFunc(list, func(a, b passage) int { return cmp.Compare(a.at, b.at) })
@@ -232,5 +211,6 @@ func (c *Choice) passages(room int) (list passages) {
 			}
 		}
 	}
-	return heapOf(list)
+	heap.Init(&list)
+	return list
 }
