@@ -52,9 +52,13 @@ func crossingID(i int) string { return fmt.Sprintf("crossing-%d", i) }
 type sessionState struct {
 	Checkpoint    int     `json:"checkpoint"`
 	ContextTokens float64 `json:"context_tokens"`
-	Policy        struct {
+}
+
+// policyState is what it needs to know of the session's policy.
+type policyState struct {
+	Effective struct {
 		Trigger float64 `json:"trigger"`
-	} `json:"policy"`
+	} `json:"effective"`
 }
 
 // bringToTrigger makes a session whose next append crosses the trigger.
@@ -69,10 +73,14 @@ func (c *client) bringToTrigger(id string, messages [][]byte) error {
 	if err := c.get(sessionPath(id), &s); err != nil {
 		return err
 	}
-	if s.Policy.Trigger <= 0 {
+	var p policyState
+	if err := c.get(sessionPath(id)+"/policy", &p); err != nil {
+		return err
+	}
+	if p.Effective.Trigger <= 0 {
 		return fmt.Errorf("session %s has no trigger", id)
 	}
-	window := fmt.Appendf(nil, `{"window_tokens": %.0f}`, math.Ceil((s.ContextTokens+1)/s.Policy.Trigger))
+	window := fmt.Appendf(nil, `{"window_tokens": %.0f}`, math.Ceil((s.ContextTokens+1)/p.Effective.Trigger))
 	return c.send("PATCH", sessionPath(id), window, http.StatusOK)
 }
 

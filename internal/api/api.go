@@ -208,13 +208,14 @@ func (s *Server) routePolicies() {
 // routeSessions has sessions, and what is known of models and limits.
 func (s *Server) routeSessions() {
 	read, write := s.tenants(session.SessionsRead), s.tenants(session.SessionsWrite).ownKeys()
-	write.post("/v1/sessions", s.createSession, strictParameter)
+	write.post("/v1/sessions", s.createSession, strictParameter, includeParameter)
 	read.get("/v1/sessions", s.listSessions, sessionsQuery...)
-	write.put("/v1/sessions/:id", s.putSession, strictParameter)
-	read.orTokens().get("/v1/sessions/:id", s.readSession)
-	write.patch("/v1/sessions/:id", s.patchSession, strictParameter)
+	write.put("/v1/sessions/:id", s.putSession, strictParameter, includeParameter)
+	read.orTokens().get("/v1/sessions/:id", s.readSession, includeParameter)
+	write.patch("/v1/sessions/:id", s.patchSession, strictParameter, includeParameter)
 	s.tenants(session.ScopeErase).ownKeys().delete("/v1/sessions/:id", s.deleteSession)
-	s.tenants(session.SessionsWrite, session.SessionsRead).ownKeys().post("/v1/sessions/:id/fork", s.forkSession)
+	s.tenants(session.SessionsWrite, session.SessionsRead).ownKeys().post("/v1/sessions/:id/fork", s.forkSession,
+		includeParameter)
 	export := s.tenants(session.ScopeExport)
 	archive := s.tenants(session.SessionsWrite, session.ScopeExport).ownKeys()
 	export.get("/v1/export", s.exportTenant)
@@ -239,13 +240,14 @@ func (s *Server) routeSessions() {
 // routeMessages has the messages of sessions and their views.
 func (s *Server) routeMessages() {
 	read, write := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.SessionsWrite).ownKeys()
-	write.post("/v1/sessions/:id/messages", s.appendMessages, strictParameter)
+	write.post("/v1/sessions/:id/messages", s.appendMessages, append([]string{strictParameter, returnParameter},
+		viewQuery...)...)
 	write.put("/v1/sessions/:id/messages", s.putMessages, strictParameter)
 	write.patch("/v1/sessions/:id/messages/:message", s.patchMessage, strictParameter)
 	read.get("/v1/sessions/:id/messages", s.listMessages, "from_seq", "to_seq", "after_seq", "before_seq",
 		"order", "limit", minSeq)
-	read.get("/v1/sessions/:id/context", s.readContext, "max_tokens", "format", "view", "model", "dialect", "pending",
-		"fit", "wait", "as_of_seq", "as_of", minSeq)
+	read.get("/v1/sessions/:id/context", s.readContext, append([]string{"view", "as_of_seq", "as_of", minSeq},
+		viewQuery...)...)
 }
 
 // routeCompaction has compactions, their runs and checkpoints.

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+	"errors"
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
@@ -11,20 +13,32 @@ import (
 
 // appendMessages handles POST /v1/sessions/{id}/messages.
 func (s *Server) appendMessages(req *request.Request) error {
+	want, err := s.readReturned(req)
+	if err != nil {
+		return err
+	}
 	a, err := s.readAppend(req)
 	if err != nil {
 		return err
 	}
-	done, replayed, err := req.Store.Append(req.Ctx, a)
+	viewing := want.viewing()
+	done, replayed, err := req.Store.AppendAndView(req.Ctx, a, viewing)
+	if viewing != nil {
+		defer freeView(viewing.Into)
+	}
 	if err != nil {
 		return err
 	}
 	req.Replayed(replayed)
 	done.UsageIgnored, done.Warnings = a.UsageIgnored, a.Warnings
+	status := http.StatusCreated
 	if done.Replayed {
-		return req.JSON(http.StatusOK, done)
+		status = http.StatusOK
 	}
-	return req.JSON(http.StatusCreated, done)
+	if want == nil {
+		return req.JSON(status, done)
+	}
+	return s.answerAppended(req, want, viewing, status, done)
 }
 
 // strictParameter makes errors of what a request would be warned of.
@@ -44,15 +58,8 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 	if err != nil {
 		return a, err
 	}
-	if b.Format == "" {
-		b.Format, err = req.Store.FormatOf(req.Ctx, a.Session)
-		if err == nil && b.Format == "" {
-			err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s",
-				request.Formats())
-		}
-		if err != nil {
-			return a, err
-		}
+	if err = s.settleSession(req, &a, b); err != nil {
+		return a, err
 	}
 	a.Format, a.ExpectedSeq = b.Format, b.expected
 	err = req.Heavy(size, func() (err error) {
@@ -68,23 +75,73 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 	return a, s.counter.Count(req.Ctx, &a)
 }
 
+// settleSession resolves what a body leaves to the session, or says of the session that it makes: its format, and the
+// settings that an existing one must have.
+func (s *Server) settleSession(req *request.Request, a *session.Append, b *appendBody) error {
+	set, err := s.readMade(req, b)
+	if err != nil || set == nil && b.Format != "" {
+		return err
+	}
+	found, err := req.Store.Basis(req.Ctx, a.Session)
+	switch {
+	case set == nil:
+	case errors.Is(err, session.ErrNotFound):
+		err = nil
+		for _, w := range set.Warnings {
+			b.Warn("/session"+w.Pointer, w.Code, "%s", w.Detail)
+		}
+	case err == nil:
+		err = set.Differs(found)
+	}
+	if set != nil {
+		a.Make = &set.Change
+		if set.Format != nil && found.Format == "" {
+			found.Format = *set.Format
+		}
+	}
+	b.Format = cmp.Or(b.Format, found.Format)
+	if err == nil && b.Format == "" {
+		err = session.Invalid("/format", request.InvalidRequest, "the session has no format yet: it must be %s",
+			request.Formats())
+	}
+	return err
+}
+
+// readMade reads the settings of the session that an append makes if there is none; nil if it makes none.
+func (s *Server) readMade(req *request.Request, b *appendBody) (*ingest.Settings, error) {
+	if b.session == (rawjson.Span{}) {
+		return nil, nil
+	}
+	set, err := ingest.DecodeSettings(b.session.Of(b.Data), ingest.AppendedTo)
+	if err == nil {
+		err = s.resolveSettings(req, set, s.tenantLayers)
+	}
+	if invalid := new(session.InvalidError); errors.As(err, &invalid) {
+		b.Add("/session", err)
+		err = b.Err()
+	}
+	return set, err
+}
+
 // appendBody is the body of an append.
 type appendBody struct {
 	ingest.Batch
 	clientIDs rawjson.Span
+	session   rawjson.Span // settings of the session that is made if there is none
 	expected  *int64
 	usage     *reported
 }
 
-var appendFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}
+var wholeFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}
 
-// batchRule is how many messages a body may have, and what to do instead of sending more.
+// batchRule is how many messages a body may have, what to do instead of sending more, and what else it may have.
 type batchRule struct {
 	limit   int
-	instead string // "" for several batches
+	instead string   // "" for several batches
+	fields  []string // of the body
 }
 
-var oneBatch = batchRule{limit: session.MaxBatchMessages}
+var oneBatch = batchRule{limit: session.MaxBatchMessages, fields: append(wholeFields, "session")}
 
 // decodeAppend reads the body's members. Their problems come before those of the messages, whose format may not be
 // known yet.
@@ -95,7 +152,7 @@ func decodeAppend(body []byte, rule batchRule) (*appendBody, error) {
 		return nil, err
 	}
 	var messages rawjson.Span
-	for name, value := range b.Fields(appendFields) {
+	for name, value := range b.Fields(rule.fields) {
 		switch name {
 		case "messages":
 			messages = value
@@ -123,6 +180,8 @@ func (b *appendBody) read(name string, value rawjson.Span) {
 		b.Format = b.ReadFormat(value)
 	case "expected_seq":
 		b.expected = new(b.Integer("/expected_seq", value, 0, session.MaxSessionMessages))
+	case "session":
+		b.session = value
 	case "usage":
 		b.usage = readUsage(&b.Document, value)
 	}

@@ -31,6 +31,7 @@ var degradedViews = promauto.NewCounter(prometheus.CounterOpts{
 // viewRequest is what a reader of a view asks for.
 type viewRequest struct {
 	view.Request
+	envelope
 	at         session.Address
 	wait       time.Duration    // for a compaction, if the view must fit the window and does not
 	dialect    provider.Dialect // that the reader names; the request's may be that of its model
@@ -66,6 +67,13 @@ func (s *Server) readContext(req *request.Request) error {
 	if err := s.openView(req, want, known, stored); err != nil {
 		return err
 	}
+	return s.answerOpened(req, want, known, stored)
+}
+
+// answerOpened answers with the view that was opened, unless the reader has it.
+func (s *Server) answerOpened(
+	req *request.Request, want viewRequest, known postgres.Version, stored *postgres.View,
+) error {
 	if err := want.settleDialect(stored); err != nil {
 		return err
 	}
@@ -132,9 +140,8 @@ func (s *Server) answerEnd(req *request.Request, want viewRequest, stored *postg
 
 // openView reads the stored view that the reader asks for, without its bodies if it is at the version known.
 func (s *Server) openView(req *request.Request, want viewRequest, known postgres.Version, into *postgres.View) error {
-	read := postgres.ViewRead{Known: known, MaxTokens: want.MaxTokens, Largest: want.Largest}
+	read := want.reads(known)
 	if want.newest() {
-		read.Largest = want.LargestWhole(want.Largest)
 		return req.Store.ViewInto(req.Ctx, want.at, read, into)
 	}
 	older := postgres.ViewFrom(want.checkpoint)
@@ -151,6 +158,15 @@ func (s *Server) openView(req *request.Request, want viewRequest, known postgres
 	var err error
 	*into, err = req.Store.OlderView(req.Ctx, want.at, older, read)
 	return err
+}
+
+// reads returns how the stored view is read.
+func (r *viewRequest) reads(known postgres.Version) postgres.ViewRead {
+	read := postgres.ViewRead{Known: known, MaxTokens: r.MaxTokens, Largest: r.Largest}
+	if r.newest() {
+		read.Largest = r.LargestWhole(r.Largest)
+	}
+	return read
 }
 
 // readAsOf reads the moment whose view is wanted.
@@ -309,12 +325,12 @@ func (s *Server) answerView(
 	}
 	head := req.Buffer()
 	tail := req.Buffer()
-	head.B = view.AppendHead(head.B, req.SessionID, v, notes)
+	head.B = view.AppendHead(append(head.B, want.before...), req.SessionID, v, notes)
 	if v.Size > 0 && len(v.Tail) > 0 {
 		tail.B = append(tail.B, ',')
 	}
 	tail.B = append(tail.B, v.Tail...)
-	tail.B = append(tail.B, "]}"...)
+	tail.B = append(tail.B, want.end()...)
 	h := viewHeader(req, tag)
 	if want.zstd {
 		h["Content-Encoding"] = zstdCoding
@@ -324,16 +340,16 @@ func (s *Server) answerView(
 		} else {
 			body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
 		}
-		return req.Bytes(http.StatusOK, request.JSONType, body.B)
+		return req.Bytes(want.code(), request.JSONType, body.B)
 	}
 	if v.Size == 0 {
-		return req.Bytes(http.StatusOK, request.JSONType, append(head.B, tail.B...))
+		return req.Bytes(want.code(), request.JSONType, append(head.B, tail.B...))
 	}
 	plain, err := req.Store.PlainBody(want.at, v)
 	if err != nil {
 		return err
 	}
-	return req.Pieces(http.StatusOK, request.JSONType, head.B, plain, tail.B)
+	return req.Pieces(want.code(), request.JSONType, head.B, plain, tail.B)
 }
 
 // worthPacking is how many bytes of messages without a checkpoint are compressed for a reader who takes zstd. Behind a

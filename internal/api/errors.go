@@ -128,6 +128,7 @@ func failureOf(err error) *request.Failure {
 	var staleVersion *session.StaleVersionError
 	var cannotFit *session.CannotFitError
 	var exceeded *session.WindowExceededError
+	var differs *session.DiffersError
 	var damaged *session.DamagedError
 	switch {
 	case errors.As(err, &damaged): // first: a decoder's io.ErrUnexpectedEOF is no lost connection
@@ -138,6 +139,8 @@ func failureOf(err error) *request.Failure {
 		return &request.Failure{Code: codeOf(invalid), Detail: invalid.Error(), Problems: invalid.Problems}
 	case errors.As(err, &stale):
 		return staleFailure(stale)
+	case errors.As(err, &differs):
+		return &request.Failure{Code: "session_differs", Detail: differs.Error()}
 	case errors.As(err, &staleVersion):
 		return &request.Failure{Code: "stale_policy_version", Detail: staleVersion.Error()}
 	case errors.As(err, &cannotFit):
@@ -287,19 +290,7 @@ var (
 
 // answer sends the error to the caller, unless the caller is gone or has a part of the answer already.
 func (s *Server) answer(req *request.Request, err error, committed bool) {
-	postgres.CountDamage(err)
-	f := failureOf(err)
-	if f.Code == timedOut && s.databaseIsAway(req) {
-		f = &request.Failure{Code: request.Unavailable, Detail: databaseAway}
-	}
-	status := cmp.Or(f.Status, statuses[f.Code])
-	if status == 0 {
-		f, status = &request.Failure{Code: request.InternalError, Detail: f.Detail}, http.StatusInternalServerError
-	}
-	req.ProblemCode = f.Code
-	if status >= http.StatusInternalServerError {
-		req.Cause = err
-	}
+	f, status := s.failed(req, err)
 	gone := errors.Is(err, context.Canceled) && req.R.Context().Err() != nil
 	switch {
 	case gone, errors.Is(err, request.ErrClientGone):
@@ -316,6 +307,24 @@ func (s *Server) answer(req *request.Request, err error, committed bool) {
 	if err := writeProblem(req, f, status); err != nil {
 		req.Cause = errors.Join(req.Cause, err)
 	}
+}
+
+// failed returns what to answer to an error, and notes it for the log.
+func (s *Server) failed(req *request.Request, err error) (f *request.Failure, status int) {
+	postgres.CountDamage(err)
+	f = failureOf(err)
+	if f.Code == timedOut && s.databaseIsAway(req) {
+		f = &request.Failure{Code: request.Unavailable, Detail: databaseAway}
+	}
+	status = cmp.Or(f.Status, statuses[f.Code])
+	if status == 0 {
+		f, status = &request.Failure{Code: request.InternalError, Detail: f.Detail}, http.StatusInternalServerError
+	}
+	req.ProblemCode = f.Code
+	if status >= http.StatusInternalServerError {
+		req.Cause = err
+	}
+	return f, status
 }
 
 // maxPaused is how many refused requests wait for their answers at most.
@@ -340,18 +349,24 @@ func (s *Server) pause(req *request.Request) {
 // statusClientGone is a status that only nginx has. It is for the log: no client is left to read it.
 const statusClientGone = 499
 
-func writeProblem(req *request.Request, f *request.Failure, status int) error {
+// problemOf returns a failure as it is answered.
+func problemOf(req *request.Request, f *request.Failure, status int) protocol.Problem {
 	retryable := status == http.StatusInternalServerError && f.Code != codeDamaged ||
 		status == http.StatusServiceUnavailable && f.Code != codeReadOnly || status == http.StatusRequestTimeout ||
 		status == http.StatusTooManyRequests
-	kind, answer := problemType, any(protocol.Problem{
+	return protocol.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: f.Detail,
 		Instance: req.R.URL.EscapedPath(),
 		Code:     f.Code, RequestID: req.ID, Retryable: retryable, Current: f.Current, Minimum: f.Minimum,
 		Scope: f.Scope, Errors: f.Problems,
 		Error: protocol.OpenAIError{Message: f.Detail, Type: openai.ErrorType(status), Code: f.Code,
 			Param: param(f.Problems)},
-	})
+	}
+}
+
+func writeProblem(req *request.Request, f *request.Failure, status int) error {
+	problem := problemOf(req, f, status)
+	kind, answer := problemType, any(problem)
 	if req.OpenAI {
 		kind = request.JSONType
 		answer, status = openai.Problem(f, status)
@@ -362,10 +377,10 @@ func writeProblem(req *request.Request, f *request.Failure, status int) error {
 	}
 	h := req.W.Header()
 	forgetAnswer(h)
-	h["X-Should-Retry"] = []string{strconv.FormatBool(retryable)}
+	h["X-Should-Retry"] = []string{strconv.FormatBool(problem.Retryable)}
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		if retryable {
+		if problem.Retryable {
 			setRetryAfter(h, f.RetryAfter)
 		}
 	case http.StatusRequestTimeout:

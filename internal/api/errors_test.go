@@ -97,6 +97,9 @@ var wrongRequests = map[string]struct {
 	"session_exists": {func(w *world) answer {
 		return w.ask("POST", "/v1/sessions", `{"id":"s"}`)
 	}, "PUT"},
+	"session_differs": {func(w *world) answer {
+		return w.ask("POST", "/v1/sessions/s/messages", `{"messages":[`+user("x")+`],"session":{"model":"other"}}`)
+	}, "PATCH"},
 	"unsupported_source": {func(w *world) answer {
 		return w.ask("POST", "/v1/imports", `{"x":1}`)
 	}, "varve import --help lists what can be imported"},

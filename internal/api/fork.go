@@ -9,6 +9,10 @@ import (
 
 // forkSession handles POST /v1/sessions/{id}/fork.
 func (s *Server) forkSession(req *request.Request) error {
+	answer, err := readInclude(req)
+	if err != nil {
+		return err
+	}
 	f, err := readFork(req)
 	if err != nil {
 		return err
@@ -18,7 +22,7 @@ func (s *Server) forkSession(req *request.Request) error {
 		return err
 	}
 	req.Replayed(replayed)
-	return answerCreated(req, made)
+	return answerCreated(req, answer(made))
 }
 
 // readFork reads the body of a fork, which may be empty.

@@ -62,7 +62,7 @@ func TestAForkHasTheSettingsOfItsSession(t *testing.T) {
 	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("a"), user("b"), user("c")))
 	w.must(http.StatusOK, "PUT", "/v1/sessions/s/pins/m2", "")
 	w.must(http.StatusOK, "PUT", "/v1/sessions/s/pins/m3", "")
-	made := decoded[forked](w.must(http.StatusCreated, "POST", "/v1/sessions/s/fork", `{"seq":2}`))
+	made := decoded[forked](w.must(http.StatusCreated, "POST", "/v1/sessions/s/fork?include=policy", `{"seq":2}`))
 	if made.Metadata["user"] != "u1" || made.Policy.Target != 0.3 || made.ForkedFrom.Seq != 2 || made.ID == "" {
 		t.Errorf("the fork is %+v", made)
 	}
@@ -71,7 +71,7 @@ func TestAForkHasTheSettingsOfItsSession(t *testing.T) {
 		t.Errorf("its pins are %+v", pins.Data)
 	}
 	w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"policy":{"target":0.4}}`)
-	now := decoded[forked](w.must(http.StatusOK, "GET", "/v1/sessions/"+made.ID, ""))
+	now := decoded[forked](w.must(http.StatusOK, "GET", "/v1/sessions/"+made.ID+"?include=policy", ""))
 	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
 	if now.Policy.Target != 0.3 {
 		t.Errorf("the policy of the fork became that of its session: %v", now.Policy.Target)

@@ -97,7 +97,7 @@ func TestATenantsDefaultHoldsForItsSessions(t *testing.T) {
 		answer := decoded[struct {
 			Policy  policy.Policy
 			Version session.PolicyVersion `json:"policy_version"`
-		}](w.must(http.StatusOK, "GET", "/v1/sessions/"+id, ""))
+		}](w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"?include=policy", ""))
 		if answer.Policy.Target != want.target || answer.Version != want.version {
 			t.Errorf("%s: the session says target %v of %+v", id, answer.Policy.Target, answer.Version)
 		}

@@ -18,6 +18,7 @@ var errNoMessage = request.Fail(request.NotFound, "there is no such session, or 
 // wholeArray is what an array of messages may have that replaces those of a session.
 var wholeArray = batchRule{
 	limit: session.MaxWholeMessages, instead: "send what is new with POST, and a message that has changed with PATCH",
+	fields: wholeFields,
 }
 
 // putMessages handles PUT /v1/sessions/{id}/messages.

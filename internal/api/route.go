@@ -178,6 +178,7 @@ func (s *Server) authorized(route request.Route) echo.HandlerFunc {
 		part.read(req)
 		route.Read(req)
 		sent := func() bool { return c.Response().Committed }
+		req.Begun = sent
 		handle := func() error { return once(req, &route) }
 		err := req.Err()
 		if err == nil {

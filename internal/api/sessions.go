@@ -14,9 +14,29 @@ import (
 )
 
 func answerOf(s session.Session) protocol.Session {
-	a := listedAnswer(s)
-	a.Policy, a.Warnings = s.Policy.Document, ingest.WarningsOf(&s)
+	a := briefAnswer(s)
+	a.Policy = s.Policy.Document
 	return a
+}
+
+// briefAnswer returns a session without its policy, which would be most of the answer.
+func briefAnswer(s session.Session) protocol.Session {
+	a := listedAnswer(s)
+	a.Warnings = ingest.WarningsOf(&s)
+	return a
+}
+
+// includeParameter asks for what an answer has only if it is asked for.
+const includeParameter = "include"
+
+// readInclude returns how the request wants a session.
+func readInclude(req *request.Request) (answer func(session.Session) protocol.Session, err error) {
+	q := req.Query()
+	if !q.Values.Has(includeParameter) {
+		return briefAnswer, nil
+	}
+	q.Choice(includeParameter, "policy")
+	return answerOf, req.Err()
 }
 
 // listedAnswer returns a session as lists have it, without its policy and warnings.
@@ -41,6 +61,10 @@ func listedAnswer(s session.Session) protocol.Session {
 
 // createSession handles POST /v1/sessions.
 func (s *Server) createSession(req *request.Request) error {
+	answer, err := readInclude(req)
+	if err != nil {
+		return err
+	}
 	set, err := s.readSettings(req, ingest.NewSession, s.tenantLayers)
 	if err != nil {
 		return err
@@ -56,11 +80,15 @@ func (s *Server) createSession(req *request.Request) error {
 		return err
 	}
 	req.Replayed(replayed)
-	return answerCreated(req, made)
+	return answerCreated(req, answer(made))
 }
 
 // putSession handles PUT /v1/sessions/{id}.
 func (s *Server) putSession(req *request.Request) error {
+	answer, err := readInclude(req)
+	if err != nil {
+		return err
+	}
 	set, err := s.readSettings(req, ingest.NewSession, s.tenantLayers)
 	if err != nil {
 		return err
@@ -71,25 +99,33 @@ func (s *Server) putSession(req *request.Request) error {
 	}
 	req.Replayed(replayed)
 	if !made.Created {
-		return req.JSON(http.StatusOK, answerOf(made.Session))
+		return req.JSON(http.StatusOK, answer(made.Session))
 	}
-	return answerCreated(req, made.Session)
+	return answerCreated(req, answer(made.Session))
 }
 
 // readSession handles GET /v1/sessions/{id}.
 func (s *Server) readSession(req *request.Request) error {
+	answer, err := readInclude(req)
+	if err != nil {
+		return err
+	}
 	found, err := req.Store.Session(req.Ctx, req.Address())
-	return request.AnswerFound(req, found, err, answerOf)
+	return request.AnswerFound(req, found, err, answer)
 }
 
 // patchSession handles PATCH /v1/sessions/{id}.
 func (s *Server) patchSession(req *request.Request) error {
+	answer, err := readInclude(req)
+	if err != nil {
+		return err
+	}
 	set, err := s.readSettings(req, ingest.OldSession, s.sessionLayers)
 	if err != nil {
 		return err
 	}
 	changed, replayed, err := req.Store.Update(req.Ctx, req.Address(), set.Change, req.Idempotency())
-	return request.AnswerChanged(req, changed, replayed, err, answerOf)
+	return request.AnswerChanged(req, changed, replayed, err, answer)
 }
 
 // deleteSession handles DELETE /v1/sessions/{id}.
@@ -107,9 +143,9 @@ func (s *Server) deleteSession(req *request.Request) error {
 }
 
 // answerCreated answers with a new session.
-func answerCreated(req *request.Request, made session.Session) error {
+func answerCreated(req *request.Request, made protocol.Session) error {
 	req.W.Header().Set("Location", "/v1/sessions/"+escapeID(made.ID))
-	return req.JSON(http.StatusCreated, answerOf(made))
+	return req.JSON(http.StatusCreated, made)
 }
 
 // escapeID writes a session's id as one segment of a path.
@@ -118,24 +154,10 @@ func escapeID(id string) string { return url.PathEscape(id) }
 // readSettings decodes the settings of a session, and resolves their policy and window.
 func (s *Server) readSettings(req *request.Request, known []string, layers layersBelow) (*ingest.Settings, error) {
 	set, err := ingest.DecodeSettings(req.Body(), known)
+	if err == nil {
+		err = s.resolveSettings(req, set, layers)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if set.HasPolicy() {
-		if !req.Caller.May(session.ScopePolicy) {
-			return nil, lacks(session.ScopePolicy)
-		}
-		below, err := layers(req)
-		if err != nil {
-			return nil, err
-		}
-		set.ResolvePolicy(below, s.writers)
-	}
-	if set.ChangesRetention() && !req.Caller.May(session.ScopeErase) {
-		return nil, lacks(session.ScopeErase)
-	}
-	set.ChangedBy = req.KeyDigest
-	if err := set.Finish(req.Query().Flag(strictParameter)); err != nil {
 		return nil, err
 	}
 	if named := req.Address().ID; named != "" && set.ID != "" && set.ID != named {
@@ -143,6 +165,25 @@ func (s *Server) readSettings(req *request.Request, known []string, layers layer
 			set.ID, named)
 	}
 	return set, nil
+}
+
+// resolveSettings checks that the caller may set what the settings set, and resolves their policy and window.
+func (s *Server) resolveSettings(req *request.Request, set *ingest.Settings, layers layersBelow) error {
+	if set.HasPolicy() {
+		if !req.Caller.May(session.ScopePolicy) {
+			return lacks(session.ScopePolicy)
+		}
+		below, err := layers(req)
+		if err != nil {
+			return err
+		}
+		set.ResolvePolicy(below, s.writers)
+	}
+	if set.ChangesRetention() && !req.Caller.May(session.ScopeErase) {
+		return lacks(session.ScopeErase)
+	}
+	set.ChangedBy = req.KeyDigest
+	return set.Finish(req.Query().Flag(strictParameter))
 }
 
 // layersBelow reads the layers that a session's policy is put on top of, and its own that a change is merged into.

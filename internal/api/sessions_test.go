@@ -16,7 +16,7 @@ import (
 func TestTheSettingsOfASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	made := decoded[map[string]any](w.must(http.StatusCreated, "POST", "/v1/sessions",
+	made := decoded[map[string]any](w.must(http.StatusCreated, "POST", "/v1/sessions?include=policy",
 		`{"id":"s","format":"anthropic","model":"m","window_tokens":50000,"overhead_tokens":7,"metadata":{"b":"2","a":"1"},"policy":{"trigger":0.7,"target":0.4}}`))
 	delete(made, "created_at")
 	policy := made["policy"].(map[string]any)
@@ -32,7 +32,7 @@ func TestTheSettingsOfASession(t *testing.T) {
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Error(diff)
 	}
-	changed := decoded[map[string]any](w.must(http.StatusOK, "PATCH", "/v1/sessions/s", `{"metadata":{},"policy":null,"overhead_tokens":0}`))
+	changed := decoded[map[string]any](w.must(http.StatusOK, "PATCH", "/v1/sessions/s?include=policy", `{"metadata":{},"policy":null,"overhead_tokens":0}`))
 	if changed["policy"].(map[string]any)["trigger"] == 0.7 || changed["model"] != "m" || len(changed["metadata"].(map[string]any)) != 0 || changed["overhead_tokens"] != 0.0 {
 		t.Errorf("changed %v", changed)
 	}

@@ -40,7 +40,9 @@ func (s *Server) streamView(req *request.Request, want viewRequest, stored *post
 	if err := req.Admit(postgres.PageMemory + int64(stored.Size)); err != nil {
 		return false, err
 	}
-	w := viewStream{Request: req, store: req.Store, at: want.at, stored: stored, zstd: want.zstd}
+	w := viewStream{
+		Request: req, envelope: want.envelope, store: req.Store, at: want.at, stored: stored, zstd: want.zstd,
+	}
 	valid, err := w.validate(&want.Request)
 	if err != nil || !valid {
 		return false, err
@@ -51,6 +53,7 @@ func (s *Server) streamView(req *request.Request, want viewRequest, stored *post
 // viewStream sends a stored view piece by piece.
 type viewStream struct {
 	*request.Request
+	envelope
 	store  *postgres.Store
 	at     session.Address
 	stored *postgres.View
@@ -110,7 +113,7 @@ func (w *viewStream) send(tag string) error {
 	if w.zstd {
 		h["Content-Encoding"] = zstdCoding
 	}
-	w.W.WriteHeader(http.StatusOK)
+	w.W.WriteHeader(w.code())
 	if w.R.Method == http.MethodHead {
 		return nil
 	}
@@ -168,7 +171,7 @@ func (w *viewStream) begin() error {
 		return err
 	}
 	head := w.Buffer()
-	head.B = view.AppendHead(head.B, w.SessionID, v, view.Notes{})
+	head.B = view.AppendHead(append(head.B, w.before...), w.SessionID, v, view.Notes{})
 	if _, err := w.Write(head.B); err != nil || v.Size == 0 {
 		return err
 	}
@@ -185,7 +188,7 @@ func (w *viewStream) end() error {
 	if w.sent != w.seen {
 		return errChanged
 	}
-	if _, err := w.Write([]byte("]}")); err != nil || !w.zstd {
+	if _, err := w.Write([]byte(w.envelope.end())); err != nil || !w.zstd {
 		return err
 	}
 	if w.packer != nil {
@@ -232,19 +235,19 @@ func (w *viewStream) raw(p []byte) error {
 // answerLarge answers with a large view that was made, message by message.
 func answerLarge(req *request.Request, want viewRequest, tag string, v *postgres.View, notes view.Notes) error {
 	head := req.Buffer()
-	head.B = view.AppendHead(head.B, req.SessionID, v, notes)
+	head.B = view.AppendHead(append(head.B, want.before...), req.SessionID, v, notes)
 	h := viewHeader(req, tag)
 	h["Content-Type"] = request.JSONType
 	if want.zstd {
 		h["Content-Encoding"] = zstdCoding
 	} else {
-		h["Content-Length"] = []string{strconv.Itoa(len(head.B) + joinedSize(v.Bodies) + len("]}"))}
+		h["Content-Length"] = []string{strconv.Itoa(len(head.B) + joinedSize(v.Bodies) + len(want.end()))}
 	}
-	req.W.WriteHeader(http.StatusOK)
+	req.W.WriteHeader(want.code())
 	if req.R.Method == http.MethodHead {
 		return nil
 	}
-	w := &viewStream{Request: req, stored: v, zstd: want.zstd}
+	w := &viewStream{Request: req, envelope: want.envelope, stored: v, zstd: want.zstd}
 	if err := w.beginFrame(nil); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 // The operations, as the description names them.
 const (
-	AppendMessages            Route[session.Appended]             = "POST sessions/{id}/messages"
+	AppendMessages            Route[protocol.Appended]            = "POST sessions/{id}/messages"
 	ArchiveSession            Route[session.Archive]              = "POST sessions/{id}/archive"
 	ChangeTenant              Route[session.TenantDetails]        = "PATCH admin/tenants/{tenant}"
 	CheckPolicy               Route[protocol.Policy]              = "POST policy/check"

@@ -39,6 +39,9 @@ var (
 		"id", "format", "model", "window_tokens", "overhead_tokens", "metadata", "policy", "retention",
 	}
 	OldSession = append(slices.Clone(NewSession[2:]), "refused", "refused_tokens")
+
+	// AppendedTo are those of the session that an append makes, which its path names.
+	AppendedTo = NewSession[1:]
 )
 
 // DecodeSettings reads the settings of a session, whose members are known; no body sets nothing.

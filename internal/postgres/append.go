@@ -14,19 +14,30 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// Append adds messages to the end of a session, all or none, in one round trip. An append that reaches the session's
-// armed threshold inserts the compaction job in its own transaction, as do all others that one statement cannot
-// decide. replayed reports that the answer is that of an earlier request with the same Idempotency-Key.
+// Append does what AppendAndView does, without a view.
+func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
+	return s.AppendAndView(ctx, a, nil)
+}
+
+// AppendAndView adds messages to the end of a session, all or none, in one round trip. An append that reaches the
+// session's armed threshold inserts the compaction job in its own transaction, as do all others that one statement
+// cannot decide. replayed reports that the answer is that of an earlier request with the same Idempotency-Key. A view
+// is read in the same transaction, if that has this append alone and one statement decides it.
 //
 // Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
-// ErrSessionBusy.
-func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appended, replayed bool, err error) {
+// ErrSessionBusy; of an append that makes its session, those of Create and a *DiffersError.
+func (s *Store) AppendAndView(
+	ctx context.Context, a session.Append, view *Viewing,
+) (done session.Appended, replayed bool, err error) {
 	pen, err := s.TurnToWrite(ctx, a.Session)
 	if err != nil {
 		return done, false, err
 	}
 	defer pen.Done()
-	now := &appending{Append: a, params: newAppendParams(a)}
+	now := &appending{Append: a, params: newAppendParams(a), view: view}
+	if view != nil {
+		view.held = s.bodies.get(a.Session)
+	}
 	if showsImages(a.Messages) {
 		return s.appendUnderLock(ctx, a, now.params)
 	}
@@ -35,6 +46,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 		err = s.commitGroup(ctx, now, group)
 	}
 	if err == nil && now.fate == undone {
+		now.view = nil
 		err = s.commitGroup(ctx, now, nil)
 	}
 	if err != nil {
@@ -42,6 +54,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 	}
 	switch {
 	case now.fate == appended:
+		s.finishViewing(ctx, a.Session, now.view)
 		return now.done, false, nil
 	case now.fate == refused, Violates(now.err, "messages_client_id"), Violates(now.err, "idempotency_pkey"):
 		return s.appendUnderLock(ctx, a, now.params)
@@ -62,6 +75,9 @@ func (s *Store) appendUnderLock(ctx context.Context, a session.Append, p appendP
 		if replayed, err = replay(ctx, tx, a.Session.Tenant, a.Idempotency, &done); err != nil || replayed {
 			return err
 		}
+		if lockErr != nil && a.Make != nil {
+			row, lockErr = makeLocked(ctx, tx, a.Session, a.Make)
+		}
 		if lockErr != nil {
 			return lockErr
 		}
@@ -77,6 +93,21 @@ func (s *Store) appendUnderLock(ctx context.Context, a session.Append, p appendP
 		return remember(ctx, tx, row.Key, a.Idempotency, done)
 	})
 	return done, replayed, err
+}
+
+// makeLocked makes a session, and locks it.
+func makeLocked(
+	ctx context.Context, tx pgx.Tx, at session.Address, change *session.Change,
+) (row lockedSession, err error) {
+	made, err := createSession(ctx, tx, at, *change)
+	if err == nil && !made.Created {
+		found := made.Session
+		err = change.Differs(session.Basis{Format: found.Format, Model: found.Model, WindowTokens: found.WindowTokens})
+	}
+	if err != nil {
+		return row, err
+	}
+	return lockSession(ctx, tx, at)
 }
 
 func refuse(row lockedSession, a session.Append) error {

@@ -58,6 +58,35 @@ func TestAppendRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// An append that one statement decides has its view from the same round trip; any other leaves it to the caller.
+func TestAnAppendReadsItsViewBehindIt(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	a, b := message("a", 10), message("b", 10)
+	b.ClientID = "b"
+	into := &postgres.View{}
+	for i, step := range []struct {
+		append session.Append
+		read   bool
+		tail   string
+	}{
+		{batch(at, a), true, string(a.Body)},
+		{batch(at, b), true, string(a.Body) + "," + string(b.Body)},
+		{batch(at, b), false, ""}, // it was appended before
+		{batch(at, a), true, string(a.Body) + "," + string(b.Body) + "," + string(a.Body)},
+	} {
+		view := &postgres.Viewing{Into: into}
+		done, _, err := store.AppendAndView(t.Context(), step.append, view)
+		if err != nil || view.Done != step.read {
+			t.Fatalf("%d: %+v, the view was read: %t, %v", i, done, view.Done, err)
+		}
+		if step.read && (into.LastSeq != done.LastSeq || string(into.Tail) != step.tail) {
+			t.Errorf("%d: seq %d of %d, tail %s, want %s", i, into.LastSeq, done.LastSeq, into.Tail, step.tail)
+		}
+	}
+}
+
 func TestABatchSentAgainWithItsClientIDsIsAReplay(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)

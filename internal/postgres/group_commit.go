@@ -48,7 +48,7 @@ var (
 	})
 	groupsUndone = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "varve_append_undone_total",
-		Help: "Transactions of several appends that one of them failed, so that each was tried alone.",
+		Help: "Transactions of several appends, or of one with a view, that failed: each append was tried alone.",
 	})
 )
 
@@ -56,6 +56,7 @@ var (
 type appending struct {
 	session.Append
 	params appendParams
+	view   *Viewing // nil for none
 
 	group *group      // that it is in; nil while it waits in line
 	ended chan *group // gets the group that it shall lead, or nil if there is nothing to wait for any more
@@ -100,7 +101,7 @@ func (s *Store) commitGroup(ctx context.Context, a *appending, group *group) err
 	nothingDone, err := runAppends(ctx, conn, all)
 	switch {
 	case err == nil:
-	case nothingDone && len(all) > 1:
+	case nothingDone && (len(all) > 1 || a.view != nil):
 		groupsUndone.Inc()
 		for _, a := range all {
 			a.fate = undone
@@ -138,6 +139,7 @@ func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (noth
 		batch.Queue(setTenant, a.Session.Tenant.String())
 		batch.Queue(appendSQL, a.params.args()...)
 		runs = append(runs, nil, all)
+		a.view.queue(batch, a.Session)
 	} else {
 		for first, next := 0, 0; first < len(all); first = next {
 			of := all[first].Session
@@ -159,6 +161,11 @@ func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (noth
 			err = readRun(results, run, len(all) > 1)
 		}
 		if err != nil {
+			return statementFailed(err), err
+		}
+	}
+	if len(all) == 1 {
+		if err := all[0].view.read(results, all[0].fate); err != nil {
 			return statementFailed(err), err
 		}
 	}

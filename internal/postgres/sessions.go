@@ -27,15 +27,22 @@ func (s *Store) Create(
 		if err == nil || !errors.Is(err, session.ErrNotFound) {
 			return session.Created{Session: found}, found.Key, err
 		}
-		created, err := InsertSession(ctx, tx, at, change)
-		if err != nil {
-			return session.Created{}, uuid.Nil, err
-		}
-		if found, err = readSession(ctx, tx, at); err != nil || !created {
-			return session.Created{Session: found}, found.Key, err
-		}
-		return session.Created{Session: found, Created: true}, found.Key, recordCreated(ctx, tx, at, change, found)
+		made, err := createSession(ctx, tx, at, change)
+		return made, made.Session.Key, err
 	})
+}
+
+// createSession makes a session, or reads the one that another request has made meanwhile.
+func createSession(
+	ctx context.Context, tx pgx.Tx, at session.Address, change session.Change,
+) (made session.Created, err error) {
+	if made.Created, err = InsertSession(ctx, tx, at, change); err != nil {
+		return made, err
+	}
+	if made.Session, err = readSession(ctx, tx, at); err != nil || !made.Created {
+		return made, err
+	}
+	return made, recordCreated(ctx, tx, at, change, made.Session)
 }
 
 // recordCreated records a new session, with its own policy if it has one.
@@ -202,10 +209,10 @@ func (s *Store) Session(ctx context.Context, at session.Address) (session.Sessio
 	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, scanSession, sessionSQL, at.Tenant, at.ID)
 }
 
-// FormatOf reads the format of a session, "" before its first message; ErrNotFound.
-func (s *Store) FormatOf(ctx context.Context, at session.Address) (session.Format, error) {
-	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, pgx.RowTo[session.Format], `
-		SELECT format
+// Basis reads the basis of a session, whose format is "" before its first message; ErrNotFound.
+func (s *Store) Basis(ctx context.Context, at session.Address) (session.Basis, error) {
+	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, pgx.RowToStructByPos[session.Basis], `
+		SELECT format, model, window_tokens
 		  FROM sessions
 		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
 }

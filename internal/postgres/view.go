@@ -272,6 +272,11 @@ func (s *Store) viewInto(ctx context.Context, at session.Address, read ViewRead,
 	if err := s.readView(ctx, at, newestView, viewArgs(at, read, held), v); err != nil {
 		return err
 	}
+	return s.withBody(ctx, at, read, held, v)
+}
+
+// withBody gives a view the body of its checkpoint that the process holds, or holds the one that was read.
+func (s *Store) withBody(ctx context.Context, at session.Address, read ViewRead, held heldBody, v *View) error {
 	switch {
 	case v.Version == read.Known || v.Checkpoint == 0 || v.LeftOut:
 	case v.Key == held.key && v.Checkpoint == held.n:
@@ -306,10 +311,15 @@ func (s *Store) readView(ctx context.Context, at session.Address, sql string, ar
 	if err := s.query(ctx, at.Tenant, sql, args, one(v.columns()...)); err != nil {
 		return err
 	}
-	largest := args[largestArg].(int64)
+	return s.finishRead(ctx, at, v)
+}
+
+// finishRead reads what of a view is in packs, and checks its messages.
+func (s *Store) finishRead(ctx context.Context, at session.Address, v *View) error {
+	largest := v.args[largestArg].(int64)
 	v.LeftOut = v.TailBytes+int64(v.Size) > largest || v.Pinned > manyPinned && largest < math.MaxInt64
 	if v.packed() {
-		if err := s.readPackedView(ctx, at, sql, args, v); err != nil {
+		if err := s.readPackedView(ctx, at, v.sql, v.args, v); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ type Session struct {
 	WindowSource   session.WindowSource `json:"window_source"` // the origin of the window
 	OverheadTokens int                  `json:"overhead_tokens" schema:"Tokens"`
 	Metadata       json.RawMessage      `json:"metadata" schema:"Metadata"`
-	// lists omit it: it would be most of the answer
+	// with `include=policy`; it would be most of the answer
 	Policy        json.RawMessage       `json:"policy,omitempty" schema:"Policy"`
 	PolicyVersion session.PolicyVersion `json:"policy_version"`
 	LastSeq       int64                 `json:"last_seq"`
@@ -64,6 +64,15 @@ type SessionSettings struct {
 	Model        string          `json:"model,omitempty"`
 	WindowTokens int             `json:"window_tokens,omitempty"`
 	Policy       json.RawMessage `json:"policy,omitempty"` // merged into the tenant's default
+}
+
+// Appended is the answer to an append.
+type Appended struct {
+	session.Appended
+	// with `return=context`: the view with these messages, as a read of the context answers it
+	Context *View `json:"context,omitempty"`
+	// why there is no `context`; the append stands
+	Problem *Problem `json:"problem,omitempty"`
 }
 
 // View is what to send to the model. The server writes it by hand, because messages keep their bytes.

@@ -49,6 +49,14 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("expected_seq is %d, but the session's last seq is %d", e.Expected, e.Current)
 }
 
+// DiffersError is returned if there is a session of an id, and not one as it was to be made.
+type DiffersError struct{ Member, Has, Wanted string }
+
+func (e *DiffersError) Error() string {
+	return fmt.Sprintf("the session's %s is %q, not %q: leave it out of session, or change it with PATCH "+
+		"/v1/sessions/{id}; a format never changes", e.Member, e.Has, e.Wanted)
+}
+
 // LostViewError is an ErrViewLost: the view at that seq began with a checkpoint whose body is not kept any more.
 type LostViewError struct {
 	Seq        int64 // of the view that was asked for

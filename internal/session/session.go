@@ -8,6 +8,7 @@ package session
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -122,6 +123,27 @@ type Change struct {
 	RefusedTokens    int64      // what it counted then, 0 if that is not known
 }
 
+// Basis is what a session's messages are read and counted by.
+type Basis struct {
+	Format       Format
+	Model        string
+	WindowTokens int
+}
+
+// Differs returns a *DiffersError if a session is not one that the change would have made: it has another format, or a
+// model or window other than those that the change names itself.
+func (c *Change) Differs(of Basis) error {
+	switch {
+	case c.Format != nil && of.Format != "" && *c.Format != of.Format:
+		return &DiffersError{"format", string(of.Format), string(*c.Format)}
+	case c.Model != nil && *c.Model != of.Model:
+		return &DiffersError{"model", of.Model, *c.Model}
+	case c.WindowTokens != nil && c.WindowSource == WindowOfRequest && *c.WindowTokens != of.WindowTokens:
+		return &DiffersError{"window_tokens", strconv.Itoa(of.WindowTokens), strconv.Itoa(*c.WindowTokens)}
+	}
+	return nil
+}
+
 // ChangesPolicy reports whether the change sets the session's policy.
 func (c Change) ChangesPolicy() bool {
 	return c.Policy != nil || c.EditPolicy != nil || c.DefaultPolicy
@@ -168,6 +190,7 @@ type Append struct {
 	Usage       *Usage       // of the request whose answer is the last message of the assistant; nil for not reported
 	ExactTokens *int64       // of these messages, if the policy names an exact tokenizer; not looked at beside Usage
 	Idempotency *Idempotency // nil for none
+	Make        *Change      // of the session that is made if there is none; nil makes none
 
 	UsageIgnored string // why a usage that was reported is not in Usage
 	Warnings     []Warning

@@ -18,22 +18,22 @@ const tools = [readFileTool, ...(await varve('GET', '/v1/tools?format=openai-cha
 const run = { read_file: ({ path }) => readFile(path, 'utf8') }
 
 // quickstart: begin
-await varve('PUT', session, { format: 'openai-chat', model: 'gpt-4o' })
-await varve('POST', `${session}/messages`, { messages: [{ role: 'user', content: process.argv[2] }] })
+const say = (messages, usage) => varve('POST', `${session}/messages?return=context&fit=window`,
+  { session: { format: 'openai-chat', model: 'gpt-4o' }, messages, usage })
+
+let { context } = await say([{ role: 'user', content: process.argv[2] }])
 for (;;) {
-  const { messages } = await varve('GET', `${session}/context?fit=window`)
-  const answer = await openai('POST', '/v1/chat/completions', { model: 'gpt-4o', messages, tools })
+  const answer = await openai('POST', '/v1/chat/completions', { model: 'gpt-4o', messages: context.messages, tools })
   const { message } = answer.choices[0]
-  const cached = answer.usage.prompt_tokens_details?.cached_tokens ?? 0
-  await varve('POST', `${session}/messages`, { messages: [message],
-    usage: { input_tokens: answer.usage.prompt_tokens - cached, cache_read_tokens: cached } })
+  const results = await Promise.all((message.tool_calls ?? []).map(async ({ id, function: { name, arguments: args } }) => (
+    run[name] ? [{ role: 'tool', tool_call_id: id, content: String(await run[name](JSON.parse(args))) }]
+      : (await varve('POST', `${session}/tools/${name}`, { arguments: args, call_id: id })).messages)))
+  const cached = answer.usage.prompt_tokens_details?.cached_tokens ?? 0;
+  ({ context } = await say([message, ...results.flat()],
+    { input_tokens: answer.usage.prompt_tokens - cached, cache_read_tokens: cached }))
   if (!message.tool_calls) {
     console.log(message.content)
     break
   }
-  const results = await Promise.all(message.tool_calls.map(async ({ id, function: { name, arguments: args } }) => (
-    run[name] ? [{ role: 'tool', tool_call_id: id, content: String(await run[name](JSON.parse(args))) }]
-      : (await varve('POST', `${session}/tools/${name}`, { arguments: args, call_id: id })).messages)))
-  await varve('POST', `${session}/messages`, { messages: results.flat() })
 }
 // quickstart: end

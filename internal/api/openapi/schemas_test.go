@@ -29,7 +29,7 @@ var folders = []string{
 
 // named are the schemas that have another name than their types.
 var named = map[string]string{
-	"Action": "compact.Action", "AuditAction": "audit.Action", "AuditKind": "audit.Kind",
+	"Action": "compact.Action", "Appended": "protocol.Appended", "AuditAction": "audit.Action", "AuditKind": "audit.Kind",
 	"AuditRow": "audit.Entry", "Cache": "compactor.Cache", "ChangeKind": "manifest.Kind",
 	"Decision": "compact.Decision", "Import": "protocol.Import", "Manifest": "protocol.Manifest",
 	"Model": "api.modelAnswer", "ModelCache": "models.Cache", "PolicyState": "protocol.Policy",

@@ -35,6 +35,7 @@ type Request struct {
 	Raw       http.ResponseWriter // the server's own writer below W
 	R         *http.Request
 	Param     func(name string) string // returns a parameter of the path, escaped
+	Begun     func() bool              // reports whether a part of the answer is sent
 	Route     string                   // the path with names for its parameters
 	ID        string                   // of the request
 	Tenant    uuid.UUID                // the owner of the key or session token that authorized the request
