@@ -83,7 +83,7 @@ func sizeOf(bodies [][]byte) (size int) {
 func storedOf(f session.Format, bodies [][]byte) []wire.Stored {
 	view := make([]wire.Stored, len(bodies))
 	for i, body := range bodies {
-		view[i] = wire.Stored{Format: f, Body: body, Seq: int64(i + 1)}
+		view[i] = wire.Stored{Format: f, Body: body, Seq: int64(i + 1), Flags: wire.ShapeOfBody(f, body).Flags}
 	}
 	return view
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -60,7 +61,6 @@ type viewStream struct {
 	zstd   bool
 	seen   postgres.Seen // the messages of which the shapes were read
 	sent   postgres.Seen // those that were sent
-	comma  bool          // before the next message
 	frame  []byte        // memory of write
 	packer *zstd.Encoder // of a view in zstd without a checkpoint, whose messages nobody has compressed; else nil
 }
@@ -102,7 +102,6 @@ func (w *viewStream) validate(want *view.Request) (valid bool, err error) {
 // send sends the view. Only the request's end ends it early, and a step that takes too long.
 func (w *viewStream) send(tag string) error {
 	w.Ctx = w.Base
-	w.comma = w.stored.Size > 0
 	page := w.Buffer()
 	last, err := w.read(0, page)
 	if err != nil {
@@ -120,20 +119,25 @@ func (w *viewStream) send(tag string) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	joined := page.B
+	if w.stored.Size == 0 {
+		joined = bytes.TrimPrefix(joined, []byte{','})
+	}
 	for last > 0 {
-		if _, err := w.Write(page.B); err != nil {
+		if _, err := w.Write(joined); err != nil {
 			return err
 		}
 		if last, err = w.read(last, page); err != nil {
 			return err
 		}
+		joined = page.B
 	}
 	return w.end()
 }
 
-// read reads the next messages into page, joined, with a share of the processors. It returns the seq of the last one, 0
-// if there are none. It waits before each page, so that other heavy work takes turns with this; only before the first
-// one it may wait too long.
+// read reads the next messages into page, each behind a comma, with a share of the processors. It returns the seq of
+// the last one, 0 if there are none. It waits before each page, so that other heavy work takes turns with this; only
+// before the first one it may wait too long.
 func (w *viewStream) read(after int64, page *request.Buffer) (last int64, err error) {
 	wait := w.CPU.Await
 	if after == 0 {
@@ -144,23 +148,9 @@ func (w *viewStream) read(after int64, page *request.Buffer) (last int64, err er
 		return 0, err
 	}
 	defer turn.Done()
-	return w.join(after, page)
-}
-
-func (w *viewStream) join(after int64, page *request.Buffer) (last int64, err error) {
 	ctx, cancel := context.WithTimeout(w.Ctx, requestTimeout)
 	defer cancel()
-	messages, err := w.store.TailPage(ctx, w.at, w.stored, after)
-	page.B = page.B[:0]
-	for i := range messages {
-		if w.comma {
-			page.B = append(page.B, ',')
-		}
-		w.comma = true
-		page.B = append(page.B, messages[i].Body...)
-		w.sent.Add(messages[i].Seq, messages[i].Shape)
-		last = messages[i].Seq
-	}
+	page.B, last, err = w.store.AppendTail(ctx, w.at, w.stored, after, page.B[:0], &w.sent)
 	return last, err
 }
 

@@ -30,15 +30,17 @@ type Batch struct {
 	Tells   bool           // a message of another format is refused, and what views repair is told
 	Strict  bool           // what views would repair is refused
 
-	large bool // the body has more values than one message may have: each message's must be counted
+	halves *rawjson.Halves // of all messages; nil if they are not known
+	large  bool            // the body has more values than one message may have: each message's must be counted
 }
 
 // Open checks the body as JSON.
 func (b *Batch) Open(body []byte) error {
 	b.Data = body
 	b.pointer = "/messages"
-	err := rawjson.Check(body, batchLimits)
+	halves, err := rawjson.CheckHalves(body, batchLimits)
 	if err == nil {
+		b.halves = &halves
 		return nil
 	}
 	limits := batchLimits
@@ -85,7 +87,7 @@ func (b *Batch) inspect(pointer string, body []byte) (found wire.Facts, ok bool)
 		err = session.CheckJSON("", body, rawjson.Limits{Nodes: session.MaxJSONNodes})
 	}
 	if err == nil {
-		found, err = wire.Inspect(b.Format, body)
+		found, err = wire.InspectChecked(b.Format, body, b.halves)
 	}
 	if b.Tells && (err != nil || found.Flags&wire.FlagMayNeedRepair != 0) {
 		err = cmp.Or(b.other(body), err)

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -16,7 +17,7 @@ import (
 //   - FillView reads all of a view at one moment, message by message and never joined. Its caller has the memory.
 //   - OpenView reads the shapes only, and the checkpoint, so that its caller learns whether the view can go out as
 //     it is;
-//   - then TailPage reads the messages, a page at a time, and Seen tells in the end whether they were the same ones.
+//   - then AppendTail reads the messages, a page at a time, and Seen tells in the end whether they were the same ones.
 
 // presentSQL reads the messages of a session, by key, behind the seq $3 and through $4 that were not removed.
 const presentSQL = `
@@ -212,12 +213,14 @@ const (
 // PageMemory is about how much memory a reader of pages takes.
 const PageMemory = 4 * pageBytes
 
-// TailPage reads messages of a newest view behind a seq, about a MiB of them and at least one, in one statement. None
-// are left at the end.
+// AppendTail appends messages of a newest view behind a seq to page, each behind a comma: about a MiB of them and at
+// least one, in one statement. It returns the seq of the last one, 0 if none are left, and adds all to seen.
 //
 // Errors: *session.DamagedError.
-func (s *Store) TailPage(ctx context.Context, at session.Address, v *View, after int64) ([]TailMessage, error) {
-	page, err := QueryRows(ctx, s, at.Tenant, scanTail(false), `
+func (s *Store) AppendTail(
+	ctx context.Context, at session.Address, v *View, after int64, page []byte, seen *Seen,
+) (joined []byte, last int64, err error) {
+	sql := `
 		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape
 		  FROM (SELECT seq, tokens, view_tokens, view_body, body, shape,
 		               sum(octet_length(coalesce(view_body, body))) OVER before
@@ -226,13 +229,21 @@ func (s *Store) TailPage(ctx context.Context, at session.Address, v *View, after
 		         ORDER BY seq
 		         LIMIT $5) m
 		 WHERE bytes_before < $6
-		 ORDER BY seq`, at.Tenant, v.Key, max(after, v.beforeTail()), v.LastSeq, pageMessages, pageBytes)
-	for i := range page {
-		if err == nil {
-			err = page[i].check()
-		}
-	}
-	return page, err
+		 ORDER BY seq`
+	args := []any{at.Tenant, v.Key, max(after, v.beforeTail()), v.LastSeq, pageMessages, pageBytes}
+	err = s.query(ctx, at.Tenant, sql, args, func(rows pgx.Rows) error {
+		joined = page
+		var m TailMessage
+		body := (*pgtype.DriverBytes)(&m.Body) // of the row: it is copied once, into the page
+		_, err := pgx.ForEachRow(rows, []any{&m.Seq, &m.Tokens, body, &m.Shape}, func() error {
+			joined = append(append(joined, ','), m.Body...)
+			last = m.Seq
+			seen.Add(m.Seq, m.Shape)
+			return m.check()
+		})
+		return err
+	})
+	return joined, last, err
 }
 
 // check returns a *session.DamagedError if the message is not what was stored. One from a pack was checked when that

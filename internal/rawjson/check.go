@@ -31,19 +31,25 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("byte %d: %s", e.Offse
 // Check returns a *SyntaxError with the first place where data is not exactly one JSON value (RFC 8259) in valid UTF-8
 // within lim. It allows white space around the value and escapes of lone surrogates.
 func Check(data []byte, lim Limits) error {
+	_, err := CheckHalves(data, lim)
+	return err
+}
+
+// CheckHalves does what Check does, and also looks for escape sequences that may be halves of surrogate pairs.
+func CheckHalves(data []byte, lim Limits) (Halves, error) {
 	if !utf8.Valid(data) {
-		return &SyntaxError{Offset: invalidUTF8(data), Detail: "the text is not valid UTF-8"}
+		return Halves{}, &SyntaxError{Offset: invalidUTF8(data), Detail: "the text is not valid UTF-8"}
 	}
 	c := newChecker(data, lim)
 	i := c.value(space(data, 0))
 	if i < 0 {
-		return c.err
+		return Halves{}, c.err
 	}
 	if i = space(data, i); i < len(data) {
 		c.unexpected(i, "the end of the text after the value")
-		return c.err
+		return Halves{}, c.err
 	}
-	return nil
+	return c.halves, nil
 }
 
 func invalidUTF8(data []byte) int {
@@ -64,6 +70,7 @@ type checker struct {
 	limits Limits
 	depth  int // levels still allowed
 	nodes  int // values still allowed
+	halves Halves
 	err    *SyntaxError
 }
 
@@ -267,6 +274,9 @@ func (c *checker) str(i int) int {
 func (c *checker) escape(i int) int {
 	b := c.at(i)
 	if unescapes[b] != 0 {
+		if b == '\\' {
+			c.halves.note(c.data[i+1:])
+		}
 		return i + 1
 	}
 	if b != 'u' {
@@ -277,6 +287,7 @@ func (c *checker) escape(i int) int {
 			return c.unexpected(k, "four hexadecimal digits after \\u")
 		}
 	}
+	c.halves.note(c.data[i:])
 	return i + 5
 }
 

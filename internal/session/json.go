@@ -15,7 +15,11 @@ var JSONLimits = rawjson.Limits{Depth: MaxJSONDepth, Nodes: MaxJSONNodes, Number
 // CheckJSON checks that data is one JSON value within limits. Its error is an *InvalidError at pointer, with the code
 // invalid_json or json_too_complex.
 func CheckJSON(pointer string, data []byte, limits rawjson.Limits) error {
-	err := rawjson.Check(data, limits)
+	return JSONError(pointer, rawjson.Check(data, limits))
+}
+
+// JSONError returns the error of CheckJSON for one of rawjson.Check.
+func JSONError(pointer string, err error) error {
 	var syntax *rawjson.SyntaxError
 	switch {
 	case err == nil:

@@ -142,7 +142,7 @@ func logged(joined, shapes []byte, after, through int64) (messages []wire.Stored
 	}
 	for i, m := range list {
 		seq := cmp.Or(m.Seq, after+1+int64(i))
-		messages = append(messages, wire.Stored{Format: m.Format, Body: bodies[i], Seq: seq})
+		messages = append(messages, wire.Stored{Format: m.Format, Body: bodies[i], Seq: seq, Flags: m.Flags})
 		tokens = append(tokens, m.Tokens)
 	}
 	return messages, tokens, nil
@@ -157,7 +157,7 @@ func loose(list []postgres.TailMessage) (messages []wire.Stored, tokens []int64,
 		if err != nil || len(shapes) != 1 {
 			return nil, nil, fmt.Errorf("message %d has %d shapes: %w", m.Seq, len(shapes), err)
 		}
-		messages[i] = wire.Stored{Format: shapes[0].Format, Body: m.Body, Seq: m.Seq}
+		messages[i] = wire.Stored{Format: shapes[0].Format, Body: m.Body, Seq: m.Seq, Flags: shapes[0].Flags}
 		tokens[i] = m.Tokens
 	}
 	return messages, tokens, nil

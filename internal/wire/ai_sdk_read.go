@@ -50,6 +50,7 @@ func (s *scanner) aiSDK(top Span) {
 		s.keepOthers(&v, "role", "parts")
 		s.content(parts, add)
 	case s.isModelMessage(&v):
+		s.state = true
 		s.modelMessage(&v)
 	default:
 		s.keepOthers(&v, "role", "parts", "content", "toolInvocations")
@@ -78,7 +79,10 @@ func (c *collector) endStep() {
 func (s *scanner) uiPart(i int, raw Span) {
 	v := s.object(raw)
 	before := s.numbered()
-	switch kind := s.uiKind(&v); kind {
+	kind := s.uiKind(&v)
+	s.state = s.state || kind == Opaque ||
+		kind == Text && !(s.absent(v.at("providerMetadata")) && s.absent(v.at("providerOptions")))
+	switch kind {
 	case Text:
 		if b := s.text(raw, v.at("text")); b != nil {
 			b.Signature = s.googleSignature(v.at("providerMetadata"))

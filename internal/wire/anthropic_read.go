@@ -52,6 +52,7 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 	kind := v.at("type")
 	s.cites(&v, "citations")
 	s.mark(&v)
+	s.state = s.state || s.isUnread(&v)
 	switch {
 	case s.equals(kind, "text") && s.is(v.at("text"), '"'):
 		s.text(raw, v.at("text"))
@@ -74,17 +75,19 @@ func (s *scanner) anthropicBlock(i int, raw Span) {
 	case s.equals(kind, "document"):
 		s.anthropicMedia(File, raw, v.at("source"))
 	default:
+		s.state = true
 		s.opaque(raw)
 	}
 }
 
+// isUnread reports whether a block has blocks inside that are not read.
+func (s *scanner) isUnread(v *object) bool {
+	return s.is(v.at("content"), '[') && !s.equals(v.at("type"), "tool_result")
+}
+
 // mark notes that a block may have a mark for the provider's cache: one of its own, or one in blocks that nobody reads.
 func (s *scanner) mark(v *object) {
-	if s.ir == nil {
-		return
-	}
-	inside := s.is(v.at("content"), '[') && !s.equals(v.at("type"), "tool_result")
-	if inside || !s.absent(v.at("cache_control")) {
+	if s.ir != nil && (s.isUnread(v) || !s.absent(v.at("cache_control"))) {
 		s.ir.marked = true
 	}
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/varve-dev/varve/internal/rawjson"
@@ -11,34 +10,14 @@ import (
 // Half of a surrogate pair is an escape sequence that JSON has and UTF-8 has not: providers refuse a request with one
 // (anthropics/claude-code#1939), and Python's programs cannot encode it.
 
-// escapesOfHalves reports whether a message has escape sequences that may be halves, and whether it has some that may
-// write one inside a text that is JSON itself, as arguments are in OpenAI's formats.
-func escapesOfHalves(body []byte) (may, inside bool) {
-	for {
-		// A search for both bytes of \u is several times slower in a text with few backslashes.
-		i := bytes.IndexByte(body, '\\')
-		if i < 0 || len(body) < i+len(`\u0000`) {
-			return may, inside
-		}
-		body = body[i+1:] // behind a backslash that is escaped, there may be an escape of the inner text
-		switch {
-		case body[0] != 'u':
-		case body[1]|0x20 == 'd' && body[2] >= '8':
-			may, inside = true, true
-		case string(body[1:3]) == "00": // a backslash, a u or a digit of the inner sequence
-			inside = true
-		}
-	}
-}
-
 // whole returns a message without halves of surrogate pairs, be they in its own texts or in those inside the arguments
 // of its calls.
 func whole(f session.Format, body []byte) []byte {
-	may, inside := escapesOfHalves(body)
-	if may {
+	halves := rawjson.FindHalves(body)
+	if halves.May {
 		body = rawjson.Whole(body)
 	}
-	if !inside || !fromOpenAI(f) {
+	if !halves.Inside || !fromOpenAI(f) {
 		return body
 	}
 	facts, err := Inspect(f, body)
@@ -75,9 +54,12 @@ func wholeArguments(f session.Format, body []byte, parts []Part) (edits []Edit) 
 
 // hasHalf reports whether whole has something to do.
 func (s *scanner) hasHalf(f session.Format) bool {
-	may, inside := escapesOfHalves(s.body)
-	return may && len(rawjson.Whole(s.body)) != len(s.body) ||
-		inside && fromOpenAI(f) && len(wholeArguments(f, s.body, s.facts.Parts)) > 0
+	if s.halves == nil {
+		found := rawjson.FindHalves(s.body)
+		s.halves = &found
+	}
+	return s.halves.May && len(rawjson.Whole(s.body)) != len(s.body) ||
+		s.halves.Inside && fromOpenAI(f) && len(wholeArguments(f, s.body, s.facts.Parts)) > 0
 }
 
 // mendHalves returns a message of the view without halves of surrogate pairs.

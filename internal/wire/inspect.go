@@ -99,6 +99,13 @@ func Inspect(f session.Format, body []byte) (Facts, error) {
 	return s.read(f)
 }
 
+// InspectChecked does what Inspect does with a message in which rawjson.CheckHalves found no other halves than these;
+// nil if it was not asked.
+func InspectChecked(f session.Format, body []byte, halves *rawjson.Halves) (Facts, error) {
+	s := scanner{body: body, halves: halves}
+	return s.read(f)
+}
+
 // Count does what Inspect does, but counts the tokens of texts with count instead of estimating them.
 func Count(f session.Format, body []byte, count func(text string) (int, error)) (Facts, error) {
 	s := scanner{body: body, count: count}
@@ -120,12 +127,14 @@ func ShapeOfBody(f session.Format, body []byte) MessageShape {
 // Accept decides whether a message can be stored: its size, its JSON within session.JSONLimits, and what Inspect
 // requires. Its error is a *session.InvalidError whose pointers are relative to the message.
 func Accept(f session.Format, body []byte) (Facts, error) {
-	if len(body) <= session.MaxMessageBytes { // Inspect refuses a larger one
-		if err := session.CheckJSON("", body, session.JSONLimits); err != nil {
-			return Facts{}, err
-		}
+	if len(body) > session.MaxMessageBytes { // which Inspect refuses
+		return Inspect(f, body)
 	}
-	return Inspect(f, body)
+	halves, err := rawjson.CheckHalves(body, session.JSONLimits)
+	if err != nil {
+		return Facts{}, session.JSONError("", err)
+	}
+	return InspectChecked(f, body, &halves)
 }
 
 // Read inspects a message that is known to have this number of tokens.

@@ -26,7 +26,7 @@ func (r *repairer) mendMedia(ctx context.Context) error {
 	}
 	for i, list := range edits {
 		if len(list) > 0 {
-			view[i].Body = Replace(nil, view[i].Body, list)
+			view[i].Body, view[i].Flags = Replace(nil, view[i].Body, list), 0
 		}
 	}
 	r.view = view

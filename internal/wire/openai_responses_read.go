@@ -102,6 +102,7 @@ func (s *scanner) openAIResponses(top Span) {
 	case Reasoning:
 		s.itemReasoning(raw, &v)
 	default:
+		s.state = true
 		s.add(Part{Kind: Opaque, Raw: raw, Tokens: s.opaqueTokens(raw, kind, &v)})
 	}
 }

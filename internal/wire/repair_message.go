@@ -41,7 +41,12 @@ func (r *repairer) read(ctx context.Context) ([]Message, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for _, n := range r.decode(i, r.purge(r.mendHalves(r.view[i]))) {
+		body := r.view[i].Body
+		r.uncited = false
+		if !r.view[i].isSound() {
+			body = r.purge(r.mendHalves(r.view[i]))
+		}
+		for _, n := range r.decode(i, body) {
 			if r.isForeignThought(&n) {
 				r.repaired("V-R9", "reasoning_dropped", &n, "reasoning that only %s can read is left out", r.Author)
 				continue

@@ -29,7 +29,9 @@ type scanner struct {
 	misnamed bool // Chat Completions: the provider refuses its name
 
 	format session.Format
-	shown  []medium // that were not looked at yet
+	shown  []medium        // that were not looked at yet
+	halves *rawjson.Halves // nil: they have to be looked for
+	state  bool            // it may load tools, or have a provider's own compaction
 }
 
 // collector collects the intermediate representation of one message while a scanner reads it.

@@ -27,7 +27,7 @@ func (s *scanner) assess(f session.Format) {
 	if orderOf(m.Parts).mixed {
 		m.Flags |= FlagMixed
 	}
-	if Compacts(f, s.body) || len(LoadedTools(f, s.body)) > 0 {
+	if s.state && (Compacts(f, s.body) || len(LoadedTools(f, s.body)) > 0) {
 		m.Flags |= FlagState
 	}
 	if m.Flags&FlagMayNeedRepair == 0 && s.isCommon(f) {

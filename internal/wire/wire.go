@@ -150,7 +150,11 @@ type Stored struct {
 	Format session.Format
 	Body   []byte
 	Seq    int64
+	Flags  Flags // that the message was stored with; 0 if they are not known
 }
+
+// isSound reports whether nothing in the message, whatever is around it, needs a repair in its own format.
+func (m *Stored) isSound() bool { return m.Flags.isAssessed() && m.Flags&FlagMayNeedRepair == 0 }
 
 // Pending is what a view does about calls of its last unit that have no result yet.
 type Pending string
