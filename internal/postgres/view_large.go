@@ -220,11 +220,12 @@ const PageMemory = 4 * pageBytes
 func (s *Store) AppendTail(
 	ctx context.Context, at session.Address, v *View, after int64, page []byte, seen *Seen,
 ) (joined []byte, last int64, err error) {
+	joined = page
 	sql := `
 		SELECT seq, coalesce(view_tokens, tokens), coalesce(view_body, body), shape
 		  FROM (SELECT seq, tokens, view_tokens, view_body, body, shape,
 		               sum(octet_length(coalesce(view_body, body))) OVER before
-		               - octet_length(coalesce(view_body, body)) AS bytes_before`+presentSQL+`
+		               - octet_length(coalesce(view_body, body)) AS bytes_before` + presentSQL + `
 		        WINDOW before AS (ORDER BY seq)
 		         ORDER BY seq
 		         LIMIT $5) m
@@ -232,7 +233,6 @@ func (s *Store) AppendTail(
 		 ORDER BY seq`
 	args := []any{at.Tenant, v.Key, max(after, v.beforeTail()), v.LastSeq, pageMessages, pageBytes}
 	err = s.query(ctx, at.Tenant, sql, args, func(rows pgx.Rows) error {
-		joined = page
 		var m TailMessage
 		body := (*pgtype.DriverBytes)(&m.Body) // of the row: it is copied once, into the page
 		_, err := pgx.ForEachRow(rows, []any{&m.Seq, &m.Tokens, body, &m.Shape}, func() error {

@@ -25,17 +25,20 @@ type Buffer struct {
 	next *Buffer // of the same request
 }
 
-var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 16<<10)} }}
+var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, minKeptBuffer)} }}
 
-// MaxKeptBuffer is the largest buffer that is kept for another request.
-const MaxKeptBuffer = 2 << 20
+// MaxKeptBuffer is the largest buffer that is kept for another request, minKeptBuffer the smallest.
+const (
+	MaxKeptBuffer = 2 << 20
+	minKeptBuffer = 16 << 10
+)
 
 // NewBuffer returns an empty buffer.
 func NewBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
 // Free gives the buffer to another request.
 func (b *Buffer) Free() {
-	if cap(b.B) <= MaxKeptBuffer {
+	if minKeptBuffer <= cap(b.B) && cap(b.B) <= MaxKeptBuffer {
 		b.B = b.B[:0]
 		b.next = nil
 		buffers.Put(b)

@@ -102,3 +102,15 @@ func TestALargeBodyDrawsFromTheMemory(t *testing.T) {
 		})
 	}
 }
+
+func TestABufferWithoutMemoryIsNotKept(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		b := request.NewBuffer()
+		b.B = nil
+		b.Free()
+		if next := request.NewBuffer(); cap(next.B) == 0 {
+			t.Fatal("a body would never fit into this buffer")
+		}
+	}
+}
