@@ -1,0 +1,232 @@
+"""The client against a real server: VARVE_URL, VARVE_KEY. cmd/varve/clients_test.go runs it."""
+
+import asyncio
+import doctest
+import http.server
+import json
+import os
+import threading
+import time
+import unittest
+from pathlib import Path
+
+import varve
+from varve import APIError, AsyncVarve, NotFound, Unreachable, Varve
+
+ROOT = Path(__file__).parent.parent
+NUMBER = iter(range(1_000_000))
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def turn(n):
+    call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": f'{{"path":"file{n}"}}'}}
+    return [
+        user(f"question {n}"), {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{n}", "content": f"word{n} " * 3000}, {"role": "assistant", "content": f"answer {n}"},
+    ]
+
+
+def new_id(of):
+    return f"python-{os.getpid()}-{of}-{next(NUMBER)}"
+
+
+class Flaky:
+    """A proxy in front of the server, which loses the first answers to each request, after so many bytes."""
+
+    def __init__(self, cuts):
+        self.cuts, self.seen, self.keys, self.direct = cuts, 0, [], Varve()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+                outer.keys.append(self.headers["Idempotency-Key"])
+                done = outer.direct.request("POST", self.path, body=json.loads(body), key=outer.keys[-1])
+                answer = json.dumps(done).encode()
+                whole = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer
+                cut = outer.cuts[outer.seen] if outer.seen < len(outer.cuts) else len(whole)
+                outer.seen += 1
+                self.wfile.write(whole[:cut])
+                self.wfile.flush()
+                self.close_connection = True
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+class Scripted:
+    """A server that answers with statuses, headers and bodies one after another."""
+
+    def __init__(self, *answers):
+        self.asked = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.asked.append(self.path)
+                status, headers, body = answers[min(len(outer.asked), len(answers)) - 1]
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.varve = Varve()
+        self.addCleanup(self.varve.close)
+
+    def test_a_turn_is_one_call_a_model_request(self):
+        session = self.varve.session(new_id("turn"), format="openai-chat", model="gpt-4o", metadata={"user": "u1"})
+        view = session.step([user("hi \ud83d\ude00")])
+        self.assertEqual([user("hi 😀")], view.messages)
+        self.assertEqual(1, view.last_seq)
+        call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        view = session.step(
+            [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "x"}],
+            usage=varve.types.Usage(input_tokens=12, output_tokens=3), format="anthropic",
+        )
+        self.assertEqual(("anthropic", 3), (view.format, len(view.messages)))
+        found = session.read(include="policy")
+        self.assertEqual({"user": "u1"}, found.metadata)
+        self.assertGreater(found.policy.trigger, 0)
+        self.assertEqual(12, found.last_usage.input_tokens)
+        self.assertIsNone(session.read().policy)
+
+    def test_pages_are_iterators(self):
+        session = self.varve.session(new_id("pages"), format="openai-chat")
+        session.append([user(f"message {n}") for n in range(250)])
+        self.assertEqual(list(range(1, 251)), [m.seq for m in session.messages(limit=40)])
+        newest = [m.message for m in session.messages(order="desc", limit=100)]
+        self.assertEqual((250, user("message 249")), (len(newest), newest[0]))
+        kind = new_id("kind")
+        for n in range(5):
+            self.varve.session(f"{kind}-{n}", format="openai-chat", metadata={"kind": kind}).create()
+        found = [s.id for s in self.varve.sessions(metadata={"kind": kind}, limit=2)]
+        self.assertEqual([f"{kind}-{n}" for n in (4, 3, 2, 1, 0)], found)
+        self.assertEqual([], list(session.runs()))
+
+    def test_errors_say_what_is_wrong_and_where(self):
+        session = self.varve.session(new_id("errors"))
+        with self.assertRaises(NotFound) as caught:
+            session.append([user("x")])
+        self.assertEqual((404, "not_found"), (caught.exception.status, caught.exception.code))
+        self.assertRegex(caught.exception.request_id, "^req_")
+        session = self.varve.session(session.id, format="openai-chat", window_tokens=1000)
+        with self.assertRaises(APIError) as caught:
+            session.append([user("x"), {"content": "no role"}])
+        self.assertEqual((422, "/messages/1/role"), (caught.exception.status, caught.exception.pointer[:16]))
+        picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+        with self.assertRaises(APIError) as caught:
+            session.step([{"role": "user", "content": [picture, picture]}], wait=0)
+        self.assertEqual(("window_exceeded", 1), (caught.exception.code, caught.exception.appended.last_seq))
+        with self.assertRaises(Unreachable):
+            Varve("http://127.0.0.1:1").request("POST", "/v1/sessions", key="")
+
+    def test_a_lost_answer_is_asked_for_again_and_nothing_comes_twice(self):
+        session = new_id("lost")
+        for cut in (0, 1, 20, 90, 150, 400):
+            flaky = Flaky([cut, cut])
+            view = Varve(flaky.url).session(session, format="openai-chat").step([user(f"cut at {cut}")])
+            self.assertEqual(user(f"cut at {cut}"), view.messages[-1])
+            self.assertEqual((3, 1), (len(flaky.keys), len(set(flaky.keys))))
+        said = [m.message["content"] for m in self.varve.session(session).messages()]
+        self.assertEqual([f"cut at {cut}" for cut in (0, 1, 20, 90, 150, 400)], said)
+
+    def test_retry_after_is_obeyed(self):
+        busy = (503, {"Retry-After-Ms": "700"}, json.dumps({"code": "over_capacity", "retryable": True}))
+        server = Scripted(busy, (200, {}, "{}"))
+        began = time.monotonic()
+        self.assertEqual({}, Varve(server.url).request("GET", "/v1/x"))
+        self.assertGreaterEqual(time.monotonic() - began, 0.7)
+        late = Scripted((429, {"Retry-After": "3600"}, json.dumps({"code": "rate_limited", "retryable": True})))
+        began = time.monotonic()
+        with self.assertRaises(APIError) as caught:
+            Varve(late.url).request("GET", "/v1/x")
+        self.assertEqual(3600, caught.exception.retry_after)
+        self.assertLess(time.monotonic() - began, 20)
+        once = Scripted((503, {}, json.dumps({"code": "unavailable", "retryable": True})))
+        with self.assertRaises(APIError):
+            Varve(once.url).request("POST", "/v1/x", key="")
+        self.assertEqual(1, len(once.asked))
+
+    def test_results_go_up_and_come_back(self):
+        session = self.varve.session(new_id("results"), format="openai-chat")
+        session.create()
+        text, stored = b"a line of output\n" * 600_000, []
+        done = session.upload((text[i:i + 1_000_000] for i in range(0, len(text), 1_000_000)), tool="Bash", call_id="c1", progress=stored.append)
+        self.assertEqual(len(text), done.bytes)
+        self.assertEqual(len(text), stored[-1])
+        self.assertGreater(len(stored), 1)
+        self.assertEqual(text, b"".join(session.result(done.ref)))
+        functions = session.functions()
+        self.assertIn("a line of output", functions["read_result"](ref=done.ref, limit=3))
+        self.assertTrue(functions["read_result"].__doc__)
+        answer = session.call("read_result", {"ref": done.ref, "limit": 1}, call_id="c2")
+        self.assertEqual("c2", answer.messages[0]["tool_call_id"])
+        self.assertEqual("function", self.varve.tools("openai-chat")[0]["type"])
+
+    def test_events_are_a_stream(self):
+        session = self.varve.session(new_id("events"), format="openai-chat", window_tokens=10000)
+        session.append([message for n in range(6) for message in turn(n)])
+        events, got = self.varve.events(after=0, session=session.id), []
+        self.assertEqual("done", session.compact(wait=60).state)
+        for event in events:
+            got.append(event)
+            if event.type == "session.compacted":
+                break
+        self.assertEqual(session.id, got[-1].session)
+        self.assertEqual(1, got[-1].data["checkpoint"])
+        session.delete()
+        with self.assertRaises(NotFound):
+            session.read()
+
+    def test_asyncio(self):
+        async def main():
+            async with AsyncVarve() as varve:
+                session = varve.session(new_id("async"), format="anthropic")
+                views = await asyncio.gather(*(session.step([user(f"message {n}")]) for n in range(8)))
+                for n, view in enumerate(views):
+                    self.assertIn(f"message {n}", str(view.messages))
+                self.assertEqual(8, len([m async for m in session.messages(limit=3)]))
+                text = await (await session.functions())["get_messages"](from_seq=1, to_seq=1)
+                self.assertIn("message", text)
+                waiting = asyncio.ensure_future(anext_of(varve.events()))
+                await asyncio.sleep(0.3)
+                waiting.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await waiting
+
+        async def anext_of(events):
+            async for event in events:
+                return event
+
+        asyncio.run(main())
+
+    def test_the_readme_is_true(self):
+        failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
+        self.assertEqual((0, True), (failed, tried > 5))
+
+
+if __name__ == "__main__":
+    unittest.main()
