@@ -54,7 +54,7 @@ func TestTheAISDKSendsTheSameForAMessageAndForItsSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := installed(t, "ai-sdk")
+	dir := installed(t, "test/ai-sdk")
 	if err := os.WriteFile(filepath.Join(dir, "messages.json"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}

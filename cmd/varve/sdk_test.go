@@ -18,23 +18,23 @@ var offline = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ET
 // no lock file: its entries name the registry that they were made at.
 func TestTheClientsOfOpenAIWorkAgainstVarveUp(t *testing.T) {
 	t.Parallel()
-	dir := installed(t, "openai-sdk")
+	dir := installed(t, "test/openai-sdk")
 	u := startUp(t, filepath.Join(t.TempDir(), "data"))
 	nodeTest(t, dir, "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
 	u.stop()
 }
 
-// installed returns a copy of a folder of test/ with its packages from npm. It skips the test where there is no npm, or
-// none of its registry.
-func installed(t *testing.T, name string) (dir string) {
+// installed returns a copy of a folder with its packages from npm. It skips the test where there is no npm, or none of
+// its registry.
+func installed(t *testing.T, folder string) (dir string) {
 	t.Helper()
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("test/%s is not run: %v", name, err)
+			t.Skipf("%s is not run: %v", folder, err)
 		}
 	}
 	dir = t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "test", name))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", folder))); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -43,7 +43,7 @@ func installed(t *testing.T, name string) (dir string) {
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
 		if offline.Match(out) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Skipf("test/%s is not run, npm cannot reach its registry:\n%s", name, out)
+			t.Skipf("%s is not run, npm cannot reach its registry:\n%s", folder, out)
 		}
 		t.Fatalf("npm install: %v\n%s", err, out)
 	}
