@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 const module = "github.com/varve-dev/varve/"
@@ -62,7 +64,7 @@ var mayImport = map[string][]string{
 	"internal/persist":          {"internal/session", "internal/persist/object"},
 	"internal/persist/object":   {"internal/session"},
 	"internal/config":           {"internal/llm", "internal/models", "internal/rawjson", "internal/session", "internal/spelling", "internal/wire/provider"},
-	"internal/client":           {"internal/audit", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
+	"internal/client":           {"internal/audit", "internal/egress", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
 	"internal/usage":            {"internal/postgres", "internal/session"},
@@ -301,6 +303,68 @@ func TestTheComposeFileSetsOnlySettingsThatExist(t *testing.T) {
 	}
 	if len(set) < 4 {
 		t.Errorf("docker-compose.yml sets %v only", set)
+	}
+}
+
+// TestEveryServiceOfComposeIsHardened: what serves comes back, and nothing has more than it needs.
+func TestEveryServiceOfComposeIsHardened(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compose struct {
+		Services map[string]struct {
+			Restart  string   `yaml:"restart"`
+			ReadOnly bool     `yaml:"read_only"`
+			Dropped  []string `yaml:"cap_drop"`
+			Security []string `yaml:"security_opt"`
+			Memory   string   `yaml:"mem_limit"`
+		} `yaml:"services"`
+	}
+	if err := yaml.Unmarshal(text, &compose); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range compose.Services {
+		once := name == "passwords" || name == "migrate"
+		if !s.ReadOnly || !slices.Equal(s.Dropped, []string{"ALL"}) || !slices.Contains(s.Security, "no-new-privileges:true") ||
+			s.Memory == "" || once != (s.Restart == "") {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	if len(compose.Services) < 5 {
+		t.Errorf("%d services", len(compose.Services))
+	}
+}
+
+// TestPostgreSQLFromNpmIsLocked: what scripts/postgres.sh installs is what it was.
+func TestPostgreSQLFromNpmIsLocked(t *testing.T) {
+	t.Parallel()
+	locks, _ := filepath.Glob("scripts/postgres/*/package-lock.json")
+	for _, file := range locks {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lock struct {
+			Packages map[string]struct{ Version, Integrity string }
+		}
+		if err := json.Unmarshal(text, &lock); err != nil {
+			t.Fatal(err)
+		}
+		major := filepath.Base(filepath.Dir(file))
+		delete(lock.Packages, "")
+		for name, p := range lock.Packages {
+			if !strings.HasPrefix(p.Version, major+".") || !strings.HasPrefix(p.Integrity, "sha512-") {
+				t.Errorf("%s: %s is %+v", file, name, p)
+			}
+		}
+		if len(lock.Packages) != 4 {
+			t.Errorf("%s has %d packages", file, len(lock.Packages))
+		}
+	}
+	if len(locks) != 4 {
+		t.Errorf("locks: %v", locks)
 	}
 }
 

@@ -43,7 +43,7 @@ func checkpointServer(t *testing.T) *client.Client {
 func TestCheckpointsAsAPersonReadsThem(t *testing.T) {
 	t.Parallel()
 	api := checkpointServer(t)
-	one, two := 1, 2
+	one, two := checkpointNumber(1), checkpointNumber(2)
 	for _, test := range []struct {
 		name    string
 		command checkpointsCommand
@@ -67,7 +67,7 @@ func TestCheckpointsAsAPersonReadsThem(t *testing.T) {
 
 func TestCheckpointFlagsWithoutMeaningAreRefused(t *testing.T) {
 	t.Parallel()
-	one := 1
+	one := checkpointNumber(1)
 	for _, c := range []checkpointsCommand{{Restore: true}, {View: true}, {Diff: &one}, {Number: &one, Restore: true, View: true}} {
 		if c.Validate() == nil {
 			t.Errorf("%+v was accepted", c)

@@ -90,13 +90,26 @@ func (c *runsCommand) Run(ctx context.Context, to *console) error {
 }
 
 type checkpointsCommand struct {
-	Session  string `arg:"" help:"Session id."`
-	Number   *int   `arg:"" optional:"" help:"A checkpoint's number; lists all checkpoints if not given."`
-	Manifest string `enum:"own,all" default:"own" help:"What this checkpoint removed (own), or all up to it (all)."`
-	Diff     *int   `help:"Show what differs in the view of this other checkpoint."`
-	View     bool   `help:"Print the view as it was when the checkpoint was made, as JSON."`
-	Restore  bool   `help:"Roll the session back to the checkpoint; all messages after it are in the view again."`
-	Limit    int    `default:"20" help:"How many checkpoints to list, newest first."`
+	Session  string            `arg:"" help:"Session id."`
+	Number   *checkpointNumber `arg:"" optional:"" help:"A checkpoint's number; all are listed without one."`
+	Manifest string            `enum:"own,all" default:"own" help:"What this one removed (own), or all up to it (all)."`
+	Diff     *checkpointNumber `help:"Show what differs in the view of this other checkpoint."`
+	View     bool              `help:"Print the view as it was when the checkpoint was made, as JSON."`
+	Restore  bool              `help:"Roll the session back; all messages after the checkpoint are in the view again."`
+	Limit    int               `default:"20" help:"How many checkpoints to list, newest first."`
+}
+
+// checkpointNumber is the number of a checkpoint on the command line.
+type checkpointNumber int64
+
+// UnmarshalText reads a number.
+func (n *checkpointNumber) UnmarshalText(text []byte) error {
+	number, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return fmt.Errorf("%.40q is not the number of a checkpoint: leave it out to list them", text)
+	}
+	*n = checkpointNumber(number)
+	return nil
 }
 
 // Validate returns an error for flags that have no meaning together.
@@ -130,7 +143,7 @@ func (c *checkpointsCommand) Run(ctx context.Context, to *console) error {
 		}
 		return to.printRaw(view.Raw)
 	case c.Diff != nil:
-		o.Query = client.Query{"to": c.Diff}
+		o.Query = client.Query{"to": *c.Diff}
 		return show(ctx, to, "diff", client.DiffCheckpoints, o, c.Session, *c.Number)
 	case c.Restore:
 		return show(ctx, to, "restored", client.RestoreCheckpoint, o, c.Session, *c.Number)

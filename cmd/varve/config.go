@@ -167,7 +167,7 @@ func shownValue(flag *kong.Flag) string {
 		return "not set"
 	case flag.Hidden:
 		return "set"
-	case flag.Name == "database-url" || flag.Name == "owner-url":
+	case strings.HasSuffix(flag.Name, "database-url") || flag.Name == "owner-url":
 		return shownDatabase(value)
 	case flag.Target.Kind() == reflect.Struct: // quotas or budgets
 		if flag.Target.IsZero() {

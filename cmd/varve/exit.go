@@ -9,6 +9,7 @@ import (
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/terminal"
 )
 
 // The exit codes of the program.
@@ -71,7 +72,7 @@ func complaint(err error, asJSON bool) string {
 	case errors.Is(err, context.Canceled):
 		return "varve: interrupted"
 	}
-	return "varve: " + err.Error()
+	return "varve: " + terminal.Plain(err.Error())
 }
 
 // failure is an error of the program itself: the exit code, and what the user can do about it.

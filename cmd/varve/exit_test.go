@@ -51,6 +51,7 @@ func TestErrorsEndTheProgramWithTheirCode(t *testing.T) {
 		code   int
 	}{
 		{"a missing session", 404, `{"code":"not_found","detail":"no such session"}`, exitNotFound},
+		{"what HTTP would do", 404, `{"code":"not_found","detail":"no session: PUT /v1/sessions/{id} makes one"}`, exitNotFound},
 		{"a bad key", 401, `{"code":"unauthorized","detail":"the key is unknown"}`, exitAuth},
 		{"a stale seq", 412, `{"code":"stale_expected_seq","detail":"stale"}`, exitConflict},
 		{"a key of another request", 422, `{"code":"idempotency_key_reused","detail":"x"}`, exitConflict},
@@ -74,10 +75,16 @@ func TestErrorsEndTheProgramWithTheirCode(t *testing.T) {
 			if got := complaint(err, false); got != "varve: "+err.Error() {
 				t.Errorf("it complains %q", got)
 			}
+			if strings.Contains(err.Error(), "/v1/") {
+				t.Errorf("it complains of a route: %v", err)
+			}
 			if got := complaint(err, true); json.Valid([]byte(tt.body)) && got != tt.body {
 				t.Errorf("with --json: %s", got)
 			}
 		})
+	}
+	if got := complaint(errors.New("session \x1b[2J\u202e:\n\tgone"), false); got != "varve: session \ufffd[2J\ufffd:\n\tgone" {
+		t.Errorf("a text that controls a terminal is shown as %q", got)
 	}
 	for err, want := range map[error]int{session.ErrNotFound: exitNotFound, context.Canceled: exitInterrupted, errors.New("x"): exitError} {
 		if got := exitCode(err); got != want {

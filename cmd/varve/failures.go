@@ -4,6 +4,10 @@ import (
 	"context"
 	"io"
 
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -27,8 +31,11 @@ type failuresListCommand struct {
 	config.Database `embed:""`
 }
 
-// Run prints the sessions, tenant by tenant.
+// Run prints the sessions: with a key those of its tenant or, with an operator's, of all; else tenant by tenant.
 func (c *failuresListCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if settings.Key != "" {
+		return listedOverHTTP(ctx, settings, out)
+	}
 	return withStore(ctx, settings, c.Database, func(store *postgres.Store) error {
 		found, err := allFailures(ctx, store)
 		if err != nil {
@@ -36,6 +43,18 @@ func (c *failuresListCommand) Run(ctx context.Context, settings *config.Client, 
 		}
 		return printValue(out, settings.JSON, "failures", found)
 	})
+}
+
+func listedOverHTTP(ctx context.Context, settings *config.Client, out io.Writer) error {
+	to, err := connect(settings, out)
+	if err != nil {
+		return err
+	}
+	if wellFormedOperator(to.key) {
+		failing := client.Query{"order": "failing"}
+		return showFound(ctx, to, "sessions of tenants", client.ListAllSessions, failing, listedFailures)
+	}
+	return showList(ctx, to, "failures of a tenant", client.ListFailures, listedFailures)
 }
 
 func allFailures(ctx context.Context, store *postgres.Store) ([]failing, error) {
@@ -63,6 +82,9 @@ type failuresRetryCommand struct {
 
 // Run asks for a compaction of the session and prints its run.
 func (c *failuresRetryCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
+	if settings.Key != "" {
+		return c.overHTTP(ctx, settings, out)
+	}
 	return c.with(ctx, settings, func(store *postgres.Store, tenant session.Tenant) error {
 		at := session.Address{Tenant: tenant.ID, ID: c.Session}
 		if _, err := store.Failing(ctx, at); err != nil {
@@ -74,4 +96,23 @@ func (c *failuresRetryCommand) Run(ctx context.Context, settings *config.Client,
 		}
 		return writeJSON(out, run)
 	})
+}
+
+func (c *failuresRetryCommand) overHTTP(ctx context.Context, settings *config.Client, out io.Writer) error {
+	to, err := connect(settings, out)
+	if err != nil {
+		return err
+	}
+	if wellFormedOperator(to.key) {
+		return command.Usage("failures retry takes a key of the session's tenant (vk_…) in VARVE_KEY, or none and " +
+			"the database: an operator's key compacts no session")
+	}
+	if err := c.ownTenant(); err != nil {
+		return err
+	}
+	a, err := client.RetryFailure.With(ctx, to.api, client.Options{Key: uuid.NewString()}, c.Session)
+	if err != nil {
+		return err
+	}
+	return to.printRaw(a.Raw)
 }

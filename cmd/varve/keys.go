@@ -58,14 +58,18 @@ func (f *tenantFlags) over(
 		return nil, keys, err
 	}
 	if !wellFormedOperator(to.key) {
-		if f.Tenant != defaultTenant {
-			return nil, keys, command.Usage("--tenant takes an operator's key: a tenant's key manages those of its " +
-				"tenant")
-		}
-		return to, client.Keys(), nil
+		return to, client.Keys(), f.ownTenant()
 	}
 	id, err := (&operators{to}).tenant(ctx, string(f.Tenant))
 	return to, client.KeysOf(id), err
+}
+
+// ownTenant returns an error if a tenant is named beside a tenant's key.
+func (f *tenantFlags) ownTenant() error {
+	if f.Tenant != defaultTenant {
+		return command.Usage("--tenant takes an operator's key: a tenant's key is of its own tenant")
+	}
+	return nil
 }
 
 type keyOptions struct {

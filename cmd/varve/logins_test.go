@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -125,4 +127,47 @@ func TestEveryCommandOfTheDatabaseWorksWithItsLoginAndSaysSoToOthers(t *testing.
 			}
 		}
 	}
+}
+
+// TestNoProcessSaysAPassword starts every process with URLs of a database that are broken or lead nowhere.
+func TestNoProcessSaysAPassword(t *testing.T) {
+	t.Parallel()
+	const secret = "hush-4711"
+	urls := []string{
+		"postgres://u:" + secret + "@127.0.0.1:1/d", "postgres://u:" + secret + "@127.0.0.1:1/d\n",
+		"host=127.0.0.1 port=1 user=u dbname=d password=" + secret, "host=127.0.0.1 port=1 pasword=" + secret,
+		"postgres://u:" + secret + "@host.invalid/d", "postgres://u:a@" + secret + "@127.0.0.1:1/d", "postgres://u:" + secret + "/x@h/d",
+		"postgres://u:" + secret + "#x@h/d", "postgres://u:%" + secret + "@h/d", "postgres://u:" + secret + "@[::1/d",
+		"postgres://u:" + secret + "@h:port/d", "postgres://u:" + secret + "@h/d?sslmode=none", "postgresql:/u:" + secret + "@h/d",
+		"host=h password='" + secret, "host=h password=a " + secret, secret,
+	}
+	lines := []string{"api", "worker", "up", "config", "migrate", "tenants list", "keys list", "failures", "verify", "results stat",
+		"backup DIR/b.zip", "restore DIR/b.zip", "audit verify --operator"}
+	slots := make(chan struct{}, 4)
+	var group sync.WaitGroup
+	for i, url := range urls {
+		for j, line := range lines {
+			if i > 3 && (i+j)%4 > 0 && line != "api" {
+				continue // what is wrong with the form is said in one place: some of each
+			}
+			group.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // a process waits for its database
+				defer cancel()
+				dir := t.TempDir()
+				args := append(strings.Fields(strings.ReplaceAll(line, "DIR", dir)), "--data", dir)
+				if line == "up" {
+					args = append(args, "--addr", "127.0.0.1:0")
+				}
+				cmd := program(ctx, args...)
+				cmd.Env = append(cmd.Env, "DATABASE_URL="+url, "VARVE_OWNER_URL="+url, "VARVE_ADMIN_DATABASE_URL="+url, "VARVE_ADDR=127.0.0.1:0")
+				said, err := cmd.CombinedOutput()
+				if strings.Contains(string(said), secret) || err == nil && line != "config" {
+					t.Errorf("%s with %q: %v\n%s", line, url, err, said)
+				}
+			})
+		}
+	}
+	group.Wait()
 }

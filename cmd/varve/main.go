@@ -70,6 +70,9 @@ func main() { os.Exit(run(os.Args[1:])) }
 // run runs a command line and returns the exit code.
 func run(args []string) int {
 	var cli commands
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	parsed, err := parser(&cli).Parse(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "varve:", err)
@@ -109,8 +112,8 @@ func helpText(command string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// parser returns the command line's parser. A command whose Run names a *console gets it from connect,
-// one that names operators from connectOperator, and one of a feature from connectFeature.
+// parser returns the command line's parser. A command whose Run names a *console gets it from connect, one that names
+// operators from connectOperator, and those of features from connectFeature and connectOperators.
 func parser(cli *commands) *kong.Kong {
 	for _, f := range features.All() {
 		if f.Command != nil {
@@ -119,7 +122,7 @@ func parser(cli *commands) *kong.Kong {
 	}
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
 		kong.BindToProvider(connect), kong.BindToProvider(connectOperator),
-		kong.BindToProvider(connectFeature), kong.BindToProvider(mayConnect),
+		kong.BindToProvider(connectFeature), kong.BindToProvider(connectOperators), kong.BindToProvider(mayConnect),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
 }
 
@@ -156,10 +159,21 @@ func connect(settings *config.Client, out io.Writer) (*console, error) {
 // connectFeature returns the console of a feature's command.
 func connectFeature(settings *config.Client, out io.Writer) (*command.Console, error) {
 	to, err := connect(settings, out)
-	if err != nil {
-		return nil, err
+	return to.ofFeature(), err
+}
+
+// connectOperators returns the console of a feature's command for operators.
+func connectOperators(settings *config.Client, out io.Writer) (command.Operators, error) {
+	to, err := connectOperator(settings, out)
+	return command.Operators{Console: to.ofFeature()}, err
+}
+
+// ofFeature returns the console as features have it; nil of nil.
+func (to *console) ofFeature() *command.Console {
+	if to == nil {
+		return nil
 	}
-	return &command.Console{API: to.api, JSON: to.JSON, Out: out}, nil
+	return &command.Console{API: to.api, JSON: to.JSON, Out: to.out}
 }
 
 // mayConnect returns what a feature's command works with that may need no API.

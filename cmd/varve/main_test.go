@@ -46,6 +46,7 @@ func TestACommandLineThatCannotBeIsRefused(t *testing.T) {
 		{"the keys of such a tenant", []string{"keys", "list", "--tenant=\x7f"}, []string{"at most 255 bytes"}},
 		{"a negative wait", []string{"compact", "s", "--wait=-1s"}, []string{`"-1s" is not a time to wait`}},
 		{"a wait of words", []string{"compact", "s", "--wait=long"}, []string{`"long" is not a time to wait`}},
+		{"a checkpoint of words", []string{"checkpoints", "s", "list"}, []string{`"list" is not the number of a checkpoint`}},
 		{"--raw without a ref", []string{"results", "s", "--raw"}, []string{"--raw needs the ref"}},
 		{"--offset without a ref", []string{"results", "s", "--offset=2"}, []string{"--offset and --char-offset need the ref"}},
 		{"lines of a raw result", []string{"results", "s", "r", "--raw", "--limit=2"}, []string{"without --offset, --char-offset and --limit"}},
@@ -127,7 +128,7 @@ func TestUpSeesThatItsAddressIsTakenBeforePostgreSQLStarts(t *testing.T) {
 func TestAnOptionPrintsTheVersion(t *testing.T) {
 	t.Parallel()
 	out, err := program(t.Context(), "--version").Output()
-	if err != nil || string(out) != config.Version()+"\n" {
+	if err != nil || string(out) != "Varve "+config.Version()+"\n" {
 		t.Errorf("varve --version printed %q, %v; want %q", out, err, config.Version())
 	}
 }

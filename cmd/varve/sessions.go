@@ -74,16 +74,16 @@ type sessionsAllCommand struct {
 }
 
 // Run prints the sessions.
-func (c *sessionsAllCommand) Run(ctx context.Context, to *console) error {
+func (c *sessionsAllCommand) Run(ctx context.Context, to operators) error {
 	query := client.Query{"order": c.Order}
 	if c.Tenant != "" {
-		id, err := (&operators{to}).tenant(ctx, c.Tenant)
+		id, err := to.tenant(ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
 		query["tenant"] = id
 	}
-	return showFound(ctx, to, "sessions of tenants", client.ListAllSessions, query, c.Limit)
+	return showFound(ctx, to.console, "sessions of tenants", client.ListAllSessions, query, c.Limit)
 }
 
 type sessionsShowCommand struct {

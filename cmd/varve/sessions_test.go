@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,13 @@ import (
 	"github.com/varve-dev/varve/internal/client/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
+
+// asOperator runs a command of operators.
+type asOperator struct{ sessionsAllCommand }
+
+func (c asOperator) Run(ctx context.Context, to *console) error {
+	return c.sessionsAllCommand.Run(ctx, operators{to})
+}
 
 func TestSessionsAsAPersonReadsThem(t *testing.T) {
 	t.Parallel()
@@ -43,7 +51,7 @@ func TestSessionsAsAPersonReadsThem(t *testing.T) {
 			Metadata: map[string]string{"user": "u1"}, MinTokens: &three, Failing: true, Quarantined: true, Limit: 7, Order: "last_append",
 			UpdatedAfter: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		}, `"chat\n42"  2026-01-02T03:04:05Z  -            openai-chat  -      21   3400    2`},
-		{&sessionsAllCommand{Order: "failing", Tenant: "0198f0c1-7c1e-7000-8000-00000000000c", Limit: 3},
+		{asOperator{sessionsAllCommand{Order: "failing", Tenant: "0198f0c1-7c1e-7000-8000-00000000000c", Limit: 3}},
 			`acme    "chat\n42"  90000   360000  130000  128000  -            -          2         -`},
 		{&sessionsShowCommand{Session: "s"}, one},
 		{&sessionsRmCommand{Session: "s", Yes: true}, ""},

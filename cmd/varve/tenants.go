@@ -62,19 +62,8 @@ func connectOperator(settings *config.Client, out io.Writer) (operators, error) 
 
 // tenant returns the id of a tenant that is named by its id or its name.
 func (to *operators) tenant(ctx context.Context, named string) (string, error) {
-	if id, err := uuid.Parse(named); err == nil {
-		return id.String(), nil
-	}
-	all, err := client.ListTenants.All(ctx, to.api, math.MaxInt)
-	if err != nil {
-		return "", err
-	}
-	for i := range all {
-		if all[i].Value.Name == named {
-			return all[i].Value.ID.String(), nil
-		}
-	}
-	return "", fmt.Errorf("tenant %q: %w", named, session.ErrNotFound)
+	id, err := client.TenantID(ctx, to.api, named)
+	return id.String(), err
 }
 
 // changeTenant changes a tenant and prints it.

@@ -79,6 +79,23 @@ func TestTenantsAreManagedOverHTTP(t *testing.T) {
 	op.has([]string{"tenants", "limits", "acme 2", "--set", `{"sessions":8}`}, `{"sessions":8}`)
 	op.has([]string{"tenants", "limits", id}, `8}`)
 	op.run(0, "sessions", "all", "--tenant", "acme 2")
+	if said, code := u.exits("sessions", "all"); code != 0 {
+		t.Errorf("without VARVE_KEY an operator's command has the operator's key: %s", said)
+	}
+	op.has([]string{"recompact", "tenants", "start", "--tenant", "acme 2"}, "1, 1 done", "0 of 0")
+	group := strings.Fields(op.run(0, "recompact", "tenants", "list"))[3]
+	op.has([]string{"recompact", "tenants", "show", group, "--tenant", "acme 2"}, "done")
+	op.has([]string{"recompact", "tenants", "show", group, "--tenant", id, "--sessions"}, "SESSION")
+	op.has([]string{"recompact", "tenants", "compare", group}, "sessions changed")
+	op.has([]string{"recompact", "tenants", "rollback", group}, "1 roll")
+	op.run(exitNotFound, "recompact", "tenants", "show", group, "--tenant", defaultTenant)
+	own.has([]string{"replay", "--tenant", "acme 2", "--policy", "tenant", "--detach"}, "queued")
+	own.run(exitAuth, "replay", "--tenant", "acme", "--policy", "tenant", "--detach")
+	own.has([]string{"failures"}, "SESSION")
+	op.has([]string{"failures"}, "TENANT")
+	own.run(exitNotFound, "failures", "retry", "none")
+	own.run(exitUsage, "failures", "retry", "none", "--tenant", "acme 2")
+	op.run(exitUsage, "failures", "retry", "none")
 	op.has([]string{"tenants", "suspend", id, "--refuse", "reads"}, "reads refused")
 	op.has([]string{"tenants", "resume", id}, "acme 2")
 	own.run(exitAuth, "tenants", "list")

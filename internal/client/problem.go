@@ -8,10 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
+	"regexp"
 	"strings"
 	"time"
 
+	"github.com/varve-dev/varve/internal/egress"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -38,7 +39,11 @@ func (e *Error) Error() string {
 	case p.Detail == "":
 		fmt.Fprintf(&b, "%d %s", e.Status, p.Title)
 	default:
-		b.WriteString(p.Detail)
+		detail := p.Detail
+		if e.Status == http.StatusNotFound {
+			detail = hint.ReplaceAllString(detail, "")
+		}
+		b.WriteString(detail)
 	}
 	if p.Code != "" {
 		fmt.Fprintf(&b, " (%s)", p.Code)
@@ -51,6 +56,9 @@ func (e *Error) Error() string {
 	}
 	return b.String()
 }
+
+// hint is what a detail says of routes that show what there is: who uses commands has others.
+var hint = regexp.MustCompile(`: (?:GET|PUT) /v1/.*$`)
 
 // located returns a problem behind its pointer.
 func located(p session.Problem) string {
@@ -70,9 +78,7 @@ func problemOf(res *http.Response) *Error {
 		detail := fmt.Sprintf("%s answered %s, which is not an answer of Varve", res.Request.URL.Host, res.Status)
 		e.Problem = protocol.Problem{Detail: detail}
 	}
-	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
-		e.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	e.RetryAfter = egress.RetryAfter(res.Header)
 	return e
 }
 

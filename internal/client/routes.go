@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
@@ -69,6 +71,23 @@ func (k Keyring) Rotate(
 // Revoke revokes a key.
 func (k Keyring) Revoke(ctx context.Context, c *Client, key string) error {
 	return Effect("DELETE "+k.at+"/{key}").Call(ctx, c, append(slices.Clone(k.tenant), key)...)
+}
+
+// TenantID returns the id of a tenant that an operator names by its id or its name; ErrNotFound.
+func TenantID(ctx context.Context, c *Client, named string) (uuid.UUID, error) {
+	if id, err := uuid.Parse(named); err == nil {
+		return id, nil
+	}
+	all, err := ListTenants.All(ctx, c, math.MaxInt)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	for i := range all {
+		if all[i].Value.Name == named {
+			return all[i].Value.ID, nil
+		}
+	}
+	return uuid.Nil, fmt.Errorf("tenant %q: %w", named, session.ErrNotFound)
 }
 
 // TenantPolicy returns the route of the default policy of a tenant for an operator.

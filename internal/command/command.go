@@ -22,6 +22,9 @@ type Console struct {
 	Out  io.Writer
 }
 
+// Operators is a console with an operator's key.
+type Operators struct{ *Console }
+
 // Connecting is what a command works with that may need no API: a console if it asks for one, and how it prints.
 type Connecting struct {
 	Console func() (*Console, error)

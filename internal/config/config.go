@@ -16,7 +16,9 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -45,14 +47,9 @@ func (d Database) Required() error {
 
 // Validate checks the URL's form and the range.
 func (d Database) Validate() error {
-	var malformedURL error
-	if d.URL != "" {
-		if _, err := pgxpool.ParseConfig(d.URL); err != nil {
-			malformedURL = malformed("--database-url (DATABASE_URL)", err)
-		}
-	}
-	return errors.Join(malformedURL, d.Results.Validate(), check(d.Connections >= 2 && d.Connections <= 1000,
-		"--database-connections (VARVE_DATABASE_CONNECTIONS)", d.Connections, "2 to 1000"))
+	return errors.Join(checkURL("--database-url (DATABASE_URL)", d.URL), d.Results.Validate(),
+		check(d.Connections >= 2 && d.Connections <= 1000,
+			"--database-connections (VARVE_DATABASE_CONNECTIONS)", d.Connections, "2 to 1000"))
 }
 
 // Owner is the login that makes the schema. The processes that serve never have it.
@@ -62,8 +59,24 @@ type Owner struct {
 
 // Validate checks the URL's form.
 func (o Owner) Validate() error {
-	if _, err := pgxpool.ParseConfig(o.OwnerURL); o.OwnerURL != "" && err != nil {
-		return malformed("--owner-url (VARVE_OWNER_URL)", err)
+	return checkURL("--owner-url (VARVE_OWNER_URL)", o.OwnerURL)
+}
+
+// checkURL returns an error for a URL of a database that cannot be one; "" can.
+func checkURL(name, url string) error {
+	if url == "" {
+		return nil
+	}
+	to, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return malformed(name, err)
+	}
+	hosts := []string{to.ConnConfig.Host}
+	for _, f := range to.ConnConfig.Fallbacks {
+		hosts = append(hosts, f.Host)
+	}
+	if slices.ContainsFunc(hosts, func(host string) bool { return strings.Contains(host, "@") }) {
+		return malformed(name, err) // the end of a password in which an @ is not escaped
 	}
 	return nil
 }
@@ -85,8 +98,8 @@ func malformed(name string, err error) error {
 	if errors.As(err, &file) {
 		return fmt.Errorf("%s names a file that cannot be read: %w", name, file)
 	}
-	return errors.New(name + " is neither a PostgreSQL URL nor a key=value list; " +
-		"it is not shown here, because it may contain a password")
+	return errors.New(name + " is neither a PostgreSQL URL nor a key=value list, or has a port or sslmode that there " +
+		"is not; it is not shown here, because it may contain a password")
 }
 
 // Client is what the clients of the HTTP API need, and the commands that work on a data directory.
@@ -116,19 +129,12 @@ func (a API) Validate() error {
 		check(isAddress(a.Addr), "--addr (VARVE_ADDR)", a.Addr, "a host and a port, e.g. 127.0.0.1:8080"),
 		check(a.AdminAddr == "" || isAddress(a.AdminAddr),
 			"--admin-addr (VARVE_ADMIN_ADDR)", a.AdminAddr, "a host and a port, e.g. 127.0.0.1:8081"),
-		a.checkAdminURL(),
+		checkURL("--admin-database-url (VARVE_ADMIN_DATABASE_URL)", a.AdminURL),
 		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
 		a.checkOrigins(),
 		check(a.Quotas.ModelBudget() == session.ModelBudget{}, "--quotas (VARVE_QUOTAS)", "a budget of models, too",
 			"without one: VARVE_LLM_BUDGETS has it, for workers, too"),
 	)
-}
-
-func (a API) checkAdminURL() error {
-	if _, err := pgxpool.ParseConfig(a.AdminURL); a.AdminURL != "" && err != nil {
-		return malformed("--admin-database-url (VARVE_ADMIN_DATABASE_URL)", err)
-	}
-	return nil
 }
 
 func (a API) checkOrigins() error {

@@ -83,7 +83,7 @@ func TestArchivesGoWhereResultsDoUnlessTheyHaveAStore(t *testing.T) {
 
 func TestAURLThatDoesNotParseIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{"postgres://u:hush/hush@h/d", "postgres://u:%hush@h/d", "password=hush dbname", "hush", "host=h port=hush", "postgres://h/d?sslmode=hush"} {
+	for _, url := range []string{"postgres://u:hush/hush@h/d", "postgres://u:%hush@h/d", "password=hush dbname", "hush", "host=h port=hush", "postgres://h/d?sslmode=hush", "postgres://u:a@hush@h/d"} {
 		if err := (config.Database{URL: url, Connections: 2}).Validate(); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v", url, err)
 		}

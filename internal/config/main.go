@@ -51,7 +51,7 @@ func VersionFlag() kong.Option {
 		Version kong.VersionFlag `help:"Print the version and exit."`
 	}{}
 	return kong.OptionFunc(func(k *kong.Kong) error {
-		if err := (kong.Vars{"version": Version()}).Apply(k); err != nil {
+		if err := (kong.Vars{"version": "Varve " + Version()}).Apply(k); err != nil {
 			return err
 		}
 		return kong.Embed(flag).Apply(k)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -218,4 +219,20 @@ func serveNames(server net.PacketConn) {
 			server.WriteTo(packed, from)
 		}
 	}
+}
+
+func TestAServerSaysHowLongToWaitInSecondsOrByADate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		date := func(wait time.Duration) string { return time.Now().Add(wait).UTC().Format(http.TimeFormat) }
+		for said, want := range map[string]time.Duration{
+			"3": 3 * time.Second, "1.5": 1500 * time.Millisecond, "-3": 0, "soon": 0, "": 0, "NaN": 0, "1e99": 24 * time.Hour,
+			date(time.Hour): time.Hour, date(-time.Hour): 0, date(1000 * time.Hour): 24 * time.Hour,
+			time.Now().Add(time.Minute).UTC().Format(time.RFC850): time.Minute, // as old servers write it
+		} {
+			if got := egress.RetryAfter(http.Header{"Retry-After": {said}}); got != want {
+				t.Errorf("%q: %v, want %v", said, got, want)
+			}
+		}
+	})
 }

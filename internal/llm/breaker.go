@@ -19,7 +19,7 @@ var errRests = errors.New("the breaker is open")
 type breaker struct {
 	circuit *gobreaker.CircuitBreaker[Reply]
 	resting time.Duration
-	until   atomic.Int64 // Unix nanoseconds of the end of the rest
+	until   atomic.Pointer[time.Time] // the end of the rest, by a clock that does not jump
 }
 
 // The states of a breaker, as its metric shows them.
@@ -54,7 +54,7 @@ func newBreaker(provider, model string, b Breaker, log *slog.Logger) *breaker {
 func (b *breaker) changed(to gobreaker.State, state prometheus.Gauge, opened prometheus.Counter) {
 	switch to {
 	case gobreaker.StateOpen:
-		b.until.Store(time.Now().Add(b.resting).UnixNano())
+		b.until.Store(new(time.Now().Add(b.resting)))
 		state.Set(open)
 		opened.Inc()
 	case gobreaker.StateHalfOpen:
@@ -88,5 +88,5 @@ func (b *breaker) rest() time.Duration {
 	if b.circuit.State() != gobreaker.StateOpen {
 		return 0
 	}
-	return max(time.Until(time.Unix(0, b.until.Load())), time.Nanosecond)
+	return max(time.Until(*b.until.Load()), time.Nanosecond)
 }

@@ -8,7 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/varve-dev/varve/internal/egress"
 )
 
 // ContextLength is the Reason of an ErrRejected for a dialogue that is too long for the model.
@@ -20,7 +21,7 @@ const maxProblem = 64 << 10
 // declined returns the error of an answer that is not 200.
 func (l link) declined(model string, r *http.Response) *Error {
 	failed := &Error{Kind: kindOf(r.StatusCode), Model: model, Status: r.StatusCode, Free: r.StatusCode >= 300}
-	failed.RetryAfter = retryAfter(r)
+	failed.RetryAfter = egress.RetryAfter(r.Header)
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem)) // what cannot be read is as good as no body
 	failed.Reason = "status " + strconv.Itoa(r.StatusCode)
 	if r.StatusCode >= 300 && r.StatusCode < 400 {
@@ -97,29 +98,4 @@ var lengths = regexp.MustCompile(
 
 func tooLong(status int, reason string, body []byte) bool {
 	return strings.Contains(reason, ContextLength) || status == http.StatusRequestEntityTooLarge || lengths.Match(body)
-}
-
-// maxRetryAfter is the longest wait that a provider is believed.
-const maxRetryAfter = 24 * time.Hour
-
-// retryAfter returns how long a provider asks to wait, 0 for nothing.
-func retryAfter(r *http.Response) time.Duration {
-	if ms, err := strconv.ParseFloat(r.Header.Get("Retry-After-Ms"), 64); err == nil {
-		return sane(ms / 1000)
-	}
-	said := r.Header.Get("Retry-After")
-	if s, err := strconv.ParseFloat(said, 64); err == nil {
-		return sane(s)
-	}
-	if date, err := http.ParseTime(said); err == nil {
-		return sane(time.Until(date).Seconds())
-	}
-	return 0
-}
-
-func sane(s float64) time.Duration {
-	if !(s > 0) { // also if it is not a number
-		return 0
-	}
-	return seconds(min(s, maxRetryAfter.Seconds()))
 }

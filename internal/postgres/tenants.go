@@ -219,3 +219,18 @@ func (s *Store) TenantNamed(ctx context.Context, nameOrID string) (t session.Ten
 	}
 	return t, nil
 }
+
+// RequireTenant returns ErrForbidden unless a tenant has an id or a name; "" is any.
+func (s *Store) RequireTenant(ctx context.Context, tenant uuid.UUID, nameOrID string) error {
+	if nameOrID == "" || nameOrID == tenant.String() {
+		return nil
+	}
+	named, err := QueryRow(ctx, s, tenant, pgx.RowTo[bool], `
+		SELECT name = $2
+		  FROM tenants
+		 WHERE id = $1`, tenant, nameOrID)
+	if err == nil && !named {
+		err = fmt.Errorf("tenant %q: %w", nameOrID, session.ErrForbidden)
+	}
+	return err
+}

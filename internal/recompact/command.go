@@ -2,6 +2,7 @@ package recompact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -102,6 +103,8 @@ type recompactCommand struct {
 
 	Compare  compareCommand  `cmd:"" help:"Print what the changed sessions served before and since."`
 	Rollback rollbackCommand `cmd:"" help:"Bring each session back to what it served before."`
+
+	Tenants tenantsCommand `cmd:"" help:"The same for sessions of many tenants, with an operator's key."`
 }
 
 // pace says when sessions begin.
@@ -144,22 +147,25 @@ func (c *startCommand) Run(ctx context.Context, to *command.Console) error {
 	// Sent again because its answer was lost, it is still one recompaction.
 	a, err := createRoute.With(ctx, to.API, client.Options{Body: request, Key: uuid.NewString()})
 	if err == nil && !c.Detach {
-		a, err = follow(ctx, to.API, a.Value.ID.String(), os.Stderr)
+		a, err = follow(ctx, to.API, readRoute, a.Value.ID.String(), os.Stderr)
 	}
 	if err != nil {
 		return err
 	}
 	r := &a.Value
 	err = to.Print(view, a.Raw, r)
-	switch {
-	case err != nil:
-		return err
-	case r.State == "failed":
+	if err == nil && r.State == Failed {
 		return fmt.Errorf("recompaction %s failed: %s", r.ID, terminal.Cell(r.Error))
-	case r.Progress.Failed > 0:
-		return fmt.Errorf("recompaction %s: %d sessions failed", r.ID, r.Progress.Failed)
 	}
-	return nil
+	return errors.Join(err, failedIn(r.ID, r.Progress))
+}
+
+// failedIn returns an error if the recompaction of sessions failed.
+func failedIn(id uuid.UUID, p RecompactionProgress) error {
+	if p.Failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("recompaction %s: %d sessions failed", id, p.Failed)
 }
 
 // request returns what the flags ask for.
@@ -173,19 +179,31 @@ func (c *startCommand) request() (r Request, err error) {
 	return r, err
 }
 
+// followed is a recompaction of one tenant or of many.
+type followed interface {
+	at() (state string, p RecompactionProgress, ended bool)
+}
+
+func (r Recompaction) at() (state string, p RecompactionProgress, ended bool) {
+	return string(r.State), r.Progress, r.State.Ended()
+}
+
 // follow waits for the end of a recompaction and shows its progress.
-func follow(
-	ctx context.Context, api *client.Client, id string, out *os.File,
-) (a client.Answer[Recompaction], err error) {
+func follow[T followed](
+	ctx context.Context, api *client.Client, route client.Route[T], id string, out *os.File,
+) (a client.Answer[T], err error) {
 	shown := command.NewMeter(out, -1, progressbar.OptionShowCount())
 	defer shown.Finish()
 	for {
-		if a, err = readRoute.Call(ctx, api, id); err != nil || a.Value.State.Ended() {
+		if a, err = route.Call(ctx, api, id); err != nil {
 			break
 		}
-		p := a.Value.Progress
+		state, p, ended := a.Value.at()
+		if ended {
+			break
+		}
 		text := p.Outcomes()
-		line := fmt.Sprintf("%s: %d of %d sessions, %s", a.Value.State, p.Done, p.Total, text)
+		line := fmt.Sprintf("%s: %d of %d sessions, %s", state, p.Done, p.Total, text)
 		shown.Update(p.Done, p.Total, text, line)
 		if err = api.Sleep(ctx, command.FollowEvery); err != nil {
 			break

@@ -78,7 +78,7 @@ func TestARecompactionIsFollowedToItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	r, err := follow(t.Context(), api, "7", file)
+	r, err := follow(t.Context(), api, readRoute, "7", file)
 	if err != nil || asked != 3 || r.Value.State != "done" || r.Value.Progress.Done != 3 || len(r.Raw) == 0 {
 		t.Errorf("asked %d times: %+v, %v", asked, r, err)
 	}
@@ -109,7 +109,7 @@ func TestARecompactionThatCannotBeFollowedGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := follow(t.Context(), api, "7", file); err == nil || !strings.Contains(err.Error(), "recompaction 7 continues") {
+	if _, err := follow(t.Context(), api, readRoute, "7", file); err == nil || !strings.Contains(err.Error(), "recompaction 7 continues") {
 		t.Errorf("%v", err)
 	}
 }

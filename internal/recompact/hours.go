@@ -59,6 +59,9 @@ func (h *Hours) Next(now time.Time) (time.Time, error) {
 	}
 	for day := -overMidnight; ; day++ {
 		begin, end := on(day, from), on(day+overMidnight, to)
+		if !begin.Before(end) { // clocks are set forward over the beginning: from then on
+			begin, _ = begin.ZoneBounds()
+		}
 		if now.Before(end) && begin.Before(end) { // a day on which clocks are set may not have the hours
 			return later(now, begin), nil
 		}

@@ -12,6 +12,8 @@ func TestHoursBeginAtTheFirstTimeThatIsWithinThem(t *testing.T) {
 	night := recompact.Hours{From: "22:00", To: "06:00", TimeZone: "Europe/Berlin"}
 	noon := recompact.Hours{From: "12:00", To: "13:30", TimeZone: "UTC"}
 	gap := recompact.Hours{From: "02:15", To: "02:45", TimeZone: "Europe/Berlin"} // which 2026-03-29 does not have
+	across := recompact.Hours{From: "02:30", To: "03:15", TimeZone: "Europe/Berlin"}
+	leap := recompact.Hours{From: "23:30", To: "00:30", TimeZone: "Europe/Berlin"}
 	for _, c := range []struct {
 		hours     recompact.Hours
 		now, want string
@@ -26,6 +28,18 @@ func TestHoursBeginAtTheFirstTimeThatIsWithinThem(t *testing.T) {
 		{noon, "2026-01-10T13:29:00Z", "2026-01-10T13:29:00Z"},
 		{noon, "2026-01-31T13:30:00Z", "2026-02-01T12:00:00Z"},
 		{gap, "2026-03-28T12:00:00Z", "2026-03-29T01:15:00Z"},
+		{gap, "2026-10-24T12:00:00Z", "2026-10-25T01:15:00Z"}, // the second of the two
+		{gap, "2026-10-25T01:45:00Z", "2026-10-26T01:15:00Z"}, // once on that day
+		{across, "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"},
+		{across, "2026-03-29T01:15:00Z", "2026-03-30T00:30:00Z"},
+		{across, "2026-10-24T12:00:00Z", "2026-10-25T01:30:00Z"},
+		{across, "2026-10-25T02:14:00Z", "2026-10-25T02:14:00Z"},
+		{night, "2026-03-29T03:59:00Z", "2026-03-29T03:59:00Z"},
+		{night, "2026-03-29T04:00:00Z", "2026-03-29T20:00:00Z"},
+		{leap, "2028-02-29T12:00:00Z", "2028-02-29T22:30:00Z"},
+		{leap, "2028-02-29T23:29:00Z", "2028-02-29T23:29:00Z"},
+		{leap, "2028-02-29T23:30:00Z", "2028-03-01T22:30:00Z"},
+		{leap, "2100-02-28T23:30:00Z", "2100-03-01T22:30:00Z"}, // 2100 has no leap day
 	} {
 		now, _ := time.Parse(time.RFC3339, c.now)
 		got, err := c.hours.Next(now)

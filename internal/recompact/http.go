@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"time"
@@ -55,8 +54,8 @@ func (h handlers) create(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if r.tenant != "" && r.tenant != req.Tenant.String() {
-		return fmt.Errorf("recompaction of tenant %s: %w", r.tenant, session.ErrForbidden)
+	if err := req.Store.RequireTenant(req.Ctx, req.Tenant, r.tenant); err != nil {
+		return err
 	}
 	token := r.confirmToken(req.Tenant)
 	switch {

@@ -225,7 +225,7 @@ func TestWhatIsWrongWithARecompactionIsAllToldAtOnce(t *testing.T) {
 		`{"policy":1}`:      http.StatusUnprocessableEntity,
 		`{"policy":{"summarise":{"model":"hiaku"}}}`: http.StatusUnprocessableEntity, // a model that is not there
 		`{"confirm_token":"x"}`:                      http.StatusUnprocessableEntity,
-		`{"tenant":"acme"}`:                          http.StatusForbidden,
+		`{"tenant":"other"}`:                         http.StatusForbidden,
 		`{"filters":{}}`:                             http.StatusBadRequest,
 		`{"filter":{},"filter":{}}`:                  http.StatusBadRequest,
 		`{"filter":{"created_after":"2026-01-02T00:00:00Z","created_before":"2026-01-02T00:00:00Z"}}`: http.StatusUnprocessableEntity,

@@ -68,7 +68,7 @@ type commands struct {
 }
 
 type replayCommand struct {
-	Run    runCommand    `cmd:"" default:"withargs" help:"Measure a folder, or stored sessions of a tenant."`
+	Run    runCommand    `cmd:"" default:"withargs" help:"Measure a folder, or the tenant's stored sessions."`
 	List   listCommand   `cmd:"" help:"List replays of stored sessions, newest first."`
 	Show   showCommand   `cmd:"" help:"Print a replay of stored sessions, and what became of them."`
 	Report reportCommand `cmd:"" help:"Print the tables of a replay of stored sessions."`
@@ -77,7 +77,7 @@ type replayCommand struct {
 
 // storedSessions are the flags of a replay of stored sessions.
 type storedSessions struct {
-	Tenant         string `placeholder:"ID" help:"Measure stored sessions of the key's tenant, which has this id."`
+	Tenant         string `help:"The name or id that the key's tenant must have, whose sessions are measured."`
 	command.Filter `embed:""`
 	Sample         int   `placeholder:"N" help:"Measure N of the sessions at most; 200 by default, up to 1,000."`
 	Seed           int64 `placeholder:"N" help:"Another seed is another sample; 1 by default."`
@@ -90,8 +90,6 @@ type storedSessions struct {
 func (c *runCommand) check() error {
 	ofTenant := !reflect.ValueOf(c.storedSessions).IsZero()
 	switch {
-	case c.Dir == "" && c.Tenant == "":
-		return command.Usage("name a folder of conversations, or a tenant with --tenant")
 	case len(c.ModelPrice) != 0 && len(c.ModelPrice) != 2:
 		return command.Usage("--model-price takes two numbers: of a token that is read, and of one that is written")
 	case c.Dir == "" && len(c.ModelPrice) > 0:
@@ -157,7 +155,8 @@ func (c *runCommand) request() (r Request, err error) {
 		r.Policies = append(r.Policies, ReplayPolicy{Name: name})
 	}
 	if len(r.Policies) == 0 {
-		return r, command.Usage("name what to measure: --policy, --profiles or --yardsticks")
+		return r, command.Usage("name a folder of conversations or, to measure stored sessions, policies: --policy, " +
+			"--profiles or --yardsticks")
 	}
 	return r, nil
 }

@@ -52,16 +52,16 @@ func TestTheFlagsOfAReplayAreItsBody(t *testing.T) {
 func TestAReplayIsOfAFolderOrOfStoredSessions(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{
-		"":                             "name a folder",
 		"samples --tenant=7":           "do not go with a folder",
 		"samples --sample=7":           "do not go with a folder",
 		"samples --metadata=a=b":       "do not go with a folder",
 		"--tenant=7 --only=x":          "are for a folder",
 		"--tenant=7 --half=odd":        "are for a folder",
 		"--tenant=7 --without":         "are for a folder",
+		"":                             "name a folder",
 		"--sample=7":                   "name a folder",
 		"--tenant=7 --policy=none.txt": "none.txt",
-		"--tenant=7":                   "name what to measure",
+		"--tenant=7":                   "to measure stored sessions, policies",
 	} {
 		c, err := parse(t, strings.Fields(flags)...)
 		if err != nil {

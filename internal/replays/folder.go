@@ -48,7 +48,7 @@ func (c *runCommand) Run(ctx context.Context, with *command.Connecting) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.Tenant == "" {
+	if c.Dir != "" {
 		return c.ofFolder(ctx, with)
 	}
 	to, err := with.Console()

@@ -3,7 +3,6 @@ package replays
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -50,8 +49,8 @@ func (h handlers) create(req *request.Request) error {
 	if err := r.Err(); err != nil {
 		return err
 	}
-	if r.tenant != "" && r.tenant != req.Tenant.String() {
-		return fmt.Errorf("replay of tenant %s: %w", r.tenant, session.ErrForbidden)
+	if err := req.Store.RequireTenant(req.Ctx, req.Tenant, r.tenant); err != nil {
+		return err
 	}
 	begun, replayed, err := store{req.Store}.Create(req.Ctx, req.Tenant, r.replay, req.Idempotency())
 	if err != nil {

@@ -18,16 +18,19 @@ import (
 
 // Printable returns a name as a line or a table can show it: quoted if it would break them.
 func Printable(name string) string {
-	if utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) {
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, hides) {
 		return name
 	}
 	return strconv.Quote(name)
 }
 
-// Plain returns text of several lines, with a mark in place of every control character but line ends and tabs.
+// hides reports whether a character controls the terminal or the direction of text.
+func hides(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// Plain returns text of several lines, with a mark in place of every such character but line ends and tabs.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+		if r != '\n' && r != '\t' && hides(r) {
 			return '\uFFFD'
 		}
 		return r

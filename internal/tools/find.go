@@ -31,8 +31,8 @@ func (r *Runner) grep(ctx context.Context, with arguments) (*Answer, error) {
 		return nil, err
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "[grep_results: %d matches in %d results, %d bytes looked at", found.Matches, found.Results,
-		found.ScannedBytes)
+	fmt.Fprintf(&out, "[grep_results: %s in %s, %d bytes looked at", count(found.Matches, "match", "matches"),
+		count(found.Results, "result", "results"), found.ScannedBytes)
 	if found.StoppedBy != "" {
 		out.WriteString(", stopped by " + found.StoppedBy)
 	}
@@ -54,6 +54,14 @@ func (r *Runner) grep(ctx context.Context, with arguments) (*Answer, error) {
 			"offset": found.Groups[0].Line}) + "]")
 	}
 	return &Answer{Text: out.String(), Structured: found, Refs: found.Found()}, nil
+}
+
+// count writes a number and what it counts.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // end writes what is unusual about an answer, and the call that continues.

@@ -97,10 +97,7 @@ func (s *sender) send(ctx context.Context, to string, secrets []Secret, e sessio
 // answerOf returns what an answer says.
 func answerOf(response *http.Response) (a answer) {
 	status := response.StatusCode
-	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-	if err == nil && seconds > 0 {
-		a.Wait = time.Duration(seconds) * time.Second
-	}
+	a.Wait = egress.RetryAfter(response.Header)
 	switch {
 	case status >= 200 && status < 300:
 		return answer{}
