@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check bench lint fmt schema samples soak build
+.PHONY: help demo up test check bench lint vuln fmt schema samples soak build
 
 GO ?= go
 ifdef PG # the major version of PostgreSQL that the tests run on: make test PG=18
@@ -41,6 +41,9 @@ lint: ## gofmt, vet and staticcheck, unparam, misspell, dead code, go.mod
 	scripts/deadcode.sh
 	$(GO) mod verify >/dev/null
 	$(GO) mod tidy -diff
+
+vuln: ## Look for known vulnerabilities in what the programs call; needs the internet
+	$(GO) tool govulncheck ./...
 
 fmt: ## Format the code
 	gofmt -w .

