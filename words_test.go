@@ -15,10 +15,10 @@ import (
 var retiredNames = map[string]string{
 	"takeDown|tookDown|takenDown":                   "extractColumns",
 	"wake|wakeLevel|wakeTrigger|wakeHard|wakeIfDue": "armedThreshold, nextThreshold",
-	"Neutral|Piece|Seal":                            "Message, Block, Signature",
+	"Neutral|Piece":                                 "Message, Block",
 	"Walk|NewWalk|Fact|FactOfBody|Sound|judge":      "FastValidator, MessageShape, Valid",
-	"odd|strange":              "mayNeedRepair",
-	"apart|Apart|ApartFormats": "SeparateSystemPrompt, disjoint, splitResults",
+	"odd|strange":                                   "mayNeedRepair",
+	"apart|Apart|ApartFormats":                      "SeparateSystemPrompt, disjoint, splitResults",
 	"leaving|leaves|leaveOut|departure|departs|stays|standsFor|standing": "evicted, kept, covers, current",
 	"Squeeze": "CollapseSpace",
 	"hurry|hurryRun|Hurry|ErrHurried|PutOffRun": "RunNow, ErrRunRequested, SnoozeRun",

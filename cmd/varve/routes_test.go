@@ -20,6 +20,8 @@ var uncommanded = map[string]string{
 
 	"POST /v1/sessions":                          "a program makes its sessions; varve import makes those of files",
 	"PUT /v1/sessions/{id}":                      "as POST",
+	"GET /v1/sessions/{id}/timeline":             "the console draws it",
+	"GET /v1/sessions/{id}/context/units":        "the console shows them beside the log",
 	"PATCH /v1/sessions/{id}":                    "the program that made it",
 	"GET /v1/sessions/{id}/messages":             "varve context --full and varve export print the log",
 	"POST /v1/sessions/{id}/messages":            "a program appends; varve import appends files",

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -40,10 +42,15 @@ func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
 		return err
 	}
 	process.LimitMemory(u.Memory, u.Database.URL == "")
+	u.SignIn = rand.Text()
 	return u.serve(ctx, settings.Data, u.Logger(), func(_ context.Context, addr net.Addr, keyFile string) error {
 		fmt.Fprintf(os.Stderr, `varve is ready on http://%s
 try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions
 `, addr, keyFile, addr)
+		if u.Console == "on" {
+			fmt.Fprintf(os.Stderr, "console: http://%s/console/once/%s (signs in once)\n",
+				cmp.Or(u.AdminAddr, addr.String()), u.SignIn)
+		}
 		return nil
 	})
 }
@@ -88,6 +95,9 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 		return databases.prepare(ctx, data, private, e.AdminURL)
 	})
 	if err != nil {
+		return err
+	}
+	if e.SignInKey, err = readKey(keyFile); err != nil {
 		return err
 	}
 	ready := func(addr net.Addr) { group.Go(func() error { return started(running, addr, keyFile) }) }

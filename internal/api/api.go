@@ -53,6 +53,7 @@ type Config struct {
 	SmallView int64       // bytes of a view that is read whole and not weighed; 0 for what fits Memory
 
 	Features []feature.Feature
+	Sites    *feature.SiteConfig // nil: features show no sites
 
 	CPU *admit.Gate // processors, from which heavy work draws; nil is without a bound
 }
@@ -108,6 +109,7 @@ func New(config Config) *Server {
 	s.description = sync.OnceValues(func() (*openapi.Document, error) { return Describe(s.Features) })
 	s.openFronts()
 	s.routes()
+	s.openSites()
 	return s
 }
 
@@ -248,6 +250,8 @@ func (s *Server) routeMessages() {
 		"order", "limit", minSeq)
 	read.get("/v1/sessions/:id/context", s.readContext, append([]string{"view", "as_of_seq", "as_of", minSeq},
 		viewQuery...)...)
+	read.get("/v1/sessions/:id/timeline", s.readTimeline, "points")
+	read.get("/v1/sessions/:id/context/units", s.readUnits, "as_of_seq", "as_of", "from_seq", "limit")
 }
 
 // routeCompaction has compactions, their runs and checkpoints.

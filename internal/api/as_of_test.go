@@ -1,12 +1,16 @@
 package api_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // TestAViewOfBeforeIsByteForByteWhatWasReadThen notes each view of a session while it grows and is compacted, in three
@@ -36,6 +40,8 @@ func TestAViewOfBeforeIsByteForByteWhatWasReadThen(t *testing.T) {
 		if after := decoded[view](w.must(http.StatusOK, "GET", path+"/context", "")); after.Checkpoint < 4 || after.Through <= from {
 			t.Fatalf("nothing was compacted meanwhile: %d through %d", after.Checkpoint, after.Through)
 		}
+		w.sameUnits(path, "", last)
+		w.sameUnits(path, fmt.Sprintf("as_of_seq=%d", from+3), from+3)
 		for query, want := range seen {
 			got := w.must(http.StatusOK, "GET", path+"/context?"+query, "")
 			if got.Body.String() != want.body || got.Header().Get("ETag") != want.etag {
@@ -44,6 +50,40 @@ func TestAViewOfBeforeIsByteForByteWhatWasReadThen(t *testing.T) {
 			w.must(http.StatusNotModified, "GET", path+"/context?"+query, "", "If-None-Match", want.etag)
 		}
 	})
+}
+
+// sameUnits reads a view unit by unit: together they have its messages, and stand for all of the log, in order.
+func (w *world) sameUnits(path, moment string, last int64) {
+	w.Helper()
+	whole := decoded[view](w.must(http.StatusOK, "GET", path+"/context?"+moment, ""))
+	var got []json.RawMessage
+	for next, covered := int64(1), int64(0); ; {
+		page := decoded[protocol.ViewUnits](w.must(http.StatusOK, "GET", fmt.Sprintf("%s/context/units?%s&limit=3&from_seq=%d", path, moment, next), ""))
+		for _, u := range page.Data {
+			if u.First != covered+1 {
+				w.Errorf("%s: a unit of %d to %d behind %d", moment, u.First, u.Last, covered)
+			}
+			covered = u.Last
+			for _, m := range u.Messages {
+				if m.Seq != nil && (*m.Seq < u.First || *m.Seq > u.Last) {
+					w.Errorf("%s: message %d in a unit of %d to %d", moment, *m.Seq, u.First, u.Last)
+				}
+				if whole.System == nil || u.First > 1 {
+					got = append(got, m.Message)
+				}
+			}
+		}
+		if page.Checkpoint != whole.Checkpoint || page.Through != whole.Through || page.LastSeq != last || page.Tokens != whole.Tokens {
+			w.Errorf("%s: %+v of %+v", moment, page, whole)
+		}
+		if !page.HasMore {
+			break
+		}
+		next = *page.NextSeq
+	}
+	if !slices.EqualFunc(got, whole.Messages, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		w.Errorf("%s: the units have %d messages, the view %d", moment, len(got), len(whole.Messages))
+	}
 }
 
 func TestAMomentThatCannotBeHadSaysWhy(t *testing.T) {

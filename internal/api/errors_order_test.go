@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,6 @@ func TestUnknownRoutesAreProblemsToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for path, want := range map[string]int{
-		"/":                               http.StatusNotFound,
 		"/v1":                             http.StatusNotFound,
 		"/v1/sessions/":                   http.StatusNotFound,
 		"/v1/sessions/s/unknown":          http.StatusNotFound,
@@ -34,6 +34,10 @@ func TestUnknownRoutesAreProblemsToo(t *testing.T) {
 		if p := decoded[problem](w.ask("GET", path, "")); p.Detail != want {
 			t.Errorf("GET %.50s: %q, want %q", path, p.Detail, want)
 		}
+	}
+	home := httptest.NewRecorder() // which leads to pages for people
+	if w.server.ServeHTTP(home, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)); home.Header().Get("Location") != "/docs" {
+		t.Errorf("GET / leads to %v", home.Header())
 	}
 	got := w.ask("PATCH", "/v1/sessions/s/messages", "{}")
 	p := decoded[problem](got)

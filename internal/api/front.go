@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,10 +16,12 @@ import (
 type front struct {
 	echo  *echo.Echo
 	table []request.Route
+	site  http.Handler // nil: it has none
+	home  string       // where / leads
 }
 
 func (s *Server) newFront() *front {
-	f := &front{echo: echo.New()}
+	f := &front{echo: echo.New(), home: "/docs"}
 	f.echo.Use(func(next echo.HandlerFunc) echo.HandlerFunc { return s.observe(f, next) })
 	return f
 }
@@ -47,9 +50,34 @@ func (s *Server) frontsOf(r request.Route) []*front {
 	return []*front{s.public}
 }
 
+// openSites opens the sites of features, on the address of operators if there is one. What they ask both addresses
+// answer.
+func (s *Server) openSites() {
+	if s.Sites == nil {
+		return
+	}
+	for _, f := range s.Features {
+		if f.Site == nil {
+			continue
+		}
+		config := *s.Sites
+		config.API, config.Operators = s.public, s.private
+		s.private.site, s.private.home = f.Site.Open(config), f.Site.Path
+	}
+}
+
 // ServeHTTP answers one request. Echo matches the path as it was sent, so that an id may hold an escaped slash, and its
 // parameters always are escaped.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.URL.RawPath = r.URL.EscapedPath()
+	below := strings.HasPrefix(r.URL.Path, f.home+"/") || r.URL.Path == f.home
+	switch {
+	case f.site != nil && below:
+		f.site.ServeHTTP(w, r)
+		return
+	case r.URL.Path == "/":
+		http.Redirect(w, r, f.home, http.StatusSeeOther)
+		return
+	}
 	f.echo.ServeHTTP(w, r)
 }

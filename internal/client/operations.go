@@ -93,6 +93,8 @@ const (
 	ReadTenant                Route[session.TenantDetails]        = "GET admin/tenants/{tenant}"
 	ReadTenantErasure         Route[session.Erasure]              = "GET admin/erasures/{erasure}"
 	ReadTenantPolicy          Route[protocol.Policy]              = "GET policy"
+	ReadTimeline              Route[protocol.Timeline]            = "GET sessions/{id}/timeline"
+	ReadUnits                 Route[protocol.ViewUnits]           = "GET sessions/{id}/context/units"
 	RebuildSummaries          Route[session.Run]                  = "POST sessions/{id}/summaries/rebuild"
 	RestoreCheckpoint         Route[session.CheckpointRecord]     = "POST sessions/{id}/checkpoints/{n}/restore"
 	RetryFailure              Route[session.Run]                  = "POST admin/failures/{id}/retry"

@@ -121,6 +121,11 @@ type API struct {
 	AdminAddr  string        `env:"VARVE_ADMIN_ADDR" help:"Address for the operators' routes; --addr if empty."`
 	AdminURL   string        `name:"admin-database-url" env:"VARVE_ADMIN_DATABASE_URL" help:"Login for these routes."`
 	Origins    []string      `name:"mcp-origins" env:"VARVE_MCP_ORIGINS" help:"Origins of web pages that may use MCP."`
+	Console    string        `env:"VARVE_CONSOLE" default:"on" help:"on or off: the pages at /console."`
+	Secret     string        `name:"console-secret" env:"VARVE_CONSOLE_SECRET" hidden:""`
+
+	// SignIn is the token of a link that signs its first visitor in to the console, with the key in SignInKey.
+	SignIn, SignInKey string `kong:"-"`
 }
 
 // Validate checks the address's form and the range.
@@ -132,9 +137,24 @@ func (a API) Validate() error {
 		checkURL("--admin-database-url (VARVE_ADMIN_DATABASE_URL)", a.AdminURL),
 		check(a.DrainDelay >= 0, "--drain-delay (VARVE_DRAIN_DELAY)", a.DrainDelay, "0s or more"),
 		a.checkOrigins(),
+		check(slices.Contains([]string{"", "on", "off"}, a.Console),
+			"--console (VARVE_CONSOLE)", a.Console, "on or off"),
+		a.checkSecret(),
 		check(a.Quotas.ModelBudget() == session.ModelBudget{}, "--quotas (VARVE_QUOTAS)", "a budget of models, too",
 			"without one: VARVE_LLM_BUDGETS has it, for workers, too"),
 	)
+}
+
+// minSecret is the length from which a secret cannot be guessed.
+const minSecret = 32
+
+// checkSecret returns an error that repeats nothing of the secret.
+func (a API) checkSecret() error {
+	if n := len(a.Secret); n > 0 && n < minSecret {
+		return fmt.Errorf("--console-secret (VARVE_CONSOLE_SECRET) has %d characters: it must have at least %d", n,
+			minSecret)
+	}
+	return nil
 }
 
 func (a API) checkOrigins() error {

@@ -30,6 +30,7 @@ type Feature struct {
 	Errors      []Error
 	Routes      func(*API) []request.Route
 	Command     any // a pointer to a struct whose fields are commands, as kong reads them
+	Site        *Site
 
 	Jobs     func(*Worker)
 	Prunings []postgres.Pruning // before a tenant's events are pruned

@@ -2,6 +2,7 @@
 package features
 
 import (
+	"github.com/varve-dev/varve/internal/console"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/imports"
 	"github.com/varve-dev/varve/internal/recompact"
@@ -14,6 +15,7 @@ import (
 // All returns all features.
 func All() []feature.Feature {
 	return []feature.Feature{
+		console.Feature(),
 		imports.Feature(),
 		recompact.Feature(),
 		replays.Feature(),

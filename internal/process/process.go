@@ -23,6 +23,7 @@ import (
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/features"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
@@ -113,7 +114,8 @@ func API(
 	shares := shared()
 	handler := api.New(api.Config{Store: tenants, Caller: asks, Log: log, Origins: settings.Origins,
 		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
-		Features: features.All(), Operators: operators, OwnOperatorAddr: settings.AdminAddr != ""})
+		Features: features.All(), Sites: sites(settings), Operators: operators,
+		OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
 	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, handler.OperatorsHandler())
 	if err != nil {
@@ -130,6 +132,16 @@ func API(
 	handler.Drain()
 	time.Sleep(settings.DrainDelay)
 	return shutdown(ctx, server)
+}
+
+// sites returns what the sites of features need, nil if they are switched off.
+func sites(settings config.API) *feature.SiteConfig {
+	if settings.Console != "on" {
+		return nil
+	}
+	return &feature.SiteConfig{
+		Secret: settings.Secret, SignIn: feature.SignIn{Token: settings.SignIn, Key: settings.SignInKey},
+	}
 }
 
 // serveLimited serves on a listener with a bounded number of connections. failed gets the error that ends it.

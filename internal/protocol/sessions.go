@@ -102,6 +102,42 @@ type View struct {
 	Messages []json.RawMessage `json:"messages" schema:"[]ProviderMessage"`
 }
 
+// ViewUnits is a page of the units of a stored view, as it is before it is repaired for a provider. The server writes
+// it by hand, because messages keep their bytes.
+type ViewUnits struct {
+	Checkpoint int   `json:"checkpoint"` // 0 if nothing was compacted yet
+	Through    int64 `json:"through_seq"`
+	LastSeq    int64 `json:"last_seq"`
+	Tokens     int64 `json:"tokens" schema:"Tokens"` // of the view
+	// the newest checkpoint is damaged: this is the last good view
+	Degraded bool       `json:"degraded"`
+	Data     []ViewUnit `json:"data"`
+	HasMore  bool       `json:"has_more"`
+	NextSeq  *int64     `json:"next_seq"` // the `from_seq` of the next page; null at the end
+}
+
+// ViewUnit is a unit of a view: messages that no compaction separates.
+type ViewUnit struct {
+	// of the messages of the log that it stands for
+	First    int64         `json:"first_seq" schema:"minimum: 0"`
+	Last     int64         `json:"last_seq" schema:"minimum: 0"`
+	Tokens   int64         `json:"tokens" schema:"Tokens"`
+	Pinned   bool          `json:"pinned"` // a system message, a summary or a notice: no bounded view leaves it out
+	Messages []ViewMessage `json:"messages"`
+}
+
+// ViewMessage is a message of a view.
+type ViewMessage struct {
+	Seq     *int64          `json:"seq"` // of the message of the log; null if it does not stand for one alone
+	Format  session.Format  `json:"format"`
+	Message json.RawMessage `json:"message" schema:"ProviderMessage"`
+}
+
+// Timeline is how the log of a session has grown.
+type Timeline struct {
+	Data []session.Growth `json:"data"` // oldest first
+}
+
 // ToolNames are the names that tools have in views of a format.
 type ToolNames struct {
 	Format session.Format `json:"format"`

@@ -90,6 +90,14 @@ type Search struct {
 	ByAppend           bool  // those first to which something was appended last, not those that are the newest
 }
 
+// Growth is the size of a session's log at one of its messages.
+type Growth struct {
+	Seq        int64     `json:"seq"`
+	At         time.Time `json:"at"`          // when it was appended
+	Tokens     int64     `json:"tokens"`      // of all messages through it
+	ViewTokens int64     `json:"view_tokens"` // the same, with what was capped when it was appended
+}
+
 // Listed is a session with its place in a list by time.
 type Listed struct {
 	Session

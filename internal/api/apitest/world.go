@@ -54,7 +54,9 @@ func New(t *testing.T, features ...feature.Feature) *World {
 	w.Workers = w.open(pgtest.Worker(w.DSN))
 	w.Admin = w.open(pgtest.Admin(w.DSN))
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	w.Server = api.New(api.Config{Store: w.Store, Features: features, Operators: w.Admin, Log: log})
+	w.Server = api.New(api.Config{
+		Store: w.Store, Features: features, Sites: &feature.SiteConfig{}, Operators: w.Admin, Log: log,
+	})
 	w.Tenant, w.Key = w.NewTenant("acme")
 	return w
 }

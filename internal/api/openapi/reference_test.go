@@ -28,7 +28,9 @@ func TestTheReferenceIsWhatTheDescriptionGives(t *testing.T) {
 	}
 	var parts []Part
 	for _, f := range features.All() {
-		parts = append(parts, Part{Source: f.Description})
+		if f.Description != nil {
+			parts = append(parts, Part{Source: f.Description})
+		}
 	}
 	d, err := Load(policy, parts...)
 	if err != nil {

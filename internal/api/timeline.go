@@ -1,0 +1,23 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/protocol"
+)
+
+const maxPoints = 1000
+
+// readTimeline handles GET /v1/sessions/{id}/timeline: how the log has grown.
+func (s *Server) readTimeline(req *request.Request) error {
+	points := req.Query().Integer("points", 2, maxPoints, 200)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	found, err := req.Store.Timeline(req.Ctx, req.Address(), points)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, protocol.Timeline{Data: found})
+}

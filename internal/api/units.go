@@ -1,0 +1,98 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/view"
+)
+
+// readUnits handles GET /v1/sessions/{id}/context/units: the stored view unit by unit, beside what each stands for.
+func (s *Server) readUnits(req *request.Request) error {
+	q := req.Query()
+	want := viewRequest{at: req.Address()}
+	want.Largest, want.Admit = s.smallView(), req.Admit
+	want.readAsOf(q)
+	from := q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1)
+	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
+	if err := req.Err(); err != nil {
+		return err
+	}
+	stored := views.Get().(*postgres.View)
+	defer freeView(stored)
+	err := s.openView(req, want, postgres.Version{}, stored)
+	if err == nil && stored.LeftOut {
+		err = want.Fill(req.Ctx, req.Store, want.at, stored)
+	}
+	if err != nil {
+		return err
+	}
+	var units []view.Placed
+	err = req.Heavy(weightOf(stored), func() (err error) {
+		units, err = view.Place(stored)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	body := req.Buffer()
+	body.B = appendUnits(body.B, stored, units, from, limit)
+	return req.Bytes(http.StatusOK, request.JSONType, body.B)
+}
+
+// appendUnits writes a protocol.ViewUnits: the units from a seq on, until they have as many messages as a page may.
+func appendUnits(dst []byte, v *postgres.View, units []view.Placed, from int64, limit int) []byte {
+	dst = strconv.AppendInt(append(dst, `{"checkpoint":`...), int64(v.Checkpoint), 10)
+	dst = view.AppendMember(dst, "through_seq", v.Through)
+	dst = view.AppendMember(dst, "last_seq", v.LastSeq)
+	dst = view.AppendMember(dst, "tokens", v.Tokens)
+	dst = view.AppendMember(dst, "degraded", v.Damage != nil)
+	dst = append(dst, `,"data":[`...)
+	messages, size := 0, 0
+	var next *int64
+	for i := range units {
+		u := &units[i]
+		if u.Last < from {
+			continue
+		}
+		more := u.Bytes()
+		if messages > 0 && (messages+len(u.Messages) > limit || size+more > maxMessagePageBytes) {
+			next = &u.First
+			break
+		}
+		if messages > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendUnit(dst, u)
+		messages, size = messages+len(u.Messages), size+more
+	}
+	dst = view.AppendMember(append(dst, ']'), "has_more", next != nil)
+	return append(view.AppendMember(dst, "next_seq", next), '}')
+}
+
+// appendUnit writes a protocol.ViewUnit. Its messages keep their bytes.
+func appendUnit(dst []byte, u *view.Placed) []byte {
+	dst = strconv.AppendInt(append(dst, `{"first_seq":`...), u.First, 10)
+	dst = view.AppendMember(dst, "last_seq", u.Last)
+	dst = view.AppendMember(dst, "tokens", u.Tokens)
+	dst = view.AppendMember(dst, "pinned", u.Pinned)
+	dst = append(dst, `,"messages":[`...)
+	for i := range u.Messages {
+		m := &u.Messages[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"seq":`...)
+		if m.Seq > 0 {
+			dst = strconv.AppendInt(dst, m.Seq, 10)
+		} else {
+			dst = append(dst, "null"...)
+		}
+		dst = append(view.AppendMember(dst, "format", m.Format), `,"message":`...)
+		dst = append(append(dst, m.Body...), '}')
+	}
+	return append(dst, "]}"...)
+}

@@ -1,0 +1,118 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// clientOf returns the API for the holder of a key, whose browser has sent a request.
+func (s *site) clientOf(r *http.Request, key string) *client.Client {
+	api := s.API
+	if isOperator(key) {
+		api = s.Operators
+	}
+	asked := inside{api, r.RemoteAddr}
+	c := client.New(&url.URL{Scheme: "http", Host: "varve", Path: "/"}, key, io.Discard)
+	c.HTTP = &http.Client{Transport: asked}
+	c.Patience = 0 // a person may ask again
+	return c
+}
+
+func isOperator(key string) bool {
+	_, err := session.ParseOperatorKey(key)
+	return err == nil
+}
+
+func isKey(text string) bool {
+	_, _, err := session.ParseKey(text)
+	return err == nil || isOperator(text)
+}
+
+// inside sends requests to a handler of this process, as if they came from an address.
+type inside struct {
+	handler http.Handler
+	address string
+}
+
+// RoundTrip returns the whole answer. An error means that the handler cut it off.
+func (t inside) RoundTrip(req *http.Request) (_ *http.Response, err error) {
+	r := t.served(req)
+	w := &answer{header: http.Header{}, status: http.StatusOK}
+	defer func() {
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler {
+				panic(p)
+			}
+			err = errors.New("the answer was cut off")
+		}
+	}()
+	t.handler.ServeHTTP(w, r)
+	if w.body.Len() > maxAnswer {
+		return nil, fmt.Errorf("the answer has more than %d MiB: ask for less", maxAnswer>>20)
+	}
+	return &http.Response{
+		Status: http.StatusText(w.status), StatusCode: w.status, Header: w.header, Body: io.NopCloser(&w.body),
+		ContentLength: int64(w.body.Len()), Request: req, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+// served returns a request as a server has it.
+func (t inside) served(req *http.Request) *http.Request {
+	r := req.Clone(req.Context())
+	r.RemoteAddr = t.address
+	r.RequestURI = req.URL.RequestURI()
+	r.URL.Scheme, r.URL.Host = "", ""
+	r.Host = req.URL.Host
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	return r
+}
+
+// maxAnswer bounds what a page is made of. No answer of a page or of a unit is larger, see the API's limits.
+const maxAnswer = 48 << 20
+
+// answer keeps what a handler writes, up to maxAnswer and a little more.
+type answer struct {
+	header  http.Header
+	status  int
+	written bool
+	body    bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader sets the status once.
+func (a *answer) WriteHeader(status int) {
+	if !a.written {
+		a.status, a.written = status, true
+	}
+}
+
+// Write refuses what makes the answer too large.
+func (a *answer) Write(b []byte) (int, error) {
+	a.written = true
+	if a.body.Len() > maxAnswer {
+		return 0, errors.New("the answer is too large for a page")
+	}
+	return a.body.Write(b)
+}
+
+// pathOf joins segments of a path below the console, each of which may hold a slash.
+func pathOf(segments ...any) string {
+	var path strings.Builder
+	path.WriteString(root)
+	for _, s := range segments {
+		path.WriteByte('/')
+		path.WriteString(url.PathEscape(fmt.Sprint(s)))
+	}
+	return path.String()
+}

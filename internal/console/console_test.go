@@ -1,0 +1,248 @@
+package console_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-dev/varve/internal/api/apitest"
+	"github.com/varve-dev/varve/internal/console"
+	"github.com/varve-dev/varve/internal/feature"
+)
+
+func TestASignInLastsAsLongAsItsKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out := w.visitor()
+	for path, want := range map[string]string{"/": "Sign in", "/console/sessions/x": "name=\"next\" value=\"/console/sessions/x\""} {
+		if page := out.get(http.StatusOK, path); !strings.Contains(page, want) {
+			t.Errorf("%s without a sign-in: %s", path, page)
+		}
+	}
+	for _, key := range []string{"", "vk_x", w.Key[:len(w.Key)-1] + "!", strings.Replace(w.Key, "_", "_", 1) + " x"} {
+		out.post(http.StatusUnprocessableEntity, "/console/sign-in", url.Values{"key": {key}})
+	}
+	v := w.signedIn(" " + w.Key + "\n")
+	if page := v.get(http.StatusOK, "/"); !strings.Contains(page, "No session is like this") {
+		t.Errorf("the list: %s", page)
+	}
+	v.post(http.StatusOK, "/console/sign-in", url.Values{"key": {w.Key}, "next": {"https://elsewhere.example/"}})
+	made := apitest.Decoded[struct{ ID, Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`))
+	viewer := w.signedIn(made.Key)
+	viewer.get(http.StatusOK, "/console/sessions")
+	w.Must(http.StatusNoContent, "DELETE", "/v1/keys/"+made.ID, "")
+	w.Until("the key is refused", func() bool { return strings.Contains(viewer.get(http.StatusOK, "/console/sessions"), "Sign in") })
+	copied := w.visitor()
+	copied.client.Jar.SetCookies(at(t, w.url), v.client.Jar.Cookies(at(t, w.url)))
+	copied.get(http.StatusOK, "/console/sessions")
+	v.post(http.StatusOK, "/console/sign-out", nil)
+	for _, one := range []*visitor{v, copied} {
+		if page := one.get(http.StatusOK, "/console/sessions"); !strings.Contains(page, "Sign in") {
+			t.Errorf("after the sign-out: %s", page)
+		}
+	}
+}
+
+func at(t *testing.T, address string) *url.URL {
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestACookieIsForOneHostOnly(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := console.NewSite(feature.SiteConfig{SignIn: feature.SignIn{Token: "once", Key: "vk_x"}}, func() time.Time { return now })
+	ask := func(method, path string, headers ...string) *httptest.ResponseRecorder {
+		r, got := httptest.NewRequestWithContext(t.Context(), method, path, nil), httptest.NewRecorder()
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		s.Handler().ServeHTTP(got, r)
+		return got
+	}
+	ask("HEAD", "/console/once/once")
+	ask("GET", "/console/once/once", "Sec-Purpose", "prefetch")
+	if got := ask("GET", "/console/once/other"); got.Code != http.StatusGone {
+		t.Errorf("another link: %d", got.Code)
+	}
+	first := ask("GET", "/console/once/once", "X-Forwarded-Proto", "https").Result().Cookies()
+	if got := ask("GET", "/console/once/once"); got.Code != http.StatusGone || len(first) != 1 {
+		t.Fatalf("the link the second time: %d; the first time %v", got.Code, first)
+	}
+	c := first[0]
+	if c.Name != "__Host-varve" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
+		t.Errorf("the cookie is %+v", c)
+	}
+	if strings.Contains(c.Value, "vk_") {
+		t.Error("the cookie shows the key")
+	}
+	held := func() bool {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/console/", nil)
+		r.Header.Set("X-Forwarded-Proto", "https")
+		r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+		_, ok := s.SignedIn(r)
+		return ok
+	}
+	for step, want := range map[time.Duration]bool{0: true, console.IdleEnd - time.Minute: true, console.IdleEnd: false} {
+		began := now
+		now = began.Add(step)
+		if held() != want {
+			t.Errorf("after %s: %t", step, !want)
+		}
+		now = began
+	}
+	in, err := s.Open(c.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Seen = in.Since.Add(console.LastEnd)
+	if !console.Ended(in, in.Seen) {
+		t.Error("a sign-in lasts for ever if it is used")
+	}
+	if _, err := console.Unseal("", c.Value); err == nil {
+		t.Error("another process reads the cookie")
+	}
+	secret := strings.Repeat("s", 32)
+	if _, err := console.Unseal(secret, console.Cookie(secret, in)); err != nil {
+		t.Errorf("a process with the same secret: %v", err)
+	}
+	if got := ask("GET", "/console/sessions", "Sec-Fetch-Site", "cross-site"); !strings.Contains(got.Body.String(), `content="0;url=/console/sessions?again=1"`) {
+		t.Errorf("a link from elsewhere: %s", got.Body)
+	}
+}
+
+// Another site cannot act for somebody who has signed in.
+func TestFormsOfOtherSitesAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Append("s", "hi")
+	v := w.signedIn(w.Key)
+	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://elsewhere.example"}} {
+		for _, path := range []string{"/console/sessions/s/pins/m1", "/console/sessions/s/compact", "/console/sign-out", "/console/sign-in"} {
+			v.post(http.StatusForbidden, path, url.Values{"key": {w.Key}}, headers...)
+		}
+	}
+	if pins := w.Must(http.StatusOK, "GET", "/v1/sessions/s/pins", ""); !strings.Contains(pins, `"data":[]`) {
+		t.Errorf("pinned: %s", pins)
+	}
+	v.post(http.StatusOK, "/console/sessions/s/pins/m1", url.Values{"seq": {"1"}, "note": {"why"}})
+	if pins := w.Must(http.StatusOK, "GET", "/v1/sessions/s/pins", ""); !strings.Contains(pins, `"note":"why"`) {
+		t.Errorf("not pinned: %s", pins)
+	}
+	v.post(http.StatusOK, "/console/sessions/s/pins/m1/unpin", url.Values{"seq": {"1"}})
+	if trail := w.Must(http.StatusOK, "GET", "/v1/audit", ""); !strings.Contains(trail, "pin") {
+		t.Errorf("the trail has no row of the pin: %s", trail)
+	}
+}
+
+// hostile are texts that no page may take for its own.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `javascript:alert(1)`, "</pre></article><h1>in</h1>",
+	"\u202Egnp.exe\u2066", "zero\u200Bwidth\uFEFF", "esc\u001b[31m", "سلام دنیا", "{{.}}", "a/b?c#d%2F..", "\U000E0041",
+}
+
+func TestTextsOfTenantsAreTextsOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.signedIn(w.Key)
+	for _, text := range hostile {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := string(quoted)
+		path := "/v1/sessions/" + url.PathEscape(text)
+		w.Must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","model":`+q+`,"metadata":{"k":`+q+`}}`)
+		w.Must(http.StatusCreated, "POST", path+"/messages", `{"messages":[{"role":"user","content":`+q+`},
+			{"role":"assistant","content":null,"tool_calls":[{"id":`+q+`,"type":"function","function":{"name":`+q+`,"arguments":`+q+`}}]},
+			{"role":"tool","tool_call_id":`+q+`,"content":`+q+`}]}`)
+		w.Must(http.StatusOK, "PUT", path+"/pins/m1", `{"note":`+q+`}`)
+		of := "/console/sessions/" + url.PathEscape(text)
+		for _, page := range []string{of, of + "/log", of + "/messages/1", of + "/messages/3", of + "/results/m1-3", "/console/sessions?metadata=" + url.QueryEscape(`{"k":`+q+`}`)} {
+			if body := v.get(http.StatusOK, page); !strings.Contains(body, "Varve") {
+				t.Errorf("%s: %s", page, body)
+			}
+		}
+		v.get(http.StatusUnprocessableEntity, "/console/sessions?metadata="+url.QueryEscape(text))
+	}
+	if page := v.get(http.StatusOK, "/console/sessions"); !strings.Contains(page, "⟨U+202E⟩gnp.exe⟨U+2066⟩") {
+		t.Errorf("a change of direction is not shown in %s", page)
+	}
+}
+
+// The console answers for what the API refuses: nothing of another tenant, nothing without its scope.
+func TestTheConsoleShowsWhatTheKeyMayRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Append("mine", "a secret of acme")
+	_, other := w.NewTenant("other")
+	stranger := w.signedIn(other)
+	for _, path := range []string{"", "/log", "/messages/1", "/results/m1-1"} {
+		here := stranger.get(http.StatusNotFound, "/console/sessions/mine"+path)
+		none := stranger.get(http.StatusNotFound, "/console/sessions/none"+path)
+		if strings.Contains(here, "secret") || strings.ReplaceAll(here, "mine", "none") != none && !strings.Contains(here, "request") {
+			t.Errorf("%s tells of another tenant: %s", path, here)
+		}
+	}
+	stranger.post(http.StatusNotFound, "/console/sessions/mine/pins/m1", url.Values{"seq": {"1"}})
+	few := apitest.Decoded[struct{ Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"scopes":["sessions:read"]}`))
+	reader := w.signedIn(few.Key)
+	reader.get(http.StatusOK, "/console/sessions/mine")
+	for path, scope := range map[string]string{"/compact": "compact", "/pins/m1": "sessions:write"} {
+		if page := reader.post(http.StatusForbidden, "/console/sessions/mine"+path, nil); !strings.Contains(page, scope) {
+			t.Errorf("%s without its scope: %s", path, page)
+		}
+	}
+	if page := reader.get(http.StatusForbidden, "/console/sessions/mine/results/m1-1"); !strings.Contains(page, "results:read") {
+		t.Errorf("a result without its scope: %s", page)
+	}
+	reader.get(http.StatusNotFound, "/console/nothing")
+}
+
+// TestTheLogAndTheViewStandSideBySide looks at a recorded conversation that was compacted.
+func TestTheLogAndTheViewStandSideBySide(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.sample("add-a-limit")
+	v := w.signedIn(w.Key)
+	page := v.get(http.StatusOK, "/console/sessions/add-a-limit")
+	for _, want := range []string{`id="s1"`, "summarised", "Checkpoint ", "tokens", "/results/r"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	seen := map[string]bool{}
+	for next := "/console/sessions/add-a-limit"; next != ""; {
+		page := v.get(http.StatusOK, next)
+		for _, id := range ids(page) {
+			if seen[id] {
+				t.Errorf("%s is on two pages", id)
+			}
+			seen[id] = true
+		}
+		_, link, more := strings.Cut(page, `<a rel="next" href="`)
+		link, _, _ = strings.Cut(link, "#")
+		if next = ""; more {
+			next = "/console/sessions/add-a-limit" + link
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("rows: %v", seen)
+	}
+}
+
+func ids(page string) (list []string) {
+	for _, piece := range strings.Split(page, ` id="s`)[1:] {
+		id, _, _ := strings.Cut(piece, `"`)
+		list = append(list, id)
+	}
+	return list
+}

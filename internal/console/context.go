@@ -1,0 +1,190 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// contextPage is a session's log and view side by side.
+type contextPage struct {
+	sessionHead
+	AsOf       int64 // 0 for now
+	Units      protocol.ViewUnits
+	Checkpoint *protocol.CheckpointDetail // nil for none
+	Legend     []legendEntry
+	Map        []stretch
+	Rows       []row
+	Repairs    []repair // of messages that are not on this page
+	NotRead    bool     // the view is too large to be read for its repairs
+	Earlier    string
+	Later      string
+}
+
+// legendEntry sums up what was done in one way.
+type legendEntry struct {
+	kind
+	Count         int
+	Before, After int64
+	First         int64 // seq of the first
+}
+
+// repair is what a read changes for the provider.
+type repair struct {
+	Rule   string `json:"rule"`
+	Kind   string `json:"kind"`
+	Seq    int64  `json:"seq"`
+	Detail string `json:"detail"`
+}
+
+const (
+	contextMessages = 60      // of a page
+	largestRepaired = 250_000 // tokens of a view that is read for its repairs, too
+)
+
+// listedPart is how much of a part the page of a session shows.
+var listedPart = room{lines: 14, chars: 900}
+
+// showContext shows a session, from a seq on and as of a seq.
+func showContext(v *visit) error {
+	h, err := v.head("context")
+	if err != nil {
+		return err
+	}
+	q := v.r.URL.Query()
+	page := contextPage{sessionHead: h}
+	page.AsOf, _ = strconv.ParseInt(q.Get("as_of_seq"), 10, 64)
+	page.Units, err = v.units(q.Get("from_seq"), q.Get("as_of_seq"))
+	if err != nil {
+		return err
+	}
+	var lost []protocol.ManifestEntry
+	if n := page.Units.Checkpoint; n > 0 {
+		read, err := client.ReadCheckpoint.With(v.ctx, v.api, client.Options{Query: client.Query{"manifest": "all"}},
+			h.Session.ID, n)
+		if err != nil {
+			return err
+		}
+		page.Checkpoint, lost = &read.Value, read.Value.Manifest.Entries
+	}
+	if err := v.fillRows(&page, lost); err != nil {
+		return err
+	}
+	page.Legend, page.Map = legendOf(lost), mapOf(lost, page.Units.LastSeq)
+	if err := v.addRepairs(&page); err != nil {
+		return err
+	}
+	page.setLinks(q)
+	return v.show("sessions", h.Session.ID, "context.html", &page)
+}
+
+func (v *visit) units(from, asOf string) (protocol.ViewUnits, error) {
+	read, err := client.ReadUnits.With(v.ctx, v.api, client.Options{Query: client.Query{
+		"from_seq": from, "as_of_seq": asOf, "limit": contextMessages,
+	}}, v.r.PathValue("id"))
+	return read.Value, err
+}
+
+// fillRows reads what the log has beside the units of the page.
+func (v *visit) fillRows(page *contextPage, lost []protocol.ManifestEntry) error {
+	id := page.Session.ID
+	pins, err := client.ListPins.Call(v.ctx, v.api, id)
+	if err != nil {
+		return err
+	}
+	a := newAligner(id, lost, pins.Value.Data, page.Units.Through, listedPart)
+	var log []protocol.Message
+	for _, r := range a.ranges(page.Units.Data) {
+		more, err := v.messages(id, r)
+		if err != nil {
+			return err
+		}
+		log = append(log, more...)
+	}
+	page.Rows = a.align(page.Units.Data, log)
+	isSummary := func(r row) bool { return r.Kind == "summarise" }
+	if i := slices.IndexFunc(page.Rows, isSummary); i >= 0 {
+		read, err := client.ListSummaries.With(v.ctx, v.api,
+			client.Options{Query: client.Query{"checkpoint": page.Units.Checkpoint}}, id)
+		if err != nil {
+			return err
+		}
+		page.Rows[i].Segments = read.Value.Summaries
+	}
+	return nil
+}
+
+// messages reads a range of the log, at most as many as the API sends at once.
+func (v *visit) messages(id string, r session.MessagesRef) ([]protocol.Message, error) {
+	read, err := client.ListMessages.With(v.ctx, v.api, client.Options{Query: client.Query{
+		"from_seq": max(r.First, 1), "to_seq": r.Last, "limit": session.MaxMessagePage,
+	}}, id)
+	return read.Value.Data, err
+}
+
+// addRepairs reads the view as it is sent, for what is repaired in it.
+func (v *visit) addRepairs(page *contextPage) error {
+	if page.NotRead = page.Units.Tokens > largestRepaired; page.NotRead {
+		return nil
+	}
+	read, err := client.ReadContext.With(v.ctx, v.api,
+		client.Options{Query: client.Query{"as_of_seq": v.r.URL.Query().Get("as_of_seq")}}, page.Session.ID)
+	if err != nil || len(read.Value.Repairs) == 0 {
+		return err
+	}
+	var repairs []repair
+	if err := json.Unmarshal(read.Value.Repairs, &repairs); err != nil {
+		return err
+	}
+	for _, r := range repairs {
+		i := slices.IndexFunc(page.Rows, func(to row) bool { return r.Seq > 0 && to.First == r.Seq && to.Log != nil })
+		if i < 0 {
+			page.Repairs = append(page.Repairs, r)
+			continue
+		}
+		to := &page.Rows[i]
+		to.Why = append(to.Why, reason{Do: repaired, Rule: r.Rule, Stage: r.Kind, Reason: r.Detail, Part: -1})
+		to.Kind = cmp.Or(map[string]string{kept: repaired}[to.Kind], to.Kind)
+	}
+	return nil
+}
+
+// setLinks sets where the page before this and the one after it are.
+func (p *contextPage) setLinks(q url.Values) {
+	link := func(seq int64) string {
+		to := url.Values{"from_seq": {strconv.FormatInt(seq, 10)}}
+		if p.AsOf > 0 {
+			to.Set("as_of_seq", q.Get("as_of_seq"))
+		}
+		return "?" + to.Encode()
+	}
+	if next := p.Units.NextSeq; next != nil {
+		p.Later = link(*next)
+	}
+	if data := p.Units.Data; len(data) > 0 && data[0].First > 1 {
+		p.Earlier = link(max(data[0].First-contextMessages, 1))
+	}
+}
+
+// legendOf sums a manifest up by what was done.
+func legendOf(lost []protocol.ManifestEntry) (list []legendEntry) {
+	for i := range lost {
+		e := &lost[i]
+		at := slices.IndexFunc(list, func(l legendEntry) bool { return l.Do == e.Do })
+		if at < 0 {
+			at = len(list)
+			list = append(list, legendEntry{kind: kindOf(e.Do), First: e.Seq})
+		}
+		list[at].Count++
+		list[at].Before += e.TokensBefore
+		list[at].After += e.TokensAfter
+	}
+	slices.SortStableFunc(list, func(a, b legendEntry) int { return cmp.Compare(rung(a.Do), rung(b.Do)) })
+	return list
+}

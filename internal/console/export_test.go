@@ -1,0 +1,35 @@
+package console
+
+import (
+	"net/http"
+	"time"
+)
+
+// What tests look at.
+var (
+	NewSite = newSite
+	Hides   = hides
+)
+
+const (
+	IdleEnd = idleEnd
+	LastEnd = lastEnd
+)
+
+// Handler returns all pages.
+func (s *site) Handler() http.Handler { return s.handler() }
+
+// SignedIn returns the sign-in of a request.
+func (s *site) SignedIn(r *http.Request) (signedIn, bool) { return s.signedIn(r) }
+
+// Open reads a cookie.
+func (s *site) Open(cookie string) (signedIn, error) { return s.sealer.open(cookie) }
+
+// Ended reports whether a sign-in is over.
+func Ended(in signedIn, now time.Time) bool { return in.ended(now) }
+
+// Cookie and Unseal do what a process with a secret does.
+func Cookie(secret string, in signedIn) string { return newSealer(secret).seal(in) }
+
+// Unseal reads what Cookie has written.
+func Unseal(secret, cookie string) (signedIn, error) { return newSealer(secret).open(cookie) }

@@ -1,0 +1,145 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/policy"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// sessionsPage is a page of the list of sessions, or of what a search for words has found.
+type sessionsPage struct {
+	Filter   sessionFilter
+	Formats  []string
+	Sessions []listedSession
+	Words    string // that were searched for
+	Hits     []hit
+	Next     string // the address of the next page, "" for none
+}
+
+// sessionFilter is what the form above the list has, by the names of the API's parameters.
+type sessionFilter struct {
+	Model, Format, Metadata, MinTokens, Order string
+	OverWindow, Failing, Quarantined          bool
+}
+
+// listedSession is a row of the list.
+type listedSession struct {
+	protocol.Session
+	Bar bar
+}
+
+// hit is a passage that has the words.
+type hit struct {
+	Session   string    `json:"session"`
+	Seq       int64     `json:"seq"`
+	Ref       string    `json:"ref"`
+	Role      string    `json:"role"`
+	Tool      string    `json:"tool"`
+	Snippet   string    `json:"snippet"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+const searchRoute client.Route[protocol.List[hit]] = "GET search"
+
+const listSessions client.Route[protocol.List[protocol.Session]] = "GET sessions"
+
+// showSessions shows the sessions of a filter, or those that have some words. An id leads to its session.
+func showSessions(v *visit) error {
+	q := v.r.URL.Query()
+	if id := q.Get("id"); id != "" {
+		return v.redirect(pathOf("sessions", id))
+	}
+	page := sessionsPage{Filter: filterOf(q), Words: q.Get("q")}
+	for _, f := range session.Formats() {
+		page.Formats = append(page.Formats, string(f))
+	}
+	if page.Words != "" {
+		return v.search(&page, q)
+	}
+	found, err := listSessions.With(v.ctx, v.api, client.Options{Query: page.Filter.query(q.Get("cursor"))})
+	if err != nil {
+		return err
+	}
+	own, err := client.ReadTenantPolicy.Call(v.ctx, v.api)
+	if err != nil {
+		return err
+	}
+	tenant := effective(own.Value.Effective)
+	for _, s := range found.Value.Data {
+		in, err := v.policyOf(&s, tenant)
+		if err != nil {
+			return err
+		}
+		page.Sessions = append(page.Sessions, listedSession{s, barOf(&s, in)})
+	}
+	page.Next = nextPage(q, found.Value.NextCursor)
+	return v.show("sessions", "Sessions", "sessions.html", &page)
+}
+
+// policyOf returns the policy of a session in a list, which has none of its own in most.
+func (v *visit) policyOf(s *protocol.Session, tenant *policy.Policy) (*policy.Policy, error) {
+	if s.PolicyVersion.Session == 0 {
+		return tenant, nil
+	}
+	whole, err := client.ReadSession.With(v.ctx, v.api, withPolicy, s.ID)
+	if is(err, "not_found") {
+		return nil, nil // erased just now
+	}
+	if err != nil {
+		return nil, err
+	}
+	return effective(whole.Value.Policy), nil
+}
+
+func (v *visit) search(page *sessionsPage, q url.Values) error {
+	found, err := searchRoute.With(v.ctx, v.api, client.Options{Query: client.Query{
+		"q": page.Words, "cursor": q.Get("cursor"),
+	}})
+	if err != nil {
+		return err
+	}
+	page.Hits, page.Next = found.Value.Data, nextPage(q, found.Value.NextCursor)
+	return v.show("sessions", "Sessions", "sessions.html", page)
+}
+
+func filterOf(q url.Values) sessionFilter {
+	return sessionFilter{
+		Model: q.Get("model"), Format: q.Get("format"), Metadata: q.Get("metadata"), MinTokens: q.Get("min_tokens"),
+		Order: q.Get("order"), OverWindow: q.Has("over_window"), Failing: q.Has("failing"),
+		Quarantined: q.Has("quarantined"),
+	}
+}
+
+func (f *sessionFilter) query(cursor string) client.Query {
+	q := client.Query{
+		"model": f.Model, "format": f.Format, "metadata": f.Metadata, "min_tokens": f.MinTokens, "order": f.Order,
+		"cursor": cursor, "limit": 25,
+	}
+	for name, on := range map[string]bool{
+		"over_window": f.OverWindow, "failing": f.Failing, "quarantined": f.Quarantined,
+	} {
+		if on {
+			q[name] = strconv.FormatBool(on)
+		}
+	}
+	return q
+}
+
+// nextPage returns the address of the same page behind a cursor, "" without one.
+func nextPage(q url.Values, cursor *string) string {
+	if cursor == nil {
+		return ""
+	}
+	next := url.Values{}
+	for name, values := range q {
+		next[name] = slices.Clone(values)
+	}
+	next.Set("cursor", *cursor)
+	return "?" + next.Encode()
+}

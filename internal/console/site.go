@@ -1,0 +1,162 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/internal/feature"
+)
+
+// site answers the requests of browsers.
+type site struct {
+	feature.SiteConfig
+	sealer *sealer
+	out    signedOut
+	linked atomic.Bool // the link that signs in was used
+	pages  map[string]*template.Template
+	now    func() time.Time
+}
+
+// open returns the site.
+func open(config feature.SiteConfig) http.Handler { return newSite(config, time.Now).handler() }
+
+func newSite(config feature.SiteConfig, now func() time.Time) *site {
+	return &site{
+		SiteConfig: config, sealer: newSealer(config.Secret), out: signedOut{ids: map[string]time.Time{}},
+		pages: parsePages(), now: now,
+	}
+}
+
+// handler lists all pages.
+func (s *site) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+root+"/static/{file}", serveStatic)
+	mux.HandleFunc("GET "+root+"/sign-in", s.showSignIn)
+	mux.HandleFunc("POST "+root+"/sign-in", s.signIn)
+	mux.HandleFunc("POST "+root+"/sign-out", s.signOut)
+	mux.HandleFunc("GET "+root+"/once/{token}", s.signInOnce)
+	for pattern, page := range s.routes() {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" "+root+path, s.visited(page))
+	}
+	mux.HandleFunc(root+"/", s.visited(showNothing))
+	mux.HandleFunc(root, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, root+"/", http.StatusSeeOther)
+	})
+	return guarded(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// routes has the pages of those who have signed in.
+func (s *site) routes() map[string]func(*visit) error {
+	return map[string]func(*visit) error{
+		"GET /{$}":                                     showHome,
+		"GET /sessions":                                showSessions,
+		"GET /sessions/{id}":                           showContext,
+		"GET /sessions/{id}/log":                       showLog,
+		"GET /sessions/{id}/messages/{seq}":            showMessage,
+		"GET /sessions/{id}/results":                   showResults,
+		"GET /sessions/{id}/results/{ref}":             showResult,
+		"GET /sessions/{id}/timeline":                  showTimeline,
+		"GET /sessions/{id}/preview":                   showPreview,
+		"GET /failures":                                showFailures,
+		"POST /failures":                               retryFailures,
+		"GET /recompactions":                           showRecompactions,
+		"POST /recompactions":                          startRecompaction,
+		"GET /recompactions/new":                       newRecompaction,
+		"GET /recompactions/{recompaction}":            showRecompaction,
+		"POST /recompactions/{recompaction}/{do}":      controlRecompaction,
+		"GET /sessions/{id}/runs":                      showRuns,
+		"GET /sessions/{id}/runs/{run}":                showRun,
+		"GET /sessions/{id}/checkpoints":               showCheckpoints,
+		"GET /sessions/{id}/checkpoints/{n}":           showCheckpoint,
+		"GET /sessions/{id}/checkpoints/{n}/diff/{to}": showDiff,
+		"POST /sessions/{id}/checkpoints/{n}/restore":  restore,
+		"POST /sessions/{id}/compact":                  compactNow,
+		"POST /sessions/{id}/pins/{ref}":               pin,
+		"POST /sessions/{id}/pins/{ref}/unpin":         unpin,
+	}
+}
+
+// visit is a request of somebody who has signed in.
+type visit struct {
+	site *site
+	w    http.ResponseWriter
+	r    *http.Request
+	ctx  context.Context
+	in   signedIn
+	api  *client.Client
+}
+
+// maxForm bounds the body of a form.
+const maxForm = 1 << 20
+
+// visited returns the handler of a page. Without a sign-in it leads to the form for one.
+func (s *site) visited(page func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		in, ok := s.signedIn(r)
+		if !ok {
+			s.askToSignIn(w, r)
+			return
+		}
+		if s.now().Sub(in.Seen) >= renewal {
+			in.Seen = s.now()
+			s.setCookie(w, r, in)
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		v := &visit{site: s, w: w, r: r, ctx: r.Context(), in: in, api: s.clientOf(r, in.Key)}
+		if err := page(v); err != nil {
+			v.fail(err)
+		}
+	}
+}
+
+// fail shows an error. A key that the API no longer takes ends the sign-in.
+func (v *visit) fail(err error) {
+	var refused *client.Error
+	switch {
+	case v.ctx.Err() != nil:
+		return // nobody is left to read it
+	case !errors.As(err, &refused):
+		v.showError(http.StatusInternalServerError, errorPage{Detail: err.Error()})
+	case refused.Status == http.StatusUnauthorized:
+		v.site.clearCookie(v.w, v.r)
+		v.site.askToSignIn(v.w, v.r)
+	default:
+		p := refused.Problem
+		v.showError(refused.Status, errorPage{
+			Detail: p.Detail, Code: p.Code, RequestID: p.RequestID, Problems: p.Errors, Retryable: p.Retryable,
+		})
+	}
+}
+
+// is reports whether the API has answered with an error of a code.
+func is(err error, code string) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Problem.Code == code
+}
+
+// guarded sets the headers that keep a page to itself: nothing of another host is loaded, nothing inline runs, no other
+// site frames it or learns its addresses.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors "+
+			"'none'; object-src 'none'")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "no-referrer")
+		if r.Header.Get("Sec-Fetch-Site") == "" { // over plain HTTP the Origin of a form must tell where it is from
+			h.Set("Referrer-Policy", "same-origin")
+		}
+		h.Set("Cache-Control", "private, no-store")
+		next.ServeHTTP(w, r)
+	})
+}

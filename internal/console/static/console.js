@@ -1,0 +1,34 @@
+// What pages have beside what they do without it: buttons that copy, and keys that move.
+
+for (const button of document.querySelectorAll('[data-copy]')) {
+  button.hidden = false
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(button.dataset.copy)
+    button.textContent = 'Copied'
+    setTimeout(() => { button.textContent = 'Copy' }, 1500)
+  })
+}
+
+// n and p go to the next and the previous change, j and k to the next and the previous message, / to the search.
+const moves = { n: ['.row.changed', 1], p: ['.row.changed', -1], j: ['article.row', 1], k: ['article.row', -1] }
+
+function move(selector, step) {
+  const rows = [...document.querySelectorAll(selector)]
+  const edge = 60 // below the heads of the columns
+  const tops = rows.map(row => Math.round(row.getBoundingClientRect().top) - edge)
+  const at = step > 0 ? tops.findIndex(top => top > 1) : tops.findLastIndex(top => top < -1)
+  if (at >= 0) scrollBy({ top: tops[at] })
+}
+
+addEventListener('keydown', event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, select, textarea')) return
+  if (event.key === '/') {
+    const field = document.querySelector('[data-focus]')
+    if (field) {
+      event.preventDefault()
+      field.focus()
+    }
+  } else if (moves[event.key]) {
+    move(...moves[event.key])
+  }
+})

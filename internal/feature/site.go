@@ -1,0 +1,23 @@
+package feature
+
+import "net/http"
+
+// Site is what people see of Varve in a browser.
+type Site struct {
+	Path string // it has all that is below, and / leads there
+	Open func(SiteConfig) http.Handler
+}
+
+// SiteConfig is what a site needs of the process that answers requests. It asks what callers of the API can ask.
+type SiteConfig struct {
+	API       http.Handler // answers as the address of the API does
+	Operators http.Handler // answers as that of operators does
+	Secret    string       // that cookies are sealed with; "" for one of this process
+	SignIn    SignIn
+}
+
+// SignIn is a link that signs its first visitor in. The zero SignIn is none.
+type SignIn struct {
+	Token string
+	Key   string // that the visitor then has
+}

@@ -1,0 +1,57 @@
+package view
+
+import (
+	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/wire"
+)
+
+// Placed is a unit of a stored view with the messages of the log that it stands for.
+type Placed struct {
+	First, Last int64 // of these messages
+	Tokens      int64 // of the unit; 0 for a separate system prompt
+	Pinned      bool  // no bounded view leaves it out
+	Messages    []wire.Stored
+}
+
+// Bytes returns the size of the unit's messages.
+func (p *Placed) Bytes() (size int) {
+	for i := range p.Messages {
+		size += len(p.Messages[i].Body)
+	}
+	return size
+}
+
+// Place returns the units of a stored view: those of its separate system prompt, of the checkpoint and of the tail. A
+// message has a seq if it stands for that message of the log alone.
+func Place(v *postgres.View) ([]Placed, error) {
+	o, err := open(v)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Placed, 0, len(o.head)+len(o.units)+len(o.tail))
+	for _, m := range o.head {
+		list = append(list, Placed{First: m.Seq, Last: m.Seq, Pinned: true, Messages: []wire.Stored{m}})
+	}
+	for _, u := range o.allUnits() {
+		messages, err := u.messages(v.Format)
+		if err != nil {
+			return nil, err
+		}
+		if u.Joined != nil {
+			u.number(messages)
+		}
+		list = append(list, Placed{u.FirstSeq, u.last, u.Tokens, u.Pinned, messages})
+	}
+	return list, nil
+}
+
+// number gives the messages of a unit of a checkpoint their seqs: those of the log if these are as many, else none.
+func (u *unit) number(messages []wire.Stored) {
+	known := u.Messages > 0 && int64(len(messages)) == u.last-u.FirstSeq+1
+	for i := range messages {
+		messages[i].Seq = 0
+		if known {
+			messages[i].Seq = u.FirstSeq + int64(i)
+		}
+	}
+}
