@@ -83,15 +83,20 @@ func weigh(before byte, text []byte) int {
 	return a + b + c + d
 }
 
+// inBase64 has the bytes of both alphabets of base64.
+var inBase64 = func() (is [256]bool) {
+	for b := range is {
+		c := classOf(byte(b))
+		is[b] = c == lower || c == upper || c == digit || strings.IndexByte("+/-_=", byte(b)) >= 0
+	}
+	return is
+}()
+
 // IsBase64 reports whether a text is nothing but base64, in either alphabet.
 func IsBase64(text []byte) bool {
 	for _, b := range text {
-		switch c := classOf(b); c {
-		case lower, upper, digit:
-		default:
-			if !strings.ContainsRune("+/-_=", rune(b)) {
-				return false
-			}
+		if !inBase64[b] {
+			return false
 		}
 	}
 	return true
