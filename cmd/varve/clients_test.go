@@ -37,20 +37,36 @@ func TestThePythonClientWorksAgainstVarveUp(t *testing.T) {
 }
 
 // TestTheTypeScriptClientWorksAgainstVarveUp compiles clients/typescript, holds its types to the API's description, and
-// runs its tests.
+// runs its tests and those of the adapters below it, each with its framework.
 func TestTheTypeScriptClientWorksAgainstVarveUp(t *testing.T) {
 	t.Parallel()
 	dir := installed(t, "clients/typescript")
 	u := startUp(t, filepath.Join(t.TempDir(), "data"))
-	for _, args := range [][]string{
-		{"generate.mjs", u.url + "/openapi.json", "--check"}, {"node_modules/typescript/bin/tsc"},
-	} {
-		run := exec.CommandContext(t.Context(), "node", args...)
-		run.Dir = dir
-		if out, err := run.CombinedOutput(); err != nil {
-			t.Fatalf("node %s: %v\n%s", args, err, out)
-		}
+	env := []string{"VARVE_URL=" + u.url, "VARVE_KEY=" + u.key}
+	node(t, dir, "generate.mjs", u.url+"/openapi.json", "--check")
+	node(t, dir, "node_modules/typescript/bin/tsc")
+	nodeTest(t, filepath.Join(dir, "test"), env...)
+	adapters, err := filepath.Glob(filepath.Join(dir, "*", "package.json"))
+	if err != nil || len(adapters) == 0 {
+		t.Fatalf("%d adapters, %v", len(adapters), err)
 	}
-	nodeTest(t, dir, "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
+	for _, path := range adapters {
+		adapter := filepath.Dir(path)
+		t.Run(filepath.Base(adapter), func(t *testing.T) {
+			install(t, adapter)
+			node(t, adapter, "node_modules/typescript/bin/tsc")
+			nodeTest(t, adapter, env...)
+		})
+	}
 	u.stop()
+}
+
+// node runs a program in a folder.
+func node(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "node", args...)
+	run.Dir = dir
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("node %s: %v\n%s", args, err, out)
+	}
 }

@@ -37,17 +37,23 @@ func installed(t *testing.T, folder string) (dir string) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", folder))); err != nil {
 		t.Fatal(err)
 	}
+	install(t, dir)
+	return dir
+}
+
+// install installs the packages of a folder, or skips the test.
+func install(t *testing.T, dir string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	install := exec.CommandContext(ctx, "npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
+	npm := exec.CommandContext(ctx, "npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
 		if offline.Match(out) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Skipf("%s is not run, npm cannot reach its registry:\n%s", folder, out)
+			t.Skipf("%s is not run, npm cannot reach its registry:\n%s", filepath.Base(dir), out)
 		}
 		t.Fatalf("npm install: %v\n%s", err, out)
 	}
-	return dir
 }
 
 // nodeTest runs the tests of a folder.
