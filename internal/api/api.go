@@ -375,6 +375,8 @@ func (s *Server) routeEvents() {
 func (s *Server) observe(f *front, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
+		requestsInFlight.Inc()
+		defer requestsInFlight.Dec()
 		response := c.Response()
 		rc := &routed{Context: c, req: request.New(response, c.Request())}
 		rc.req.Raw = response.Writer
@@ -390,6 +392,7 @@ func (s *Server) observe(f *front, next echo.HandlerFunc) echo.HandlerFunc {
 			s.answer(&rc.req, err, response.Committed)
 		}
 		s.log(&rc.req, began, response.Status, response.Size)
+		count(&rc.req, began, response.Status)
 		if err != nil && response.Committed && rc.req.Truncated {
 			panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 		}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/varve-dev/varve/internal/api"
 	"github.com/varve-dev/varve/internal/compactor"
@@ -110,6 +109,10 @@ func API(
 		return unlessStopped(ctx, err)
 	}
 	defer closeStores(tenants, operators)
+	defer pools.watch("api", tenants.Pool())()
+	if operators != nil {
+		defer pools.watch("operators", operators.Pool())()
+	}
 	asks.Store = tenants
 	shares := shared()
 	handler := api.New(api.Config{Store: tenants, Caller: asks, Log: log, Origins: settings.Origins,
@@ -184,21 +187,24 @@ func Worker(
 	if err = errors.Join(err, networksErr, useModels(ctx, language.Registry, log)); err != nil {
 		return err
 	}
+	asked := &probes{}
+	stop, err := asked.serve(ctx, settings.MetricsAddr)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	defer asked.ready.Close(context.WithoutCancel(ctx))
 	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	defer store.Pool().Close()
+	defer pools.watch("worker", store.Pool())()
 	asks.Store = store
 	if err := postgres.RequireWorker(ctx, store.Pool()); err != nil {
 		return err
 	}
 	store.KeepFor(postgres.Retention{Runs: settings.KeepRuns, Audit: settings.KeepAudit})
-	stop, err := serveMetrics(ctx, settings.MetricsAddr)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	shares := shared()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{
 		Store: store, Caller: asks, Summaries: settings.Summaries, Log: log, Memory: shares.memory, CPU: shares.cpu,
@@ -213,6 +219,7 @@ func Worker(
 	if err != nil {
 		return err
 	}
+	asked.use(store)
 	started()
 	<-client.Stopped()
 	if ctx.Err() == nil {
@@ -230,14 +237,6 @@ func TakeOver(ctx context.Context, db config.Database) error {
 	}
 	defer store.Pool().Close()
 	return store.TakeOver(ctx)
-}
-
-// serveMetrics serves GET /metrics of a process that has no API, until stop is called. It serves nothing without an
-// address.
-func serveMetrics(ctx context.Context, addr string) (stop func(), err error) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.Handler())
-	return serveBeside(ctx, addr, mux)
 }
 
 // serveBeside serves on another address than the API's until stop is called, which lets running requests end. It serves
