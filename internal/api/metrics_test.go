@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
 var doneRuns = regexp.MustCompile(`(?m)^varve_compaction_runs_total\{cause="[a-z_]+",state="done"\} [1-9]`)
@@ -32,6 +34,36 @@ func TestTheMetricsCountWhatCompactionsDid(t *testing.T) {
 		if strings.Contains(got, secret) {
 			t.Errorf("%s is in the metrics", secret)
 		}
+	}
+}
+
+// TestRequestsAreCountedByRouteAndStatus, and no path, method or name that a client chooses becomes a label.
+func TestRequestsAreCountedByRouteAndStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/canary-77aa", `{}`)
+	w.must(http.StatusNotFound, "GET", "/v1/sessions/canary-77ab/context", "")
+	w.must(http.StatusNotFound, "GET", "/canary-77ac", "")
+	got := w.counted(`varve_http_requests_total{method="any",route="none",status="404"} `)
+	for _, line := range []string{
+		`varve_http_requests_total{method="PUT",route="/v1/sessions/:id",status="201"} `,
+		`varve_http_requests_total{method="GET",route="/v1/sessions/:id/context",status="404"} `,
+		`varve_http_request_duration_seconds_bucket{method="PUT",route="/v1/sessions/:id",le="10"} `,
+		"varve_http_requests_in_flight ",
+	} {
+		if !strings.Contains(got, "\n"+line) {
+			t.Errorf("no line %s…", line)
+		}
+	}
+	if strings.Contains(got, "canary-77a") {
+		t.Error("the metrics have what a client has chosen")
+	}
+	problems, err := promlint.New(strings.NewReader(got)).Lint()
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

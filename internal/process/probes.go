@@ -19,13 +19,13 @@ type probes struct {
 	ready postgres.Readiness
 }
 
-// serve serves GET /metrics, /livez and /readyz until stop is called. It serves nothing without an address.
-func (p *probes) serve(ctx context.Context, addr string) (stop func(), err error) {
+// handler answers GET /metrics, /livez and /readyz.
+func (p *probes) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { answerProbe(w, p.check(r.Context())) })
-	return serveBeside(ctx, addr, mux)
+	return mux
 }
 
 // probeTimeout bounds the check of the database.

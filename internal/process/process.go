@@ -188,7 +188,7 @@ func Worker(
 		return err
 	}
 	asked := &probes{}
-	stop, err := asked.serve(ctx, settings.MetricsAddr)
+	stop, err := serveBeside(ctx, settings.MetricsAddr, asked.handler())
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type service struct {
 	key     string
 	worker  *lines // what the worker logs
 	stop    func()
+	probes  string // address of the worker's
 }
 
 // lines keeps what is logged, besides writing it to the test's output.
@@ -79,7 +80,7 @@ func start(t *testing.T) *service {
 // startOn starts the processes on a database, with a key of the tenant that tenant names.
 func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres.Store) uuid.UUID) *service {
 	t.Helper()
-	s := &service{T: t, key: makeKey(t, db, tenant), worker: &lines{t: t}}
+	s := &service{T: t, key: makeKey(t, db, tenant), worker: &lines{t: t}, probes: freeAddr(t)}
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, working, ended := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 2)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -89,7 +90,8 @@ func startOn(t *testing.T, db config.Database, tenant func(*testing.T, *postgres
 		ended <- process.API(ctx, config.API{Addr: "127.0.0.1:0"}, config.LLM{}, api, log, func(a net.Addr) { addr <- a })
 	}()
 	go func() {
-		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second}
+		worker := config.Worker{Compactions: 2, JobTimeout: time.Second, SweepInterval: time.Second, StopTimeout: time.Second,
+			MetricsAddr: s.probes}
 		logged := slog.New(slog.NewTextHandler(s.worker, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		ended <- process.Worker(ctx, worker, config.LLM{}, work, logged, func() { close(working) })
 	}()
