@@ -17,7 +17,7 @@ var (
 		Name: "varve_http_requests_in_flight", Help: "Requests that are being answered, event streams included.",
 	})
 	requestsTotal = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "varve_http_requests_total", Help: "Answered requests, by route (none: there is no such route) and status.",
+		Name: "varve_http_requests_total", Help: "Answered requests, by route (none: there is none) and status.",
 	}, []string{"method", "route", "status"})
 	requestSeconds = promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "varve_http_request_duration_seconds", Help: "How long requests took, with the sending of their answers.",

@@ -11,7 +11,7 @@ import (
 
 func init() { prometheus.MustRegister(pools, buildInfo()) }
 
-// buildInfo is a gauge of 1 that names what runs.
+// buildInfo returns a gauge of 1 that names what runs.
 func buildInfo() prometheus.Gauge {
 	labels := prometheus.Labels{"version": "devel", "revision": "", "go": runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
