@@ -191,7 +191,7 @@ type Worker struct {
 	KeepWhole     bool          `env:"VARVE_KEEP_WHOLE" help:"Pack no more old messages."`
 	Networks      []string      `name:"webhook-networks" env:"VARVE_WEBHOOK_NETWORKS" help:"Private ones of webhooks."`
 	StopTimeout   time.Duration `env:"VARVE_STOP_TIMEOUT" default:"20s" help:"How long jobs and requests may go on."`
-	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address of the worker's metrics and probes; none if empty."`
+	MetricsAddr   string        `env:"VARVE_METRICS_ADDR" help:"Address of metrics and probes; none if empty."`
 }
 
 // PrivateNetworks returns the private networks in which URLs of tenants may be.
