@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -19,6 +20,7 @@ type policyCommand struct {
 	Set      policySetCommand      `cmd:"" help:"Set the tenant's default policy, or a session's own."`
 	Check    policyCheckCommand    `cmd:"" help:"Report what is wrong with a policy, or its values; nothing is stored."`
 	Profiles policyProfilesCommand `cmd:"" help:"List the profiles, or print one."`
+	Explain  policyExplainCommand  `cmd:"" help:"Print what the document of a profile's system says of its values, and where Varve differs."`
 	From     policyFromCommand     `cmd:"" help:"Translate another system's configuration into a policy."`
 }
 
@@ -134,15 +136,65 @@ func (c *policyProfilesCommand) Run(ctx context.Context, to *console) error {
 	if err != nil {
 		return err
 	}
+	if c.Name == "" {
+		return to.print("profiles", list.Raw, list.Value)
+	}
+	p, err := profileOf(list.Value.Data, c.Name)
+	if err != nil {
+		return err
+	}
+	return command.WriteIndented(to.out, p.Policy)
+}
+
+// profileOf returns the profile of a name.
+func profileOf(list []protocol.Profile, name string) (*protocol.Profile, error) {
 	names := []string{}
-	for _, p := range list.Value.Data {
-		if p.Name == c.Name {
-			return command.WriteIndented(to.out, p.Policy)
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i], nil
 		}
-		names = append(names, p.Name)
+		names = append(names, list[i].Name)
 	}
-	if c.Name != "" {
-		return command.Usage(fmt.Sprintf("there is no profile %q; there are %s", c.Name, strings.Join(names, ", ")))
+	return nil, command.Usage(fmt.Sprintf("there is no profile %q; there are %s", name, strings.Join(names, ", ")))
+}
+
+type policyExplainCommand struct {
+	Name string `arg:"" help:"A profile."`
+	All  bool   `help:"Also the values of which the document says nothing."`
+}
+
+// explainedView is a profile with what its document says. Without all, fields that it does not know are only counted.
+type explainedView struct {
+	*protocol.Profile
+	Fields  []policy.Explained
+	Omitted int
+}
+
+// Run prints what a profile follows.
+func (c *policyExplainCommand) Run(ctx context.Context, to *console) error {
+	list, err := client.Profiles.Call(ctx, to.api)
+	if err != nil {
+		return err
 	}
-	return to.print("profiles", list.Raw, list.Value)
+	p, err := profileOf(list.Value.Data, c.Name)
+	if err != nil {
+		return err
+	}
+	if p.Document == "" {
+		return command.Usage(c.Name + " follows no other system; docs/policy.md has its fields")
+	}
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	view := explainedView{Profile: p}
+	for _, e := range p.Explained {
+		if e.Section == "" && !c.All {
+			view.Omitted++
+			continue
+		}
+		e.Value = json.RawMessage(terminal.Cut(terminal.Printable(string(e.Value)), 40))
+		view.Fields = append(view.Fields, e)
+	}
+	return to.print("explained", raw, view)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,9 +79,35 @@ func TestProfilesAreListedOrOneIsPrinted(t *testing.T) {
 			t.Errorf("%q: %q", name, out)
 		}
 	}
-	err := (&policyProfilesCommand{Name: "none"}).Run(t.Context(), &console{Client: &config.Client{}, api: api, out: io.Discard})
-	if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "default, cortex") {
-		t.Errorf("a profile that is not there: %v", err)
+	to := &console{Client: &config.Client{}, api: api, out: io.Discard}
+	for _, c := range []interface {
+		Run(ctx context.Context, to *console) error
+	}{&policyProfilesCommand{Name: "none"}, &policyExplainCommand{Name: "none"}, &policyExplainCommand{Name: "default"}} {
+		if err := c.Run(t.Context(), to); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "default") {
+			t.Errorf("a profile that is not there, or follows nothing: %v", err)
+		}
+	}
+}
+
+func TestAProfileIsExplained(t *testing.T) {
+	t.Parallel()
+	api := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `{"data":[{"name":"cortex","document":"Cortex, its manual","explained":[
+			{"field":"cap.max_tokens","value":50000,"section":"Defaults","says":"It is 50,000.","classes":["limit","whole"]},
+			{"field":"hard","value":0.9,"section":"","says":"Varve's.","classes":[]}]}]}`)
+	})
+	const head = "profile cortex follows Cortex, its manual\nFIELD VALUE SECTION DIFFERS IN WHAT IT SAYS\n" +
+		"cap.max_tokens 50000 Defaults limit, whole It is 50,000.\n"
+	for all, want := range map[bool]string{
+		false: head + "1 more values are Varve's; --all prints them\n", true: head + "hard 0.9 - - Varve's.\n",
+	} {
+		var got strings.Builder
+		for line := range strings.Lines(output(t, api, config.Client{}, &policyExplainCommand{Name: "cortex", All: all})) {
+			got.WriteString(strings.Join(strings.Fields(line), " ") + "\n")
+		}
+		if got.String() != want {
+			t.Errorf("all %t:\n%s", all, got.String())
+		}
 	}
 }
 

@@ -24,7 +24,8 @@ func (s *Server) listProfiles(req *request.Request) error {
 		if err != nil {
 			return err
 		}
-		a.Data = append(a.Data, protocol.Profile{Name: name, Policy: p.Document()})
+		document, fields := policy.Explain(name)
+		a.Data = append(a.Data, protocol.Profile{Name: name, Policy: p.Document(), Document: document, Explained: fields})
 	}
 	return req.JSON(http.StatusOK, a)
 }

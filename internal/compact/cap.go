@@ -1,6 +1,8 @@
 package compact
 
 import (
+	"slices"
+
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/policy"
 )
@@ -38,14 +40,11 @@ func (s *runState) cappedTo(i int) int {
 	return s.oversized(i)
 }
 
-// exempt reports whether a result is a window that was asked for, where results are cut as they come in: to read it
-// again would be to cut it again.
+// exempt reports whether a result is never cut: by its tool, or as a window that was asked for where results are cut as
+// they come in. To read that again would be to cut it again.
 func (s *runState) exempt(p *part) bool {
-	return s.policy.Cap.AtInsertion && (p.readBack && p.source != "" || readersOfSystems[p.tool])
+	return s.policy.Cap.AtInsertion && p.readBack && p.source != "" || slices.Contains(s.policy.Cap.ExceptTools, p.tool)
 }
-
-// readersOfSystems are the tools with which an agent of codelia reads what codelia keeps.
-var readersOfSystems = map[string]bool{"tool_output_cache": true, "tool_output_cache_grep": true}
 
 // oversized returns about how many tokens the cap keeps of part i, which is a result; 0 if it is within all limits.
 func (s *runState) oversized(i int) int {

@@ -157,18 +157,19 @@ type Protect struct {
 // Cap cuts a single oversized result to its head and tail. A result that exceeds any of the limits is oversized; a
 // limit of 0 does not count.
 type Cap struct {
-	Enabled      bool    `json:"enabled"`
-	AtInsertion  bool    `json:"at_insertion"`
-	MaxTokens    int     `json:"max_tokens"`
-	MaxBytes     int     `json:"max_bytes"`
-	MaxChars     int     `json:"max_chars"`
-	MaxLines     int     `json:"max_lines"`
-	MaxLineChars int     `json:"max_line_chars"`
-	MaxRatio     float64 `json:"max_ratio"`
-	UnitRatio    float64 `json:"unit_ratio"`
-	HeadChars    int     `json:"head_chars"`
-	TailChars    int     `json:"tail_chars"`
-	WholeLines   bool    `json:"whole_lines"`
+	Enabled      bool     `json:"enabled"`
+	AtInsertion  bool     `json:"at_insertion"`
+	MaxTokens    int      `json:"max_tokens"`
+	MaxBytes     int      `json:"max_bytes"`
+	MaxChars     int      `json:"max_chars"`
+	MaxLines     int      `json:"max_lines"`
+	MaxLineChars int      `json:"max_line_chars"`
+	MaxRatio     float64  `json:"max_ratio"`
+	UnitRatio    float64  `json:"unit_ratio"`
+	HeadChars    int      `json:"head_chars"`
+	TailChars    int      `json:"tail_chars"`
+	WholeLines   bool     `json:"whole_lines"`
+	ExceptTools  []string `json:"except_tools"`
 }
 
 // Identity decides which calls ask for the same thing.

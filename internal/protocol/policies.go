@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/varve-dev/varve/internal/compact"
-
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -19,8 +19,10 @@ type Policy struct {
 
 // Profile is a policy by name.
 type Profile struct {
-	Name   string          `json:"name"`
-	Policy json.RawMessage `json:"policy"`
+	Name      string             `json:"name"`
+	Policy    json.RawMessage    `json:"policy"`
+	Document  string             `json:"document"`  // of the system whose behaviour it has; "" for the default
+	Explained []policy.Explained `json:"explained"` // what the document says of each field
 }
 
 // PreviewRequest is the body that asks for a preview. All members may be absent: the session's policy, where a run

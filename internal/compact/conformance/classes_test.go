@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf16"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -29,9 +31,10 @@ var classes = []class{
 	{"", "limit", "A limit holds for every result, and a cut keeps something of it.", isLimit},
 	{"falai", "whole", "Characters, limits and the tokens of a message are whole.", isWhole},
 	{"cortex", "whole", "", isWholeCut},
-	{"falai", "units", "A call and its results stay together.", isUnit},
-	{"", "nothing", "Where nothing can leave the view, no model is asked and nothing is written.", isNothing},
-	{"falai", "failure", "An empty answer is a failure.", isFailure},
+	{"falai", "units", "A call and its results stay together, and neither is compacted without the other.", isUnit},
+	{"tool-compaction", "units", "", isOpenCall},
+	{"", "nothing", "Where nothing can leave the view, or an answer is empty, nothing is written.", isNothing},
+	{"", "plain", "Names and previews are one line of plain characters; no tag of an answer is one.", isPlain},
 	{"", "manual", "What the manual says holds where the program does otherwise.", isManual},
 	{"llm-proxy", "secrets", "Secrets are hidden in reports as in stubs, and of more kinds.", isSecret},
 	{"llm-proxy", "smaller", "A replacement that would not be smaller is not used.", isSmaller},
@@ -41,10 +44,11 @@ var classes = []class{
 	{"codelia", "models", "A model is found by its name with a date or a provider.", isModel},
 }
 
-// classOf returns the class of a difference, "" for none.
+// classOf returns the class of a difference, "" for none. What is plain may differ otherwise, too.
 func classOf(v vector, want, got object) string {
+	plain := normal(plainOf(want))
 	for _, c := range classes {
-		if (c.system == "" || c.system == v.System) && c.is(v, want, got) {
+		if (c.system == "" || c.system == v.System) && (c.is(v, normal(want), got) || c.is(v, plain, got)) {
 			return c.name
 		}
 	}
@@ -72,6 +76,16 @@ func TestThePageListsTheClasses(t *testing.T) {
 }
 
 func same(a, b any) bool { return jsonText(a) == jsonText(b) }
+
+// alike reports whether two values are the same but for the characters that a system cuts through, and the figures that
+// count them.
+func alike(v vector, a, b any) bool {
+	figures := regexp.MustCompile(`~-?\d+ tokens trimmed|showing first \d+`)
+	plain := func(value any) string {
+		return figures.ReplaceAllString(strings.ReplaceAll(jsonText(value), "\ufffd", ""), "N")
+	}
+	return same(a, b) || v.Half && plain(a) == plain(b)
+}
 
 // normal returns a value as JSON has it.
 func normal(value any) (o object) {
@@ -102,8 +116,10 @@ var (
 func isOwn(v vector, want, got object) bool {
 	switch {
 	case v.Op == "applyBookend":
-		own := tokens4(text(v.Input["text"])) - int(number(v.Input["originalTokens"]))
-		return own != 0 && text(got["content"]) == moreTrimmed(text(want["content"]), own)
+		all := tokens4(text(v.Input["text"]))
+		own := all - int(number(v.Input["originalTokens"]))
+		was := savedTokens.ReplaceAllString(text(want["content"]), "chars, ~"+strconv.Itoa(all)+" tokens)")
+		return own != 0 && alike(v, got["content"], moreTrimmed(was, own))
 	case v.Input["calls"] != nil:
 		return isReplay(v, want, got)
 	case v.Op != "micro":
@@ -114,7 +130,7 @@ func isOwn(v vector, want, got object) bool {
 		list[i] = ownParts(v, given[i], m)
 	}
 	want["messages"] = list
-	return same(normal(want), got)
+	return alike(v, normal(want), got)
 }
 
 // moreTrimmed returns a bookend that says that more tokens were trimmed.
@@ -158,7 +174,7 @@ func ownText(v vector, now, own, name, all string) string {
 	case line != nil && ephemeral:
 		return "[Tool result cleared]"
 	case line != nil:
-		return "[Tool result " + line[1] + " -- " + line[2] + `: "` + previewOf(own) + `" -- ` + line[4] + "]"
+		return "[Tool result " + line[1] + " -- " + name + `: "` + previewOf(own) + `" -- ` + line[4] + "]"
 	case now == "[Tool result cleared]" && !ephemeral:
 		return "[Tool result trimmed -- " + name + `: "` + previewOf(own) + `" -- see assistant response below for findings]`
 	}
@@ -168,28 +184,26 @@ func ownText(v vector, now, own, name, all string) string {
 
 func previewOf(s string) string {
 	all := utf16.Encode([]rune(s))
-	return strings.TrimSpace(strings.ReplaceAll(string(utf16.Decode(all[:min(80, len(all))])), "\n", " "))
+	first := strings.ReplaceAll(string(utf16.Decode(all[:min(80, len(all))])), "\ufffd", "")
+	return strings.TrimSpace(strings.ReplaceAll(first, "\n", " "))
 }
 
-// isReplay: where the system acts by the place of an earlier call's message, the message stays.
+// isReplay: where the system acts by the places of an earlier call, each call is as the first.
 func isReplay(v vector, want, got object) bool {
-	wants, gots, replayed := objects(want["results"]), objects(got["results"]), false
-	for i, call := range objects(v.Input["calls"]) {
-		given := objects(call["messages"])
-		if given == nil {
-			given = objects(v.Input["messages"])
-		}
-		for k, m := range messagesOf(gots[i]) {
-			recorded := messagesOf(wants[i])[k]
-			if same(m, recorded) {
-				continue
-			}
-			if replayed = true; i == 0 || !same(m, given[k]) {
-				return false
-			}
-		}
+	v.Input = normal(v.asked)
+	for _, call := range objects(v.Input["calls"]) {
+		call["resetCache"] = true
 	}
-	return replayed
+	afresh := normal(cortexSays(v))
+	return !same(want, afresh) && alike(v, restricted(afresh, got), got)
+}
+
+// restricted returns of the results of several calls the members that others have.
+func restricted(all, others object) object {
+	for i, one := range objects(all["results"]) {
+		maps.DeleteFunc(one, func(member string, _ any) bool { return objects(others["results"])[i][member] == nil })
+	}
+	return all
 }
 
 // isSaved: what the system forgets to save, or saves again, has the name under which it is saved once.
@@ -198,20 +212,33 @@ func isSaved(v vector, want, got object) bool {
 		return false
 	}
 	if v.Input["calls"] != nil {
-		once := func(s string) string { return persistPath.ReplaceAllString(s, "/persist/$1-0.txt") }
-		return !same(want, got) && once(jsonText(want)) == once(jsonText(got))
+		once := func(o object) (all any) {
+			decode([]byte(persistPath.ReplaceAllString(jsonText(o), "/persist/$1-0.txt")), &all)
+			return all
+		}
+		return !same(want, got) && alike(v, once(want), once(got))
 	}
-	paths, list := 0, messagesOf(want)
+	paths, list, e := 0, messagesOf(want), cortexEngine{config: section(v.Input["config"])}
 	for i, m := range list {
-		if line := previewed.FindStringSubmatch(text(m["content"])); line != nil && m["role"] == "toolResult" {
+		whole, isText := objects(v.Input["messages"])[i]["content"].(string)
+		if category := e.category(toolOf(m)); isText && m["role"] == "toolResult" && m["content"] != whole &&
+			(category == "non-reproducible" || category == "computational") {
 			list[i] = maps.Clone(m)
-			list[i]["content"] = "[Tool result persisted -- " + line[2] + line[3] + " -- use Read on /persist/" + line[2] + "-" +
-				strconv.Itoa(paths) + ".txt for full content]"
+			list[i]["content"] = savedAs(text(m["content"]), whole, toolOf(m), "/persist/"+toolOf(m)+"-"+strconv.Itoa(paths)+".txt")
 			paths++
 		}
 	}
 	want["messages"] = list
-	return paths > 0 && same(normal(want), got)
+	return paths > 0 && alike(v, normal(want), got)
+}
+
+// savedAs returns the text in place of a result as it is if the result is saved.
+func savedAs(now, whole, tool, path string) string {
+	if line := previewed.FindStringSubmatch(now); line != nil {
+		return "[Tool result persisted -- " + line[2] + line[3] + " -- use Read on " + path + " for full content]"
+	}
+	header := fmt.Sprintf("[Result persisted: %s (%d chars, ~%d tokens) -- %s]\n\n", path, units(whole), tokens4(whole), tool)
+	return header + strings.Replace(now, " tokens trimmed] ...", " tokens trimmed; full content at "+path+"] ...", 1)
 }
 
 // isLimit: what the system leaves whole above its limit, or throws away, is cut to the limit.
@@ -219,16 +246,19 @@ func isLimit(v vector, want, got object) bool {
 	whole, now := text(v.Input["text"]), text(got["content"])
 	switch v.Op {
 	case "capToolResult":
-		if text(want["content"]) != whole {
-			return false
-		}
-		head, tail, found := strings.Cut(now, "\n\n... [")
-		_, tail, _ = strings.Cut(tail, "] ...\n\n")
 		limit := int(number(section(v.Input["config"])["maxResultTokens"]))
-		return found && strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail) && tokens4(head)+tokens4(tail) <= limit
+		ends := func(s string) (head, tail string, found bool) {
+			head, tail, found = strings.Cut(s, "\n\n... [")
+			_, tail, _ = strings.Cut(tail, "] ...\n\n")
+			return head, tail, found
+		}
+		head, tail, found := ends(now)
+		first, last, _ := ends(text(want["content"]))
+		return found && strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail) &&
+			tokens4(head)+tokens4(tail) <= limit && tokens4(first)+tokens4(last) > limit
 	case "applyBookend":
 		over := tokens4(whole)
-		return number(v.Input["tailChars"]) == 0 && now == moreTrimmed(strings.TrimSuffix(text(want["content"]), whole), over)
+		return number(v.Input["tailChars"]) == 0 && alike(v, now, moreTrimmed(strings.TrimSuffix(text(want["content"]), whole), over))
 	case "processToolMessage":
 		return isBeginningKept(v, want, got)
 	}
@@ -256,21 +286,16 @@ func isBeginningKept(v vector, want, got object) bool {
 // isWhole: a limit with a fraction is refused, no half of a character is kept, and each message has whole tokens.
 func isWhole(v vector, want, got object) bool {
 	if limit := number(section(v.Input["config"])["maxToolResultChars"]); limit != math.Trunc(limit) {
+		if limit < 1 {
+			return got["error"] != nil || got["refused"] != nil
+		}
 		was := "showing first " + strconv.FormatFloat(limit, 'f', -1, 64) + "]"
 		return strings.ReplaceAll(jsonText(want), was, "showing first "+strconv.Itoa(int(limit))+"]") == jsonText(got)
 	}
-	if v.Op == "estimateTokens" {
-		sum := 0
-		for _, m := range objects(v.Input["messages"]) {
-			content, isText := m["content"].(string)
-			if !isText {
-				content = jsonText(cmpOr(m["content"], ""))
-			}
-			sum += (units(content) + units(text(m["name"])) + 4 + 3) / 4
-		}
-		return number(got["estimatedTokens"]) == float64(sum)
-	}
-	return isWholeCut(v, want, got)
+	v.Input = normal(v.asked)
+	asTexts(v, objects(v.Input["messages"]))
+	each := normal(falaiCounts(v, true))
+	return !same(want, each) && alike(v, each, got) || isWholeCut(v, want, got)
 }
 
 func cmpOr(value, other any) any {
@@ -282,11 +307,7 @@ func cmpOr(value, other any) any {
 
 // isWholeCut: of a character that a cut goes through nothing is kept; the figures of the cut differ by that.
 func isWholeCut(v vector, want, got object) bool {
-	figures := regexp.MustCompile(`~-?\d+ tokens trimmed|showing first \d+`)
-	plain := func(o object) string {
-		return figures.ReplaceAllString(strings.ReplaceAll(jsonText(normal(o)), "\ufffd", ""), "N")
-	}
-	return v.Half && plain(want) == plain(got)
+	return v.Half && alike(v, normal(want), got)
 }
 
 // isUnit: a result whose call the system has summarised, or dropped, has its call before it.
@@ -312,8 +333,97 @@ func isUnit(v vector, want, got object) bool {
 	return added > 0 && same(list, messagesOf(got))
 }
 
-// isNothing: the system asks a model although all messages stay, and puts its answer before them.
+// isOpenCall: a call that nothing has answered keeps its arguments.
+func isOpenCall(v vector, want, got object) bool {
+	answered, list := map[string]bool{}, messagesOf(want)
+	for _, m := range list {
+		for _, r := range objects(m["toolResults"]) {
+			answered[text(r["id"])] = true
+		}
+	}
+	for i, m := range list {
+		for k, c := range objects(m["toolCalls"]) {
+			if !answered[text(c["id"])] {
+				c["arguments"] = objects(v.asked["messages"])[i]["toolCalls"].([]any)[k].(object)["arguments"]
+			}
+		}
+	}
+	return same(normal(want), got)
+}
+
+// isPlain: a preview has spaces for control characters, and a name in a line is ASCII.
+func isPlain(_ vector, want, got object) bool { return same(plainOf(want), got) }
+
+func plainOf(want object) any {
+	return mapTexts(want, func(name, s string) string {
+		if name == "preview" {
+			return plainPreview(s)
+		}
+		if line := previewed.FindStringSubmatch(s); line != nil && line[3] != "" {
+			preview := strings.TrimSuffix(strings.TrimPrefix(line[3], `: "`), `"`)
+			return strings.Replace(s, line[2]+line[3], plainName(line[2])+`: "`+plainPreview(preview)+`"`, 1)
+		}
+		if summary, ok := strings.CutPrefix(s, "[Conversation Summary]\n"); ok {
+			return "[Conversation Summary]\n" + summaryTag.ReplaceAllString(strings.TrimSpace(summary), "&lt;$1")
+		}
+		return namedCall.ReplaceAllStringFunc(s, plainName)
+	})
+}
+
+var (
+	namedCall  = regexp.MustCompile(`^\[tool_compaction\] .*`)
+	summaryTag = regexp.MustCompile(`<(/?summary>)`)
+)
+
+func plainName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r > '~' {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+func plainPreview(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\r' && r != '\t' {
+			return ' '
+		}
+		return r
+	}, s))
+}
+
+// mapTexts returns a value with other texts.
+func mapTexts(value any, to func(name, s string) string) any {
+	var walk func(name string, value any) any
+	walk = func(name string, value any) any {
+		switch value := value.(type) {
+		case string:
+			return to(name, value)
+		case []any:
+			list := make([]any, len(value))
+			for i := range value {
+				list[i] = walk(name, value[i])
+			}
+			return list
+		case object:
+			o := object{}
+			for name, member := range value {
+				o[name] = walk(name, member)
+			}
+			return o
+		}
+		return value
+	}
+	return walk("", normal(value))
+}
+
+// isNothing: the system asks a model although all messages stay, and puts its answer before them; or it takes an empty
+// answer for one, where the oldest messages leave as after a failure.
 func isNothing(v vector, want, got object) bool {
+	if v.System == "falai" && isFailure(v, want, got) {
+		return true
+	}
 	if rounds := objects(want["rounds"]); rounds != nil {
 		return isNothingAgain(objects(got["rounds"]), rounds)
 	}

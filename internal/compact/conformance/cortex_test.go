@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -159,9 +158,10 @@ func cortexAction(o *outcome, seq int64) object {
 		case compact.Blank:
 			return object{"kind": "clear"}
 		}
-		_, preview, _ := bytes.Cut(o.bodies[seq], []byte(`: \"`))
-		preview, _, _ = bytes.Cut(preview, []byte(`\" -- `))
-		return object{"kind": "placeholder", "toolName": a.Tool, "preview": string(preview)}
+		var m object
+		decode(o.bodies[seq], &m)
+		line := previewed.FindStringSubmatch(text(objects(m["content"])[0]["content"]))
+		return object{"kind": "placeholder", "toolName": line[2], "preview": strings.TrimSuffix(strings.TrimPrefix(line[3], `: "`), `"`)}
 	}
 	return object{"kind": "full"}
 }
@@ -173,7 +173,7 @@ func cortexActions(v vector) object {
 	for _, entry := range objects(v.Output["actions"]) {
 		action := section(entry["action"])
 		kept := int(number(action["headChars"]) + number(action["tailChars"]))
-		if kept >= len(text(objects(messages[0]["content"])[0]["text"])) {
+		if kept >= units(text(objects(messages[0]["content"])[0]["text"])) {
 			entry["action"] = object{"kind": "full"}
 		}
 		whole, fraction := math.Modf(number(entry["tokenOffset"]))

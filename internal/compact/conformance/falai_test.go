@@ -24,6 +24,13 @@ func falai(v vector) object {
 	}
 	var rounds []object
 	messages := objects(v.Input["messages"])
+	if v.Op == "checkAndCompact" { // a result is a text
+		asTexts(v, messages)
+		asTexts(v, objects(v.Output["history"]))
+		for _, round := range objects(v.Output["rounds"]) {
+			asTexts(v, objects(round["history"]))
+		}
+	}
 	for range max(int(number(v.Input["rounds"])), 1) {
 		q := falaiQuestion(v, messages)
 		o := q.compact()
@@ -59,18 +66,32 @@ func falaiQuestion(v vector, messages []object) *question {
 	if v.Op != "applyToolResultBudget" {
 		size := number(config["maxTokens"])
 		q.context = 0
-		q.set("target", max((math.Ceil(threshold*size)-1)/size, 0.00001)) // at the threshold it acts
+		target := max((math.Ceil(threshold*size)-1)/size, 0.00001) // at the threshold it acts
+		q.set("target", target)
+		q.set("trigger", max(threshold, target+1e-9))
 	}
 	q.model(v, "message")
 	sent := make([]object, len(messages))
 	for i, m := range messages {
 		sent[i] = maps.Clone(m)
-		if _, IsText := m["content"].(string); !IsText && m["role"] == "tool" { // it is JSON
-			sent[i]["content"] = scriptText(cmp.Or(m["content"], any("")), v.Raw)
+	}
+	asTexts(v, sent)
+	q.chat(sent, "name")
+	if n := len(q.seqs) - int(keep); v.Op == "checkAndCompact" && n >= 0 && n < len(q.seqs) { // with the calls that were added
+		kept := len(q.bodies) - int(q.seqs[n]) + 1
+		q.set("protect.last_messages", kept)
+		q.set("summarise.keep_messages", kept)
+	}
+	return q
+}
+
+// asTexts writes the contents of results that are no texts as JavaScript does.
+func asTexts(v vector, messages []object) {
+	for _, m := range messages {
+		if _, isText := m["content"].(string); !isText && m["role"] == "tool" {
+			m["content"] = scriptText(cmp.Or(m["content"], any("")), v.Raw)
 		}
 	}
-	q.chat(sent, "name")
-	return q
 }
 
 // scriptText returns a value as JavaScript writes it that was read from raw: integers among the names of an object come

@@ -42,6 +42,8 @@ type vector struct {
 	Half          bool   `json:"lone_surrogate"`
 	Raw           string `json:"input_raw_text"` // where the order of members counts
 	Input, Output object
+
+	asked object // the input before it was translated
 }
 
 // systems translate a vector into questions to the product, and its answers back. The members that they return are
@@ -98,6 +100,7 @@ func vectors(t *testing.T) (list []vector) {
 // answered asks the product a vector. diff is how its answer differs from the record, class why.
 func answered(v vector) (class, diff string) {
 	want, got := object{}, object{}
+	v.asked = normal(v.Input)
 	answer := productAnswer(v)
 	for member := range answer {
 		want[member] = v.Output[member]
@@ -236,11 +239,15 @@ func (q *question) chat(messages []object, tool string) {
 			}
 			delete(q.open, id)
 		}
-		for _, call := range objects(m["tool_calls"]) {
+		calls := objects(normal(m)["tool_calls"])
+		for _, call := range calls {
 			q.open[text(call["id"])] = true
 			if call["function"] == nil {
 				call["function"] = object{"name": call["name"], "arguments": jsonText(call["arguments"])}
 			}
+		}
+		if calls != nil {
+			m["tool_calls"] = calls
 		}
 		q.seqs = append(q.seqs, q.add(m))
 	}

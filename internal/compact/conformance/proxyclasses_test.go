@@ -11,8 +11,10 @@ import (
 // isManual: a window above 0, the name of a category and options that the manual has and the program does not use.
 func isManual(v vector, want, got object) bool {
 	config := section(v.Input["config"])
-	if size, set := config["maxTokens"]; set && v.System == "falai" && number(size) <= 0 {
-		return got["error"] != nil || got["refused"] != nil
+	for _, setting := range []string{"maxTokens", "maxToolResultChars"} {
+		if size, set := config[setting]; set && v.System == "falai" && number(size) <= 0 && (got["error"] != nil || got["refused"] != nil) {
+			return true
+		}
 	}
 	if v.System != "llm-proxy" {
 		return false

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -84,8 +85,10 @@ func php(value any) string {
 		switch {
 		case r == '/':
 			b.WriteString(`\/`)
-		case r > '~':
-			fmt.Fprintf(&b, `\u%04x`, r)
+		case r > 0x7f:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		default:
 			b.WriteRune(r)
 		}

@@ -209,7 +209,11 @@ func (t *translator) setting(of setting, pointer string, value any) {
 		t.Omitted = append(t.Omitted, Setting{Name: dotted(pointer), Why: of.Why})
 		return
 	}
-	if value == nil {
+	switch {
+	case value == nil && of.Required:
+		t.refuse(pointer, of, "null")
+		return
+	case value == nil:
 		t.null(of, pointer)
 		return
 	}

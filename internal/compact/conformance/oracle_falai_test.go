@@ -1,0 +1,163 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// falaiSays is what falai does of a vector.
+func falaiSays(v vector) object { return falaiCounts(v, false) }
+
+// falaiCounts is what it would do if the tokens of each message were whole.
+func falaiCounts(v vector, each bool) object {
+	e := falaiEngine{each: each, raw: v.Raw, config: section(v.Input["config"]), answers: objects(section(v.Input["llm"])["responses"])}
+	messages, wrong := objects(v.Input["messages"]), falaiRefuses(section(v.Input["config"]))
+	switch v.Op {
+	case "estimateTokens":
+		return object{"estimatedTokens": e.tokens(messages)}
+	case "applyToolResultBudget":
+		return object{"history": e.budget(messages)}
+	case "validateOptions":
+		if wrong != "" {
+			return object{"error": object{"name": "Error", "message": wrong}}
+		}
+		return object{"valid": true}
+	}
+	if wrong != "" {
+		return nil // it throws
+	}
+	var rounds []object
+	for range max(int(number(v.Input["rounds"])), 1) {
+		before := jsonText(messages)
+		messages = e.compact(messages)
+		rounds = append(rounds, object{"history": append([]object{}, messages...), "sameReference": before == jsonText(messages)})
+	}
+	if v.Input["rounds"] == nil {
+		return rounds[0]
+	}
+	return object{"rounds": rounds}
+}
+
+// falaiRefuses returns what its constructor throws.
+func falaiRefuses(config object) string {
+	said := func(name string) string {
+		value, isGiven := config[name]
+		if !isGiven {
+			return "undefined"
+		}
+		switch value := value.(type) {
+		case nil:
+			return "null"
+		case string:
+			return value
+		}
+		return jsonText(value)
+	}
+	threshold, isNumber := config["compactionThreshold"].(float64)
+	if !isNumber || threshold < 0.5 || threshold > 0.95 {
+		return "compactionThreshold must be between 0.5 and 0.95, got " + said("compactionThreshold")
+	}
+	if kept, isNumber := config["preserveRecentCount"].(float64); !isNumber || kept < 2 {
+		return "preserveRecentCount must be >= 2, got " + said("preserveRecentCount")
+	}
+	if limit, isNumber := config["maxToolResultChars"].(float64); !isNumber || limit <= 0 {
+		return "maxToolResultChars must be > 0, got " + said("maxToolResultChars")
+	}
+	return ""
+}
+
+// falaiEngine is a CompactionEngine with a model of scripted answers.
+type falaiEngine struct {
+	raw     string
+	config  object
+	answers []object
+	each    bool // the tokens of each message are whole
+}
+
+// content returns the text of a message's content: what is no text is JSON.
+func (e *falaiEngine) content(m object) string {
+	if s, ok := m["content"].(string); ok {
+		return s
+	}
+	return scriptText(cmpOr(m["content"], ""), e.raw)
+}
+
+func (e *falaiEngine) tokens(messages []object) int {
+	chars, sum := 0, 0
+	for _, m := range messages {
+		size := units(e.content(m)) + units(text(m["name"])) + 4
+		chars, sum = chars+size, sum+(size+3)/4
+	}
+	if e.each {
+		return sum
+	}
+	return (chars + 3) / 4
+}
+
+func (e *falaiEngine) budget(messages []object) []object {
+	limit := number(e.config["maxToolResultChars"])
+	list := append([]object{}, messages...)
+	for i, m := range list {
+		s := e.content(m)
+		if m["role"] != "tool" || float64(units(s)) <= limit {
+			continue
+		}
+		list[i] = maps.Clone(m)
+		list[i]["content"] = cut(s, 0, int(limit)) +
+			fmt.Sprintf("\n\n[Truncated: %d chars total, showing first %s]", units(s), strconv.FormatFloat(limit, 'f', -1, 64))
+	}
+	return list
+}
+
+// scriptSpace is JavaScript's white space.
+var scriptSpace = regexp.MustCompile(`[\t-\r \x{00a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+`)
+
+func (e *falaiEngine) collapse(messages []object) []object {
+	list := slices.Clone(messages)
+	for i, m := range list {
+		if m["role"] == "tool" {
+			list[i] = maps.Clone(m)
+			list[i]["content"] = strings.Trim(scriptSpace.ReplaceAllString(e.content(m), " "), " ")
+		}
+	}
+	return list
+}
+
+// compact returns the history after a check: each layer acts on what is not among the newest, until it is below the
+// threshold.
+func (e *falaiEngine) compact(history []object) []object {
+	threshold := number(e.config["maxTokens"]) * number(e.config["compactionThreshold"])
+	k := min(int(math.Trunc(number(e.config["preserveRecentCount"]))), len(history))
+	below := func(list []object) bool { return float64(e.tokens(list)) < threshold }
+	if below(history) {
+		return history
+	}
+	old, newest := history[:len(history)-k], history[len(history)-k:]
+	if old = e.budget(old); below(slices.Concat(old, newest)) {
+		return slices.Concat(old, newest)
+	}
+	if old = e.collapse(old); below(slices.Concat(old, newest)) {
+		return slices.Concat(old, newest)
+	}
+	answer := object{}
+	if len(e.answers) > 0 {
+		answer, e.answers = e.answers[0], e.answers[1:]
+	}
+	if summary, ok := answer["message"].(string); ok {
+		first := object{"role": "system", "content": "[Conversation Summary]\n" + summary}
+		return append([]object{first}, newest...)
+	}
+	for _, m := range slices.Backward(old) {
+		candidate := append([]object{m}, newest...)
+		if !below(candidate) {
+			break
+		}
+		newest = candidate
+	}
+	return newest
+}
