@@ -97,7 +97,7 @@ func TestAProfileIsExplained(t *testing.T) {
 			{"field":"hard","value":0.9,"section":"","says":"Varve's.","classes":[]}]}]}`)
 	})
 	const head = "profile cortex follows Cortex, its manual\nFIELD VALUE SECTION DIFFERS IN WHAT IT SAYS\n" +
-		"cap.max_tokens 50000 Defaults limit, whole It is 50,000.\n"
+		"cap.max_tokens 50000 Defaults limit,whole It is 50,000.\n"
 	for all, want := range map[bool]string{
 		false: head + "1 more values are Varve's; --all prints them\n", true: head + "hard 0.9 - - Varve's.\n",
 	} {

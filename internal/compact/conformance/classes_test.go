@@ -29,18 +29,20 @@ var classes = []class{
 	{"cortex", "own", "Each result is decided by its own tool, size, beginning and place; what is beside it is not touched.", isOwn},
 	{"cortex", "saved", "All that leaves the view is saved, once, and can be read back.", isSaved},
 	{"", "limit", "A limit holds for every result, and a cut keeps something of it.", isLimit},
-	{"falai", "whole", "Characters, limits and the tokens of a message are whole.", isWhole},
+	{"falai", "whole", "Characters, limits, notices and the tokens of a message are whole.", isWhole},
 	{"cortex", "whole", "", isWholeCut},
-	{"falai", "units", "A call and its results stay together, and neither is compacted without the other.", isUnit},
+	{"llm-proxy", "whole", "", isWholeCount},
+	{"falai", "units", "A call and its results stay together, and a notice says what was dropped.", isUnit},
 	{"tool-compaction", "units", "", isOpenCall},
-	{"", "nothing", "Where nothing can leave the view, or an answer is empty, nothing is written.", isNothing},
+	{"codelia", "units", "", isOpenAlone},
+	{"", "nothing", "Where nothing can leave the view, or no answer comes, nothing is written.", isNothing},
 	{"", "plain", "Names and previews are one line of plain characters; no tag of an answer is one.", isPlain},
 	{"", "manual", "What the manual says holds where the program does otherwise.", isManual},
 	{"llm-proxy", "secrets", "Secrets are hidden in reports as in stubs, and of more kinds.", isSecret},
 	{"llm-proxy", "smaller", "A replacement that would not be smaller is not used.", isSmaller},
 	{"llm-proxy", "bookkeeping", "A stage that fails is left out; metadata, names of settings and alerts of a proxy decide nothing.", isBookkeeping},
-	{"codelia", "one message", "Retained facts and summary are one message.", isOneMessage},
-	{"codelia", "untouched", "A result that is not too large is not changed, and a cut keeps its line ends.", isUntouched},
+	{"codelia", "one message", "Retained facts and summary are one message; those of the system stay in their places or are in it.", isOneMessage},
+	{"codelia", "untouched", "A result with pictures, or that is not too large, is not changed; lines have their ends.", isUntouched},
 	{"codelia", "models", "A model is found by its name with a date or a provider.", isModel},
 }
 
@@ -267,7 +269,7 @@ func isLimit(v vector, want, got object) bool {
 
 // isBeginningKept: of a first line that is too long the beginning stays before the notice.
 func isBeginningKept(v vector, want, got object) bool {
-	list, now, limit := objects(want["messages"]), messagesOf(got), int(number(section(v.Input["config"])["maxMessageBytes"]))
+	list, now, limit := objects(want["messages"]), messagesOf(got), messageBytes(v)
 	for i, m := range list {
 		notice := text(m["content"])
 		whole := text(objects(v.Input["messages"])[i]["content"])
@@ -290,11 +292,13 @@ func isWhole(v vector, want, got object) bool {
 			return got["error"] != nil || got["refused"] != nil
 		}
 		was := "showing first " + strconv.FormatFloat(limit, 'f', -1, 64) + "]"
-		return strings.ReplaceAll(jsonText(want), was, "showing first "+strconv.Itoa(int(limit))+"]") == jsonText(got)
+		var cut object
+		decode([]byte(strings.ReplaceAll(jsonText(want), was, "showing first "+strconv.Itoa(int(limit))+"]")), &cut)
+		return alike(v, cut, got)
 	}
 	v.Input = normal(v.asked)
 	asTexts(v, objects(v.Input["messages"]))
-	each := normal(falaiCounts(v, true))
+	each := normal(falaiWhole(v, true))
 	return !same(want, each) && alike(v, each, got) || isWholeCut(v, want, got)
 }
 
@@ -330,7 +334,35 @@ func isUnit(v vector, want, got object) bool {
 		}
 		list = append(list, m)
 	}
-	return added > 0 && same(list, messagesOf(got))
+	return added > 0 && same(list, messagesOf(got)) || isNotice(v, want, got)
+}
+
+// isNotice: of the messages that a failure of the model leaves, the oldest have no room beside the notice.
+func isNotice(v vector, want, got object) bool {
+	const notice = (60 + 4 + 3) / 4
+	e := falaiEngine{config: section(v.Input["config"]), whole: true}
+	more := len(messagesOf(want)) - len(messagesOf(got))
+	if v.Op != "checkAndCompact" || more < 1 || !same(messagesOf(want)[more:], messagesOf(got)) {
+		return false
+	}
+	threshold := number(e.config["maxTokens"]) * number(e.config["compactionThreshold"])
+	return float64(e.tokens(messagesOf(want)[more-1:])+notice) >= threshold
+}
+
+// isOpenAlone: a call that nothing has answered yet stays, and all else that a summary would replace is of the system.
+func isOpenAlone(v vector, want, got object) bool {
+	given, answered := objects(v.Input["messages"]), map[string]bool{}
+	for _, m := range given {
+		answered[text(m["tool_call_id"])] = true
+	}
+	for _, m := range given {
+		kept := slices.ContainsFunc(messagesOf(want), func(w object) bool { return same(w, m) })
+		open := slices.ContainsFunc(objects(m["tool_calls"]), func(c object) bool { return !answered[text(c["id"])] })
+		if !kept && !open {
+			return false
+		}
+	}
+	return v.Op == "compact" && len(given) > 0 && same(given, messagesOf(got))
 }
 
 // isOpenCall: a call that nothing has answered keeps its arguments.
@@ -428,8 +460,13 @@ func isNothing(v vector, want, got object) bool {
 		return isNothingAgain(objects(got["rounds"]), rounds)
 	}
 	given, now := objects(v.Input["messages"]), messagesOf(got)
+	if v.Op == "should_compact" { // of one result nothing is older
+		results := slices.DeleteFunc(slices.Clone(given), func(m object) bool { return m["role"] != "tool" })
+		return len(results) < 2 && want["result"] == false && got["result"] == true
+	}
 	if v.Op == "micro" {
-		return isEmptyContent(given, messagesOf(want), now)
+		grows := len(jsonText(messagesOf(want))) > len(jsonText(given))
+		return grows && same(given, now) || isEmptyContent(given, messagesOf(want), now)
 	}
 	asks := map[string]string{"falai": "checkAndCompact", "codelia": "compact"}[v.System] == v.Op
 	if !asks || len(given) > 0 && !same(given, now) || len(given) == 0 && got["refused"] == nil {
@@ -437,21 +474,24 @@ func isNothing(v vector, want, got object) bool {
 	}
 	recorded := messagesOf(want)
 	if recorded == nil { // the call of the model ends the loop
-		return len(turnsOf(given)) <= 1
+		return true
 	}
 	kept := slices.DeleteFunc(recorded, func(m object) bool {
 		return !slices.ContainsFunc(given, func(g object) bool { return same(g, m) })
 	})
+	if v.System == "codelia" {
+		given = systemFirst(given)
+	}
 	return same(append([]object{}, kept...), append([]object{}, given...))
 }
 
-func turnsOf(list []object) (turns []object) {
-	for _, m := range list {
-		if m["role"] == "user" {
-			turns = append(turns, m)
-		}
-	}
-	return turns
+// systemFirst returns messages with those of the system at the head.
+func systemFirst(list []object) []object {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b object) int {
+		return map[bool]int{true: 1}[a["role"] != "system"] - map[bool]int{true: 1}[b["role"] != "system"]
+	})
+	return list
 }
 
 // isNothingAgain: rounds in which nothing new can leave change nothing, where the system writes its summary anew.
@@ -488,23 +528,60 @@ func isFailure(v vector, want, got object) bool {
 	return len(now) >= len(recorded)-1 && same(given[len(given)-len(now):], now)
 }
 
-// isOneMessage: the two messages of the system, one after the other, are one text.
-func isOneMessage(_ vector, want, got object) bool {
-	list := messagesOf(want)
-	for i := range max(len(list)-1, 0) {
-		a, b := list[i], list[i+1]
-		if a["role"] != "user" || b["role"] != "user" {
-			continue
-		}
-		one := object{"role": "user", "content": text(a["content"]) + "\n\n" + text(b["content"])}
-		if joined := slices.Concat(list[:i], []object{one}, list[i+2:]); same(joined, messagesOf(got)) {
-			return true
+// isOneMessage: the two messages of the system, one after the other, are one text; messages of the system are where they
+// were, or in that text.
+func isOneMessage(v vector, want, got object) bool {
+	if v.Op != "compact" || messagesOf(got) == nil && got["rounds"] == nil {
+		return false
+	}
+	rounds, recorded := objects(got["rounds"]), objects(want["rounds"])
+	if rounds == nil {
+		rounds, recorded = []object{got}, []object{want}
+	}
+	for i, round := range rounds {
+		if !isJoined(messagesOf(recorded[i]), messagesOf(round)) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
-// isUntouched: what the system rewrites although nothing is cut stays as it was sent, and line ends stay.
+func isJoined(recorded, list []object) bool {
+	said := jsonText(list)
+	var others, rest []object
+	for _, m := range recorded {
+		if others = append(others, m); m["role"] == "system" {
+			if others = others[:len(others)-1]; !strings.Contains(said, strings.Trim(jsonText(m["content"]), `"`)) &&
+				!strings.Contains(said, "[Pinned, too, but there was no room: m") {
+				return false
+			}
+		}
+	}
+	for _, m := range list {
+		if m["role"] != "system" {
+			rest = append(rest, m)
+		}
+	}
+	for i := range others {
+		if i+1 < len(others) && len(others) == len(rest)+1 && others[i]["role"] == "user" && others[i+1]["role"] == "user" {
+			one := object{"role": "user", "content": text(others[i]["content"]) + "\n\n" + text(others[i+1]["content"])}
+			if slices.EqualFunc(slices.Concat(others[:i], []object{one}, others[i+2:]), rest, isWithin) {
+				return true
+			}
+		}
+	}
+	return slices.EqualFunc(others, rest, isWithin)
+}
+
+// isWithin reports whether a message is another one, or a memory of the user's that begins or ends that.
+func isWithin(a, b object) bool {
+	part, all := text(a["content"]), text(b["content"])
+	within := part != "" && (strings.HasPrefix(all, part) || strings.HasSuffix(all, part))
+	return same(a, b) || a["role"] == "user" && b["role"] == "user" && within
+}
+
+// isUntouched: what the system rewrites although nothing is cut stays as it was sent, as does what has pictures, and line
+// ends stay. A last line that is empty is none.
 func isUntouched(v vector, want, got object) bool {
 	given, now, recorded := objects(v.Input["messages"]), messagesOf(got), messagesOf(want)
 	if v.Op != "processToolMessage" || len(now) != len(given) {
@@ -512,12 +589,34 @@ func isUntouched(v vector, want, got object) bool {
 	}
 	unix := func(m object) string { return strings.ReplaceAll(jsonText(m), `\r\n`, `\n`) }
 	for i, m := range now {
-		whole := recorded[i]["trimmed"] != true && same(m["content"], given[i]["content"])
-		if !whole && unix(m) != unix(recorded[i]) {
+		before, isText := given[i]["content"].(string)
+		whole := (recorded[i]["trimmed"] != true || !isText) && same(m["content"], given[i]["content"])
+		if ref := section(recorded[i]["output_ref"]); ref != nil && strings.HasSuffix(before, "\n") {
+			ref["line_count"] = number(ref["line_count"]) - 1
+		}
+		limit := messageBytes(v)
+		if !whole && unix(m) != unix(recorded[i]) && !isCutByLines(before, text(m["content"]), limit) {
 			return false
 		}
 	}
 	return true
+}
+
+// messageBytes returns codelia's limit of an output.
+func messageBytes(v vector) int {
+	if limit, ok := section(v.Input["config"])["maxMessageBytes"].(float64); ok {
+		return int(limit)
+	}
+	return 51_200
+}
+
+// isCutByLines reports whether a text is as many whole lines of another, with their ends, as are within a limit, and a
+// notice.
+func isCutByLines(whole, now string, limit int) bool {
+	kept, _, cut := strings.Cut(now, "\n\n[tool output truncated")
+	rest, isHead := strings.CutPrefix(whole, kept)
+	line, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "\r"), "\n"), "\n")
+	return cut && isHead && len(kept) <= limit && len(kept)+len(line)+1 > limit && strings.Contains(whole, "\r\n")
 }
 
 var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
@@ -38,6 +39,12 @@ func cortex(v vector) object {
 		return object{"messages": q.cortexBack(o, messages, v), "sameReference": !o.changed}
 	}
 	actions := object{}
+	for i, action := range section(v.Output["actions"]) { // a bookend that is the whole text is none
+		n, err := strconv.Atoi(i)
+		if kept := number(section(action)["headChars"]) * 2; err == nil && kept > 0 && int(kept) >= units(textOf(messages[n]["content"])) {
+			delete(section(v.Output["actions"]), i)
+		}
+	}
 	for i, seq := range q.seqs {
 		if action := cortexAction(o, seq); action["kind"] != "full" {
 			actions[fmt.Sprint(i)] = action

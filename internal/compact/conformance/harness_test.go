@@ -216,6 +216,8 @@ func (q *question) model(v vector, member string) {
 		reply := llmtest.Reply{Err: errors.New("the model does not answer")}
 		if text, ok := response[member].(string); ok {
 			reply = llmtest.Reply{Text: text}
+		} else if response["messages"] != nil { // of which a provider sends the texts
+			reply = llmtest.Reply{Text: codeliaAnswer(response)}
 		}
 		q.replies = append(q.replies, reply)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -33,15 +32,16 @@ func llmProxy(v vector) object {
 		maps.DeleteFunc(m, func(_ string, value any) bool { return value == nil })
 	}
 	q := proxyQuestion(v, messages)
-	switch o := q.compact(); {
+	o := q.compact()
+	switch {
 	case v.Op == "should_compact":
 		return object{"result": o.Decision.Due()}
-	case o.Decision.Verdict == compactor.Postponed && v.Op == "pipeline":
+	case v.Op == "pipeline" && o.Decision.ContextTokens < o.Decision.TriggerTokens-1: // due above it, skipped below it
 		return object{"stage": "below_threshold_fast", "tokenEstimate": o.Decision.ContextTokens}
-	case v.Output["messages"] != nil:
-		return proxyResult(q, o, messages)
+	case v.Op == "diagnostics":
+		return nil
 	}
-	return nil
+	return proxyResult(q, o, messages)
 }
 
 // proxyQuestion translates the settings. Lists that the vector lacks are empty, or for the factory's those of the

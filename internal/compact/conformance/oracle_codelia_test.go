@@ -16,6 +16,9 @@ func codeliaSays(v vector) object {
 	switch v.Op {
 	case "processToolMessage":
 		list := []object{}
+		if limit, isGiven := config["maxMessageBytes"].(float64); isGiven && limit < 1 {
+			return nil
+		}
 		for _, m := range messages {
 			list = append(list, codeliaFresh(config, m, v.Input["store"] == nil))
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 // falaiSays is what falai does of a vector.
-func falaiSays(v vector) object { return falaiCounts(v, false) }
+func falaiSays(v vector) object { return falaiWhole(v, false) }
 
-// falaiCounts is what it would do if the tokens of each message were whole.
-func falaiCounts(v vector, each bool) object {
-	e := falaiEngine{each: each, raw: v.Raw, config: section(v.Input["config"]), answers: objects(section(v.Input["llm"])["responses"])}
+// falaiWhole is what it would do if the tokens of each message, and its own notice, were whole.
+func falaiWhole(v vector, whole bool) object {
+	e := falaiEngine{whole: whole, raw: v.Raw, config: section(v.Input["config"]), answers: objects(section(v.Input["llm"])["responses"])}
 	messages, wrong := objects(v.Input["messages"]), falaiRefuses(section(v.Input["config"]))
 	switch v.Op {
 	case "estimateTokens":
@@ -76,7 +76,7 @@ type falaiEngine struct {
 	raw     string
 	config  object
 	answers []object
-	each    bool // the tokens of each message are whole
+	whole   bool // the tokens of each message are, and the notice of a cut
 }
 
 // content returns the text of a message's content: what is no text is JSON.
@@ -93,7 +93,7 @@ func (e *falaiEngine) tokens(messages []object) int {
 		size := units(e.content(m)) + units(text(m["name"])) + 4
 		chars, sum = chars+size, sum+(size+3)/4
 	}
-	if e.each {
+	if e.whole {
 		return sum
 	}
 	return (chars + 3) / 4
@@ -138,10 +138,16 @@ func (e *falaiEngine) compact(history []object) []object {
 		return history
 	}
 	old, newest := history[:len(history)-k], history[len(history)-k:]
-	if old = e.budget(old); below(slices.Concat(old, newest)) {
-		return slices.Concat(old, newest)
+	cutOff := e.budget(old)
+	if below(slices.Concat(cutOff, newest)) {
+		return slices.Concat(cutOff, newest)
 	}
-	if old = e.collapse(old); below(slices.Concat(old, newest)) {
+	if e.whole {
+		old = e.budget(e.collapse(old))
+	} else {
+		old = e.collapse(cutOff)
+	}
+	if below(slices.Concat(old, newest)) {
 		return slices.Concat(old, newest)
 	}
 	answer := object{}

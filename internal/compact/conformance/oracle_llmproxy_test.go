@@ -11,8 +11,9 @@ import (
 )
 
 // llmProxySays is what llm-proxy's application does of a vector.
-func llmProxySays(v vector) object {
-	p := newProxy(v)
+func llmProxySays(v vector) object { return newProxy(v).says(v) }
+
+func (p *proxy) says(v vector) object {
 	messages := objects(v.Input["messages"])
 	estimate, isGiven := v.Input["tokenEstimate"].(float64)
 	switch v.Op {
@@ -77,6 +78,9 @@ type proxy struct {
 	allow, deny, tools, noTool []any
 	stale                      map[string]bool
 	compacted                  int
+
+	// What its manual has and it does not do: a result that is only a picture is one, and two settings count.
+	manual bool
 }
 
 func newProxy(v vector) *proxy {
@@ -123,7 +127,8 @@ func (p *proxy) compact(messages []object, fails bool) object {
 	for i, m := range messages {
 		id, isResult := m["tool_call_id"].(string)
 		meta := section(m["metadata"])
-		if !isResult || m["role"] != "tool" || meta["_compacted"] == true || proxyText(m) == "" {
+		if empty := proxyText(m) == "" && !(p.manual && len(objects(m["content"])) > 0); !isResult || m["role"] != "tool" ||
+			meta["_compacted"] == true || empty {
 			continue
 		}
 		name, arguments := text(cmpOr(m["name"], meta["tool_name"])), meta["tool_args"]
@@ -146,7 +151,14 @@ func (p *proxy) compact(messages []object, fails bool) object {
 	}
 	list := slices.Clone(messages)
 	for _, key := range order {
-		for _, i := range byResource[key][:len(byResource[key])-1] {
+		if is := of[byResource[key][0]][0]; len(p.tools) > 0 && !slices.ContainsFunc(p.tools, func(t any) bool { return strings.EqualFold(text(t), is) }) {
+			return nil // whether the other lists hold for tools that this one lacks
+		}
+		keep := 1
+		if p.manual {
+			keep = int(max(p.number("preserve_last_n_results", 1), 1))
+		}
+		for _, i := range byResource[key][:max(len(byResource[key])-keep, 0)] {
 			if p.allows(of[i][0]) && float64(len([]rune(proxyText(list[i])))/4) >= p.number("min_tool_output_tokens_to_compact", 250) {
 				list[i] = p.stub(list[i], of[i])
 			}
@@ -163,8 +175,8 @@ func (p *proxy) allows(tool string) bool {
 	switch category := any(proxyCategory(tool)); {
 	case has(p.noTool, tool):
 		return false
-	case len(p.tools) > 0:
-		return has(p.tools, tool)
+	case has(p.tools, tool):
+		return true
 	default:
 		return !slices.Contains(p.deny, category) && (len(p.allow) == 0 || slices.Contains(p.allow, category))
 	}
@@ -181,6 +193,9 @@ func (p *proxy) stub(m object, is []string) object {
 	stub := object{"role": "tool", "tool_call_id": m["tool_call_id"], "metadata": object{"_compacted": true, "_original_bytes": size},
 		"content": fmt.Sprintf("[COMPACTED] Previous output for %s (%d bytes) was removed because a newer result for this resource exists "+
 			"later in the conversation.", name, size)}
+	if template := text(p.config["stub_template"]); p.manual && template != "" {
+		stub["content"] = strings.NewReplacer("{resource}", name, "{size}", strconv.Itoa(size)).Replace(template)
+	}
 	maps.Copy(section(stub["metadata"]), section(m["metadata"]))
 	if m["name"] != nil {
 		stub["name"] = m["name"]

@@ -57,7 +57,9 @@ func otherCases(r *rand.Rand, v vector) {
 		section(v.Input["config"])["thresholdRatio"] = []any{0.5, 0.8, 0.85, 0.7, 0.33}[r.IntN(5)]
 	}
 	for _, response := range objects(section(v.Input["llm"])["responses"]) {
-		otherAnswer(r, response, pick)
+		if v.Input["rounds"] == nil { // later rounds would be of other sizes
+			otherAnswer(r, response, pick)
+		}
 	}
 }
 
