@@ -8,7 +8,6 @@ import (
 
 	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
-	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -20,7 +19,7 @@ type policyCommand struct {
 	Set      policySetCommand      `cmd:"" help:"Set the tenant's default policy, or a session's own."`
 	Check    policyCheckCommand    `cmd:"" help:"Report what is wrong with a policy, or its values; nothing is stored."`
 	Profiles policyProfilesCommand `cmd:"" help:"List the profiles, or print one."`
-	Explain  policyExplainCommand  `cmd:"" help:"Print what the document of a profile's system says of its values, and where Varve differs."`
+	Explain  policyExplainCommand  `cmd:"" help:"Print what the document of a profile's system says of it."`
 	From     policyFromCommand     `cmd:"" help:"Translate another system's configuration into a policy."`
 }
 
@@ -166,7 +165,7 @@ type policyExplainCommand struct {
 // explainedView is a profile with what its document says. Without all, fields that it does not know are only counted.
 type explainedView struct {
 	*protocol.Profile
-	Fields  []policy.Explained
+	Fields  []protocol.Explained
 	Omitted int
 }
 

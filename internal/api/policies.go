@@ -24,8 +24,13 @@ func (s *Server) listProfiles(req *request.Request) error {
 		if err != nil {
 			return err
 		}
+		profile := protocol.Profile{Name: name, Policy: p.Document(), Explained: []protocol.Explained{}}
 		document, fields := policy.Explain(name)
-		a.Data = append(a.Data, protocol.Profile{Name: name, Policy: p.Document(), Document: document, Explained: fields})
+		profile.Document = document
+		for _, field := range fields {
+			profile.Explained = append(profile.Explained, protocol.Explained(field))
+		}
+		a.Data = append(a.Data, profile)
 	}
 	return req.JSON(http.StatusOK, a)
 }

@@ -43,7 +43,7 @@ func readSources() (all map[string]struct {
 	return all
 }
 
-// Explain returns the document that a profile follows, and each field with what it says of it. The default follows none.
+// Explain returns the document that a profile follows, and each field with what it says of it. The default has none.
 func Explain(profile string) (document string, list []Explained) {
 	of, ok := sources[profile]
 	if !ok || profile == "*" {

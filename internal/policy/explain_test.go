@@ -82,7 +82,7 @@ func states(t *testing.T, profile, pointer string) bool {
 	return true
 }
 
-// TestWhatExplainsAProfile is what the commands and the API show.
+// TestWhatExplainsAProfile asks for what the commands and the API show.
 func TestWhatExplainsAProfile(t *testing.T) {
 	t.Parallel()
 	document, list := Explain("codelia")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/varve-dev/varve/internal/compact"
-	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -19,10 +18,19 @@ type Policy struct {
 
 // Profile is a policy by name.
 type Profile struct {
-	Name      string             `json:"name"`
-	Policy    json.RawMessage    `json:"policy"`
-	Document  string             `json:"document"`  // of the system whose behaviour it has; "" for the default
-	Explained []policy.Explained `json:"explained"` // what the document says of each field
+	Name      string          `json:"name"`
+	Policy    json.RawMessage `json:"policy"`
+	Document  string          `json:"document"`  // of the system whose behaviour it has; "" for the default
+	Explained []Explained     `json:"explained"` // what the document says of each field
+}
+
+// Explained is a field of a profile with what the document of its system says of it, in our words.
+type Explained struct {
+	Field   string          `json:"field"`
+	Value   json.RawMessage `json:"value"`
+	Section string          `json:"section"` // of the document; "" where it has nothing
+	Says    string          `json:"says"`
+	Classes []string        `json:"classes"` // of docs/compatibility.md, in which Varve differs
 }
 
 // PreviewRequest is the body that asks for a preview. All members may be absent: the session's policy, where a run

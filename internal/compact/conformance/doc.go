@@ -6,8 +6,8 @@
 // letter. There is one file a system, which translates shapes of messages and decides nothing. What Varve does
 // differently on purpose is in classes_test.go, by class.
 //
-// variants_test.go makes other vectors of these. Their records are what the oracle of the system says, one file a system,
-// which are held to the recorded ones.
+// variants_test.go makes other vectors of these. Their records are what the oracle of the system says, one file a
+// system, which is held to the recorded ones.
 //
 // What reaches a model is compared where it arrives: product_test.go runs the API, a worker and a provider over HTTP.
 //

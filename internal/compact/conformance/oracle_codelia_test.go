@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// codeliaSays is what codelia does of a vector, in the version of its document.
+// codeliaSays returns what codelia makes of a vector, in the version of its document.
 func codeliaSays(v vector) object {
 	messages, config := objects(v.Input["messages"]), section(v.Input["config"])
 	switch v.Op {

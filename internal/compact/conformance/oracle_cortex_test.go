@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// cortexSays is what Cortex does of a vector.
+// cortexSays returns what Cortex makes of a vector.
 func cortexSays(v vector) object {
 	e := &cortexEngine{config: section(v.Input["config"]), persist: text(section(v.Input["persist"])["mode"])}
 	switch v.Op {
@@ -141,9 +141,9 @@ func (e *cortexEngine) category(tool string) string {
 		"Bash": "non-reproducible", "SubAgent": "ephemeral", "TaskOutput": "ephemeral"}[tool]
 }
 
-// action returns what is done to a message that has so many tokens after it.
+// action returns what is done to a message that has that number of tokens after it.
 func (e *cortexEngine) action(m object, offset, zone, span float64) cortexDoes {
-	category, least := e.category(toolOf(m)), e.number("bookendMinChars", 256)
+	category, lowest := e.category(toolOf(m)), e.number("bookendMinChars", 256)
 	if category == "non-reproducible" {
 		zone *= e.number("extendedRetentionMultiplier", map[bool]float64{true: 1, false: 1.5}[e.persist != ""])
 	}
@@ -154,9 +154,9 @@ func (e *cortexEngine) action(m object, offset, zone, span float64) cortexDoes {
 	if span > 0 {
 		t = min((offset-zone)/span, 1)
 	}
-	switch most := e.number("bookendMaxChars", 2000); {
+	switch highest := e.number("bookendMaxChars", 2000); {
 	case t < 1:
-		chars := max(least, math.Floor(most*(1-t)+least*t+0.5))
+		chars := max(lowest, math.Floor(highest*(1-t)+lowest*t+0.5))
 		return cortexDoes{kind: "bookend", chars: int(chars), tokens: tokens4(textOf(m["content"]))}
 	case category == "ephemeral":
 		return cortexDoes{kind: "clear"}

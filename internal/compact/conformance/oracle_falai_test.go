@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// falaiSays is what falai does of a vector.
+// falaiSays returns what falai makes of a vector.
 func falaiSays(v vector) object { return falaiWhole(v, false) }
 
-// falaiWhole is what it would do if the tokens of each message, and its own notice, were whole.
+// falaiWhole returns what it would make if the tokens of each message, and its own notice, were whole.
 func falaiWhole(v vector, whole bool) object {
 	e := falaiEngine{whole: whole, raw: v.Raw, config: section(v.Input["config"]), answers: objects(section(v.Input["llm"])["responses"])}
 	messages, wrong := objects(v.Input["messages"]), falaiRefuses(section(v.Input["config"]))

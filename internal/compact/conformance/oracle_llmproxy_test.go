@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// llmProxySays is what llm-proxy's application does of a vector.
+// llmProxySays returns what llm-proxy's application makes of a vector.
 func llmProxySays(v vector) object { return newProxy(v).says(v) }
 
 func (p *proxy) says(v vector) object {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// toolCompactionSays is what tool-compaction's document says of a vector: from the newest message to the oldest, the
+// toolCompactionSays returns what tool-compaction's document says of a vector: from the newest message to the oldest, the
 // first of each group stays, and of the others all large fields are omitted. What the document leaves open (several
 // results in a message, results without calls, an id twice) has no answer.
 func toolCompactionSays(v vector) object {

@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// isOneMessage: the two messages of the system, one after the other, are one text; messages of the system are where they
+// were, or in that text.
+func isOneMessage(v vector, want, got object) bool {
+	if v.Op != "compact" || messagesOf(got) == nil && got["rounds"] == nil {
+		return false
+	}
+	rounds, recorded := objects(got["rounds"]), objects(want["rounds"])
+	if rounds == nil {
+		rounds, recorded = []object{got}, []object{want}
+	}
+	for i, round := range rounds {
+		if !isJoined(messagesOf(recorded[i]), messagesOf(round)) {
+			return false
+		}
+	}
+	return true
+}
+
+func isJoined(recorded, list []object) bool {
+	said := jsonText(list)
+	var others, rest []object
+	for _, m := range recorded {
+		if others = append(others, m); m["role"] == "system" {
+			if others = others[:len(others)-1]; !strings.Contains(said, strings.Trim(jsonText(m["content"]), `"`)) &&
+				!strings.Contains(said, "[Pinned, too, but there was no room: m") {
+				return false
+			}
+		}
+	}
+	for _, m := range list {
+		if m["role"] != "system" {
+			rest = append(rest, m)
+		}
+	}
+	for i := range others {
+		if i+1 < len(others) && len(others) == len(rest)+1 && others[i]["role"] == "user" && others[i+1]["role"] == "user" {
+			one := object{"role": "user", "content": text(others[i]["content"]) + "\n\n" + text(others[i+1]["content"])}
+			if slices.EqualFunc(slices.Concat(others[:i], []object{one}, others[i+2:]), rest, isWithin) {
+				return true
+			}
+		}
+	}
+	return slices.EqualFunc(others, rest, isWithin)
+}
+
+// isWithin reports whether a message is another one, or a memory of the user's that begins or ends that.
+func isWithin(a, b object) bool {
+	part, all := text(a["content"]), text(b["content"])
+	within := part != "" && (strings.HasPrefix(all, part) || strings.HasSuffix(all, part))
+	return same(a, b) || a["role"] == "user" && b["role"] == "user" && within
+}
+
+// isUntouched: what the system rewrites although nothing is cut stays as it was sent, as does what has pictures, and line
+// ends stay. A last line that is empty is none.
+func isUntouched(v vector, want, got object) bool {
+	given, now, recorded := objects(v.Input["messages"]), messagesOf(got), messagesOf(want)
+	if v.Op != "processToolMessage" || len(now) != len(given) {
+		return false
+	}
+	unix := func(m object) string { return strings.ReplaceAll(jsonText(m), `\r\n`, `\n`) }
+	for i, m := range now {
+		before, isText := given[i]["content"].(string)
+		whole := (recorded[i]["trimmed"] != true || !isText) && same(m["content"], given[i]["content"])
+		if ref := section(recorded[i]["output_ref"]); ref != nil && strings.HasSuffix(before, "\n") {
+			ref["line_count"] = number(ref["line_count"]) - 1
+		}
+		limit := messageBytes(v)
+		if !whole && unix(m) != unix(recorded[i]) && !isCutByLines(before, text(m["content"]), limit) {
+			return false
+		}
+	}
+	return true
+}
+
+// messageBytes returns codelia's limit of an output.
+func messageBytes(v vector) int {
+	if limit, ok := section(v.Input["config"])["maxMessageBytes"].(float64); ok {
+		return int(limit)
+	}
+	return 51_200
+}
+
+// isCutByLines reports whether a text is as many whole lines of another, with their ends, as are within a limit, and a
+// notice.
+func isCutByLines(whole, now string, limit int) bool {
+	kept, _, cut := strings.Cut(now, "\n\n[tool output truncated")
+	rest, isHead := strings.CutPrefix(whole, kept)
+	line, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "\r"), "\n"), "\n")
+	return cut && isHead && len(kept) <= limit && len(kept)+len(line)+1 > limit && strings.Contains(whole, "\r\n")
+}
+
+var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
+
+// isModel: a name that the registry has without its date and provider is no unknown model.
+func isModel(v vector, want, got object) bool {
+	if v.Op != "shouldCompact" {
+		return false
+	}
+	was, now := want["results"].([]any), got["results"].([]any)
+	for i, usage := range objects(v.Input["usages"]) {
+		if same(was[i], now[i]) {
+			continue
+		}
+		name := dated.ReplaceAllString(text(usage["model"]), "")
+		_, bare, _ := strings.Cut(name, "/")
+		known := func(m object) bool { return m["id"] == name || m["id"] == bare }
+		if section(was[i])["error"] == nil && was[i] != unknownModel || !slices.ContainsFunc(objects(v.Input["registry"]), known) {
+			return false
+		}
+	}
+	return true
+}
