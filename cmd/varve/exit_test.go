@@ -35,7 +35,17 @@ func TestClientReadsItsKeyFromTheDataDirectory(t *testing.T) {
 	if to, err := connect(&settings, io.Discard); err != nil || to.api.Key != "vk_y" {
 		t.Errorf("with VARVE_KEY: %+v, %v", to, err)
 	}
-	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://", "%"} {
+	for said, want := range map[string]string{"": "http://127.0.0.1:8080", "http://127.0.0.1:4711\n": "http://127.0.0.1:4711"} {
+		if said != "" {
+			if err := os.WriteFile(filepath.Join(dir, "url"), []byte(said), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := upURL(dir); got != want {
+			t.Errorf("after %q: %s", said, got)
+		}
+	}
+	for _, bad := range []string{"localhost:8080", "ftp://x", "http://", "%"} {
 		if _, err := connect(&config.Client{URL: bad, Data: dir}, io.Discard); exitCode(err) != exitUsage {
 			t.Errorf("URL %q: %v", bad, err)
 		}

@@ -57,7 +57,7 @@ func freeAddress(t *testing.T) string {
 
 // client runs a command against the server until it ends.
 func (u *up) client(args ...string) (out string, err error) {
-	cmd := program(u.Context(), append(args, "--url", u.url, "--data", u.data)...)
+	cmd := program(u.Context(), append(args, "--data", u.data)...)
 	text, err := cmd.CombinedOutput()
 	return string(text), err
 }
@@ -151,7 +151,7 @@ func TestExportsOfSessionsStandBehindEachOtherInOneFile(t *testing.T) {
 	if out, err := u.client("import", file); err != nil || !strings.Contains(out, "2 new") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	again, err := program(t.Context(), "export", "a", "c", "--url", u.url, "--data", u.data).Output()
+	again, err := program(t.Context(), "export", "a", "c", "--data", u.data).Output()
 	if err != nil || !bytes.Equal(again, text) {
 		t.Errorf("%v\n%s\nwant\n%s", err, again, text)
 	}

@@ -134,8 +134,12 @@ type console struct {
 	out io.Writer
 }
 
-// connect returns a console for the API at settings.URL, with its key or else the one in DATA/key.
+// connect returns a console for the API at settings.URL, or else the one in DATA/url, with its key or else the one in
+// DATA/key.
 func connect(settings *config.Client, out io.Writer) (*console, error) {
+	if settings.URL == "" {
+		settings.URL = upURL(settings.Data)
+	}
 	base, err := url.Parse(settings.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		text := fmt.Sprintf("--url (VARVE_URL) is %q: it must be a URL like http://127.0.0.1:8080", settings.URL)
@@ -180,6 +184,16 @@ func (to *console) ofFeature() *command.Console {
 func mayConnect(settings *config.Client, out io.Writer) (*command.Connecting, error) {
 	connect := func() (*command.Console, error) { return connectFeature(settings, out) }
 	return &command.Connecting{Console: connect, JSON: settings.JSON, Out: out}, nil
+}
+
+// upURL returns the address of the varve up that runs on a data directory, or ran there last; else where it listens if
+// nothing else is said.
+func upURL(data string) string {
+	said, err := os.ReadFile(filepath.Join(data, urlFile))
+	if err != nil {
+		return "http://127.0.0.1:8080"
+	}
+	return strings.TrimSpace(string(said))
 }
 
 // readKey returns the key that a file holds.

@@ -22,6 +22,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// urlFile is where varve up writes its address in the data directory, for the commands that are given that directory.
+const urlFile = "url"
+
 // defaultTenant is the tenant that the first start creates.
 const defaultTenant = "default"
 
@@ -44,6 +47,10 @@ func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
 	process.LimitMemory(u.Memory, u.Database.URL == "")
 	u.SignIn = rand.Text()
 	return u.serve(ctx, settings.Data, u.Logger(), func(_ context.Context, addr net.Addr, keyFile string) error {
+		said := []byte("http://" + addr.String() + "\n")
+		if err := os.WriteFile(filepath.Join(settings.Data, urlFile), said, 0o600); err != nil {
+			return err
+		}
 		fmt.Fprintf(os.Stderr, `varve is ready on http://%s
 try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions
 `, addr, keyFile, addr)
