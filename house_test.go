@@ -64,18 +64,18 @@ var mayImport = map[string][]string{
 	"internal/persist":          {"internal/session", "internal/persist/object"},
 	"internal/persist/object":   {"internal/session"},
 	"internal/config":           {"internal/llm", "internal/models", "internal/rawjson", "internal/session", "internal/spelling", "internal/wire/provider"},
-	"internal/client":           {"internal/audit", "internal/egress", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
+	"client":                    {"internal/audit", "internal/egress", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},
 	"internal/usage":            {"internal/postgres", "internal/session"},
 	"internal/tools":            {"internal/admit", "internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/readback", "internal/session", "internal/spelling", "internal/transcript", "internal/view", "internal/wire"},
 	"internal/readback":         {"internal/persist", "internal/postgres", "internal/protocol", "internal/rawjson", "internal/session", "internal/spelling", "internal/transcript", "internal/wire"},
 	"internal/demo": {
-		"internal/client", "internal/importer", "internal/protocol", "internal/session", "internal/terminal", "internal/wire", "samples",
+		"client", "internal/importer", "internal/protocol", "internal/session", "internal/terminal", "internal/wire", "samples",
 	},
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/console": { // no store: it asks the API (ADR 104)
-		"internal/client", "internal/compact/manifest", "internal/feature", "internal/policy", "internal/protocol", "internal/rawjson", "internal/session", "internal/terminal", "internal/wire",
+		"client", "internal/compact/manifest", "internal/feature", "internal/policy", "internal/protocol", "internal/rawjson", "internal/session", "internal/terminal", "internal/wire",
 	},
 	"internal/compactor": {
 		"internal/modelcall", "internal/admit", "internal/view", "internal/due", "internal/wire/provider",
@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"internal/tier":             {"internal/admit", "internal/postgres", "internal/session", "internal/tier/frozen", "internal/tier/pack"},
 	"internal/verify":           {"internal/audit", "internal/compact", "internal/compactor", "internal/policy", "internal/persist", "internal/postgres", "internal/rawjson", "internal/session", "internal/view", "internal/wire", "internal/zframe"},
 	"internal/jobs":             {"internal/tier", "internal/modelcall", "internal/admit", "internal/compact/summary", "internal/session", "internal/verify", "internal/compactor", "internal/llm", "internal/persist", "internal/persist/object", "internal/policy", "internal/postgres", "internal/queue", "internal/feature"},
-	"internal/command":          {"internal/client", "internal/session", "internal/terminal"},
+	"internal/command":          {"client", "internal/session", "internal/terminal"},
 	"internal/feature":          {"internal/admit", "internal/api/request", "internal/compactor", "internal/modelcall", "internal/policy", "internal/postgres", "internal/queue", "internal/session"},
 	"internal/compact/manifest": {},
 	"internal/replay": {
@@ -122,7 +122,7 @@ var mayImport = map[string][]string{
 
 // ofFeatures are the packages of ours that a feature may import beside those that import none: the core's kit.
 var ofFeatures = []string{
-	"internal/admit", "internal/api/request", "internal/archive", "internal/audit", "internal/client", "internal/command", "internal/compact",
+	"internal/admit", "internal/api/request", "internal/archive", "internal/audit", "client", "internal/command", "internal/compact",
 	"internal/compact/manifest", "internal/compactor", "internal/egress", "internal/feature", "internal/importer", "internal/ingest", "internal/persist", "internal/policy", "internal/postgres",
 	"internal/protocol", "internal/queue", "internal/rawjson", "internal/readback", "internal/replay",
 	"internal/replay/folder", "internal/session", "internal/spelling", "internal/terminal", "internal/tokens", "internal/wire",

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/audit"
-	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/postgres"
 )

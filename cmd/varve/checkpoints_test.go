@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/client/clienttest"
+	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
 

@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/protocol"
 )

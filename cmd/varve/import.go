@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/archive"
-	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/importer"
 	"github.com/varve-dev/varve/internal/protocol"

@@ -1,6 +1,5 @@
 // Command varve runs Varve and talks to it: varve up is everything in one process on a private database; migrate works
-// on the database, as tenants and keys do without a key; all others are clients of the HTTP API, through
-// internal/client.
+// on the database, as tenants and keys do without a key; all others are clients of the HTTP API.
 package main
 
 import (
@@ -19,8 +18,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/audit"
-	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 	"github.com/varve-dev/varve/internal/features"

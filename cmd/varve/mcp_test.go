@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 )
 
 // spawn starts varve mcp in a process of its own, as an agent does, and connects to it.

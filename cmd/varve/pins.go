@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 

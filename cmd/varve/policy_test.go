@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/varve-dev/varve/internal/client/clienttest"
+	"github.com/varve-dev/varve/internal/clienttest"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/config"
 )

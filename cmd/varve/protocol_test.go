@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 )
 
 // sameMembers fails the test unless an answer has exactly the members of its type, with the values that the type read.

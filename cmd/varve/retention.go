@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/session"
 )
 

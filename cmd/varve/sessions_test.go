@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-dev/varve/internal/client/clienttest"
+	"github.com/varve-dev/varve/internal/clienttest"
 	"github.com/varve-dev/varve/internal/config"
 )
 

@@ -11,7 +11,7 @@ import (
 	"math"
 	"text/template"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/terminal"
 )
 

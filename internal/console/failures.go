@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/session"
 )
 

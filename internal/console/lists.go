@@ -1,7 +1,7 @@
 package console
 
 import (
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 

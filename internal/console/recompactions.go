@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 )
 
 // recompaction is the API's answer about a recompaction, as far as pages show it.

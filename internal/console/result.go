@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/session"
 )
 

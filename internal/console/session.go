@@ -3,7 +3,7 @@ package console
 import (
 	"time"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 

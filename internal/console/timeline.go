@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/session"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/terminal"
 	"github.com/varve-dev/varve/internal/wire"

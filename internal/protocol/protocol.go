@@ -1,5 +1,5 @@
 // Package protocol declares the requests and answers of the HTTP API as JSON structs, without logic. internal/api
-// answers with them and internal/client reads them, so that no answer is declared twice.
+// answers with them and client reads them, so that no answer is declared twice.
 //
 // Start at List and Problem, which every route shares; then there is one file for each kind of resource. Answers that
 // are a domain type as it stands are that type: session.Run, session.CheckpointRecord, compact.Action, manifest.Entry.

@@ -14,7 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/client/clienttest"
+	"github.com/varve-dev/varve/internal/clienttest"
 	"github.com/varve-dev/varve/internal/command"
 )
 

@@ -3,7 +3,7 @@ package search
 import (
 	"context"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/command"
 )
 

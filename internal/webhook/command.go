@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/api/apitest"
-	"github.com/varve-dev/varve/internal/client"
 	"github.com/varve-dev/varve/internal/command"
 	"github.com/varve-dev/varve/internal/webhook"
 )

@@ -15,7 +15,7 @@ import (
 )
 
 // routesFile is what the client has of the description.
-const routesFile = "../../client/operations.go"
+const routesFile = "../../../client/operations.go"
 
 // TestTheClientsRoutesAreThoseOfTheDescription holds the client's constants to the operations of the core whose answer
 // is a type that the client may import, is a list of one, or has no body.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"net/http"
 	"net/url"
@@ -109,7 +110,8 @@ type Options struct {
 	Body  any    // is sent as JSON; a []byte or a reader as it is
 	Key   string // Idempotency-Key of a request that would have its effect twice without one
 
-	IfMatch int // the revision that the object must have; 0 does not check
+	IfMatch int    // the revision that the object must have; 0 does not check
+	Accept  string // what the answer shall be; "" for JSON
 }
 
 // Query holds query parameters by name. Those that are "" or a nil pointer are not sent.
@@ -163,18 +165,42 @@ func (r ListRoute[T]) All(ctx context.Context, c *Client, limit int, args ...any
 // Find returns up to limit of those entries of a list that a query asks for, which it changes.
 func (r ListRoute[T]) Find(ctx context.Context, c *Client, query Query, limit int, args ...any) ([]Answer[T], error) {
 	all := []Answer[T]{}
-	for {
-		query["limit"] = min(limit-len(all), 100)
-		page, err := Route[protocol.List[Answer[T]]]("GET "+r).With(ctx, c, Options{Query: query}, args...)
+	for a, err := range r.each(ctx, c, query, limit, args) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page.Value.Data...)
-		next := page.Value.NextCursor
-		if !page.Value.HasMore || next == nil || len(all) >= limit {
-			return all, nil
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// each returns up to limit entries of a list with their JSON.
+func (r ListRoute[T]) each(
+	ctx context.Context, c *Client, query Query, limit int, args []any,
+) iter.Seq2[Answer[T], error] {
+	return func(yield func(Answer[T], error) bool) {
+		if query == nil {
+			query = Query{}
 		}
-		query["cursor"] = *next
+		for {
+			query["limit"] = min(limit, 100)
+			page, err := Route[protocol.List[Answer[T]]]("GET "+r).With(ctx, c, Options{Query: query}, args...)
+			if err != nil {
+				yield(Answer[T]{}, err)
+				return
+			}
+			for _, a := range page.Value.Data {
+				if !yield(a, nil) {
+					return
+				}
+			}
+			limit -= len(page.Value.Data)
+			next := page.Value.NextCursor
+			if !page.Value.HasMore || next == nil || limit <= 0 {
+				return
+			}
+			query["cursor"] = *next
+		}
 	}
 }
 
@@ -200,12 +226,15 @@ func (c *Client) request(ctx context.Context, route string, o Options, args []an
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.Key)
-	req.Header.Set("User-Agent", "varve-cli")
+	req.Header.Set("User-Agent", "varve-go/"+Version)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if o.Key != "" {
 		req.Header.Set("Idempotency-Key", o.Key)
+	}
+	if o.Accept != "" {
+		req.Header.Set("Accept", o.Accept)
 	}
 	if o.IfMatch > 0 {
 		req.Header.Set("If-Match", strconv.Quote(strconv.Itoa(o.IfMatch)))
@@ -258,7 +287,7 @@ func (c *Client) ExportOperatorsAudit(ctx context.Context, after int64) (io.Read
 
 // stream returns the body of an answer, which the caller closes, and its header.
 func (c *Client) stream(ctx context.Context, route string, q Query, args ...any) (io.ReadCloser, http.Header, error) {
-	res, err := c.do(ctx, route, Options{Query: q}, args)
+	res, err := c.open(ctx, route, Options{Query: q}, args)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,8 +1,15 @@
-// Package client calls Varve's HTTP API: a table of routes with the types of internal/protocol as their answers.
+// Package client is the client of Varve in Go: one call a model request.
 //
-// Start at New and at the routes. A call returns an Answer, which also keeps the server's own JSON, or an *Error (the
-// server refused) or an *UnreachableError (nothing answers). Requests wait for a server that is starting or overloaded,
-// and are sent again when their answer was lost. The lines of an Upload are a stream, which is continued instead.
+//	varve, err := client.Open("http://localhost:8080", key)
+//	chat := varve.Session("chat-1", &client.Settings{Format: "openai-chat", Model: "gpt-4o"})
+//	view, err := chat.Step(ctx, client.Batch{Messages: []any{question}}, nil) // send view.Messages to the model
+//	view, err = chat.Step(ctx, client.Batch{Messages: []any{answer}, Usage: usage}, nil)
+//
+// Behind it is a table of routes, which has every operation of the API: ListRuns.Each(ctx, varve, nil, "chat-1")
+// returns an iterator, CompactSession.Call(ctx, varve, "chat-1") an Answer. A call returns an Answer, which also
+// keeps the server's own JSON, or an *Error (the server refused) or an *UnreachableError (nothing answers). Requests
+// wait for a server that is starting or overloaded, and are sent again when their answer was lost. The lines of an
+// Upload are a stream, which is continued instead.
 package client
 
 import (
@@ -26,6 +33,18 @@ type Client struct {
 	Notes    io.Writer     // receives one line when a request has to wait
 	Patience time.Duration // how long a request waits, in total, for a server that is not ready
 	Sleep    func(context.Context, time.Duration) error
+}
+
+// Version is that of this package, which each request names.
+const Version = "0.2.0"
+
+// Open returns a client of the server at a URL, that waits at most 30 seconds for it and says nothing.
+func Open(at, key string) (*Client, error) {
+	base, err := url.Parse(at)
+	if err != nil {
+		return nil, err
+	}
+	return New(base, key, io.Discard), nil
 }
 
 // New returns a client that waits at most 30 seconds for its server.
@@ -60,8 +79,19 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// do sends the request of a route, and waits while the server is not ready. The caller closes the answer's body.
+// do sends the request of a route and reads the answer, and waits while the server is not ready.
 func (c *Client) do(ctx context.Context, route string, o Options, args []any) (*http.Response, error) {
+	return c.repeat(ctx, route, o, args, c.sendWhole)
+}
+
+// open does what do does, but leaves it to the caller to read the answer's body, and to close it.
+func (c *Client) open(ctx context.Context, route string, o Options, args []any) (*http.Response, error) {
+	return c.repeat(ctx, route, o, args, c.send)
+}
+
+func (c *Client) repeat(
+	ctx context.Context, route string, o Options, args []any, send func(*http.Request) (*http.Response, error),
+) (*http.Response, error) {
 	req, err := c.request(ctx, route, o, args)
 	if err != nil {
 		return nil, err
@@ -71,7 +101,7 @@ func (c *Client) do(ctx context.Context, route string, o Options, args []any) (*
 		if req.GetBody != nil {
 			try.Body, _ = req.GetBody() // of bytes, which cannot fail
 		}
-		res, err := c.send(try)
+		res, err := send(try)
 		if err == nil || !Passing(err) || waited >= c.patienceWith(err) {
 			return res, err
 		}
@@ -111,6 +141,25 @@ func (c *Client) send(req *http.Request) (*http.Response, error) {
 	}
 	defer res.Body.Close()
 	return nil, problemOf(res)
+}
+
+// sendWhole sends a request once and reads its answer. One that is cut off is asked for again, unless that could have
+// the effect twice.
+func (c *Client) sendWhole(req *http.Request) (*http.Response, error) {
+	res, err := c.send(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		if req.Context().Err() == nil && req.Method == http.MethodPost && req.Header.Get("Idempotency-Key") == "" {
+			return nil, fmt.Errorf("the answer was cut off, and the request may have had its effect: %w", err)
+		}
+		return nil, unreachable(req.Context(), c.Base, err)
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return res, nil
 }
 
 // read decodes an answer and closes it.

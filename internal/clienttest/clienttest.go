@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-dev/varve/internal/client"
+	"github.com/varve-dev/varve/client"
 )
 
 // Of serves a handler, one request at a time, to a client that never really waits.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/client"
-	"github.com/varve-dev/varve/internal/client/clienttest"
+	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/clienttest"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 

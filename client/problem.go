@@ -23,6 +23,18 @@ type Error struct {
 	Problem    protocol.Problem // only Detail is set if the answer was not Varve's
 	RetryAfter time.Duration    // 0 if the server did not say
 	Raw        string           // the server's JSON; "" if the answer was not Varve's
+	Appended   *Appended        // what an append did that succeeded, but whose view failed
+}
+
+// Code returns the code of docs/errors.md, "" if the answer was not Varve's.
+func (e *Error) Code() string { return e.Problem.Code }
+
+// Pointer returns where the first problem is: a JSON pointer into the body, or the name of a parameter; "" for neither.
+func (e *Error) Pointer() string {
+	if len(e.Problem.Errors) == 0 {
+		return ""
+	}
+	return e.Problem.Errors[0].Pointer
 }
 
 // Error returns the problem in words, each member that is wrong on a line.
