@@ -251,7 +251,8 @@ func (s *Server) routeMessages() {
 	read.get("/v1/sessions/:id/context", s.readContext, append([]string{"view", "as_of_seq", "as_of", minSeq},
 		viewQuery...)...)
 	read.get("/v1/sessions/:id/timeline", s.readTimeline, "points")
-	read.get("/v1/sessions/:id/context/units", s.readUnits, "as_of_seq", "as_of", "from_seq", "limit")
+	read.get("/v1/sessions/:id/context/units", s.readUnits, "as_of_seq", "as_of", "from_seq", "limit",
+		"repairs")
 }
 
 // routeCompaction has compactions, their runs and checkpoints.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -18,6 +19,7 @@ func (s *Server) readUnits(req *request.Request) error {
 	want.readAsOf(q)
 	from := q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1)
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
+	repairs := q.Flag("repairs")
 	if err := req.Err(); err != nil {
 		return err
 	}
@@ -31,8 +33,11 @@ func (s *Server) readUnits(req *request.Request) error {
 		return err
 	}
 	var units []view.Placed
+	var notes view.Notes
 	err = req.Heavy(weightOf(stored), func() (err error) {
-		units, err = view.Place(stored)
+		if units, err = view.Place(stored); err == nil && repairs {
+			notes, err = repairsOf(req, &want, stored)
+		}
 		return err
 	})
 	if err != nil {
@@ -40,7 +45,22 @@ func (s *Server) readUnits(req *request.Request) error {
 	}
 	body := req.Buffer()
 	body.B = appendUnits(body.B, stored, units, from, limit)
+	if len(notes.Repairs) > 0 {
+		body.B = append(view.AppendMember(body.B[:len(body.B)-1], "repairs", notes.Repairs), '}')
+	}
 	return req.Bytes(http.StatusOK, request.JSONType, body.B)
+}
+
+// repairsOf returns what a read of a view repairs. One of which no valid view can be made has no repairs either.
+func repairsOf(req *request.Request, want *viewRequest, stored *postgres.View) (notes view.Notes, err error) {
+	if err := want.settleDialect(stored); err != nil || want.AsStored(stored) {
+		return notes, err
+	}
+	_, notes, err = want.Make(req.Ctx, stored)
+	if errors.As(err, new(*view.BrokenError)) {
+		return view.Notes{}, nil
+	}
+	return notes, err
 }
 
 // appendUnits writes a protocol.ViewUnits: the units from a seq on, until they have as many messages as a page may.

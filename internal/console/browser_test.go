@@ -24,6 +24,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 var update = flag.Bool("update", false, "write the pictures of docs/console.md")
@@ -112,7 +114,10 @@ type action = chromedp.Action[chromedp.Void]
 // do takes steps, and fails the test if the browser complains.
 func (b *browser) do(what string, steps ...action) {
 	b.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
+	const patience = 30 * time.Second
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
 		page, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(css("html")))
 		b.Fatalf("%s: %v in %.3000s", what, err, page)
 	}
@@ -249,7 +254,7 @@ func TestAPersonFindsASessionAndWhatLeftIt(t *testing.T) {
 
 	b.do("sign in", b.open("/"), see("#key"))
 	b.accessible("the form of the sign-in")
-	b.do("sign in", write("#key", w.Key+"\n"), see("table"))
+	b.do("sign in", write("#key", w.Key+"\n"), see(".cards"), b.open("/console/sessions"), see("tbody a"))
 	b.accessible("the sessions")
 	b.picture("sessions")
 
@@ -262,6 +267,11 @@ func TestAPersonFindsASessionAndWhatLeftIt(t *testing.T) {
 		t.Errorf("the key n scrolls from %v to %v", before, after)
 	}
 	b.picture("changes")
+
+	b.do("what happens meanwhile", chromedp.ScrollIntoView(css("h1")), chromedp.Func(func(context.Context, *chromedp.Target) error {
+		w.Must(200, "POST", "/v1/sessions/add-a-limit/compact?wait=20", "")
+		return nil
+	}), see("[data-live]"))
 
 	b.do("read a result back", click(".why .ref a[href*='/results/r']"), see("pre.content"))
 	if content := ask[string](b, "a result", `document.querySelector('pre.content').textContent`); len(content) < 100 {
@@ -277,7 +287,7 @@ func TestAPersonFindsASessionAndWhatLeftIt(t *testing.T) {
 	}
 	b.do("a run", b.open("/console/sessions/add-a-limit/runs"), click("tbody th a"), see("caption"))
 	b.accessible("a run")
-	b.do("pin a message", b.open("/console/sessions/add-a-limit/messages/2"), write("#note", "the task\n"), see(".note"))
+	b.do("pin a message", b.open("/console/sessions/add-a-limit/messages/2"), write("#note", "the task\n"), see(".note code"))
 	b.accessible("a message")
 	if pins := w.Must(200, "GET", "/v1/sessions/add-a-limit/pins", ""); !strings.Contains(pins, "the task") {
 		t.Errorf("pinned: %s", pins)
@@ -290,9 +300,59 @@ func TestAPersonFindsASessionAndWhatLeftIt(t *testing.T) {
 		click("form.wide button"), see("caption"))
 	b.accessible("a preview")
 	b.recompaction()
+	b.policy()
+	b.do("the playground", b.open("/console/playground"), write("#text", `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}`),
+		click("form.wide button"), see("article.row"))
+	b.accessible("the playground")
+	b.do("the overview", b.open("/console/"), see(".cards"))
+	b.accessible("the overview")
+	b.picture("overview")
+	b.do("the audit trail", b.open("/console/audit"), see("table"))
+	b.accessible("the audit trail")
 	b.do("failures", b.open("/console/failures"), see("main h1"))
 	b.accessible("failures")
 	b.do("sign out", chromedp.EmulateViewport(1280, 900), click(".top form button"), see("#key"))
+	b.operator()
+}
+
+// policy changes a field of the tenant's policy, and one to what no policy may have.
+func (b *browser) policy() {
+	b.Helper()
+	trigger := `[name="/trigger"]`
+	b.do("the policy", b.open("/console/policy"), see(trigger), chromedp.SetValue(css(trigger), "7"), click(".stick button"), see(".confirm"))
+	if wrong := ask[string](b, "a wrong policy", `document.querySelector('.confirm').textContent`); !strings.Contains(wrong, "/trigger") || strings.Contains(wrong, "Set the policy") {
+		b.Errorf("a trigger of 7: %s", wrong)
+	}
+	b.do("a change of the policy", b.open("/console/policy"), see(trigger), chromedp.SetValue(css(trigger), "0.7"),
+		chromedp.SetValue(css(`[name="/cap/max_tokens"]`), "9000"), click(".stick button"), see(".confirm button"))
+	b.accessible("a change of the policy")
+	b.picture("policy")
+	b.do("the policy", click(".confirm button"), chromedp.WaitNotPresent(css(".confirm")), see(trigger))
+	if now := b.Must(200, "GET", "/v1/policy", ""); !strings.Contains(now, `"patch":{"cap":{"max_tokens":9000},"trigger":0.7}`) {
+		b.Errorf("the policy is %s", now)
+	}
+	b.do("a session's policy", b.open("/console/sessions/add-a-limit/policy"), see(trigger))
+	b.accessible("a session's policy")
+}
+
+// operator looks at the tenants with a key of an operator, and suspends one.
+func (b *browser) operator() {
+	b.Helper()
+	key := session.NewOperatorKey()
+	if _, err := b.Admin.CreateOperatorKey(b.Context(), "test", key, nil); err != nil {
+		b.Fatal(err)
+	}
+	b.do("sign in as an operator", write("#key", key+"\n"), see("table"))
+	b.accessible("the tenants")
+	for _, page := range []string{"fleet", "audit"} {
+		b.do(page, b.open("/console/"+page), see("table"))
+		b.accessible(page)
+	}
+	b.do("a tenant", b.open("/console/tenants"), click("tbody th a"), see("#suspended"))
+	b.accessible("a tenant")
+	b.do("suspend", click(".confirm button.danger"), chromedp.WaitNotPresent(css("#suspended")), see(".confirm"))
+	b.Refused("tenant_suspended", "PUT", "/v1/sessions/refused", "")
+	b.do("let in again", click(".confirm button"), see("#suspended"))
 }
 
 // recompaction clicks through the life of one, and looks for the rows that it leaves in the audit trail.

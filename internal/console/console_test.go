@@ -27,7 +27,7 @@ func TestASignInLastsAsLongAsItsKey(t *testing.T) {
 		out.post(http.StatusUnprocessableEntity, "/console/sign-in", url.Values{"key": {key}})
 	}
 	v := w.signedIn(" " + w.Key + "\n")
-	if page := v.get(http.StatusOK, "/"); !strings.Contains(page, "No session is like this") {
+	if page := v.get(http.StatusOK, "/"); !strings.Contains(page, "Nothing was used yet") {
 		t.Errorf("the list: %s", page)
 	}
 	v.post(http.StatusOK, "/console/sign-in", url.Values{"key": {w.Key}, "next": {"https://elsewhere.example/"}})
@@ -165,12 +165,18 @@ func TestTextsOfTenantsAreTextsOnly(t *testing.T) {
 			{"role":"tool","tool_call_id":`+q+`,"content":`+q+`}]}`)
 		w.Must(http.StatusOK, "PUT", path+"/pins/m1", `{"note":`+q+`}`)
 		of := "/console/sessions/" + url.PathEscape(text)
-		for _, page := range []string{of, of + "/log", of + "/messages/1", of + "/messages/3", of + "/results/m1-3", "/console/sessions?metadata=" + url.QueryEscape(`{"k":`+q+`}`)} {
+		for _, page := range []string{of, of + "/log", of + "/messages/1", of + "/messages/3", of + "/results/m1-3", of + "/timeline", of + "/preview?plan=1",
+			of + "/policy", of + "/checkpoints", of + "/runs", of + "/results", "/console/audit", "/console/failures", "/console/", "/console/sessions?metadata=" + url.QueryEscape(`{"k":`+q+`}`)} {
 			if body := v.get(http.StatusOK, page); !strings.Contains(body, "Varve") {
 				t.Errorf("%s: %s", page, body)
 			}
 		}
 		v.get(http.StatusUnprocessableEntity, "/console/sessions?metadata="+url.QueryEscape(text))
+	}
+	for _, text := range hostile {
+		v.post(http.StatusOK, "/console/policy", url.Values{"/trigger": {text}, "/summarise/prompt": {text}})
+		v.post(http.StatusOK, "/console/playground", url.Values{"text": {text}, "policy": {text}, "window": {text}})
+		v.get(http.StatusOK, "/console/recompactions/new?"+url.Values{"plan": {"1"}, "policy": {text}, "min_tokens": {text}}.Encode())
 	}
 	if page := v.get(http.StatusOK, "/console/sessions"); !strings.Contains(page, "⟨U+202E⟩gnp.exe⟨U+2066⟩") {
 		t.Errorf("a change of direction is not shown in %s", page)

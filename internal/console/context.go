@@ -60,7 +60,8 @@ func showContext(v *visit) error {
 	q := v.r.URL.Query()
 	page := contextPage{sessionHead: h}
 	page.AsOf, _ = strconv.ParseInt(q.Get("as_of_seq"), 10, 64)
-	page.Units, err = v.units(q.Get("from_seq"), q.Get("as_of_seq"))
+	page.NotRead = h.Session.ContextTokens > largestRepaired
+	page.Units, err = v.units(q.Get("from_seq"), q.Get("as_of_seq"), !page.NotRead)
 	if err != nil {
 		return err
 	}
@@ -77,16 +78,16 @@ func showContext(v *visit) error {
 		return err
 	}
 	page.Legend, page.Map = legendOf(lost), mapOf(lost, page.Units.LastSeq)
-	if err := v.addRepairs(&page); err != nil {
+	if err := page.addRepairs(); err != nil {
 		return err
 	}
 	page.setLinks(q)
 	return v.show("sessions", h.Session.ID, "context.html", &page)
 }
 
-func (v *visit) units(from, asOf string) (protocol.ViewUnits, error) {
+func (v *visit) units(from, asOf string, repairs bool) (protocol.ViewUnits, error) {
 	read, err := client.ReadUnits.With(v.ctx, v.api, client.Options{Query: client.Query{
-		"from_seq": from, "as_of_seq": asOf, "limit": contextMessages,
+		"from_seq": from, "as_of_seq": asOf, "limit": contextMessages, "repairs": repairs,
 	}}, v.r.PathValue("id"))
 	return read.Value, err
 }
@@ -128,18 +129,13 @@ func (v *visit) messages(id string, r session.MessagesRef) ([]protocol.Message, 
 	return read.Value.Data, err
 }
 
-// addRepairs reads the view as it is sent, for what is repaired in it.
-func (v *visit) addRepairs(page *contextPage) error {
-	if page.NotRead = page.Units.Tokens > largestRepaired; page.NotRead {
+// addRepairs puts what a read repairs beside its messages.
+func (page *contextPage) addRepairs() error {
+	if len(page.Units.Repairs) == 0 {
 		return nil
 	}
-	read, err := client.ReadContext.With(v.ctx, v.api,
-		client.Options{Query: client.Query{"as_of_seq": v.r.URL.Query().Get("as_of_seq")}}, page.Session.ID)
-	if err != nil || len(read.Value.Repairs) == 0 {
-		return err
-	}
 	var repairs []repair
-	if err := json.Unmarshal(read.Value.Repairs, &repairs); err != nil {
+	if err := json.Unmarshal(page.Units.Repairs, &repairs); err != nil {
 		return err
 	}
 	for _, r := range repairs {

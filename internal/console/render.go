@@ -64,6 +64,8 @@ var words = template.FuncMap{
 	"nav":   navOf,
 	"tabs":  func() []tab { return sessionTabs },
 	"rate":  rate,
+	"few":   few,
+	"rows":  func(text string) int { return min(1+len(text)/60+strings.Count(text, "\n"), 12) },
 	"sub":   func(a, b int64) int64 { return a - b },
 	"of":    func(share, whole int64) string { return percent(share, whole) },
 }
@@ -84,8 +86,17 @@ var sessionTabs = []tab{
 	{"timeline", "/timeline", "Timeline"},
 	{"checkpoints", "/checkpoints", "Checkpoints"},
 	{"preview", "/preview", "Preview"},
+	{"policy", "/policy", "Policy"},
 	{"runs", "/runs", "Runs"},
 	{"results", "/results", "Results"},
+}
+
+// few writes how many sessions were counted.
+func few(n int) string {
+	if n >= fewSessions {
+		return fmt.Sprintf("%d or more", fewSessions)
+	}
+	return fmt.Sprint(n)
 }
 
 // rate writes a number that may not be known.
@@ -190,6 +201,3 @@ func showNothing(v *visit) error {
 	v.showError(http.StatusNotFound, errorPage{Detail: "There is no such page."})
 	return nil
 }
-
-// showHome leads to what is looked at first.
-func showHome(v *visit) error { return v.redirect(pathOf("sessions")) }

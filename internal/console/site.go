@@ -55,7 +55,20 @@ func (s *site) handler() http.Handler {
 // routes has the pages of those who have signed in.
 func (s *site) routes() map[string]func(*visit) error {
 	return map[string]func(*visit) error{
-		"GET /{$}":                                     showHome,
+		"GET /{$}":                                     showOverview,
+		"GET /policy":                                  showPolicy,
+		"POST /policy":                                 changePolicy,
+		"GET /sessions/{id}/policy":                    showPolicy,
+		"POST /sessions/{id}/policy":                   changePolicy,
+		"GET /events":                                  showEvents,
+		"GET /playground":                              showPlayground,
+		"POST /playground":                             play,
+		"GET /audit":                                   showAudit,
+		"GET /tenants":                                 showTenants,
+		"GET /tenants/{tenant}":                        showTenant,
+		"POST /tenants/{tenant}":                       changeTenant,
+		"POST /tenants/{tenant}/keys/{key}/revoke":     revokeTenantKey,
+		"GET /fleet":                                   showFleet,
 		"GET /sessions":                                showSessions,
 		"GET /sessions/{id}":                           showContext,
 		"GET /sessions/{id}/log":                       showLog,
@@ -108,7 +121,11 @@ func (s *site) visited(page func(*visit) error) http.HandlerFunc {
 			in.Seen = s.now()
 			s.setCookie(w, r, in)
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		limit := int64(maxForm)
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+			limit = maxPasted
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		v := &visit{site: s, w: w, r: r, ctx: r.Context(), in: in, api: s.clientOf(r, in.Key)}
 		if err := page(v); err != nil {
 			v.fail(err)

@@ -114,6 +114,8 @@ type ViewUnits struct {
 	Data     []ViewUnit `json:"data"`
 	HasMore  bool       `json:"has_more"`
 	NextSeq  *int64     `json:"next_seq"` // the `from_seq` of the next page; null at the end
+	// what a read of the whole view repairs; absent for nothing, or if it was not asked for
+	Repairs json.RawMessage `json:"repairs,omitempty" schema:"[]Repair"`
 }
 
 // ViewUnit is a unit of a view: messages that no compaction separates.

@@ -32,3 +32,32 @@ addEventListener('keydown', event => {
     move(...moves[event.key])
   }
 })
+
+// What happens meanwhile: a page about a session says so, and the figures of a recompaction follow it. The stream is
+// open while the page is looked at, because a browser has few connections to a host.
+const live = document.querySelector('[data-live]')
+const types = ['session.due', 'session.compacted', 'session.failed', 'session.quarantined', 'session.archived',
+  'session.restored', 'recompaction.started', 'recompaction.progress', 'recompaction.ended']
+let stream
+
+async function changed() {
+  if (!live.id) {
+    live.hidden = false
+    return
+  }
+  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), 'text/html')
+  document.getElementById(live.id)?.replaceChildren(...(page.getElementById(live.id)?.childNodes ?? []))
+}
+
+function follow() {
+  stream?.close()
+  if (document.hidden) return
+  const of = live.dataset.live ? '?' + new URLSearchParams({ session: live.dataset.live }) : ''
+  stream = new EventSource('/console/events' + of)
+  for (const type of types) stream.addEventListener(type, changed)
+}
+
+if (live) {
+  document.addEventListener('visibilitychange', follow)
+  follow()
+}

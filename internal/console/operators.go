@@ -1,0 +1,117 @@
+package console
+
+import (
+	"encoding/json"
+
+	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// tenantsPage lists the tenants, for operators.
+type tenantsPage struct {
+	Tenants []session.TenantDetails
+	Next    string
+}
+
+func showTenants(v *visit) (err error) {
+	var page tenantsPage
+	if page.Tenants, page.Next, err = list(v, client.ListTenants, client.Query{"limit": 50}); err != nil {
+		return err
+	}
+	return v.show("tenants", "Tenants", "tenants.html", &page)
+}
+
+// tenantPage is one tenant, for operators.
+type tenantPage struct {
+	Tenant   session.TenantDetails
+	Quotas   string // its own, as JSON
+	Keys     []session.APIKey
+	NextKeys string
+	Holds    []session.ListedHold
+}
+
+func showTenant(v *visit) error {
+	id := v.r.PathValue("tenant")
+	read, err := client.ReadTenant.Call(v.ctx, v.api, id)
+	if err != nil {
+		return err
+	}
+	page := tenantPage{Tenant: read.Value, Quotas: indented(read.Value.Quotas)}
+	if page.Keys, page.NextKeys, err = list(v, operatorListKeys, nil, id); err != nil {
+		return err
+	}
+	holds, err := client.OperatorListHolds.All(v.ctx, v.api, 20, id)
+	if err != nil {
+		return err
+	}
+	for i := range holds {
+		page.Holds = append(page.Holds, holds[i].Value)
+	}
+	return v.show("tenants", page.Tenant.Name, "tenant.html", &page)
+}
+
+const operatorListKeys client.ListRoute[session.APIKey] = "admin/tenants/{tenant}/keys"
+
+// changeTenant suspends a tenant, lets it in again, or sets its quotas.
+func changeTenant(v *visit) error {
+	if err := v.r.ParseForm(); err != nil {
+		return err
+	}
+	change := map[string]any{}
+	if form := v.r.PostForm; form.Has("suspended") {
+		change["suspended"] = form.Get("suspended")
+		if form.Get("suspended") == "" {
+			change["suspended"] = nil
+		}
+	}
+	if quotas := v.r.PostForm.Get("quotas"); quotas != "" {
+		change["quotas"] = quotas // which the API refuses if it is not JSON
+		if json.Valid([]byte(quotas)) {
+			change["quotas"] = json.RawMessage(quotas)
+		}
+	}
+	id := v.r.PathValue("tenant")
+	if _, err := client.ChangeTenant.With(v.ctx, v.api, client.Options{Body: change}, id); err != nil {
+		return err
+	}
+	return v.redirect(pathOf("tenants", id))
+}
+
+func revokeTenantKey(v *visit) error {
+	id := v.r.PathValue("tenant")
+	if err := client.OperatorRevokeKey.Call(v.ctx, v.api, id, v.r.PathValue("key")); err != nil {
+		return err
+	}
+	return v.redirect(pathOf("tenants", id))
+}
+
+// fleetPage lists the sessions of all tenants, those first that have the most of something.
+type fleetPage struct {
+	Order    string
+	Orders   []session.SessionOrder
+	Sessions []fleetSession
+	Next     string
+}
+
+// fleetSession is a row of the fleet.
+type fleetSession struct {
+	session.SessionOfTenant
+	Bar bar
+}
+
+func showFleet(v *visit) error {
+	page := fleetPage{Order: v.r.URL.Query().Get("order"), Orders: session.SessionOrders()}
+	if page.Order == "" {
+		page.Order = string(page.Orders[0])
+	}
+	found, next, err := list(v, client.ListAllSessions, client.Query{"order": page.Order, "limit": 50})
+	if err != nil {
+		return err
+	}
+	page.Next = next
+	for _, s := range found {
+		size := bar{View: s.ContextTokens, Window: int64(s.WindowTokens)}
+		page.Sessions = append(page.Sessions, fleetSession{s, size})
+	}
+	return v.show("fleet", "Sessions of all tenants", "fleet.html", &page)
+}
