@@ -113,9 +113,13 @@ func New(config Config) *Server {
 	return s
 }
 
-// NewServer returns an HTTP server whose timeouts keep slow clients from holding it up. The caller sets its Addr.
+// NewServer returns an HTTP server whose timeouts keep slow clients from holding it up. It speaks HTTP/1.1 alone: the
+// streams of HTTP/2 are for the proxy to bound. The caller sets its Addr.
 func NewServer(handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
 	return &http.Server{
+		Protocols:         protocols,
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
@@ -381,13 +385,13 @@ func (s *Server) observe(f *front, next echo.HandlerFunc) echo.HandlerFunc {
 		response := c.Response()
 		rc := &routed{Context: c, req: request.New(response, c.Request())}
 		rc.req.Raw = response.Writer
-		if s.draining.Load() {
+		if s.draining.Load() || mayBeSmuggled(c.Request()) {
 			response.Header()["Connection"] = connectionClose
 		}
 		rc.req.Route = c.Path()
 		rc.req.Memory, rc.req.CPU = s.Memory, s.CPU
 		rc.req.Param = c.Param
-		err := f.ownError(&rc.req, recovered(s.Log, &rc.req, func() error { return next(rc) }))
+		err := f.ownError(&rc.req, recovered(s.Log, &rc.req, func() error { return routedTo(rc, next) }))
 		rc.req.Free()
 		if err != nil {
 			s.answer(&rc.req, err, response.Committed)
@@ -401,7 +405,20 @@ func (s *Server) observe(f *front, next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// routedTo runs the handler of a request. Echo's own for OPTIONS says 204 to anybody.
+func routedTo(rc *routed, next echo.HandlerFunc) error {
+	if rc.Request().Method == http.MethodOptions && rc.Get(echo.ContextKeyHeaderAllow) != nil {
+		return echo.MethodNotAllowedHandler(rc)
+	}
+	return next(rc)
+}
+
 var connectionClose = []string{"close"}
+
+// mayBeSmuggled reports whether a request may have had a Content-Length beside its Transfer-Encoding, which net/http
+// drops without a word. A proxy that goes by the other of the two would take what follows for another request, so that
+// nothing may follow (RFC 9112, 6.1).
+func mayBeSmuggled(r *http.Request) bool { return len(r.TransferEncoding) > 0 }
 
 // ownError returns our error for one of Echo's.
 func (f *front) ownError(req *request.Request, err error) error {

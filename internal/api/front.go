@@ -69,6 +69,11 @@ func (s *Server) openSites() {
 // ServeHTTP answers one request. Echo matches the path as it was sent, so that an id may hold an escaped slash, and its
 // parameters always are escaped.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor > 1 { // without TLS; net/http leaves it to the handler
+		w.Header()["Connection"] = connectionClose
+		http.Error(w, "only HTTP/1 is spoken here", http.StatusHTTPVersionNotSupported)
+		return
+	}
 	r.URL.RawPath = r.URL.EscapedPath()
 	below := strings.HasPrefix(r.URL.Path, f.home+"/") || r.URL.Path == f.home
 	switch {

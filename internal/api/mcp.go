@@ -74,7 +74,7 @@ func (s *Server) serveMCP(req *request.Request) error {
 					answer, err = s.runTool(ctx, runner, viaMCP, name, given)
 				}
 			}
-			if err != nil {
+			if err != nil && !errors.Is(err, context.Canceled) {
 				s.Log.Error("tool failed", "request_id", id, "tool", name, "err", err)
 				answer = &tools.Answer{Text: failureOf(err).Detail, IsError: true}
 			}

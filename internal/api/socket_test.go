@@ -176,3 +176,39 @@ func TestWaitingGoesOnBehindARunThatBeganBefore(t *testing.T) {
 		t.Errorf("the request again asked for another run: %s", again.Body)
 	}
 }
+
+// TestNothingFollowsARequestThatAProxyMayReadOtherwise sends two requests at once: only the first is answered, and the
+// connection ends.
+func TestNothingFollowsARequestThatAProxyMayReadOtherwise(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	address := w.listen(time.Minute, time.Minute)
+	const next = "GET /livez HTTP/1.1\r\nHost: varve\r\nConnection: close\r\n\r\n"
+	const chunked = "Host: varve\r\nTransfer-Encoding: chunked\r\n"
+	for name, test := range map[string]struct {
+		first   string
+		status  int
+		answers int
+	}{
+		"one request behind another":  {"GET /livez HTTP/1.1\r\nHost: varve\r\n\r\n", 200, 2},
+		"a length beside chunks":      {"POST /v1/tokens HTTP/1.1\r\n" + chunked + "Content-Length: 6\r\n\r\n0\r\n\r\n", 401, 1},
+		"chunks":                      {"POST /v1/tokens HTTP/1.1\r\n" + chunked + "\r\n0\r\n\r\n", 401, 1},
+		"two lengths":                 {"POST /v1/tokens HTTP/1.1\r\nHost: varve\r\nContent-Length: 0\r\nContent-Length: 6\r\n\r\n", 400, 1},
+		"another Transfer-Encoding":   {"POST /v1/tokens HTTP/1.1\r\nHost: varve\r\nTransfer-Encoding: gzip\r\n\r\n", 501, 1},
+		"HTTP/2 without TLS":          {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, 1},
+		"an upgrade to HTTP/2":        {"GET /livez HTTP/1.1\r\nHost: varve\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", 200, 2},
+		"OPTIONS, which is no method": {"OPTIONS /v1/sessions HTTP/1.1\r\nHost: varve\r\n\r\n", 405, 2},
+	} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // what fails shows below
+		fmt.Fprint(conn, test.first+next)
+		said, err := io.ReadAll(conn)
+		if n := strings.Count(string(said), "HTTP/1.1 "); err != nil || n != test.answers || !strings.HasPrefix(string(said), fmt.Sprintf("HTTP/1.1 %d ", test.status)) {
+			t.Errorf("%s: %v, %d answers, want %d beginning with %d:\n%s", name, err, n, test.answers, test.status, said)
+		}
+	}
+}

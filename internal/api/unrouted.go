@@ -8,7 +8,8 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
-// otherMethods says which methods a route has, which Echo has written into the header Allow.
+// otherMethods says which methods a route has, which Echo has written into the header Allow. OPTIONS, which Echo adds,
+// is none of them: no page of another origin may use the API.
 func otherMethods(req *request.Request) string {
 	var methods []string
 	for _, method := range strings.Split(req.W.Header().Get("Allow"), ", ") {
@@ -16,7 +17,9 @@ func otherMethods(req *request.Request) string {
 			methods = append(methods, method)
 		}
 	}
-	return fmt.Sprintf("this route has no %s: it has %s", spelling.Shorten(req.R.Method), strings.Join(methods, ", "))
+	allowed := strings.Join(methods, ", ")
+	req.W.Header().Set("Allow", allowed)
+	return fmt.Sprintf("this route has no %s: it has %s", spelling.Shorten(req.R.Method), allowed)
 }
 
 // nearestRoute returns the route whose fixed segments are most like those of a path, as a part of a sentence; "" if

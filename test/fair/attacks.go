@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -188,20 +189,19 @@ func attackMain(name, url, key string) {
 	var counts [6]atomic.Int64
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
-	for _, a := range attacks {
-		for range a.clients {
-			if a.name != name {
-				break
-			}
-			group.Go(func() {
-				for ctx.Err() == nil {
-					status, _ := a.send(ctx, client{url}, key)
-					if ctx.Err() == nil {
-						counts[status/100].Add(1)
-					}
+	a, ok := attackOf(name)
+	if !ok {
+		a = attacks[slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })]
+	}
+	for range a.clients {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				status, _ := a.send(ctx, client{url}, key)
+				if ctx.Err() == nil {
+					counts[status/100].Add(1)
 				}
-			})
-		}
+			}
+		})
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it ends
 	cancel()
