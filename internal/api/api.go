@@ -73,6 +73,7 @@ type Server struct {
 	ready    readiness
 	draining atomic.Bool
 	paused   atomic.Int32
+	models   atomic.Pointer[modelList]
 
 	description func() (*openapi.Document, error)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,8 +75,10 @@ func (s *Server) serveMCP(req *request.Request) error {
 					answer, err = s.runTool(ctx, runner, viaMCP, name, given)
 				}
 			}
-			if err != nil && !errors.Is(err, context.Canceled) {
-				s.Log.Error("tool failed", "request_id", id, "tool", name, "err", err)
+			if err != nil {
+				if failed := failureOf(err); !errors.Is(err, context.Canceled) && !slices.Contains(shed, failed.Code) {
+					s.Log.Error("tool failed", "request_id", id, "tool", name, "err", err)
+				}
 				answer = &tools.Answer{Text: failureOf(err).Detail, IsError: true}
 			}
 			return answer.MCP()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
@@ -17,10 +18,13 @@ type modelAnswer struct {
 
 // listModels handles GET /v1/models: all models that are known, or the one that model names.
 func (s *Server) listModels(req *request.Request) error {
-	q := req.Query()
-	found := models.Current().Models()
+	q, known := req.Query(), models.Current()
+	if all := s.models.Load(); all != nil && all.of == known && !q.Values.Has("model") {
+		return req.Bytes(http.StatusOK, request.JSONType, all.body)
+	}
+	found := known.Models()
 	if q.Values.Has("model") {
-		m, ok := models.Current().Find(q.Text("model", ""))
+		m, ok := known.Find(q.Text("model", ""))
 		if !ok {
 			q.Wrong("model", request.UnknownModel, "%s", ingest.UnknownModel(q.Text("model", ""),
 				"GET /v1/models without it lists all that are"))
@@ -32,5 +36,18 @@ func (s *Server) listModels(req *request.Request) error {
 	for i, m := range found {
 		a.Data[i] = modelAnswer{m, m.Window()}
 	}
-	return req.JSON(http.StatusOK, a)
+	body, err := json.Marshal(a)
+	if err == nil && !q.Values.Has("model") {
+		s.models.Store(&modelList{known, body})
+	}
+	if err != nil {
+		return err
+	}
+	return req.Bytes(http.StatusOK, request.JSONType, body)
+}
+
+// modelList is the answer that lists all models of a registry: to write it takes milliseconds.
+type modelList struct {
+	of   *models.Registry
+	body []byte
 }

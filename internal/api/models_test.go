@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -151,5 +152,21 @@ func TestAnOperatorsModelsComeFirst(t *testing.T) {
 	register(t, "ours-large", "vllm")
 	if got := decoded[window](w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"model":"us/Ours-Large"}`)); got != (window{100_000, "model"}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestWhatIsTheSameForEverybodyIsWrittenOnce: many who ask for it at once took all processors.
+func TestWhatIsTheSameForEverybodyIsWrittenOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{"/v1/models", "/v1/policies/profiles", "/v1/policies/schema"} {
+		w.must(http.StatusOK, "GET", path, "")
+		allocated := testing.AllocsPerRun(5, func() {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", path, http.NoBody)
+			r.Header.Set("Authorization", "Bearer "+w.key)
+			w.server.ServeHTTP(httptest.NewRecorder(), r)
+		})
+		if allocated > 500 {
+			t.Errorf("%s allocates %.0f times", path, allocated)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
@@ -18,28 +19,40 @@ import (
 
 // listProfiles handles GET /v1/policies/profiles.
 func (s *Server) listProfiles(req *request.Request) error {
-	a := protocol.List[protocol.Profile]{Object: "list"}
-	for _, name := range policy.Profiles() {
-		p, err := policy.Profile(name)
-		if err != nil {
-			return err
-		}
-		profile := protocol.Profile{Name: name, Policy: p.Document(), Explained: []protocol.Explained{}}
-		document, fields := policy.Explain(name)
-		profile.Document = document
-		for _, field := range fields {
-			profile.Explained = append(profile.Explained, protocol.Explained(field))
-		}
-		a.Data = append(a.Data, profile)
+	body, err := profiles()
+	if err != nil {
+		return err
 	}
-	return req.JSON(http.StatusOK, a)
+	return req.Bytes(http.StatusOK, request.JSONType, body)
 }
+
+// What is the same for everybody is written once: it takes milliseconds.
+var (
+	profiles = sync.OnceValues(func() ([]byte, error) {
+		a := protocol.List[protocol.Profile]{Object: "list"}
+		for _, name := range policy.Profiles() {
+			p, err := policy.Profile(name)
+			if err != nil {
+				return nil, err
+			}
+			profile := protocol.Profile{Name: name, Policy: p.Document(), Explained: []protocol.Explained{}}
+			document, fields := policy.Explain(name)
+			profile.Document = document
+			for _, field := range fields {
+				profile.Explained = append(profile.Explained, protocol.Explained(field))
+			}
+			a.Data = append(a.Data, profile)
+		}
+		return json.Marshal(a)
+	})
+	policySchema = sync.OnceValue(policy.Schema)
+)
 
 var schemaType = []string{"application/schema+json"}
 
 // readPolicySchema handles GET /v1/policies/schema.
 func (s *Server) readPolicySchema(req *request.Request) error {
-	return req.Bytes(http.StatusOK, schemaType, policy.Schema())
+	return req.Bytes(http.StatusOK, schemaType, policySchema())
 }
 
 // readTenantPolicy handles GET /v1/policy.
