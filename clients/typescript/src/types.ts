@@ -476,6 +476,11 @@ export interface components {
                  * @default false
                  */
                 whole_lines: boolean | null;
+                /**
+                 * @description tools whose results are not cut
+                 * @default []
+                 */
+                except_tools: string[] | null;
             } | null;
             dedupe?: {
                 /**
@@ -524,7 +529,7 @@ export interface components {
                  */
                 pending: boolean | null;
                 /**
-                 * @description only results of these tools are replaced, whatever their operation; an empty list allows all
+                 * @description results of these tools are replaced, whatever their operation; without lists of operations only they are
                  * @default []
                  */
                 allow_tools: string[] | null;
