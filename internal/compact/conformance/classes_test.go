@@ -34,9 +34,10 @@ var classes = []class{
 	{"tool-compaction", "units", "", isOpenCall},
 	{"codelia", "units", "", isOpenAlone},
 	{"", "nothing", "Where nothing can leave the view, or no answer comes, nothing is written.", isNothing},
-	{"", "plain", "Names and previews are one line of plain characters; no tag of an answer is one.", isPlain},
+	{"", "plain", "Names and previews are one line of plain characters, without secrets; no tag of an answer is one.", isPlain},
 	{"", "manual", "What the manual says holds where the program does otherwise.", isManual},
-	{"llm-proxy", "secrets", "Secrets are hidden in reports as in stubs, and of more kinds.", isSecret},
+	{"llm-proxy", "plain", "", isSecret},
+	{"llm-proxy", "errors", "A result that is an error supersedes nothing: what is older may be all that is known.", isError},
 	{"llm-proxy", "smaller", "A replacement that would not be smaller is not used.", isSmaller},
 	{"llm-proxy", "bookkeeping", "A stage that fails is left out; metadata, names of settings and alerts of a proxy decide nothing.", isBookkeeping},
 	{"codelia", "one message", "Retained facts and summary are one message; those of the system stay in their places or are in it.", isOneMessage},
@@ -201,7 +202,7 @@ func isUnit(v vector, want, got object) bool {
 
 // isNotice: of the messages that a failure of the model leaves, the oldest have no room beside the notice.
 func isNotice(v vector, want, got object) bool {
-	const notice = (60 + 4 + 3) / 4
+	const notice = 24 // tokens that are kept free for it
 	e := falaiEngine{config: section(v.Input["config"]), whole: true}
 	more := len(messagesOf(want)) - len(messagesOf(got))
 	if v.Op != "checkAndCompact" || more < 1 || !same(messagesOf(want)[more:], messagesOf(got)) {

@@ -81,6 +81,7 @@ type proxy struct {
 
 	// What its manual has and it does not do: a result that is only a picture is one, and two settings count.
 	manual bool
+	errors bool // a result that is an error supersedes nothing
 }
 
 func newProxy(v vector) *proxy {
@@ -157,6 +158,9 @@ func (p *proxy) compact(messages []object, fails bool) object {
 		keep := 1
 		if p.manual {
 			keep = int(max(p.number("preserve_last_n_results", 1), 1))
+		}
+		for p.errors && len(byResource[key]) > 0 && strings.HasPrefix(proxyText(list[byResource[key][len(byResource[key])-1]]), "Error: ") {
+			byResource[key] = byResource[key][:len(byResource[key])-1]
 		}
 		for _, i := range byResource[key][:max(len(byResource[key])-keep, 0)] {
 			if p.allows(of[i][0]) && float64(len([]rune(proxyText(list[i])))/4) >= p.number("min_tool_output_tokens_to_compact", 250) {

@@ -24,10 +24,21 @@ func isManual(v vector, want, got object) bool {
 	if slices.Contains(denied, any("list_directory")) {
 		return same(objects(v.Input["messages"]), messagesOf(got))
 	}
+	return isAsWith(v, want, got, func(p *proxy) { p.manual = true }) ||
+		isAsWith(v, want, got, func(p *proxy) { p.manual, p.errors = true, true })
+}
+
+// isAsWith reports whether an answer is the record of a system with a change.
+func isAsWith(v vector, want, got object, change func(p *proxy)) bool {
 	p := newProxy(v)
-	p.manual = true
+	change(p)
 	as := p.says(vector{Op: v.Op, Input: normal(v.asked)})
 	return as != nil && !same(want, normal(as)) && (same(normal(as), got) || isSmaller(v, normal(as), got))
+}
+
+// isError: what an error would have superseded stays.
+func isError(v vector, want, got object) bool {
+	return isAsWith(v, want, got, func(p *proxy) { p.errors = true })
 }
 
 var key = regexp.MustCompile(`\b(sk[-_]|ak-)[\w-]{16,}`)
