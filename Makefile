@@ -48,8 +48,8 @@ vuln: ## Look for known vulnerabilities in what the programs call; needs the int
 fmt: ## Format the code
 	gofmt -w .
 
-schema: postgres ## Write migrations/schema.sql from the migrations
-	$(GO) test ./internal/postgres -run TestSchemaDump -update
+schema: postgres ## Write migrations/schema.sql and rights.txt from the migrations
+	$(GO) test ./internal/postgres -run 'TestSchemaDump|TestTheRights' -update
 
 samples: ## Record the sample conversations anew
 	$(GO) test ./samples -run TestRecord -update -v -timeout 30m

@@ -48,6 +48,7 @@ DROP TRIGGER messages_packed_check ON messages;
 DROP TRIGGER messages_superseded_check ON messages;
 DROP TRIGGER messages_body ON messages;
 DROP TRIGGER runs_ended ON runs;
+DROP INDEX runs_unfinished;
 DROP TRIGGER imports_ended ON imports;
 DROP TRIGGER api_keys_end ON api_keys;
 DROP TRIGGER job_awake ON river_job;
@@ -140,7 +141,8 @@ DROP FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_keep, audit_keep_row,
     audit_prune, audit_refuse, end_tenant, event_number,
     index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended, refuse_archived,
-    refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_passages, search_tenant_word;
+    refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_passages, search_tenant_word,
+    use_store;
 
 ALTER TABLE whole_bodies RENAME TO result_bodies;
 

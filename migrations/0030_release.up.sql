@@ -251,6 +251,14 @@ CREATE TABLE installation (
     oldest_program integer  NOT NULL DEFAULT 30
 );
 
+-- What lies in a store that was used once may be needed: its number stays.
+CREATE FUNCTION use_store(kind smallint) RETURNS void LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    UPDATE public.installation
+       SET stores = array_append(stores, kind)
+     WHERE kind IN (1, 2) AND kind <> ALL (stores)
+$$;
+
 INSERT INTO installation (items_since)
 SELECT CASE WHEN EXISTS (SELECT FROM sessions) THEN now() + interval '1 day' ELSE '-infinity' END;
 
@@ -927,6 +935,9 @@ CREATE TABLE session_pins (
 
 -- A session that nobody uses is compacted (idle), a damaged checkpoint is made anew (damage), and an answer of a model
 -- takes the place of the summary that stood in for it (summary).
+-- Runs that have not ended: one whose job is gone gets another.
+CREATE INDEX runs_unfinished ON runs (tenant_id) WHERE state IN ('queued', 'running');
+
 ALTER TABLE runs
     DROP CONSTRAINT runs_cause_check,
     ADD CONSTRAINT runs_cause_check CHECK (cause IN ('threshold', 'hard', 'idle', 'manual', 'sweep', 'follow_up',

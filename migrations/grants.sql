@@ -54,7 +54,6 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     summaries, uploads, usage_days, usage_sessions, verifications, webhook_deliveries, webhook_turns, webhooks
     TO varve_app;
 GRANT SELECT ON installation, river_migration, schema_migrations, tenants TO varve_app;
-GRANT UPDATE (stores) ON installation TO varve_app;
 
 -- Messages and versions of policies are written once: of a message, only that it was removed or superseded is noted
 -- later, and its bytes may move into a pack (a trigger refuses to put any in).
@@ -86,6 +85,8 @@ GRANT SELECT, INSERT, UPDATE (revoked_at, expires_at, last_used_at) ON api_keys 
 
 -- The API inserts its tenant's jobs and lets them start at once. Row-level security hides those of others.
 GRANT SELECT, INSERT, UPDATE ON river_job TO varve_app;
+REVOKE ALL ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_texts_id_seq
+    FROM PUBLIC, varve_app, varve_worker, varve_admin, varve_backup;
 GRANT USAGE, SELECT ON SEQUENCE river_job_id_seq TO varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notification, river_job, workers TO varve_worker;
 GRANT USAGE, SELECT ON SEQUENCE river_notification_id_seq TO varve_worker;
@@ -118,12 +119,12 @@ REVOKE ALL ON FUNCTION
     audit_keep_row, audit_prune, audit_refuse, end_tenant, event_number,
     index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended,
     refuse_archived, refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row,
-    river_job_state_in_bitmask, search_passages, search_tenant_word
+    river_job_state_in_bitmask, search_passages, search_tenant_word, use_store
     FROM PUBLIC, varve_app, varve_worker, varve_admin;
 
 GRANT EXECUTE ON FUNCTION
     audit_blank, audit_blank_subject, metadata_pairs,
-    river_job_state_in_bitmask, search_passages, search_tenant_word
+    river_job_state_in_bitmask, search_passages, search_tenant_word, use_store
     TO varve_app;
 
 -- What its time is over for is removed by a worker, through functions that leave the trail provable. The last step of the

@@ -7,7 +7,7 @@
 //
 // A file is one transaction: postgres.Migrate relies on it to recover from an interrupted migration. The role of the
 // serving processes is not made here but by postgres.Migrate, since it belongs to the server and not to the database;
-// grants.sql, which is executed after every migration, has its rights.
+// grants.sql, which is executed after every migration, has its rights, and rights.txt the table that it makes.
 //
 // A release has one file, which is edited until the release is tagged. From then on it never changes, because databases
 // have applied it: checksums.txt lists those files.
@@ -16,7 +16,9 @@ package migrations
 import (
 	"embed"
 	"io/fs"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -29,6 +31,35 @@ var FS embed.FS
 //
 //go:embed grants.sql
 var Grants string
+
+//go:embed rights.txt
+var rights string
+
+// Right is a right of a role on an object.
+type Right struct {
+	Role, Kind, Object, Privilege string
+	Column                        string // "" for all
+}
+
+// Rights returns the rights of the roles on what is in the schema, which rights.txt has.
+var Rights = sync.OnceValue(func() (all []Right) {
+	for line := range strings.Lines(rights) {
+		of, has, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		kind, object, _ := strings.Cut(of, " ")
+		role, privileges, _ := strings.Cut(has, " ")
+		if !slices.Contains([]string{"FUNCTION", "SCHEMA", "SEQUENCE", "TABLE"}, kind) || role == "PUBLIC" {
+			continue
+		}
+		privileges, _, _ = strings.Cut(privileges, " as the owner")
+		privileges, columns, _ := strings.Cut(strings.TrimRight(privileges, ")"), " (")
+		for privilege := range strings.SplitSeq(privileges, ", ") {
+			for column := range strings.SplitSeq(columns, ", ") {
+				all = append(all, Right{role, kind, object, privilege, column})
+			}
+		}
+	}
+	return all
+})
 
 // Versions returns the versions of the schema in their order.
 var Versions = sync.OnceValues(func() (all []int, err error) {

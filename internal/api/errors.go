@@ -244,6 +244,9 @@ func databaseFailure(err error) *request.Failure {
 	case errors.Is(err, postgres.ErrLogin): // somebody changed it while the process runs
 		return &request.Failure{Code: request.Unavailable, Detail: "the login of this process at the database " +
 			"cannot be used now, and its log says why: nothing was done; try again after Retry-After"}
+	case code == "53300": // too_many_connections
+		return &request.Failure{Code: request.Unavailable, Detail: "the database has no connection left for this " +
+			"process, whose log says which limit is reached: nothing was done; try again after Retry-After"}
 	case databaseIsDown(err):
 		return &request.Failure{Code: request.Unavailable, Detail: databaseAway}
 	}

@@ -106,6 +106,9 @@ func writeTo(ctx context.Context, dsn string, to *os.File, program string) (Mani
 		return w.Manifest, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := postgres.CheckConnection(ctx, conn); err != nil {
+		return w.Manifest, err
+	}
 	if w.Schema, err = postgres.CheckVersion(ctx, conn); err != nil {
 		return w.Manifest, err
 	}

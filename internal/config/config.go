@@ -62,25 +62,6 @@ func (o Owner) Validate() error {
 	return checkURL("--owner-url (VARVE_OWNER_URL)", o.OwnerURL)
 }
 
-// checkURL returns an error for a URL of a database that cannot be one; "" can.
-func checkURL(name, url string) error {
-	if url == "" {
-		return nil
-	}
-	to, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return malformed(name, err)
-	}
-	hosts := []string{to.ConnConfig.Host}
-	for _, f := range to.ConnConfig.Fallbacks {
-		hosts = append(hosts, f.Host)
-	}
-	if slices.ContainsFunc(hosts, func(host string) bool { return strings.Contains(host, "@") }) {
-		return malformed(name, err) // the end of a password in which an @ is not escaped
-	}
-	return nil
-}
-
 // check returns an error unless a setting is valid: its name, its value, and what it must be.
 func check(valid bool, name string, value any, want string) error {
 	if valid {
@@ -92,14 +73,43 @@ func check(valid bool, name string, value any, want string) error {
 	return fmt.Errorf("%s is %v: it must be %s", name, value, want)
 }
 
-// malformed returns an error that repeats nothing of the URL: in one that does not parse, anything may be the password.
-func malformed(name string, err error) error {
+// wrongInURL is what the parser of database URLs says of what is wrong in one, without repeating it.
+var wrongInURL = []string{
+	"sslmode is invalid", "invalid port", `both "sslcert" and "sslkey" are required`, "failed to decode sslkey",
+	"unable to add CA to cert pool",
+}
+
+// checkURL returns an error that repeats nothing of the URL of a database: in one that does not parse, anything may be
+// the password.
+func checkURL(name, url string) error {
+	if url == "" {
+		return nil
+	}
+	if strings.TrimSpace(url) != url {
+		return errors.New(name + " has a space or a line feed at its beginning or end")
+	}
+	to, err := pgxpool.ParseConfig(url)
+	if err == nil {
+		hosts := []string{to.ConnConfig.Host}
+		for _, f := range to.ConnConfig.Fallbacks {
+			hosts = append(hosts, f.Host)
+		}
+		if !slices.ContainsFunc(hosts, func(host string) bool { return strings.Contains(host, "@") }) {
+			return nil
+		}
+		err = errors.New("an @ in it is not escaped") // it would show the end of a password as a host
+	}
 	var file *fs.PathError
 	if errors.As(err, &file) {
 		return fmt.Errorf("%s names a file that cannot be read: %w", name, file)
 	}
-	return errors.New(name + " is neither a PostgreSQL URL nor a key=value list, or has a port or sslmode that there " +
-		"is not; it is not shown here, because it may contain a password")
+	for _, wrong := range wrongInURL {
+		if strings.Contains(err.Error(), wrong) {
+			return fmt.Errorf("%s cannot be used: %s", name, wrong)
+		}
+	}
+	return errors.New(name + " is neither a PostgreSQL URL nor a key=value list; " +
+		"it is not shown here, because it may contain a password")
 }
 
 // Client is what the clients of the HTTP API need, and the commands that work on a data directory.

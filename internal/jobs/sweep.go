@@ -215,7 +215,7 @@ func (w *sweepWorker) freeze(ctx context.Context, tenants []uuid.UUID) error {
 	return errors.Join(failed...)
 }
 
-// visit freezes, prunes and packs for the next tenants.
+// visit freezes, prunes, packs and finds lost runs for the next tenants.
 func (w *sweepWorker) visit(ctx context.Context) error {
 	tenants, err := w.Store.NextTenants(ctx, visitedTenants)
 	failed := []error{err, w.freeze(ctx, tenants)}
@@ -224,6 +224,11 @@ func (w *sweepWorker) visit(ctx context.Context) error {
 			_, err := w.Store.RequeueOffloads(ctx, tenant)
 			failed = append(failed, ofTenant(tenant, err))
 		}
+		lost, err := w.Store.RequeueRuns(ctx, tenant)
+		if lost > 0 {
+			w.Log.WarnContext(ctx, "runs had lost their job", "tenant", tenant, "runs", lost)
+		}
+		failed = append(failed, ofTenant(tenant, err))
 		failed = append(failed, ofTenant(tenant, w.Store.Prune(ctx, tenant, w.Prunings...)))
 	}
 	failed = append(failed, w.Store.Prune(ctx, uuid.Nil)) // Idempotency-Keys of operators

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/textproto"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,7 +39,8 @@ type Provider struct {
 	Kind    Kind   `json:"kind"`
 	BaseURL string `json:"base_url"` // "" for the provider's own
 	Key     Key    `json:"key"`
-	KeyFile string `json:"key_file"` // whoever reads the configuration reads Key from there
+	// KeyFile is a file with the key. Whoever reads the configuration reads Key from there; calls read it again.
+	KeyFile string `json:"key_file"`
 	// Headers are sent with each request; their values may be secrets.
 	Headers map[string]Key `json:"headers"`
 	// AllowPrivate allows addresses of this machine and of private networks, see egress.Rule, and http at these.
@@ -240,6 +242,15 @@ func (v *validation) header(name string, value Key) {
 	if !value.Set() || strings.ContainsFunc(value.reveal(), notHeader) {
 		v.wrong("headers/"+name, "its value must be a text without control characters")
 	}
+}
+
+// key returns the key of a provider, as its file has it now. Where that has none, it is the one that it had.
+func (p *Provider) key() Key {
+	text, err := os.ReadFile(p.KeyFile)
+	if key := NewKey(string(text)); err == nil && key.Set() && !strings.ContainsFunc(key.reveal(), notHeader) {
+		return key
+	}
+	return p.Key
 }
 
 // notHeader reports whether a character cannot be in the value of a header.

@@ -80,7 +80,7 @@ func (l link) harmless(value any) string {
 	if !ok || !identifier.MatchString(text) {
 		return ""
 	}
-	secrets := []Key{l.provider.Key}
+	secrets := []Key{l.provider.Key, l.provider.key()}
 	for _, header := range l.provider.Headers {
 		secrets = append(secrets, header)
 	}

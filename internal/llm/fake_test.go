@@ -2,6 +2,8 @@ package llm
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,6 +46,31 @@ func faking(t *testing.T, p Provider) (*fake.Server, *Configured) {
 	t.Cleanup(server.Close)
 	p.Key = NewKey("sk-1")
 	return server, at(t, server.URL()+"/v1", p)
+}
+
+// TestAKeyInAFileIsReadAgain has a file with a key that is not valid yet, then with one that is, and then none.
+func TestAKeyInAFileIsReadAgain(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "key")
+	_, m := faking(t, Provider{Kind: Anthropic, Attempts: 1, KeyFile: file})
+	ask := func() error {
+		_, err := m.Ask(t.Context(), uuid.Nil, summary.Dialogue{Messages: []summary.Message{message("user", text("Hi."))}})
+		return err
+	}
+	for _, c := range []struct {
+		key string
+		fit bool
+	}{{"sk-0", false}, {"sk-1\n", true}, {"sk-0", false}, {"not\na header", true}} {
+		if err := os.WriteFile(file, []byte(c.key), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(); c.fit != (err == nil) {
+			t.Errorf("with %q in the file: %v", c.key, err)
+		}
+	}
+	if err := errors.Join(os.Remove(file), ask()); err != nil {
+		t.Errorf("without the file: %v", err)
+	}
 }
 
 // TestProvidersTakeAnyDialogue asks the fake provider, which refuses what a provider would.

@@ -90,7 +90,7 @@ func (l link) addHeaders(h http.Header) {
 	h.Set("Accept", "application/json")
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "varve")
-	anthropic, key := l.provider.Kind == Anthropic, l.provider.Key
+	anthropic, key := l.provider.Kind == Anthropic, l.provider.key()
 	if anthropic {
 		h.Set("Anthropic-Version", "2023-06-01")
 	}

@@ -55,6 +55,7 @@ func open(ctx context.Context, p places, trace func(string)) (*postgres.Store, e
 	if err != nil {
 		return nil, err
 	}
+	p.Bucket.Keys = s3test.Keys // which a process of its own is not told
 	bucket, err := object.OpenBucket(p.Bucket)
 	if err != nil {
 		return nil, err

@@ -222,15 +222,15 @@ func (s *Store) RequeueArchives(ctx context.Context, tenant uuid.UUID) (lost int
 	}
 	for _, a := range found {
 		args := queue.ArchiveArgs{Tenant: tenant, Session: a.Key, Archive: a.ID, Back: a.Back}
-		err := s.InTenant(ctx, tenant, func(tx pgx.Tx) error {
-			_, inserted, err := s.queue.Insert(ctx, tx, args, time.Time{})
-			if inserted {
-				lost++
-			}
-			return err
+		inserted, err := InTx(ctx, s, tenant, func(tx pgx.Tx) (inserted bool, err error) {
+			_, inserted, err = s.queue.Insert(ctx, tx, args, time.Time{})
+			return inserted, err
 		})
 		if err != nil {
 			return lost, err
+		}
+		if inserted {
+			lost++
 		}
 	}
 	return lost, nil

@@ -19,6 +19,11 @@ type EndListener struct {
 // connect makes a connection like those of the pool, but none of them.
 func connect(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
 	config := pool.Config()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil || config.AfterConnect == nil {
 		return conn, err

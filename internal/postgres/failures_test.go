@@ -124,6 +124,52 @@ func TestASessionsOwnFailuresLeadToAQuarantine(t *testing.T) {
 	}
 }
 
+// TestARunThatWasAskedForIsFoundAgain loses the jobs of two runs, of which one session gets another job meanwhile.
+func TestARunThatWasAskedForIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at, busy := newSession(t, store, tenant, "s"), newSession(t, store, tenant, "busy")
+	states := map[string]session.RunState{}
+	var runs []session.Run
+	for _, of := range []session.Address{at, busy} {
+		mustAppend(t, store, batch(of, message("x", 10)))
+		run, _, err := store.Compact(t.Context(), of, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run)
+	}
+	if n, err := store.RequeueRuns(t.Context(), tenant); err != nil || n != 0 {
+		t.Errorf("%d runs that have their job, %v", n, err)
+	}
+	loseJobs(t, store)
+	if err := execInTenant(t, store, tenant, `
+		INSERT INTO runs (tenant_id, id, session_key, cause, state, job_id)
+		SELECT tenant_id, gen_random_uuid(), session_key, 'damage', 'running', 0
+		  FROM runs
+		 WHERE id = $1`, runs[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := store.RequeueRuns(t.Context(), tenant); err != nil || n != 3 || liveJobs(t, store) != 2 {
+		t.Errorf("%d runs that have none, %d jobs, %v", n, liveJobs(t, store), err)
+	}
+	for i, of := range []session.Address{at, busy} {
+		all, err := store.Runs(t.Context(), of, session.Page{Limit: 10})
+		if err != nil || len(all) != i+1 {
+			t.Fatalf("%d runs, %v", len(all), err)
+		}
+		for _, run := range all {
+			states[of.ID+" "+run.Cause] = run.State
+		}
+	}
+	if states["s manual"] != session.RunQueued || (states["busy manual"] == session.RunQueued) == (states["busy damage"] == session.RunQueued) {
+		t.Errorf("the runs are %v: want one for each session", states)
+	}
+	if n, err := store.RequeueRuns(t.Context(), tenant); err != nil || n != 0 {
+		t.Errorf("%d runs a second time, %v", n, err)
+	}
+}
+
 func TestACompactionByHandDoesNotWaitForTheTrialAndEndsTheQuarantine(t *testing.T) {
 	t.Parallel()
 	store, tenant := newStore(t)

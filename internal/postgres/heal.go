@@ -109,6 +109,7 @@ func (s *Store) GoBack(
 	ctx context.Context, key session.Key, run uuid.UUID, job int64, reason string, toLog bool,
 ) (back bool, err error) {
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+		back = false
 		ended, err := replaceDamaged(ctx, tx, row, reason, toLog)
 		if errors.Is(err, session.ErrNotFound) {
 			return nil

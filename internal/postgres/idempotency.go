@@ -111,8 +111,10 @@ func Once[T any](
 func Keyed[T any](
 	ctx context.Context, s *Store, at session.Address, id *session.Idempotency, do func(inside *Store) (T, error),
 ) (T, bool, error) {
-	return Once(ctx, s, at.Tenant, id, func(tx pgx.Tx) (answer T, about uuid.UUID, err error) {
-		inside := *s
+	unrepeated := *s // do has read a request
+	unrepeated.scope.once = true
+	return Once(ctx, &unrepeated, at.Tenant, id, func(tx pgx.Tx) (answer T, about uuid.UUID, err error) {
+		inside := unrepeated
 		inside.scope.outer = tx
 		if answer, err = do(&inside); err != nil {
 			return answer, about, err

@@ -20,6 +20,8 @@ var (
 	SchemaVersion = schemaVersion
 	SessionTables = sessionTables
 	Pooled        = pooled
+	WhoIsInTheWay = whoIsInTheWay
+	WhyItFailed   = failure
 )
 
 // Query runs one statement that sees a tenant only.

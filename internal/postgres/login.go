@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -32,13 +33,25 @@ var ErrLogin = errors.New("this database login cannot be used")
 // An operator may give a login others where they do no harm. Below min, statements that work end, and waiting for a
 // session's turn becomes an error at once; above max, a client that is gone holds up others for too long. Waiting for
 // a lock must end before the statement does, whose end would not say why.
+//
+// The others are as PostgreSQL has them unless somebody changed that for a server or a database. With another encoding
+// texts change on their way, and literals with escapes in strings; where row security is off, reads fail; a replica
+// fires no triggers; transactions of another isolation fail that wait for a session's turn; and a session that was
+// ended while it was idle fails the next request.
 var loginSettings = []loginSetting{
 	{name: "plan_cache_mode", value: "force_generic_plan"},
 	{name: "jit", value: "off"},
 	{name: "idle_in_transaction_session_timeout", value: "5000", min: 1_000, max: 60_000},
 	{name: "lock_timeout", value: "3000", min: 100, max: 9_000},
 	{name: "statement_timeout", value: "300000", min: 10_000, max: 3_600_000},
-	{name: "search_path", value: "public"}, // or another where public comes first
+	{name: "search_path", value: "public", all: true}, // or another where public comes first
+	{name: "client_encoding", value: "'UTF8'", all: true},
+	{name: "standard_conforming_strings", value: "on", all: true},
+	{name: "row_security", value: "on", all: true},
+	{name: "session_replication_role", value: "origin", all: true, checked: true},
+	{name: "default_transaction_isolation", value: "'read committed'"},
+	{name: "idle_session_timeout", value: "0"},
+	{name: "transaction_timeout", value: "0", checked: true},
 }
 
 // loginSetting is a setting of a login: what varve migrate --grant-to gives it and, of a timeout, the range in ms of
@@ -46,7 +59,12 @@ var loginSettings = []loginSetting{
 type loginSetting struct {
 	name, value string
 	min, max    int
+	all         bool // logins that do not serve need it, too
+	checked     bool // and not given: it needs a superuser, or is not in every version of PostgreSQL
 }
+
+// settingsOfAll are the settings that every login needs.
+var settingsOfAll = slices.DeleteFunc(slices.Clone(loginSettings), func(s loginSetting) bool { return !s.all })
 
 var (
 	loginSQL         = statement("login")
@@ -82,6 +100,28 @@ func checkServingAs(ctx context.Context, conn *pgx.Conn, role string) error {
 		return err
 	}
 	return loginError(conn.Config().User, append(found, wrong...))
+}
+
+// checkSettings returns an error if a setting of a login that need not serve does harm.
+func checkSettings(ctx context.Context, conn *pgx.Conn) error {
+	wrong, err := wrongSettings(ctx, conn, settingsOfAll...)
+	if err != nil {
+		return err
+	}
+	return refusal(ErrLogin, "login "+conn.Config().User, wrong)
+}
+
+// refusal returns nil if there is no obstacle, else an error that says what to run.
+func refusal(kind error, what string, found []obstacle) error {
+	if len(found) == 0 {
+		return nil
+	}
+	var reasons, remedies []string
+	for _, o := range found {
+		reasons, remedies = append(reasons, o.Reason), append(remedies, "    "+o.Remedy+";")
+	}
+	return fmt.Errorf("%w: %s cannot be used, because %s: as an administrator of the server, run\n%s", kind, what,
+		strings.Join(reasons, ", "), strings.Join(remedies, "\n"))
 }
 
 // wrongSettings returns an obstacle for each setting of a session that does harm.
@@ -159,7 +199,10 @@ func checkAdmin(ctx context.Context, conn *pgx.Conn) error {
 		err = fmt.Errorf("%w: login %s has neither the rights of role %s nor owns the tables: use the login that "+
 			"migrates, or run varve migrate --grant-to %s:admin", ErrLogin, login, AdminRole, login)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return checkSettings(ctx, conn)
 }
 
 // checkOwner returns an error unless the login of a connection may change the schema, if there is one.

@@ -84,7 +84,8 @@ func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 		}
 	}
 	mustGrant()
-	for _, c := range []struct{ name, value, want, refused string }{
+	database := openPool(t, dsn).Config().ConnConfig.Database
+	for i, c := range []struct{ name, value, want, refused string }{
 		{"lock_timeout", "'2s'", "2s", ""},
 		{"lock_timeout", "1", "3s", "lock_timeout is 1 ms, which must be from 100 to 9000"},
 		{"lock_timeout", "0", "3s", "lock_timeout is 0 ms"},
@@ -98,8 +99,12 @@ func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 		{"search_path", `"$user", public, extensions`, `"$user", public, extensions`, ""},
 		{"search_path", `pg_catalog`, `public`, "search_path"},
 		{"plan_cache_mode", "auto", "force_generic_plan", "plan_cache_mode"},
+		{"lock_timeout", "1", "3s", "lock_timeout is 1 ms"},
+		{"client_encoding", "LATIN1", "UTF8", "client_encoding"},
+		{"default_transaction_isolation", "serializable", "read committed", "default_transaction_isolation"},
 	} {
-		mustExec(t, dsn, `ALTER ROLE `+login+` SET `+c.name+` = `+c.value)
+		here := []string{"", " IN DATABASE " + database}[i%2]
+		mustExec(t, dsn, `ALTER ROLE `+login+here+` SET `+c.name+` = `+c.value)
 		pool, err := postgres.Open(t.Context(), as(t, dsn, login), 1)
 		if refused := err != nil; refused != (c.refused != "") || refused && !strings.Contains(err.Error(), c.refused) {
 			t.Errorf("%s = %s: %v, want %q", c.name, c.value, err, c.refused)
@@ -117,6 +122,7 @@ func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 			t.Errorf("%s = %s is %s when it is granted again, want %s, %v", c.name, c.value, got, c.want, err)
 		}
 		pool.Close()
+		mustExec(t, dsn, `ALTER ROLE `+login+` IN DATABASE `+database+` RESET ALL`)
 	}
 }
 

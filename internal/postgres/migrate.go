@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -48,8 +49,8 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 		return err
 	}
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
-		if err := checkOwner(ctx, conn); err != nil {
-			return err
+		if err := checkMigrating(ctx, conn); err != nil {
+			return fmt.Errorf("migrate: %w", err)
 		}
 		if err := createRoles(ctx, conn); err != nil {
 			return fmt.Errorf("migrate: %w", err)
@@ -64,7 +65,7 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 		if have > newest { // a newer program has migrated it, and given the rights
 			return nil
 		}
-		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx, version) }); err != nil {
+		if err := withMigrations(dsn, func(m *migrator) error { return m.up(ctx, conn, version) }); err != nil {
 			return fmt.Errorf("migrate: %w", pooled(err))
 		}
 		if version != math.MaxInt { // the rights are those on the newest schema
@@ -75,6 +76,17 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 		}
 		return nil
 	})
+}
+
+// checkMigrating returns an error if nothing may be changed: then the first statement of a migration is not executed.
+func checkMigrating(ctx context.Context, conn *pgx.Conn) error {
+	if err := checkWrites(ctx, conn); err != nil {
+		return err
+	}
+	if err := CheckConnection(ctx, conn); err != nil {
+		return err
+	}
+	return checkOwner(ctx, conn)
 }
 
 // checkKnown returns an error if this program has no migration to a version, math.MaxInt being the newest.
@@ -156,6 +168,9 @@ func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) erro
 	if err := CheckDirect(ctx, conn, "migrations need"); err != nil {
 		return err
 	}
+	if err := unbound(ctx, conn); err != nil { // it is idle while another connection applies a file
+		return err
+	}
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
 	for {
@@ -168,7 +183,8 @@ func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) erro
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("another process is migrating: %w", ctx.Err())
+			holder := migrating(context.WithoutCancel(ctx), dsn)
+			return fmt.Errorf("another process is migrating%s: %w", holder, ctx.Err())
 		case <-ticker.C:
 		}
 	}
@@ -177,7 +193,8 @@ func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) erro
 // migrator applies one file at a time, so that it can try a file again.
 type migrator struct {
 	*migrate.Migrate
-	source source.Driver
+	source  source.Driver
+	session string // the name of the session that applies files
 }
 
 func withMigrations(dsn string, do func(*migrator) error) (err error) {
@@ -185,15 +202,17 @@ func withMigrations(dsn string, do func(*migrator) error) (err error) {
 	if err != nil {
 		return err
 	}
+	name := "varve migrate " + rand.Text()
+	config.RuntimeParams["application_name"] = name
 	config.RuntimeParams["lock_timeout"] = fmt.Sprint(lockTimeout.Milliseconds())
 	src, err := iofs.New(migrations.FS, ".")
 	if err != nil {
 		return err
 	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(unbound))
 	driver, err := migratepgx.WithInstance(db, &migratepgx.Config{})
 	if err != nil {
-		return errors.Join(err, src.Close(), db.Close())
+		return errors.Join(failure("schema_migrations", err, nil), src.Close(), db.Close())
 	}
 	m, err := migrate.NewWithInstance("iofs", atomicSource{src}, "pgx5", driver)
 	if err != nil {
@@ -203,11 +222,11 @@ func withMigrations(dsn string, do func(*migrator) error) (err error) {
 		srcErr, dbErr := m.Close()
 		err = errors.Join(err, srcErr, dbErr)
 	}()
-	return do(&migrator{m, src})
+	return do(&migrator{m, src, name})
 }
 
-// up applies the files up to a version.
-func (m *migrator) up(ctx context.Context, version int) error {
+// up applies the files up to a version. conn asks meanwhile who is in the way.
+func (m *migrator) up(ctx context.Context, conn *pgx.Conn, version int) error {
 	for refused := 0; ; {
 		if err := errors.Join(ctx.Err(), m.takeBackDirty()); err != nil {
 			return err
@@ -215,14 +234,15 @@ func (m *migrator) up(ctx context.Context, version int) error {
 		if done, err := m.reached(version); done || err != nil {
 			return err
 		}
-		err := m.Steps(1)
+		name := m.next()
+		holders, err := whoIsInTheWay(ctx, conn, m.session, func() error { return m.Steps(1) })
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // there is no next file
 			return nil
-		case hasCode(driverError(err), "55P03") && refused < lockAttempts: // lock_not_available
+		case isRefused(err) && refused < lockAttempts:
 			refused++
 		case err != nil:
-			return err
+			return failure(name, err, holders)
 		}
 	}
 }
@@ -278,17 +298,10 @@ func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
 	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
 }
 
-// driverError returns the cause of an error of golang-migrate's driver, which does not unwrap.
-func driverError(err error) error {
-	var byValue database.Error
-	if errors.As(err, &byValue) {
-		return byValue.OrigErr
-	}
-	var byPointer *database.Error
-	if errors.As(err, &byPointer) {
-		return byPointer.OrigErr
-	}
-	return err
+// hasClass reports whether an error has a SQLSTATE that begins so.
+func hasClass(err error, class string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, class)
 }
 
 func hasCode(err error, codes ...string) bool {

@@ -239,26 +239,6 @@ func TestMigratingAMigratedDatabaseChangesNothing(t *testing.T) {
 	}
 }
 
-func TestFiveProcessesMigrateAtOnce(t *testing.T) {
-	t.Parallel()
-	want := objects(t, pgtest.New(t), `%`)
-	for range 3 {
-		dsn := pgtest.NewEmpty(t)
-		errs := make(chan error)
-		for range 5 {
-			go func() { errs <- postgres.Migrate(t.Context(), dsn) }()
-		}
-		for range 5 {
-			if err := <-errs; err != nil {
-				t.Error(err)
-			}
-		}
-		if diff := cmp.Diff(want, objects(t, dsn, `%`)); diff != "" {
-			t.Errorf("one (-), five (+):\n%s", diff)
-		}
-	}
-}
-
 func TestDatabasesOfOneServerMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	errs := make(chan error)

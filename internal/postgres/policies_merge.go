@@ -89,8 +89,8 @@ const mergedAtOnce = 100
 // It goes through all of them once: a search from the beginning would read the merged ones every time.
 func (s *Store) MergePolicies(ctx context.Context, tenant uuid.UUID) (merged int, err error) {
 	var last uuid.UUID
-	for n := mergedAtOnce; n == mergedAtOnce && err == nil; merged += n {
-		n, err = InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
+	for n := mergedAtOnce; n == mergedAtOnce; merged += n {
+		done, err := InTx(ctx, s, tenant, func(tx pgx.Tx) ([]uuid.UUID, error) {
 			ids, err := RowsIn(ctx, tx, pgx.RowTo[uuid.UUID], `
 				SELECT p.id
 				  FROM policies p
@@ -98,13 +98,18 @@ func (s *Store) MergePolicies(ctx context.Context, tenant uuid.UUID) (merged int
 				 ORDER BY p.id
 				 LIMIT $3`, tenant, last, mergedAtOnce)
 			for i := 0; i < len(ids) && err == nil; i++ {
-				last = ids[i]
-				err = mergeAgain(ctx, tx, tenant, last)
+				err = mergeAgain(ctx, tx, tenant, ids[i])
 			}
-			return len(ids), err
+			return ids, err
 		})
+		if err != nil {
+			return merged, err
+		}
+		if n = len(done); n > 0 {
+			last = done[n-1]
+		}
 	}
-	return merged, err
+	return merged, nil
 }
 
 const (

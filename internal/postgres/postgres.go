@@ -30,7 +30,7 @@ import (
 )
 
 // Open connects with a login that serves: a member of AppRole that row-level security binds on every connection, and
-// that cannot become a role that it does not bind. Errors: ErrLogin; ErrPooler.
+// that cannot become a role that it does not bind. Errors: ErrLogin; ErrDatabase; ErrPooler.
 func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
 	return open(ctx, dsn, connections, checkServing)
 }
@@ -58,6 +58,10 @@ func open(
 	}
 	config.MaxConns = int32(connections)
 	config.MinIdleConns = 1
+	config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		readSecrets(dsn, conn)
+		return nil
+	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		inUTC(conn)
 		return check(ctx, conn)
@@ -66,12 +70,26 @@ func open(
 	if err != nil {
 		return nil, err
 	}
-	err = pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return checkStatements(ctx, conn.Conn()) })
+	err = pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		if err := checkDatabase(ctx, conn.Conn()); err != nil {
+			return err
+		}
+		return checkStatements(ctx, conn.Conn())
+	})
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("database: %w", pooled(err))
 	}
 	return pool, nil
+}
+
+// readSecrets reads the files of a database URL again, with the password and the certificates: they may have changed
+// since the process began. Where one cannot be read, what it had remains.
+func readSecrets(dsn string, conn *pgx.ConnConfig) {
+	if config, err := pgxpool.ParseConfig(dsn); err == nil {
+		conn.Password, conn.TLSConfig = config.ConnConfig.Password, config.ConnConfig.TLSConfig
+		conn.Fallbacks = config.ConnConfig.Fallbacks
+	}
 }
 
 // inUTC has a connection read times in UTC, which is how answers show them.
@@ -147,14 +165,34 @@ func (s *Store) transaction(
 		return err
 	}
 	defer turn.Done()
-	return InTenant(ctx, s.pool, tenant, options, func(tx pgx.Tx) error {
-		if s.scope.sees != Served {
-			if err := Exec(ctx, tx, seeMore, s.scope.sees); err != nil {
-				return err
+	run := func() error {
+		return InTenant(ctx, s.pool, tenant, options, func(tx pgx.Tx) error {
+			if s.scope.sees != Served {
+				if err := Exec(ctx, tx, seeMore, s.scope.sees); err != nil {
+					return err
+				}
 			}
+			return do(tx)
+		})
+	}
+	if s.scope.once || options != (pgx.TxOptions{}) { // what only reads may have handed rows over
+		return run()
+	}
+	return again(run)
+}
+
+// tries is how often a transaction is tried that PostgreSQL ends in favour of others.
+const tries = 4
+
+// again runs what PostgreSQL may undo because of others, in a deadlock or because it cannot put it in an order, until
+// that does not happen. It must be a transaction whose Go code can run again.
+func again(run func() error) (err error) {
+	for range tries {
+		if err = run(); !hasCode(err, "40P01", "40001") { // deadlock_detected, serialization_failure
+			return err
 		}
-		return do(tx)
-	})
+	}
+	return err
 }
 
 // query runs one statement that sees this tenant only, in one round trip, and hands its rows to read.
@@ -173,6 +211,12 @@ func (s *Store) query(
 		return err
 	}
 	defer turn.Done()
+	return again(func() error { return s.queryOnce(ctx, tenant, sql, args, read) })
+}
+
+func (s *Store) queryOnce(
+	ctx context.Context, tenant uuid.UUID, sql string, args []any, read func(rows pgx.Rows) error,
+) error {
 	batch := &pgx.Batch{}
 	batch.Queue(setTenant, tenant.String())
 	if s.scope.sees != Served {

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrReadOnly reports that the database takes no writes: it is a standby, or was made read-only.
-var ErrReadOnly = errors.New("the database takes no writes: it is a standby, or read-only")
+var ErrReadOnly = errors.New("the database takes no writes: it is a standby, or default_transaction_read_only is on")
 
 // IsReadOnly reports whether err says that the database takes no writes.
 func IsReadOnly(err error) bool { return hasCode(err, "25006") }
@@ -33,28 +33,31 @@ func (r *Readiness) Check(ctx context.Context, s *Store) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.conn == nil {
-		if r.conn, err = connect(ctx, s.pool); err != nil {
+		r.conn, err = connect(ctx, s.pool)
+		if hasCode(err, "53300") { // too_many_connections: the pool has some
+			r.conn = nil
+			return ask(ctx, s.pool)
+		}
+		if err != nil {
 			r.conn = nil
 			return err
 		}
 	}
-	if err = r.ask(ctx); err != nil && !errors.Is(err, ErrReadOnly) {
+	if err = ask(ctx, r.conn); err != nil && !errors.Is(err, ErrReadOnly) {
 		r.close(ctx)
 	}
 	return err
 }
 
-func (r *Readiness) ask(ctx context.Context) error {
-	var readOnly bool
-	err := r.conn.QueryRow(ctx, `
-		SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`).Scan(&readOnly)
-	if err == nil {
-		err = checkSchema(ctx, r.conn)
+func ask(ctx context.Context, db rowQuerier) error {
+	writes := checkWrites(ctx, db)
+	if writes != nil && !errors.Is(writes, ErrReadOnly) {
+		return writes
 	}
-	if err == nil && readOnly {
-		err = ErrReadOnly
+	if err := checkSchema(ctx, db); err != nil {
+		return err
 	}
-	return err
+	return writes
 }
 
 // Close ends the connection.

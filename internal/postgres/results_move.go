@@ -138,7 +138,9 @@ func (m *bodyMove) copyAll(ctx context.Context) error {
 
 // switchParts makes the rows of the parts name their copies; all says that it is all of the body then.
 func (m *bodyMove) switchParts(ctx context.Context, all bool) error {
+	old := m.old
 	err := m.store.InTenant(ctx, m.key.Tenant, func(tx pgx.Tx) error {
+		m.old = old
 		if err := persist.LockMoving(ctx, tx, m.key, m.body); err != nil {
 			return err
 		}

@@ -56,10 +56,7 @@ func (s *Store) claim(ctx context.Context, kind persist.Kind, store object.Store
 			"take another directory, bucket or prefix", found, marker, id)
 	}
 	if err == nil && !slices.Contains(used, kind) {
-		_, err = s.pool.Exec(ctx, `
-			UPDATE installation
-			   SET stores = array_append(stores, $1)
-			 WHERE NOT $1 = ANY (stores)`, kind)
+		_, err = s.pool.Exec(ctx, `SELECT use_store($1)`, kind)
 	}
 	if err == nil {
 		err = errors.Join(store.Put(ctx, probe, []byte(id.String())), store.Delete(ctx, probe))

@@ -1,23 +1,125 @@
 package postgres_test
 
 import (
+	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 )
 
-// TestTheCatalogGivesNobodyMoreThanGrantsSays looks at every function, table and sequence of the schema.
-func TestTheCatalogGivesNobodyMoreThanGrantsSays(t *testing.T) {
+// rightsOfRoles lists, from the catalogue, all that somebody may do who does not own the object, the members of Varve's
+// roles, and what these could do as roles.
+const rightsOfRoles = `
+	WITH objects AS (
+	    SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || relname AS object, relowner AS owner,
+	           coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's'::"char" ELSE 'r' END, relowner)) AS acl, '' AS field, '' AS mark
+	      FROM pg_class
+	     WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('i', 'c')
+	     UNION ALL
+	    SELECT 'TABLE ' || c.relname, c.relowner, a.attacl, a.attname, ''
+	      FROM pg_class c
+	      JOIN pg_attribute a ON a.attrelid = c.oid AND a.attacl IS NOT NULL
+	     WHERE c.relnamespace = 'public'::regnamespace
+	     UNION ALL
+	    SELECT 'FUNCTION ' || oid::regprocedure, proowner, coalesce(proacl, acldefault('f', proowner)), '', CASE WHEN prosecdef THEN ' as the owner' ELSE '' END
+	      FROM pg_proc
+	     WHERE pronamespace = 'public'::regnamespace
+	     UNION ALL
+	    SELECT 'SCHEMA ' || nspname, nspowner, coalesce(nspacl, acldefault('n', nspowner)), '', ''
+	      FROM pg_namespace
+	     WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+	     UNION ALL
+	    SELECT 'DATABASE of Varve', datdba, coalesce(datacl, acldefault('d', datdba)), '', ''
+	      FROM pg_database
+	     WHERE datname = current_database()
+	     UNION ALL
+	    SELECT 'DEFAULT PRIVILEGES ' || defaclobjtype::text, defaclrole, defaclacl, '', '' FROM pg_default_acl
+	     UNION ALL
+	    SELECT 'LARGE OBJECT ' || oid, lomowner, lomacl, '', '' FROM pg_largeobject_metadata
+	     UNION ALL
+	    SELECT 'PARAMETER ' || parname, 10, paracl, '', '' FROM pg_parameter_acl
+	     UNION ALL
+	    SELECT 'TABLESPACE ' || spcname, spcowner, spcacl, '', '' FROM pg_tablespace
+	     UNION ALL
+	    SELECT 'SERVER ' || srvname, srvowner, srvacl, '', '' FROM pg_foreign_server
+	), rights AS (
+	    SELECT o.object || ': ' || CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS who,
+	           a.privilege_type || CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END || o.mark AS may, o.field
+	      FROM objects o, aclexplode(o.acl) a
+	     WHERE a.grantee <> o.owner
+	)
+	SELECT who || ' ' || string_agg(may, ', ' ORDER BY may)
+	  FROM rights
+	 WHERE field = ''
+	 GROUP BY who
+	 UNION ALL
+	SELECT who || ' ' || may || ' (' || string_agg(field, ', ' ORDER BY field) || ')'
+	  FROM rights
+	 WHERE field <> ''
+	 GROUP BY who, may
+	 UNION ALL
+	SELECT 'ROLE ' || g.rolname || ': ' || r.rolname || ' MEMBER' || CASE WHEN m.admin_option THEN ' WITH ADMIN OPTION' ELSE '' END
+	  FROM pg_auth_members m
+	  JOIN pg_roles g ON g.oid = m.roleid
+	  JOIN pg_roles r ON r.oid = m.member
+	 WHERE r.rolname ~ '^varve_(app|worker|admin|backup)$'
+	 UNION ALL
+	SELECT 'ROLE ' || rolname || ' is more than a role'
+	  FROM pg_roles
+	 WHERE rolname ~ '^varve_(app|worker|admin|backup)$'
+	   AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolcanlogin OR rolreplication OR rolbypassrls OR rolconfig IS NOT NULL)`
+
+const (
+	rightsFile = "../../migrations/rights.txt"
+	rightsHead = `# All that somebody may do who does not own the object, from the catalogue of a migrated database. Written by make schema;
+# grants.sql makes it so. Whoever changes it reviews what the new right can hurt. Of the rights of PostgreSQL's own objects
+# nobody is deprived: any login may make large objects and default privileges, and change its own password and settings.
+`
+)
+
+// TestTheRightsAreThoseOfTheTable makes the table of rights from the catalogue. A right more, or less, is an error.
+func TestTheRightsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)
-	mustMigrate(t, dsn) // a copied database does not have the rights on its template
-	pool := openPool(t, dsn)
+	mustMigrate(t, pgtest.Owner(dsn)) // a copied database does not have the rights on its template
+	rows, err := openPool(t, dsn).Query(t.Context(), rightsOfRoles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	got := rightsHead + strings.Join(found, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(rightsFile, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(rightsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("migrations/rights.txt (-), the catalogue (+): review it, and run make schema\n%s", diff)
+	}
+	t.Logf("%d rights, %d of them of PUBLIC", len(found), strings.Count(got, ": PUBLIC "))
+}
+
+// TestTheCatalogKeepsFunctionsFromStrangeTypes looks at where every function of the schema looks for names.
+func TestTheCatalogKeepsFunctionsFromStrangeTypes(t *testing.T) {
+	t.Parallel()
+	pool := openPool(t, pgtest.New(t))
 	for what, sql := range map[string]string{
 		"SECURITY DEFINER, and its search_path does not end with pg_temp": `
 			SELECT proname
@@ -29,33 +131,6 @@ func TestTheCatalogGivesNobodyMoreThanGrantsSays(t *testing.T) {
 			SELECT proname
 			  FROM pg_proc, unnest(proconfig) c
 			 WHERE pronamespace = 'public'::regnamespace AND c LIKE 'search_path=%' AND c NOT LIKE '%, pg_temp'`,
-		"a function that everybody may call": `
-			SELECT proname
-			  FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) a
-			 WHERE pronamespace = 'public'::regnamespace AND a.grantee = 0`,
-		"a trigger's function that a role may call": `
-			SELECT proname || ' by ' || a.grantee::regrole
-			  FROM pg_proc, aclexplode(proacl) a
-			 WHERE pronamespace = 'public'::regnamespace AND prorettype = 'trigger'::regtype AND a.grantee <> proowner`,
-		"a table that everybody reaches, or a role wholly": `
-			SELECT relname || ': ' || a.privilege_type || ' by ' || a.grantee::regrole
-			  FROM pg_class, aclexplode(relacl) a
-			 WHERE relnamespace = 'public'::regnamespace
-			   AND a.grantee <> relowner
-			   AND (a.grantee = 0 OR a.is_grantable OR a.privilege_type IN ('TRUNCATE', 'REFERENCES', 'TRIGGER'))`,
-		"a table that varve backup cannot read": `
-			SELECT relname
-			  FROM pg_class
-			 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')
-			   AND NOT has_table_privilege('varve_backup', oid, 'SELECT')`,
-		"a right on the database or the schema that everybody has": `
-			SELECT a.privilege_type
-			  FROM pg_database, aclexplode(datacl) a
-			 WHERE datname = current_database() AND a.grantee = 0 AND a.privilege_type <> 'CONNECT'
-			 UNION ALL
-			SELECT a.privilege_type
-			  FROM pg_namespace, aclexplode(nspacl) a
-			 WHERE nspname = 'public' AND a.grantee = 0 AND a.privilege_type <> 'USAGE'`,
 	} {
 		rows, err := pool.Query(t.Context(), sql)
 		if err != nil {
@@ -69,6 +144,52 @@ func TestTheCatalogGivesNobodyMoreThanGrantsSays(t *testing.T) {
 	grants, err := os.ReadFile("../../migrations/grants.sql")
 	if err != nil || regexp.MustCompile(`(?i)\bALL\s+(TABLES|SEQUENCES|FUNCTIONS|ROUTINES)\b|GRANT\s+ALL`).Match(grants) {
 		t.Errorf("grants.sql does not name what it grants, %v", err)
+	}
+}
+
+// TestNoSessionKeepsOthersOut has each login make all that PostgreSQL lets any login make, and then log in again.
+func TestNoSessionKeepsOthersOut(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	mustMigrate(t, dsn)
+	for name, login := range map[string]string{"api": pgtest.API(dsn), "worker": pgtest.Worker(dsn), "operators": pgtest.Admin(dsn)} {
+		conn, err := pgx.Connect(t.Context(), login)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for sql, may := range map[string]bool{
+			`SELECT lo_from_bytea(0, 'x')`:                                        true,
+			`ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC`:           true,
+			`SELECT use_store(7::smallint)`:                                       true,
+			`SELECT nextval('river_job_id_seq')`:                                  true,
+			`CREATE TEMPORARY TABLE t ()`:                                         false,
+			`CREATE SCHEMA mine`:                                                  false,
+			`CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'`:          false,
+			`DO $$ BEGIN LOCK TABLE pg_authid; END $$`:                            false,
+			`DO $$ BEGIN LOCK TABLE pg_database IN ACCESS EXCLUSIVE MODE; END $$`: false,
+			`DO $$ BEGIN LOCK TABLE installation IN SHARE MODE; END $$`:           false,
+			`UPDATE installation SET stores = '{}'`:                               false,
+			`UPDATE installation SET oldest_program = 9999`:                       false,
+			`SELECT setval('river_job_id_seq', 9223372036854775807)`:              false,
+			`SELECT setval('search_texts_id_seq', 9223372036854775807)`:           false,
+			`COMMENT ON DATABASE postgres IS ''`:                                  false,
+		} {
+			var pg *pgconn.PgError
+			if _, err := conn.Exec(t.Context(), sql); may != (err == nil) || err != nil && (!errors.As(err, &pg) || pg.Code != "42501") {
+				t.Errorf("%s, %s: %v", name, sql, err)
+			}
+		}
+		_ = conn.Close(t.Context()) // it was of use
+		if pool, err := postgres.Open(t.Context(), login, 1); err != nil {
+			t.Errorf("%s cannot log in any more: %v", name, err)
+		} else {
+			pool.Close()
+		}
+	}
+	var stores int
+	err := openPool(t, dsn).QueryRow(t.Context(), `SELECT cardinality(stores) FROM installation`).Scan(&stores)
+	if err != nil || stores != 0 {
+		t.Errorf("%d stores that are none, %v", stores, err)
 	}
 }
 

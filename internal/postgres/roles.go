@@ -48,25 +48,28 @@ func (g Grant) statements(kept map[string]bool) []string {
 	login := pgx.Identifier{g.Login}.Sanitize()
 	list := []string{`GRANT ` + g.Role + ` TO ` + login}
 	for _, s := range loginSettings {
-		if !kept[s.name] {
+		if !s.checked && !kept[s.name] {
 			list = append(list, `ALTER ROLE `+login+` SET `+s.name+` = `+s.value)
 		}
 	}
 	return list
 }
 
-// keptSettings returns the settings that an operator has given a login and that do no harm. Timeouts are not tried out
-// here: they could end this transaction. The transaction has the others then.
+// keptSettings returns the settings that an operator has given a login and that do no harm. Others that the login has
+// in this database only, it takes away. search_path is tried out: the transaction has it then.
 func (g Grant) keptSettings(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
-	type given struct{ Name, Value string }
+	type given struct {
+		Name, Value string
+		Here        bool // in this database, where it precedes that of all
+	}
 	own, err := RowsIn(ctx, tx, pgx.RowToStructByPos[given], `
-		SELECT split_part(c, '=', 1), substr(c, strpos(c, '=') + 1)
+		SELECT split_part(c, '=', 1), substr(c, strpos(c, '=') + 1), s.setdatabase <> 0
 		  FROM pg_db_role_setting s
 		  JOIN pg_roles r ON r.oid = s.setrole
 		  LEFT JOIN pg_database d ON d.oid = s.setdatabase
 		 CROSS JOIN unnest(s.setconfig) c
 		 WHERE r.rolname = $1 AND coalesce(d.datname = current_database(), true)
-		 ORDER BY s.setdatabase -- those of a database come before those of all`, g.Login)
+		 ORDER BY s.setdatabase -- those of all databases come first`, g.Login)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +82,12 @@ func (g Grant) keptSettings(ctx context.Context, tx pgx.Tx) (map[string]bool, er
 		if kept[o.Name], err = loginSettings[at].keeps(ctx, tx, o.Value); err != nil {
 			return nil, err
 		}
+		if o.Here && !kept[o.Name] && !loginSettings[at].checked {
+			login, here := pgx.Identifier{g.Login}.Sanitize(), pgx.Identifier{tx.Conn().Config().Database}.Sanitize()
+			if err := Exec(ctx, tx, `ALTER ROLE `+login+` IN DATABASE `+here+` RESET `+o.Name); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return kept, nil
 }
@@ -88,6 +97,9 @@ func (s loginSetting) keeps(ctx context.Context, tx pgx.Tx, value string) (bool,
 	if s.max > 0 {
 		ms, ok := milliseconds(value)
 		return ok && ms >= float64(s.min) && ms <= float64(s.max), nil
+	}
+	if s.name != "search_path" {
+		return value == strings.Trim(s.value, "'"), nil
 	}
 	if err := Exec(ctx, tx, `SELECT set_config($1, $2, true)`, s.name, value); err != nil {
 		return false, err

@@ -97,8 +97,9 @@ func (s *Store) Runs(ctx context.Context, at session.Address, page session.Page)
 // Errors: ErrNotFound if the session is gone; ErrEnded if the run has ended, because another worker of its job did the
 // work or because it ends here.
 func (s *Store) StartRun(ctx context.Context, key session.Key, run uuid.UUID) (cause string, err error) {
-	due := true
+	var due bool
 	err = s.underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
+		due = true
 		err = tx.QueryRow(ctx, `
 			UPDATE runs
 			   SET state = 'running', started_at = now(), error = NULL
@@ -196,9 +197,9 @@ func requestRun(ctx context.Context, tx pgx.Tx, key session.Key, job int64, caus
 func endLostRuns(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return Exec(ctx, tx, `
 		UPDATE runs
-		   SET state = 'failed', error = 'its job was lost', finished_at = now()
+		   SET state = 'failed', error = $3, finished_at = now()
 		 WHERE tenant_id = $1 AND session_key = $2 AND state IN ('queued', 'running') AND cause <> 'recompaction'`,
-		key.Tenant, key.Key)
+		key.Tenant, key.Key, jobLost)
 }
 
 // finishRun records how a run ended, unless another worker of its job did so before.

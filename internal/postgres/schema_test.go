@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write schema.sql of migrations instead 
 
 const (
 	schemaFile = "../../migrations/schema.sql"
-	schemaHead = "-- The schema that the migrations make, as PostgreSQL 15 dumps it. Written by make schema; do not edit.\n\n"
+	schemaHead = "-- The schema that the migrations make, as PostgreSQL 15 dumps it, without rights. Written by make schema; do not edit.\n\n"
 	// dumpMajor wrote the file; pg_dump words some things differently from version to version.
 	dumpMajor = "(PostgreSQL) 15."
 )
@@ -60,7 +60,7 @@ func dump(t *testing.T, dsn string) string {
 	if !strings.Contains(string(version), dumpMajor) {
 		t.Skipf("%s writes another dialect than pg_dump %s, which wrote schema.sql", strings.TrimSpace(string(version)), dumpMajor)
 	}
-	out, err := exec.Command(program, "--schema-only", "--no-owner", "--dbname="+dsn).Output()
+	out, err := exec.Command(program, "--schema-only", "--no-owner", "--no-privileges", "--dbname="+dsn).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

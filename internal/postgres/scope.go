@@ -16,6 +16,7 @@ type Scope struct {
 	Class admit.Class
 	sees  Sessions
 	outer pgx.Tx // that the Store's transactions are parts of; nil for none
+	once  bool   // transactions are not run again
 }
 
 // Sessions are those that a transaction sees. Row policies hide the others (varve.frozen in migrations).
@@ -34,7 +35,8 @@ const seeMore = `SELECT set_config('varve.frozen', $1, true)`
 // In returns a Store on the same connections that works in another scope.
 func (s *Store) In(scope Scope) *Store {
 	scoped := *s
-	scope.sees, scope.outer = s.scope.sees, s.scope.outer
+	scope.sees = s.scope.sees
+	scope.outer, scope.once = s.scope.outer, s.scope.once
 	scoped.scope = scope
 	return &scoped
 }

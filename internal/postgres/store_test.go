@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -15,7 +16,16 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(migrates); dsn != "" { // a process that a test starts
+		if err := postgres.Migrate(context.Background(), dsn); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(pgtest.Main(m))
+}
 
 // newStore returns a Store on an empty database, with a tenant whose trigger is at 800 and hard limit at 950 tokens of a
 // window of 1,000.
@@ -115,6 +125,38 @@ func TestTimesAreReadInUTC(t *testing.T) {
 	for name, when := range map[string]*time.Time{"created_at": &found.CreatedAt, "last_append_at": found.LastAppendAt} {
 		if when.Location() != time.UTC {
 			t.Errorf("%s is in %s", name, when.Location())
+		}
+	}
+}
+
+// TestATransactionThatIsUndoneForOthersRunsAgain has transactions fail as a deadlock does, or once they have read a
+// request, which cannot be read twice.
+func TestATransactionThatIsUndoneForOthersRunsAgain(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	for _, c := range []struct {
+		code  string
+		fails int // times
+		runs  int
+	}{{"40P01", 1, 2}, {"40001", 3, 4}, {"40001", 9, 4}, {"55P03", 1, 1}} {
+		runs := 0
+		fail := func(tx pgx.Tx) error {
+			if runs++; runs <= c.fails {
+				_, err := tx.Exec(t.Context(), `DO $$ BEGIN RAISE EXCEPTION 'undone' USING ERRCODE = '`+c.code+`'; END $$`)
+				return err
+			}
+			return nil
+		}
+		err := store.InTenant(t.Context(), tenant, fail)
+		if runs != c.runs || (err == nil) != (c.fails < c.runs) {
+			t.Errorf("%s %d times: it ran %d times, %v", c.code, c.fails, runs, err)
+		}
+		runs = 0
+		_, _, err = postgres.Keyed(t.Context(), store, session.Address{Tenant: tenant}, nil, func(inside *postgres.Store) (int, error) {
+			return 0, inside.InTenant(t.Context(), tenant, fail)
+		})
+		if err == nil || runs != 1 {
+			t.Errorf("%s %d times, with a key: it ran %d times, %v", c.code, c.fails, runs, err)
 		}
 	}
 }

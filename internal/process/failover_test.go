@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,4 +116,40 @@ func (s *service) log(path string) (texts []string) {
 		next = page.Next
 	}
 	return texts
+}
+
+// TestAPasswordThatWasRotatedIsReadAgain changes the password of the logins, and the file with it, under both processes.
+func TestAPasswordThatWasRotatedIsReadAgain(t *testing.T) {
+	t.Parallel()
+	cluster, file := pgtest.NewDurable(t), filepath.Join(t.TempDir(), "passwords")
+	access := filepath.Join(cluster.Dir, "pgdata", "pg_hba.conf")
+	rules, err := os.ReadFile(access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotate := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("*:*:*:*:"+password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pgtest.Exec(t, cluster, `ALTER ROLE varve_test_api PASSWORD '`+password+`'`, `ALTER ROLE varve_test_worker PASSWORD '`+password+`'`,
+			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ('varve_test_api', 'varve_test_worker')`)
+	}
+	asked := append([]byte("local all varve_test_api,varve_test_worker scram-sha-256\n"), rules...)
+	if err := os.WriteFile(access, asked, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, cluster, `SELECT pg_reload_conf()`)
+	rotate("first")
+	s := startOn(t, config.Database{URL: hosts(cluster) + "&passfile=" + url.QueryEscape(file), Connections: 8}, newTenant)
+	message := fmt.Sprintf(`{"format":"openai-chat","messages":[{"role":"user","content":%q}]}`, strings.Repeat("word ", 2000))
+	for _, password := range []string{"second", "third"} {
+		rotate(password)
+		path := "/v1/sessions/" + password
+		s.eventually(201, "PUT", path, `{"window_tokens":1000}`)
+		s.eventually(201, "POST", path+"/messages", message)
+		s.eventually(200, "GET", path+"/checkpoints/1", "") // of the worker
+		s.eventually(200, "GET", "/readyz", "")
+	}
+	s.stop()
 }

@@ -21,13 +21,15 @@ func openStores(
 		return nil, nil, errors.New("VARVE_ADMIN_ADDR is set, but VARVE_ADMIN_DATABASE_URL is not: the routes of " +
 			"operators need a login with the rights of role varve_admin")
 	}
-	tenants, err = WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
+	tenants, err = WhenThere(ctx, log, func() (*postgres.Store, error) {
+		return openServing(ctx, db, postgres.AppRole)
+	})
 	if err != nil || settings.AdminURL == "" {
 		return tenants, nil, err
 	}
 	db.URL, db.Connections = settings.AdminURL, operatorConnections
 	operators, err = WhenThere(ctx, log, func() (*postgres.Store, error) {
-		return openDatabase(ctx, db, postgres.OpenServingAdmin)
+		return openDatabase(ctx, db, postgres.OpenServingAdmin, postgres.AdminRole)
 	})
 	if err != nil {
 		closeStores(tenants)

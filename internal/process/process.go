@@ -35,12 +35,12 @@ const stopRequests = 20 * time.Second
 // OpenStore connects to a database whose schema fits this program, for the operator's commands, and to the result
 // stores beside it, which may not answer. The caller closes the store's pool.
 func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error) {
-	return openDatabase(ctx, db, postgres.OpenAdmin)
+	return openDatabase(ctx, db, postgres.OpenAdmin, postgres.AdminRole)
 }
 
 type openPool func(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error)
 
-func openDatabase(ctx context.Context, db config.Database, open openPool) (*postgres.Store, error) {
+func openDatabase(ctx context.Context, db config.Database, open openPool, role string) (*postgres.Store, error) {
 	stores, err := resultStores(db.Results)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,13 @@ func openDatabase(ctx context.Context, db config.Database, open openPool) (*post
 	}
 	inserts, err := queue.New(pool)
 	store := postgres.New(pool, inserts, compactor.CapAtIngest)
-	if err = errors.Join(err, store.CheckSchema(ctx)); err != nil {
+	if err == nil {
+		err = store.CheckSchema(ctx)
+	}
+	if err == nil {
+		err = store.CheckRights(ctx, role)
+	}
+	if err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -61,12 +67,28 @@ func openDatabase(ctx context.Context, db config.Database, open openPool) (*post
 
 // openServing connects like OpenStore, but with a login that serves, and checks that the result stores can be written
 // to.
-func openServing(ctx context.Context, db config.Database) (*postgres.Store, error) {
-	store, err := openDatabase(ctx, db, postgres.Open)
+func openServing(ctx context.Context, db config.Database, role string) (*postgres.Store, error) {
+	store, err := openDatabase(ctx, db, postgres.Open, role)
 	if err != nil {
 		return nil, err
 	}
 	if err := store.CheckResultStores(ctx); err != nil {
+		store.Pool().Close()
+		return nil, err
+	}
+	return store, nil
+}
+
+// openWorking connects like openServing, with a login that runs a worker, to a database that takes writes.
+func openWorking(ctx context.Context, db config.Database) (*postgres.Store, error) {
+	store, err := openServing(ctx, db, postgres.WorkerRole)
+	if err != nil {
+		return nil, err
+	}
+	if err = postgres.RequireWorker(ctx, store.Pool()); err == nil {
+		err = store.CheckWrites(ctx)
+	}
+	if err != nil {
 		store.Pool().Close()
 		return nil, err
 	}
@@ -194,16 +216,13 @@ func Worker(
 	}
 	defer stop()
 	defer asked.ready.Close(context.WithoutCancel(ctx))
-	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openServing(ctx, db) })
+	store, err := WhenThere(ctx, log, func() (*postgres.Store, error) { return openWorking(ctx, db) })
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	defer store.Pool().Close()
 	defer pools.watch("worker", store.Pool())()
 	asks.Store = store
-	if err := postgres.RequireWorker(ctx, store.Pool()); err != nil {
-		return err
-	}
 	store.KeepFor(postgres.Retention{Runs: settings.KeepRuns, Audit: settings.KeepAudit})
 	shares := shared()
 	client, err := jobs.NewClient(store.Pool(), jobs.Config{

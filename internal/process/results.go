@@ -40,12 +40,8 @@ func openStore(of *config.ResultStore, s3 config.S3) (object.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	access, secret, err := s3.Keys()
-	if err != nil {
-		return nil, err
-	}
 	return object.OpenBucket(object.BucketConfig{
 		Bucket: of.Bucket, Prefix: of.Prefix, Endpoint: endpoint.Host, Insecure: endpoint.Scheme == "http",
-		Region: s3.Region, PathStyle: s3.PathStyle, AccessKey: access, SecretKey: secret,
+		Region: s3.Region, PathStyle: s3.PathStyle, Keys: s3.Keys,
 	})
 }

@@ -43,13 +43,14 @@ func WhenThere[T any](ctx context.Context, log *slog.Logger, open func() (T, err
 	}
 }
 
-// isNotThereYet reports whether the database, or a result store, may answer later with the same settings.
+// isNotThereYet reports whether the database, or a result store, may answer later with the same settings, or take
+// writes.
 func isNotThereYet(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && len(pg.Code) == 5 && pg.Code[:2] == "28" {
 		return false // the login is refused
 	}
-	return postgres.IsAway(err) || errors.Is(err, session.ErrResultStore)
+	return postgres.IsAway(err) || errors.Is(err, postgres.ErrReadOnly) || errors.Is(err, session.ErrResultStore)
 }
 
 // entrance is what an API process answers with: until its database is there, that it is not ready.

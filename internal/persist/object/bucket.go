@@ -20,10 +20,29 @@ type BucketConfig struct {
 	Endpoint  string // host and port
 	Insecure  bool   // http
 	Region    string
-	PathStyle bool   // the bucket's name is in the path, not in the host
-	AccessKey string // without one, the credentials are those of the environment, see credentials.EnvAWS and IAM
-	SecretKey string
+	PathStyle bool // the bucket's name is in the path, not in the host
+	// Keys returns the access key and the secret key. Where the access key is empty, the credentials are those of the
+	// environment, see credentials.EnvAWS and IAM.
+	Keys func() (access, secret string, err error) `json:"-"`
 }
+
+// fileKeys are keys that may be in files, which are read again when a request begins.
+type fileKeys func() (access, secret string, err error)
+
+// RetrieveWithCredContext implements credentials.Provider.
+func (k fileKeys) RetrieveWithCredContext(*credentials.CredContext) (credentials.Value, error) {
+	return k.Retrieve()
+}
+
+// Retrieve implements credentials.Provider.
+func (k fileKeys) Retrieve() (v credentials.Value, err error) {
+	v.SignerType = credentials.SignatureV4
+	v.AccessKeyID, v.SecretAccessKey, err = k()
+	return v, err
+}
+
+// IsExpired implements credentials.Provider: another key may be there.
+func (fileKeys) IsExpired() bool { return true }
 
 // Bucket is a bucket of an S3-compatible store, or the part of it below a prefix.
 type Bucket struct {
@@ -36,8 +55,12 @@ const bucketRetries = 3
 
 // OpenBucket returns the store in a bucket, which must be there. It sends nothing.
 func OpenBucket(config BucketConfig) (*Bucket, error) {
-	keys := credentials.NewStaticV4(config.AccessKey, config.SecretKey, "")
-	if config.AccessKey == "" {
+	access, _, err := config.Keys()
+	if err != nil {
+		return nil, err
+	}
+	keys := credentials.New(fileKeys(config.Keys))
+	if access == "" {
 		keys = credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.IAM{Client: http.DefaultClient},
 		})

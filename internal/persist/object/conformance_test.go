@@ -296,3 +296,25 @@ func TestASymbolicLinkDoesNotLeadOutOfADirectory(t *testing.T) {
 		t.Errorf("outside are %v, %v", left, err)
 	}
 }
+
+// TestAKeyThatWasRotatedIsReadAgain changes the keys of a bucket while the process runs.
+func TestAKeyThatWasRotatedIsReadAgain(t *testing.T) {
+	t.Parallel()
+	config := s3test.New(t).BucketConfig
+	access := "revoked"
+	config.Keys = func() (string, string, error) {
+		_, secret, err := s3test.Keys()
+		return access, secret, err
+	}
+	store, err := object.OpenBucket(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Put(t.Context(), "a", []byte("a")); err == nil {
+		t.Error("a revoked key is taken")
+	}
+	access = s3test.AccessKey
+	if err := store.Put(t.Context(), "a", []byte("a")); err != nil {
+		t.Error(err)
+	}
+}

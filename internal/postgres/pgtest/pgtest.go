@@ -80,10 +80,11 @@ func NewFrom(t testing.TB, name string, fill func(dsn string)) string {
 	return c.create(t, `OWNER `+ownerLogin+` TEMPLATE `+c.prefix+name+` STRATEGY file_copy`)
 }
 
-// NewEmpty returns the URL of a database without any schema, for tests of the migrations.
-func NewEmpty(t testing.TB) string {
+// NewEmpty returns the URL of a database without any schema, for tests of the migrations. options are those of CREATE
+// DATABASE besides.
+func NewEmpty(t testing.TB, options ...string) string {
 	t.Helper()
-	return get(t).create(t, `OWNER `+ownerLogin+` TEMPLATE template0`)
+	return get(t).create(t, `OWNER `+ownerLogin+` TEMPLATE template0 `+strings.Join(options, " "))
 }
 
 // The logins of the tests, and their password on a server that asks for one.
@@ -131,7 +132,9 @@ func login(dsn, name string) string {
 	u.User = nil
 	query := u.Query()
 	query.Set("user", name)
-	query.Set("password", password)
+	if !query.Has("passfile") {
+		query.Set("password", password)
+	}
 	u.RawQuery = query.Encode()
 	return u.String()
 }

@@ -1,5 +1,7 @@
 -- Why a login must not serve, a row for each reason, with the SQL that mends it ('' where only another login does). $1 is
--- the role whose rights it needs, $2 the login, null for that of this session.
+-- the role whose rights it needs, $2 the login, null for that of this session. Every login may make large objects,
+-- default privileges and, unless that is revoked, temporary objects: were it refused for those, one session of it could
+-- keep all others out.
 WITH RECURSIVE login AS (
     SELECT coalesce($2::text, session_user::text) AS name
 ), held AS (
@@ -52,11 +54,11 @@ SELECT who || ' owns parts of this database', leave
  WHERE EXISTS (
        SELECT
          FROM pg_shdepend d
-         LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
         WHERE d.refclassid = 'pg_authid'::regclass
           AND d.refobjid = r.oid
           AND d.deptype = 'o'
-          AND c.relpersistence IS DISTINCT FROM 't'
+          AND d.classid NOT IN ('pg_largeobject'::regclass, 'pg_default_acl'::regclass)
+          AND coalesce((pg_identify_object(d.classid, d.objid, 0)).schema, '') NOT LIKE 'pg_temp%'
           AND (d.dbid = (SELECT oid FROM here)
                OR d.classid = 'pg_database'::regclass AND d.objid = (SELECT oid FROM here)))
  UNION ALL

@@ -19,7 +19,7 @@ const (
 )
 
 func (s *Server) startGateway(ctx context.Context) error {
-	s.cmd = exec.Command(s.program, "--access", s.AccessKey, "--secret", s.SecretKey, "--port", s.Endpoint, "--quiet",
+	s.cmd = exec.Command(s.program, "--access", AccessKey, "--secret", secretKey, "--port", s.Endpoint, "--quiet",
 		"posix", "--nometa", s.dir)
 	if err := s.cmd.Start(); err != nil {
 		return err

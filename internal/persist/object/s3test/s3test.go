@@ -28,6 +28,15 @@ type Server struct {
 	server  *http.Server // of this package
 }
 
+// The keys of the server.
+const (
+	AccessKey = "test"
+	secretKey = "test-secret"
+)
+
+// Keys returns the keys of every server.
+func Keys() (access, secret string, err error) { return AccessKey, secretKey, nil }
+
 // startTimeout bounds how long a server may need until it answers.
 const startTimeout = 30 * time.Second
 
@@ -36,7 +45,7 @@ func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{dir: t.TempDir(), BucketConfig: object.BucketConfig{
 		Bucket: "varve", Insecure: true, Region: "us-east-1", PathStyle: true,
-		AccessKey: "test", SecretKey: "test-secret",
+		Keys: Keys,
 	}}
 	if os.Getenv("VARVE_TEST_S3") == "gateway" {
 		var err error
@@ -75,7 +84,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.server = &http.Server{Handler: bucket{s.dir, s.AccessKey}}
+	s.server = &http.Server{Handler: bucket{s.dir, AccessKey}}
 	go func() { _ = s.server.Serve(listener) }() // it ends with Stop
 	return nil
 }
