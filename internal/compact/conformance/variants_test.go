@@ -113,6 +113,9 @@ func variants(t *testing.T, n int) (list []vector) {
 		for range 1 + r.IntN(3) {
 			changes[r.IntN(len(changes))](r, v)
 		}
+		if found, limit := textsOf(v), presets[v.System+"/"+v.Op]; seed%10 == 8 && limit > 0 && len(found) > 0 {
+			found[0].set(strings.Repeat("x", limit-1+int(seed/10)%3))
+		}
 		if found := textsOf(v); seed%10 == 9 && len(found) > 0 {
 			found[len(found)-1].set("Error: ENOENT: no such file or directory")
 		}
@@ -126,6 +129,9 @@ func variants(t *testing.T, n int) (list []vector) {
 	}
 	return list
 }
+
+// presets are the sizes that matter where a vector does not set them: one below, at and one above each is asked.
+var presets = map[string]int{"tool-compaction/transform": 100, "llm-proxy/compact": 1000, "codelia/processToolMessage": 51_200}
 
 // changes make a vector another one.
 var changes = []func(r *rand.Rand, v vector){
