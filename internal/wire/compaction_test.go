@@ -156,3 +156,39 @@ func TestAListWithACompaction(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatLoadsOrCompactsIsFlagged, wherever in the message it stands: ends of logs are read by this flag.
+func TestWhatLoadsOrCompactsIsFlagged(t *testing.T) {
+	t.Parallel()
+	for format, bodies := range map[session.Format][]string{
+		session.Anthropic: {
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"tool_reference","tool_name":"f"}]}]}`,
+			`{"role":"assistant","content":[{"type":"tool_search_tool_result","tool_use_id":"a","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"f"}]}}]}`,
+			`{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"compaction","content":"c"}]}`,
+			`{"role":"assistant","content":[{"type":"compaction","content":null}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"tool_reference"}]}`,
+		},
+		session.OpenAIResponses: {
+			`{"type":"compaction","encrypted_content":"c"}`, `{"type":"mcp_list_tools","id":"m","server_label":"s","tools":[]}`,
+			`{"type":"tool_search_output","tools":[{"type":"function","name":"f"}]}`, `{"type":"mcp_call","id":"m","name":"f","arguments":"{}"}`,
+			`{"role":"user","content":"compaction"}`,
+		},
+		session.AISDK: {
+			`{"id":"1","role":"assistant","parts":[{"type":"text","text":"c","providerMetadata":{"anthropic":{"type":"compaction"}}}]}`,
+			`{"role":"assistant","content":[{"type":"text","text":"c","providerOptions":{"anthropic":{"type":"compaction"}}}]}`,
+			`{"role":"assistant","content":[{"type":"custom","kind":"openai.compaction","providerOptions":{"openai":{"encryptedContent":"e"}}}]}`,
+			`{"id":"1","role":"assistant","parts":[{"type":"text","text":"c","providerMetadata":{"anthropic":{}}}]}`,
+		},
+	} {
+		for _, body := range bodies {
+			found, err := wire.Inspect(format, []byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := wire.Compacts(format, []byte(body)) || len(wire.LoadedTools(format, []byte(body))) > 0
+			if got := found.Flags&wire.FlagState == wire.FlagState; got != want {
+				t.Errorf("%s is flagged: %t, want %t", body, got, want)
+			}
+		}
+	}
+}

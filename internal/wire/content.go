@@ -95,9 +95,9 @@ func (s *scanner) resultOf(p Part, read func()) *Block {
 	content := s.ir.swapContent(nil)
 	read()
 	inner, shown := s.facts, s.shown
-	loose := s.loose
+	loose, state := s.loose, s.state
 	*s = outer
-	s.loose, s.shown = loose, shown
+	s.loose, s.state, s.shown = loose, state, shown
 	content = s.ir.swapContent(content)
 	s.facts.Flags |= inner.Flags &^ FlagEmptyText
 	p.Tokens += inner.Tokens
