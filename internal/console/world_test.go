@@ -75,7 +75,6 @@ func (w *world) work() {
 type visitor struct {
 	*world
 	client *http.Client
-	now    time.Time
 }
 
 func (w *world) visitor() *visitor {

@@ -97,7 +97,8 @@ func (s *scanner) resultOf(p Part, read func()) *Block {
 	inner, shown := s.facts, s.shown
 	loose, state := s.loose, s.state
 	*s = outer
-	s.loose, s.state, s.shown = loose, state, shown
+	s.loose, s.state = loose, state
+	s.shown = shown
 	content = s.ir.swapContent(content)
 	s.facts.Flags |= inner.Flags &^ FlagEmptyText
 	p.Tokens += inner.Tokens

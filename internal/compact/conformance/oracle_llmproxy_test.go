@@ -242,7 +242,7 @@ func proxyCategory(tool string) string {
 
 // proxyIdentity returns the tool and the keys of a call's resource, nil if it has none.
 func proxyIdentity(tool string, arguments any) []string {
-	values, isObject := arguments.(object)
+	values, _ := arguments.(object)
 	if raw, isText := arguments.(string); isText {
 		var parsed any
 		if raw = strings.TrimSpace(raw); raw == "" {
@@ -251,9 +251,11 @@ func proxyIdentity(tool string, arguments any) []string {
 		if err := json.Unmarshal([]byte(raw), &parsed); err != nil {
 			return []string{tool, raw}
 		}
-		if values, isObject = parsed.(object); !isObject {
+		inner, isObject := parsed.(object)
+		if !isObject {
 			return []string{tool, raw}
 		}
+		values = inner
 	}
 	first := func(names string) (string, bool) {
 		for name := range strings.FieldsSeq(names) {
