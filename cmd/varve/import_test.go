@@ -64,7 +64,7 @@ func TestImportStoresEveryMessageByteForByte(t *testing.T) {
 	if diff := cmp.Diff(want, logOf(t, api, "chat-1")); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
-	s, err := client.ReadSession.Call(t.Context(), api, "chat-1")
+	s, err := client.ReadSession.With(t.Context(), api, client.Options{Query: client.Query{"include": "policy"}}, "chat-1")
 	if err != nil || s.Value.Model != "gpt-x" || s.Value.WindowTokens != 9000 || !bytes.Contains(s.Value.Policy, []byte(`"trigger":0.6`)) {
 		t.Errorf("the session is %s, %v", s.Raw, err)
 	}

@@ -77,7 +77,7 @@ func randomStages(rng *rand.Rand, p *policy.Policy) {
 	p.Trim.BookendMaxChars = p.Trim.BookendMinChars + rng.IntN(400)
 	p.Cap = policy.Cap{
 		Enabled: maybe(4), AtInsertion: maybe(2), MaxTokens: 20 + rng.IntN(1000), HeadChars: 1 + rng.IntN(900),
-		TailChars: rng.IntN(900), WholeLines: maybe(2),
+		TailChars: rng.IntN(900), WholeLines: maybe(2), ExceptTools: p.Cap.ExceptTools,
 	}
 	randomLimits(rng, &p.Cap)
 	p.Cap.MaxRatio, p.Cap.UnitRatio = 0.4*rng.Float64()*float64(rng.IntN(2)), 0.5*rng.Float64()*float64(rng.IntN(2))

@@ -97,7 +97,7 @@ func TestAnImportSetsTheSettingsOfItsNewSessions(t *testing.T) {
 	w := newWorld(t)
 	chat := `[` + user("hi") + `]`
 	settings := func(text string) string { return "settings=" + url.QueryEscape(text) }
-	read := func(id string) string { return w.Must(http.StatusOK, "GET", "/v1/sessions/"+id, "") }
+	read := func(id string) string { return w.Must(http.StatusOK, "GET", "/v1/sessions/"+id+"?include=policy", "") }
 	all := settings(`{"model":"gpt-x","window_tokens":9000,"metadata":{"team":"a"},"policy":{"trigger":0.6}}`)
 	w.Must(http.StatusCreated, "POST", "/v1/imports?session=whole&"+all, chat)
 	opened := w.MustAnswer(http.StatusAccepted, "POST", "/v1/imports?more=true&session=later", "").Header().Get("Location")
