@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"time"
 )
 
 // Events returns what happens behind the event of a number, for ever: a stream that ends is continued. Only an error of
@@ -20,13 +21,18 @@ func (c *Client) Events(ctx context.Context, after int64, query Query) iter.Seq2
 			case errors.Is(err, errStopped):
 				return
 			case err == nil, err == io.EOF, ctx.Err() == nil && Passing(err):
-				continue
+				err = c.Sleep(ctx, betweenStreams)
 			}
-			yield(Event{}, err)
-			return
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
 		}
 	}
 }
+
+// betweenStreams keeps a server, or a proxy, that ends streams at once from being asked without a pause.
+const betweenStreams = time.Second
 
 var errStopped = errors.New("the loop over the events has ended")
 

@@ -71,7 +71,7 @@ func (s *Session) Step(ctx context.Context, b Batch, view Query) (View, error) {
 		return View{}, err
 	case done.Context != nil:
 		return *done.Context, nil
-	case done.Problem == nil: // a server of before
+	case done.Problem == nil: // an older server
 		done.Problem = &Problem{Detail: "the answer has no view"}
 	}
 	return View{}, &Error{Status: done.Problem.Status, Problem: *done.Problem, Appended: &done}

@@ -109,6 +109,7 @@ func TestWarningsPointAtWhatViewsRepair(t *testing.T) {
 		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/gif;base64,iVBORw0KGgo="}}]}`: "/messages/0/content/0 media_retyped",
 		`{"role":"critic","content":"u"}`:                                                                           "/messages/0 unknown_role",
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`:    "/messages/0 call_typed",
+		`{"role":"user","content":"a\ud83d"}`:                                                                       "/messages/0 half_replaced",
 		`{"role":"user","content":"u"}`:                                                                             "",
 	} {
 		b, err := batchOf(t, session.OpenAIChat, false, body)

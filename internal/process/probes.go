@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -23,26 +22,24 @@ type probes struct {
 func (p *probes) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { answerProbe(w, p.check(r.Context())) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, true) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { answerProbe(w, p.works(r.Context())) })
 	return mux
 }
 
 // probeTimeout bounds the check of the database.
 const probeTimeout = time.Second
 
-var errWaits = errors.New("the process waits for its database")
-
-// check returns why the process does not work jobs, nil if it does.
-func (p *probes) check(ctx context.Context) error {
+// works reports whether the process works jobs.
+func (p *probes) works(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.store == nil {
-		return errWaits
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	return p.ready.Check(ctx, p.store)
+	return p.ready.Check(ctx, p.store) == nil
 }
 
 // use names the store of a process that works jobs.
@@ -52,12 +49,12 @@ func (p *probes) use(store *postgres.Store) {
 	p.store = store
 }
 
-func answerProbe(w http.ResponseWriter, wrong error) {
+func answerProbe(w http.ResponseWriter, ok bool) {
 	w.Header().Set("Content-Type", "application/json")
 	body := `{"status":"ok"}`
-	if wrong != nil {
+	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		body = `{"status":"unavailable"}` // why is for the log: who asks needs no key
+		body = `{"status":"unavailable"}`
 	}
 	_, _ = w.Write([]byte(body)) // the caller may be gone
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -279,5 +280,35 @@ func TestHasAny(t *testing.T) {
 		if got := HasAny([]byte(data), words); got != want {
 			t.Errorf("HasAny of %s is %t", data, got)
 		}
+	}
+}
+
+// TestCheckFindsTheHalvesThatASearchFinds in texts of the pieces that escape sequences are made of.
+func TestCheckFindsTheHalvesThatASearchFinds(t *testing.T) {
+	t.Parallel()
+	pieces := []string{`\\`, `\"`, `\n`, `\ud83d`, `\uDE00`, `\u0041`, `\u005c`, `\u0075`, `\ud7ff`, `\ue000`, `u`, `d83d`, `0`, `é`, ` `}
+	rng := rand.New(rand.NewPCG(1, 1))
+	seen := map[Halves]int{}
+	for range 20_000 {
+		var text strings.Builder
+		text.WriteByte('"')
+		for range rng.IntN(5) {
+			text.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		text.WriteByte('"')
+		got, err := CheckHalves([]byte(text.String()), Limits{})
+		if err != nil {
+			t.Fatalf("%s: %v", text.String(), err)
+		}
+		if want := FindHalves([]byte(text.String())); got != want {
+			t.Fatalf("%s: %+v, want %+v", text.String(), got, want)
+		}
+		if whole := Whole([]byte(text.String())); len(whole) != text.Len() && !got.May {
+			t.Fatalf("%s has half of a pair, and none was found", text.String())
+		}
+		seen[got]++
+	}
+	if len(seen) != 3 { // none, inside, both
+		t.Errorf("the texts had only %v", seen)
 	}
 }
