@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,6 +168,20 @@ func TestARunThatWasAskedForIsFoundAgain(t *testing.T) {
 	}
 	if n, err := store.RequeueRuns(t.Context(), tenant); err != nil || n != 0 {
 		t.Errorf("%d runs a second time, %v", n, err)
+	}
+	loseJobs(t, store)
+	var sweeps sync.WaitGroup
+	for range 8 { // of which some find the run before another one gives it its job
+		sweeps.Go(func() {
+			if _, err := store.RequeueRuns(t.Context(), tenant); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	sweeps.Wait()
+	run, err := store.Runs(t.Context(), at, session.Page{Limit: 1})
+	if err != nil || run[0].State != session.RunQueued || liveJobs(t, store) != 2 {
+		t.Errorf("after several sweeps at once: %+v, %d jobs, %v", run, liveJobs(t, store), err)
 	}
 }
 

@@ -16,16 +16,27 @@ import (
 // runsAtOnce bounds how many runs RequeueRuns looks after.
 const runsAtOnce = 1000
 
-// runsLostSQL finds runs that have not ended and whose job is gone, of causes for which no session has a row among
-// those that are due. The job of a run is inserted, and ends, in the transaction that writes the run's row.
+// withoutJob is the condition that a run r has not ended and that its job is gone, of causes for which no session has a
+// row among those that are due. The job of a run is inserted, and ends, in the transaction that writes the run's row.
+var withoutJob = `r.state IN ('queued', 'running')
+	   AND r.cause IN ('manual', 'restore', 'damage', 'summary')
+	   AND NOT ` + queue.IsLive(`r.job_id`)
+
 var runsLostSQL = `
 	SELECT session_key, id, cause
 	  FROM runs r
 	 WHERE tenant_id = $1
-	   AND state IN ('queued', 'running')
-	   AND cause IN ('manual', 'restore', 'damage', 'summary')
-	   AND NOT ` + queue.IsLive(`r.job_id`) + `
+	   AND ` + withoutJob + `
 	 LIMIT ` + strconv.Itoa(runsAtOnce)
+
+// isLostSQL asks again under the lock of the session: another sweep may have given the run a job meanwhile.
+var isLostSQL = `
+	SELECT EXISTS (
+	       SELECT
+	         FROM runs r
+	        WHERE tenant_id = $1
+	          AND id = $2
+	          AND ` + withoutJob + `)`
 
 // RequeueRuns inserts a job again for some of a tenant's runs that have lost theirs, and returns how many it looked
 // after. A run whose session has another job has failed.
@@ -41,7 +52,11 @@ func (s *Store) RequeueRuns(ctx context.Context, tenant uuid.UUID) (found int, e
 	for _, l := range runs {
 		key := session.Key{Tenant: tenant, Key: l.Session}
 		err := s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
-			return s.requeueRun(ctx, tx, key, l.Run, l.Cause)
+			isLost, err := RowIn(ctx, tx, pgx.RowTo[bool], isLostSQL, tenant, l.Run)
+			if err != nil || !isLost {
+				return err
+			}
+			return s.giveJob(ctx, tx, key, l.Run, l.Cause)
 		})
 		if errors.Is(err, session.ErrNotFound) { // it is gone, or cold
 			continue
@@ -54,7 +69,8 @@ func (s *Store) RequeueRuns(ctx context.Context, tenant uuid.UUID) (found int, e
 	return found, nil
 }
 
-func (s *Store) requeueRun(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, cause string) error {
+// giveJob inserts a job for a run that has lost its own. A run whose session has another job has failed.
+func (s *Store) giveJob(ctx context.Context, tx pgx.Tx, key session.Key, run uuid.UUID, cause string) error {
 	args := queue.CompactArgs{Tenant: key.Tenant, Session: key.Key, Run: run, Manual: cause == causeManual}
 	job, inserted, err := s.queue.Insert(ctx, tx, args, time.Time{})
 	if err != nil {
