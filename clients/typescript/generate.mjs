@@ -20,7 +20,9 @@ for (const todo = named; todo.length;) {
 }
 
 const ordered = Object.fromEntries(Object.entries(picked).sort(([a], [b]) => (a < b ? -1 : 1)))
-const ast = await openapiTS({ openapi, info, paths: {}, components: { schemas: ordered } }, { rootTypes: true, rootTypesNoSchemaPrefix: true })
+const ast = await openapiTS({ openapi, info, paths: {}, components: { schemas: ordered } }, {
+  rootTypes: true, rootTypesNoSchemaPrefix: true, defaultNonNullable: false, // a request may leave out what has a default
+})
 const text = '// Made by generate.mjs; do not edit.\n' + astToString(ast)
 const file = new URL('types.ts', folder)
 if (!process.argv.includes('--check')) {

@@ -236,112 +236,112 @@ export interface components {
              * @default default
              * @enum {string|null}
              */
-            profile: "default" | "tool-compaction" | "cortex" | "falai" | "llm-proxy" | "codelia" | null;
+            profile?: "default" | "tool-compaction" | "cortex" | "falai" | "llm-proxy" | "codelia" | null;
             /**
              * @description the master switch; if false, nothing is compacted or cut, not even on request
              * @default true
              */
-            enabled: boolean | null;
+            enabled?: boolean | null;
             /**
              * @description if false, a session is compacted only on request
              * @default true
              */
-            auto: boolean | null;
+            auto?: boolean | null;
             /**
              * @description a replacement is used only if it is smaller than the original, and a cut keeps 256 characters or more
              * @default true
              */
-            only_smaller: boolean | null;
+            only_smaller?: boolean | null;
             /**
              * @description share of the window at which a compaction starts; `overhead_tokens` count
              * @default 0.85
              */
-            trigger: number | null;
+            trigger?: number | null;
             /**
              * @description tokens at which a compaction starts, in place of `trigger`; 0 uses `trigger`
              * @default 0
              */
-            trigger_tokens: ((number | 0 | unknown) | null) | 0 | unknown;
+            trigger_tokens?: ((number | 0 | unknown) | null) | 0 | unknown;
             /**
              * @description bytes of the view at which a compaction also starts, because pictures have few tokens; 0 is no limit. It also starts at half the images of a request, counted since the last one
              * @default 16777216
              */
-            trigger_bytes: ((number | 0 | unknown) | null) | 0 | unknown;
+            trigger_bytes?: ((number | 0 | unknown) | null) | 0 | unknown;
             /**
              * @description share of the window at which a compaction stops removing; below `trigger`
              * @default 0.3
              */
-            target: number | null;
+            target?: number | null;
             /**
              * @description tokens at which a compaction stops removing, in place of `target`; below `trigger_tokens`; 0 uses `target`
              * @default 0
              */
-            target_tokens: ((number | 0 | unknown) | null) | 0 | unknown;
+            target_tokens?: ((number | 0 | unknown) | null) | 0 | unknown;
             /**
              * @description bytes of large results with pictures or files in a view: of more, or of images beyond a third of those of a request, lines with refs replace the oldest, even protected ones or if `budget` is off; the newest stays; 0 is no limit
              * @default 8388608
              */
-            media_bytes: ((number | 0 | unknown) | null) | 0 | unknown;
+            media_bytes?: ((number | 0 | unknown) | null) | 0 | unknown;
             /**
              * @description share of the window at which a compaction starts even if `cache` or `economy` would wait; at least `trigger`
              * @default 0.95
              */
-            hard: number | null;
+            hard?: number | null;
             cache?: {
                 /**
                  * @description a compaction waits this long after the last append, until the prompt cache is cold
                  * @default 0
                  */
-                ttl_seconds: number | null;
+                ttl_seconds?: number | null;
             } | null;
             economy?: {
                 /**
                  * @description a compaction waits if it costs more in a broken prompt cache than it saves
                  * @default false
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description price of an input token from the cache; an uncached token costs 1
                  * @default 0.1
                  */
-                cache_read: number | null;
+                cache_read?: number | null;
                 /**
                  * @description price of an input token that is written to the cache; at least `cache_read`
                  * @default 1.25
                  */
-                cache_write: number | null;
+                cache_write?: number | null;
                 /**
                  * @description how long the provider keeps a cached prefix after its last use
                  * @default 300
                  */
-                ttl_seconds: number | null;
+                ttl_seconds?: number | null;
                 /**
                  * @description number of further requests that are expected to send the view
                  * @default 20
                  */
-                horizon: number | null;
+                horizon?: number | null;
                 /**
                  * @description tokens that an agent is expected to read back after a compaction, at most half of what it removes; they count as its cost
                  * @default 5000
                  */
-                read_back_tokens: number | null;
+                read_back_tokens?: number | null;
             } | null;
             idle?: {
                 /**
                  * @description an idle session is compacted below `trigger`, if that pays by the prices of `economy`
                  * @default true
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description share of the window from which an idle session is compacted; no effect at or above `trigger`
                  * @default 0.5
                  */
-                from: number | null;
+                from?: number | null;
                 /**
                  * @description a session is idle this long after its last append; 0 is `economy.ttl_seconds`
                  * @default 0
                  */
-                after_seconds: number | null;
+                after_seconds?: number | null;
             } | null;
             tokens?: {
                 /**
@@ -349,12 +349,12 @@ export interface components {
                  * @default estimate
                  * @enum {string|null}
                  */
-                tokenizer: "estimate" | "o200k" | "cl100k" | "chars4" | "json-chars4" | "bytes4" | "runes4" | null;
+                tokenizer?: "estimate" | "o200k" | "cl100k" | "chars4" | "json-chars4" | "bytes4" | "runes4" | null;
                 /**
                  * @description the triggers correct the estimate by the usage that callers report
                  * @default true
                  */
-                calibrate: boolean | null;
+                calibrate?: boolean | null;
             } | null;
             tools?: {
                 /**
@@ -362,7 +362,7 @@ export interface components {
                  * @default common
                  * @enum {string|null}
                  */
-                table: "common" | "llm-proxy" | null;
+                table?: "common" | "llm-proxy" | null;
                 /** @description what your own tools do, by name; overrides the table */
                 operations?: {
                     [key: string]: "view_file" | "file_read" | "file_write" | "command_execution" | "search" | "list_dir" | "test_execution" | "other" | null;
@@ -371,129 +371,129 @@ export interface components {
                  * @description a result that begins with one of these texts is an error, in formats without a flag for it
                  * @default []
                  */
-                errors: string[] | null;
+                errors?: string[] | null;
             } | null;
             protect?: {
                 /**
                  * @description the newest units that are not changed; an oversized result in them is still capped
                  * @default 4
                  */
-                last_units: number | null;
+                last_units?: number | null;
                 /**
                  * @description the newest messages that are not changed
                  * @default 0
                  */
-                last_messages: number | null;
+                last_messages?: number | null;
                 /**
                  * @description nothing since the n-th newest message of the user is changed
                  * @default 0
                  */
-                last_turns: number | null;
+                last_turns?: number | null;
                 /**
                  * @description the newest message with the user's own words is not changed
                  * @default true
                  */
-                newest_user: boolean | null;
+                newest_user?: boolean | null;
                 /**
                  * @description leading system messages are not changed; if false, a summary may replace them
                  * @default true
                  */
-                system: boolean | null;
+                system?: boolean | null;
                 /**
                  * @description calls and results of these tools are not changed
                  * @default []
                  */
-                tools: string[] | null;
+                tools?: string[] | null;
                 /**
                  * @description limit of `last_turns`: of a turn larger than this share of the target, only the newest units are protected
                  * @default 0.3333333333333333
                  */
-                max_turn_ratio: number | null;
+                max_turn_ratio?: number | null;
                 /**
                  * @description above `hard`, protected content is changed until the view is below it: first results and arguments of the newest units are cut, then units leave, then the user's newest message is cut; leading system messages never change
                  * @default true
                  */
-                yields: boolean | null;
+                yields?: boolean | null;
             } | null;
             cap?: {
                 /**
                  * @description an oversized result is cut to its head and tail
                  * @default true
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description a result is cut when it is appended, and is never whole in a view
                  * @default false
                  */
-                at_insertion: boolean | null;
+                at_insertion?: boolean | null;
                 /**
                  * @description more tokens are oversized; 0 is no limit
                  * @default 25000
                  */
-                max_tokens: ((number | 0 | unknown) | null) | 0 | unknown;
+                max_tokens?: ((number | 0 | unknown) | null) | 0 | unknown;
                 /**
                  * @description more UTF-8 bytes are oversized; 0 is no limit
                  * @default 0
                  */
-                max_bytes: ((number | 0 | unknown) | null) | 0 | unknown;
+                max_bytes?: ((number | 0 | unknown) | null) | 0 | unknown;
                 /**
                  * @description more characters are oversized; 0 is no limit
                  * @default 0
                  */
-                max_chars: ((number | 0 | unknown) | null) | 0 | unknown;
+                max_chars?: ((number | 0 | unknown) | null) | 0 | unknown;
                 /**
                  * @description more lines are oversized; 0 is no limit
                  * @default 0
                  */
-                max_lines: ((number | 0 | unknown) | null) | 0 | unknown;
+                max_lines?: ((number | 0 | unknown) | null) | 0 | unknown;
                 /**
                  * @description longer lines are cut to this; 0 is no limit
                  * @default 0
                  */
-                max_line_chars: ((number | 0 | unknown) | null) | 0 | unknown;
+                max_line_chars?: ((number | 0 | unknown) | null) | 0 | unknown;
                 /**
                  * @description more than this share of the window is oversized, except at insertion; 0 is no limit
                  * @default 0.4
                  */
-                max_ratio: number | null;
+                max_ratio?: number | null;
                 /**
                  * @description limit of all results of a unit, as a share of the window: the largest are cut; 0 is no limit
                  * @default 0.5
                  */
-                unit_ratio: number | null;
+                unit_ratio?: number | null;
                 /**
                  * @description characters kept of its beginning
                  * @default 8000
                  */
-                head_chars: number | null;
+                head_chars?: number | null;
                 /**
                  * @description characters kept of its end
                  * @default 8000
                  */
-                tail_chars: number | null;
+                tail_chars?: number | null;
                 /**
                  * @description head and tail are whole lines, unless nothing would be left
                  * @default false
                  */
-                whole_lines: boolean | null;
+                whole_lines?: boolean | null;
                 /**
                  * @description tools whose results are not cut
                  * @default []
                  */
-                except_tools: string[] | null;
+                except_tools?: string[] | null;
             } | null;
             dedupe?: {
                 /**
                  * @description a line replaces an older result of the same resource, unless the newer one is empty or an error
                  * @default true
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description which calls have the same resource: equal `arguments`, the same `resource` in well-known arguments, or equal `fields`
                  * @default arguments
                  * @enum {string|null}
                  */
-                identity: "arguments" | "resource" | "fields" | null;
+                identity?: "arguments" | "resource" | "fields" | null;
                 /** @description with `identity` `fields`: the arguments that identify a call, by tool */
                 fields?: {
                     [key: string]: string[] | null;
@@ -502,175 +502,175 @@ export interface components {
                  * @description with `identity` `fields`: all calls of a tool without `fields` are equal
                  * @default false
                  */
-                tool_only: boolean | null;
+                tool_only?: boolean | null;
                 /**
                  * @description results kept of each resource
                  * @default 1
                  */
-                keep_last: number | null;
+                keep_last?: number | null;
                 /**
                  * @description smaller results are kept
                  * @default 100
                  */
-                min_tokens: number | null;
+                min_tokens?: number | null;
                 /**
                  * @description smaller results are kept; with `omit_fields`, smaller members too
                  * @default 0
                  */
-                min_bytes: number | null;
+                min_bytes?: number | null;
                 /**
                  * @description an older result that is a JSON object keeps its small members
                  * @default false
                  */
-                omit_fields: boolean | null;
+                omit_fields?: boolean | null;
                 /**
                  * @description a call without a result yet replaces older results too
                  * @default false
                  */
-                pending: boolean | null;
+                pending?: boolean | null;
                 /**
                  * @description results of these tools are replaced, whatever their operation; without lists of operations only they are
                  * @default []
                  */
-                allow_tools: string[] | null;
+                allow_tools?: string[] | null;
                 /**
                  * @description results of these tools are kept
                  * @default []
                  */
-                deny_tools: string[] | null;
+                deny_tools?: string[] | null;
                 /**
                  * @description only results of these operations are replaced; an empty list allows all
                  * @default []
                  */
-                allow_operations: ("view_file" | "file_read" | "file_write" | "command_execution" | "search" | "list_dir" | "test_execution" | "other")[] | null;
+                allow_operations?: ("view_file" | "file_read" | "file_write" | "command_execution" | "search" | "list_dir" | "test_execution" | "other")[] | null;
                 /**
                  * @description results of these operations are kept
                  * @default []
                  */
-                deny_operations: ("view_file" | "file_read" | "file_write" | "command_execution" | "search" | "list_dir" | "test_execution" | "other")[] | null;
+                deny_operations?: ("view_file" | "file_read" | "file_write" | "command_execution" | "search" | "list_dir" | "test_execution" | "other")[] | null;
                 /**
                  * @description large arguments of the older calls are omitted too
                  * @default false
                  */
-                arguments: boolean | null;
+                arguments?: boolean | null;
                 /**
                  * @description arguments with more bytes are large
                  * @default 1000
                  */
-                argument_bytes: number | null;
+                argument_bytes?: number | null;
                 /**
                  * @description secrets in a resource's name are masked in the line
                  * @default true
                  */
-                redact: boolean | null;
+                redact?: boolean | null;
             } | null;
             stale?: {
                 /**
                  * @description a line replaces what was read of a file before the file was written
                  * @default false
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description smaller results are kept
                  * @default 100
                  */
-                min_tokens: number | null;
+                min_tokens?: number | null;
             } | null;
             arguments?: {
                 /**
                  * @description large arguments of old calls are omitted
                  * @default false
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description smaller arguments are kept
                  * @default 1000
                  */
-                min_bytes: number | null;
+                min_bytes?: number | null;
                 /**
                  * @description a call is old when messages of this many tokens follow it; at most half of the target
                  * @default 16000
                  */
-                after_tokens: number | null;
+                after_tokens?: number | null;
                 /**
                  * @description operations whose arguments are omitted
                  * @default [
                  *       "file_write"
                  *     ]
                  */
-                operations: ("view_file" | "file_read" | "file_write" | "command_execution" | "search" | "list_dir" | "test_execution" | "other")[] | null;
+                operations?: ("view_file" | "file_read" | "file_write" | "command_execution" | "search" | "list_dir" | "test_execution" | "other")[] | null;
                 /**
                  * @description tools whose arguments are omitted too
                  * @default []
                  */
-                tools: string[] | null;
+                tools?: string[] | null;
             } | null;
             trim?: {
                 /**
                  * @description results are shortened by their distance from the end of the session
                  * @default false
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description a session is also due when its view reaches `floor_ratio`; with `cache`, when the cache is cold
                  * @default false
                  */
-                eager: boolean | null;
+                eager?: boolean | null;
                 /**
                  * @description of a result with text and media, a line replaces only the text; if false, all of it
                  * @default false
                  */
-                keep_media: boolean | null;
+                keep_media?: boolean | null;
                 /**
                  * @description smaller results are kept
                  * @default 100
                  */
-                min_tokens: number | null;
+                min_tokens?: number | null;
                 /**
                  * @description a view below this share of the window is not trimmed
                  * @default 0.25
                  */
-                floor_ratio: number | null;
+                floor_ratio?: number | null;
                 /**
                  * @description results this near to the end stay whole
                  * @default 16000
                  */
-                hot_zone_min_tokens: number | null;
+                hot_zone_min_tokens?: number | null;
                 /**
                  * @description the same as a share of the window; the larger of the two counts
                  * @default 0.05
                  */
-                hot_zone_ratio: number | null;
+                hot_zone_ratio?: number | null;
                 /**
                  * @description limit of the hot zone as a share of the target; 0 is no limit
                  * @default 0.5
                  */
-                hot_zone_max_ratio: number | null;
+                hot_zone_max_ratio?: number | null;
                 /**
                  * @description characters kept of head and of tail next to the hot zone
                  * @default 2000
                  */
-                bookend_max_chars: number | null;
+                bookend_max_chars?: number | null;
                 /**
                  * @description the same at the end of the span; beyond it, one line replaces a result
                  * @default 256
                  */
-                bookend_min_chars: number | null;
+                bookend_min_chars?: number | null;
                 /**
                  * @description bookends shrink in this many steps, to keep the provider's cache; 0 shrinks them at each compaction
                  * @default 8
                  */
-                bookend_sizes: number | null;
+                bookend_sizes?: number | null;
                 /**
                  * @description length of the span, as a share of the window
                  * @default 0.4
                  */
-                degradation_span_ratio: number | null;
+                degradation_span_ratio?: number | null;
                 /**
                  * @description widens the hot zone for non-reproducible results
                  * @default 1
                  */
-                extended_retention_multiplier: number | null;
+                extended_retention_multiplier?: number | null;
                 /** @description how hard it is to get a tool's result again; an ephemeral result gets the shortest line */
                 categories?: {
                     [key: string]: "rereadable" | "non-reproducible" | "ephemeral" | "computational" | null;
@@ -681,162 +681,162 @@ export interface components {
                  * @description placeholders replace the oldest results above a limit of all results
                  * @default false
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description a session is also due when its view reaches that limit, which may be before `trigger`
                  * @default false
                  */
-                eager: boolean | null;
+                eager?: boolean | null;
                 /**
                  * @description the limit; 0 uses `ratio`
                  * @default 0
                  */
-                tokens: ((number | 0 | unknown) | null) | 0 | unknown;
+                tokens?: ((number | 0 | unknown) | null) | 0 | unknown;
                 /**
                  * @description the limit as a share of the window, between `min_tokens` and `max_tokens`
                  * @default 0.25
                  */
-                ratio: number | null;
+                ratio?: number | null;
                 /**
                  * @description lowest limit that `ratio` gives; at most `max_tokens`
                  * @default 20000
                  */
-                min_tokens: number | null;
+                min_tokens?: number | null;
                 /**
                  * @description highest limit that `ratio` gives
                  * @default 60000
                  */
-                max_tokens: number | null;
+                max_tokens?: number | null;
             } | null;
             whitespace?: {
                 /**
                  * @description runs of white space in old results are collapsed
                  * @default false
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description smaller results are kept
                  * @default 100
                  */
-                min_tokens: number | null;
+                min_tokens?: number | null;
             } | null;
             summarise?: {
                 /**
                  * @description retained facts and a summary replace the oldest units
                  * @default true
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
                 /**
                  * @description the operator's name of the model that writes the summary; empty: `extract` writes it
                  * @default
                  */
-                model: string | null;
+                model?: string | null;
                 /**
                  * @description how the model is asked: by Varve's own request (`sections`) or a system's
                  * @default sections
                  * @enum {string|null}
                  */
-                style: "sections" | "codelia" | "falai" | "cortex" | null;
+                style?: "sections" | "codelia" | "falai" | "cortex" | null;
                 /**
                  * @description while the model has not written the summary: `extract`, a summary without a model; `keep`, the messages; `drop`, the messages, and after the model failed a notice
                  * @default extract
                  * @enum {string|null}
                  */
-                fallback: "extract" | "keep" | "drop" | null;
+                fallback?: "extract" | "keep" | "drop" | null;
                 /**
                  * @description summaries, each of its own range, before the oldest are merged; 1 writes one of all again each time; 0 is 4 for a model with Varve's own request, else 1
                  * @default 0
                  */
-                segments: number | null;
+                segments?: number | null;
                 /**
                  * @description share of the window above which the shortened view is summarised; 0 uses the target
                  * @default 0
                  */
-                over: number | null;
+                over?: number | null;
                 /**
                  * @description everything that need not be kept is summarised; if false, as few of the oldest units as reach the target
                  * @default false
                  */
-                all: boolean | null;
+                all?: boolean | null;
                 /**
                  * @description the user's newest turns that are kept
                  * @default 1
                  */
-                keep_turns: number | null;
+                keep_turns?: number | null;
                 /**
                  * @description the newest messages that are kept
                  * @default 4
                  */
-                keep_messages: number | null;
+                keep_messages?: number | null;
                 /**
                  * @description fewer old tokens are not summarised
                  * @default 2000
                  */
-                min_tokens: number | null;
+                min_tokens?: number | null;
                 /**
                  * @description limit of the written summary
                  * @default 1200
                  */
-                max_tokens: number | null;
+                max_tokens?: number | null;
                 /**
                  * @description share of the window for the user's own words before the summary; 0 is none
                  * @default 0.1
                  */
-                words_ratio: number | null;
+                words_ratio?: number | null;
                 /**
                  * @description share of the window for the index of names (paths, symbols, ids), at most 8,000 tokens; 0 is none
                  * @default 0.035
                  */
-                names_ratio: number | null;
+                names_ratio?: number | null;
                 /**
                  * @description share of the window for lines of results and written files that say what names are, failures and outcomes included, and three quarters as much for what the agent wrote last, whole, and six fifths for its sentences that say most; 0 is none
                  * @default 0.06
                  */
-                lines_ratio: number | null;
+                lines_ratio?: number | null;
                 /**
                  * @description what a model is asked to write; empty is the built-in text
                  * @default
                  */
-                prompt: string | null;
+                prompt?: string | null;
                 /**
                  * @description further instructions for a model
                  * @default []
                  */
-                directives: string[] | null;
+                directives?: string[] | null;
                 /**
                  * @description a model is asked for facts to keep word for word
                  * @default true
                  */
-                retain: boolean | null;
+                retain?: boolean | null;
                 /**
                  * @description which facts a model is asked for; empty is the built-in text
                  * @default
                  */
-                retain_prompt: string | null;
+                retain_prompt?: string | null;
                 /**
                  * @description further instructions about these facts
                  * @default []
                  */
-                retain_directives: string[] | null;
+                retain_directives?: string[] | null;
             } | null;
             truncate?: {
                 /**
                  * @description the oldest units are dropped if there is no summary of them; the log keeps them
                  * @default true
                  */
-                enabled: boolean | null;
+                enabled?: boolean | null;
             } | null;
             pins?: {
                 /**
                  * @description text between `[[pin]]` and `[[/pin]]` in a message of the system, a developer or the user is pinned: every checkpoint has it verbatim
                  * @default true
                  */
-                markers: boolean | null;
+                markers?: boolean | null;
                 /**
                  * @description regular expressions (RE2): a matching line of a text of `pins.roles` is pinned
                  * @default []
                  */
-                patterns: string[] | null;
+                patterns?: string[] | null;
                 /**
                  * @description whose texts are searched: system (also developers), user, assistant, tool (whoever can write into a result then decides what is pinned)
                  * @default [
@@ -844,70 +844,70 @@ export interface components {
                  *       "user"
                  *     ]
                  */
-                roles: ("system" | "user" | "assistant" | "tool")[] | null;
+                roles?: ("system" | "user" | "assistant" | "tool")[] | null;
                 /**
                  * @description whose texts are pinned whole
                  * @default []
                  */
-                whole: ("system" | "user" | "assistant" | "tool")[] | null;
+                whole?: ("system" | "user" | "assistant" | "tool")[] | null;
                 /**
                  * @description limit of pinned texts whose messages have left the view, at most a quarter of the target: callers' pins come first, the newest first; of the rest only refs are named
                  * @default 2000
                  */
-                max_tokens: number | null;
+                max_tokens?: number | null;
             } | null;
             wording?: {
                 /**
                  * @description between head and tail of an oversized result
                  * @default [... trimmed -- all {chars} characters, ~{tokens} tokens: read_result {ref} ...]
                  */
-                cap: string | null;
+                cap?: string | null;
                 /**
                  * @description before the head of an old result that is non-reproducible or computational
                  * @default
                  */
-                bookend_head: string | null;
+                bookend_head?: string | null;
                 /**
                  * @description between head and tail of an old result
                  * @default [... trimmed -- all {chars} characters, ~{tokens} tokens: read_result {ref} ...]
                  */
-                bookend: string | null;
+                bookend?: string | null;
                 /**
                  * @description in place of a superseded result; `seq` is that of the newer result
                  * @default [Superseded by a newer result of the same call at message {seq} -- this one: read_result {ref}]
                  */
-                stub: string | null;
+                stub?: string | null;
                 /**
                  * @description in place of a result whose file was written later; `seq` is that of the write
                  * @default [Out of date: the file was written at message {seq} -- the old text: read_result {ref}]
                  */
-                stale: string | null;
+                stale?: string | null;
                 /**
                  * @description in place of an old result
                  * @default [Tool result trimmed -- {tool}: "{preview}" -- in full: read_result {ref}]
                  */
-                placeholder: string | null;
+                placeholder?: string | null;
                 /**
                  * @description the same for a result that is easy to get again; empty uses `placeholder`
                  * @default
                  */
-                placeholder_again: string | null;
+                placeholder_again?: string | null;
                 /**
                  * @description in place of an old result that was worth little; not longer than the other lines
                  * @default [Tool result cleared -- read_result {ref}]
                  */
-                clear: string | null;
+                clear?: string | null;
                 /**
                  * @description around a summary
                  * @default [Summary of messages {first} to {last}, written by a machine: a record, not an instruction. In full: get_messages {ref}; a result (r...): read_result; to find text: search_session.{results}]
                  *     {text}
                  */
-                summary: string | null;
+                summary?: string | null;
                 /**
                  * @description in place of dropped units
                  * @default [Messages {first} to {last} were left out: {messages} messages, in full: get_messages {ref}; a result (r...): read_result.{results}]
                  */
-                truncated: string | null;
+                truncated?: string | null;
             } | null;
         } | null;
         /** @description how often each layer of a policy was changed */

@@ -1,0 +1,3 @@
+export { VarveChatMessageHistory } from './history.js'
+export { VarveMemory } from './memory.js'
+export { VarveSaver } from './saver.js'
