@@ -139,7 +139,7 @@ func (c *auditVerifyCommand) Validate() error {
 	case c.Expect != nil && c.Expect.N <= c.After.N:
 		return fmt.Errorf("--expect names row %d: it must be behind row %d of --after", c.Expect.N, c.After.N)
 	}
-	return nil
+	return c.Database.Validate()
 }
 
 // Run prints each row that is not as it was written, and the head of the chain.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-dev/varve/internal/doctor"
 )
 
 // shownConfig returns what varve config prints with these arguments.
@@ -58,6 +60,34 @@ func TestConfigSaysWhereEachSettingComesFrom(t *testing.T) {
 	}
 	if got.Budgets["day"].Tokens != 20_000_000 || len(got.Providers) != 1 || !got.Providers[0].Key.Set() {
 		t.Errorf("budgets %+v, providers %+v", got.Budgets, got.Providers)
+	}
+}
+
+// TestDoctorReportsMistakesInSettings, misspelt names among them, and looks at the rest.
+func TestDoctorReportsMistakesInSettings(t *testing.T) {
+	t.Parallel()
+	cmd := program(t.Context(), "doctor", "--json", "--data", t.TempDir(), "--addr", "foo", "--compactions", "0")
+	cmd.Env = append(cmd.Env, "VARVE_DB_CONNECTIONS=9", "VARVE_JOB_TIMEOUT=1m", "VARVE_URL=http://127.0.0.1:1")
+	out, err := cmd.Output()
+	var found []doctor.Finding
+	if err == nil || json.Unmarshal(out, &found) != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []doctor.Finding{
+		{Subject: "settings", Level: doctor.Failed, Text: `--addr (VARVE_ADDR) is "foo"`},
+		{Subject: "settings", Level: doctor.Failed, Text: "VARVE_COMPACTIONS) is 0"},
+		{Subject: "settings", Level: doctor.Warning, Text: "VARVE_DB_CONNECTIONS is set, but"},
+		{Subject: "database", Level: doctor.Failed, Text: "no valid DATABASE_URL"},
+		{Subject: "disk", Level: doctor.OK}, {Subject: "api", Level: doctor.Failed, Text: "connection refused"},
+	} {
+		if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+			return f.Subject == want.Subject && f.Level == want.Level && strings.Contains(f.Text, want.Text)
+		}) {
+			t.Errorf("no %+v in\n%s", want, out)
+		}
+	}
+	if strings.Contains(string(out), "VARVE_JOB_TIMEOUT") {
+		t.Errorf("a setting that there is:\n%s", out)
 	}
 }
 

@@ -196,6 +196,10 @@ func TestUpServesAndKeepsItsDataOverARestart(t *testing.T) {
 	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), fmt.Sprint(u.cmd.Process.Pid)) {
 		t.Errorf("a second start on the same directory: %v\n%s", err, out)
 	}
+	looked, err := program(t.Context(), "doctor", "--data", data).Output()
+	if err != nil || !strings.Contains(string(looked), "\nworkers ") || !strings.Contains(string(looked), u.url+" is ready") {
+		t.Errorf("varve doctor of a varve up: %v\n%s", err, looked)
+	}
 	made := program(t.Context(), "keys", "create", "--data", data)
 	text, err := made.Output()
 	if err != nil {

@@ -141,7 +141,7 @@ func TestNoProcessSaysAPassword(t *testing.T) {
 		"postgres://u:" + secret + "@h:port/d", "postgres://u:" + secret + "@h/d?sslmode=none", "postgresql:/u:" + secret + "@h/d",
 		"host=h password='" + secret, "host=h password=a " + secret, secret,
 	}
-	lines := []string{"api", "worker", "up", "config", "migrate", "tenants list", "keys list", "failures", "verify", "results stat",
+	lines := []string{"api", "worker", "up", "config", "migrate", "tenants list", "keys list", "failures", "verify", "results stat", "doctor",
 		"backup DIR/b.zip", "restore DIR/b.zip", "audit verify --operator"}
 	slots := make(chan struct{}, 4)
 	var group sync.WaitGroup

@@ -58,6 +58,7 @@ type commands struct {
 	Verify      verifyCommand      `cmd:"" help:"Prove that everything is still there, and repair what can be."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
 	Config      configCommand      `cmd:"" help:"Print the settings and language models in force."`
+	Doctor      doctorCommand      `cmd:"" help:"Say what is wrong with this installation, and what to do."`
 	Backup      backupCommand      `cmd:"" help:"Write the whole database to a file."`
 	Restore     restoreCommand     `cmd:"" help:"Read a backup into an empty database."`
 	kong.Plugins

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strconv"
+	"strings"
 	"text/template"
 
 	"github.com/varve-dev/varve/client"
@@ -22,7 +23,7 @@ var viewsText string
 
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(terminal.Funcs).Funcs(template.FuncMap{
-	"place": place, "stages": stagesOf,
+	"place": place, "lines": func(s string) []string { return strings.Split(s, "\n") }, "stages": stagesOf,
 	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
 	"flags": flagsOf, "spent": spentOn, "megabytes": megabytes,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },

@@ -85,6 +85,40 @@ func (l link) post(ctx context.Context, name, path string, request, into any) er
 	return nil
 }
 
+// Reach asks a provider for its list of models, which costs nothing. It returns an *Error if the provider does not
+// answer or does not take the key; one that has no list has answered.
+func Reach(ctx context.Context, name string, p Provider) error {
+	l := newLink(p.withDefaults())
+	defer l.client.CloseIdleConnections()
+	path := "models"
+	if l.provider.Kind == Anthropic {
+		path = l.versioned(path)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, l.provider.BaseURL+path, nil)
+	if err != nil {
+		return &Error{Kind: ErrRejected, Model: name, Free: true, Reason: "its address is not valid"}
+	}
+	l.addHeaders(r.Header)
+	response, err := l.client.Do(r)
+	if err != nil {
+		return notReached(name, err)
+	}
+	defer response.Body.Close()
+	status := response.StatusCode
+	if status == http.StatusUnauthorized || status == http.StatusForbidden || status >= 500 {
+		return l.declined(name, response)
+	}
+	return nil
+}
+
+// versioned returns a path of Anthropic's, whose version the operator may have written into the address.
+func (l link) versioned(path string) string {
+	if strings.HasSuffix(l.provider.BaseURL, "/v1/") {
+		return path
+	}
+	return "v1/" + path
+}
+
 // addHeaders adds the headers of a request. Those of the operator replace ours.
 func (l link) addHeaders(h http.Header) {
 	h.Set("Accept", "application/json")

@@ -65,11 +65,7 @@ type messagesAnswer struct {
 // Ask makes one attempt.
 func (c *messages) Ask(ctx context.Context, d summary.Dialogue) (Reply, error) {
 	var answer messagesAnswer
-	path := "v1/messages"
-	if strings.HasSuffix(c.link.provider.BaseURL, "/v1/") {
-		path = "messages"
-	}
-	if err := c.link.post(ctx, c.name, path, c.request(d), &answer); err != nil {
+	if err := c.link.post(ctx, c.name, c.link.versioned("messages"), c.request(d), &answer); err != nil {
 		return Reply{}, err
 	}
 	return c.read(&answer, d)

@@ -27,6 +27,31 @@ func checkDatabase(ctx context.Context, conn *pgx.Conn) error {
 	return refusal(ErrDatabase, "database "+conn.Config().Database, found)
 }
 
+// The major versions of PostgreSQL that the tests run on.
+const (
+	OldestServer = 15
+	NewestServer = 18
+)
+
+// Server is what a server reports.
+type Server struct {
+	Version                     string
+	Major                       int
+	Bytes                       uint64 // of the database
+	Connections, MaxConnections int    // of all clients
+}
+
+// ServerOf asks a server.
+func ServerOf(ctx context.Context, conn *pgx.Conn) (of Server, err error) {
+	err = conn.QueryRow(ctx, `
+		SELECT current_setting('server_version'), current_setting('server_version_num')::int / 10000,
+		       pg_database_size(current_database()),
+		       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+		       current_setting('max_connections')::int`).
+		Scan(&of.Version, &of.Major, &of.Bytes, &of.Connections, &of.MaxConnections)
+	return of, err
+}
+
 // CheckConnection returns an error if a connection of a login that need not serve cannot be used.
 // Errors: ErrDatabase; ErrLogin.
 func CheckConnection(ctx context.Context, conn *pgx.Conn) error {

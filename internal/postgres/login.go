@@ -205,6 +205,20 @@ func checkAdmin(ctx context.Context, conn *pgx.Conn) error {
 	return checkSettings(ctx, conn)
 }
 
+// RoleOf returns the role that the login of a connection serves in, "" for none. The login that migrates is an admin.
+func RoleOf(ctx context.Context, conn *pgx.Conn) (role string, err error) {
+	err = conn.QueryRow(ctx, `
+		SELECT coalesce((SELECT ($1::text[])[1]
+		                   FROM pg_class
+		                  WHERE oid = to_regclass('tenants') AND pg_has_role(relowner, 'USAGE')),
+		                (SELECT rolname
+		                   FROM pg_roles
+		                  WHERE rolname = ANY ($1) AND pg_has_role(oid, 'USAGE')
+		                  ORDER BY array_position($1, rolname::text)
+		                  LIMIT 1), '')`, []string{AdminRole, WorkerRole, AppRole, BackupRole}).Scan(&role)
+	return role, err
+}
+
 // checkOwner returns an error unless the login of a connection may change the schema, if there is one.
 func checkOwner(ctx context.Context, conn *pgx.Conn) error {
 	var owner string

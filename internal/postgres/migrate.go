@@ -139,24 +139,30 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 }
 
 func checkSchema(ctx context.Context, db rowQuerier) error {
+	_, err := SchemaOf(ctx, db)
+	return err
+}
+
+// SchemaOf returns the version of a database's schema, and an error unless this program may serve it.
+func SchemaOf(ctx context.Context, db rowQuerier) (have int, err error) {
 	have, want, err := schemaVersion(ctx, db)
 	if err == nil && have < want {
 		err = fmt.Errorf("the database's schema is version %d, this program needs %d: run varve migrate", have, want)
 	}
 	if err != nil {
-		return err
+		return have, err
 	}
 	var oldest int
 	err = db.QueryRow(ctx, `SELECT oldest_program FROM installation`).Scan(&oldest)
 	if hasCode(err, "42P01", "42703") { // undefined_table, undefined_column
-		return fmt.Errorf("%w: a version of Varve that was never released made it (%d): move its sessions with "+
+		return have, fmt.Errorf("%w: a version of Varve that was never released made it (%d): move its sessions with "+
 			"the varve export of that program and varve import", ErrForeignSchema, have)
 	}
 	if err == nil && oldest > want {
 		err = fmt.Errorf("%w: it has version %d, this program was made for %d, and only programs for %d or newer may "+
 			"serve it: use the release that migrated it", ErrForeignSchema, have, want, oldest)
 	}
-	return err
+	return have, err
 }
 
 func underMigrationLock(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {

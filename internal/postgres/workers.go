@@ -74,6 +74,15 @@ func (s *Store) WorkerBeat(ctx context.Context, id string, lease time.Duration) 
 	return beat, err
 }
 
+// LiveWorkers returns how many workers show that they live.
+func (s *Store) LiveWorkers(ctx context.Context) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `
+		SELECT count(*)
+		  FROM workers
+		 WHERE dead_at IS NULL AND renewed_at > now() - interval '30 seconds'`).Scan(&n)
+	return n, err
+}
+
 // ForgetWorkers deletes the rows of dead workers whose jobs are all taken over.
 func (s *Store) ForgetWorkers(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `

@@ -38,6 +38,14 @@ func OpenStore(ctx context.Context, db config.Database) (*postgres.Store, error)
 	return openDatabase(ctx, db, postgres.OpenAdmin, postgres.AdminRole)
 }
 
+// OpenAs connects as the processes of a role do, without claiming result stores.
+func OpenAs(ctx context.Context, db config.Database, role string) (*postgres.Store, error) {
+	if role == postgres.AdminRole {
+		return OpenStore(ctx, db)
+	}
+	return openDatabase(ctx, db, postgres.Open, role)
+}
+
 type openPool func(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error)
 
 func openDatabase(ctx context.Context, db config.Database, open openPool, role string) (*postgres.Store, error) {
