@@ -42,6 +42,7 @@ var scenarios = []scenario{
 	{"lastviews", false, false, measureLastViews},
 	{"parts", false, false, measureParts},
 	{"storage", true, false, measureStorage},
+	{"compaction", true, false, measureCompactions},
 	{"memory", true, false, measureMemory},
 	{"append", true, true, measureAppends},
 	{"view", true, true, measureLoads(viewLoads)},
