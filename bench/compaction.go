@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +22,9 @@ import (
 
 const (
 	compactionTrigger = storageWindow * 8 / 10 // tokens
-	compactionRounds  = 6                      // of next compactions
+	compactionGrowth  = storageWindow / 10
+	compactionCopies  = 3 // sessions of each conversation
+	compactionRounds  = 6 // of next compactions
 )
 
 // fedSession is a session that a recorded conversation is fed into.
@@ -31,90 +35,116 @@ type fedSession struct {
 	bytes float64 // of those that were appended since its last compaction
 }
 
-// measureCompactions measures compactions from the log, then the next ones.
+// measureCompactions measures compactions from the log, then the next ones, on a database that nothing else uses.
 func measureCompactions(ctx context.Context, b *bench) error {
 	recorded, _, err := folder.Read(ctx, os.Getenv("VARVE_DATA"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var whole, stepwise []*fedSession
-	for i, r := range recorded {
-		if r.Reaches(storageWindow) {
-			whole = append(whole, &fedSession{Session: r, id: fmt.Sprintf("whole-%d", i)})
-			stepwise = append(stepwise, &fedSession{Session: r, id: fmt.Sprintf("stepwise-%d", i)})
-		}
-	}
-	if len(whole) == 0 {
+	recorded = slices.DeleteFunc(recorded, func(r *replay.Session) bool { return !r.Reaches(storageWindow) })
+	if len(recorded) == 0 {
 		b.note("compaction: not measured, because there are no recorded conversations that are long enough")
 		return nil
 	}
-	s, err := b.openSite(ctx, "compaction", ".")
-	if err != nil {
+	if err := b.startCluster(ctx); err != nil {
 		return err
 	}
+	s, err := b.openSite(ctx, "compaction", ".")
+	if err == nil {
+		b.progress("compaction of %d conversations, %d times each", len(recorded), compactionCopies)
+		err = s.measureCompactions(ctx, b, recorded)
+	}
+	b.sites = slices.DeleteFunc(b.sites, func(open *site) bool { return open == s })
+	return errors.Join(err, s.close(ctx))
+}
+
+func (s *site) measureCompactions(ctx context.Context, b *bench, recorded []*replay.Session) error {
 	var first, next compactionCost
-	for _, f := range whole {
-		if err := s.feed(f, 1<<60); err != nil {
-			return err
-		}
+	whole := fedSessions("whole", recorded)
+	if _, err := s.feed(whole, math.MaxInt32); err != nil {
+		return err
 	}
 	if err := s.compactAll(ctx, whole, &first); err != nil {
 		return err
 	}
-	for round := 0; round <= compactionRounds && ctx.Err() == nil; round++ {
-		var due []*fedSession
-		for _, f := range stepwise {
-			if err := s.feed(f, compactionTrigger); err != nil {
-				return err
-			}
-			if f.fed < len(f.Messages) {
-				due = append(due, f)
-			}
+	grown := fedSessions("stepwise", recorded)
+	for cost := new(compactionCost); ; cost = &next { // the first ones are from the log, and do not count
+		var err error
+		if grown, err = s.feed(grown, compactionTrigger); err != nil {
+			return err
 		}
-		if round == 0 {
-			err = s.compactAll(ctx, due, &compactionCost{}) // from the log, of what is just over the trigger
-		} else {
-			err = s.compactAll(ctx, due, &next)
+		if len(grown) == 0 {
+			break
 		}
-		if err != nil {
+		if err := s.compactAll(ctx, grown, cost); err != nil {
 			return err
 		}
 	}
-	first.add(b, "compaction from the log, window of 32,000 tokens", []string{"<= 25", "<= 25", "<= 400", ">= 15"})
-	next.add(b, "the next compaction, window of 32,000 tokens", []string{"<= 12", "<= 15", "", ""})
+	first.add(b, "compaction from the log, window of 32,000 tokens", "<= 25", "<= 25", "<= 400", ">= 15")
+	next.add(b, "the next compaction, window of 32,000 tokens", "<= 12", "<= 15", "", "")
 	return ctx.Err()
 }
 
-// feed makes a session, which is compacted on request only, and appends the next messages until its context has this
-// many tokens.
-func (s *site) feed(f *fedSession, tokens int64) error {
+func fedSessions(name string, recorded []*replay.Session) (list []*fedSession) {
+	for i, r := range recorded {
+		for n := range compactionCopies {
+			list = append(list, &fedSession{Session: r, id: fmt.Sprintf("%s-%d-%d", name, i, n)})
+		}
+	}
+	return list
+}
+
+// feed appends to sessions until the context of each has this many tokens and has grown, and returns those that have
+// not come to their end.
+func (s *site) feed(list []*fedSession, tokens int64) (left []*fedSession, err error) {
 	c := s.newClient()
+	for _, f := range list {
+		if err := c.feed(f, tokens); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if f.fed < len(f.Messages) {
+			left = append(left, f)
+		}
+	}
+	return left, nil
+}
+
+// feed makes a session, which is compacted on request only, and appends the next messages.
+func (c *client) feed(f *fedSession, tokens int64) error {
+	least := int64(compactionGrowth)
 	if f.fed == 0 {
 		body := fmt.Appendf(nil, `{"window_tokens": %d, "policy": {"auto": false}}`, storageWindow)
 		if err := c.send("PUT", sessionPath(f.id), body, http.StatusCreated); err != nil {
 			return err
 		}
 	}
-	var state sessionState
-	if err := c.get(sessionPath(f.id), &state); err != nil {
-		return err
-	}
-	from := f.fed
-	for at := int64(state.ContextTokens); f.fed < len(f.Messages) && at < tokens; f.fed++ {
-		at += int64(f.Messages[f.fed].Tokens)
-	}
-	for ; from < f.fed; from = min(from+batchMessages, f.fed) {
-		var list [][]byte
-		for i := from; i < min(from+batchMessages, f.fed); i++ {
-			list = append(list, f.Messages[i].Body)
-			f.bytes += float64(len(f.Messages[i].Body))
+	for {
+		var state sessionState
+		if err := c.get(sessionPath(f.id), &state); err != nil {
+			return err
 		}
-		body := fmt.Appendf(nil, `{"format":%q,"messages":[%s]}`, f.Format, joined(list))
-		if err := c.send("POST", sessionPath(f.id)+"/messages", body, http.StatusCreated); err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+		at := int64(state.ContextTokens)
+		tokens = max(tokens, at+least)
+		least = 0 // of what the first look has seen
+		if at >= tokens || f.fed == len(f.Messages) {
+			return nil
+		}
+		if err := c.send("POST", sessionPath(f.id)+"/messages", f.next(tokens-at), http.StatusCreated); err != nil {
+			return err
 		}
 	}
-	return nil
+}
+
+// next returns the body of an append of the next messages, of about as many tokens, unless results among them are cut.
+func (f *fedSession) next(tokens int64) []byte {
+	var list [][]byte
+	for ; f.fed < len(f.Messages) && tokens > 0 && len(list) < batchMessages; f.fed++ {
+		m := &f.Messages[f.fed]
+		list = append(list, m.Body)
+		f.bytes += float64(len(m.Body))
+		tokens -= int64(m.Tokens)
+	}
+	return fmt.Appendf(nil, `{"format":%q,"messages":[%s]}`, f.Format, joined(list))
 }
 
 // compactionCost is what compactions have cost together.
@@ -200,17 +230,17 @@ func processSeconds(pid, at int) (seconds float64) {
 	return seconds
 }
 
-// add adds the rows of a compaction; goals are those of the worker, of PostgreSQL and of the WAL.
-func (c *compactionCost) add(b *bench, name string, goals []string) {
+// add adds rows for the costs of one compaction.
+func (c *compactionCost) add(b *bench, name, workerGoal, postgresGoal, walGoal, rateGoal string) {
 	if c.sessions == 0 {
 		return
 	}
+	ms := 1000 / c.sessions
 	b.add(
-		row{Name: name + ": worker's processor time", Unit: "ms", Value: 1000 * c.worker / c.sessions, Goal: goals[0]},
-		row{Name: name + ": PostgreSQL's processor time", Unit: "ms", Value: 1000 * c.postgres / c.sessions,
-			Goal: goals[1]},
-		row{Name: name + ": WAL", Unit: "KB", Value: c.wal / 1000 / c.sessions, Goal: goals[2]},
-		row{Name: name + ": worker and PostgreSQL on one machine", Unit: "MB/s", Value: c.bytes / 1e6 / c.seconds,
-			Goal: goals[3]},
+		row{Name: name + ": worker's processor time", Unit: "ms", Value: c.worker * ms, Goal: workerGoal},
+		row{Name: name + ": PostgreSQL's processor time", Unit: "ms", Value: c.postgres * ms, Goal: postgresGoal},
+		row{Name: name + ": WAL", Unit: "KB", Value: c.wal / c.sessions / 1000, Goal: walGoal},
+		row{Name: name + ": messages compacted and packed", Unit: "MB/s", Value: c.bytes / c.seconds / 1e6,
+			Goal: rateGoal},
 	)
 }

@@ -44,15 +44,8 @@ type bench struct {
 // open starts the cluster and the processes of this checkout, on tables that are filled as they are in use, or of both
 // checkouts. Their directory is not in the system's temporary one: that may be in memory, where fsync costs nothing.
 func (b *bench) open(ctx context.Context) (err error) {
-	if b.dir, err = os.MkdirTemp("bench", "run-*.tmp"); err != nil {
-		return fmt.Errorf("%w (run it from the root of the repository: make bench)", err)
-	}
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
+	if err := b.startCluster(ctx); err != nil {
 		return err
-	}
-	b.cluster, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(b.dir, "data")})
-	if err != nil {
-		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	if b.here, err = b.openSite(ctx, "new", "."); err != nil {
 		return err
@@ -67,6 +60,24 @@ func (b *bench) open(ctx context.Context) (err error) {
 	}
 	b.progress("fill the tables")
 	return b.here.seed(ctx)
+}
+
+// startCluster starts PostgreSQL, unless it runs already.
+func (b *bench) startCluster(ctx context.Context) (err error) {
+	if b.cluster != nil {
+		return nil
+	}
+	if b.dir, err = os.MkdirTemp("bench", "run-*.tmp"); err != nil {
+		return fmt.Errorf("%w (run it from the root of the repository: make bench)", err)
+	}
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
+	}
+	b.cluster, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(b.dir, "data")})
+	if err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	return nil
 }
 
 //go:embed seed.sql

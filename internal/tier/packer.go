@@ -105,7 +105,7 @@ func (p *Packer) pack(ctx context.Context, plan *postgres.PackPlan) ([]byte, err
 	return packed, err
 }
 
-// encode makes a pack of records, with a share of the processors: it is compressed well, which takes long.
+// encode makes a pack of records, with a share of the processors.
 func (p *Packer) encode(ctx context.Context, tenant uuid.UUID, records []pack.Record) (packed []byte, err error) {
 	bytes := int64(0)
 	for i := range records {

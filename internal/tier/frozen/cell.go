@@ -39,16 +39,11 @@ var (
 	opener, _       = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxOpened))
 )
 
-// packing bounds how many values are packed at once: each takes 50 MB meanwhile.
-var packing = make(chan struct{}, 2)
-
 func (c Coding) compress(plain []byte) []byte {
 	switch c {
 	case Frame:
 		return frameEncoder.EncodeAll(plain, nil)
 	case Packed:
-		packing <- struct{}{}
-		defer func() { <-packing }()
 		return pack.Compress(plain)
 	case Blocks:
 		return zframe.Compress(plain)

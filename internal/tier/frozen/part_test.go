@@ -185,4 +185,4 @@ func TestTheEncodersAreThoseOfArchives(t *testing.T) {
 	}
 }
 
-var digests = map[string]string{"FRAME": "dca717adc8e4c1a7", "PACKED": "6a32ecc550251a4c", "BLOCKS": "484b09f4a0cccabc"}
+var digests = map[string]string{"FRAME": "dca717adc8e4c1a7", "PACKED": "81e03dfb5e191566", "BLOCKS": "484b09f4a0cccabc"}

@@ -41,9 +41,10 @@ const version = 1
 // maxPack bounds what a pack may decompress to: a pack has at least one message, and that may have 8 MiB.
 const maxPack = 64 << 20
 
-// encoders are let go when nobody packs: each has 50 MB of tables.
+// encoders are let go when nobody packs. Their level is the last one that pays: the next makes packs of recorded
+// conversations 3.5 % smaller and takes five times as long.
 var encoders = sync.Pool{New: func() any {
-	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
 	return e
 }}
 
