@@ -111,7 +111,7 @@ func (s *site) feed(list []*fedSession, tokens int64) (left []*fedSession, err e
 
 // feed makes a session, which is compacted on request only, and appends the next messages.
 func (c *client) feed(f *fedSession, tokens int64) error {
-	least := int64(compactionGrowth)
+	growth := int64(compactionGrowth)
 	if f.fed == 0 {
 		body := fmt.Appendf(nil, `{"window_tokens": %d, "policy": {"auto": false}}`, storageWindow)
 		if err := c.send("PUT", sessionPath(f.id), body, http.StatusCreated); err != nil {
@@ -124,8 +124,8 @@ func (c *client) feed(f *fedSession, tokens int64) error {
 			return err
 		}
 		at := int64(state.ContextTokens)
-		tokens = max(tokens, at+least)
-		least = 0 // of what the first look has seen
+		tokens = max(tokens, at+growth)
+		growth = 0 // of what the first look has seen
 		if at >= tokens || f.fed == len(f.Messages) {
 			return nil
 		}
