@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"internal/queue":            {},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
 	"internal/persist/object":   {"internal/session"},
-	"internal/config":           {"internal/llm", "internal/models", "internal/rawjson", "internal/session", "internal/spelling", "internal/wire/provider"},
+	"internal/config":           {"migrations", "internal/llm", "internal/models", "internal/rawjson", "internal/session", "internal/spelling", "internal/wire/provider"},
 	"client":                    {"internal/audit", "internal/egress", "internal/protocol", "internal/session", "internal/archive", "internal/packed"},
 	"internal/terminal":         {"internal/protocol", "internal/session", "internal/transcript", "internal/wire"},
 	"internal/transcript":       {"internal/session", "internal/wire", "internal/rawjson"},

@@ -59,6 +59,8 @@ type commands struct {
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
 	Config      configCommand      `cmd:"" help:"Print the settings and language models in force."`
 	Doctor      doctorCommand      `cmd:"" help:"Say what is wrong with this installation, and what to do."`
+	Completion  completionCommand  `cmd:"" help:"Print a script that completes command lines in a shell."`
+	Complete    completeCommand    `cmd:"" hidden:"" help:"Print what may come next in a command line."`
 	Backup      backupCommand      `cmd:"" help:"Write the whole database to a file."`
 	Restore     restoreCommand     `cmd:"" help:"Read a backup into an empty database."`
 	kong.Plugins
@@ -112,6 +114,48 @@ func helpText(command string) string {
 	return strings.TrimSpace(string(text))
 }
 
+// addExamples puts the examples of a command below its help, and below that of the commands above it.
+func addExamples(k *kong.Kong) error {
+	text := helpText("examples") + "\n"
+	for _, f := range features.All() {
+		text += f.Examples
+	}
+	for line := range strings.Lines(text) {
+		_, words, _ := strings.Cut(" "+line, " varve ")
+		for node := commandOf(k.Model.Node, strings.Fields(words)); node.Parent != nil; node = node.Parent {
+			if !strings.Contains(node.Detail, "\n  ") {
+				node.Detail += "\n" // between the text and the first of them
+			}
+			node.Detail += "\n  " + strings.TrimSpace(line)
+		}
+	}
+	return nil
+}
+
+// commandOf returns the command that words call.
+func commandOf(node *kong.Node, words []string) *kong.Node {
+	for _, word := range words {
+		child := childNamed(node, word)
+		if child == nil {
+			break
+		}
+		node = child
+	}
+	if node.DefaultCmd != nil {
+		return node.DefaultCmd
+	}
+	return node
+}
+
+func childNamed(node *kong.Node, name string) *kong.Node {
+	for _, child := range node.Children {
+		if child.Name == name {
+			return child
+		}
+	}
+	return nil
+}
+
 // parser returns the command line's parser. A command whose Run names a *console gets it from connect, one that names
 // operators from connectOperator, and those of features from connectFeature and connectOperators.
 func parser(cli *commands) *kong.Kong {
@@ -121,6 +165,7 @@ func parser(cli *commands) *kong.Kong {
 		}
 	}
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
+		kong.PostBuild(addExamples),
 		kong.BindToProvider(connect), kong.BindToProvider(connectOperator),
 		kong.BindToProvider(connectFeature), kong.BindToProvider(connectOperators), kong.BindToProvider(mayConnect),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))

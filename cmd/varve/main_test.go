@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,8 @@ func TestUpSeesThatItsAddressIsTakenBeforePostgreSQLStarts(t *testing.T) {
 func TestAnOptionPrintsTheVersion(t *testing.T) {
 	t.Parallel()
 	out, err := program(t.Context(), "--version").Output()
-	if err != nil || string(out) != "Varve "+config.Version()+"\n" {
-		t.Errorf("varve --version printed %q, %v; want %q", out, err, config.Version())
+	want := regexp.MustCompile(`^Varve ` + regexp.QuoteMeta(config.Version()) + ` \((commit [0-9a-f]{12}, )?go1\.\d+(\.\d+)?, schema \d+\)\n$`)
+	if err != nil || !want.Match(out) {
+		t.Errorf("varve --version printed %q, %v; want %s", out, err, want)
 	}
 }

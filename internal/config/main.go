@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/varve-dev/varve/migrations"
 )
 
 // Main runs a process. It reads the settings from the flags args and the environment, runs them until an interrupt or
@@ -45,13 +49,40 @@ func Version() string {
 	return info.Main.Version
 }
 
+// Revision returns the commit that the program was built from, "" if that is not known.
+func Revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, set := range info.Settings {
+		if set.Key == "vcs.revision" {
+			return set.Value
+		}
+	}
+	return ""
+}
+
+// Description returns the version with the commit, the version of Go and that of the schema.
+func Description() string {
+	versions, err := migrations.Versions()
+	if err != nil {
+		panic(err) // the files are in the program: every test fails then
+	}
+	text := "Varve " + Version() + " ("
+	if revision := Revision(); revision != "" {
+		text += "commit " + revision[:min(12, len(revision))] + ", "
+	}
+	return text + runtime.Version() + ", schema " + strconv.Itoa(versions[len(versions)-1]) + ")"
+}
+
 // VersionFlag adds --version to a command line: it prints the version and ends the program.
 func VersionFlag() kong.Option {
 	flag := &struct {
 		Version kong.VersionFlag `help:"Print the version and exit."`
 	}{}
 	return kong.OptionFunc(func(k *kong.Kong) error {
-		if err := (kong.Vars{"version": "Varve " + Version()}).Apply(k); err != nil {
+		if err := (kong.Vars{"version": Description()}).Apply(k); err != nil {
 			return err
 		}
 		return kong.Embed(flag).Apply(k)

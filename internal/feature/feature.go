@@ -29,7 +29,8 @@ type Feature struct {
 	Description []byte // its part of the API's description, as YAML: tags, paths and components
 	Errors      []Error
 	Routes      func(*API) []request.Route
-	Command     any // a pointer to a struct whose fields are commands, as kong reads them
+	Command     any    // a pointer to a struct whose fields are commands, as kong reads them
+	Examples    string // of its commands, a command line in each line
 	Site        *Site
 
 	Jobs     func(*Worker)

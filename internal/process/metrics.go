@@ -2,25 +2,20 @@ package process
 
 import (
 	"runtime"
-	"runtime/debug"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/varve-dev/varve/internal/config"
 )
 
 func init() { prometheus.MustRegister(pools, buildInfo()) }
 
 // buildInfo returns a gauge of 1 that names what runs.
 func buildInfo() prometheus.Gauge {
-	labels := prometheus.Labels{"version": "devel", "revision": "", "go": runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		labels["version"] = info.Main.Version
-		for _, set := range info.Settings {
-			if set.Key == "vcs.revision" {
-				labels["revision"] = set.Value
-			}
-		}
+	labels := prometheus.Labels{
+		"version": config.Version(), "revision": config.Revision(), "go": runtime.Version(),
 	}
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "varve_build_info", Help: "1; the labels say what was built.", ConstLabels: labels,

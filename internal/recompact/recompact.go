@@ -16,7 +16,12 @@ import (
 //go:embed openapi.yaml
 var description []byte
 
+//go:embed examples.txt
+var examples string
+
 // Feature returns what the processes run of recompactions.
 func Feature() feature.Feature {
-	return feature.Feature{Description: description, Routes: routes, Command: &commands{}, Jobs: jobs}
+	return feature.Feature{
+		Description: description, Routes: routes, Command: &commands{}, Examples: examples, Jobs: jobs,
+	}
 }

@@ -18,6 +18,9 @@ import (
 //go:embed openapi.yaml
 var description []byte
 
+//go:embed examples.txt
+var examples string
+
 // errLive reports that a tenant has a replay that has not ended.
 var errLive = errors.New("another replay of the tenant has not ended")
 
@@ -30,6 +33,7 @@ func sliced(slice time.Duration) feature.Feature {
 		Description: description,
 		Routes:      routes,
 		Command:     &commands{},
+		Examples:    examples,
 		Jobs:        jobs(slice),
 		Errors: []feature.Error{{
 			Is: errLive, Code: "replay_live", Status: http.StatusConflict,

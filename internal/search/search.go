@@ -16,12 +16,16 @@ import (
 //go:embed openapi.yaml
 var description []byte
 
+//go:embed examples.txt
+var examples string
+
 // Feature returns what the processes run of the search.
 func Feature() feature.Feature {
 	return feature.Feature{
 		Description: description,
 		Routes:      routes,
 		Command:     &commands{},
+		Examples:    examples,
 		Jobs:        jobs,
 		Follower:    &postgres.Follower{Behind: isBehind, Changed: markBehind},
 	}

@@ -17,6 +17,9 @@ import (
 //go:embed openapi.yaml
 var description []byte
 
+//go:embed examples.txt
+var examples string
+
 // requestTimeout bounds one request to a webhook, with its answer.
 const requestTimeout = 10 * time.Second
 
@@ -29,6 +32,7 @@ func waiting(limit time.Duration) feature.Feature {
 		Description: description,
 		Routes:      routes,
 		Command:     &commands{},
+		Examples:    examples,
 		Jobs:        jobs(limit),
 		Prunings:    []postgres.Pruning{dropDeliveries, dropUnwritten},
 		Errors: []feature.Error{

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	var cli commands
+	root := parser(&cli).Model.Node
+	for line, want := range map[string]string{
+		"s":                                "sessions summaries search",
+		"tenants re":                       "rename resume retention",
+		"policy set --se":                  "--session",
+		"keys create --role":               "--role",
+		"keys create --role a":             "",
+		"keys create --tenant rev":         "",
+		"keys create --tenant=acme --expi": "--expires",
+		"--json runs --lim":                "--limit",
+		"recompact --perc":                 "--percent",
+		"recompact tenants sta":            "start",
+		"completion z":                     "zsh",
+		"context chat-42":                  "",
+		"complet":                          "completion",
+		"nothing of it --x":                "",
+	} {
+		var words []string
+		for _, c := range completions(root, strings.Split(line, " ")) {
+			words = append(words, c.word)
+		}
+		if got := strings.Join(words, " "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestShellsComplete has each shell that is there load its script and complete with it.
+func TestShellsComplete(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := "#!/bin/sh\n" + asVarve + "=1 exec " + os.Args[0] + ` "$@"` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "varve"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for shell, lines := range map[string]string{
+		"bash": `source <(varve completion bash); COMP_WORDS=(varve tenants re); COMP_CWORD=2; _varve; echo "${COMPREPLY[*]}"`,
+		"zsh":  `compdef() { :; }; source <(varve completion zsh); _describe() { print -l ${(P)2%%:*}; }; words=(varve tenants re); CURRENT=3; _varve`,
+		"fish": `varve completion fish | source; complete -C 'varve tenants re'`,
+	} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(shell); err != nil {
+				t.Skip(shell + " is not there")
+			}
+			cmd := exec.CommandContext(t.Context(), shell, "-c", lines)
+			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			if !regexp.MustCompile(`(?s)\brename\s.*\bresume\s.*\bretention\s`).Match(out) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestEveryCommandHasAnExample holds the examples to the commands: each has one, and each can be parsed.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var cli commands
+	example := regexp.MustCompile(`(?m)^  (?:(\w+)=(\S+) )?(?:.*\| )?varve (\S.*?)(?: [|>] .*|   *.*)?$`)
+	for _, leaf := range parser(&cli).Model.Leaves(true) {
+		all := example.FindAllStringSubmatch(leaf.Detail, -1)
+		if len(all) == 0 {
+			t.Errorf("%s has no example", leaf.FullPath())
+		}
+		for _, found := range all {
+			t.Run(found[3], func(t *testing.T) {
+				if found[1] != "" {
+					t.Setenv(found[1], found[2])
+				}
+				if _, err := parse(shellWords(found[3])...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// shellWords divides a line at its spaces outside quotes.
+func shellWords(line string) (words []string) {
+	for _, found := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|(\S+)`).FindAllStringSubmatch(line, -1) {
+		words = append(words, found[1]+found[2]+found[3])
+	}
+	return words
+}
