@@ -36,6 +36,7 @@ DROP TRIGGER sessions_overhead_tokens_check ON sessions;
 DROP TRIGGER sessions_window_source_check ON sessions;
 DROP TRIGGER sessions_armed_threshold_check ON sessions;
 DROP TRIGGER sessions_calibration_check ON sessions;
+DROP TRIGGER sessions_archived_check ON sessions;
 DROP TRIGGER sessions_metadata_made ON sessions;
 DROP TRIGGER sessions_metadata_changed ON sessions;
 DROP TRIGGER sessions_metadata_gone ON sessions;

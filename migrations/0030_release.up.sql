@@ -2087,8 +2087,14 @@ CREATE TRIGGER sessions_metadata_gone BEFORE DELETE ON sessions
 -- restored_at is when it did, from which its retention counts again.
 ALTER TABLE sessions
     ADD COLUMN frozen_at   timestamptz,
-    ADD COLUMN archived    boolean NOT NULL DEFAULT false CHECK (frozen_at IS NOT NULL OR NOT archived),
+    ADD COLUMN archived    boolean NOT NULL DEFAULT false,
     ADD COLUMN restored_at timestamptz;
+
+CREATE TRIGGER sessions_archived_check
+    AFTER INSERT OR UPDATE OF frozen_at, archived ON sessions
+    FOR EACH ROW
+    WHEN (NEW.archived AND NEW.frozen_at IS NULL)
+    EXECUTE FUNCTION refuse_row();
 
 -- Sessions are counted in this index: the policy that hides frozen ones asks for both columns.
 CREATE INDEX sessions_shown ON sessions (tenant_id, frozen_at, archived);

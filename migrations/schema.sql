@@ -1608,8 +1608,7 @@ CREATE TABLE public.sessions (
     forked_checkpoint integer,
     frozen_at timestamp with time zone,
     archived boolean DEFAULT false NOT NULL,
-    restored_at timestamp with time zone,
-    CONSTRAINT sessions_check CHECK (((frozen_at IS NOT NULL) OR (NOT archived)))
+    restored_at timestamp with time zone
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
@@ -2260,6 +2259,8 @@ CREATE TRIGGER messages_view_check AFTER UPDATE OF body, view_body, view_tokens 
 CREATE TRIGGER operator_keys_end BEFORE UPDATE OF revoked_at, expires_at ON public.operator_keys FOR EACH ROW WHEN ((((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at)) OR ((old.expires_at IS NOT NULL) AND ((new.expires_at > old.expires_at) IS NOT FALSE)))) EXECUTE FUNCTION public.refuse_revival();
 
 CREATE TRIGGER runs_ended AFTER UPDATE OF state ON public.runs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['queued'::text, 'running'::text])) AND (new.state <> ALL (ARRAY['queued'::text, 'running'::text])))) EXECUTE FUNCTION public.notify_ended();
+
+CREATE TRIGGER sessions_archived_check AFTER INSERT OR UPDATE OF frozen_at, archived ON public.sessions FOR EACH ROW WHEN ((new.archived AND (new.frozen_at IS NULL))) EXECUTE FUNCTION public.refuse_row();
 
 CREATE TRIGGER sessions_armed_threshold_check AFTER INSERT OR UPDATE OF armed_threshold ON public.sessions FOR EACH ROW WHEN (((new.armed_threshold < 1) OR (new.armed_threshold > 3))) EXECUTE FUNCTION public.refuse_row();
 

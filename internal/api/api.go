@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -64,7 +65,8 @@ type Server struct {
 	public   *front
 	private  *front // of operators; public, unless they have an address of their own
 	keys     keyCache
-	noting   sync.Mutex // held while the use of a key is noted
+	bases    *lru.Cache[session.Address, session.Basis] // of sessions that appends have read
+	noting   sync.Mutex                                 // held while the use of a key is noted
 	counter  ingest.Counter
 	writers  *policy.Writers // the names of the language models
 	waiter   request.Waiter
@@ -85,6 +87,9 @@ type Server struct {
 	operatorGate *admit.Connections
 }
 
+// knownBases is how many sessions appends need not read, about 5 MB.
+const knownBases = 20_000
+
 // New returns the HTTP API on a store.
 func New(config Config) *Server {
 	if config.Log == nil {
@@ -96,6 +101,7 @@ func New(config Config) *Server {
 	config.Store.Follow(feature.Followers(config.Features))
 	scoped := config.Store.In(postgres.Scope{Gate: config.Gate}) // for what several routes use
 	s := &Server{Config: config, counter: ingest.Counter{Store: scoped, CPU: config.CPU}}
+	s.bases, _ = lru.New[session.Address, session.Basis](knownBases) // its only error is a size of 0
 	s.writers = &policy.Writers{}
 	if config.Caller != nil {
 		*s.writers = config.Caller.Models.Names()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -17,15 +18,11 @@ func (s *Server) appendMessages(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	a, err := s.readAppend(req)
-	if err != nil {
-		return err
-	}
 	viewing := want.viewing()
-	done, replayed, err := req.Store.AppendAndView(req.Ctx, a, viewing)
 	if viewing != nil {
 		defer freeView(viewing.Into)
 	}
+	a, done, replayed, err := s.readAndAppend(req, viewing)
 	if err != nil {
 		return err
 	}
@@ -41,12 +38,32 @@ func (s *Server) appendMessages(req *request.Request) error {
 	return s.answerAppended(req, want, viewing, status, done)
 }
 
+// readAndAppend takes the session for what it was when it was read last, and reads it only if that does not fit.
+func (s *Server) readAndAppend(req *request.Request, viewing *postgres.Viewing) (
+	a session.Append, done session.Appended, replayed bool, err error,
+) {
+	if found, known := s.bases.Get(req.Address()); known {
+		if a, err = s.readAppend(req, &found); err == nil {
+			done, replayed, err = req.Store.AppendAndView(req.Ctx, a, viewing)
+			if !errors.Is(err, session.ErrOtherBasis) {
+				return a, done, replayed, err
+			}
+		}
+		s.bases.Remove(req.Address())
+	}
+	if a, err = s.readAppend(req, nil); err == nil {
+		done, replayed, err = req.Store.AppendAndView(req.Ctx, a, viewing)
+	}
+	return a, done, replayed, err
+}
+
 // strictParameter makes errors of what a request would be warned of.
 const strictParameter = "strict"
 
 // readAppend decodes the request, then resolves what it leaves to the session: its format, and how its tokens are
-// counted. It reports everything that is wrong with the body, and with each message, at once.
-func (s *Server) readAppend(req *request.Request) (a session.Append, err error) {
+// counted. It reports everything that is wrong with the body, and with each message, at once. basis is what the session
+// is taken for; nil reads it if need be.
+func (s *Server) readAppend(req *request.Request, basis *session.Basis) (a session.Append, err error) {
 	a.Session, a.Idempotency = req.Address(), req.Idempotency()
 	strict := req.Query().Flag(strictParameter)
 	var b *appendBody
@@ -58,6 +75,7 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 	if err != nil {
 		return a, err
 	}
+	a.Basis = basis
 	if err = s.settleSession(req, &a, b); err != nil {
 		return a, err
 	}
@@ -80,9 +98,15 @@ func (s *Server) readAppend(req *request.Request) (a session.Append, err error) 
 func (s *Server) settleSession(req *request.Request, a *session.Append, b *appendBody) error {
 	set, err := s.readMade(req, b)
 	if err != nil || set == nil && b.Format != "" {
+		a.Basis = nil
 		return err
 	}
-	found, err := req.Store.Basis(req.Ctx, a.Session)
+	var found session.Basis
+	if a.Basis != nil {
+		found = *a.Basis
+	} else if found, err = req.Store.Basis(req.Ctx, a.Session); err == nil && found.Format != "" {
+		s.bases.Add(a.Session, found)
+	}
 	switch {
 	case set == nil:
 	case errors.Is(err, session.ErrNotFound):

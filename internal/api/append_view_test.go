@@ -132,6 +132,50 @@ func TestAnAppendMakesTheSessionThatItSays(t *testing.T) {
 	}
 }
 
+// An append takes its session for what it was when an append read it last: it is one statement, which does nothing when
+// the session has become another one.
+func TestAnAppendReadsItsSessionAgainWhenItIsAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const at = "/v1/sessions/s"
+	said := func(session string) string { return `{"messages":[` + user("a") + `]` + session + `}` }
+	mine := said(`,"session":{"format":"openai-chat","model":"gpt-4o"}`)
+	w.must(http.StatusCreated, "POST", at+"/messages", mine)
+	for _, body := range []string{said(""), mine} {
+		fewest := int64(100) // what is counted of use meanwhile takes connections, too
+		for range 5 {
+			before := w.store.Pool().Stat().AcquireCount()
+			w.must(http.StatusCreated, "POST", at+"/messages?return=context", body)
+			fewest = min(fewest, w.store.Pool().Stat().AcquireCount()-before)
+		}
+		if fewest != 1 {
+			t.Errorf("%s takes %d connections, one after another", body, fewest)
+		}
+	}
+	w.must(http.StatusOK, "PATCH", at, `{"model":"gpt-4.1"}`)
+	w.must(http.StatusConflict, "POST", at+"/messages", mine)
+	w.must(http.StatusCreated, "POST", at+"/messages", said(`,"session":{"model":"gpt-4.1"}`))
+	w.must(http.StatusNoContent, "DELETE", at, "")
+	w.must(http.StatusNotFound, "POST", at+"/messages", said(""))
+	w.must(http.StatusCreated, "PUT", at, `{"format":"openai-chat"}`)
+	w.must(http.StatusCreated, "POST", at+"/messages", said(""))
+	w.must(http.StatusNoContent, "DELETE", at, "")
+	w.must(http.StatusCreated, "PUT", at, `{"format":"gemini"}`)
+	w.must(http.StatusUnprocessableEntity, "POST", at+"/messages", said(""))
+	w.must(http.StatusNoContent, "DELETE", at, "")
+	w.must(http.StatusCreated, "PUT", at, `{"format":"anthropic"}`)
+	w.must(http.StatusCreated, "POST", at+"/messages", said(""))
+	view, _ := parted(w.must(http.StatusCreated, "POST", at+"/messages?return=context", said("")))
+	if !strings.Contains(string(view.Context), `"format":"anthropic"`) || view.LastSeq != 2 {
+		t.Errorf("seq %d, %s", view.LastSeq, view.Context)
+	}
+	var log struct{ Data []struct{ Format string } }
+	w.must(http.StatusOK, "GET", at+"/messages", "").into(&log)
+	if got := fmt.Sprint(log.Data); got != "[{anthropic} {anthropic}]" {
+		t.Errorf("the messages are of %s", got)
+	}
+}
+
 // Callers that make a session at the same time all append to it, and each view has its own message.
 func TestManyAppendsMakeOneSessionAndEachReturnsItsMessage(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func (s *Store) Append(ctx context.Context, a session.Append) (done session.Appe
 // cannot decide. replayed reports that the answer is that of an earlier request with the same Idempotency-Key. A view
 // is read in the same transaction, if that has this append alone and one statement decides it.
 //
-// Errors: ErrNotFound, *StaleError, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
+// Errors: ErrNotFound, *StaleError, ErrOtherBasis, ErrTooManyMessages, ErrClientIDReused, ErrIdempotencyReused,
 // ErrSessionBusy; of an append that makes its session, those of Create and a *DiffersError.
 func (s *Store) AppendAndView(
 	ctx context.Context, a session.Append, view *Viewing,
@@ -75,6 +75,9 @@ func (s *Store) appendUnderLock(ctx context.Context, a session.Append, p appendP
 		if replayed, err = replay(ctx, tx, a.Session.Tenant, a.Idempotency, &done); err != nil || replayed {
 			return err
 		}
+		if err = sameBasis(ctx, tx, a); err != nil {
+			return err
+		}
 		if lockErr != nil && a.Make != nil {
 			row, lockErr = makeLocked(ctx, tx, a.Session, a.Make)
 		}
@@ -93,6 +96,18 @@ func (s *Store) appendUnderLock(ctx context.Context, a session.Append, p appendP
 		return remember(ctx, tx, row.Key, a.Idempotency, done)
 	})
 	return done, replayed, err
+}
+
+// sameBasis returns ErrOtherBasis if a session is not what an append takes it for, or is not there.
+func sameBasis(ctx context.Context, tx pgx.Tx, a session.Append) error {
+	if a.Basis == nil {
+		return nil
+	}
+	found, err := RowIn(ctx, tx, pgx.RowToStructByPos[session.Basis], basisSQL, a.Session.Tenant, a.Session.ID)
+	if errors.Is(err, session.ErrNotFound) || err == nil && found != *a.Basis {
+		err = session.ErrOtherBasis
+	}
+	return err
 }
 
 // makeLocked makes a session, and locks it.
@@ -140,7 +155,8 @@ func (s *Store) appendDue(ctx context.Context, tx pgx.Tx, row lockedSession, a s
 		locked.shapes = shapesOf(p.format, a.Messages, capped)
 	}
 	var measured measure
-	err = tx.QueryRow(ctx, appendSQL, locked.args()...).
+	sql, args := locked.statement()
+	err = tx.QueryRow(ctx, sql, args...).
 		Scan(&done.LastSeq, &done.ContextTokens, &done.TotalTokens, &measured.calibration, &measured.unseen)
 	if err != nil {
 		return done, err

@@ -4,17 +4,15 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/varve-dev/varve/internal/due"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// appendParams are the parameters of the statement of an append, in the order of appendNames.
+// appendParams are the parameters of the statement of an append.
 type appendParams struct {
 	tenant      [16]byte
 	session     string
@@ -23,6 +21,7 @@ type appendParams struct {
 	tokens      int64
 	locked      bool // the caller holds the session's lock and decides what the statement alone cannot
 	expectedSeq *int64
+	basis       basisParams
 	pinned      int64 // leading system messages
 	messages    byColumn
 	shapes      []string
@@ -39,20 +38,55 @@ type appendParams struct {
 	exact       *int64 // tokens by an exact tokenizer
 }
 
+// basisParams is what an append takes its session for; all nil if it takes it as it is.
+type basisParams struct {
+	format *int16
+	model  *string
+	window *int64
+}
+
+func basisOf(b *session.Basis) (p basisParams) {
+	if b != nil {
+		p = basisParams{new(b.Format.Number()), &b.Model, new(int64(b.WindowTokens))}
+	}
+	return p
+}
+
+// appendNames are all parameters of a statement, in the order of appendParams.all. Those with "one" have no list.
 var appendNames = strings.Fields(`
-	tenant session format count tokens locked expected_seq pinned
+	tenant session format count tokens expected_seq basis_format basis_model basis_window pinned
 	roles message_tokens client_ids calls answers starts_unit flags bodies digests
 	shapes item_ids view_bodies view_tokens spared
-	route request digest bytes largest used counted usage exact_tokens`)
+	route request digest bytes largest used counted usage exact_tokens
+	one_role one_client_id one_calls one_answers one_starts_unit one_flags one_body one_digest one_shape one_item_id`)
 
-func (p *appendParams) args() []any {
+func (p *appendParams) all() []any {
 	m := &p.messages
 	return []any{
-		p.tenant, p.session, p.format, p.count, p.tokens, p.locked, p.expectedSeq, p.pinned,
-		m.roles, m.tokens, m.clientIDs, m.calls, m.answers, m.startsUnit, m.flags, m.bodies, m.digests,
+		p.tenant, p.session, p.format, p.count, p.tokens, p.expectedSeq, p.basis.format, p.basis.model, p.basis.window,
+		p.pinned, m.roles, m.tokens, m.clientIDs, m.calls, m.answers, m.startsUnit, m.flags, m.bodies, m.digests,
 		p.shapes, p.items, p.capped.bodies, p.capped.tokens, p.capped.spared,
 		p.route, p.request, p.digest, p.bytes, p.largest, p.used, p.counted, p.usage, p.exact,
+		m.roles[0], m.clientIDs[0], m.calls[0], m.answers[0], m.startsUnit[0], m.flags[0], m.bodies[0], m.digests[0],
+		p.shapes[0], p.item(0),
 	}
+}
+
+// statement returns the statement of an append, and its parameters.
+func (p *appendParams) statement() (sql string, args []any) {
+	f := appendForm{one: p.count == 1 && !p.locked, keyed: p.route != nil, locked: p.locked}
+	f.used = p.used != nil && p.exact == nil
+	f.measured = !f.used && (p.usage != nil || p.exact != nil)
+	s := appendSQL()[f]
+	return s.sql, s.args(p.all())
+}
+
+// item returns the item id of a message, nil for none.
+func (p *appendParams) item(i int64) *string {
+	if p.items == nil {
+		return nil
+	}
+	return p.items[i]
 }
 
 // byColumn is messages by column, as unnest takes them. pgx encodes a FlatArray without reflection.
@@ -115,6 +149,7 @@ func newAppendParams(a session.Append) appendParams {
 	p := appendParams{
 		tenant: [16]byte(a.Session.Tenant), session: a.Session.ID, format: a.Format.Number(),
 		count: int64(len(a.Messages)), expectedSeq: a.ExpectedSeq, messages: columnsOf(a.Messages),
+		basis:  basisOf(a.Basis),
 		shapes: shapesOf(a.Format.Number(), a.Messages, nil),
 		bytes:  bytesOf(a.Messages), largest: largestAnswer(a.Messages), items: itemsOf(a.Messages),
 	}
@@ -153,37 +188,7 @@ func itemsOf(messages []session.NewMessage) (ids []*string) {
 	return ids
 }
 
-// appendSQL is the statement of one append, and appendManySQL that of several.
-var (
-	appendSQL     = appendStatement("append", "@", appendNames)
-	appendManySQL = appendStatement("append_many", "a.", appendManyNames)
-)
-
-// appendStatement reads a statement of appends, in which of stands before the names of what an append has.
-func appendStatement(name, of string, names []string) string {
-	calibration := strings.ReplaceAll(newCalibration, "@", of)
-	unseen := strings.ReplaceAll(newUnseen, "@", of)
-	return numbered(names, statement(name,
-		"{measured}", strings.ReplaceAll(measured, "@", of),
-		"{armed}", due.ArmedSQL(calibration, unseen, `s.last_seq + `+of+`count`,
-			`s.tail_bytes + `+of+`bytes + s.checkpoint_size`, session.EngineVersion),
-		"{outdated}", strings.ReplaceAll(outdatedSQL, "$1", "@tenant"), "{named}", namedSQL,
-		"{max_messages}", fmt.Sprint(session.MaxSessionMessages), "{max_bytes}", fmt.Sprint(session.MaxTailBytes)))
-}
-
 var parameter = regexp.MustCompile(`@[a-z_]+`)
-
-// numbered replaces the named parameters of a statement by the positions of their names, once and not at each call as
-// pgx.NamedArgs would.
-func numbered(names []string, sql string) string {
-	return parameter.ReplaceAllStringFunc(sql, func(name string) string {
-		at := slices.Index(names, name[1:])
-		if at < 0 {
-			panic("a statement has a parameter " + name + " that is not in its list")
-		}
-		return fmt.Sprintf("$%d", at+1)
-	})
-}
 
 // What a session has of its tokens' measures after an append: those of a usage, of an exact count, or what it had.
 var (
@@ -201,15 +206,19 @@ var (
 	            ELSE least(%v, greatest(%v, coalesce(
 	                (s.exact_tokens + @exact_tokens::bigint)::float8 / nullif(s.counted_tokens + @tokens, 0),
 	                s.calibration))) END)::real`, session.MaxCalibration, session.MinCalibration)
-)
-
-// newUnseen is the session's unseen tokens after an append: with usage, the difference of the provider's count, NULL
-// for none, and the estimate. A count below half of the estimate or above the window is not believed.
-const newUnseen = `
+	newUnseen = `
 	       CASE WHEN @used::bigint IS NULL
 	            THEN s.unseen_tokens
-	            ELSE greatest(least(@used::bigint, s.window_tokens) - ` + requestEstimate + `,
-	                          ` + requestEstimate + ` / -2) END`
+	            ELSE ` + reported + ` END`
+
+	// The same of an append with a usage that counts its input.
+	measuredUse = `calibration = 1, unseen_tokens = ` + reported + `, shrunk_tokens = 0, last_usage = @usage`
+)
+
+// reported is a session's unseen tokens after an append with usage: the difference of the provider's count and the
+// estimate. A count below half of the estimate or above the window is not believed.
+const reported = `greatest(least(@used::bigint, s.window_tokens) - ` + requestEstimate + `,
+	                          ` + requestEstimate + ` / -2)`
 
 // requestEstimate is the session's estimate of what a usage counts: the view, the overhead, and the tokens of this
 // batch through the answer. If compactions have shrunk the view since the last usage, the request may have been made
@@ -292,7 +301,7 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 // AppendStatement returns the one statement of Append.
 func AppendStatement(a session.Append) (sql string, args []any) {
 	p := newAppendParams(a)
-	return appendSQL, p.args()
+	return p.statement()
 }
 
 // ViewStatement returns the one statement of View.

@@ -137,7 +137,8 @@ func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (noth
 	if a := all[0]; len(all) == 1 {
 		// Only an append that is alone has this statement, which fails if its Idempotency-Key or client ids are known.
 		batch.Queue(setTenant, a.Session.Tenant.String())
-		batch.Queue(appendSQL, a.params.args()...)
+		sql, args := a.params.statement()
+		batch.Queue(sql, args...)
 		runs = append(runs, nil, all)
 		a.view.queue(batch, a.Session)
 	} else {
@@ -148,7 +149,8 @@ func runAppends(ctx context.Context, conn *pgxpool.Conn, all []*appending) (noth
 				runs = append(runs, nil)
 			}
 			next = endOfRun(all, first)
-			batch.Queue(appendManySQL, manyArgs(all[first:next])...)
+			sql, args := manyStatement(all[first:next])
+			batch.Queue(sql, args...)
 			runs = append(runs, all[first:next])
 		}
 	}

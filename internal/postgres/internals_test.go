@@ -107,7 +107,7 @@ func ManyStatement(appends ...session.Append) (sql string, args []any) {
 	for _, a := range appends {
 		all = append(all, &appending{Append: a, params: newAppendParams(a)})
 	}
-	return appendManySQL, manyArgs(all)
+	return manyStatement(all)
 }
 
 // GoOn does what a worker does first in each transaction that restores rows of an archived session.

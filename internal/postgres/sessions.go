@@ -211,11 +211,13 @@ func (s *Store) Session(ctx context.Context, at session.Address) (session.Sessio
 
 // Basis reads the basis of a session, whose format is "" before its first message; ErrNotFound.
 func (s *Store) Basis(ctx context.Context, at session.Address) (session.Basis, error) {
-	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, pgx.RowToStructByPos[session.Basis], `
-		SELECT format, model, window_tokens
-		  FROM sessions
-		 WHERE tenant_id = $1 AND id = $2`, at.Tenant, at.ID)
+	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, pgx.RowToStructByPos[session.Basis], basisSQL, at.Tenant, at.ID)
 }
+
+const basisSQL = `
+	SELECT format, model, window_tokens
+	  FROM sessions
+	 WHERE tenant_id = $1 AND id = $2`
 
 // LastSeq reads the newest seq of a session; ErrNotFound.
 func (s *Store) LastSeq(ctx context.Context, at session.Address) (int64, error) {

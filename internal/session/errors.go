@@ -37,6 +37,7 @@ var (
 	ErrOverCapacity      = errors.New("the process has no room for this work now")
 	ErrTooHeavy          = errors.New("the work needs more memory than the process has")
 	ErrSessionBusy       = errors.New("others write to the session, or hold its lock")
+	ErrOtherBasis        = errors.New("the session is not what it was when it was read")
 	ErrTenantBusy        = errors.New("the tenant's other requests use its share of the database connections")
 	ErrModelBudget       = errors.New("the budget for language models is used up")
 	ErrModelAsked        = errors.New("another process asks the model the same")

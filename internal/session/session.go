@@ -199,6 +199,7 @@ type Append struct {
 	ExactTokens *int64       // of these messages, if the policy names an exact tokenizer; not looked at beside Usage
 	Idempotency *Idempotency // nil for none
 	Make        *Change      // of the session that is made if there is none; nil makes none
+	Basis       *Basis       // what the session was when it was read; nil if it was read for this append
 
 	UsageIgnored string // why a usage that was reported is not in Usage
 	Warnings     []Warning

@@ -1,5 +1,5 @@
 -- Does what append.sql does for several appends of a tenant, each to another session, of which none holds a lock or has
--- what views show of capped messages. It returns a row for each append that was done, with its number.
+-- what views show of capped messages. It returns a row for each append that was done, with its number. See appendForm.
 --
 -- found looks the sessions up, one by one. For a join PostgreSQL would read all sessions of a tenant that it thinks
 -- has few, and the conditions that are always true make it think that there is one append, so that what follows looks
@@ -7,18 +7,31 @@
 -- others; a scalar sub-select looks up what is asked for, where for EXISTS all of a tenant's may be read and hashed.
 WITH found AS MATERIALIZED (
 	SELECT a.*, s.ctid AS place
-	  FROM unnest(@each_session::text[], @each_format::smallint[], @each_count::bigint[], @each_tokens::bigint[],
-	              @each_expected_seq::bigint[], @each_pinned::bigint[], @each_route::text[], @each_request::text[],
-	              @each_digest::bytea[], @each_bytes::bigint[], @each_largest::int[], @each_named::bool[],
-	              @each_used::bigint[], @each_counted::bigint[], @each_usage::jsonb[], @each_exact_tokens::bigint[])
-	           WITH ORDINALITY AS a (session, format, count, tokens, expected_seq, pinned, route, request, digest,
-	                                 bytes, largest, named, used, counted, usage, exact_tokens, n)
+	  FROM unnest(
+-- if keyed
+	       @each_route::text[], @each_request::text[], @each_digest::bytea[], @each_named::bool[],
+-- if measured
+	       @each_used::bigint[], @each_counted::bigint[], @each_usage::jsonb[],
+	       @each_exact_tokens::bigint[],
+-- if any
+	       @each_session::text[], @each_format::smallint[], @each_count::bigint[], @each_tokens::bigint[],
+	       @each_expected_seq::bigint[], @each_basis_format::smallint[], @each_basis_model::text[],
+	       @each_basis_window::bigint[], @each_pinned::bigint[], @each_bytes::bigint[], @each_largest::int[])
+	       WITH ORDINALITY AS a (
+-- if keyed
+	       route, request, digest, named,
+-- if measured
+	       used, counted, usage, exact_tokens,
+-- if any
+	       session, format, count, tokens, expected_seq, basis_format, basis_model, basis_window, pinned, bytes,
+	       largest, n)
 	 CROSS JOIN LATERAL (
 	       SELECT ctid, key
 	         FROM sessions
 	        WHERE tenant_id = @tenant AND id = a.session
 	        LIMIT 1) s
 	 WHERE a.n > 0 AND a.count > 0 AND a.bytes >= 0
+-- if keyed
 	   AND (a.route IS NULL OR (
 	           SELECT i.session_key
 	             FROM idempotency i
@@ -30,6 +43,7 @@ WITH found AS MATERIALIZED (
 	                            AND {named}))
 	             FROM unnest(@client_ids::text[], @owners::bigint[]) c (id, owner)
 	            WHERE c.owner = a.n) = 0)
+-- if any
 ), grown AS (
 	UPDATE sessions s
 	   SET last_seq = s.last_seq + a.count,
@@ -38,7 +52,9 @@ WITH found AS MATERIALIZED (
 	       context_tokens = s.context_tokens + a.tokens,
 	       total_tokens = s.total_tokens + a.tokens,
 	       format = CASE WHEN s.format = 0 THEN a.format ELSE s.format END,
+-- if measured
 	       {measured},
+-- if any
 	       last_append_at = now()
 	  FROM found a, policies p
 	 WHERE s.tenant_id = @tenant
@@ -46,6 +62,8 @@ WITH found AS MATERIALIZED (
 	   AND p.tenant_id = @tenant
 	   AND p.id = s.policy_id
 	   AND (a.expected_seq IS NULL OR s.last_seq = a.expected_seq)
+	   AND (a.basis_format IS NULL OR s.format = a.basis_format AND s.model = a.basis_model
+	        AND s.window_tokens = a.basis_window)
 	   AND s.last_seq + a.count <= {max_messages}
 	   AND s.tail_bytes + a.bytes <= {max_bytes}
 	   AND NOT {outdated}
@@ -53,7 +71,10 @@ WITH found AS MATERIALIZED (
 	   AND (a.largest <= p.caps_over) IS NOT FALSE
 	   AND s.ctid = a.place
 	RETURNING s.key, s.last_seq, s.context_tokens, s.total_tokens, s.calibration, s.unseen_tokens,
-	          a.n, a.count, a.format, a.tokens, a.route, a.request, a.digest
+-- if keyed
+	          a.route, a.request, a.digest,
+-- if any
+	          a.n, a.count, a.format, a.tokens
 ), logged AS (
 	INSERT INTO messages (tenant_id, session_key, seq, role, format, tokens, client_id, calls, answers, starts_unit,
 	                      flags, body, digest, shape, item_id)
@@ -67,6 +88,7 @@ WITH found AS MATERIALIZED (
 	           AS m (role, tokens, client_id, calls, answers, starts_unit, flags, body, digest, shape,
 	                 item_id, n, owner)
 	 WHERE m.owner = g.n
+-- if keyed
 ), remembered AS (
 	INSERT INTO idempotency (tenant_id, route, key, session_key, digest, answer)
 	SELECT @tenant, g.route, g.request, g.key, g.digest,
@@ -75,6 +97,7 @@ WITH found AS MATERIALIZED (
 	                         'total_tokens', g.total_tokens, 'compaction', 'none')::text
 	  FROM grown g
 	 WHERE g.route IS NOT NULL
+-- if any
 )
 SELECT last_seq, context_tokens, total_tokens, calibration, unseen_tokens, n
   FROM grown
