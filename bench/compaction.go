@@ -176,19 +176,18 @@ func (s *site) compactAll(ctx context.Context, list []*fedSession, cost *compact
 	return s.addCost(ctx, cost, 1)
 }
 
-// calm waits until nothing of what follows appends and compactions writes any more.
+// calm waits until nothing is left to do of what follows appends: the search index is built when a session rests.
 func (s *site) calm(ctx context.Context) error {
-	for last := -1.0; ; {
-		if err := s.rest(ctx); err != nil {
+	for tick := time.NewTicker(time.Second); ; {
+		var busy bool
+		err := s.admin.QueryRow(ctx, `
+			SELECT EXISTS (SELECT FROM river_job WHERE finalized_at IS NULL AND state IN ('available', 'running'))
+			       OR EXISTS (SELECT FROM search_sessions WHERE due_since IS NOT NULL)`).Scan(&busy)
+		if err != nil || !busy {
 			return err
 		}
-		wal, _, err := s.written(ctx)
-		if err != nil || wal-last < 16<<10 {
-			return err
-		}
-		last = wal
 		select {
-		case <-time.After(3 * time.Second):
+		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

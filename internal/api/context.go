@@ -336,7 +336,7 @@ func (s *Server) answerView(
 		h["Content-Encoding"] = zstdCoding
 		body := req.Buffer()
 		if v.Size == 0 && len(tail.B) >= worthPacking {
-			body.B = zframe.AppendFrame(body.B, head.B, zframe.Compress(tail.B), nil)
+			body.B = zframe.AppendFrame(body.B, head.B, zframe.CompressQuickly(tail.B), nil)
 		} else {
 			body.B = zframe.AppendFrame(body.B, head.B, v.Body, tail.B)
 		}

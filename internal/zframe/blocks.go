@@ -21,13 +21,20 @@ var ErrCorrupt = errors.New("corrupt zstd blocks")
 // 12; the next level saves 2 to 8 % of the size in 1.5 to 2 times the time. Low memory halves the history
 // that an encoder keeps and is no slower up to maxWindow. Each of the concurrent encoders still keeps about 10 MB,
 // hence few.
-var encoder = must(zstd.NewWriter(nil,
-	zstd.WithEncoderLevel(zstd.SpeedDefault),
-	zstd.WithWindowSize(maxWindow),
-	zstd.WithEncoderCRC(false),
-	zstd.WithEncoderConcurrency(min(4, runtime.GOMAXPROCS(0))),
-	zstd.WithLowerEncoderMem(true),
-))
+var encoder = encoderOf(zstd.SpeedDefault)
+
+// quick is for what is compressed for one reader: a fifth faster, 6 % larger.
+var quick = encoderOf(zstd.SpeedFastest)
+
+func encoderOf(level zstd.EncoderLevel) *zstd.Encoder {
+	return must(zstd.NewWriter(nil,
+		zstd.WithEncoderLevel(level),
+		zstd.WithWindowSize(maxWindow),
+		zstd.WithEncoderCRC(false),
+		zstd.WithEncoderConcurrency(min(4, runtime.GOMAXPROCS(0))),
+		zstd.WithLowerEncoderMem(true),
+	))
+}
 
 // decoder refuses to allocate beyond the buffer that Decompress gives it, whatever corrupt blocks may declare.
 var decoder = must(zstd.NewReader(nil,
@@ -46,7 +53,12 @@ func must[T any](coder T, err error) T {
 
 // Compress returns body as zstd blocks without a frame, none marked last, to be stored and spliced by AppendFrame. The
 // same body has the same blocks in every process of one build; an empty body has none.
-func Compress(body []byte) []byte {
+func Compress(body []byte) []byte { return blocksOf(encoder, body) }
+
+// CompressQuickly does what Compress does for a body that is not kept.
+func CompressQuickly(body []byte) []byte { return blocksOf(quick, body) }
+
+func blocksOf(encoder *zstd.Encoder, body []byte) []byte {
 	if len(body) == 0 {
 		return nil
 	}

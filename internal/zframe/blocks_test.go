@@ -46,9 +46,11 @@ func TestDecompress(t *testing.T) {
 	for name, body := range bodies() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := zframe.Decompress([]byte("before"), zframe.Compress(body), len(body))
-			if err != nil || !bytes.Equal(got, append([]byte("before"), body...)) {
-				t.Errorf("Decompress gave %d bytes, error %v; want 6 + %d", len(got), err, len(body))
+			for _, blocks := range [][]byte{zframe.Compress(body), zframe.CompressQuickly(body)} {
+				got, err := zframe.Decompress([]byte("before"), blocks, len(body))
+				if err != nil || !bytes.Equal(got, append([]byte("before"), body...)) {
+					t.Errorf("Decompress gave %d bytes, error %v; want 6 + %d", len(got), err, len(body))
+				}
 			}
 		})
 	}
