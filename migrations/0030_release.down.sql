@@ -170,7 +170,8 @@ CREATE POLICY tenant ON result_bodies
 
 ALTER TABLE checkpoint_results
     DROP CONSTRAINT checkpoint_results_pkey,
-    ADD PRIMARY KEY (tenant_id, session_key, n, ref);
+    ADD PRIMARY KEY (tenant_id, session_key, n, ref),
+    ADD FOREIGN KEY (tenant_id, session_key, n) REFERENCES checkpoints (tenant_id, session_key, n) DEFERRABLE INITIALLY DEFERRED;
 
 CREATE INDEX checkpoint_results_ref ON checkpoint_results (tenant_id, session_key, ref);
 

@@ -454,9 +454,10 @@ ALTER TABLE sessions
 
 CREATE INDEX sessions_offload ON sessions (tenant_id, key) WHERE checkpoint_n > offloaded_n;
 
--- One index serves both foreign keys: results are looked for by the whole of it, checkpoints by session, which matters
--- only when a session is erased.
+-- The one index serves the foreign key of the result, too. That of the checkpoint is gone: it held what is written in
+-- the checkpoint's own transaction, and is deleted with its session, by a look-up for each of a checkpoint's results.
 ALTER TABLE checkpoint_results
+    DROP CONSTRAINT checkpoint_results_tenant_id_session_key_n_fkey,
     DROP CONSTRAINT checkpoint_results_pkey,
     ADD PRIMARY KEY (tenant_id, session_key, ref, n);
 

@@ -2289,9 +2289,6 @@ ALTER TABLE ONLY public.archive_parts
     ADD CONSTRAINT archive_parts_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.session_archives(tenant_id, session_key);
 
 ALTER TABLE ONLY public.checkpoint_results
-    ADD CONSTRAINT checkpoint_results_tenant_id_session_key_n_fkey FOREIGN KEY (tenant_id, session_key, n) REFERENCES public.checkpoints(tenant_id, session_key, n) DEFERRABLE INITIALLY DEFERRED;
-
-ALTER TABLE ONLY public.checkpoint_results
     ADD CONSTRAINT checkpoint_results_tenant_id_session_key_ref_fkey FOREIGN KEY (tenant_id, session_key, ref) REFERENCES public.results(tenant_id, session_key, ref) DEFERRABLE INITIALLY DEFERRED;
 
 ALTER TABLE ONLY public.checkpoints
