@@ -154,6 +154,17 @@ func refuseRequested(ctx context.Context, tx pgx.Tx, key session.Key, run sessio
 	return err
 }
 
+// insertCheckpointSQL writes a checkpoint with its digests, which are of what the database makes of the values.
+var insertCheckpointSQL = `
+	INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
+	                         manifest, open_calls, policy, engine_version, run_id, validator_state, made_after,
+	                         body_digest, state_digest)
+	SELECT c.*, ` + BodyDigestSQL(`c`) + `, sha256(c.state)
+	  FROM (SELECT $1::uuid, $2::uuid, $3::integer, $4::integer, $5::bigint AS through_seq, $6::bigint,
+	               $7::bytea AS body, $8::integer AS body_size, $9::bytea AS state, $10::jsonb AS units, $11::jsonb,
+	               $12::text[] AS open_calls, $13::json, $14::integer, $15::uuid, $16::bytea AS validator_state,
+	               $17::bigint) c`
+
 // insertCheckpoint writes the checkpoint and makes it the session's newest. The rows of its results must exist
 // already: otherwise the foreign key of checkpoint_results refuses the commit.
 func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
@@ -167,13 +178,8 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 		base = 0
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`
-		INSERT INTO checkpoints (tenant_id, session_key, n, base_n, through_seq, tokens, body, body_size, state, units,
-		                         manifest, open_calls, policy, engine_version, run_id, validator_state, made_after)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
-		tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units, c.Manifest,
-		texts(c.OpenCalls), c.Policy, c.EngineVersion, o.Run.ID, c.ValidatorState, row.lastSeq)
-	batch.Queue(sealSQL, tenant, key, o.Base+1)
+	batch.Queue(insertCheckpointSQL, tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units,
+		c.Manifest, texts(c.OpenCalls), c.Policy, c.EngineVersion, o.Run.ID, c.ValidatorState, row.lastSeq)
 	batch.Queue(`
 		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
 		SELECT $1, $2, $3, ref

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +35,49 @@ func (s *Store) StoredBody(ctx context.Context, key session.Key, id uuid.UUID) (
 		err = &session.DamagedError{What: fmt.Sprintf("body %s", id), Cause: err}
 	}
 	return nil, errors.Join(err, lookErr)
+}
+
+// StoredBodies are contents that the holes of a pack name, or the damage of each.
+type StoredBodies map[uuid.UUID]storedContent
+
+type storedContent struct {
+	text   []byte
+	damage error
+}
+
+// Of returns the content of a body; *session.DamagedError.
+func (b StoredBodies) Of(id uuid.UUID) ([]byte, error) { return b[id].text, b[id].damage }
+
+// StoredBodies reads the contents that the holes of a pack name, verified, in one statement unless they are large.
+//
+// Errors: ErrNotFound if the session was erased.
+func (s *Store) StoredBodies(ctx context.Context, key session.Key, records []pack.Record) (StoredBodies, error) {
+	found := StoredBodies{}
+	for i := range records {
+		for _, h := range records[i].Holes {
+			found[h.Body] = storedContent{}
+		}
+	}
+	if len(found) == 0 {
+		return found, nil
+	}
+	opened, err := s.openBodies(ctx, key, slices.Collect(maps.Keys(found)))
+	if err != nil {
+		return nil, err
+	}
+	for id := range found {
+		var held storedContent
+		if content := opened[id]; content != nil {
+			held.text, held.damage = content.All(ctx)
+		} else {
+			held.text, held.damage = s.StoredBody(ctx, key, id) // which says why it was not opened
+		}
+		if held.damage != nil && !errors.Is(held.damage, session.ErrDamaged) {
+			return nil, held.damage
+		}
+		found[id] = held
+	}
+	return found, nil
 }
 
 // isThere reports whether there is a session.

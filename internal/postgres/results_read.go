@@ -11,8 +11,8 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// openResultSQL opens the result with the ref $3 of the session with the id $2, openBodySQL the body $3 of the session
-// with the key $2.
+// openResultSQL opens the result with the ref $3 of the session with the id $2, openBodiesSQL the bodies $3 of the
+// session with the key $2.
 var (
 	openResultSQL = statement("open_body",
 		"{columns}", persist.ResultColumns+",",
@@ -22,12 +22,12 @@ var (
   LEFT JOIN result_bodies b ON b.tenant_id = r.tenant_id AND b.session_key = r.session_key AND b.id = r.body_id`,
 		"{where}", `
  WHERE s.tenant_id = $1 AND s.id = $2 AND r.ref = $3`)
-	openBodySQL = statement("open_body",
+	openBodiesSQL = statement("open_body",
 		"{columns}", "",
 		"{from}", `
   FROM result_bodies b`,
 		"{where}", `
- WHERE b.tenant_id = $1 AND b.session_key = $2 AND b.id = $3`)
+ WHERE b.tenant_id = $1 AND b.session_key = $2 AND b.id = ANY ($3)`)
 )
 
 // OpenResult returns a result and its content, which is read chunk by chunk. The content is nil of a result that lies
@@ -66,8 +66,7 @@ func (s *Store) OpenResultAt(ctx context.Context, at session.Address, ref sessio
 // OpenBody returns the content of a complete body; ErrNotFound, DamagedError.
 func (s *Store) OpenBody(ctx context.Context, key session.Key, id uuid.UUID) (*persist.Content, error) {
 	var body persist.Opened
-	args := append([]any{key.Tenant, key.Key, id}, persist.Want{}.Args()...)
-	err := s.query(ctx, key.Tenant, openBodySQL, args, one(body.Dest()...))
+	err := s.query(ctx, key.Tenant, openBodiesSQL, openBodiesArgs(key, id), one(body.Dest()...))
 	if err == nil && !body.Complete() {
 		err = session.ErrNotFound
 	}
@@ -75,6 +74,32 @@ func (s *Store) OpenBody(ctx context.Context, key session.Key, id uuid.UUID) (*p
 		return nil, fmt.Errorf("body %s: %w", id, err)
 	}
 	return s.content(key.Tenant, &body, "body "+id.String())
+}
+
+func openBodiesArgs(key session.Key, ids ...uuid.UUID) []any {
+	return append([]any{key.Tenant, key.Key, ids}, persist.Want{}.Args()...)
+}
+
+// openBodies returns the contents of those of some bodies that are there, complete, and can be read.
+func (s *Store) openBodies(
+	ctx context.Context, key session.Key, ids []uuid.UUID,
+) (map[uuid.UUID]*persist.Content, error) {
+	scan := func(row pgx.CollectableRow) (body persist.Opened, err error) {
+		err = row.Scan(body.Dest()...)
+		return body, err
+	}
+	bodies, err := QueryRows(ctx, s, key.Tenant, scan, openBodiesSQL, openBodiesArgs(key, ids...)...)
+	contents := map[uuid.UUID]*persist.Content{}
+	for i := range bodies {
+		body := &bodies[i]
+		if !body.Complete() {
+			continue
+		}
+		if content, err := s.content(key.Tenant, body, "body "+body.ID.String()); err == nil {
+			contents[*body.ID] = content
+		}
+	}
+	return contents, err
 }
 
 // content returns the content of a body that was opened.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"slices"
 
 	"github.com/google/uuid"
@@ -73,6 +72,10 @@ func openAudited(p *storedPack) ([]pack.Record, error) {
 func (s *Store) fillAudited(
 	ctx context.Context, key session.Key, p *AuditedPack, rows []AuditedMessage, records []pack.Record,
 ) error {
+	stored, err := s.StoredBodies(ctx, key, records)
+	if err != nil {
+		return err
+	}
 	packed := map[int64]*AuditedMessage{}
 	for i := range rows {
 		if rows[i].Packed {
@@ -90,25 +93,15 @@ func (s *Store) fillAudited(
 		for _, h := range r.Holes {
 			p.Needs[r.Seq] = append(p.Needs[r.Seq], h.Body)
 		}
-		var unavailable error
-		body, err := r.Fill(func(id uuid.UUID) ([]byte, error) {
-			content, err := s.StoredBody(ctx, key, id)
-			if err != nil && !errors.Is(err, session.ErrDamaged) {
-				unavailable = err
-			}
-			return content, err
-		})
-		switch {
-		case unavailable != nil:
-			return unavailable
-		case err != nil:
+		body, err := r.Fill(stored.Of)
+		if err != nil {
 			p.Failed[r.Seq] = err
-		default:
-			delete(p.Failed, r.Seq)
-			m.Body, m.ViewBody = body, r.View
-			m.Shape = r.Shape
-			p.Messages = append(p.Messages, *m)
+			continue
 		}
+		delete(p.Failed, r.Seq)
+		m.Body, m.ViewBody = body, r.View
+		m.Shape = r.Shape
+		p.Messages = append(p.Messages, *m)
 	}
 	slices.Sort(p.Extra)
 	return nil

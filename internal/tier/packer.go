@@ -126,19 +126,13 @@ func (p *Packer) wrong(ctx context.Context, plan *postgres.PackPlan, packed []by
 	if err != nil || len(records) != len(plan.Messages) {
 		return nil, errors.Join(errNotPacked, err)
 	}
-	var unavailable error
+	stored, err := p.Store.StoredBodies(ctx, plan.Key, records)
+	if err != nil {
+		return nil, err
+	}
 	for i := range records {
 		m, r := &plan.Messages[i], &records[i]
-		body, err := r.Fill(func(id uuid.UUID) ([]byte, error) {
-			content, err := p.Store.StoredBody(ctx, plan.Key, id)
-			if err != nil && !errors.Is(err, session.ErrDamaged) {
-				unavailable = err
-			}
-			return content, err
-		})
-		if unavailable != nil {
-			return nil, unavailable
-		}
+		body, err := r.Fill(stored.Of)
 		same := err == nil && r.Seq == m.Seq && r.Shape == m.Shape && (r.View == nil) == (m.View == nil) &&
 			bytes.Equal(r.View, m.View) && bytes.Equal(body, m.Body)
 		if !same {
