@@ -120,6 +120,33 @@ func (s *Session) Messages(ctx context.Context, from int64) iter.Seq2[Message, e
 	}
 }
 
+// ToolAnswer is what a tool that reads back answers: messages to be appended if it was given the id of a call, else a
+// text.
+type ToolAnswer struct {
+	IsError  bool              `json:"is_error"`
+	Messages []json.RawMessage `json:"messages"`
+	Text     string            `json:"text"`
+}
+
+// Call runs a model's call of a tool with its arguments, an object or the string that Chat Completions has.
+func (s *Session) Call(ctx context.Context, tool string, arguments any, callID string) (ToolAnswer, error) {
+	body := map[string]any{"arguments": arguments}
+	if callID != "" {
+		body["call_id"] = callID
+	}
+	a, err := Route[ToolAnswer]("POST sessions/{id}/tools/{tool}").With(ctx, s.client, Options{Body: body}, s.ID, tool)
+	return a.Value, err
+}
+
+// Tools returns the definitions of the tools that read back, as the provider of a format takes them.
+func (c *Client) Tools(ctx context.Context, f Format) ([]json.RawMessage, error) {
+	type tools struct {
+		Tools []json.RawMessage `json:"tools"`
+	}
+	a, err := Route[tools]("GET tools").With(ctx, c, Options{Query: Query{"format": f}})
+	return a.Value.Tools, err
+}
+
 // Each returns the entries of a list, page after page. An error ends it.
 func (r ListRoute[T]) Each(ctx context.Context, c *Client, query Query, args ...any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -67,6 +67,7 @@ func TestTheTypeScriptClientWorksAgainstVarveUp(t *testing.T) {
 	}
 	node(t, dir, "node_modules/typescript/bin/tsc")
 	nodeTest(t, filepath.Join(dir, "test"), env...)
+	nodeAgent(t, u, dir, "typescript.mjs", "openai-chat")
 	adapters, err := filepath.Glob(filepath.Join(dir, "*", "package.json"))
 	if err != nil || len(adapters) == 0 {
 		t.Fatalf("%d adapters, %v", len(adapters), err)
@@ -77,9 +78,28 @@ func TestTheTypeScriptClientWorksAgainstVarveUp(t *testing.T) {
 			install(t, adapter)
 			node(t, adapter, "node_modules/typescript/bin/tsc")
 			nodeTest(t, adapter, env...)
+			if format := adaptersFormats[filepath.Base(adapter)]; format != "" {
+				nodeAgent(t, u, adapter, filepath.Base(adapter)+".mjs", format)
+			}
 		})
 	}
 	u.stop()
+}
+
+// adaptersFormats names the formats of the sessions of those adapters that samples/agents has an agent for.
+var adaptersFormats = map[string]string{"ai-sdk": "ai-sdk", "langgraph": "openai-chat", "openai-agents": "openai-responses"}
+
+// nodeAgent runs an agent of samples/agents in the folder of a package that it uses.
+func nodeAgent(t *testing.T, u *up, dir, name, format string) {
+	t.Helper()
+	program, err := os.ReadFile(filepath.Join("..", "..", "samples", "agents", name))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name), program, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	runAgent(t, u, format, dir, "node", name)
 }
 
 // node runs a program in a folder.
