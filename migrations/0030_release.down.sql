@@ -132,7 +132,7 @@ DROP TABLE
     archive_parts, audit_heads, audit_trail, chores, due_sessions,
     erasure_sessions, erasures, event_heads, events, findings, installation, message_packs, model_answers,
     model_spending, operator_keys, replay_outcomes, replay_sessions, replays,
-    result_bodies, result_chunks, retention, rounds, search_sessions, search_settings, search_texts,
+    result_bodies, result_chunks, retention, rounds, search_blocks, search_sessions, search_settings,
     session_archives, session_failures, session_holds, session_metadata, session_pins, session_retention,
     session_tokens, summaries, uploads, usage_days, usage_sessions, verifications, webhook_deliveries,
     webhook_secrets, webhook_turns, webhooks, workers
@@ -142,8 +142,7 @@ DROP FUNCTION
     audit_blank, audit_blank_subject, audit_blank_tenant, audit_blanks, audit_chain, audit_keep, audit_keep_row,
     audit_prune, audit_refuse, end_tenant, event_number,
     index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended, refuse_archived,
-    refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_passages, search_tenant_word,
-    use_store;
+    refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row, search_candidates, use_store;
 
 ALTER TABLE whole_bodies RENAME TO result_bodies;
 

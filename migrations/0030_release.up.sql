@@ -375,8 +375,7 @@ CREATE INDEX results_category ON results (tenant_id, session_key, category, seq,
 -- stands for it in a message, and shown_sha256 is how that message is recognised: the SHA-256 of that text without white
 -- space around it, NULL if it is all of the result.
 --
--- searched_in is the language by whose rules the words of an upload are in search_texts, with the seq 0 and the upload's
--- number as the piece; NULL until a worker has looked at it.
+-- searched_in are the rules by which the words of an upload are in search_blocks; NULL until a worker has looked at it.
 CREATE TABLE uploads (
     tenant_id   uuid        NOT NULL,
     session_key uuid        NOT NULL,
@@ -1804,17 +1803,19 @@ CREATE INDEX session_holds_newest ON session_holds (tenant_id, placed_at DESC, s
 
 -- == Search ===========================================================================================================
 
--- The search over all of a tenant's messages. A worker writes the words of what was stored behind it: due_since says
--- since when it is known that a session has messages behind indexed_seq, or words of another language than the tenant's.
+-- The search over all of a tenant's messages. A worker writes the words of what was stored when its session rests: until
+-- then a search reads the newest messages behind indexed_seq. due_since says since when it is known that a session has
+-- such messages, or words by other rules than the tenant's. rules is the language, and " results" if results are found.
 CREATE TABLE search_settings (
-    tenant_id uuid NOT NULL PRIMARY KEY REFERENCES tenants (id),
-    language  text NOT NULL
+    tenant_id uuid    NOT NULL PRIMARY KEY REFERENCES tenants (id),
+    language  text    NOT NULL,
+    results   boolean NOT NULL DEFAULT false
 );
 
 CREATE TABLE search_sessions (
     tenant_id   uuid    NOT NULL,
     session_key uuid    NOT NULL,
-    language    text    NOT NULL DEFAULT 'simple',
+    rules       text    NOT NULL DEFAULT 'simple',
     indexed_seq bigint  NOT NULL DEFAULT 0,
     in_part     integer NOT NULL DEFAULT 0, -- messages of which only the beginning is indexed, or nothing
     due_since   timestamptz,
@@ -1824,50 +1825,46 @@ CREATE TABLE search_sessions (
 CREATE INDEX search_sessions_due ON search_sessions (tenant_id, due_since, session_key) WHERE due_since IS NOT NULL;
 CREATE INDEX search_sessions_in_part ON search_sessions (tenant_id) WHERE in_part > 0;
 
--- A passage of a message: bytes of its text piece, from at on. Its words have one more, which is the tenant, so that a
--- search of the index never meets what others have.
-CREATE TABLE search_texts (
-    tenant_id   uuid     NOT NULL,
-    session_key uuid     NOT NULL,
-    seq         bigint   NOT NULL,
-    n           integer  NOT NULL,
-    id          bigint   NOT NULL GENERATED ALWAYS AS IDENTITY,
-    piece       integer  NOT NULL,
-    at          integer  NOT NULL,
-    bytes       integer  NOT NULL,
-    words       tsvector NOT NULL,
-    PRIMARY KEY (tenant_id, session_key, seq, n),
+-- A block: the hashes of the words of some messages of a session, each once, and that of the tenant, so that a search of
+-- the index never meets what others have. Whether the words are those of one message is read in the log. n is 0, the
+-- number of a passage of the one message seqs has, or that of a passage of an uploaded result, whose block has no seqs.
+CREATE TABLE search_blocks (
+    tenant_id   uuid      NOT NULL,
+    session_key uuid      NOT NULL,
+    first_seq   bigint    NOT NULL,
+    n           integer   NOT NULL,
+    id          bigint    NOT NULL GENERATED ALWAYS AS IDENTITY,
+    bytes       integer   NOT NULL, -- of the texts
+    seqs        integer[] NOT NULL,
+    words       integer[] NOT NULL,
+    PRIMARY KEY (tenant_id, session_key, first_seq, n),
     FOREIGN KEY (tenant_id, session_key) REFERENCES sessions (tenant_id, key)
 );
-CREATE INDEX search_texts_words ON search_texts USING gin (words) WITH (gin_pending_list_limit = 1024);
+ALTER TABLE search_blocks ALTER COLUMN words SET STORAGE EXTERNAL; -- no compression makes hashes smaller
+CREATE INDEX search_blocks_words ON search_blocks USING gin (words) WITH (gin_pending_list_limit = 1024);
 
-CREATE FUNCTION search_tenant_word(tenant uuid) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT ' ' || tenant::text $$;
-
--- What a search finds, the best first. Behind row-level security no operator of tsvector may use an index, because none
--- is leakproof. This function is the owner's, whom row-level security of this one table does not bind; it answers for
--- the tenant of the transaction alone.
-CREATE FUNCTION search_passages(tenant uuid, language regconfig, wanted text, most integer)
-    RETURNS TABLE (session_key uuid, seq bigint, id bigint, piece integer, at integer, bytes integer, rank real)
+-- The blocks of the tenant of the transaction that have all words of one of the lists that are wanted, those of the most
+-- lists first, then the newest. Behind row-level security no operator of arrays may use an index, because none is
+-- leakproof. This function is the owner's, whom row-level security of this one table does not bind.
+CREATE FUNCTION search_candidates(wanted text[], newest bigint, most integer)
+    RETURNS TABLE (id bigint, session_key uuid, first_seq bigint, n integer, seqs integer[])
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, public, pg_temp
     SET enable_seqscan TO off
-    SET enable_indexscan TO off
     AS $$
 DECLARE
-    query pg_catalog.tsquery := websearch_to_tsquery(language, wanted);
+    any_of text := string_agg(format('t.words @> %L::integer[]', w), ' OR ') FROM unnest(wanted) w;
+    how_many text := string_agg(format('(t.words @> %L::integer[])::integer', w), ' + ') FROM unnest(wanted) w;
 BEGIN
     RETURN QUERY EXECUTE '
-        SELECT f.session_key, f.seq, f.id, f.piece, f.at, f.bytes, ts_rank(f.words, $3, 1)
-          FROM (SELECT *
-                  FROM public.search_texts t
-                 WHERE t.tenant_id = $1
-                   AND t.words @@ $2
-                 LIMIT $4) f
-         ORDER BY 7 DESC, f.id DESC'
-    USING nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid,
-          quote_literal(public.search_tenant_word(tenant))::pg_catalog.tsquery && query, query, most;
+        SELECT t.id, t.session_key, t.first_seq, t.n, t.seqs
+          FROM public.search_blocks t
+         WHERE t.tenant_id::pg_catalog.text = $1 -- not by its key: the index of the words has the tenant
+           AND t.id <= $2
+           AND (' || any_of || ')
+         ORDER BY ' || CASE WHEN cardinality(wanted) > 1 THEN how_many || ' DESC, ' ELSE '' END || 't.id DESC
+         LIMIT $3'
+    USING current_setting('app.tenant_id', true), newest, most;
 END
 $$;
 
@@ -2201,8 +2198,8 @@ BEGIN
         'archive_parts', 'audit_heads', 'audit_trail', 'erasure_sessions',
         'erasures', 'event_heads', 'events', 'findings', 'message_packs', 'model_answers',
         'model_spending', 'replay_outcomes', 'replay_sessions', 'replays',
-        'result_bodies', 'result_chunks', 'retention', 'search_sessions', 'search_settings',
-        'search_texts', 'session_archives', 'session_failures', 'session_holds', 'session_metadata',
+        'result_bodies', 'result_chunks', 'retention', 'search_blocks', 'search_sessions',
+        'search_settings', 'session_archives', 'session_failures', 'session_holds', 'session_metadata',
         'session_pins', 'session_retention', 'session_tokens', 'summaries', 'uploads', 'usage_days',
         'usage_sessions', 'verifications', 'webhook_deliveries', 'webhook_secrets', 'webhook_turns',
         'webhooks']
@@ -2216,8 +2213,8 @@ BEGIN
 END
 $$;
 
--- search_passages is the owner's, whom row-level security of this one table does not bind.
-ALTER TABLE search_texts NO FORCE ROW LEVEL SECURITY;
+-- search_candidates is the owner's, whom row-level security of this one table does not bind.
+ALTER TABLE search_blocks NO FORCE ROW LEVEL SECURITY;
 
 -- A login of varve_app reads its tenant's row, reads and inserts its tenant's jobs, and writes down what is due for its
 -- tenant; varve_worker reaches all of it. The rounds are the workers'. The owner of these tables is not bound: no process

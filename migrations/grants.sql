@@ -29,8 +29,8 @@ BEGIN
         'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_versions',
         'recompaction_sessions', 'recompactions', 'replay_outcomes', 'replay_sessions', 'replays',
         'result_bodies', 'result_chunks', 'results', 'retention', 'river_job', 'river_leader', 'river_migration',
-        'river_notification', 'river_queue', 'rounds', 'runs', 'schema_migrations', 'search_sessions', 'search_settings',
-        'search_texts', 'session_archives', 'session_failures', 'session_holds', 'session_metadata', 'session_pins',
+        'river_notification', 'river_queue', 'rounds', 'runs', 'schema_migrations', 'search_blocks', 'search_sessions',
+        'search_settings', 'session_archives', 'session_failures', 'session_holds', 'session_metadata', 'session_pins',
         'session_retention', 'session_tokens', 'sessions', 'summaries', 'tenants', 'uploads',
         'usage_days', 'usage_sessions', 'verifications', 'webhook_deliveries', 'webhook_secrets', 'webhook_turns',
         'webhooks', 'workers']
@@ -49,7 +49,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     archive_parts, checkpoint_results, checkpoints, chores, due_sessions, erasure_sessions, findings, idempotency,
     import_lines, imports, message_packs, model_answers, model_spending, policies,
     recompaction_sessions, recompactions, replay_outcomes, replay_sessions, replays, result_bodies, result_chunks,
-    results, retention, rounds, runs, search_sessions, search_settings, search_texts, session_archives,
+    results, retention, rounds, runs, search_blocks, search_sessions, search_settings, session_archives,
     session_failures, session_holds, session_metadata, session_pins, session_retention, session_tokens, sessions,
     summaries, uploads, usage_days, usage_sessions, verifications, webhook_deliveries, webhook_turns, webhooks
     TO varve_app;
@@ -85,7 +85,7 @@ GRANT SELECT, INSERT, UPDATE (revoked_at, expires_at, last_used_at) ON api_keys 
 
 -- The API inserts its tenant's jobs and lets them start at once. Row-level security hides those of others.
 GRANT SELECT, INSERT, UPDATE ON river_job TO varve_app;
-REVOKE ALL ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_texts_id_seq
+REVOKE ALL ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_blocks_id_seq
     FROM PUBLIC, varve_app, varve_worker, varve_admin, varve_backup;
 GRANT USAGE, SELECT ON SEQUENCE river_job_id_seq TO varve_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON river_leader, river_queue, river_notification, river_job, workers TO varve_worker;
@@ -109,7 +109,7 @@ GRANT INSERT, UPDATE ON tenants TO varve_admin;
 GRANT SELECT, INSERT, UPDATE ON operator_keys TO varve_admin;
 GRANT UPDATE (role, tokens, starts_unit, flags) ON messages TO varve_admin;
 
-GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_texts_id_seq TO varve_backup;
+GRANT SELECT ON SEQUENCE river_job_id_seq, river_notification_id_seq, search_blocks_id_seq TO varve_backup;
 
 -- == Functions =========================================================================================================
 
@@ -119,12 +119,12 @@ REVOKE ALL ON FUNCTION
     audit_keep_row, audit_prune, audit_refuse, end_tenant, event_number,
     index_metadata, job_now, job_place, job_waits, job_wakes, metadata_pairs, notify_ended,
     refuse_archived, refuse_early_end, refuse_held, refuse_new_body, refuse_revival, refuse_row,
-    river_job_state_in_bitmask, search_passages, search_tenant_word, use_store
+    river_job_state_in_bitmask, search_candidates, use_store
     FROM PUBLIC, varve_app, varve_worker, varve_admin;
 
 GRANT EXECUTE ON FUNCTION
     audit_blank, audit_blank_subject, metadata_pairs,
-    river_job_state_in_bitmask, search_passages, search_tenant_word, use_store
+    river_job_state_in_bitmask, search_candidates, use_store
     TO varve_app;
 
 -- What its time is over for is removed by a worker, through functions that leave the trail provable. The last step of the

@@ -628,31 +628,26 @@ CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.rive
     END = 1;
 $$;
 
-CREATE FUNCTION public.search_passages(tenant uuid, language regconfig, wanted text, most integer) RETURNS TABLE(session_key uuid, seq bigint, id bigint, piece integer, at integer, bytes integer, rank real)
+CREATE FUNCTION public.search_candidates(wanted text[], newest bigint, most integer) RETURNS TABLE(id bigint, session_key uuid, first_seq bigint, n integer, seqs integer[])
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_seqscan TO 'off'
-    SET enable_indexscan TO 'off'
     AS $_$
 DECLARE
-    query pg_catalog.tsquery := websearch_to_tsquery(language, wanted);
+    any_of text := string_agg(format('t.words @> %L::integer[]', w), ' OR ') FROM unnest(wanted) w;
+    how_many text := string_agg(format('(t.words @> %L::integer[])::integer', w), ' + ') FROM unnest(wanted) w;
 BEGIN
     RETURN QUERY EXECUTE '
-        SELECT f.session_key, f.seq, f.id, f.piece, f.at, f.bytes, ts_rank(f.words, $3, 1)
-          FROM (SELECT *
-                  FROM public.search_texts t
-                 WHERE t.tenant_id = $1
-                   AND t.words @@ $2
-                 LIMIT $4) f
-         ORDER BY 7 DESC, f.id DESC'
-    USING nullif(current_setting('app.tenant_id', true), '')::pg_catalog.uuid,
-          quote_literal(public.search_tenant_word(tenant))::pg_catalog.tsquery && query, query, most;
+        SELECT t.id, t.session_key, t.first_seq, t.n, t.seqs
+          FROM public.search_blocks t
+         WHERE t.tenant_id::pg_catalog.text = $1 -- not by its key: the index of the words has the tenant
+           AND t.id <= $2
+           AND (' || any_of || ')
+         ORDER BY ' || CASE WHEN cardinality(wanted) > 1 THEN how_many || ' DESC, ' ELSE '' END || 't.id DESC
+         LIMIT $3'
+    USING current_setting('app.tenant_id', true), newest, most;
 END
 $_$;
-
-CREATE FUNCTION public.search_tenant_word(tenant uuid) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT ' ' || tenant::text $$;
 
 CREATE FUNCTION public.use_store(kind smallint) RETURNS void
     LANGUAGE sql SECURITY DEFINER
@@ -1400,10 +1395,31 @@ CREATE TABLE public.schema_migrations (
     dirty boolean NOT NULL
 );
 
+CREATE TABLE public.search_blocks (
+    tenant_id uuid NOT NULL,
+    session_key uuid NOT NULL,
+    first_seq bigint NOT NULL,
+    n integer NOT NULL,
+    id bigint NOT NULL,
+    bytes integer NOT NULL,
+    seqs integer[] NOT NULL,
+    words integer[] NOT NULL
+);
+ALTER TABLE ONLY public.search_blocks ALTER COLUMN words SET STORAGE EXTERNAL;
+
+ALTER TABLE public.search_blocks ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.search_blocks_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.search_sessions (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
-    language text DEFAULT 'simple'::text NOT NULL,
+    rules text DEFAULT 'simple'::text NOT NULL,
     indexed_seq bigint DEFAULT 0 NOT NULL,
     in_part integer DEFAULT 0 NOT NULL,
     due_since timestamp with time zone
@@ -1413,31 +1429,11 @@ ALTER TABLE ONLY public.search_sessions FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.search_settings (
     tenant_id uuid NOT NULL,
-    language text NOT NULL
+    language text NOT NULL,
+    results boolean DEFAULT false NOT NULL
 );
 
 ALTER TABLE ONLY public.search_settings FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.search_texts (
-    tenant_id uuid NOT NULL,
-    session_key uuid NOT NULL,
-    seq bigint NOT NULL,
-    n integer NOT NULL,
-    id bigint NOT NULL,
-    piece integer NOT NULL,
-    at integer NOT NULL,
-    bytes integer NOT NULL,
-    words tsvector NOT NULL
-);
-
-ALTER TABLE public.search_texts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.search_texts_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 
 CREATE TABLE public.session_archives (
     tenant_id uuid NOT NULL,
@@ -1944,14 +1940,14 @@ ALTER TABLE ONLY public.runs
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY public.search_blocks
+    ADD CONSTRAINT search_blocks_pkey PRIMARY KEY (tenant_id, session_key, first_seq, n);
+
 ALTER TABLE ONLY public.search_sessions
     ADD CONSTRAINT search_sessions_pkey PRIMARY KEY (tenant_id, session_key);
 
 ALTER TABLE ONLY public.search_settings
     ADD CONSTRAINT search_settings_pkey PRIMARY KEY (tenant_id);
-
-ALTER TABLE ONLY public.search_texts
-    ADD CONSTRAINT search_texts_pkey PRIMARY KEY (tenant_id, session_key, seq, n);
 
 ALTER TABLE ONLY public.session_archives
     ADD CONSTRAINT session_archives_pkey PRIMARY KEY (tenant_id, session_key);
@@ -2136,11 +2132,11 @@ CREATE INDEX runs_newest ON public.runs USING btree (tenant_id, session_key, tri
 
 CREATE INDEX runs_unfinished ON public.runs USING btree (tenant_id) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
 
+CREATE INDEX search_blocks_words ON public.search_blocks USING gin (words) WITH (gin_pending_list_limit='1024');
+
 CREATE INDEX search_sessions_due ON public.search_sessions USING btree (tenant_id, due_since, session_key) WHERE (due_since IS NOT NULL);
 
 CREATE INDEX search_sessions_in_part ON public.search_sessions USING btree (tenant_id) WHERE (in_part > 0);
-
-CREATE INDEX search_texts_words ON public.search_texts USING gin (words) WITH (gin_pending_list_limit='1024');
 
 CREATE INDEX session_failures_newest ON public.session_failures USING btree (tenant_id, since DESC, session_key DESC);
 
@@ -2354,14 +2350,14 @@ ALTER TABLE ONLY public.retention
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
+ALTER TABLE ONLY public.search_blocks
+    ADD CONSTRAINT search_blocks_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
+
 ALTER TABLE ONLY public.search_sessions
     ADD CONSTRAINT search_sessions_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.search_settings
     ADD CONSTRAINT search_settings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(id);
-
-ALTER TABLE ONLY public.search_texts
-    ADD CONSTRAINT search_texts_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
 ALTER TABLE ONLY public.session_archives
     ADD CONSTRAINT session_archives_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
@@ -2498,11 +2494,11 @@ CREATE POLICY backup ON public.rounds FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.runs FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.search_blocks FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.search_sessions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.search_settings FOR SELECT TO varve_backup USING (true);
-
-CREATE POLICY backup ON public.search_texts FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.session_archives FOR SELECT TO varve_backup USING (true);
 
@@ -2616,11 +2612,11 @@ ALTER TABLE public.rounds ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.search_blocks ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.search_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.search_settings ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.search_texts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.session_archives ENABLE ROW LEVEL SECURITY;
 
@@ -2706,11 +2702,11 @@ CREATE POLICY tenant ON public.river_job USING (((args ->> 'tenant'::text) = NUL
 
 CREATE POLICY tenant ON public.runs USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.search_blocks USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.search_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.search_settings USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
-CREATE POLICY tenant ON public.search_texts USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.session_archives USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 

@@ -53,7 +53,7 @@ func (w *world) work() {
 
 func (w *world) workLogging(log *slog.Logger) {
 	w.Helper()
-	client, err := jobs.NewClient(w.admin.Pool(), jobs.Config{Store: w.admin, Log: log, Features: features.All()})
+	client, err := jobs.NewClient(w.admin.Pool(), jobs.Config{Store: w.admin, Log: log, Rest: 1, Features: features.All()})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -82,6 +82,7 @@ type Worker struct {
 	Log      *slog.Logger
 	Networks []netip.Prefix // private networks in which URLs of tenants may be
 
+	Rest       time.Duration     // how long a session stores nothing before it is indexed
 	JobTimeout time.Duration     // of one attempt
 	CPU        *admit.Gate       // processors; nil admits all
 	Trace      func(step string) // called after each step of a job, see jobs.Config

@@ -48,6 +48,7 @@ type Config struct {
 	Window      int64         // bytes of a log that a compaction takes in at a time; what Memory has for Compactions
 	JobTimeout  time.Duration // of one attempt; 2 minutes
 	Beat        time.Duration // how often the worker shows that it lives; after four the others take its jobs; 1 second
+	Rest        time.Duration // how long a session stores nothing before it is indexed; 30 seconds
 	SweepEvery  time.Duration // 30 seconds
 	KeepWhole   bool          // packs no more messages
 	VerifyRound time.Duration // in which every session is verified once; negative for never, 4 days
@@ -89,6 +90,7 @@ func (c Config) withDefaults() Config {
 	c.Summaries = cmp.Or(c.Summaries, 8)
 	c.SummaryTimeout = cmp.Or(c.SummaryTimeout, 10*time.Minute)
 	c.Beat = cmp.Or(c.Beat, time.Second)
+	c.Rest = cmp.Or(c.Rest, 30*time.Second)
 	c.SweepEvery = cmp.Or(c.SweepEvery, 30*time.Second)
 	c.VerifyRound = cmp.Or(c.VerifyRound, 4*24*time.Hour)
 	c.VerifyEvery = cmp.Or(c.VerifyEvery, 5*time.Minute)

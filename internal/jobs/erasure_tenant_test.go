@@ -60,7 +60,7 @@ func (w *world) rowsOf(tenant uuid.UUID) map[string]string {
 		SELECT table_name::text
 		  FROM information_schema.columns
 		 WHERE table_schema = 'public' AND column_name = 'tenant_id'
-		   AND table_name NOT IN ('chores', 'due_sessions', 'search_sessions', 'search_texts', 'usage_days',
+		   AND table_name NOT IN ('chores', 'due_sessions', 'search_sessions', 'search_blocks', 'usage_days',
 		                          'usage_sessions')`)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {

@@ -21,7 +21,7 @@ func featuresOf(
 	w := &feature.Worker{
 		Store: config.Store, Log: config.Log, Networks: config.Networks, Workers: workers, Queues: queues,
 		Memory: map[string]int64{}, FromLog: map[string]bool{}, Died: map[string]feature.Death{},
-		JobTimeout: config.JobTimeout, CPU: config.CPU, Trace: config.Trace,
+		Rest: config.Rest, JobTimeout: config.JobTimeout, CPU: config.CPU, Trace: config.Trace,
 		Compactor: config.compactor(), Beside: beside, Slots: slots, Thaw: thawer.Read,
 		Blameless: func(ctx context.Context, err error, began time.Time) bool {
 			return lease.classOf(ctx, err, began) == session.FailureInfrastructure

@@ -91,7 +91,7 @@ const chunksOfSession = `(
 	        WHERE b.tenant_id = $1 AND b.session_key = $2)`
 
 // madeAnew are the tables whose rows of a session are deleted when it is archived, and made anew when it is restored.
-var madeAnew = []string{"due_sessions", "session_failures", "search_texts", "search_sessions"}
+var madeAnew = []string{"due_sessions", "session_failures", "search_blocks", "search_sessions"}
 
 // StayWithSession are the tables whose rows of an archived session stay, as its own row does: they have nothing of what
 // was said in it, or they are others'.

@@ -195,7 +195,7 @@ var sessionTables = []string{
 	"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
 	"message_packs", "idempotency", "policy_versions", "session_tokens", "findings", "due_sessions",
 	"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions", "session_retention",
-	"search_texts", "search_sessions", "archive_parts", "session_archives",
+	"search_blocks", "search_sessions", "archive_parts", "session_archives",
 }
 
 // erase deletes a session's rows, once the ledger has counted them, gives the bodies that forks share to them, and

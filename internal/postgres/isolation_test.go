@@ -34,8 +34,8 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 	var enabled, forced bool
 	if _, err := pgx.ForEachRow(rows, []any{&table, &enabled, &forced, &policy}, func() error {
 		tables++
-		// The owner of search_passages is not bound on its table: the function asks for the tenant itself.
-		if !enabled || forced == (table == "search_texts") || policy != tenantPolicy+" "+tenantPolicy {
+		// The owner of search_candidates is not bound on its table: the function asks for the tenant itself.
+		if !enabled || forced == (table == "search_blocks") || policy != tenantPolicy+" "+tenantPolicy {
 			t.Errorf("%s: enabled %v, forced %v, policy %s", table, enabled, forced, policy)
 		}
 		return nil
@@ -68,7 +68,7 @@ func TestEveryKeyOfATenantsTableBeginsWithTheTenant(t *testing.T) {
 	if _, err := pgx.ForEachRow(rows, []any{&name, &definition}, func() error {
 		// The tenant is one of the words; what is of every tenant is for operators, whom alone a policy lets read it so.
 		every := slices.Contains(ofEveryTenant, name)
-		if !strings.Contains(definition, "USING btree (tenant_id") && name != "search_texts_words" && !every {
+		if !strings.Contains(definition, "USING btree (tenant_id") && name != "search_blocks_words" && !every {
 			t.Errorf("index %s does not begin with the tenant: %s", name, definition)
 		}
 		return nil

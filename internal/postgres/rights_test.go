@@ -171,7 +171,7 @@ func TestNoSessionKeepsOthersOut(t *testing.T) {
 			`UPDATE installation SET stores = '{}'`:                               false,
 			`UPDATE installation SET oldest_program = 9999`:                       false,
 			`SELECT setval('river_job_id_seq', 9223372036854775807)`:              false,
-			`SELECT setval('search_texts_id_seq', 9223372036854775807)`:           false,
+			`SELECT setval('search_blocks_id_seq', 9223372036854775807)`:          false,
 			`COMMENT ON DATABASE postgres IS ''`:                                  false,
 		} {
 			var pg *pgconn.PgError

@@ -2,57 +2,61 @@ package search
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
-	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// The bounds of what is indexed. A passage of 32 KiB cannot have as many words as a tsvector may have, nor as many
-// positions.
+// The bounds of a search.
 const (
-	passageBytes = 32 << 10
-	messageBytes = 1 << 20 // of a message, or of an uploaded result
+	maxQuery      = 512  // bytes of a query
+	maxCandidates = 2000 // blocks that are read for one search, on all its pages
+	tierBlocks    = 32
+	searchTime    = 250 * time.Millisecond // from which on no further tier is read for a page
 )
 
-// maxQuery is how long a query may be.
-const maxQuery = 512
-
-// find finds passages of all messages and uploaded results of a tenant, the best first. The ids of the passages are for
-// the next page.
+// find finds passages of all messages and uploaded results of a tenant, the best first, behind a place. It returns a
+// place to go on from if it has looked at as many blocks as it may without finding enough.
 //
 // Errors: InvalidError.
-func find(ctx context.Context, s store, tenant uuid.UUID, want searchPage) (
-	hits []Hit, covers Coverage, err error,
+func find(ctx context.Context, s store, tenant uuid.UUID, query string, after place, limit int) (
+	hits []Hit, covers Coverage, beyond *place, err error,
 ) {
-	if err := check(want.Query); err != nil {
-		return nil, covers, err
+	if err := check(query); err != nil {
+		return nil, covers, nil, err
 	}
-	found, err := s.search(ctx, tenant, want)
+	began := time.Now()
+	look, err := s.look(ctx, tenant, query, after.Newest)
 	if err != nil {
-		return nil, covers, err
+		return nil, covers, nil, err
 	}
-	covers.State, covers.Ranked = found.State, found.Matches
-	covers.RankedAll = found.Matches < rankedPassages
-	texts := make([]string, len(found.Passages))
-	for i := range found.Passages {
-		hit, text, err := read(ctx, s, tenant, &found.Passages[i])
-		if err != nil {
-			return nil, covers, err
+	covers = Coverage{State: look.State, Ranked: len(look.Blocks), RankedAll: len(look.Blocks) < maxCandidates}
+	if after.Tier > 0 {
+		look.Fresh = nil
+	}
+	for tier := after.Tier; len(hits) < limit && (tier == 0 || tier*tierBlocks < len(look.Blocks)); tier++ {
+		if tier > after.Tier {
+			after = beginning(tier, look.Newest)
+			if time.Since(began) > searchTime {
+				beyond = &after
+				break
+			}
 		}
-		hits, texts[i] = append(hits, hit), text
+		found, err := s.tier(ctx, tenant, look, after)
+		if err != nil {
+			return nil, covers, nil, err
+		}
+		hits = append(hits, found...)
 	}
-	shown, err := s.headlines(ctx, tenant, found.State.Language, want.Query, texts)
-	for i := range shown {
-		hits[i].Snippet = shown[i]
-	}
-	return hits, covers, err
+	hits = hits[:min(len(hits), limit)]
+	return hits, covers, beyond, s.addSnippets(ctx, tenant, look, hits)
 }
 
 func check(query string) error {
@@ -63,53 +67,43 @@ func check(query string) error {
 	return nil
 }
 
-// read reads what was found, a message from the log. What is gone since, or damaged, has no text.
-func read(ctx context.Context, s store, tenant uuid.UUID, p *passage) (
-	hit Hit, text string, err error,
-) {
-	if p.Upload != "" {
-		return readUpload(ctx, s, tenant, p)
-	}
-	ref := session.MessagesRef{First: p.Seq, Last: p.Seq}.String()
-	messages, err := s.MessagesAt(ctx, session.Key{Tenant: tenant, Key: p.Key}, []int64{p.Seq})
-	if err != nil && !errors.Is(err, session.ErrDamaged) && !errors.Is(err, session.ErrNotFound) {
-		return hit, "", err
-	}
-	hit = hitAt(p, ref)
-	if err == nil && len(messages) == 1 {
-		texts, _ := readback.Texts(&messages[0])
-		if p.Block < len(texts) {
-			t := texts[p.Block]
-			hit = hitAt(p, t.Ref)
-			hit.Kind, hit.Tool = t.Kind, t.Tool
-			text = t.Text[min(p.At, len(t.Text)):min(p.At+p.Bytes, len(t.Text))]
+// tier reads the passages of a tier that may have the words, and returns the hits behind a place.
+func (s store) tier(ctx context.Context, tenant uuid.UUID, l *look, after place) (hits []Hit, err error) {
+	var passages []passage
+	for _, b := range append(l.Fresh, l.tierOf(after.Tier)...) {
+		read, err := s.passagesIn(ctx, tenant, l, &b)
+		if err != nil {
+			return nil, err
 		}
-		hit.Role = messages[0].Role
+		passages = append(passages, read...)
 	}
-	return hit, text, nil
+	l.Fresh = nil
+	matches, err := s.matches(ctx, tenant, l, passages)
+	if err != nil {
+		return nil, err
+	}
+	for i := range matches {
+		m := &matches[i]
+		p := &passages[m.N-1]
+		hit := p.hit(m)
+		hit.at = place{after.Tier, m.Rank, l.Newest, m.CreatedAt.UnixMicro(), tieOf(p)}
+		if hit.at.compare(after) > 0 {
+			hits = append(hits, hit)
+		}
+	}
+	slices.SortFunc(hits, func(a, b Hit) int { return a.at.compare(b.at) })
+	return hits, nil
 }
 
-// hitAt returns the hit of a passage that a ref reads.
-func hitAt(p *passage, ref string) Hit {
+// hit returns the hit of a passage that has the words.
+func (p *passage) hit(m *match) Hit {
+	ref := p.Ref
+	if m.Upload != "" {
+		ref = m.Upload
+	}
 	return Hit{
-		Session: p.Session, Seq: p.Seq, Ref: ref, Rank: p.Rank, CreatedAt: p.AppendedAt, ID: p.ID,
-		ReadBack: fmt.Sprintf("/v1/sessions/%s/results/%s", url.PathEscape(p.Session), ref),
+		Session: m.Session, Seq: p.Seq, Ref: ref, Role: p.Role, Kind: p.Kind, Tool: p.Tool, Snippet: p.Text,
+		Rank: m.Rank, CreatedAt: m.CreatedAt,
+		ReadBack: fmt.Sprintf("/v1/sessions/%s/results/%s", url.PathEscape(m.Session), ref),
 	}
-}
-
-// cut returns how much of a text is the next passage: all of it, or as much as a passage may have, up to the end of a
-// word if there is one near.
-func cut(text string) int {
-	if len(text) <= passageBytes {
-		return len(text)
-	}
-	const near = 1 << 10
-	if space := strings.LastIndexAny(text[passageBytes-near:passageBytes], " \t\r\n"); space >= 0 {
-		return passageBytes - near + space + 1
-	}
-	end := passageBytes
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return end
 }

@@ -1,8 +1,6 @@
 package search
 
 import (
-	"encoding/binary"
-	"math"
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
@@ -24,25 +22,21 @@ func routes(a *feature.API) []request.Route {
 	}
 }
 
-// search handles GET /v1/search. The place of a hit is its rank and, among equal ones, its number.
+// search handles GET /v1/search.
 func (h handlers) search(req *request.Request) error {
 	query := req.Query().Text("q", "")
 	var answer Answer
 	page := func(l *request.List) (hits []Hit, err error) {
-		want := searchPage{
-			Query: query, Rank: math.Float32frombits(uint32(l.After.Order)),
-			ID: int64(binary.BigEndian.Uint64(l.After.ID[8:])), Limit: l.Limit,
+		var beyond *place
+		hits, answer.Covers, beyond, err = find(req.Ctx, h.store, req.Tenant, query, placeAfter(l.After), l.Limit)
+		if beyond != nil {
+			l.Beyond = new(beyond.inList())
 		}
-		hits, answer.Covers, err = find(req.Ctx, h.store, req.Tenant, want)
 		return hits, err
 	}
-	place := func(last Hit) request.Place {
-		at := request.Place{Order: int64(math.Float32bits(last.Rank))}
-		binary.BigEndian.PutUint64(at.ID[8:], uint64(last.ID))
-		return at
-	}
+	placeOf := func(last Hit) request.Place { return last.at.inList() }
 	var err error
-	answer.List, err = request.PageOf(req, "search"+query, page, request.AsIs, place)
+	answer.List, err = request.PageOf(req, "search"+query, page, request.AsIs, placeOf)
 	if err != nil {
 		return err
 	}
@@ -61,13 +55,17 @@ func (h handlers) putSettings(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	language := ""
-	for _, value := range d.Fields([]string{"language"}) {
-		language, _ = d.Text("/language", value, session.MaxIDBytes)
+	var want Settings
+	for name, value := range d.Fields([]string{"language", "results"}) {
+		if name == "results" {
+			want.Results = d.Boolean("/results", value)
+		} else {
+			want.Language, _ = d.Text("/language", value, session.MaxIDBytes)
+		}
 	}
 	if err := d.Err(); err != nil {
 		return err
 	}
-	state, err := store{req.Store}.setSearchLanguage(req.Ctx, req.Tenant, language)
+	state, err := store{req.Store}.set(req.Ctx, req.Tenant, want)
 	return request.AnswerFound(req, state, err, request.AsIs)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/postgres"
-	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -23,14 +22,22 @@ const (
 // indexer indexes what was stored.
 type indexer struct {
 	store store
+	rest  time.Duration // how long a session has stored nothing before it is indexed
 	log   *slog.Logger
 }
 
-// tenant indexes a tenant's messages and uploaded results until all are indexed, which it reports, or a time has come.
-// A result that cannot be read now keeps nothing else from being indexed.
+// indexedPassage is a passage to index.
+type indexedPassage struct {
+	Seq   int64
+	Bytes int
+	Words []string
+}
+
+// tenant indexes a tenant's messages and uploaded results until all are indexed that it is time for, which it reports,
+// or a time has come. A result that cannot be read now keeps nothing else from being indexed.
 func (x *indexer) tenant(ctx context.Context, tenant uuid.UUID, until time.Time) (done bool, err error) {
 	for time.Now().Before(until) {
-		steps, err := x.store.nextToIndex(ctx, tenant, stepSessions)
+		steps, err := x.store.nextToIndex(ctx, tenant, x.rest, stepSessions)
 		if err != nil || len(steps) == 0 {
 			return err == nil, err
 		}
@@ -74,9 +81,9 @@ func (x *indexer) step(ctx context.Context, tenant uuid.UUID, step indexStep) er
 		return err
 	}
 	inPart := 0
-	var passages []indexedPassage
+	var passages []passage
 	for i := range messages {
-		list, whole, err := passagesOf(&messages[i])
+		list, whole, err := passagesOf(&messages[i], step.Rules)
 		if err != nil {
 			x.log.WarnContext(ctx, "a message has no text to index", "tenant", tenant, "session_key", step.Key,
 				"seq", messages[i].Seq, "error", err)
@@ -86,7 +93,11 @@ func (x *indexer) step(ctx context.Context, tenant uuid.UUID, step indexStep) er
 		}
 		passages = append(passages, list...)
 	}
-	return x.store.putIndex(ctx, tenant, step, last, inPart, passages)
+	indexed, err := x.store.withWords(ctx, tenant, step.Rules, passages)
+	if err != nil {
+		return err
+	}
+	return x.store.putIndex(ctx, tenant, step, last, inPart, blocksOf(tenant, indexed))
 }
 
 // messages reads the next messages of a session, and returns up to which seq there are no others.
@@ -105,28 +116,4 @@ func (x *indexer) messages(
 		return nil, found.LastSeq, nil
 	}
 	return list, list[len(list)-1].Seq, nil
-}
-
-// passagesOf cuts the texts of a message into passages, and reports whether they have all of it.
-func passagesOf(m *session.Message) (list []indexedPassage, whole bool, err error) {
-	texts, err := readback.Texts(m)
-	if err != nil {
-		return nil, false, err
-	}
-	room := messageBytes
-	for piece := range texts {
-		text := texts[piece].Text
-		for at := 0; at < len(text); {
-			size := cut(text[at:])
-			if size > room {
-				return list, false, nil
-			}
-			list = append(list, indexedPassage{
-				Seq: m.Seq, N: len(list), Block: piece, At: at, Bytes: size, Text: text[at : at+size],
-			})
-			at += size
-			room -= size
-		}
-	}
-	return list, true, nil
 }

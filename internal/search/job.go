@@ -41,7 +41,7 @@ func (indexArgs) InsertOpts() river.InsertOpts {
 // jobs adds the job of the search to a worker.
 func jobs(w *feature.Worker) {
 	s := store{w.Store}
-	river.AddWorker(w.Workers, &indexWorker{indexer: indexer{store: s, log: w.Log}})
+	river.AddWorker(w.Workers, &indexWorker{indexer: indexer{store: s, rest: w.Rest, log: w.Log}})
 	w.Queues["search"] = river.QueueConfig{MaxWorkers: 1}
 	w.Memory[indexArgs{}.Kind()] = indexMemory
 	w.Duties = append(w.Duties, postgres.Duty{
@@ -55,11 +55,19 @@ type indexWorker struct {
 	indexer
 }
 
-// Work indexes messages and uploaded results of a tenant until all are indexed or its time is over.
+// Work indexes messages and uploaded results of a tenant that it is time for, until its own is over. Then it sleeps
+// until the next session rests.
 func (w *indexWorker) Work(ctx context.Context, job *river.Job[indexArgs]) error {
 	done, err := w.tenant(ctx, job.Args.Tenant, time.Now().Add(indexSlice))
-	if err == nil && !done {
-		return river.JobSnooze(nextSlice)
+	if err != nil {
+		return err
+	}
+	wait, more := nextSlice, true
+	if done {
+		wait, more, err = w.store.nextRest(ctx, job.Args.Tenant, w.rest, job.ID)
+	}
+	if err == nil && more {
+		err = river.JobSnooze(max(wait, nextSlice))
 	}
 	return err
 }

@@ -14,8 +14,7 @@ import (
 
 var searchSessions = flag.Int("search.sessions", 500, "sessions among which TestASearchFindsAHundredPlantedTexts searches")
 
-// fillSearch makes sessions of another hundred thousand words, with two messages each, and their index, as the API and
-// the worker would.
+// fillSearch makes sessions of another hundred thousand words, with two messages each, for the worker to index.
 func (w *world) fillSearch(n int) {
 	w.Helper()
 	w.Exec(`
@@ -32,17 +31,10 @@ func (w *world) fillSearch(n int) {
 		  FROM sessions s, generate_series(1, 2) seq
 		 WHERE s.id LIKE 'filled%';
 
-		INSERT INTO search_texts (tenant_id, session_key, seq, n, piece, at, bytes, words)
-		SELECT tenant_id, session_key, seq, 0, 0, 0, octet_length(body),
-		       to_tsvector('simple', convert_from(body, 'UTF8')) || array_to_tsvector(ARRAY[search_tenant_word(tenant_id)])
-		  FROM messages
-		 WHERE shape = 'x';
-
-		INSERT INTO search_sessions (tenant_id, session_key, indexed_seq)
-		SELECT tenant_id, key, last_seq
+		INSERT INTO search_sessions (tenant_id, session_key, due_since)
+		SELECT tenant_id, key, now()
 		  FROM sessions
-		 WHERE id LIKE 'filled%'`) // one transaction: the sweep would index them itself
-	w.Exec(`VACUUM ANALYZE`)
+		 WHERE id LIKE 'filled%'`) // one transaction: the sweep would find them itself
 }
 
 // TestASearchFindsAHundredPlantedTexts plants texts through the API, has the worker index them, and looks for each by a
@@ -62,6 +54,7 @@ func TestASearchFindsAHundredPlantedTexts(t *testing.T) {
 		w.Must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user("hello"), user(fmt.Sprintf("the canary%d is an error of the tool", i))))
 	}
 	w.indexed()
+	w.Exec(`VACUUM ANALYZE`)
 	var took []time.Duration
 	for i := range planted {
 		began := time.Now()
@@ -86,7 +79,7 @@ func TestASearchFindsAHundredPlantedTexts(t *testing.T) {
 	}
 	w.Until("the statistics say that the searches have used the index", func() bool {
 		w.search("canary1") // the end of a transaction sends them
-		return w.Count(`SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'search_texts_words'`) >= planted
+		return w.Count(`SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'search_blocks_words'`) >= planted
 	})
 	if *searchSessions > 10_000 && took[planted-1] > 200*time.Millisecond {
 		t.Errorf("the slowest took %v", took[planted-1])

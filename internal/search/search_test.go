@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/uuid"
@@ -83,6 +84,20 @@ func (w *world) finds(want map[string]string) {
 	}
 }
 
+// set has everything indexed by other rules, and waits for it.
+func (w *world) set(settings string) {
+	w.Helper()
+	w.Must(http.StatusOK, "PUT", "/v1/search/settings", settings)
+	chores, err := w.Workers.Chores(w.Context(), postgres.ChorePolicy, 10)
+	if err != nil || len(chores) != 1 {
+		w.Fatal(chores, err)
+	}
+	if _, _, err := w.Workers.AuditTenant(w.Context(), chores[0], 100); err != nil { // as the sweep does
+		w.Fatal(err)
+	}
+	w.indexed()
+}
+
 func TestASearchFindsWhatWasSaidCalledAndReturned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,6 +128,8 @@ func TestASearchFindsWhatWasSaidCalledAndReturned(t *testing.T) {
 		"canary anthropic": "anthropic:1", `"canary chat"`: "", `"chat canary"`: "openai-chat:1",
 		"f70 anthropic": "", "question anthropic": "", "nothing": "", "canary -anthropic": "openai-chat:1",
 	})
+	w.finds(map[string]string{"line": ""})
+	w.set(`{"language":"simple","results":true}`)
 	kinds := map[string]string{"f70": "call", "line": "result", "question": "text"}
 	for query, kind := range kinds {
 		answer := w.searched(query)
@@ -153,7 +170,7 @@ func TestASearchFindsNothingThatWasRemovedAndAForksMessagesOnce(t *testing.T) {
 	w.Must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
 	w.finds(map[string]string{"alpha one": "fork:1", "omega": ""})
 	w.Must(http.StatusNoContent, "DELETE", "/v1/sessions/fork", "")
-	if n := w.Count(`SELECT (SELECT count(*) FROM search_texts) + (SELECT count(*) FROM search_sessions)`); n != 0 {
+	if n := w.Count(`SELECT (SELECT count(*) FROM search_blocks) + (SELECT count(*) FROM search_sessions)`); n != 0 {
 		t.Errorf("erased sessions have %d rows in the index", n)
 	}
 }
@@ -168,18 +185,10 @@ func TestTheWordsOfATenantAreThoseOfItsLanguage(t *testing.T) {
 	w.indexed()
 	w.finds(map[string]string{"databases": "s:1", "migrate database": ""})
 	w.Must(http.StatusUnprocessableEntity, "PUT", "/v1/search/settings", `{"language":"klingon"}`)
-	w.Must(http.StatusOK, "PUT", "/v1/search/settings", `{"language":"english"}`)
-	chores, err := w.Workers.Chores(t.Context(), postgres.ChorePolicy, 10)
-	if err != nil || len(chores) != 1 {
-		t.Fatal(chores, err)
-	}
-	if _, _, err := w.Workers.AuditTenant(t.Context(), chores[0], 100); err != nil { // as the sweep does
-		t.Fatal(err)
-	}
-	w.indexed()
+	w.set(`{"language":"english"}`)
 	w.finds(map[string]string{"migrate database": "s:1", "migrating": "s:1"})
 	w.Must(http.StatusUnprocessableEntity, "GET", "/v1/search?q=the", "") // a word that English leaves out
-	if n := w.Count(`SELECT count(*) FROM search_texts`); n != 1 {
+	if n := w.Count(`SELECT count(*) FROM search_blocks`); n != 1 {
 		t.Errorf("the session has %d passages", n)
 	}
 	state := apitest.Decoded[search.State](w, w.Must(http.StatusOK, "GET", "/v1/search/settings", ""))
@@ -240,8 +249,55 @@ func TestThePagesOfASearchHaveEveryHitOnce(t *testing.T) {
 	}
 }
 
+// TestWhatIsSaidIsFoundAtOnceAndItsWordsAreIndexedWhenTheSessionRests has a worker that waits for an hour.
+func TestWhatIsSaidIsFoundAtOnceAndItsWordsAreIndexedWhenTheSessionRests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Work(jobs.Config{Rest: time.Hour})
+	w.Append("s", "the first canary")
+	w.Until("it is found", func() bool { return len(w.search("canary")) == 1 })
+	for i := range 30 {
+		began := time.Now()
+		w.Append("s", fmt.Sprintf("canary number%d", i))
+		w.finds(map[string]string{fmt.Sprintf("number%d", i): fmt.Sprintf("s:%d", i+2), fmt.Sprintf("number%d first", i): ""})
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+	if n := w.Count(`SELECT count(*) FROM search_blocks`); n != 0 {
+		t.Errorf("the index has %d blocks of a session that does not rest", n)
+	}
+	if got := w.searched("canary").Covers; got.Behind != 0 || got.Ranked != 0 {
+		t.Errorf("it covers %+v", got)
+	}
+	w.Must(http.StatusOK, "PUT", "/v1/sessions/s/messages", batch("openai-chat", user("the first canary"), user("the last canary")))
+	w.finds(map[string]string{"canary number7": "", "last canary": "s:33"})
+}
+
+// TestASessionOfWhichLittleIsAppendedAtATimeHasFewBlocks has each message indexed by itself.
+func TestASessionOfWhichLittleIsAppendedAtATimeHasFewBlocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Work(jobs.Config{})
+	const appends = 12
+	for i := range appends {
+		w.Append("s", fmt.Sprintf("canary number%d of them", i))
+		w.indexed()
+	}
+	if n := w.Count(`SELECT count(*) FROM search_blocks`); n > 4 {
+		t.Errorf("%d messages are in %d blocks", appends, n)
+	}
+	for i := range appends {
+		w.finds(map[string]string{fmt.Sprintf(`"number%d of them"`, i): fmt.Sprintf("s:%d", i+1)})
+	}
+	w.finds(map[string]string{"number3 number4": "", `"of number3"`: "", "number3 or number4 -canary": "s:4"})
+	if n := len(w.search("number3 or number4")); n != 2 {
+		t.Errorf("one of two words finds %d messages", n)
+	}
+}
+
 // TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone asks the function of the index, which row-level security does
-// not bind, for the words of another tenant.
+// not bind, for what has any words.
 func TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -254,8 +310,8 @@ func TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone(t *testing.T) {
 		err := postgres.InTenant(t.Context(), w.Store.Pool(), as, pgx.TxOptions{}, func(tx pgx.Tx) error {
 			var found, rows int
 			err := tx.QueryRow(t.Context(), `
-				SELECT (SELECT count(*) FROM search_passages($1, 'simple', 'canary', 10)), (SELECT count(*) FROM search_texts)`,
-				w.Tenant).Scan(&found, &rows)
+				SELECT (SELECT count(*) FROM search_candidates($1, 9, 9)), (SELECT count(*) FROM search_blocks)`,
+				[]string{"{}"}).Scan(&found, &rows)
 			if found != want || rows != want {
 				t.Errorf("%s finds %d passages in %d rows, want %d", as, found, rows, want)
 			}
@@ -275,6 +331,7 @@ func TestASearchFindsUploadedResults(t *testing.T) {
 	w.Must(http.StatusCreated, "PUT", "/v1/sessions/s", "{}")
 	const uploads = "/v1/sessions/s/results"
 	w.Work(jobs.Config{})
+	w.Must(http.StatusOK, "PUT", "/v1/search/settings", `{"language":"simple","results":true}`)
 	large := "quartz " + strings.Repeat("é", 1<<20) + " obsidian"
 	for _, content := range []string{"basalt\n" + strings.Repeat("compiling packages\n", 32_000) + "granite\n", large, "\x00\xff marble", "PNG marble"} {
 		kind := ""
@@ -302,20 +359,15 @@ func TestASearchFindsUploadedResults(t *testing.T) {
 	w.Must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", user("gneiss")))
 	w.indexed()
 	w.finds(map[string]string{"gneiss": "s:1", "granite": "s:0", "compile packaging": ""})
-	w.Must(http.StatusOK, "PUT", "/v1/search/settings", `{"language":"english"}`)
-	chores, err := w.Workers.Chores(t.Context(), postgres.ChorePolicy, 10)
-	if err != nil || len(chores) != 1 {
-		t.Fatal(chores, err)
-	}
-	if _, _, err := w.Workers.AuditTenant(t.Context(), chores[0], 100); err != nil { // as the sweep does
-		t.Fatal(err)
-	}
+	w.set(`{"language":"english","results":true}`)
 	w.uploadsIndexed()
 	w.finds(map[string]string{"basalt compiles": "s:0", "gneiss": "s:1"})
+	w.set(`{"language":"english"}`)
+	w.finds(map[string]string{"basalt compiles": "", "gneiss": "s:1"})
 
 	w.Must(http.StatusNoContent, "DELETE", "/v1/sessions/s", "")
 	w.finds(map[string]string{"granite": "", "quartz": "", "gneiss": ""})
-	if n := w.Count(`SELECT count(*) FROM search_texts`); n != 0 {
+	if n := w.Count(`SELECT count(*) FROM search_blocks`); n != 0 {
 		t.Errorf("the erased session has %d passages", n)
 	}
 }
@@ -329,7 +381,7 @@ func (w *world) uploadsIndexed() {
 			SELECT count(*)
 			  FROM uploads u
 			  LEFT JOIN search_settings l ON l.tenant_id = u.tenant_id
-			 WHERE u.searched_in IS DISTINCT FROM coalesce(l.language, 'simple')`)+
+			 WHERE u.searched_in IS DISTINCT FROM l.language || ' results'`)+
 			w.Count(`SELECT count(*) FROM search_sessions WHERE due_since IS NOT NULL`) == 0
 	})
 }

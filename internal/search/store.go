@@ -5,191 +5,177 @@ import (
 	_ "embed"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// rankedPassages is how many of the passages that have the words of a search are ranked.
-const rankedPassages = 5000
-
-// searchPage is what to search for, behind the last passage of the page before.
-type searchPage struct {
-	Query string
-	Rank  float32 // of the last passage of the page before; 0 for the first page
-	ID    int64   // of that passage
-	Limit int
-}
-
-// found is a page of what a search finds.
-type found struct {
-	Passages []passage
-	Matches  int // that were ranked: there may be more if they are rankedPassages
-	State    State
-}
-
-//go:embed search.sql
-var passagesSQL string
-
 // store has the SQL of the search.
 type store struct{ *postgres.Store }
 
-// search finds passages of a tenant's messages and uploaded results, the best first; of equal ones, those that were
-// indexed last. A message
-// that was removed is not found. One that a fork shares is found in the session that the fork was made of, as long as
-// that has it.
+// candidate is a block that may have the words of a search.
+type candidate struct {
+	ID   int64
+	Key  uuid.UUID // of the session
+	N    int       // see block
+	Seqs []int64   // none of an uploaded result
+}
+
+// look is what a search looks at.
+type look struct {
+	State
+	Query  string
+	Words  [][]string  // lists, of which a hit has all words of one
+	Newest int64       // the newest block when the first page was read
+	Blocks []candidate // the best first
+	Fresh  []candidate // messages that are not indexed yet
+}
+
+// tierOf returns the blocks of a tier.
+func (l *look) tierOf(tier int) []candidate {
+	from := min(tier*tierBlocks, len(l.Blocks))
+	return l.Blocks[from:min(from+tierBlocks, len(l.Blocks))]
+}
+
+// look looks for the words of a query, in blocks that are no newer than one.
 //
 // Errors: InvalidError for a query without a word that can be looked for.
-func (s store) search(ctx context.Context, tenant uuid.UUID, page searchPage) (found, error) {
-	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) (found found, err error) {
-		if found.State, err = stateIn(ctx, tx, tenant); err != nil {
-			return found, err
+func (s store) look(ctx context.Context, tenant uuid.UUID, query string, newest int64) (*look, error) {
+	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) (*look, error) {
+		l := &look{Query: query, Newest: newest}
+		var err error
+		if l.State, err = stateIn(ctx, tx, tenant); err != nil {
+			return nil, err
 		}
-		if err := checkQuery(ctx, tx, found.State.Language, page.Query); err != nil {
-			return found, err
+		if l.Words, err = wordsIn(ctx, tx, l.Language, query); err != nil {
+			return nil, err
 		}
-		if page.Rank == 0 {
-			page.Rank = float32(math.Inf(1))
+		if l.Blocks, err = candidatesIn(ctx, tx, tenant, l); err != nil {
+			return nil, err
 		}
-		rows, err := tx.Query(ctx, passagesSQL, tenant, found.State.Language, page.Query, rankedPassages, page.Rank,
-			page.ID, page.Limit)
-		if err != nil {
-			return found, err
-		}
-		found.Passages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p passage, err error) {
-			err = row.Scan(&found.Matches, &p.ID, &p.Rank, &p.Session, &p.Key, &p.Seq, &p.Block, &p.At, &p.Bytes,
-				&p.AppendedAt, &p.Upload)
-			return p, err
-		})
-		if n := len(found.Passages); n > 0 && found.Passages[n-1].ID == 0 { // the row that has nothing but the matches
-			found.Passages = found.Passages[:n-1]
-		}
-		return found, err
+		l.Fresh, err = freshIn(ctx, tx, tenant, l.State.rules())
+		return l, err
 	})
 }
 
-// checkQuery returns an error for a query that would find everything or nothing.
-func checkQuery(ctx context.Context, tx pgx.Tx, language, query string) error {
-	needs, err := postgres.RowIn(ctx, tx, pgx.RowTo[string], `
+// wordsIn returns lists of words, of which what a query finds has all words of one.
+func wordsIn(ctx context.Context, tx pgx.Tx, language, query string) ([][]string, error) {
+	tree, err := postgres.RowIn(ctx, tx, pgx.RowTo[string], `
 		SELECT querytree(websearch_to_tsquery($1::text::regconfig, $2))`, language, query)
-	if err == nil && (needs == "" || needs == "T") {
+	if err == nil && (tree == "" || tree == "T") { // it would find nothing, or everything
 		err = session.Invalid("q", "invalid_request", "must have a word to look for: %q has none that the language %q "+
 			"keeps", query, language)
 	}
-	return err
+	return alternatives(tree), err
 }
 
-// stateIn reads how far a tenant's messages are indexed.
-func stateIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (state State, err error) {
-	err = tx.QueryRow(ctx, `
-		SELECT `+searchLanguage+`,
-		       (SELECT count(*)
-		          FROM (SELECT
-		                  FROM search_sessions
-		                 WHERE tenant_id = $1 AND due_since IS NOT NULL
-		                 LIMIT $2) d),
-		       (SELECT min(due_since)
-		          FROM search_sessions
-		         WHERE tenant_id = $1 AND due_since IS NOT NULL),
-		       (SELECT coalesce(sum(in_part), 0)
-		          FROM search_sessions
-		         WHERE tenant_id = $1 AND in_part > 0)
-		       + (SELECT count(*)
-		            FROM uploads
-		           WHERE tenant_id = $1 AND searched_in_part),
-		       now()`, tenant, maxBehind).
-		Scan(&state.Language, &state.Behind, &state.Since, &state.InPart, &state.Through)
-	if state.Since != nil {
-		state.Through = *state.Since
+// candidatesIn returns the blocks that have the words of a search. The first page takes note of the newest of all.
+func candidatesIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, l *look) ([]candidate, error) {
+	lists := make([]string, len(l.Words))
+	for i, list := range l.Words {
+		lists[i] = strings.ReplaceAll(fmt.Sprintf("{%d}", wordsOf(tenant, list)), " ", ",")
+		lists[i] = strings.NewReplacer("{[", "{", "]}", "}").Replace(lists[i])
 	}
-	state.Through = state.Through.Add(-notedAfter)
-	if err == nil {
-		state.Cold, err = postgres.CountCold(ctx, tx, tenant, maxBehind)
+	blocks, err := postgres.RowsIn(ctx, tx, pgx.RowToStructByPos[candidate], `
+		SELECT id, session_key, n, seqs::bigint[]
+		  FROM search_candidates($1, $2, $3)`, lists, l.Newest, maxCandidates)
+	if l.Newest == math.MaxInt64 {
+		l.Newest = 0
+		for i := range blocks {
+			l.Newest = max(l.Newest, blocks[i].ID)
+		}
 	}
-	return state, err
+	return blocks, err
 }
 
-// notedAfter is how long it takes at the most until a process has noted which sessions its requests have changed.
-const notedAfter = 10 * time.Second
+// The bounds of the messages of each of the sessions in which a search reads what is not indexed yet.
+const (
+	freshSessions = 32 // those of which it is known for the shortest time that they have such messages
+	freshMessages = 200
+	freshBytes    = 1 << 20
+	freshResult   = 16 << 10 // of a message that answers calls, if results are not found
+)
 
-// searchLanguage is the language of the tenant $1 in SQL.
-const searchLanguage = `coalesce((SELECT language FROM search_settings WHERE tenant_id = $1), 'simple')`
-
-// state returns how far a tenant's messages are indexed.
-func (s store) state(ctx context.Context, tenant uuid.UUID) (State, error) {
-	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) (State, error) { return stateIn(ctx, tx, tenant) })
+// freshIn returns the newest messages that are not indexed yet, as one candidate for each session.
+func freshIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, by rules) ([]candidate, error) {
+	return postgres.RowsIn(ctx, tx, pgx.RowToStructByPos[candidate], `
+		SELECT 0, f.session_key, 0, m.seqs
+		  FROM (SELECT i.session_key, i.indexed_seq
+		          FROM search_sessions i
+		          JOIN sessions s ON s.tenant_id = i.tenant_id AND s.key = i.session_key
+		         WHERE i.tenant_id = $1
+		           AND i.due_since IS NOT NULL
+		           AND i.indexed_seq < s.last_seq
+		         ORDER BY i.due_since DESC, i.session_key
+		         LIMIT $2) f
+		 CROSS JOIN LATERAL (
+		       SELECT array_agg(m.seq ORDER BY m.seq) AS seqs
+		         FROM (SELECT seq, sum(octet_length(body)) OVER (ORDER BY seq DESC) - octet_length(body) AS newer
+		                 FROM messages
+		                WHERE tenant_id = $1
+		                  AND session_key = f.session_key
+		                  AND seq > f.indexed_seq
+		                  AND removed_at IS NULL
+		                  AND ($5 OR coalesce(cardinality(answers), 0) = 0 OR octet_length(body) <= $6)
+		                ORDER BY seq DESC
+		                LIMIT $3) m
+		        WHERE coalesce(m.newer, 0) < $4) m
+		 WHERE m.seqs IS NOT NULL`, tenant, freshSessions, freshMessages, freshBytes, by.results(), freshResult)
 }
 
-// setSearchLanguage has a tenant's messages indexed by the rules of another language. All of them are indexed anew,
-// which the sweep begins.
-//
-// Errors: InvalidError for a language that the database does not know.
-func (s store) setSearchLanguage(
-	ctx context.Context, tenant uuid.UUID, language string,
-) (State, error) {
-	return postgres.InTx(ctx, s.Store, tenant, func(tx pgx.Tx) (state State, err error) {
-		known, err := postgres.RowsIn(ctx, tx, pgx.RowTo[string], `
-			SELECT cfgname::text
-			  FROM pg_ts_config
-			 WHERE cfgnamespace = 'pg_catalog'::regnamespace
-			 ORDER BY cfgname`)
-		if err == nil && !slices.Contains(known, language) {
-			err = session.Invalid("/language", "invalid_request", "must be one of %s, not %q",
-				strings.Join(known, ", "), language)
-		}
-		if err != nil {
-			return state, err
-		}
-		before, err := postgres.RowIn(ctx, tx, pgx.RowTo[string], `SELECT `+searchLanguage, tenant)
-		if err != nil {
-			return state, err
-		}
-		if before != language {
-			err = changeSearchLanguage(ctx, tx, tenant, before, language)
-		}
-		if err != nil {
-			return state, err
-		}
-		return stateIn(ctx, tx, tenant)
-	})
+// match is a passage that a search finds.
+type match struct {
+	N         int // of the passages that were looked at, from 1
+	Rank      float32
+	Session   string
+	CreatedAt time.Time
+	Upload    string // ref of the uploaded result; "" of a message
 }
 
-// changeSearchLanguage stores the language. The sweep goes through all sessions of a tenant whose policy has changed:
-// it finds those with words of another language on its way.
-func changeSearchLanguage(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before, language string) error {
-	err := postgres.Exec(ctx, tx, `
-		INSERT INTO search_settings (tenant_id, language)
-		VALUES ($1, $2)
-		ON CONFLICT (tenant_id) DO UPDATE
-		   SET language = excluded.language`, tenant, language)
-	if err == nil {
-		err = postgres.AddChore(ctx, tx, tenant, postgres.ChorePolicy)
+//go:embed search.sql
+var matchesSQL string
+
+// matches returns which passages a search finds. A message that was removed is not found. One that a fork shares is
+// found in the session that the fork was made of, as long as that has it.
+func (s store) matches(ctx context.Context, tenant uuid.UUID, l *look, passages []passage) ([]match, error) {
+	if len(passages) == 0 {
+		return nil, nil
 	}
-	if err != nil {
-		return err
+	var keys []uuid.UUID
+	var seqs, uploads []int64
+	var texts []string
+	for i := range passages {
+		p := &passages[i]
+		keys = append(keys, p.Key)
+		seqs = append(seqs, p.Seq)
+		uploads = append(uploads, int64(p.N/uploadPassages))
+		texts = append(texts, p.Text)
 	}
-	return postgres.Record(ctx, tx, tenant, audit.SearchChange, audit.Tenant, tenant.String(),
-		map[string]string{"language": language, "before": before})
+	return postgres.QueryRows(ctx, s.Store, tenant, pgx.RowToStructByPos[match], matchesSQL,
+		tenant, l.Language, l.Query, keys, seqs, uploads, texts)
 }
 
-// headlines returns what of each text to show for a query.
-func (s store) headlines(
-	ctx context.Context, tenant uuid.UUID, language, query string, texts []string,
-) (shown []string, err error) {
-	shown, err = postgres.QueryRows(ctx, s.Store, tenant, pgx.RowTo[string], `
+// addSnippets cuts the texts of hits down to what is shown of them.
+func (s store) addSnippets(ctx context.Context, tenant uuid.UUID, l *look, hits []Hit) error {
+	texts := make([]string, len(hits))
+	for i := range hits {
+		texts[i] = hits[i].Snippet
+	}
+	shown, err := postgres.QueryRows(ctx, s.Store, tenant, pgx.RowTo[string], `
 		SELECT ts_headline($1::text::regconfig, t.text, websearch_to_tsquery($1::text::regconfig, $2),
 		                   'StartSel="", StopSel="", MinWords=15, MaxWords=40, MaxFragments=2, FragmentDelimiter=" … "')
 		  FROM unnest($3::text[]) WITH ORDINALITY AS t (text, n)
-		 ORDER BY t.n`, language, query, texts)
+		 ORDER BY t.n`, l.Language, l.Query, texts)
 	if err == nil && len(shown) != len(texts) {
 		err = fmt.Errorf("%d headlines of %d texts", len(shown), len(texts))
 	}
-	return shown, err
+	for i := range shown {
+		hits[i].Snippet = shown[i]
+	}
+	return err
 }

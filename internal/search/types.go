@@ -1,35 +1,45 @@
 package search
 
 import (
+	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
-// passage is a piece of a message or of an uploaded result that the search over all of a tenant's sessions finds.
-type passage struct {
-	ID         int64
-	Rank       float32
-	Session    string
-	Key        uuid.UUID // of the session
-	Seq        int64
-	Block      int // of the message, from 0
-	At         int // the byte of the piece where the passage begins
-	Bytes      int
-	AppendedAt time.Time // the message
-	Upload     string    // ref of the uploaded result, whose Seq is 0; "" of a message
+// rules are a tenant's: a language of PostgreSQL, and withResults if results are found.
+type rules string
+
+const withResults = " results"
+
+func (r rules) language() string { return strings.TrimSuffix(string(r), withResults) }
+func (r rules) results() bool    { return strings.HasSuffix(string(r), withResults) }
+
+// has reports whether texts of a kind are found: what was said, and the calls; the others with the results.
+func (r rules) has(kind string) bool {
+	return r.results() || kind == "text" || kind == "reasoning" || kind == "call"
 }
 
-// State is how far a tenant's messages are indexed for the search.
+// Settings are what a tenant can choose.
+type Settings struct {
+	Language string `json:"language"` // whose rules turn texts into words; simple has none
+	Results  bool   `json:"results"`  // are found, too
+}
+
+func (s Settings) rules() rules {
+	if s.Results {
+		return rules(s.Language + withResults)
+	}
+	return rules(s.Language)
+}
+
+// State is how far a tenant's messages are found.
 type State struct {
-	Language string     `json:"language"`         // whose rules turn texts into words; simple has none
-	Behind   int64      `json:"sessions_behind"`  // sessions that are not indexed whole yet, up to maxBehind
-	Since    *time.Time `json:"-"`                // it is known of the first of them
-	Cold     int64      `json:"sessions_cold"`    // of which nothing is indexed while they are cold, up to maxBehind
-	InPart   int64      `json:"messages_in_part"` // and uploaded results, of which only the beginning is indexed
-	Through  time.Time  `json:"indexed_through"`  // what was appended before it is found
+	Settings
+	Behind  int64     `json:"sessions_behind"`  // sessions that are not found whole yet, up to maxBehind
+	Cold    int64     `json:"sessions_cold"`    // of which nothing is indexed while they are cold, up to maxBehind
+	InPart  int64     `json:"messages_in_part"` // and uploaded results, of which only the beginning is indexed
+	Through time.Time `json:"indexed_through"`  // what was appended before it is found
 }
 
 // maxBehind is as far as the sessions are counted that are not indexed yet.
@@ -44,7 +54,7 @@ type Answer struct {
 // Coverage says what a search could find.
 type Coverage struct {
 	State
-	Ranked    int  `json:"ranked"`     // passages with the words
+	Ranked    int  `json:"ranked"`     // blocks with the words
 	RankedAll bool `json:"ranked_all"` // there are no more
 }
 
@@ -60,5 +70,6 @@ type Hit struct {
 	Rank      float32   `json:"rank"`
 	CreatedAt time.Time `json:"created_at"` // of the message, or when the result was whole
 	ReadBack  string    `json:"read_back"`  // the path that reads the ref
-	ID        int64     `json:"-"`
+
+	at place
 }

@@ -4,12 +4,13 @@
 // Start at Counter. What is read is counted in memory and written a few seconds later: a process that is killed loses
 // that. What is stored is not counted but looked up: a session's row says how far it was counted, so that nothing is
 // lost or counted twice, however often a process is killed. Such a session is counted with the next request that
-// changes or reads it, or by the sweep's round through all sessions.
+// changes or reads it, within a second if it has not changed for a while, or by the sweep's round through all sessions.
 package usage
 
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,8 @@ import (
 )
 
 const (
+	newAfter     = time.Second      // until it is written that a session has changed that has not for a while
+	knownFor     = 20 * time.Second // less than the time for which followers know that a session is in use
 	flushTimeout = 30 * time.Second
 	maxPending   = 50_000 // sessions in memory, about 10 MB
 	maxStatement = 500    // sessions that one transaction counts
@@ -41,7 +44,9 @@ type Counter struct {
 
 	mu      sync.Mutex
 	pending map[session.Address]*session.Reading
-	timer   bool // one is set that writes the pending counts
+	changed map[session.Address]time.Time // when it was last written that a session has changed
+	timer   bool                          // one is set that writes the pending counts
+	soon    bool                          // one is set that writes those of sessions that are not in changed
 
 	writing sync.Mutex // held by the one that writes
 }
@@ -55,7 +60,8 @@ func newCounter(
 	write func(ctx context.Context, tenant uuid.UUID, read []session.Reading) error, log *slog.Logger,
 	after time.Duration,
 ) *Counter {
-	return &Counter{write: write, log: log, after: after, pending: map[session.Address]*session.Reading{}}
+	return &Counter{write: write, log: log, after: after, pending: map[session.Address]*session.Reading{},
+		changed: map[session.Address]time.Time{}}
 }
 
 // Served counts a view that a reader got, with its tokens.
@@ -77,15 +83,24 @@ func (c *Counter) add(at session.Address, more session.Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.merge(at, more)
-	if !c.timer {
-		c.timer = true
-		time.AfterFunc(c.after, func() {
-			c.mu.Lock()
-			c.timer = false
-			c.mu.Unlock()
-			c.Flush(context.Background())
-		})
+	set(&c.mu, &c.timer, c.after, c.Flush)
+	if more.Changed && time.Since(c.changed[at]) > knownFor {
+		set(&c.mu, &c.soon, newAfter, c.flushNew)
 	}
+}
+
+// set sets a timer that calls flush, unless it is set. mu is held.
+func set(mu *sync.Mutex, timer *bool, after time.Duration, flush func(context.Context)) {
+	if *timer {
+		return
+	}
+	*timer = true
+	time.AfterFunc(after, func() {
+		mu.Lock()
+		*timer = false
+		mu.Unlock()
+		flush(context.Background())
+	})
 }
 
 // merge adds to the pending counts, unless there are too many sessions.
@@ -102,13 +117,15 @@ func (c *Counter) merge(at session.Address, more session.Reading) {
 }
 
 // Flush writes what is counted and waits for that. What cannot be written is kept for the next time.
-func (c *Counter) Flush(ctx context.Context) {
+func (c *Counter) Flush(ctx context.Context) { c.flush(ctx, false) }
+
+// flushNew does what Flush does for sessions of which it was not written for a while that they have changed.
+func (c *Counter) flushNew(ctx context.Context) { c.flush(ctx, true) }
+
+func (c *Counter) flush(ctx context.Context, onlyNew bool) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.mu.Lock()
-	taken := c.pending
-	c.pending = map[session.Address]*session.Reading{}
-	c.mu.Unlock()
+	taken := c.take(onlyNew, time.Now())
 	byTenant := map[uuid.UUID][]session.Reading{}
 	for at, read := range taken {
 		byTenant[at.Tenant] = append(byTenant[at.Tenant], *read)
@@ -118,6 +135,27 @@ func (c *Counter) Flush(ctx context.Context) {
 			c.writePart(ctx, tenant, part)
 		}
 	}
+}
+
+// take takes what is pending.
+func (c *Counter) take(onlyNew bool, now time.Time) map[session.Address]*session.Reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.changed, func(_ session.Address, at time.Time) bool { return now.Sub(at) > knownFor })
+	taken := map[session.Address]*session.Reading{}
+	for at, read := range c.pending {
+		if _, known := c.changed[at]; onlyNew && (known || !read.Changed) {
+			continue
+		}
+		taken[at] = read
+		delete(c.pending, at)
+	}
+	for at, read := range taken {
+		if read.Changed {
+			c.changed[at] = now
+		}
+	}
+	return taken
 }
 
 // writePart writes a tenant's counts, or puts them back.

@@ -87,3 +87,23 @@ func TestTheFirstCountSetsATimerAndSoDoesTheNextOneAfterIt(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatBeginsToChangeIsWrittenFirst has a session that changes, one that is read, and one that has changed before.
+func TestWhatBeginsToChangeIsWrittenFirst(t *testing.T) {
+	t.Parallel()
+	var w written
+	c := w.counter()
+	c.Changed(at(1, 1))
+	c.Flush(t.Context())
+	c.Changed(at(1, 1))
+	c.Served(at(1, 2), 10)
+	c.Changed(at(1, 3))
+	w.views = map[string]int64{}
+	c.flushNew(t.Context())
+	if _, written := w.views["3"]; !written || len(w.views) != 1 || len(c.pending) != 2 {
+		t.Errorf("written are %v, %d wait", w.views, len(c.pending))
+	}
+	if got := c.take(true, time.Now().Add(2*knownFor)); len(got) != 1 || got[at(1, 1)] == nil {
+		t.Errorf("later it takes %v", got)
+	}
+}

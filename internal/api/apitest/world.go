@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -160,6 +161,7 @@ func (w *World) Append(id, text string) {
 func (w *World) Work(config jobs.Config) {
 	w.Helper()
 	config.Store, config.Features = w.open(pgtest.Worker(w.DSN)), w.features
+	config.Rest = cmp.Or(config.Rest, time.Nanosecond)
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
