@@ -18,7 +18,7 @@ const plainTables = `
 	CREATE TABLE IF NOT EXISTS plain.counters (session int PRIMARY KEY, seq bigint NOT NULL) WITH (fillfactor = 70);
 	INSERT INTO plain.counters SELECT n, 0 FROM generate_series(0, $sessions) n ON CONFLICT DO NOTHING`
 
-// plainFloor returns a round of one INSERT into a table with an index and one UPDATE of a counter, in one transaction
+// plainFloor returns a round of an INSERT into a table with an index and an UPDATE of a counter, in one transaction
 // that is one round trip, with nothing of Varve: neither its tables nor its login.
 func (b *bench) plainFloor(a appendCase) (sample, error) {
 	ctx := context.Background()
@@ -36,21 +36,27 @@ func (b *bench) plainFloor(a appendCase) (sample, error) {
 			return nil, err
 		}
 	}
-	body := a.bodies()[0]
+	bodies := a.bodies()
 	return func(ctx context.Context, d time.Duration) (float64, error) {
 		return load(ctx, d, a.writers, func(writer int) func() error {
 			turn := 0
 			return func() error {
 				turn++
-				return plainAppend(ctx, b.plain, a.session(writer, turn), body)
+				return plainAppend(ctx, b.plain, a.session(writer, turn), bodies)
 			}
 		})
 	}, nil
 }
 
-func plainAppend(ctx context.Context, pool *pgxpool.Pool, session int, body []byte) error {
+func plainAppend(ctx context.Context, pool *pgxpool.Pool, session int, bodies [][]byte) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`UPDATE plain.counters SET seq = seq + 1 WHERE session = $1`, session)
-	batch.Queue(`INSERT INTO plain.messages SELECT $1, seq, $2 FROM plain.counters WHERE session = $1`, session, body)
+	for _, body := range bodies {
+		batch.Queue(`
+			INSERT INTO plain.messages
+			SELECT $1, seq, $2
+			  FROM plain.counters
+			 WHERE session = $1`, session, body)
+	}
 	return pool.SendBatch(ctx, batch).Close()
 }

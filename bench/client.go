@@ -120,7 +120,7 @@ func (c *client) appendAll(id string, messages [][]byte) error {
 	return nil
 }
 
-// appendBody returns the body of an append.
+// appendBody returns the body of an append, which leaves the format to the session as the README's does.
 func appendBody(messages [][]byte) []byte {
-	return fmt.Appendf(nil, `{"format":"openai-chat","messages":[%s]}`, joined(messages))
+	return fmt.Appendf(nil, `{"messages":[%s]}`, joined(messages))
 }

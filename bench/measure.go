@@ -28,9 +28,6 @@ type loadCase struct {
 	round      func(s *site) (sample, error)
 	floor      func() (sample, error)
 
-	lower      func() (sample, error) // another floor, which does less than the first one; nil for none
-	lowerName  string                 // what it is
-	lowerGoal  string
 	clockGoals []string // of the processor time of a call in ms, by clock; nil if it is not of interest
 }
 
@@ -61,7 +58,7 @@ func (b *bench) measureLoad(ctx context.Context, c loadCase) error {
 		return err
 	}
 	if b.other == nil {
-		return b.besideFloors(ctx, c, ours)
+		return b.besideFloor(ctx, c, ours)
 	}
 	theirs, err := c.round(b.other)
 	if err != nil {
@@ -82,29 +79,18 @@ func (b *bench) measureLoad(ctx context.Context, c loadCase) error {
 	return nil
 }
 
-// besideFloors measures a case beside its floors.
-func (b *bench) besideFloors(ctx context.Context, c loadCase, ours sample) error {
+// besideFloor measures a case beside its floor.
+func (b *bench) besideFloor(ctx context.Context, c loadCase, ours sample) error {
 	clocks := b.here.clocks()
 	floor, err := c.floor()
 	if err != nil {
 		return err
 	}
-	sides := []sample{timed(ours, clocks), floor}
-	if c.lower != nil {
-		lower, err := c.lower()
-		if err != nil {
-			return err
-		}
-		sides = append(sides, lower)
-	}
-	rates, err := alternate(ctx, b.rounds, b.round, sides...)
+	rates, err := alternate(ctx, b.rounds, b.round, timed(ours, clocks), floor)
 	if err != nil {
 		return err
 	}
 	b.add(row{Name: c.name, Unit: c.unit, Goal: c.goal}.pairs(rates[0], rates[1]))
-	if c.lower != nil {
-		b.add(row{Name: c.name + ", beside " + c.lowerName, Unit: c.unit, Goal: c.lowerGoal}.pairs(rates[0], rates[2]))
-	}
 	for i, goal := range c.clockGoals {
 		if clock := clocks[i]; len(clock.rates) > 1 { // the first turn warms
 			b.add(row{Name: c.name + ": " + clock.of, Unit: "ms", Value: 1000 / median(clock.rates[1:]), Goal: goal})

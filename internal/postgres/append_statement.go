@@ -298,12 +298,6 @@ func TenantStatement(tenant uuid.UUID) (sql string, args []any) {
 	return setTenant, []any{tenant.String()}
 }
 
-// AppendStatement returns the one statement of Append.
-func AppendStatement(a session.Append) (sql string, args []any) {
-	p := newAppendParams(a)
-	return p.statement()
-}
-
 // ViewStatement returns the one statement of View.
 func ViewStatement(at session.Address, known Version) (sql string, args []any) {
 	return newestView, viewArgs(at, ViewRead{Known: known}, heldBody{})

@@ -101,6 +101,12 @@ func InLockOrder(at ...session.Address) (ids []string) {
 	return ids
 }
 
+// AppendStatement returns the statement of one append.
+func AppendStatement(a session.Append) (sql string, args []any) {
+	p := newAppendParams(a)
+	return p.statement()
+}
+
 // ManyStatement returns the statement of several appends.
 func ManyStatement(appends ...session.Append) (sql string, args []any) {
 	var all []*appending
