@@ -12,6 +12,7 @@ from pathlib import Path
 
 import varve
 from varve import APIError, AsyncVarve, NotFound, Unreachable, Varve
+from varve.agents import VarveSession
 
 ROOT = Path(__file__).parent.parent
 NUMBER = iter(range(1_000_000))
@@ -220,6 +221,37 @@ class ClientTest(unittest.TestCase):
         async def anext_of(events):
             async for event in events:
                 return event
+
+        asyncio.run(main())
+
+    def test_a_session_of_the_agents_sdk(self):
+        def said(role, text):
+            kind = "output_text" if role == "assistant" else "input_text"
+            return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+        async def main():
+            async with AsyncVarve() as varve:
+                stored = varve.session(new_id("agents"), format="openai-responses", window_tokens=20_000)
+                session = VarveSession(stored)
+                self.assertEqual([[], [], None], [await session.get_items(), await session.get_items(2), await session.pop_item()])
+                items = [said("user", "a"), said("assistant", "b"), said("user", "c")]
+                await session.add_items([])
+                await session.add_items(items)
+                self.assertEqual([items, items[1:], []], [await session.get_items(n) for n in (None, 2, 0)])
+                popped = await session.pop_item()
+                self.assertEqual((items[2], stored.id), ({name: popped[name] for name in items[2]}, session.session_id))
+                self.assertEqual([items[:2], items[1:2]], [await session.get_items(n) for n in (None, 1)])
+                await session.clear_session()
+                await session.clear_session()
+                self.assertEqual([], await session.get_items())
+                for n in range(20):
+                    call = {"type": "function_call", "call_id": f"c{n}", "name": "read", "arguments": "{}"}
+                    output = {"type": "function_call_output", "call_id": f"c{n}", "output": f"word{n} " * 2000}
+                    await session.add_items([said("user", f"question {n}"), call, output, said("assistant", f"answer {n}")])
+                view = await session.get_items()
+                self.assertEqual("answer 19", view[-1]["content"][0]["text"])
+                self.assertLess(len(json.dumps(view)), 20_000 * 8)
+                self.assertEqual(80, len(await session.get_items(1000)))
 
         asyncio.run(main())
 
