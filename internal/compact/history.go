@@ -18,10 +18,12 @@ type history struct {
 	parts      []part
 	open       units.Pairer[call] // the calls without a result
 	units      units.Tracker
-	compaction int          // the message with the newest compaction by the provider itself, -1 for none
-	entered    []int64      // by stage: the message at which the base's history first needed it, 0 for none
-	tail       []wire.Facts // of the tail, where a summary may need them
-	based      int          // how many of the messages are in the base
+	compaction int                 // the message with the newest compaction by the provider itself, -1 for none
+	entered    []int64             // by stage: the message at which the base's history first needed it, 0 for none
+	tail       []wire.Facts        // of the tail, where a summary may need them
+	facts      map[int]*wire.Facts // of other messages that were read again
+	reader     *wire.Reader        // that reads them
+	based      int                 // how many of the messages are in the base
 	memory     *memory.Memory
 	marked     []Pin   // what the texts of the messages have pinned
 	pending    pending // the summary that the view waits for, zero for none

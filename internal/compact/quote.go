@@ -108,7 +108,8 @@ func (s *runState) quoteResult(i int) []memory.Quote {
 	p := &s.parts[i]
 	q := memory.Quote{Seq: p.seq, Ref: s.shownRefOf(i), About: s.aboutOf(p), Text: s.textOfResult(i)}
 	list := []memory.Quote{q}
-	if !p.usable || failure.Shows([]byte(q.Text), p.does.runs(), s.policy.Tools.Errors) {
+	shown := unsafe.Slice(unsafe.StringData(q.Text), len(q.Text)) // which is only read
+	if !p.usable || failure.Shows(shown, p.does.runs(), s.policy.Tools.Errors) {
 		if line := trimmed(failure.Complaint(q.Text)); line != "" {
 			q.Kind, q.Text = memory.Failure, line
 			return append(list, q)
@@ -163,14 +164,17 @@ func (s *runState) aboutOf(p *part) string {
 	return string(text.First([]byte(about), resourceBytes))
 }
 
-// textOfResult returns what the view has of result i as text.
+// textOfResult returns what the view has of result i as text. Nothing changes the bytes of a content.
 func (s *runState) textOfResult(i int) string {
 	if s.parts[i].action == Keep {
-		return string(s.content(i).Text)
+		return sharedText(s.content(i).Text)
 	}
 	head, tail := s.current(i)
 	return string(slices.Concat(head, []byte("\n"), tail))
 }
+
+// sharedText returns bytes that nothing changes any more as a text, without a copy.
+func sharedText(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // sentenceEnd returns where the first sentence of a text ends, and where the next begins: at line ends, or behind the
 // end of a sentence and white space.

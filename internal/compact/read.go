@@ -20,6 +20,7 @@ func readHistory(ctx context.Context, in Input, stages int) (*history, error) {
 	h := &history{
 		in: in, entered: make([]int64, stages), provider: provider.Of(in.Format),
 		count: counter{in.Policy.Tokens.Tokenizer},
+		facts: map[int]*wire.Facts{}, reader: &wire.Reader{},
 	}
 	h.units.Items = h.provider.Items
 	if in.Base != nil {

@@ -171,7 +171,7 @@ func (s *runState) decode(m int, whole bool) (summary.Message, error) {
 		if read.Kind == summary.Other {
 			read.Media, read.Bytes = mediaOf(p, p.Raw.Of(body))
 		} else {
-			read.Text = s.textOf(body, p)
+			read.Text = s.textOfPart(m, body, p)
 		}
 		for ; next < at.last && s.parts[next].value.Start <= p.Value.Start; next++ {
 			if known := &s.parts[next]; known.value == p.Value {
@@ -203,17 +203,38 @@ func (s *runState) proposedText(i int, text string) string {
 	return string(value)
 }
 
-// found returns the facts about message m.
+// found returns the facts about message m, which it reads once.
 func (h *history) found(m int) (*wire.Facts, error) {
 	if m >= h.based && len(h.tail) > 0 {
 		return &h.tail[m-h.based], nil
 	}
-	found, err := wire.Inspect(h.in.Format, h.body(m))
-	return &found, err
+	if found := h.facts[m]; found != nil {
+		return found, nil
+	}
+	found, err := h.reader.Read(h.in.Format, h.body(m), h.messages[m].now)
+	if err != nil {
+		return nil, err
+	}
+	h.facts[m] = &found
+	return &found, nil
 }
 
 var partKinds = map[wire.Kind]summary.PartKind{
 	wire.Text: summary.Text, wire.Call: summary.Call, wire.Result: summary.Result, wire.Reasoning: summary.Reasoning,
+}
+
+// textOfPart returns the text of a part of message m that the writer receives: of a result that is read for other
+// purposes, too, the same bytes.
+func (s *runState) textOfPart(m int, body []byte, p *wire.Part) string {
+	value := p.Value.Of(body)
+	if p.Kind == wire.Result && len(value) > 0 && value[0] == '"' && !s.emulates() && len(value) <= wholeBytes {
+		for i := s.messages[m].first; i < s.messages[m].last; i++ {
+			if of := &s.parts[i]; of.kind == result && of.value == p.Value && of.action == Keep {
+				return sharedText(s.content(i).Text)
+			}
+		}
+	}
+	return s.textOf(body, p)
 }
 
 // textOf returns the text of a part that the writer receives.
@@ -221,17 +242,25 @@ func (s *runState) textOf(body []byte, p *wire.Part) string {
 	value := p.Value.Of(body)
 	if p.Kind == wire.Result && !s.emulates() {
 		if ends := endsOf(value); ends != nil {
-			return string(ends)
+			return sharedText(ends)
 		}
 	}
 	switch {
 	case len(value) > 0 && value[0] == '"':
-		s.text, _ = rawjson.Unquote(s.text[:0], value)
-		return string(s.text)
+		return textOfLiteral(value)
 	case p.Kind == wire.Result:
 		return s.resultText(body, p)
 	}
 	return string(value)
+}
+
+// textOfLiteral returns the text of a string literal: the bytes themselves, where none is escaped.
+func textOfLiteral(literal []byte) string {
+	if bytes.IndexByte(literal, '\\') < 0 {
+		return sharedText(literal[1 : len(literal)-1])
+	}
+	text, _ := rawjson.Unquote(nil, literal)
+	return sharedText(text)
 }
 
 // resultText returns a result that is no string. A model is told that it has more than texts.
@@ -246,10 +275,13 @@ func (s *runState) resultText(body []byte, p *wire.Part) string {
 // endBytes is how much the writer receives of a long result's beginning, and of its end.
 const endBytes = 4096
 
+// wholeBytes is how long the literal of a result may be that the writer receives whole.
+const wholeBytes = 4 * endBytes
+
 // endsOf decodes the beginning and the end of a long string literal. It returns nil for other values, and for a literal
 // that has no place to cut.
 func endsOf(literal []byte) []byte {
-	if len(literal) <= 4*endBytes || literal[0] != '"' {
+	if len(literal) <= wholeBytes || literal[0] != '"' {
 		return nil
 	}
 	first, last := cutNear(literal, endBytes), cutNear(literal, len(literal)-endBytes)

@@ -211,8 +211,9 @@ func (c *codec) end(open []call, waits pending, found []Pin, remembered *memory.
 	}
 	c.waiting(&waits)
 	c.foundPins(&found)
-	encoded := string(remembered.Encode())
-	c.text(&encoded)
+	encoded := remembered.Encode()
+	c.bytes = binary.AppendUvarint(slices.Grow(c.bytes, len(encoded)+2*binary.MaxVarintLen64), uint64(len(encoded)))
+	c.bytes = append(c.bytes, encoded...)
 	return binary.LittleEndian.AppendUint32(c.bytes, crc32.Checksum(c.bytes, castagnoli))
 }
 

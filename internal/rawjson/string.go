@@ -75,7 +75,7 @@ func Quote(dst, text []byte) []byte {
 	if !utf8.Valid(text) {
 		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	}
-	dst = append(dst, '"')
+	dst = append(slices.Grow(dst, len(text)+len(text)/16+len(`""`)), '"')
 	for {
 		i := plain(text, 0)
 		dst = append(dst, text[:i]...)

@@ -18,12 +18,17 @@ func assigns(line string) bool {
 		if c := line[i]; c != '=' && c != ':' {
 			continue
 		}
-		before, after := strings.TrimRight(line[:i], spaces), strings.TrimLeft(line[i+1:], spaces)
-		if before == "" || after == "" {
+		end := i
+		for end > 0 && isSpace(line[end-1]) {
+			end--
+		}
+		if end == 0 || !isWord(line[end-1]) && strings.IndexByte(ofName, line[end-1]) < 0 {
 			continue
 		}
-		if c := before[len(before)-1]; isWord(c) || strings.IndexByte(ofName, c) >= 0 {
-			return true
+		for after := i + 1; after < len(line); after++ {
+			if !isSpace(line[after]) {
+				return true
+			}
 		}
 	}
 	return false
@@ -81,6 +86,8 @@ func declares(line string) bool {
 }
 
 const spaces = " \t\r\n\f\v"
+
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

@@ -18,7 +18,7 @@ const weightUnit = 1.0 / 4096
 // Encode returns the memory as bytes: the clock, the words, the sentences, the names, the quotes. Numbers are unsigned
 // varints.
 func (m *Memory) Encode() []byte {
-	b := binary.AppendUvarint(nil, uint64(m.clock))
+	b := binary.AppendUvarint(make([]byte, 0, m.size()), uint64(m.clock))
 	for _, list := range [][]words{m.words, m.decided} {
 		b = binary.AppendUvarint(b, uint64(len(list)))
 		for _, w := range list {
@@ -42,6 +42,24 @@ func (m *Memory) Encode() []byte {
 		}
 	}
 	return b
+}
+
+// size returns about how many bytes an encoded memory has.
+func (m *Memory) size() int {
+	const numbers = 16 // bytes of the numbers beside a text
+	size := numbers
+	for _, list := range [][]words{m.words, m.decided} {
+		for _, w := range list {
+			size += numbers + len(w.text)
+		}
+	}
+	for name := range m.known {
+		size += numbers + len(name)
+	}
+	for i := range m.quotes {
+		size += numbers + len(m.quotes[i].Ref) + len(m.quotes[i].About) + len(m.quotes[i].Text)
+	}
+	return size
 }
 
 func (m *Memory) inOrder() []*known {

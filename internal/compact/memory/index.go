@@ -36,19 +36,30 @@ const costPower = 0.7
 
 // best returns the names that are worth most and fit into about room tokens, the best first.
 func (c *Choice) best(room int) []ranked {
-	all := make([]ranked, 0, len(c.known))
-	for _, k := range c.known {
-		if k.shown != c.number {
-			all = append(all, ranked{k, k.now / math.Pow(float64(len(k.name)), costPower)})
+	var best []ranked
+	for _, k := range c.inRank() {
+		if k.shown == c.number {
+			continue
 		}
-	}
-	slices.SortFunc(all, byWorth)
-	for i := range all {
-		if room -= tokens.Estimate([]byte(all[i].name)) + 1; room < 0 {
-			return all[:i]
+		if room -= tokens.Estimate(bytesOf(k.name)) + 1; room < 0 {
+			break
 		}
+		best = append(best, k)
 	}
-	return all
+	return best
+}
+
+// inRank returns all names, those that are worth most first. It sorts them once.
+func (m *Memory) inRank() []ranked {
+	r := m.reading()
+	if r.ranked == nil {
+		r.ranked = make([]ranked, 0, len(m.known))
+		for _, k := range m.known {
+			r.ranked = append(r.ranked, ranked{k, k.now / math.Pow(float64(len(k.name)), costPower)})
+		}
+		slices.SortFunc(r.ranked, byWorth)
+	}
+	return r.ranked
 }
 
 func byWorth(a, b ranked) int {
@@ -98,6 +109,7 @@ func (m *Memory) Prune(limit int) {
 	}
 	slices.SortFunc(all, byWorth)
 	m.unread()
+	m.noted = nil
 	for _, k := range all[limit:] {
 		delete(m.known, k.name)
 	}

@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,15 +54,28 @@ func (c *Choice) Lines(room, written int) string {
 	}
 	c.quotes = kept
 	var text strings.Builder
+	text.Grow(c.sizeOf(kept))
 	for i, q := range kept {
 		if i == 0 || kept[i-1].Ref != q.Ref {
 			fmt.Fprintf(&text, "[%s] %s\n", q.Ref, q.About)
 		}
 		for line := range strings.Lines(q.Text) { // a quotation, so that none can pass for a line of the engine's
-			text.WriteString(">" + strings.TrimRight(line, "\r\n") + "\n")
+			text.WriteByte('>')
+			text.WriteString(strings.TrimRight(line, "\r\n"))
+			text.WriteByte('\n')
 		}
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// sizeOf returns about how many bytes quotes have in a view.
+func (c *Choice) sizeOf(quotes []Quote) (size int) {
+	const mark = 1.0 / 16 // of each line
+	for i := range quotes {
+		q := &quotes[i]
+		size += len("[] \n") + len(q.Ref) + len(q.About) + len(q.Text) + int(mark*float64(len(q.Text)))
+	}
+	return size
 }
 
 // refTokens is about how many tokens the line before the lines of a result has.
@@ -95,7 +106,8 @@ func (c *Choice) chooseWritten(room int, chosen map[int]string) {
 		if q.Kind != Written {
 			continue
 		}
-		contains := func(text string) bool { return strings.Contains(text, strings.TrimSpace(q.Text)) }
+		written := strings.TrimSpace(q.Text)
+		contains := func(text string) bool { return contains(text, written) }
 		if len(newer) == writtenTexts || slices.ContainsFunc(newer[max(len(newer)-comparedTexts, 0):], contains) {
 			q.Text = ""
 			continue
@@ -120,8 +132,13 @@ func clipped(line string) string {
 	if len(line) > longestLine {
 		line = string(text.First([]byte(line), longestLine))
 	}
-	return strings.TrimRight(line, " \t\r")
+	for line != "" && isBlank(line[len(line)-1]) {
+		line = line[:len(line)-1]
+	}
+	return line
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
 const (
 	linePower    = 0.8 // how much the length of a line counts against it
@@ -129,11 +146,10 @@ const (
 	leastForLine = 10  // tokens
 )
 
-// passage is a line that may be chosen.
+// passage is a line that may be chosen, by its place. A heap of them moves no pointers.
 type passage struct {
-	*line
-	quote int
-	worth float64
+	worth       float64
+	quote, line int32
 }
 
 // before reports whether a passage is better than another one.
@@ -144,73 +160,116 @@ func (p *passage) before(o *passage) bool {
 	case p.quote != o.quote:
 		return p.quote < o.quote
 	}
-	return p.at < o.at
+	return p.line < o.line
 }
 
 // passages are a heap of lines, the best first.
 type passages []passage
 
-func (h passages) Len() int           { return len(h) }
-func (h passages) Less(i, k int) bool { return h[i].before(&h[k]) }
-func (h passages) Swap(i, k int)      { h[i], h[k] = h[k], h[i] }
-func (h *passages) Push(p any)        { *h = append(*h, p.(passage)) }
+// order makes a heap of a list.
+func (h passages) order() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.sink(i)
+	}
+}
 
-func (h *passages) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// sink moves passage i down to its place.
+func (h passages) sink(i int) {
+	for {
+		k := 2*i + 1
+		if k >= len(h) {
+			return
+		}
+		if k+1 < len(h) && h[k+1].before(&h[k]) {
+			k++
+		}
+		if !h[k].before(&h[i]) {
+			return
+		}
+		h[i], h[k] = h[k], h[i]
+		i = k
+	}
+}
+
+// withoutFirst returns the heap without its first passage.
+func (h passages) withoutFirst() passages {
+	last := len(h) - 1
+	h[0] = h[last]
+	h[:last].sink(0)
+	return h[:last]
 }
 
 // choosePassages adds the lines that stay of the other quotes, the best first. What a line is worth becomes less when
 // another that has its names is chosen.
 func (c *Choice) choosePassages(room int, chosen map[int]string) {
-	left, taken := c.passages(room), map[int][]passage{}
+	if room <= 0 {
+		return
+	}
+	lines, taken := c.linesOfAll(), make([][]int32, len(c.quotes))
+	left := c.passages(lines)
 	for len(left) > 0 && room >= leastForLine {
 		p := &left[0]
-		need := p.size
+		at := &lines[p.quote][p.line]
+		need := at.size
 		if taken[p.quote] == nil {
 			need += refTokens
 		}
-		worth := p.worthIn(c.number)
+		worth := at.worthIn(c.number)
 		switch {
 		case worth > 0 && worth < p.worth:
 			p.worth = worth
-			heap.Fix(&left, 0)
+			left.sink(0)
 			continue
-		case worth > 0 && p.size > room: // nor has any other line room that is as long
-			left = slices.DeleteFunc(left, func(p passage) bool { return p.size > room })
-			heap.Init(&left)
+		case worth > 0 && at.size > room: // nor has any other line room that is as long
+			left = slices.DeleteFunc(left, func(p passage) bool { return lines[p.quote][p.line].size > room })
+			left.order()
 			continue
 		case worth > 0 && need <= room:
-			taken[p.quote] = append(taken[p.quote], *p)
-			c.Show(p.names)
+			taken[p.quote] = append(taken[p.quote], p.line)
+			c.Show(at.names)
 			room -= need
 		}
-		heap.Pop(&left)
+		left = left.withoutFirst()
 	}
 	for i, list := range taken {
-		slices.SortFunc(list, func(a, b passage) int { return cmp.Compare(a.at, b.at) })
+		if list == nil {
+			continue
+		}
+		slices.Sort(list)
 		var text strings.Builder
-		for _, p := range list {
-			text.WriteString(p.text + "\n")
+		for _, k := range list {
+			text.WriteString(lines[i][k].text)
+			text.WriteByte('\n')
 		}
 		chosen[i] = text.String()
 	}
 }
 
-// passages returns the lines that are worth something.
-func (c *Choice) passages(room int) (list passages) {
+// linesOfAll returns the lines of each passage that have names.
+func (c *Choice) linesOfAll() [][]line {
+	lines := make([][]line, len(c.quotes))
 	for i := range c.quotes {
-		if c.quotes[i].Kind != Passage || room <= 0 {
-			continue
+		if c.quotes[i].Kind == Passage {
+			lines[i] = c.linesOf(c.quotes[i].Text)
 		}
-		of := c.linesOf(c.quotes[i].Text)
+	}
+	return lines
+}
+
+// passages returns the lines that are worth something.
+func (c *Choice) passages(lines [][]line) passages {
+	count := 0
+	for _, of := range lines {
+		count += len(of)
+	}
+	list := make(passages, 0, count)
+	for i, of := range lines {
 		for k := range of {
 			if worth := of[k].worthIn(c.number); worth > 0 {
-				list = append(list, passage{&of[k], i, worth})
+				list = append(list, passage{worth, int32(i), int32(k)})
 			}
 		}
 	}
-	heap.Init(&list)
+	list.order()
 	return list
 }

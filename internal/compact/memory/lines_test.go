@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,5 +212,26 @@ func TestATextIsReadOnceUntilNamesWeighOtherwise(t *testing.T) {
 	m.Note([]byte("other_name"), Source{Seq: 2, Weight: 3})
 	if after := m.linesOf(text)[0]; after.worthIn(0) >= before || m.decisionOf(0).worth >= said.worth {
 		t.Errorf("a line is worth %v after %v", after.worthIn(0), before)
+	}
+}
+
+func TestATextHasTheNamesOfEachOfItsLines(t *testing.T) {
+	t.Parallel()
+	var m Memory
+	long := strings.Repeat("word ", 39) + "max_retries_of_a_client and parse_header"
+	text := "a parse_header\r\n\n" + long + "\nport:\n8080 retries=17 \nplain words\n" + long + "\nlast_one: 12"
+	m.Note([]byte("parse_header max_retries port: 8080 retries=17 last_one: 12 max_r"), Source{Seq: 1, Weight: 3})
+	var want []string
+	for t := range strings.Lines(text) {
+		if list := m.NamesIn(nil, []byte(clipped(t)), false); len(list) > 0 {
+			want = append(want, fmt.Sprint(clipped(t), len(list), list[0].name))
+		}
+	}
+	var got []string
+	for _, l := range m.linesOf(text) {
+		got = append(got, fmt.Sprint(l.text, len(l.names), l.names[0].name))
+	}
+	if !slices.Equal(got, want) || len(want) != 5 {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -9,6 +9,7 @@ package memory
 import (
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/varve-dev/varve/internal/compact/names"
 )
@@ -22,7 +23,9 @@ type Memory struct {
 	quotes  []Quote  // oldest first
 	notes   int      // number of texts that were noted
 	found   []*known // in the text that is being noted
-	read    *read    // since the last text that was noted; clones share it
+	spare   []known  // for the next names
+	noted   *names.Cache[*known]
+	read    *read // since the last text that was noted; clones share it
 }
 
 // known is a name and how likely it is to be needed again.
@@ -50,6 +53,7 @@ type Source struct {
 func (m *Memory) Clone() *Memory {
 	m.read = m.reading()
 	clone := *m
+	clone.spare = nil
 	clone.words = slices.Clone(m.words)
 	clone.decided = slices.Clone(m.decided)
 	clone.quotes = slices.Clone(m.quotes)
@@ -71,7 +75,11 @@ func (m *Memory) Pass(tokens int) {
 	m.unread()
 }
 
-// Note adds the names of a text. Of a text with very many names it adds those at the beginning and at the end.
+// knownTogether is for how many names memory is taken at once.
+const knownTogether = 64
+
+// Note adds the names of a text, whose bytes must not change afterwards: names are not copied. Of a text with very many
+// names it adds those at the beginning and at the end.
 func (m *Memory) Note(text []byte, from Source) {
 	rest := m.find(text, from)
 	weight := from.Weight
@@ -107,28 +115,41 @@ func (m *Memory) find(text []byte, from Source) (rest int) {
 	m.unread()
 	m.found = m.found[:0]
 	at := 0
-	for name := range names.Scan(text, from.Escaped) {
-		if m.add(name); from.Shared && len(m.found) == manyNames {
-			at = cap(text) - cap(name.Text)
-			break
-		}
+	if m.noted == nil {
+		m.noted = new(names.Cache[*known])
 	}
+	m.noted.Each(text, from.Escaped, m.learn, func(k *known, begin int) bool {
+		if m.add(k); from.Shared && len(m.found) == manyNames {
+			at = begin
+		}
+		return at == 0
+	})
 	if at == 0 || at > len(text)-2*endBytes {
 		return 0
 	}
-	for name := range names.Scan(text[len(text)-endBytes:], from.Escaped) {
-		m.add(name)
-	}
+	m.noted.Each(text[len(text)-endBytes:], from.Escaped, m.learn, func(k *known, _ int) bool {
+		m.add(k)
+		return true
+	})
 	return len(text) - at - endBytes
 }
 
-// add adds a name to those that were found.
-func (m *Memory) add(name names.Name) {
+// learn returns what is known of a name, which is known from then on.
+func (m *Memory) learn(name names.Name) *known {
 	k := m.known[string(name.Text)]
 	if k == nil {
-		k = &known{name: string(name.Text), kind: name.Kind, clock: m.clock}
+		if len(m.spare) == 0 {
+			m.spare = make([]known, knownTogether)
+		}
+		k, m.spare = &m.spare[0], m.spare[1:]
+		*k = known{name: unsafe.String(&name.Text[0], len(name.Text)), kind: name.Kind, clock: m.clock}
 		m.known[k.name] = k
 	}
+	return k
+}
+
+// add adds a name to those that were found.
+func (m *Memory) add(k *known) {
 	if k.note != m.notes {
 		k.note = m.notes
 		m.found = append(m.found, k)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -27,7 +26,7 @@ func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string)
 	var asking []decision
 	for i := range m.decided {
 		w := &m.decided[i]
-		if keep[i] = !evicted(w.seq) || strings.Contains(already, w.text); !keep[i] {
+		if keep[i] = !evicted(w.seq) || contains(already, w.text); !keep[i] {
 			asking = append(asking, m.decisionOf(i))
 		}
 	}
@@ -64,6 +63,26 @@ func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string)
 	}
 	m.decided = kept
 	return strings.Join(lines, "\n")
+}
+
+// contains reports whether a text has another one, which may be long. It looks for its beginning, which is so short
+// that many bytes are compared at once.
+func contains(text, part string) bool {
+	const quick = 32
+	if len(part) <= quick {
+		return strings.Contains(text, part)
+	}
+	for len(text) >= len(part) {
+		i := strings.Index(text[:len(text)-len(part)+quick], part[:quick])
+		if i < 0 {
+			return false
+		}
+		if text = text[i:]; text[:len(part)] == part {
+			return true
+		}
+		text = text[1:]
+	}
+	return false
 }
 
 // decision is a sentence that may be chosen.
@@ -115,9 +134,26 @@ func decides(sentence string) bool {
 	return false
 }
 
-// announces recognises a sentence that tells what the agent does next.
-var announces = regexp.MustCompile(
-	`^(Now |Next |OK|Okay|Good|Great)?,?\s*([Ll]et me|[Ll]et's|I'll|I will|I'm going to)\b`)
+// The words with which a sentence may begin that tells what the agent does next, and those that follow them.
+var (
+	turning = []string{"Now ", "Next ", "OK", "Okay", "Good", "Great"}
+	nexts   = []string{"Let me", "let me", "Let's", "let's", "I'll", "I will", "I'm going to"}
+)
+
+// announces reports whether a sentence tells what the agent does next.
+func announces(sentence string) bool {
+	for _, begin := range turning {
+		if rest, ok := strings.CutPrefix(sentence, begin); ok {
+			sentence = rest
+			break
+		}
+	}
+	sentence = strings.TrimLeft(strings.TrimPrefix(sentence, ","), " \t\n\f\r")
+	return slices.ContainsFunc(nexts, func(words string) bool {
+		rest, ok := strings.CutPrefix(sentence, words)
+		return ok && (rest == "" || !isWord(rest[0]))
+	})
+}
 
 // worthOfSentence returns what a sentence is worth for its size: what its names are, more where it decides something.
 func (m *Memory) worthOfSentence(w *words) float64 {
@@ -130,7 +166,7 @@ func (m *Memory) worthOfSentence(w *words) float64 {
 	switch {
 	case decides(w.text):
 		sum *= definesMore
-	case announces.MatchString(w.text):
+	case announces(w.text):
 		sum /= definesMore
 	}
 	return float64(sum / math.Pow(float64(w.tokens()), linePower))

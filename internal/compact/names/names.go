@@ -1,12 +1,13 @@
 // Package names finds identifying names in text: paths, symbols, ids, and settings with their values. These are what an
 // agent must still know of a text that it cannot see any more, to ask for the right thing again. It is pure.
 //
-// Start at Scan, which yields every name of a text.
+// Start at Scan, which yields every name of a text. Cache asks once for words that repeat; masks.go finds the words.
 package names
 
 import (
 	"bytes"
 	"iter"
+	"math/bits"
 	"slices"
 )
 
@@ -47,14 +48,22 @@ func Scan(text []byte, escaped bool) iter.Seq[Name] {
 	}
 }
 
-// scanner finds the words of a text: the longest runs of bytes that may be part of a name.
+// scanner finds the words of a text that may be names: a word is a longest run of bytes that may be part of a name.
+// Most words are ordinary ones, of which it looks at none: it reads a text in blocks, whose masks have a bit for every
+// byte.
 type scanner struct {
 	text       []byte
 	escaped    bool
 	start, end int   // of the current word
 	last       int   // end of the word before
 	before     int   // its start
-	has        class // what the current word consists of
+	has        class // digits and joints, if the current word has some, and letters
+
+	base, size int // of the block
+	masks
+	telling uint64 // digits, joints, and capitals after small letters, of words that are still to come
+	single  bool   // the block is one word
+	passed  span   // the last word before the block
 }
 
 // class is what bytes are in a name. A byte has one, a word those of its bytes.
@@ -86,30 +95,111 @@ var classes = func() (table [256]class) {
 	return table
 }()
 
-// next moves to the next word and reports whether there is one.
+// next moves to the next word that may be a name and reports whether there is one.
 func (s *scanner) next() bool {
-	s.before, s.last = s.start, s.end
-	text, i := s.text, s.end
-	for i < len(text) && classes[text[i]] == separator {
-		if text[i] == '\\' && s.escaped {
-			i += escapeWidth(text[i:])
-		} else {
-			i++
+	for s.telling == 0 {
+		s.pass()
+		if s.base >= len(s.text) {
+			return false
+		}
+		s.read()
+	}
+	if s.before, s.last = s.passed.start, s.passed.end; s.single {
+		s.telling = 0
+		s.start, s.end = s.base, s.base+s.size
+		s.has = kindsIn(s.text[s.start:s.end])
+		return true
+	}
+	word := runAt(s.words, bits.TrailingZeros64(s.telling))
+	s.telling &^= below(word.end)
+	if earlier := s.words & below(word.start); earlier != 0 {
+		before := runAt(earlier, bits.Len64(earlier)-1)
+		s.before, s.last = s.base+before.start, s.base+before.end
+	}
+	s.start, s.end = s.base+word.start, s.base+word.end
+	own := below(word.end) &^ below(word.start)
+	s.has = 0
+	if s.digits&own != 0 {
+		s.has |= digit
+	}
+	if s.joints&own != 0 {
+		s.has |= joint
+	}
+	if s.words&own&^(s.digits|s.joints) != 0 {
+		s.has |= letter
+	}
+	return true
+}
+
+// pass moves behind the block.
+func (s *scanner) pass() {
+	if s.single {
+		s.passed = span{s.base, s.base + s.size}
+	} else if s.words != 0 {
+		last := runAt(s.words, bits.Len64(s.words)-1)
+		s.passed = span{s.base + last.start, s.base + last.end}
+	}
+	s.base += s.size
+}
+
+// read reads the next block, which ends neither in a word nor in an escape.
+func (s *scanner) read() {
+	block := s.text[s.base:min(len(s.text), s.base+blockSize)]
+	s.size, s.masks = len(block), masksOf(block)
+	if s.escaped && s.escapes != 0 {
+		s.skipEscapes()
+	}
+	end := bits.Len64(^s.words & below(s.size)) // of the last separator
+	s.single = false
+	switch {
+	case s.base+s.size == len(s.text):
+	case end > 0:
+		s.size = end
+	default:
+		s.lengthen()
+	}
+	s.keep(below(min(s.size, blockSize)))
+	s.telling = s.digits | s.joints | s.capitals&(s.small()<<1)
+	if s.single && s.telling == 0 && mayName(s.text[s.base:s.base+s.size]) {
+		s.telling = 1
+	}
+}
+
+// lengthen makes a block that is nothing but the beginning of a word as long as the word.
+func (s *scanner) lengthen() {
+	s.single = true
+	for s.base+s.size < len(s.text) && classes[s.text[s.base+s.size]] != separator {
+		s.size++
+	}
+}
+
+// mayName reports whether a word is no ordinary one.
+func mayName(word []byte) bool { return kindsIn(word)&(digit|joint) != 0 || hasHump(word) }
+
+// kindsIn returns whether a word has digits, joints and letters.
+func kindsIn(word []byte) (has class) {
+	for _, c := range word {
+		if has |= classes[c]; has&letter != 0 {
+			has |= letter
 		}
 	}
-	i = min(i, len(text))
-	s.start = i
-	has := class(0)
-	for i < len(text) {
-		c := classes[text[i]]
-		if c == separator {
-			break
+	return has
+}
+
+// skipEscapes makes separators of what the backslashes of the block escape. It ends the block before an escape that
+// continues behind it.
+func (s *scanner) skipEscapes() {
+	for left := s.escapes; left != 0; {
+		at := bits.TrailingZeros64(left)
+		end := at + escapeWidth(s.text[s.base+at:])
+		if end > s.size && s.base+s.size < len(s.text) {
+			s.size = at
+			return
 		}
-		has |= c
-		i++
+		escape := below(end) &^ below(at)
+		s.keep(^escape)
+		left &^= escape
 	}
-	s.end, s.has = i, has
-	return s.start < len(text)
 }
 
 // escapeWidth returns how many bytes the escape has that a text begins with.
@@ -120,12 +210,9 @@ func escapeWidth(text []byte) int {
 	return 2
 }
 
-// name returns the current word as a name, if it is one. Most words are ordinary ones, which it tells at once.
+// name returns the current word as a name, if it is one.
 func (s *scanner) name() (Name, bool) {
 	word := s.text[s.start:s.end]
-	if s.has&(digit|joint) == 0 && (s.has != letter || !hasHump(word)) {
-		return Name{}, false
-	}
 	if s.has&joint != 0 {
 		if word = trimmed(word); s.has&digit != 0 {
 			word = trimmed(withoutPosition(word))

@@ -28,11 +28,10 @@ func mask(text string) (masked string, found bool) {
 	var out strings.Builder
 	kept := 0
 	for i := 0; i+1 < len(text); i++ {
-		group := groupOf[pair(text, i)]
-		if group == 0 {
-			continue
+		if i = nextBeginning(text, i); i == len(text) {
+			break
 		}
-		if from, to := findSecret(ruleGroups[group], text, i); to > 0 {
+		if from, to := findSecret(ruleGroups[groupOf[pair(text, i)]], text, i); to > 0 {
 			out.WriteString(text[kept:from])
 			out.WriteString(stars(text[from:to]))
 			kept = to
@@ -44,6 +43,23 @@ func mask(text string) (masked string, found bool) {
 	}
 	out.WriteString(text[kept:])
 	return out.String(), true
+}
+
+// nextBeginning returns where the next three bytes are, from i on, with which a secret may begin, or the text's length.
+func nextBeginning(text string, i int) int {
+	before := uint16(text[i])
+	for k := i + 1; k < len(text); k++ {
+		both := before<<8 | uint16(text[k])
+		if begins[both>>6]>>(both&63)&1 == 0 {
+			before = both & 0xFF
+			continue
+		}
+		if k+1 == len(text) || thirds[groupOf[both]][text[k+1]] {
+			return k - 1
+		}
+		before = both & 0xFF
+	}
+	return len(text)
 }
 
 // findSecret returns the secret that begins at i, to is 0 for none.
@@ -104,7 +120,40 @@ func insideWord(text string, i int) bool {
 // text this one look-up is enough.
 var groupOf [1 << 16]uint8
 
-var ruleGroups = groupRules()
+// begins has a bit for each pair that has a group: it is small enough to stay at hand while a text is read.
+var begins = func() (table [1 << 10]uint64) {
+	_ = ruleGroups // which fill groupOf
+	for both, group := range groupOf {
+		if group != 0 {
+			table[both>>6] |= 1 << (both & 63)
+		}
+	}
+	return table
+}()
+
+// thirds has the third bytes of the prefixes of a group. It spares the rules most words that begin as a prefix does.
+var (
+	ruleGroups = groupRules()
+	thirds     = thirdBytes(ruleGroups)
+)
+
+func thirdBytes(groups [][]rule) []set {
+	third := make([]set, len(groups))
+	for i, group := range groups {
+		every := len(group) == 0 // behind a separator may be any value
+		for _, r := range group {
+			if len(r.prefix) == 2 || r.prefix[0] == '=' || r.prefix[0] == ':' {
+				every = true
+			} else {
+				third[i][r.prefix[2]] = true
+			}
+		}
+		for b := range third[i] {
+			third[i][b] = third[i][b] || every
+		}
+	}
+	return third
+}
 
 func pair(text string, i int) int { return int(text[i])<<8 | int(text[i+1]) }
 

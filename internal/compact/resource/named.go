@@ -74,6 +74,9 @@ func namedSecret(text string, i int) (from, to int) {
 	if i == 0 || isComparison(text, i) {
 		return 0, 0
 	}
+	if end := nameEnd(text, i); !isAddress(text, i) && groupOfEnding[lastLetters(text[max(end-maxName, 0):end])] == 0 {
+		return 0, 0 // nearly always
+	}
 	name, before := nameBefore(text, i)
 	if name == "" {
 		return 0, 0
@@ -172,15 +175,21 @@ func (s *set) end(text string, from, max int) int {
 
 // nameBefore returns the name before a separator, and the text before that. Quotes and blanks may be between.
 func nameBefore(text string, i int) (name, before string) {
-	end := i
-	for end > 0 && i-end < 16 && beforeColon[text[end-1]] {
-		end--
-	}
+	end := nameEnd(text, i)
 	start := end
 	for start > 0 && end-start < maxName && nameBytes[text[start-1]] {
 		start--
 	}
 	return text[start:end], text[:start]
+}
+
+// nameEnd returns where the name before a separator ends.
+func nameEnd(text string, i int) int {
+	end := i
+	for end > 0 && i-end < 16 && beforeColon[text[end-1]] {
+		end--
+	}
+	return end
 }
 
 // valueAfter returns where the value behind a separator is: inside quotes, or up to the next blank or bracket.
@@ -228,10 +237,10 @@ func kindOf(name string) naming {
 	return harmless
 }
 
-// lastLetters returns the last two letters of a name as pair does, in lower case.
+// lastLetters returns the last two letters of the name that a text ends with, as pair does, in lower case.
 func lastLetters(name string) (last int) {
 	found := 0
-	for i := len(name) - 1; i >= 0 && found < 2; i-- {
+	for i := len(name) - 1; i >= 0 && found < 2 && nameBytes[name[i]]; i-- {
 		if c := name[i]; !joins[c] {
 			last |= int(lower(c)) << (8 * found)
 			found++

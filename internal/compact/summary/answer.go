@@ -103,7 +103,7 @@ func Check(a Answer, r Request) error {
 	}
 	if n := cost(text); r.MaxTokens > 0 && n > r.MaxTokens && r.Style == Sections {
 		return fmt.Errorf("%w: %d tokens where %d are allowed", ErrLong, n, r.MaxTokens)
-	} else if whole := weight(r); n >= whole && !r.MayGrow {
+	} else if whole := weight(r, n+1); n >= whole && !r.MayGrow {
 		return fmt.Errorf("%w: %d tokens would replace %d", ErrLong, n, whole)
 	}
 	if tags.MatchString(text) {
@@ -115,11 +115,14 @@ func Check(a Answer, r Request) error {
 // cost returns the estimated tokens of a text.
 func cost(text string) int { return tokens.Estimate([]byte(text)) }
 
-// weight returns the tokens of the messages of a request and of the summary before them.
-func weight(r Request) int {
+// weight returns the tokens of the messages of a request and of the summary before them. It counts to enough.
+func weight(r Request, enough int) int {
 	n := cost(r.Previous) + cost(r.Retained)
 	for _, m := range r.Messages {
 		for _, p := range m.Parts {
+			if n >= enough {
+				return n
+			}
 			n += cost(p.Text)
 		}
 	}

@@ -39,13 +39,32 @@ func (d *draft) call(m Message, p Part) {
 // commandText returns the command in a call's arguments, or else all arguments.
 func commandText(arguments string) string {
 	var object struct{ Command, Cmd, Script json.RawMessage }
-	if strings.Contains(arguments, "\"c") || strings.Contains(arguments, "\"script") {
+	if mayHaveCommand(arguments) {
 		if json.Unmarshal([]byte(arguments), &object) == nil {
 			command := cmp.Or(commandLine(object.Command), commandLine(object.Cmd), commandLine(object.Script))
 			arguments = cmp.Or(command, arguments)
 		}
 	}
 	return arguments
+}
+
+// mayHaveCommand reports whether arguments may have such a member. Most that are long have none, and are not parsed.
+func mayHaveCommand(arguments string) bool {
+	if !strings.Contains(arguments, "\"c") && !strings.Contains(arguments, "\"script") {
+		return false
+	}
+	for rest := arguments; ; {
+		i := strings.IndexByte(rest, '"')
+		if i < 0 {
+			return strings.Contains(arguments, `\u`)
+		}
+		rest = rest[i+1:]
+		for _, name := range []string{"command\"", "cmd\"", "script\"", "ſcript\""} {
+			if len(rest) >= len(name) && strings.EqualFold(rest[:len(name)], name) {
+				return true
+			}
+		}
+	}
 }
 
 // commandLine returns a JSON string, or the strings of a JSON list with spaces between them.

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 
@@ -146,10 +147,11 @@ func plain(text string) string { return strings.ReplaceAll(text, "**", "") }
 
 // answer returns the sections cut to the limit of the request.
 func (d *draft) answer(r Request) Answer {
-	allowed := weight(r) - 1
+	enough := math.MaxInt
 	if r.MaxTokens > 0 {
-		allowed = min(allowed, r.MaxTokens)
+		enough = r.MaxTokens + 1
 	}
+	allowed := min(weight(r, enough), enough) - 1
 	// All lines together may cost a little more than the sum of each alone.
 	for limit := allowed; limit > 0; {
 		a := d.within(limit, r.Retain)

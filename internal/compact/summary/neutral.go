@@ -26,10 +26,20 @@ func ownHeadings() (pattern string) {
 
 // ownQuoted returns a text in which the lines that look like the product's own are quoted.
 func ownQuoted(text string) string {
-	if !strings.ContainsAny(text, "[#") {
+	if !mayHaveOwn(text) {
 		return text // as nearly all sentences: the expression is slow
 	}
 	return own.ReplaceAllString(text, "> $1")
+}
+
+// mayHaveOwn reports whether a line of a text begins as the product's own do.
+func mayHaveOwn(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimLeft(line, " \t"); line != "" && (line[0] == '[' || line[0] == '#') {
+			return true
+		}
+	}
+	return false
 }
 
 // Unquoted returns a text without the lines that quote another text or look like the product's own: whoever wrote that,
@@ -79,11 +89,30 @@ func allVisible(text string) bool {
 
 // escaped returns a text in which the tags are escaped.
 func escaped(text string) string {
-	if !strings.Contains(text, "<") {
+	if !mayHaveTag(text) {
 		return text
 	}
 	return tags.ReplaceAllString(text, "&lt;$1")
 }
+
+// mayHaveTag reports whether a text has a less-than sign before a letter with which the name of a tag begins, or before
+// a bar. The expression is slow.
+func mayHaveTag(text string) bool {
+	for {
+		i := strings.IndexByte(text, '<')
+		if i < 0 {
+			return false
+		}
+		text = text[i+1:]
+		name := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(text, spaces), "/"), spaces)
+		if name != "" && (name[0] >= utf8.RuneSelf || strings.IndexByte("rsce|", name[0]|0x20) >= 0) {
+			return true
+		}
+	}
+}
+
+// spaces are what \s matches.
+const spaces = " \t\n\f\r"
 
 // visible maps line ends to a line feed and invisible characters to -1.
 func visible(r rune) rune {

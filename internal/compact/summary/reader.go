@@ -3,6 +3,7 @@ package summary
 import (
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/varve-dev/varve/internal/compact/failure"
 	"github.com/varve-dev/varve/internal/compact/resource"
@@ -45,8 +46,9 @@ func once[K comparable, V any](known *map[K]V, key K, read func(K) V) V {
 }
 
 func readCall(p Part) call {
-	c := call{tool: strings.ToLower(p.Tool), operation: resource.OperationOfCall("common", p.Tool, []byte(p.Text))}
-	c.paths = resource.Paths(c.operation, []byte(p.Text))
+	sent := unsafe.Slice(unsafe.StringData(p.Text), len(p.Text)) // which is only read
+	c := call{tool: strings.ToLower(p.Tool), operation: resource.OperationOfCall("common", p.Tool, sent)}
+	c.paths = resource.Paths(c.operation, sent)
 	line := commandText(p.Text)
 	c.subject = strings.TrimSuffix(label(p.Tool)+": "+clip(collapse(clean(head(line, windowBytes))), subjectChars), " ")
 	if c.runs() {
