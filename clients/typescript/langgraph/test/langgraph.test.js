@@ -7,6 +7,7 @@ import { tool } from '@langchain/core/tools'
 import { emptyCheckpoint, MemorySaver, uuid6 } from '@langchain/langgraph-checkpoint'
 import { createReactAgent } from '@langchain/langgraph/prebuilt'
 import { Varve } from '@varve/client'
+import { createAgent, createMiddleware } from 'langchain'
 import { z } from 'zod'
 import { VarveChatMessageHistory, VarveMemory, VarveSaver } from '../dist/index.js'
 
@@ -86,6 +87,14 @@ test('a turn with three calls of tools takes five calls or fewer', async () => {
   }
   assert.equal(await invoke('calls', new MemorySaver()), 2, 'one for each request to the model')
   assert.ok(await invoke('calls-saved', new VarveSaver(varve), { durability: 'exit' }) <= 5, `${calls} calls`)
+})
+
+test('a middleware of createAgent sends the view', async () => {
+  const config = newThread('middleware'), memory = new VarveMemory(varve, { window_tokens: window }), model = new Reader(60)
+  const wrapModelCall = async (request, handler) => handler({ ...request, messages: await memory.view(config.configurable.thread_id, request.messages) })
+  const agent = createAgent({ model, tools: [read, ...await memory.tools()], middleware: [createMiddleware({ name: 'varve', wrapModelCall })] })
+  const { messages } = await agent.invoke({ messages: [new HumanMessage('Read the files.')] }, config)
+  assert.deepEqual([messages.at(-1).text, model.requests.length], ['found', 62])
 })
 
 test('a fork has its own view', async () => {
