@@ -26,6 +26,8 @@ func TestTheNoticeNamesEveryModule(t *testing.T) {
 			named = strings.Contains(string(notice), path.Base(dependency))
 		case strings.HasPrefix(dependency, "github.com/riverqueue/river/"):
 			named = strings.Contains(string(notice), strings.TrimPrefix(dependency, "github.com/riverqueue/river/"))
+		case strings.HasPrefix(dependency, "go.opentelemetry.io/otel/"):
+			named = strings.Contains(string(notice), strings.TrimPrefix(dependency, "go.opentelemetry.io/otel/"))
 		case dependency+"/" == module:
 			named = true
 		}

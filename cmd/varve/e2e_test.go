@@ -44,6 +44,8 @@ type up struct {
 	data string
 	log  *lockedBuffer
 	said chan struct{} // closed when log is whole
+
+	traceparent string // of requests; "" for none
 }
 
 type lockedBuffer struct {
@@ -147,6 +149,9 @@ func (u *up) call(method, path, body string) (status int, answer []byte, err err
 	}
 	request.Header.Set("Authorization", "Bearer "+u.key)
 	request.Header.Set("Content-Type", "application/json")
+	if u.traceparent != "" {
+		request.Header.Set("Traceparent", u.traceparent)
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, nil, err

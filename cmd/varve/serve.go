@@ -20,6 +20,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/process"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/trace"
 )
 
 // urlFile is where varve up writes its address in the data directory, for the commands that are given that directory.
@@ -44,9 +45,14 @@ func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
 	if err := os.MkdirAll(settings.Data, 0o755); err != nil {
 		return err
 	}
+	log, finish, err := trace.Open(ctx, config.Version(), u.Logger())
+	if err != nil {
+		return err
+	}
+	defer finish(ctx)
 	process.LimitMemory(u.Memory, u.Database.URL == "")
 	u.SignIn = rand.Text()
-	return u.serve(ctx, settings.Data, u.Logger(), func(_ context.Context, addr net.Addr, keyFile string) error {
+	return u.serve(ctx, settings.Data, log, func(_ context.Context, addr net.Addr, keyFile string) error {
 		said := []byte("http://" + addr.String() + "\n")
 		if err := os.WriteFile(filepath.Join(settings.Data, urlFile), said, 0o600); err != nil {
 			return err

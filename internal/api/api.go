@@ -31,6 +31,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tier"
+	"github.com/varve-dev/varve/internal/trace"
 	"github.com/varve-dev/varve/internal/usage"
 )
 
@@ -390,6 +391,8 @@ func (s *Server) observe(f *front, next echo.HandlerFunc) echo.HandlerFunc {
 		requestsInFlight.Inc()
 		defer requestsInFlight.Dec()
 		response := c.Response()
+		traced, span := trace.Request(c.Request(), c.Path())
+		c.SetRequest(traced)
 		rc := &routed{Context: c, req: request.New(response, c.Request())}
 		rc.req.Raw = response.Writer
 		if s.draining.Load() || mayBeSmuggled(c.Request()) {
@@ -405,6 +408,7 @@ func (s *Server) observe(f *front, next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		s.log(&rc.req, began, response.Status, response.Size)
 		count(&rc.req, began, response.Status)
+		span.Answered(response.Status, rc.req.ID)
 		if err != nil && response.Committed && rc.req.Truncated {
 			panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 		}

@@ -36,6 +36,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/tier"
+	"github.com/varve-dev/varve/internal/trace"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -151,7 +152,7 @@ func NewClient(pool *pgxpool.Pool, config Config) (*Client, error) {
 	lease.features = features
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID:                   lease.id,
-		Middleware:           []rivertype.Middleware{lease, admission},
+		Middleware:           append(trace.Jobs(), lease, admission),
 		Logger:               riverLog(config.Log, away),
 		Workers:              workers,
 		FetchCooldown:        fetchCooldown,

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/varve-dev/varve/internal/egress"
+	"github.com/varve-dev/varve/internal/trace"
 )
 
 // maxAnswer is how much of an answer is read.
@@ -55,6 +56,7 @@ func (l link) post(ctx context.Context, name, path string, request, into any) er
 		return &Error{Kind: ErrRejected, Model: name, Free: true, Reason: "its address is not valid"}
 	}
 	l.addHeaders(r.Header)
+	trace.Send(ctx, r.Header)
 	response, err := l.client.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/varve-dev/varve/internal/trace"
 )
 
 // The figures of this process's calls. The models have the operator's names, of which there are few; none is labelled
@@ -44,19 +46,24 @@ var outcomes = []struct {
 	{context.Canceled, "gone"}, {context.DeadlineExceeded, "gone"},
 }
 
-// count adds a call that has ended to the figures.
-func (c *Configured) count(reply Reply, err error, took time.Duration) {
+// count adds a call that has ended to the figures, and ends its span.
+func (c *Configured) count(reply Reply, err error, took time.Duration, span trace.Span) {
+	failed := ""
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {
 			callsTotal.WithLabelValues(c.Provider, c.Name, o.name).Inc()
+			if err != nil {
+				failed = o.name
+			}
 			break
 		}
 	}
 	used := reply.Usage
-	var failed *Error
-	if errors.As(err, &failed) {
-		used = failed.Usage
+	var paid *Error
+	if errors.As(err, &paid) {
+		used = paid.Usage
 	}
+	span.Replied(reply.Model, used.Input, used.Output, failed)
 	callSeconds.WithLabelValues(c.Provider, c.Name).Observe(took.Seconds())
 	for kind, n := range map[string]int64{"input": used.Input, "cached": used.Cached, "output": used.Output} {
 		tokensTotal.WithLabelValues(c.Provider, c.Name, kind).Add(float64(n))

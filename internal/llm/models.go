@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/tokens"
+	"github.com/varve-dev/varve/internal/trace"
 )
 
 // Models are the models that an operator has configured. A nil *Models has none.
@@ -133,12 +134,16 @@ func estimate(d summary.Dialogue, answer string) Usage {
 	return Usage{Input: int64(input), Output: int64(tokens.Estimate([]byte(answer))), Estimated: true}
 }
 
+// vendors are the providers as OpenTelemetry names them.
+var vendors = map[Kind]string{OpenAI: "openai", OpenAIResponses: "openai", Anthropic: "anthropic"}
+
 // Ask asks the model: it waits for a free slot of the provider, in the tenant's turn, keeps the deadline, tries again
 // what the provider has not worked on, and asks nothing while the breaker is open.
 func (c *Configured) Ask(ctx context.Context, tenant uuid.UUID, d summary.Dialogue) (Reply, error) {
 	d.MaxTokens = c.Output(d)
 	began := time.Now()
+	ctx, span := trace.Model(ctx, trace.Call{Provider: vendors[c.Kind], Model: c.Model, MaxTokens: d.MaxTokens})
 	reply, err := c.ask(ctx, tenant, d)
-	c.count(reply, err, time.Since(began))
+	c.count(reply, err, time.Since(began), span)
 	return reply, err
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/trace"
 )
 
 // Open connects with a login that serves: a member of AppRole that row-level security binds on every connection, and
@@ -56,6 +57,7 @@ func open(
 	if err := checkMode(config.ConnConfig); err != nil {
 		return nil, err
 	}
+	config.ConnConfig.Tracer = trace.SQL()
 	config.MaxConns = int32(connections)
 	config.MinIdleConns = 1
 	config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {

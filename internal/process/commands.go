@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/varve-dev/varve/internal/config"
+	"github.com/varve-dev/varve/internal/trace"
 )
 
 // APICommand is the REST process as a command: cmd/api, and varve api.
@@ -25,7 +26,11 @@ func (c *APICommand) Validate() error {
 
 // Run serves until the process is told to stop.
 func (c *APICommand) Run(ctx context.Context) error {
-	log := c.Logger()
+	log, finish, err := trace.Open(ctx, config.Version(), c.Logger())
+	if err != nil {
+		return err
+	}
+	defer finish(ctx)
 	LimitMemory(c.Memory, false)
 	return API(ctx, c.API, c.LLM, c.Database, log, func(addr net.Addr) { log.Info("ready", "addr", addr.String()) })
 }
@@ -47,7 +52,11 @@ func (c *WorkerCommand) Validate() error {
 
 // Run works until the process is told to stop.
 func (c *WorkerCommand) Run(ctx context.Context) error {
-	log := c.Logger()
+	log, finish, err := trace.Open(ctx, config.Version(), c.Logger())
+	if err != nil {
+		return err
+	}
+	defer finish(ctx)
 	LimitMemory(c.Memory, false)
 	return Worker(ctx, c.Worker, c.LLM, c.Database, log, func() { log.Info("ready", "compactions", c.Compactions) })
 }

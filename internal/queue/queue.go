@@ -18,6 +18,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
+
+	"github.com/varve-dev/varve/internal/trace"
 )
 
 // Queue inserts jobs. A job is known by the id of its row.
@@ -29,7 +31,9 @@ const notifyCooldown = time.Millisecond
 
 // New returns a Queue on pool.
 func New(pool *pgxpool.Pool) (*Queue, error) {
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: notifyCooldown})
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		FetchCooldown: notifyCooldown, Middleware: trace.Jobs(),
+	})
 	return &Queue{client: client}, err
 }
 
