@@ -8,8 +8,9 @@ ARG VERSION=
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/varve-dev/varve/internal/config.version=$VERSION" -o /out/ ./cmd/varve
 
 FROM debian:bookworm-slim
-RUN useradd --system --no-create-home varve
-USER varve
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/ /usr/local/bin/
+# a number: Kubernetes' runAsNonRoot takes no name
+USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["/usr/local/bin/varve"]

@@ -324,6 +324,10 @@ func TestEveryServiceOfComposeIsHardened(t *testing.T) {
 			Dropped  []string `yaml:"cap_drop"`
 			Security []string `yaml:"security_opt"`
 			Memory   string   `yaml:"mem_limit"`
+			Image    string   `yaml:"image"`
+			Health   struct {
+				Test []string `yaml:"test"`
+			} `yaml:"healthcheck"`
 		} `yaml:"services"`
 	}
 	if err := yaml.Unmarshal(text, &compose); err != nil {
@@ -332,12 +336,46 @@ func TestEveryServiceOfComposeIsHardened(t *testing.T) {
 	for name, s := range compose.Services {
 		once := name == "passwords" || name == "migrate"
 		if !s.ReadOnly || !slices.Equal(s.Dropped, []string{"ALL"}) || !slices.Contains(s.Security, "no-new-privileges:true") ||
-			s.Memory == "" || once != (s.Restart == "") {
+			s.Memory == "" || s.Image == "" || once != (s.Restart == "") || once != (len(s.Health.Test) == 0) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
 	if len(compose.Services) < 5 {
 		t.Errorf("%d services", len(compose.Services))
+	}
+	image, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, needs := range []string{`(?m)^USER \d+:\d+$`, `/etc/ssl/certs/ca-certificates\.crt`} { // runAsNonRoot; TLS to others
+		if !regexp.MustCompile(needs).Match(image) {
+			t.Errorf("the Dockerfile has no %s", needs)
+		}
+	}
+}
+
+// TestSystemdUnitsAreConfined asks systemd, where it is, whether the units are right and how much they leave open.
+func TestSystemdUnitsAreConfined(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd is not there")
+	}
+	for _, process := range []string{"api", "worker"} {
+		text, err := os.ReadFile("systemd/varve-" + process + ".service")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := filepath.Join(t.TempDir(), "varve-"+process+".service")
+		text = bytes.Replace(text, []byte("/usr/local/bin/varve "+process), []byte("/bin/true"), 1) // which must be there
+		if err := os.WriteFile(unit, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("systemd-analyze", "verify", "--man=no", unit).CombinedOutput(); err != nil || len(out) > 0 || !bytes.Contains(text, []byte("=/bin/true\n")) {
+			t.Errorf("%s: %v\n%s", process, err, out)
+		}
+		if out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=15", unit).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", process, err, out)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -76,4 +77,21 @@ func unknownSettings(parser *kong.Kong, environment []string) (unknown []string)
 	}
 	slices.Sort(unknown)
 	return unknown
+}
+
+type readyCommand struct {
+	Address string `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Of an API, or of a worker's metrics."`
+}
+
+// probePatience bounds how long a healthcheck waits.
+const probePatience = 3 * time.Second
+
+// Run asks the process. It needs no key.
+func (c *readyCommand) Run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	if err := doctor.Ready(ctx, strings.TrimSuffix(c.Address, "/")); err != nil {
+		return &failure{exitUnavailable, err.Error()}
+	}
+	return nil
 }

@@ -205,6 +205,12 @@ func TestUpServesAndKeepsItsDataOverARestart(t *testing.T) {
 	if err != nil || !strings.Contains(string(looked), "\nworkers ") || !strings.Contains(string(looked), u.url+" is ready") {
 		t.Errorf("varve doctor of a varve up: %v\n%s", err, looked)
 	}
+	if said, err := program(t.Context(), "ready", u.url).CombinedOutput(); err != nil {
+		t.Errorf("varve ready: %v\n%s", err, said)
+	}
+	if said, err := program(t.Context(), "ready", "http://127.0.0.1:1").CombinedOutput(); err == nil || !strings.Contains(string(said), "refused") {
+		t.Errorf("varve ready of nothing: %v\n%s", err, said)
+	}
 	made := program(t.Context(), "keys", "create", "--data", data)
 	text, err := made.Output()
 	if err != nil {
