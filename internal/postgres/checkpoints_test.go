@@ -363,30 +363,87 @@ func TestRestorationsUnderLoadKeepTheCountersRight(t *testing.T) {
 	}
 }
 
-func TestAResultThatARestoredCheckpointNamesCannotBeDeleted(t *testing.T) {
-	t.Parallel()
-	store, tenant := newStore(t)
-	at := newSession(t, store, tenant, "s")
-	mustAppend(t, store, batch(at, message("a", 10), message("b", 10)))
+// putResult persists a result of the only session, with a body of its own or in its message.
+func putResult(t *testing.T, store *postgres.Store, tenant uuid.UUID, ref string, seq int, own bool) {
+	t.Helper()
 	err := execInTenant(t, store, tenant, `
 		WITH body AS (
 		    INSERT INTO result_bodies (tenant_id, session_key, id, sha256)
-		    SELECT tenant_id, key, gen_random_uuid(), decode(repeat('aa', 32), 'hex')
+		    SELECT tenant_id, key, gen_random_uuid(), sha256($2::text::bytea)
 		      FROM sessions
 		     WHERE tenant_id = $1
 		    RETURNING tenant_id, session_key, id, sha256
 		)
 		INSERT INTO results (tenant_id, session_key, ref, seq, part, tool_name, call_id, category, media_type, bytes, lines, tokens, sha256, body_id)
-		SELECT tenant_id, session_key, 'r1.0-aaaa', 1, 0, '', '', '', '', 0, 0, 0, sha256, id
-		  FROM body`, [16]byte(tenant))
+		SELECT tenant_id, session_key, $2, $3, 0, '', '', '', '', 0, 0, 0, sha256, CASE WHEN $4 THEN id END
+		  FROM body`, [16]byte(tenant), ref, seq, own)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestACheckpointThatLeavesNothingToPackAsksForNoPacking(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 10), message("b", 10), message("c", 10), message("d", 10)))
+	for seq, own := range []bool{true, false, true, false} {
+		putResult(t, store, tenant, fmt.Sprintf("r%d.0-aaaa", seq+1), seq+1, own)
+	}
+	found, err := store.Session(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for base, c := range []struct {
+		ref  string
+		asks bool
+	}{
+		{"r3.0-aaaa", true},  // there are no packs yet
+		{"r2.0-aaaa", false}, // its message is packed and has its bytes
+		{"r4.0-aaaa", false}, // its message is not packed
+		{"r1.0-aaaa", true},  // a pack can leave it out
+	} {
+		if err := commit(t, store, at, base, int64(min(base+2, 4)), "x", c.ref); err != nil {
+			t.Fatal(err)
+		}
+		asked := rows(t, store, "river_job WHERE kind = 'offload' AND finalized_at IS NULL") > 0
+		missed, err := store.RequeueOffloads(t.Context(), tenant)
+		if asked != c.asks || missed > 0 || err != nil {
+			t.Errorf("a checkpoint with %s asked for packing: %v; the sweep asked for %d, %v", c.ref, asked, missed, err)
+		}
+		packAll(t, store, session.Key{Tenant: tenant, Key: found.Key})
+	}
+}
+
+// packAll does what the job does that packs a session.
+func packAll(t *testing.T, store *postgres.Store, key session.Key) {
+	t.Helper()
+	plan, n, err := store.PlanPack(t.Context(), key)
+	if err == nil && plan != nil {
+		err = store.CommitPack(t.Context(), plan, []byte("packed"))
+	}
+	if err == nil {
+		_, err = store.EndOffload(t.Context(), key, n, noJob)
+	}
+	if err == nil {
+		_, err = store.Pool().Exec(t.Context(), `UPDATE river_job SET state = 'completed', finalized_at = now()`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAResultThatARestoredCheckpointNamesCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	at := newSession(t, store, tenant, "s")
+	mustAppend(t, store, batch(at, message("a", 10), message("b", 10)))
+	putResult(t, store, tenant, "r1.0-aaaa", 1, true)
 	if err := errors.Join(commit(t, store, at, 0, 1, "x", "r1.0-aaaa"), commit(t, store, at, 1, 2, "y")); err != nil {
 		t.Fatal(err)
 	}
 	mustRestore(t, store, at, 1)
-	err = execInTenant(t, store, tenant, `DELETE FROM results WHERE tenant_id = $1`, [16]byte(tenant))
+	err := execInTenant(t, store, tenant, `DELETE FROM results WHERE tenant_id = $1`, [16]byte(tenant))
 	if err == nil || !strings.Contains(err.Error(), "checkpoint_results") {
 		t.Errorf("the result was deleted: %v", err)
 	}

@@ -128,6 +128,10 @@ func (s *Store) addCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession,
 	if err := emitCompacted(ctx, tx, row.Key, o); err != nil {
 		return err
 	}
+	done, err := packedAlready(ctx, tx, row.Key, o)
+	if err != nil || done {
+		return err
+	}
 	return s.insertOffload(ctx, tx, row.Key)
 }
 

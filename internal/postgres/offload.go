@@ -382,6 +382,32 @@ func (s *Store) EndOffload(ctx context.Context, key session.Key, n int, job int6
 	return done, err
 }
 
+// packedAlready reports whether a new checkpoint leaves nothing to pack, and records it: all was packed after its base,
+// the oldest kept checkpoint frees no more messages, and none of the results that it names has a body that a pack could
+// leave out.
+func packedAlready(ctx context.Context, tx pgx.Tx, key session.Key, o Outcome) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		WITH packed AS (
+			SELECT coalesce(max(last_seq), 0) AS through
+			  FROM message_packs
+			 WHERE tenant_id = $1 AND session_key = $2
+		)
+		UPDATE sessions s
+		   SET offloaded_n = $3
+		  FROM packed p
+		 WHERE s.tenant_id = $1 AND s.key = $2 AND s.offloaded_n = $4
+		   AND greatest(s.pinned, p.through) >= (SELECT min(through_seq)
+		                                           FROM checkpoints
+		                                          WHERE tenant_id = $1 AND session_key = $2 AND body IS NOT NULL)
+		   AND NOT EXISTS (
+		       SELECT
+		         FROM results
+		        WHERE tenant_id = $1 AND session_key = $2 AND ref = ANY ($5) AND seq <= p.through
+		          AND body_id IS NOT NULL)`,
+		key.Tenant, key.Key, o.Base+1, o.Base, o.Checkpoint.Refs)
+	return tag.RowsAffected() > 0, err
+}
+
 // offloadsAtOnce is how many sessions of a tenant a sweep asks for: the sessions of an older version have their turn a
 // few at a time.
 const offloadsAtOnce = 20
