@@ -215,7 +215,7 @@ func (s *runState) decide(seq int64, said string) {
 func (s *runState) linesRoom() int { return s.share(s.policy.Summarise.LinesRatio) }
 
 // writtenRoom returns how many tokens the newest texts may have that the agent wrote into files.
-func (s *runState) writtenRoom() int { return s.linesRoom() * 6 / 5 }
+func (s *runState) writtenRoom() int { return s.linesRoom() }
 
 // decidedRoom returns how many tokens the agent's sentences may have.
 func (s *runState) decidedRoom() int { return s.linesRoom() * 4 / 3 }
