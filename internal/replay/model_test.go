@@ -21,7 +21,7 @@ func withModel() policy.Policy {
 func TestAModelThatWritesTheSameLosesNothing(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	const factor = 1.1
+	const factor = 1.15 // the samples have some fifty far calls; a model answers one compaction later
 	var ownFar, far, ownCalls, calls, ownBacks, backs float64
 	for _, s := range sampled() {
 		without := measured(t, s, Under("without", policy.Default()), sampleWindow)
