@@ -295,7 +295,7 @@ func TestEveryTableOfATenantIsErased(t *testing.T) {
 		       SELECT
 		         FROM pg_constraint f
 		        WHERE f.conrelid = c.oid AND f.contype = 'f'
-		          AND f.confrelid IN ('sessions'::regclass, 'session_archives'::regclass, 'checkpoints'::regclass, 'result_bodies'::regclass)
+		          AND f.confrelid IN ('sessions'::regclass, 'session_archives'::regclass, 'checkpoints'::regclass, 'result_bodies'::regclass, 'results'::regclass)
 		          AND NOT EXISTS (
 		              SELECT
 		                FROM pg_attribute k

@@ -84,7 +84,7 @@ func cut(text string) int {
 // passagesIn reads the passages of a block that may have the words of a search.
 func (s store) passagesIn(ctx context.Context, tenant uuid.UUID, l *look, b *candidate) (list []passage, err error) {
 	key := session.Key{Tenant: tenant, Key: b.Key}
-	read := []passage{}
+	var read []passage
 	if len(b.Seqs) == 0 {
 		read, err = s.passagesOfUpload(ctx, key, b.N)
 	} else {

@@ -88,7 +88,7 @@ func SQL() pgx.QueryTracer {
 	if tracer == nil {
 		return nil
 	}
-	return otelpgx.NewTracer(otelpgx.WithSpanNameFunc(firstWord), otelpgx.WithDisableQuerySpanNamePrefix())
+	return otelpgx.NewTracer(otelpgx.WithSpanNameFunc(firstWord))
 }
 
 // firstWord names a span of SQL.
