@@ -254,7 +254,7 @@ export interface components {
             only_smaller?: boolean | null;
             /**
              * @description share of the window at which a compaction starts; `overhead_tokens` count
-             * @default 0.85
+             * @default 0.9
              */
             trigger?: number | null;
             /**
@@ -775,7 +775,7 @@ export interface components {
                 min_tokens?: number | null;
                 /**
                  * @description limit of the written summary
-                 * @default 1200
+                 * @default 400
                  */
                 max_tokens?: number | null;
                 /**
@@ -785,7 +785,7 @@ export interface components {
                 words_ratio?: number | null;
                 /**
                  * @description share of the window for the index of names (paths, symbols, ids), at most 8,000 tokens; 0 is none
-                 * @default 0.035
+                 * @default 0.03
                  */
                 names_ratio?: number | null;
                 /**
