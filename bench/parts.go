@@ -27,7 +27,7 @@ var engineParts = []struct {
 	{"last count", withoutPart("the newest outcomes", "memory/lines.go", "Outcome: 3}", "}")},
 	{"edit far", withoutPart("what the agent wrote last, whole", "memory/lines.go",
 		"c.chooseWritten(written, chosen)", "c.chooseWritten(0*written, chosen)")},
-	{"decided 5", withoutPart("sentences of the agent", "quote.go", "s.linesRoom() * 6 / 5", "0")},
+	{"decided 5", withoutPart("sentences of the agent", "quote.go", "s.linesRoom() * 4 / 3", "0")},
 	{"seen", withoutPart("what no request has had stays", "protect.go",
 		"list[m] = next\n", "list[m] = min(m, next)\n")},
 }
