@@ -6,7 +6,7 @@ import "github.com/varve-dev/varve/test/harness"
 var mutants = []harness.Mutant{
 	{Name: "no-idempotency-record", Only: "lose answers,cut", Edits: []harness.Edit{
 		harness.Replace("internal/postgres/sql/append.sql",
-			"'compaction', 'none')::text\n\t  FROM grown g\n", "'compaction', 'none')::text\n\t  FROM grown g\n\t WHERE false\n"),
+			"'none')::text\n\t  FROM grown g\n", "'none')::text\n\t  FROM grown g\n\t WHERE false\n"),
 		harness.Replace("internal/postgres/idempotency.go",
 			"\tif id == nil {\n\t\treturn nil\n", "\tif true {\n\t\treturn nil\n"),
 	}},
