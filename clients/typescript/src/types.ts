@@ -775,7 +775,7 @@ export interface components {
                 min_tokens?: number | null;
                 /**
                  * @description limit of the written summary
-                 * @default 400
+                 * @default 1200
                  */
                 max_tokens?: number | null;
                 /**
