@@ -36,7 +36,8 @@ func (s *runState) quotes(d *eviction, choice *memory.Choice) string {
 			}
 		}
 	}
-	return resource.Mask(summary.Harmless(choice.Lines(s.linesRoom(), s.writtenRoom())))
+	written := min(s.writtenRoom(), d.currentTokens(s.history)/8) // the summary of a short session must save something
+	return resource.Mask(summary.Harmless(choice.Lines(s.linesRoom(), written)))
 }
 
 // sentCall is a call with its arguments.
@@ -215,7 +216,7 @@ func (s *runState) decide(seq int64, said string) {
 func (s *runState) linesRoom() int { return s.share(s.policy.Summarise.LinesRatio) }
 
 // writtenRoom returns how many tokens the newest texts may have that the agent wrote into files.
-func (s *runState) writtenRoom() int { return s.linesRoom() }
+func (s *runState) writtenRoom() int { return s.linesRoom() * 6 / 5 }
 
 // decidedRoom returns how many tokens the agent's sentences may have.
 func (s *runState) decidedRoom() int { return s.linesRoom() * 4 / 3 }

@@ -387,7 +387,8 @@ func (b *browser) until(state string) action {
 			if found || err != nil {
 				return err
 			}
-			if err := chromedp.Do(ctx, chromedp.Sleep(100*time.Millisecond), chromedp.Reload()); err != nil {
+			err = chromedp.Do(ctx, chromedp.Sleep(100*time.Millisecond), chromedp.Reload())
+			if err != nil && !strings.Contains(err.Error(), "Not attached") { // a click's own page comes just now
 				return err
 			}
 		}
