@@ -128,11 +128,18 @@ func (w *world) tell(topic string, n int) {
 	}
 }
 
-// hasten makes what waits after failures due at once.
+// hasten makes what waits after failures due at once, but for what a worker has locked: the two could wait for each other.
 func (w *world) hasten() {
 	w.Helper()
-	w.Exec(`UPDATE webhook_deliveries SET next_try_at = now() WHERE tenant_id = $1`, w.Tenant)
-	w.Exec(`UPDATE webhook_turns SET resume_at = '-infinity', retry_at = now() WHERE tenant_id = $1 AND retry_at IS NOT NULL`, w.Tenant)
+	w.Exec(`
+		UPDATE webhook_deliveries
+		   SET next_try_at = now()
+		 WHERE ctid = ANY (ARRAY(SELECT ctid FROM webhook_deliveries WHERE tenant_id = $1 FOR UPDATE SKIP LOCKED))`, w.Tenant)
+	w.Exec(`
+		UPDATE webhook_turns
+		   SET resume_at = '-infinity', retry_at = now()
+		 WHERE ctid = ANY (ARRAY(
+		       SELECT ctid FROM webhook_turns WHERE tenant_id = $1 AND retry_at IS NOT NULL FOR UPDATE SKIP LOCKED))`, w.Tenant)
 }
 
 func (w *world) readWebhook(id uuid.UUID) webhook.Webhook {
