@@ -220,32 +220,37 @@ func TestAMessageIsIndexedAsFarAsItMayBe(t *testing.T) {
 	}
 }
 
+// TestThePagesOfASearchHaveEveryHitOnce has more blocks than are ranked at a time, and sessions that are not indexed.
 func TestThePagesOfASearchHaveEveryHitOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Work(jobs.Config{})
-	for i := range 25 {
-		path := fmt.Sprint("/v1/sessions/s", i)
-		w.Must(http.StatusCreated, "PUT", path, "")
-		w.Must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", user("needle "+strings.Repeat("hay ", i%3))))
+	const sessions = 40
+	for i := range sessions {
+		w.Append(fmt.Sprint("s", i), "needle "+strings.Repeat("hay ", i%3))
 	}
 	w.indexed()
-	seen, last, cursor := map[string]bool{}, float32(2), ""
-	for pages := 1; ; pages++ {
+	const fresh = `(SELECT key FROM sessions WHERE id IN ('s1', 's2', 's3'))`
+	w.Exec(`DELETE FROM search_blocks WHERE session_key IN ` + fresh)
+	w.Exec(`UPDATE search_sessions SET indexed_seq = 0, due_since = now() WHERE session_key IN ` + fresh)
+	seen, cursor := map[string]int{}, ""
+	for {
 		page := apitest.Decoded[search.Answer](w, w.Must(http.StatusOK, "GET", "/v1/search?q=needle&limit=7"+cursor, ""))
-		for _, hit := range page.Data {
-			if seen[hit.Session] || hit.Rank > last {
-				t.Errorf("page %d has %+v behind %v", pages, hit, last)
+		for i, hit := range page.Data {
+			if seen[hit.Session]++; seen[hit.Session] > 1 {
+				t.Errorf("%s is found again", hit.Session)
 			}
-			seen[hit.Session], last = true, hit.Rank
+			if cursor == "" && i > 0 && hit.Rank > page.Data[i-1].Rank {
+				t.Errorf("%+v stands behind %+v", hit, page.Data[i-1])
+			}
 		}
 		if !page.HasMore {
 			break
 		}
 		cursor = "&cursor=" + *page.NextCursor
 	}
-	if len(seen) != 25 {
-		t.Errorf("%d of 25 are found", len(seen))
+	if len(seen) != sessions {
+		t.Errorf("%d of %d are found", len(seen), sessions)
 	}
 }
 
@@ -270,8 +275,12 @@ func TestWhatIsSaidIsFoundAtOnceAndItsWordsAreIndexedWhenTheSessionRests(t *test
 	if got := w.searched("canary").Covers; got.Behind != 0 || got.Ranked != 0 {
 		t.Errorf("it covers %+v", got)
 	}
+	w.Must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("anthropic",
+		`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Read","input":{}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"gravel"},{"type":"text","text":"beside a result"}]}`))
+	w.finds(map[string]string{"beside": "s:33", "gravel": ""})
 	w.Must(http.StatusOK, "PUT", "/v1/sessions/s/messages", batch("openai-chat", user("the first canary"), user("the last canary")))
-	w.finds(map[string]string{"canary number7": "", "last canary": "s:33"})
+	w.finds(map[string]string{"canary number7": "", "last canary": "s:35"})
 }
 
 // TestASessionOfWhichLittleIsAppendedAtATimeHasFewBlocks has each message indexed by itself.
