@@ -31,11 +31,6 @@ func measureAppends(ctx context.Context, b *bench) error {
 	if err := prepareAppends(ctx, b.here); err != nil {
 		return err
 	}
-	// What a checkpoint makes of the first change of a page depends on how often there is one.
-	if err := b.here.configure(ctx, "full_page_writes", "off"); err != nil {
-		return err
-	}
-	defer b.here.configure(context.WithoutCancel(ctx), "full_page_writes", "on")
 	if err := b.measureTables(ctx); err != nil {
 		return err
 	}
@@ -158,16 +153,7 @@ func (s *site) appendDifferent(ctx context.Context, writers, appends int, key st
 	return group.Wait()
 }
 
-// configure changes a setting of the cluster.
-func (s *site) configure(ctx context.Context, name, value string) error {
-	if _, err := s.admin.Exec(ctx, `ALTER SYSTEM SET `+name+` = `+value); err != nil {
-		return err
-	}
-	_, err := s.admin.Exec(ctx, `SELECT pg_reload_conf()`)
-	return err
-}
-
-// written returns the bytes of the WAL so far, and of what appends write to.
+// written returns the bytes of the WAL so far, page images behind checkpoints included, and of what appends write to.
 func (s *site) written(ctx context.Context) (wal, disk float64, err error) {
 	err = s.admin.QueryRow(ctx, `
 		SELECT (pg_current_wal_insert_lsn() - '0/0')::float8,
