@@ -47,6 +47,9 @@ func (w *world) compacted(format string) (path string) {
 		w.must(http.StatusOK, "POST", path+"/compact?wait=20", "")
 		w.must(http.StatusOK, "PATCH", path, `{"window_tokens":10000000}`) // nothing compacts by itself
 	}
+	w.until("no compaction is left, which what the test asks for would join", func() bool {
+		return w.count(`SELECT count(*) FROM river_job WHERE kind = 'compact' AND finalized_at IS NULL`) == 0
+	})
 	w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, 9, 1, 600)...))
 	return path
 }

@@ -227,8 +227,8 @@ func (w *world) heal(path, damage string, status int) session.Run {
 	before := len(w.runsBy(path, "damage"))
 	w.exec(damage)
 	w.restart()
-	w.must(status, "GET", path+"/context", "", "Accept-Encoding", "zstd")
-	w.workUntil(func() bool {
+	w.workUntil(func() bool { // a read does not wait for the session's lock: then the next one asks
+		w.must(status, "GET", path+"/context", "", "Accept-Encoding", "zstd")
 		runs := w.runsBy(path, "damage")
 		return len(runs) == before+1 && runs[0].State.Ended()
 	})
