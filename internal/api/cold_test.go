@@ -14,7 +14,7 @@ import (
 )
 
 // ofMoment are times, ids, keys and digests.
-var ofMoment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|(req|st|msg)_[0-9A-Za-z_]+|"last4":"[^"]*"`)
+var ofMoment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|(req|st|msg)_[0-9A-Za-z_]+|"last4":"[^"]*"|"created_at":\d+`)
 
 // told returns what an answer says, without what differs between two sessions or two moments.
 func told(got answer, id string) string {

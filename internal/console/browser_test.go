@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"image"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -378,19 +380,24 @@ func (b *browser) recompaction() {
 	}
 }
 
-// until loads a recompaction again until it has a state, and has changed a session.
+// until waits for a recompaction to have a state and to have changed a session, and loads its page until it says so.
+// What a click sends is over by then: to load a page before would cancel it.
 func (b *browser) until(state string) action {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		is := regexp.MustCompile(`"state":"` + state + `".*"changed":[1-9]`)
+		for !is.MatchString(b.Must(200, "GET", "/v1/admin/recompactions?limit=1", "")) {
+			if err := chromedp.Do(ctx, chromedp.Sleep(50*time.Millisecond)); err != nil {
+				return err
+			}
+		}
 		script := fmt.Sprintf(`document.querySelector('.facts .state')?.textContent == %q && document.querySelector('#changed').textContent != '0'`, state)
 		for {
 			found, err := chromedp.Run(ctx, chromedp.Evaluate[bool](script))
-			if found || err != nil {
-				return err
+			if found || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
 			}
-			err = chromedp.Do(ctx, chromedp.Sleep(100*time.Millisecond), chromedp.Reload())
-			if err != nil && !strings.Contains(err.Error(), "Not attached") { // a click's own page comes just now
-				return err
-			}
+			// The click's own page may come just now, and end this load or that script.
+			_ = chromedp.Do(ctx, chromedp.Reload(), chromedp.Sleep(50*time.Millisecond))
 		}
 	})
 }
