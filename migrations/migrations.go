@@ -16,6 +16,7 @@ package migrations
 import (
 	"embed"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,19 @@ var Grants string
 
 //go:embed rights.txt
 var rights string
+
+// Schema is the schema that the files name.
+const Schema = "public"
+
+var schemaInText = regexp.MustCompile(`\b` + Schema + `\b`)
+
+// In returns the SQL of a file for another schema, which needs no quotes within a word.
+func In(schema, sql string) string {
+	if schema == Schema {
+		return sql
+	}
+	return schemaInText.ReplaceAllString(sql, `"`+schema+`"`)
+}
 
 // Right is a right of a role on an object.
 type Right struct {

@@ -35,6 +35,7 @@ func (m *migrateCommand) Run(ctx context.Context) error {
 	if err := (config.Database{URL: url}).Required(); err != nil {
 		return err
 	}
+	url = m.In(url)
 	if err := postgres.Migrate(ctx, url); err != nil {
 		return err
 	}

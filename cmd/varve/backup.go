@@ -32,7 +32,7 @@ func (c *backupCommand) Run(ctx context.Context, settings *config.Client, out io
 	if err != nil {
 		return err
 	}
-	made, err := backup.Write(ctx, url, c.File, config.Version())
+	made, err := backup.Write(ctx, c.In(url), c.File, config.Version())
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *restoreCommand) Run(ctx context.Context, settings *config.Client, out i
 		defer func() { err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx))) }()
 		url = cluster.DSNOf(embedded.Owner)
 	}
-	held, err := backup.Restore(ctx, url, c.File)
+	held, err := backup.Restore(ctx, c.In(url), c.File)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ func owned(t *testing.T) (superuser, owner string) {
 	onServer(t.Context(), `
 		CREATE ROLE `+name+` LOGIN CREATEROLE PASSWORD '`+name+`';
 		GRANT ALL ON SCHEMA public TO `+name+`;
+		DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO `+name+`', current_database()); END $$;
 		DO $$ BEGIN
 			IF current_setting('server_version_num')::int >= 160000 THEN -- since 16 only an administrator of a role may grant it
 				GRANT varve_app, varve_test_api TO `+name+` WITH ADMIN OPTION;
@@ -76,8 +77,21 @@ func owned(t *testing.T) (superuser, owner string) {
 func TestEveryCommandOfTheDatabaseWorksWithItsLoginAndSaysSoToOthers(t *testing.T) {
 	t.Parallel()
 	pgtest.New(t) // which makes the logins
+	for _, schema := range []string{"public", "own"} {
+		t.Run(schema, func(t *testing.T) {
+			t.Parallel()
+			everyCommand(t, schema)
+		})
+	}
+}
+
+func everyCommand(t *testing.T, schema string) {
 	superuser, owner := owned(t)
-	if err := errors.Join(commandLine(t, "migrate", "--database-url", owner), commandLine(t, "tenants", "create", "default", "--database-url", owner)); err != nil {
+	in := func(dsn string, args ...string) error {
+		t.Helper()
+		return commandLine(t, append(args, "--database-url", dsn, "--schema", schema)...)
+	}
+	if err := errors.Join(in(owner, "migrate"), in(owner, "tenants", "create", "default")); err != nil {
 		t.Fatal(err)
 	}
 	logins := map[string]string{
@@ -85,7 +99,7 @@ func TestEveryCommandOfTheDatabaseWorksWithItsLoginAndSaysSoToOthers(t *testing.
 		"backup": pgtest.Backup(superuser), "owner": owner,
 	}
 	file := filepath.Join(t.TempDir(), "whole.zip")
-	if err := commandLine(t, "backup", file, "--database-url", logins["backup"]); err != nil {
+	if err := in(logins["backup"], "backup", file); err != nil {
 		t.Fatal(err)
 	}
 	operators := []string{"admin", "owner"}
@@ -115,7 +129,7 @@ func TestEveryCommandOfTheDatabaseWorksWithItsLoginAndSaysSoToOthers(t *testing.
 	} {
 		for login, dsn := range logins {
 			line := strings.NewReplacer("LOGIN", login, "DIR", filepath.Dir(file)).Replace(c.line)
-			err := commandLine(t, append(strings.Fields(line), "--database-url", dsn)...)
+			err := in(dsn, strings.Fields(line)...)
 			if slices.Contains(c.of, login) {
 				if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, backup.ErrNotEmpty) {
 					t.Errorf("%s as %s: %v", line, login, err)

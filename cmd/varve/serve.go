@@ -161,7 +161,7 @@ func untilEnd(ctx context.Context, cluster *embedded.Server) error {
 // Where operators have routes, the first of them has a key, too.
 func (l *logins) prepare(ctx context.Context, data string, private bool, operators string) (keyFile string, err error) {
 	if l.owner != "" {
-		if err := postgres.Migrate(ctx, l.owner); err != nil {
+		if err := postgres.Migrate(ctx, l.admin.In(l.owner)); err != nil {
 			return "", err
 		}
 	}
@@ -182,7 +182,7 @@ func (l *logins) prepare(ctx context.Context, data string, private bool, operato
 // takeOver makes the private cluster's logins, which one of an earlier release lacks, and lets the worker begin with
 // the jobs of the process before: that one is dead, since a cluster serves one process at a time.
 func (l *logins) takeOver(ctx context.Context) error {
-	err := postgres.GrantTo(ctx, l.superuser,
+	err := postgres.GrantTo(ctx, l.admin.In(l.superuser),
 		postgres.Grant{Login: adminLogin, Role: postgres.AdminRole, Make: true},
 		postgres.Grant{Login: apiLogin, Role: postgres.AppRole, Make: true},
 		postgres.Grant{Login: workerLogin, Role: postgres.WorkerRole, Make: true},

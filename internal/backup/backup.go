@@ -132,7 +132,7 @@ func checkVisible(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `
 		SELECT c.relname::text
 		  FROM pg_class c
-		 WHERE c.relnamespace = 'public'::regnamespace
+		 WHERE c.relnamespace = current_schema()::regnamespace
 		   AND c.relkind = 'r'
 		   AND row_security_active(c.oid)
 		   AND NOT EXISTS (
@@ -157,7 +157,7 @@ func tables(ctx context.Context, tx pgx.Tx) ([]Table, error) {
 		SELECT c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
 		  FROM pg_class c
 		  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-		 WHERE c.relnamespace = 'public'::regnamespace
+		 WHERE c.relnamespace = current_schema()::regnamespace
 		   AND c.relkind = 'r'
 		   AND c.relname NOT IN (`+skipped+`)
 		 GROUP BY c.relname
@@ -180,4 +180,4 @@ func (t *Table) copied() string {
 	return t.ident() + ` (` + strings.Join(names, `, `) + `)`
 }
 
-func (t *Table) ident() string { return pgx.Identifier{"public", t.Name}.Sanitize() }
+func (t *Table) ident() string { return pgx.Identifier{t.Name}.Sanitize() }

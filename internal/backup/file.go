@@ -120,7 +120,7 @@ func (w *writer) sequences(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `
 		SELECT sequencename::text, coalesce(last_value, 0)
 		  FROM pg_sequences
-		 WHERE schemaname = 'public'
+		 WHERE schemaname = current_schema()
 		 ORDER BY 1`)
 	if err != nil {
 		return err

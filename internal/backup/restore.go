@@ -100,7 +100,7 @@ func loadingOrder(ctx context.Context, tx pgx.Tx, all []Table) ([]*Table, error)
 		  FROM pg_constraint k
 		  JOIN pg_class f ON f.oid = k.conrelid
 		  JOIN pg_class t ON t.oid = k.confrelid
-		 WHERE k.contype = 'f' AND k.connamespace = 'public'::regnamespace AND NOT k.condeferred AND f.oid <> t.oid`)
+		 WHERE k.contype = 'f' AND k.connamespace = current_schema()::regnamespace AND NOT k.condeferred AND f.oid <> t.oid`)
 	if err != nil {
 		return nil, err
 	}
@@ -206,6 +206,6 @@ func setSequence(ctx context.Context, tx pgx.Tx, s Sequence) error {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `SELECT setval($1::text::regclass, `+strconv.FormatInt(s.Last, 10)+`)`,
-		pgx.Identifier{"public", s.Name}.Sanitize())
+		pgx.Identifier{s.Name}.Sanitize())
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,8 @@ import (
 type Database struct {
 	URL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL 15 or newer, as a URL or key=value list."`
 
+	Schema string `env:"VARVE_SCHEMA" default:"public" help:"The database's schema that Varve has for itself."`
+
 	Connections int `name:"database-connections" env:"VARVE_DATABASE_CONNECTIONS" default:"16" help:"At most."`
 
 	Results `embed:""` // in stores besides
@@ -45,9 +48,29 @@ func (d Database) Required() error {
 	return nil
 }
 
-// Validate checks the URL's form and the range.
+// schemaName is a name that needs no quotes anywhere.
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// In returns the URL of a login at this database, which leads to the schema.
+func (d Database) In(url string) string {
+	if url == "" || d.Schema == "" || d.Schema == "public" {
+		return url
+	}
+	if !strings.Contains(url, "://") {
+		return url + " search_path=" + d.Schema
+	}
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	return url + separator + "search_path=" + d.Schema
+}
+
+// Validate checks the URL's form, the schema's name and the range.
 func (d Database) Validate() error {
 	return errors.Join(checkURL("--database-url (DATABASE_URL)", d.URL), d.Results.Validate(),
+		check(d.Schema == "" || schemaName.MatchString(d.Schema) && !strings.HasPrefix(d.Schema, "pg_"),
+			"--schema (VARVE_SCHEMA)", d.Schema, "letters a to z, digits and _, not beginning with a digit or pg_"),
 		check(d.Connections >= 2 && d.Connections <= 1000,
 			"--database-connections (VARVE_DATABASE_CONNECTIONS)", d.Connections, "2 to 1000"))
 }

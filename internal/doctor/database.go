@@ -25,7 +25,7 @@ func database(ctx context.Context, at Installation) []Finding {
 	}
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	conn, err := pgx.Connect(within, at.Database.URL)
+	conn, err := pgx.Connect(within, at.Database.In(at.Database.URL))
 	if err != nil {
 		return []Finding{failed(subject, err, "look whether the server runs, whether this machine reaches it, and "+
 			"whether the login and its password are right")}

@@ -23,7 +23,7 @@ const coldSQL = `
 	SELECT greatest(max(reltuples) FILTER (WHERE relname = 'session_archives_pkey')
 	              - greatest(max(reltuples) FILTER (WHERE relname = 'sessions_archived'), 0), 0)::bigint
 	  FROM pg_class
-	 WHERE relnamespace = 'public'::regnamespace AND relname IN ('session_archives_pkey', 'sessions_archived')`
+	 WHERE relnamespace = current_schema()::regnamespace AND relname IN ('session_archives_pkey', 'sessions_archived')`
 
 // Backlog reads the backlog, at the login of a worker.
 func (s *Store) Backlog(ctx context.Context) (found Backlog, err error) {

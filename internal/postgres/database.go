@@ -72,13 +72,16 @@ func (s *Store) CheckRights(ctx context.Context, role string) error {
 	if err != nil || have != want {
 		return err
 	}
+	config, needs := s.pool.Config(), int32(0)
 	var grantees, kinds, objects, privileges, columns []string
 	for _, r := range migrations.Rights() {
+		if r.Kind == "SCHEMA" {
+			r.Object = schemaOf(config.ConnConfig)
+		}
 		grantees, kinds = append(grantees, r.Role), append(kinds, r.Kind)
 		objects = append(objects, r.Object)
 		privileges, columns = append(privileges, r.Privilege), append(columns, r.Column)
 	}
-	config, needs := s.pool.Config(), int32(0)
 	if role != AdminRole { // a command may do with less
 		needs = config.MaxConns + beside
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/varve-dev/varve/migrations"
 )
 
 // The roles that logins are members of. They cannot log in and own nothing; migrations/grants.sql has their rights. A
@@ -44,7 +46,7 @@ var loginSettings = []loginSetting{
 	{name: "idle_in_transaction_session_timeout", value: "5000", min: 1_000, max: 60_000},
 	{name: "lock_timeout", value: "3000", min: 100, max: 9_000},
 	{name: "statement_timeout", value: "300000", min: 10_000, max: 3_600_000},
-	{name: "search_path", value: "public", all: true}, // or another where public comes first
+	{name: searchPath, all: true}, // its value is the schema of the URL; or another where that comes first
 	{name: "client_encoding", value: "'UTF8'", all: true},
 	{name: "standard_conforming_strings", value: "on", all: true},
 	{name: "row_security", value: "on", all: true},
@@ -124,12 +126,31 @@ func refusal(kind error, what string, found []obstacle) error {
 		strings.Join(reasons, ", "), strings.Join(remedies, "\n"))
 }
 
+const searchPath = "search_path"
+
+// schemaOf returns the schema to which a database URL leads: the first of its search_path, else public.
+func schemaOf(config *pgx.ConnConfig) string {
+	first, _, _ := strings.Cut(config.RuntimeParams[searchPath], ",")
+	if first = strings.Trim(first, `" `); first == "" || strings.HasPrefix(first, "pg_") {
+		return migrations.Schema
+	}
+	return first
+}
+
+// valueAt returns what a setting is to be in a session of a database URL, as SQL.
+func (s loginSetting) valueAt(conn *pgx.Conn) string {
+	if s.name == searchPath {
+		return "'" + schemaOf(conn.Config()) + "'"
+	}
+	return s.value
+}
+
 // wrongSettings returns an obstacle for each setting of a session that does harm.
-func wrongSettings(ctx context.Context, conn querier, settings ...loginSetting) ([]obstacle, error) {
+func wrongSettings(ctx context.Context, conn *pgx.Conn, settings ...loginSetting) ([]obstacle, error) {
 	var names, values []string
 	var mins, maxs []int
 	for _, s := range settings {
-		names, values = append(names, s.name), append(values, s.value)
+		names, values = append(names, s.name), append(values, s.valueAt(conn))
 		mins, maxs = append(mins, s.min), append(maxs, s.max)
 	}
 	return obstacles(ctx, conn, loginSettingsSQL, names, values, mins, maxs)

@@ -44,7 +44,7 @@ func TestALoginThatCouldBecomeMoreIsRefused(t *testing.T) {
 		"one that inherits nothing": {"", inheritsNothing, "it does not have the rights of role varve_app", "INHERIT"},
 		"a plan for each value":     {"", `ALTER ROLE %[1]s SET plan_cache_mode = auto`, "plan_cache_mode", "SET plan_cache_mode = force_generic_plan"},
 		"no timeout":                {"", `ALTER ROLE %[1]s SET statement_timeout = 0`, "statement_timeout", "SET statement_timeout = 300000"},
-		"another schema":            {"", `ALTER ROLE %[1]s SET search_path = pg_catalog`, "search_path", "SET search_path = public"},
+		"another schema":            {"", `ALTER ROLE %[1]s SET search_path = pg_catalog`, "search_path", "SET search_path = 'public'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -49,7 +49,7 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 		return err
 	}
 	return underMigrationLock(ctx, dsn, func(conn *pgx.Conn) error {
-		if err := checkMigrating(ctx, conn); err != nil {
+		if err := prepare(ctx, conn); err != nil {
 			return fmt.Errorf("migrate: %w", err)
 		}
 		if err := createRoles(ctx, conn); err != nil {
@@ -78,15 +78,34 @@ func MigrateTo(ctx context.Context, dsn string, version int) error {
 	})
 }
 
-// checkMigrating returns an error if nothing may be changed: then the first statement of a migration is not executed.
-func checkMigrating(ctx context.Context, conn *pgx.Conn) error {
+// prepare makes the schema if it is one of Varve's own, and returns an error if nothing may be changed in it: then the
+// first statement of a migration is not executed.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
 	if err := checkWrites(ctx, conn); err != nil {
 		return err
 	}
-	if err := CheckConnection(ctx, conn); err != nil {
+	if err := checkDatabase(ctx, conn); err != nil {
+		return err
+	}
+	if name := schemaOf(conn.Config()); name != migrations.Schema {
+		if err := createSchema(ctx, conn, name); err != nil {
+			return fmt.Errorf("schema %s (VARVE_SCHEMA): %w", name, err)
+		}
+	}
+	if err := checkSettings(ctx, conn); err != nil {
 		return err
 	}
 	return checkOwner(ctx, conn)
+}
+
+// createSchema makes a schema unless it is there. (CREATE SCHEMA IF NOT EXISTS needs the right even then.)
+func createSchema(ctx context.Context, conn *pgx.Conn, name string) error {
+	var exists bool
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, name).Scan(&exists)
+	if err == nil && !exists {
+		_, err = conn.Exec(ctx, `CREATE SCHEMA `+pgx.Identifier{name}.Sanitize())
+	}
+	return err
 }
 
 // checkKnown returns an error if this program has no migration to a version, math.MaxInt being the newest.
@@ -220,7 +239,7 @@ func withMigrations(dsn string, do func(*migrator) error) (err error) {
 	if err != nil {
 		return errors.Join(failure("schema_migrations", err, nil), src.Close(), db.Close())
 	}
-	m, err := migrate.NewWithInstance("iofs", atomicSource{src}, "pgx5", driver)
+	m, err := migrate.NewWithInstance("iofs", atomicSource{src, schemaOf(config)}, "pgx5", driver)
 	if err != nil {
 		return errors.Join(err, src.Close(), driver.Close())
 	}
@@ -286,8 +305,12 @@ func (m *migrator) takeBackDirty() error {
 }
 
 // atomicSource has every file end by clearing the mark that golang-migrate sets before it. A file of several statements
-// is one transaction, so the mark shows for certain whether the file was applied, even after a kill -9.
-type atomicSource struct{ source.Driver }
+// is one transaction, so the mark shows for certain whether the file was applied, even after a kill -9. It names the
+// schema that the files are applied to.
+type atomicSource struct {
+	source.Driver
+	schema string
+}
 
 const clearMark = "\n;\nUPDATE schema_migrations SET dirty = false;\n"
 
@@ -297,11 +320,12 @@ func (s atomicSource) ReadUp(version uint) (io.ReadCloser, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	type readCloser struct {
-		io.Reader
-		io.Closer
+	defer file.Close()
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return nil, "", err
 	}
-	return readCloser{io.MultiReader(file, strings.NewReader(clearMark)), file}, name, nil
+	return io.NopCloser(strings.NewReader(migrations.In(s.schema, string(text)) + clearMark)), name, nil
 }
 
 // hasClass reports whether an error has a SQLSTATE that begins so.

@@ -199,7 +199,7 @@ func tablesWhere(
 	all, err := RowsIn(ctx, tx, pgx.RowToStructByPos[struct{ Table, Column string }], `
 		SELECT table_name::text, column_name::text
 		  FROM information_schema.columns c
-		 WHERE table_schema = 'public' AND `+columns+`
+		 WHERE table_schema = current_schema() AND `+columns+`
 		 ORDER BY 1, 2`)
 	for _, c := range all {
 		if err != nil {

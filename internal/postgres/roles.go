@@ -33,7 +33,7 @@ func GrantTo(ctx context.Context, dsn string, grants ...Grant) error {
 			err := rolesInTx(ctx, conn, func(tx pgx.Tx) error { return g.apply(ctx, tx) })
 			if hasCode(err, "42501") { // insufficient_privilege
 				err = fmt.Errorf("%w\nas an administrator of the server, run\n    %s", err,
-					strings.Join(g.statements(nil), ";\n    ")+";")
+					strings.Join(g.statements(conn, nil), ";\n    ")+";")
 			}
 			if err != nil {
 				return fmt.Errorf("login %s: %w", g.Login, err)
@@ -44,12 +44,16 @@ func GrantTo(ctx context.Context, dsn string, grants ...Grant) error {
 }
 
 // statements returns the SQL that gives a login what it needs, but for the settings that are kept.
-func (g Grant) statements(kept map[string]bool) []string {
+func (g Grant) statements(conn *pgx.Conn, kept map[string]bool) []string {
 	login := pgx.Identifier{g.Login}.Sanitize()
 	list := []string{`GRANT ` + g.Role + ` TO ` + login}
 	for _, s := range loginSettings {
+		in := ``
+		if s.name == searchPath && schemaOf(conn.Config()) != migrations.Schema { // a database has it
+			in = `IN DATABASE ` + pgx.Identifier{conn.Config().Database}.Sanitize() + ` `
+		}
 		if !s.checked && !kept[s.name] {
-			list = append(list, `ALTER ROLE `+login+` SET `+s.name+` = `+s.value)
+			list = append(list, `ALTER ROLE `+login+` `+in+`SET `+s.name+` = `+s.valueAt(conn))
 		}
 	}
 	return list
@@ -98,13 +102,13 @@ func (s loginSetting) keeps(ctx context.Context, tx pgx.Tx, value string) (bool,
 		ms, ok := milliseconds(value)
 		return ok && ms >= float64(s.min) && ms <= float64(s.max), nil
 	}
-	if s.name != "search_path" {
+	if s.name != searchPath {
 		return value == strings.Trim(s.value, "'"), nil
 	}
 	if err := Exec(ctx, tx, `SELECT set_config($1, $2, true)`, s.name, value); err != nil {
 		return false, err
 	}
-	wrong, err := wrongSettings(ctx, tx, s)
+	wrong, err := wrongSettings(ctx, tx.Conn(), s)
 	return len(wrong) == 0, err
 }
 
@@ -141,7 +145,7 @@ func (g Grant) apply(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, sql := range g.statements(kept) {
+	for _, sql := range g.statements(tx.Conn(), kept) {
 		if err := Exec(ctx, tx, sql); err != nil {
 			return err
 		}
@@ -191,7 +195,7 @@ func createRole(ctx context.Context, tx pgx.Tx, role, before string) error {
 
 // grantRights gives the roles their rights on the tables.
 func grantRights(ctx context.Context, conn *pgx.Conn) error {
-	return rolesInTx(ctx, conn, func(tx pgx.Tx) error { return Exec(ctx, tx, migrations.Grants) })
+	return rolesInTx(ctx, conn, func(tx pgx.Tx) error { return Exec(ctx, tx, migrations.In(schemaOf(conn.Config()), migrations.Grants)) })
 }
 
 // rolesInTx runs do in a transaction. Roles belong to the server, and the migration lock to a database, so another

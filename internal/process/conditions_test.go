@@ -55,6 +55,10 @@ var conditions = []condition{
 		ALTER ROLE {login} IN DATABASE {database} SET quote_all_identifiers = on;
 		ALTER ROLE {login} IN DATABASE {database} SET extra_float_digits = -15`, "wwwww", ""},
 	{"an extension in public", `CREATE EXTENSION pg_trgm`, "wwwww", ""},
+	{"a schema of its own, beside others' tables", `
+		CREATE TABLE public.tenants (); CREATE TABLE public.sessions (); CREATE TABLE public.river_job ();
+		CREATE TABLE public.schema_migrations (version text); CREATE TYPE public.river_job_state AS ENUM ('theirs');
+		CREATE FUNCTION public.audit_hash(x anyelement) RETURNS text LANGUAGE sql AS 'SELECT (1 / 0)::text'`, "wwwww", ""},
 	{"SQL_ASCII", `UPDATE pg_database SET encoding = 0 WHERE datname = '{database}'`, "rrrrr", "ENCODING 'UTF8'"},
 	{"LATIN1", `UPDATE pg_database SET encoding = 8 WHERE datname = '{database}'`, "rrrrr", "its encoding is LATIN1"},
 	{"clients' texts in LATIN1", forLogin + `client_encoding = LATIN1`, "rrrrr", "client_encoding"},
@@ -178,9 +182,15 @@ func (c condition) try(t *testing.T, p probe, want byte) byte {
 // newPlace makes a database with a tenant and a session that is due, and what a condition is for a process.
 func newPlace(t *testing.T, c condition, p probe) *place {
 	t.Helper()
-	dsn := pgtest.New(t)
+	made := pgtest.New(t)
+	dsn := made
 	if strings.Contains(c.name, "collation") {
 		dsn = pgtest.NewEmpty(t, `LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C.UTF-8'`)
+	}
+	if strings.Contains(c.name, "of its own") {
+		dsn = config.Database{Schema: "own"}.In(pgtest.NewEmpty(t))
+	}
+	if dsn != made {
 		if err := postgres.Migrate(t.Context(), pgtest.Owner(dsn)); err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func openDatabase(ctx context.Context, db config.Database, open openPool, role s
 	if err != nil {
 		return nil, err
 	}
-	pool, err := open(ctx, db.URL, db.Connections)
+	pool, err := open(ctx, db.In(db.URL), db.Connections)
 	if err != nil {
 		return nil, err
 	}
