@@ -141,6 +141,22 @@ func everyCommand(t *testing.T, schema string) {
 			}
 		}
 	}
+	if n := inPublic(t, superuser); n > 0 != (schema == "public") {
+		t.Errorf("in the schema public are %d tables, functions and types", n)
+	}
+}
+
+// inPublic counts what is in the schema public.
+func inPublic(t *testing.T, dsn string) (n int) {
+	t.Helper()
+	err := pgtest.Row(t, dsn, `
+		SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+		       + (SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace)
+		       + (SELECT count(*) FROM pg_type WHERE typnamespace = 'public'::regnamespace)`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestNoProcessSaysAPassword starts every process with URLs of a database that are broken or lead nowhere.
