@@ -100,7 +100,10 @@ func loadingOrder(ctx context.Context, tx pgx.Tx, all []Table) ([]*Table, error)
 		  FROM pg_constraint k
 		  JOIN pg_class f ON f.oid = k.conrelid
 		  JOIN pg_class t ON t.oid = k.confrelid
-		 WHERE k.contype = 'f' AND k.connamespace = current_schema()::regnamespace AND NOT k.condeferred AND f.oid <> t.oid`)
+		 WHERE k.contype = 'f'
+		   AND k.connamespace = current_schema()::regnamespace
+		   AND NOT k.condeferred
+		   AND f.oid <> t.oid`)
 	if err != nil {
 		return nil, err
 	}

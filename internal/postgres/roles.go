@@ -195,7 +195,8 @@ func createRole(ctx context.Context, tx pgx.Tx, role, before string) error {
 
 // grantRights gives the roles their rights on the tables.
 func grantRights(ctx context.Context, conn *pgx.Conn) error {
-	return rolesInTx(ctx, conn, func(tx pgx.Tx) error { return Exec(ctx, tx, migrations.In(schemaOf(conn.Config()), migrations.Grants)) })
+	sql := migrations.In(schemaOf(conn.Config()), migrations.Grants)
+	return rolesInTx(ctx, conn, func(tx pgx.Tx) error { return Exec(ctx, tx, sql) })
 }
 
 // rolesInTx runs do in a transaction. Roles belong to the server, and the migration lock to a database, so another
