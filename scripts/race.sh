@@ -23,8 +23,9 @@ found=$(awk '
 		}
 		for (key in body) {
 			split(key, at, SUBSEP)
-			calls = "[^A-Za-z0-9_](" substr(helpers[at[1]], 2) ")[(]"
-			if (at[2] ~ /^Test/ && (body[key] ~ starts || at[1] in helpers && body[key] ~ calls)) print at[1], at[2]
+			if (at[2] !~ /^Test/) continue
+			calls = at[1] in helpers ? "[^A-Za-z0-9_](" substr(helpers[at[1]], 2) ")[(]" : starts
+			if (body[key] ~ starts || body[key] ~ calls) print at[1], at[2]
 		}
 	}' "${files[@]}" | grep -v ' TestMain$' | sort)
 [ "$(wc -l <<<"$found")" -gt 60 ] || { echo "few tests start goroutines: is the pattern right?" >&2; exit 1; }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
@@ -233,11 +232,7 @@ func TestACompactionWaitsForTheEndOfABoundTurn(t *testing.T) {
 		runs := b.must(http.StatusOK, "GET", b.path+"/runs", "").Body.String()
 		return strings.Contains(runs, bindingModel+" binds its thinking") && strings.Contains(runs, `"queued"`)
 	}
-	for since := time.Now(); !waits(); time.Sleep(100 * time.Millisecond) {
-		if time.Since(since) > 20*time.Second {
-			t.Fatalf("no run waits: %s", b.must(http.StatusOK, "GET", b.path+"/runs", "").Body)
-		}
-	}
+	b.until("a run waits", waits)
 	b.keeps("while it waits", 8)
 	run := decoded[session.Run](b.must(http.StatusOK, "POST", b.path+"/compact?wait=20", ""))
 	if !run.State.Ended() || strings.Contains(run.Reason, "waits") {

@@ -40,8 +40,8 @@ func TestEveryCellOfTheTableOfRoutes(t *testing.T) {
 				}
 			}
 			for _, id := range []string{"own", "theirs", "none"} {
-				if testing.Short() && id != "own" && strings.HasPrefix(name, "only ") {
-					continue // the keys with all scopes but one ask about all three
+				if testing.Short() && id != "own" && name != "all" && (missing == "" || strings.HasPrefix(name, "only ")) {
+					continue // for whom it would be what it is for a key with all scopes, or with all but one
 				}
 				if id == "own" {
 					w.must2xx("PUT", "/v1/sessions/own", full)
@@ -69,7 +69,7 @@ func TestEveryCellOfTheTableOfRoutes(t *testing.T) {
 			}
 		}
 	}
-	if cells < 5000 {
+	if cells < 3000 {
 		t.Errorf("the matrix has %d cells", cells)
 	}
 }

@@ -198,7 +198,7 @@ func (p *proxy) follows(t *testing.T, w *world, at string) {
 		close(lines)
 	}()
 	told := false
-	for limit := time.After(10 * time.Second); ; {
+	for limit := time.After(patience); ; {
 		select {
 		case line, open := <-lines:
 			if !told {
@@ -213,7 +213,7 @@ func (p *proxy) follows(t *testing.T, w *world, at string) {
 				return
 			}
 		case <-limit:
-			t.Errorf("%s: no event came in ten seconds: %s", at, fmt.Sprint(res.Header))
+			t.Errorf("%s: no event came in %v: %s", at, patience, fmt.Sprint(res.Header))
 			return
 		}
 	}

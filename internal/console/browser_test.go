@@ -60,7 +60,7 @@ func (w *world) browser() *browser {
 	w.Cleanup(stop)
 	ctx, end := chromedp.NewContext(allocated)
 	w.Cleanup(end)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	w.Cleanup(cancel)
 	b := &browser{world: w, ctx: ctx, axe: axeCore(w)}
 	if err := chromedp.Listen(ctx, b.listen); err != nil {
@@ -116,7 +116,7 @@ type action = chromedp.Action[chromedp.Void]
 // do takes steps, and fails the test if the browser complains.
 func (b *browser) do(what string, steps ...action) {
 	b.Helper()
-	const patience = 30 * time.Second
+	const patience = 3 * time.Minute
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {

@@ -272,10 +272,10 @@ func ready(err error) (byte, error) {
 	return 'w', nil
 }
 
-const patience = 10 * time.Second
+const patience = 5 * time.Minute
 
 func probeAPI(t *testing.T, at *place) (byte, error) {
-	ctx, stop := context.WithTimeout(t.Context(), 2*patience)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	started, ended := make(chan string, 1), make(chan error, 1)
 	db := config.Database{URL: at.login, Connections: 6}
@@ -320,7 +320,7 @@ func probeAPI(t *testing.T, at *place) (byte, error) {
 }
 
 func probeWorker(t *testing.T, at *place) (byte, error) {
-	ctx, stop := context.WithTimeout(t.Context(), 2*patience)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	started, ended := make(chan bool, 1), make(chan error, 1)
 	log := &lines{t: t}

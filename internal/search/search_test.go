@@ -262,12 +262,8 @@ func TestWhatIsSaidIsFoundAtOnceAndItsWordsAreIndexedWhenTheSessionRests(t *test
 	w.Append("s", "the first canary")
 	w.Until("it is found", func() bool { return len(w.search("canary")) == 1 })
 	for i := range 30 {
-		began := time.Now()
 		w.Append("s", fmt.Sprintf("canary number%d", i))
 		w.finds(map[string]string{fmt.Sprintf("number%d", i): fmt.Sprintf("s:%d", i+2), fmt.Sprintf("number%d first", i): ""})
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("it took %v", took)
-		}
 	}
 	if n := w.Count(`SELECT count(*) FROM search_blocks`); n != 0 {
 		t.Errorf("the index has %d blocks of a session that does not rest", n)

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -278,10 +280,15 @@ func TestEveryFaultOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNoAnswerComes waits for answers that never come, until the caller has gone.
+// TestNoAnswerComes waits for answers that never come, until the caller has gone. One that goes while it sends has not
+// called.
 func TestNoAnswerComes(t *testing.T) {
 	t.Parallel()
 	s := serve(t, fake.Options{Drip: time.Hour})
+	cut := httptest.NewRequest(http.MethodPost, string(fake.Messages), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if s.ServeHTTP(httptest.NewRecorder(), cut); len(s.Calls()) != 0 {
+		t.Errorf("a call that was cut off is recorded: %+v", s.Calls())
+	}
 	for _, fault := range []fake.Fault{fake.Timeout, fake.Drip} {
 		s.Script(fake.Step{Fault: fault})
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

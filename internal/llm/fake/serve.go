@@ -25,9 +25,13 @@ var readers = map[Protocol]func(*check, []byte) Request{
 func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	protocol := Protocol(q.URL.Path)
 	record := &CallRecord{Began: time.Now()}
+	body, err := io.ReadAll(io.LimitReader(q.Body, maxBody+1))
+	if err != nil {
+		return // the caller was killed while it sent
+	}
 	s.begin()
 	defer func() { s.end(record) }()
-	r, wrong := s.read(protocol, w, q)
+	r, wrong := s.read(protocol, q, body)
 	record.Request = r
 	if wrong != nil {
 		record.Refused, record.Status = wrong.message, wrong.status
@@ -44,7 +48,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 }
 
 // read returns the request, or why the provider refuses it.
-func (s *Server) read(protocol Protocol, w http.ResponseWriter, q *http.Request) (Request, *problem) {
+func (s *Server) read(protocol Protocol, q *http.Request, body []byte) (Request, *problem) {
 	reader, ok := readers[protocol]
 	if !ok {
 		return Request{}, &problem{status: 404, kind: "invalid_request_error", message: "Unknown request URL: " +
@@ -53,8 +57,7 @@ func (s *Server) read(protocol Protocol, w http.ResponseWriter, q *http.Request)
 	if q.Method != http.MethodPost {
 		return Request{}, &problem{status: 405, kind: "invalid_request_error", message: "Only POST is allowed."}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
-	if err != nil {
+	if len(body) > maxBody {
 		return Request{}, &problem{status: 413, kind: "request_too_large", message: "Request exceeds the maximum size"}
 	}
 	if wrong := s.headers(protocol, q.Header); wrong != nil {
