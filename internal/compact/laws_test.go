@@ -17,7 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire"
 )
 
-var histories = flag.Int("histories", 1_000, "how many random histories TestLaws puts through the engine; make soak has more")
+var histories = flag.Int("histories", 300, "how many random histories TestLaws puts through the engine; make soak has more")
 
 // laws are the engine's promises. Each has a fuzz target below.
 var laws = []func(*trial){

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	views  = flag.Int("views", 300, "how many random histories TestEveryCompactedViewIsValid compacts and renders; make soak has 50000")
+	views  = flag.Int("views", 100, "how many random histories TestEveryCompactedViewIsValid compacts and renders; make soak has 50000")
 	points = flag.Int("points", 1, "at how many points TestCorpusViews compacts a conversation under each profile; make soak has 10")
 )
 

@@ -397,7 +397,7 @@ func TestADryRunSaysWhatTheRecompactionDoes(t *testing.T) {
 	}
 }
 
-var recompacted = flag.Int("sessions", 40, "how many sessions TestARecompactionSurvivesItsWorkers has")
+var recompacted = flag.Int("sessions", 20, "how many sessions TestARecompactionSurvivesItsWorkers has")
 
 // TestARecompactionSurvivesItsWorkers kills a worker in the middle of a session again and again, while messages are
 // appended and views read. With -v it logs how far the recompaction is.

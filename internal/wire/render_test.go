@@ -15,7 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
-var views = flag.Int("views", 300, "how many random views TestEveryRandomViewIsValid renders; make soak has 50000")
+var views = flag.Int("views", 100, "how many random views TestEveryRandomViewIsValid renders; make soak has 50000")
 
 // models are those whose providers mind other things than most.
 var models = []string{"", "", "claude-sonnet-4-5", "anthropic/claude-opus-4-6", "mistral-large-latest", "gemini-2.5-pro", "gemini-3-pro",

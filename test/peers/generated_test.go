@@ -12,7 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/wire/wiretest"
 )
 
-var generated = flag.Int("generated", 3000, "how many messages TestMessagesMadeFromSchemasAreTaken makes; make soak has 100,000")
+var generated = flag.Int("generated", 1000, "how many messages TestMessagesMadeFromSchemasAreTaken makes; make soak has 100,000")
 
 // TestMessagesMadeFromSchemasAreTaken makes lists of messages from what providers publish, as a program may append
 // them, and wants that their views are taken, in their own format and in others, and that repairs list each message
