@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo up test race check bench lint vuln fmt schema samples soak build
+.PHONY: help demo up test race check bench lint vuln fmt schema samples soak build release
 
 GO ?= go
 ifdef PG # the major version of PostgreSQL that the tests run on: make test PG=18
@@ -43,6 +43,9 @@ lint: ## gofmt, vet and staticcheck, unparam, misspell, dead code, go.mod
 	scripts/deadcode.sh
 	$(GO) mod verify >/dev/null
 	$(GO) mod tidy -diff
+
+release: ## Write archives, checksums, SBOM and OpenAPI document of the last commit into dist/; VERSION=v0.2.0
+	scripts/release.sh $(VERSION)
 
 vuln: ## Look for known vulnerabilities in what the programs call; needs the internet
 	$(GO) tool govulncheck ./...

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Writes what is released of a version into dist/: an archive for each platform, with completions and a manual page, the
+# OpenAPI document, a list of the modules in the programs (CycloneDX), and the checksums of all. It releases the last commit,
+# builds it twice, elsewhere and with another cache, and fails unless every byte is the same.
+# scripts/release.sh v0.2.0; scripts/release.sh v0.2.0 linux/amd64 is for some platforms only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=${1:?which version?} module=$(go list -m) host=$(go env GOHOSTOS)/$(go env GOHOSTARCH)
+platforms=${*:2}
+platforms=${platforms:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}
+export GOFLAGS=-mod=readonly GOTOOLCHAIN=local CGO_ENABLED=0 LC_ALL=C TZ=UTC
+SOURCE_DATE=@$(git log -1 --format=%ct)
+
+# sbom lists the modules of a program.
+sbom() {
+	go version -m "$1" | awk -v version="$version" -v module="$module" '
+		BEGIN {
+			printf "{\"bomFormat\": \"CycloneDX\", \"specVersion\": \"1.6\", \"version\": 1,\n \"metadata\": {\"component\": "
+			printf "{\"type\": \"application\", \"name\": \"%s\", \"version\": \"%s\"}},\n \"components\": [", module, version
+		}
+		$1 == "dep" {
+			printf "%s\n  {\"type\": \"library\", \"name\": \"%s\", \"version\": \"%s\", ", n++ ? "," : "", $2, $3
+			printf "\"purl\": \"pkg:golang/%s@%s\"}", $2, $3
+		}
+		END { print "\n]}" }'
+}
+
+# manual writes the help of all commands as a manual page.
+manual() {
+	printf '.TH VARVE 1 "" "%s"\n.SH NAME\nvarve \\- a session store for LLM agents\n' "$version"
+	page() {
+		printf '.SH "varve%s"\n.nf\n' "${*:+ $*}"
+		"$varve" "$@" --help | sed 's/\\/\\e/g; s/^[.'\'']/\\\&&/'
+		printf '.fi\n'
+		local word
+		for word in $("$varve" complete "$@" '' | awk -F '\t' '$2 != "" { print $1 }'); do page "$@" "$word"; done
+	}
+	page
+}
+
+# release builds the checkout in this directory into $1.
+release() {
+	local out=$1 platform name dir varve
+	for platform in "$host" $platforms; do # the first one is asked for its help
+		name=varve-$version-${platform/\//-} dir=$out/$name
+		[ ! -d "$dir" ] || continue
+		mkdir -p "$dir"
+		GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath \
+			-ldflags "-s -w -X $module/internal/config.version=$version" -o "$dir/varve" ./cmd/varve
+		sbom "$dir/varve" >"$out/$name.cdx.json"
+		varve=${varve:-$dir/varve}
+		cp -r LICENSE NOTICE README.md CHANGELOG.md monitoring systemd "$dir"
+		manual >"$dir/varve.1"
+		mkdir "$dir/completions"
+		for shell in bash zsh fish; do "$varve" completion $shell >"$dir/completions/varve.$shell"; done
+		tar --sort=name --mtime="$SOURCE_DATE" --owner=0 --group=0 --numeric-owner --mode=go-w -C "$out" -c "$name" |
+			gzip -n9 >"$out/$name.tar.gz"
+	done
+	cp internal/api/openapi/openapi.yaml "$out"
+	rm -r "$out"/*/
+	(cd "$out" && sha256sum -- * >SHA256SUMS)
+}
+
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+git clone -q . "$work/first" && git clone -q . "$work/of/another/path"
+rm -rf dist
+(umask 022 && cd "$work/first" && release "$work/dist")
+(umask 077 && cd "$work/of/another/path" && GOCACHE=$work/cache release "$work/again")
+diff "$work/dist/SHA256SUMS" "$work/again/SHA256SUMS"
+mv "$work/dist" dist
+cat dist/SHA256SUMS
