@@ -54,7 +54,7 @@ release() {
 		manual >"$dir/varve.1"
 		mkdir "$dir/completions"
 		for shell in bash zsh fish; do "$varve" completion $shell >"$dir/completions/varve.$shell"; done
-		tar --sort=name --mtime="$SOURCE_DATE" --owner=0 --group=0 --numeric-owner --mode=go-w -C "$out" -c "$name" |
+		tar --sort=name --mtime="$SOURCE_DATE" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$out" -c "$name" |
 			gzip -n9 >"$out/$name.tar.gz"
 	done
 	cp internal/api/openapi/openapi.yaml "$out"

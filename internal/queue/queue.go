@@ -255,14 +255,15 @@ const RunningSQL = `
 type Jobs struct {
 	Queue, State         string
 	Count                int
-	Oldest               float64 // seconds since the first of them was inserted
+	Oldest               float64 // seconds since the first of them was inserted, or if it is available, could run
 	Failing, Quarantined int     // those with these tags
 }
 
 // JobsSQL selects as Jobs those that have not ended.
 var JobsSQL = `
 	SELECT queue, state::text AS state, count(*) AS count,
-	       extract(epoch FROM now() - min(created_at))::float8 AS oldest,
+	       extract(epoch FROM now() - min(CASE WHEN state = 'available' THEN scheduled_at ELSE created_at END))::float8
+	           AS oldest,
 	       count(*) FILTER (WHERE tags = '{` + Failing + `}') AS failing,
 	       count(*) FILTER (WHERE tags = '{` + Quarantined + `}') AS quarantined
 	  FROM river_job
