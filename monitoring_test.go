@@ -15,6 +15,7 @@ import (
 
 // TestAlertsAndDashboardNameMetricsThatExist holds the files of monitoring to what the programs register: a metric
 // under another name would make an alert that never fires. What registers a metric names it in a string of its own.
+// test/alerts, which make soak runs, makes the fault of each alert.
 func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	sources, err := exec.Command("git", "grep", "-hoE", `"varve_[a-z_]+"`, "--", "internal/*.go", ":!*_test.go").Output()

@@ -17,7 +17,8 @@ var (
 		Name: "varve_jobs", Help: "Jobs that have not ended, by queue and state.",
 	}, []string{"queue", "state"})
 	oldestGauge = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "varve_jobs_oldest_seconds", Help: "Age of the oldest job of a queue and state; if available, how long it could have run.",
+		Name: "varve_jobs_oldest_seconds",
+		Help: "Age of the oldest job of a queue and state; if available, for how long it could have run.",
 	}, []string{"queue", "state"})
 	failingGauge = promauto.NewGauge(prometheus.GaugeOpts{
 		Name: "varve_sessions_failing", Help: "Sessions whose compaction failed and is tried again soon.",

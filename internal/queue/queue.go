@@ -262,8 +262,8 @@ type Jobs struct {
 // JobsSQL selects as Jobs those that have not ended.
 var JobsSQL = `
 	SELECT queue, state::text AS state, count(*) AS count,
-	       extract(epoch FROM now() - min(CASE WHEN state = 'available' THEN scheduled_at ELSE created_at END))::float8
-	           AS oldest,
+	       extract(epoch FROM now() - min(CASE WHEN state = 'available' THEN greatest(scheduled_at, created_at)
+	                                           ELSE created_at END))::float8 AS oldest,
 	       count(*) FILTER (WHERE tags = '{` + Failing + `}') AS failing,
 	       count(*) FILTER (WHERE tags = '{` + Quarantined + `}') AS quarantined
 	  FROM river_job
