@@ -5,7 +5,6 @@
 ALTER TABLE sessions NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE messages NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE checkpoint_results NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE results NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE result_bodies NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE result_chunks NO FORCE ROW LEVEL SECURITY;
@@ -95,10 +94,6 @@ UPDATE results r
 
 -- The chunks of a body are zstd frames, and so is what they are one after another. Results that lie in the log have no
 -- row in an older schema, whose programs find them in the log. Bodies that are being written are dropped.
-DELETE FROM checkpoint_results c
- USING results r
- WHERE r.tenant_id = c.tenant_id AND r.session_key = c.session_key AND r.ref = c.ref AND r.body_id IS NULL;
-
 DELETE FROM results
  WHERE body_id IS NULL;
 
@@ -167,12 +162,34 @@ CREATE POLICY tenant ON result_bodies
     USING (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);
 
-ALTER TABLE checkpoint_results
-    DROP CONSTRAINT checkpoint_results_pkey,
-    ADD PRIMARY KEY (tenant_id, session_key, n, ref),
-    ADD FOREIGN KEY (tenant_id, session_key, n) REFERENCES checkpoints (tenant_id, session_key, n) DEFERRABLE INITIALLY DEFERRED;
+CREATE TABLE checkpoint_results (
+    tenant_id   uuid    NOT NULL,
+    session_key uuid    NOT NULL,
+    n           integer NOT NULL,
+    ref         text    NOT NULL,
+    PRIMARY KEY (tenant_id, session_key, n, ref),
+    FOREIGN KEY (tenant_id, session_key, n) REFERENCES checkpoints (tenant_id, session_key, n) DEFERRABLE INITIALLY DEFERRED,
+    FOREIGN KEY (tenant_id, session_key, ref) REFERENCES results (tenant_id, session_key, ref) DEFERRABLE INITIALLY DEFERRED
+);
 
 CREATE INDEX checkpoint_results_ref ON checkpoint_results (tenant_id, session_key, ref);
+
+-- A ref belongs to the first checkpoint whose manifest names it: the others build on that one.
+INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
+SELECT c.tenant_id, c.session_key, min(c.n), r.ref
+  FROM checkpoints c
+ CROSS JOIN jsonb_array_elements(c.manifest) a
+  JOIN results r ON r.tenant_id = c.tenant_id AND r.session_key = c.session_key AND r.ref = a ->> 'ref'
+ WHERE jsonb_typeof(c.manifest) = 'array'
+ GROUP BY c.tenant_id, c.session_key, r.ref;
+
+SET CONSTRAINTS ALL IMMEDIATE;
+
+ALTER TABLE checkpoint_results ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY tenant ON checkpoint_results
+    USING (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);
 
 -- == Messages ==========================================================================================================
 

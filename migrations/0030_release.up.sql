@@ -453,14 +453,9 @@ ALTER TABLE sessions
 
 CREATE INDEX sessions_offload ON sessions (tenant_id, key) WHERE checkpoint_n > offloaded_n;
 
--- The one index serves the foreign key of the result, too. That of the checkpoint is gone: it held what is written in
--- the checkpoint's own transaction, and is deleted with its session, by a look-up for each of a checkpoint's results.
-ALTER TABLE checkpoint_results
-    DROP CONSTRAINT checkpoint_results_tenant_id_session_key_n_fkey,
-    DROP CONSTRAINT checkpoint_results_pkey,
-    ADD PRIMARY KEY (tenant_id, session_key, ref, n);
-
-DROP INDEX checkpoint_results_ref;
+-- Which results a checkpoint names is in its manifest and its state. They are there when it is written, and nothing deletes
+-- a result but the deletion of its session.
+DROP TABLE checkpoint_results;
 
 -- == Session tokens ===================================================================================================
 

@@ -695,15 +695,6 @@ CREATE TABLE public.audit_heads (
 
 ALTER TABLE ONLY public.audit_heads FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.checkpoint_results (
-    tenant_id uuid NOT NULL,
-    session_key uuid NOT NULL,
-    n integer NOT NULL,
-    ref text NOT NULL
-);
-
-ALTER TABLE ONLY public.checkpoint_results FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE public.checkpoints (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1826,9 +1817,6 @@ ALTER TABLE ONLY public.audit_heads
 ALTER TABLE ONLY public.audit_trail
     ADD CONSTRAINT audit_trail_pkey PRIMARY KEY (tenant_id, n);
 
-ALTER TABLE ONLY public.checkpoint_results
-    ADD CONSTRAINT checkpoint_results_pkey PRIMARY KEY (tenant_id, session_key, ref, n);
-
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, session_key, n);
 
@@ -2284,9 +2272,6 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.archive_parts
     ADD CONSTRAINT archive_parts_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.session_archives(tenant_id, session_key);
 
-ALTER TABLE ONLY public.checkpoint_results
-    ADD CONSTRAINT checkpoint_results_tenant_id_session_key_ref_fkey FOREIGN KEY (tenant_id, session_key, ref) REFERENCES public.results(tenant_id, session_key, ref) DEFERRABLE INITIALLY DEFERRED;
-
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_tenant_id_session_key_fkey FOREIGN KEY (tenant_id, session_key) REFERENCES public.sessions(tenant_id, key);
 
@@ -2434,8 +2419,6 @@ CREATE POLICY backup ON public.audit_heads FOR SELECT TO varve_backup USING (tru
 
 CREATE POLICY backup ON public.audit_trail FOR SELECT TO varve_backup USING (true);
 
-CREATE POLICY backup ON public.checkpoint_results FOR SELECT TO varve_backup USING (true);
-
 CREATE POLICY backup ON public.checkpoints FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.chores FOR SELECT TO varve_backup USING (true);
@@ -2535,8 +2518,6 @@ CREATE POLICY backup ON public.webhook_secrets FOR SELECT TO varve_backup USING 
 CREATE POLICY backup ON public.webhook_turns FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.webhooks FOR SELECT TO varve_backup USING (true);
-
-ALTER TABLE public.checkpoint_results ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 
@@ -2643,8 +2624,6 @@ CREATE POLICY tenant ON public.archive_parts USING ((tenant_id = (NULLIF(current
 CREATE POLICY tenant ON public.audit_heads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.audit_trail USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
-CREATE POLICY tenant ON public.checkpoint_results USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 

@@ -103,7 +103,7 @@ var checkpointDamages = map[string]string{
 	"open calls":                   `UPDATE checkpoints SET open_calls = '{x}' WHERE n = %n`,
 	"digest":                       `UPDATE checkpoints SET body_digest = set_byte(body_digest, 0, 255 - get_byte(body_digest, 0)) WHERE n = %n`,
 	"size in the session":          `UPDATE sessions SET checkpoint_size = checkpoint_size - 1`,
-	"row gone":                     `DELETE FROM checkpoint_results WHERE n = %n; DELETE FROM checkpoints WHERE n = %n`,
+	"row gone":                     `DELETE FROM checkpoints WHERE n = %n`,
 	"state overwritten, body, too": `UPDATE checkpoints SET state = 'x', body = 'x' WHERE n = %n`,
 }
 

@@ -56,7 +56,6 @@ var archivedTables = []archivedTable{
 		codings: map[string]frozen.Coding{"body": frozen.Blocks, "state": frozen.Frame}, reseal: resealCheckpoints,
 		whole: wholeSQL(`t`) + ` AND (t.state_digest IS NULL OR t.state_digest = sha256(t.state))`,
 	},
-	{name: "checkpoint_results", key: []string{"ref", "n"}},
 	{name: "runs", key: []string{"id"}},
 	{name: "session_pins", key: []string{"ref"}, large: []string{"text"}},
 	{

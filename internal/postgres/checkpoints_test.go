@@ -433,22 +433,6 @@ func packAll(t *testing.T, store *postgres.Store, key session.Key) {
 	}
 }
 
-func TestAResultThatARestoredCheckpointNamesCannotBeDeleted(t *testing.T) {
-	t.Parallel()
-	store, tenant := newStore(t)
-	at := newSession(t, store, tenant, "s")
-	mustAppend(t, store, batch(at, message("a", 10), message("b", 10)))
-	putResult(t, store, tenant, "r1.0-aaaa", 1, true)
-	if err := errors.Join(commit(t, store, at, 0, 1, "x", "r1.0-aaaa"), commit(t, store, at, 1, 2, "y")); err != nil {
-		t.Fatal(err)
-	}
-	mustRestore(t, store, at, 1)
-	err := execInTenant(t, store, tenant, `DELETE FROM results WHERE tenant_id = $1`, [16]byte(tenant))
-	if err == nil || !strings.Contains(err.Error(), "checkpoint_results") {
-		t.Errorf("the result was deleted: %v", err)
-	}
-}
-
 // A job that waits in the queue was asked for by a view that is gone once the session is restored.
 func TestAQueuedRunLeavesARestoredSessionAloneUnlessSomebodyWantsIt(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -169,8 +170,8 @@ var insertCheckpointSQL = `
 	               $12::text[] AS open_calls, $13::json, $14::integer, $15::uuid, $16::bytea AS validator_state,
 	               $17::bigint) c`
 
-// insertCheckpoint writes the checkpoint and makes it the session's newest. The rows of its results must exist
-// already: otherwise the foreign key of checkpoint_results refuses the commit.
+// insertCheckpoint writes the checkpoint and makes it the session's newest. It refuses one that names a result which is
+// not there. (Nothing deletes a result but the deletion of its session.)
 func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outcome) error {
 	c := o.Checkpoint
 	if err := refuseRemoved(ctx, tx, row.Key, c.Through, o.LastSeq); err != nil {
@@ -185,9 +186,16 @@ func insertCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession, o Outco
 	batch.Queue(insertCheckpointSQL, tenant, key, o.Base+1, base, c.Through, c.Tokens, c.Body, c.Size, c.State, c.Units,
 		c.Manifest, texts(c.OpenCalls), c.Policy, c.EngineVersion, o.Run.ID, c.ValidatorState, row.lastSeq)
 	batch.Queue(`
-		INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
-		SELECT $1, $2, $3, ref
-		  FROM unnest($4::text[]) ref`, tenant, key, o.Base+1, c.Refs)
+		SELECT count(*)
+		  FROM results
+		 WHERE tenant_id = $1 AND session_key = $2 AND ref = ANY ($3::text[])`, tenant, key, c.Refs).
+		QueryRow(func(found pgx.Row) error {
+			var n int
+			if err := found.Scan(&n); err != nil || n == len(c.Refs) {
+				return err
+			}
+			return fmt.Errorf("the checkpoint names %d results, and %d are there", len(c.Refs), n)
+		})
 	batch.Queue(`
 		UPDATE checkpoints
 		   SET `+prunedCheckpoint+`

@@ -192,7 +192,7 @@ func noteObjects(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) er
 // sessionTables are the tables that have a row for a session, in the order in which a deletion of the session empties
 // them.
 var sessionTables = []string{
-	"checkpoint_results", "results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
+	"results", "uploads", "result_chunks", "result_bodies", "checkpoints", "runs", "messages",
 	"message_packs", "idempotency", "policy_versions", "session_tokens", "findings", "due_sessions",
 	"session_failures", "session_pins", "summaries", "model_answers", "usage_sessions", "session_retention",
 	"search_blocks", "search_sessions", "archive_parts", "session_archives",

@@ -176,23 +176,6 @@ func (a *Audit) ReadCheckpoint(ctx context.Context, n int) (AuditedCheckpoint, e
 	return RowIn(ctx, a.tx, pgx.RowToStructByName[AuditedCheckpoint], auditCheckpointSQL, a.Tenant, a.Key.Key, n)
 }
 
-// Linked returns the refs that checkpoints are linked to, each with the first checkpoint that is.
-func (a *Audit) Linked(ctx context.Context) (map[string]int, error) {
-	rows, err := RowsIn(ctx, a.tx, pgx.RowToStructByPos[struct {
-		Ref string
-		N   int
-	}], `
-		SELECT ref, min(n)
-		  FROM checkpoint_results
-		 WHERE tenant_id = $1 AND session_key = $2
-		 GROUP BY ref`, a.Tenant, a.Key.Key)
-	first := make(map[string]int, len(rows))
-	for _, r := range rows {
-		first[r.Ref] = r.N
-	}
-	return first, err
-}
-
 // Results returns the persisted results behind a place, without their bodies.
 func (a *Audit) Results(ctx context.Context, after persist.Place, limit int) ([]persist.Result, error) {
 	return persist.List(ctx, a.tx, a.Key, persist.Filter{}, after, limit)

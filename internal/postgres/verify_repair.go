@@ -95,17 +95,6 @@ func (s *Store) FillDigests(ctx context.Context, key session.Key) (filled int64,
 	return filled, err
 }
 
-// LinkResults links a checkpoint to results that it names; ErrNotFound for the session.
-func (s *Store) LinkResults(ctx context.Context, key session.Key, n int, refs []string) error {
-	return s.repair(ctx, key, fmt.Sprintf("links of checkpoint %d", n), func(tx pgx.Tx, _ lockedSession) error {
-		return Exec(ctx, tx, `
-			INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
-			SELECT $1, $2, $3, ref
-			  FROM unnest($4::text[]) ref
-			ON CONFLICT DO NOTHING`, key.Tenant, key.Key, n, refs)
-	})
-}
-
 // RewriteBody puts a result's content, which the log still has, in the place of its damaged body.
 //
 // Errors: ErrNotFound if the session has no such body with this content.

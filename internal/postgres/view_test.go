@@ -181,7 +181,7 @@ func TestACheckpointCannotNameAResultThatIsNotThere(t *testing.T) {
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("a", 10)))
 	err := commit(t, store, at, 0, 1, "x", "r1.0-abcd")
-	if err == nil || !strings.Contains(err.Error(), "checkpoint_results") {
+	if err == nil || !strings.Contains(err.Error(), "names 1 results, and 0 are there") {
 		t.Errorf("a checkpoint that names a missing result: %v", err)
 	}
 	if found, err := store.Session(t.Context(), at); err != nil || found.Checkpoint != 0 || found.ContextTokens != 10 {

@@ -91,7 +91,7 @@ func (w *world) digests() map[string]string {
 	found := map[string]string{}
 	err := postgres.InTenant(w.Context(), w.store.Pool(), w.Tenant, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		for _, table := range []string{
-			"sessions", "messages", "checkpoints", "runs", "results", "result_bodies", "result_chunks", "checkpoint_results",
+			"sessions", "messages", "checkpoints", "runs", "results", "result_bodies", "result_chunks",
 			"policies", "policy_versions", "idempotency",
 		} {
 			var sum string

@@ -25,9 +25,6 @@ func (i *inspection) checkpoints(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if i.linked, err = i.audit.Linked(ctx); err != nil {
-		return err
-	}
 	for n := 1; n <= i.audit.Checkpoint; n++ {
 		if !slices.Contains(numbers, n) {
 			i.add(Finding{Kind: Lost, Checkpoint: n}, "the session has no such checkpoint, and its newest is %d",
@@ -105,21 +102,18 @@ func (i *inspection) manifest(c *postgres.AuditedCheckpoint) {
 	}
 }
 
-// persisted checks that a result which is not whole in the view is persisted, and that a checkpoint holds it.
+// persisted checks that a result which is not whole in the view is persisted.
 func (i *inspection) persisted(n int, ref string) {
 	if i.named[ref] {
 		return
 	}
 	i.named[ref] = true
-	first, linked := i.linked[ref]
-	at, err := session.ParseResultRef(ref)
+	_, err := session.ParseResultRef(ref)
 	switch {
 	case err != nil:
 		i.add(Finding{Kind: State, Checkpoint: n}, "it names %q, which is no ref", ref)
 	case !i.results[ref]:
 		i.add(Finding{Kind: Ref, Ref: ref, Checkpoint: n}, "the checkpoint names the result, which is not persisted")
-	case !at.IsUpload() && (!linked || first > n):
-		i.unlinked[at.Seq] = append(i.unlinked[at.Seq], wantedRef{ref: ref, checkpoint: n})
 	}
 }
 

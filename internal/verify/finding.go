@@ -25,8 +25,7 @@ const (
 	Validator  Kind = "validator_state"
 	Coverage   Kind = "coverage" // it does not stand for the messages that it says it does
 	Manifest   Kind = "manifest"
-	Ref        Kind = "ref" // a ref that brings nothing back
-	Link       Kind = "link"
+	Ref        Kind = "ref"     // a ref that brings nothing back
 	Result     Kind = "result"  // a result's body
 	Chunk      Kind = "chunk"   // a piece of a result's body
 	Pack       Kind = "pack"    // messages that were compressed together
@@ -119,7 +118,6 @@ var advices = map[Kind]advice{
 	Coverage:   {"the view shows messages twice or not at all", recompactIt},
 	Manifest:   {"what left the view cannot be listed; refs in the view still work", recompactIt},
 	Ref:        {"a model that reads the ref gets 404", repairIt},
-	Link:       {"nothing keeps the result from being deleted", repairIt},
 	Result:     {"reading the result answers 500 damaged", repairIt},
 	Chunk:      {"the lines in it answer 500 damaged; the others of the result stay readable", repairIt},
 	Pack:       {"reading the messages answers 500 damaged; checkpoints show what they had of them", restoreLog},

@@ -52,13 +52,11 @@ func (i *inspection) messages(ctx context.Context) error {
 // namedResults reports the results that checkpoints name or the log should have, and that are not there.
 func (i *inspection) namedResults() {
 	maps.DeleteFunc(i.wanted, func(seq int64, _ []wantedRef) bool { return i.isSkipped(seq) })
-	maps.DeleteFunc(i.unlinked, func(seq int64, _ []wantedRef) bool { return i.isSkipped(seq) })
 	for _, seq := range slices.Sorted(maps.Keys(i.wanted)) {
 		for _, w := range i.wanted[seq] {
 			i.lost(seq, w)
 		}
 	}
-	i.links()
 }
 
 // lost reports a result that the log should have. The message that is to blame, or a gap, is reported already.
@@ -130,22 +128,6 @@ func (i *inspection) content(m *postgres.AuditedMessage) {
 	}
 	i.findWanted(m, &found)
 	i.dropMentioned(m.Body)
-	if m.ViewBody != nil {
-		delete(i.unlinked, m.Seq) // its results were capped when it came: no checkpoint took them out
-	}
-}
-
-// links reports the results that nothing holds although a checkpoint names them.
-func (i *inspection) links() {
-	if !i.isWhole(Missing, Message, Pack, Hole) {
-		return
-	}
-	for _, seq := range slices.Sorted(maps.Keys(i.unlinked)) {
-		for _, w := range i.unlinked[seq] {
-			i.add(Finding{Kind: Link, Ref: w.ref, Seq: seq, Checkpoint: w.checkpoint},
-				"the checkpoint names the result and is not linked to it, nor is one before it")
-		}
-	}
 }
 
 // wholeMessage returns what is in a message, or why it is not what came in.

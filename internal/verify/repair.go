@@ -69,7 +69,7 @@ func (r *repairing) compare(again *Report) {
 
 func (r *repairing) all(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		r.columns, r.results, r.checkpoints, r.links, r.counters, r.digests,
+		r.columns, r.results, r.checkpoints, r.counters, r.digests,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -219,14 +219,6 @@ func newestOf(snap postgres.Snapshot) int {
 		return 0
 	}
 	return snap.Base.N
-}
-
-// links links checkpoints to the results that they name.
-func (r *repairing) links(ctx context.Context) error {
-	return r.each(func(f *Finding) (string, error) {
-		return "the checkpoint was linked to the result",
-			r.Store.LinkResults(ctx, r.key, f.Checkpoint, []string{f.Ref})
-	}, Link)
 }
 
 // counters counts the session's numbers again. Of a log that is not whole they are left as they are: they tell what is

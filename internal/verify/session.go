@@ -22,10 +22,8 @@ type inspection struct {
 	log       logWalk
 	newest    *postgres.AuditedCheckpoint // its statistics; nil if there is none
 	results   map[string]bool             // refs of the results that are persisted
-	linked    map[string]int              // the first checkpoint that is linked to a ref
 	named     map[string]bool             // refs that were looked at
 	wanted    map[int64][]wantedRef       // refs that only the log can have, by seq
-	unlinked  map[int64][]wantedRef       // refs that no checkpoint holds, by seq
 	uncovered []uncovered
 	rows      map[string]persist.Result // of the results with bodies of their own, by ref
 	bodies    []persist.AuditedBody
@@ -38,7 +36,7 @@ type inspection struct {
 func newInspection(a *postgres.Audit) inspection {
 	return inspection{
 		audit: a, results: map[string]bool{}, named: map[string]bool{}, wanted: map[int64][]wantedRef{},
-		rows: map[string]persist.Result{}, unlinked: map[int64][]wantedRef{}, held: map[uuid.UUID]bool{},
+		rows: map[string]persist.Result{}, held: map[uuid.UUID]bool{},
 		damaged: map[uuid.UUID]int{},
 	}
 }

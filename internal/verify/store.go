@@ -103,7 +103,7 @@ var straysSQL string
 
 // strayTables have rows of sessions, and a key that begins with tenant and session.
 var strayTables = []string{
-	"messages", "message_packs", "checkpoints", "checkpoint_results", "results", "result_bodies", "result_chunks",
+	"messages", "message_packs", "checkpoints", "results", "result_bodies", "result_chunks",
 }
 
 // straysOf returns the rows of a tenant that name sessions that do not exist, of each table those of limit sessions at

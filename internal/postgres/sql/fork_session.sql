@@ -61,12 +61,6 @@ WITH numbered AS MATERIALIZED (
 	  LEFT JOIN numbered r ON r.n = c.restored_from
 	 WHERE c.tenant_id = @tenant AND c.session_key = @session
 	RETURNING n, body IS NOT NULL AS whole
-), named AS (
-	INSERT INTO checkpoint_results (tenant_id, session_key, n, ref)
-	SELECT c.tenant_id, @fork, k.own, c.ref
-	  FROM checkpoint_results c
-	  JOIN numbered k ON k.n = c.n
-	 WHERE c.tenant_id = @tenant AND c.session_key = @session
 ), pinned AS (
 	INSERT INTO session_pins (tenant_id, session_key, ref, seq, part, text, tokens, note, created_at)
 	SELECT tenant_id, @fork, ref, seq, part, text, tokens, note, created_at
