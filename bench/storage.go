@@ -138,8 +138,7 @@ func (s *site) deleteOthers(ctx context.Context) error {
 
 // storageTables are the tables that have a session's data, those that refer to others first.
 var storageTables = []string{
-	"checkpoint_results", "results", "result_chunks", "result_bodies", "checkpoints", "runs", "message_packs",
-	"messages", "sessions",
+	"results", "result_chunks", "result_bodies", "checkpoints", "runs", "message_packs", "messages", "sessions",
 }
 
 // searchTables are those of the search over all sessions.

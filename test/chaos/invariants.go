@@ -52,10 +52,11 @@ var invariants = []struct{ name, sql string }{
 		 GROUP BY j.args ->> 'session'
 		HAVING count(*) > 1`},
 	{"a result that a checkpoint names is there", `
-		SELECT c.session_key, c.ref
-		  FROM checkpoint_results c
-		  LEFT JOIN results r ON r.tenant_id = c.tenant_id AND r.session_key = c.session_key AND r.ref = c.ref
-		 WHERE r.ref IS NULL`},
+		SELECT c.session_key, c.n, a ->> 'ref'
+		  FROM checkpoints c
+		 CROSS JOIN jsonb_array_elements(c.manifest) a
+		  LEFT JOIN results r ON r.tenant_id = c.tenant_id AND r.session_key = c.session_key AND r.ref = a ->> 'ref'
+		 WHERE a ->> 'ref' LIKE 'r%' AND r.ref IS NULL`},
 	{"a body is complete", `
 		SELECT r.session_key, r.ref
 		  FROM results r
