@@ -58,6 +58,7 @@ func TestDataOfSchema29SurvivesUpDownUpAndIsServed(t *testing.T) {
 	for table, rows := range before {
 		want[table] = withNewNames(t, table, rows)
 	}
+	delete(want, "checkpoint_results") // it is made again from the manifests
 	for range 2 {
 		if err := postgres.Migrate(t.Context(), dsn); err != nil {
 			t.Fatal(err)
