@@ -63,7 +63,7 @@ func (u *up) converse(name, model, where, text string) {
 	const off = `{"enabled": false}`
 	policy := `{"trigger": 0.05, "target": 0.04, "hard": 1, "idle": ` + off + `, "protect": {"last_messages": 4},
 		"cap": ` + off + `, "trim": ` + off + `, "budget": ` + off + `, "dedupe": ` + off + `,
-		"stale": ` + off + `, "arguments": ` + off + `, "whitespace": ` + off + `, "summarise": {"model": "` + model + `",
+		"arguments": ` + off + `, "whitespace": ` + off + `, "summarise": {"model": "` + model + `",
 			"all": true, "keep_turns": 0, "keep_messages": 4, "segments": 1, "min_tokens": 0, "max_tokens": 1200}}`
 	u.want(201, "PUT", "/v1/sessions/"+name, `{"format": "openai-chat", "window_tokens": 20000, "policy": `+policy+`}`)
 	list := attacktest.Transcript(where, text)

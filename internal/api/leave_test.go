@@ -24,14 +24,13 @@ var wholeCorpus = flag.Bool("whole-corpus", false, "read back every result of ev
 
 // onlyWay is a policy under which nothing leaves a view, on request only; a way adds one stage to it.
 const onlyWay = `"auto":false,"target":0.01,"idle":{"enabled":false},"protect":{"last_units":0,"newest_user":false,"yields":false},"cap":{"enabled":false},"dedupe":{"enabled":false},` +
-	`"stale":{"enabled":false},"trim":{"enabled":false},"budget":{"enabled":false},"summarise":{"enabled":false},"truncate":{"enabled":false}`
+	`"trim":{"enabled":false},"budget":{"enabled":false},"summarise":{"enabled":false},"truncate":{"enabled":false}`
 
 // ways are policies each of which makes results leave in its way, and the actions of which one is expected.
 var ways = []struct{ name, policy, action string }{
 	{"cap", `"cap":{"enabled":true,"max_tokens":0,"max_chars":400,"max_ratio":0,"unit_ratio":0,"head_chars":100,"tail_chars":100}`, "cap"},
 	{"white space", `"whitespace":{"enabled":true,"min_tokens":1}`, "squeeze"},
 	{"dedupe", `"dedupe":{"enabled":true,"min_tokens":1}`, "stub"},
-	{"stale", `"stale":{"enabled":true,"min_tokens":1}`, "stale"},
 	{"bookend", `"trim":{"enabled":true,"min_tokens":1,"hot_zone_min_tokens":0,"hot_zone_ratio":0,"degradation_span_ratio":1,"bookend_max_chars":400,"bookend_min_chars":100}`, "bookend"},
 	{"placeholder", `"trim":{"enabled":true,"min_tokens":1,"hot_zone_min_tokens":0,"hot_zone_ratio":0,"degradation_span_ratio":0}`, "placeholder"},
 	{"clear", `"budget":{"enabled":true,"tokens":1}`, "clear"},
@@ -85,7 +84,7 @@ func TestEveryResultComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// sampled are recordings of every format in which results leave in every way; few have stale files and large arguments.
+// sampled are recordings of every format in which results leave in every way; few have large arguments.
 var sampled = []string{
 	"ai-sdk/langchain-react-agent-tool-calling", "claude-code/entire-8e-0a64736bc7-0", "claude-code/raze-claude-session",
 	"format-zoo/codex-small", "gemini-cli/entire-fc3b788017", "openhands/resolver-1", "tau2-bench/retail-toolorchestra-021",

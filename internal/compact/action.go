@@ -18,7 +18,7 @@ const (
 	Cap                      // head and tail of an oversized result
 	Bookend                  // head and tail, the shorter the older
 	Stub                     // a newer result for the same resource has taken its place
-	Stale                    // its file was written later; on one rung with Stub: the earlier of the two counts
+	Stale                    // only in manifests of 0.1.0: its file was written later
 	Placeholder              // a line with the tool's name and the result's beginning
 	Blank                    // a line
 	Omit                     // a call without its large arguments
@@ -29,14 +29,6 @@ const (
 // actionNames are the names in stored manifests and in the API.
 var actionNames = [...]string{
 	"keep", "squeeze", "cap", "bookend", "stub", "stale", "placeholder", "clear", "omit", "summarise", "drop",
-}
-
-// rung returns the action's place on the ladder.
-func (d ActionKind) rung() ActionKind {
-	if d == Stale {
-		return Stub
-	}
-	return d
 }
 
 // isLine reports whether the action replaces a result by a line.

@@ -76,7 +76,7 @@ func (s *runState) proposeOverBudget(i, since int) bool {
 		return false
 	}
 	want := proposal{action: Placeholder, distance: s.distance(p.message)}
-	if s.proposed[i].action.rung() == Stub {
+	if s.proposed[i].action == Stub {
 		want.action = Blank
 	}
 	s.propose(i, max(since, s.release[p.message]), want, stubTokens)

@@ -118,8 +118,8 @@ func (s *runState) fits(i int, original *replacement, shown []byte) bool {
 		return text.Len(shown) < original.chars && s.count.text(shown)+media < s.parts[i].tokens
 	}
 	size := len(shown)
-	if s.provider.ResultObjects {
-		size += len(emptyOutput)
+	if s.provider.ResultObjects { // the original may be an object, which is stored with its escapes
+		size = rawjson.QuotedLen(shown) + len(emptyOutput)
 	}
 	return size < original.bytes && s.count.text(shown) < s.parts[i].tokens
 }

@@ -34,20 +34,18 @@ func TestAResultThatShowsAnErrorSupersedesNothing(t *testing.T) {
 	t.Parallel()
 	for f, returned := range unflagged {
 		for _, c := range []struct {
-			stage, tool, text string
-			want              []string
+			text string
+			want []string
 		}{
-			{"dedupe", "Read", filler(2000), []string{"2.0 stub"}},
-			{"dedupe", "Read", "Error: ENOENT: no such file or directory", nil},
-			{"dedupe", "Read", `{"error":"Unknown tool name"}`, nil},
-			{"dedupe", "Read", "our server is on fire", nil},
-			{"stale", "Edit", "The file has been updated.", []string{"2.0 stale"}},
-			{"stale", "Edit", "Error: permission denied", nil},
-			{"stale", "Edit", "<tool_use_error>String to replace not found</tool_use_error>", nil},
+			{filler(2000), []string{"2.0 stub"}},
+			{"Error: ENOENT: no such file or directory", nil},
+			{"<tool_use_error>File does not exist.</tool_use_error>", nil},
+			{`{"error":"Unknown tool name"}`, nil},
+			{"our server is on fire", nil},
 		} {
-			policy := only(c.stage, func(p *policy.Policy) { p.Tools.Errors = []string{"Our server is"} })
+			policy := only("dedupe", func(p *policy.Policy) { p.Tools.Errors = []string{"Our server is"} })
 			in := Input{Format: f, Policy: policy, WindowTokens: 500}
-			for _, body := range append(returned(1, "Read", "a.go", filler(2000)), returned(2, c.tool, "a.go", c.text)...) {
+			for _, body := range append(returned(1, "Read", "a.go", filler(2000)), returned(2, "Read", "a.go", c.text)...) {
 				found, err := wire.Inspect(f, []byte(body))
 				if err != nil {
 					t.Fatalf("%v: %s", err, body)
@@ -56,7 +54,7 @@ func TestAResultThatShowsAnErrorSupersedesNothing(t *testing.T) {
 			}
 			plan, _ := compacted(t, in)
 			if diff := cmp.Diff(c.want, outcomes(plan)); diff != "" {
-				t.Errorf("%s, %s, %.40q (-want +got):\n%s", f, c.stage, c.text, diff)
+				t.Errorf("%s, %.40q (-want +got):\n%s", f, c.text, diff)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func TestNoViewIsFarBelowItsTarget(t *testing.T) {
 // they cannot be cut.
 func (s *runState) superfluous() (tokens int) {
 	for i := range s.parts {
-		if p := &s.parts[i]; p.action.rung() == Stub || p.action == Omit || p.action.isLine() && !p.onlyText {
+		if p := &s.parts[i]; p.action == Stub || p.action == Omit || p.action.isLine() && !p.onlyText {
 			tokens += p.tokens - p.now
 		}
 	}

@@ -133,7 +133,7 @@ func (l *trial) noStepUp(before, now *outcome) {
 		}
 		for _, p := range m.parts {
 			was, ok := ladder[key{m.seq, p.index}]
-			if ok && (p.action.rung() < was.action.rung() || p.now > was.now || p.valueBytes() > was.value.End-was.value.Start) {
+			if ok && (p.action < was.action || p.now > was.now || p.valueBytes() > was.value.End-was.value.Start) {
 				l.Errorf("%s was %s: from %d to %d tokens", at(m.seq, p), was.action, was.now, p.now)
 			}
 		}

@@ -309,7 +309,7 @@ func (l *trial) partBounded(m shownMessage, p *part, in *Input) {
 		if p.stage == "hard" || p.stage == "summarise" {
 			limit += p.head + p.tail
 		}
-	case Stub, Stale, Placeholder, Blank:
+	case Stub, Placeholder, Blank:
 		limit = policy.MaxLineBytes
 	default:
 		return

@@ -70,7 +70,7 @@ func TestLawsHoldWithModels(t *testing.T) {
 	var counts [5]int
 	taken, waited, dropped := 0, 0, 0
 	for seed := range uint64(*histories) / 16 {
-		rng := rand.New(rand.NewPCG(seed, 7))
+		rng := rand.New(rand.NewPCG(seed, 8))
 		l := newTrial(t, rng)
 		l.model = &oracle{answers: map[summary.Digest]summary.Answer{}, late: map[summary.Digest]bool{}}
 		withModel(rng, &l.in.Policy)

@@ -49,7 +49,7 @@ func byAge(p *policy.Policy) {
 func randomWording(rng *rand.Rand, w *policy.Wording) {
 	w.BookendHead = []string{"", "[{tool}: {ref}]\n", "{chars} of {tokens} "}[rng.IntN(3)]
 	w.PlaceholderAgain = []string{"", "{ref}{preview}"}[rng.IntN(2)]
-	for _, t := range []*string{&w.Cap, &w.Bookend, &w.Stub, &w.Stale, &w.Placeholder} {
+	for _, t := range []*string{&w.Cap, &w.Bookend, &w.Stub, &w.Placeholder} {
 		switch rng.IntN(4) {
 		case 0:
 			*t += strings.Repeat(" More than one would want to read.", 1+rng.IntN(2))
@@ -86,7 +86,6 @@ func randomStages(rng *rand.Rand, p *policy.Policy) {
 	p.Dedupe.Identity, p.Dedupe.ToolOnly = []policy.Identity{policy.ByArguments, policy.ByResource, policy.ByFields}[rng.IntN(3)], true
 	p.Dedupe.Pending, p.Dedupe.OmitFields, p.Dedupe.MinBytes = maybe(4), maybe(2), rng.IntN(2)*rng.IntN(300)
 	p.Dedupe.Arguments, p.Dedupe.ArgumentBytes = maybe(2), 32+rng.IntN(500)
-	p.Stale = policy.Stale{Enabled: maybe(4), MinTokens: rng.IntN(2) * rng.IntN(100)}
 	p.Arguments.Enabled, p.Arguments.MinBytes, p.Arguments.AfterTokens = maybe(2), 32+rng.IntN(500), rng.IntN(2000)
 	p.Budget.Enabled, p.Budget.Tokens = maybe(2), rng.IntN(2)*(100+rng.IntN(3000))
 	p.Whitespace = policy.Whitespace{Enabled: maybe(2), MinTokens: rng.IntN(2) * rng.IntN(100)}

@@ -73,7 +73,7 @@ func keepMediaBytes(s *runState) {
 		i := heavy[k].part
 		p := &s.parts[i]
 		want := proposal{action: Placeholder, distance: s.distance(p.message), media: true}
-		if s.proposed[i].action.rung() == Stub || p.action != Keep && p.valueBytes() >= heavyBytes {
+		if s.proposed[i].action == Stub || p.action != Keep && p.valueBytes() >= heavyBytes {
 			want.action = Blank
 		}
 		s.bare[i] = true

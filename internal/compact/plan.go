@@ -167,7 +167,7 @@ func (h *history) viewTokens(m int) int {
 
 // lowers reports whether the proposal keeps less of a part than the view has of it.
 func (w *proposal) lowers(p *part) bool {
-	return w.action.rung() > p.action.rung() || w.action == Bookend && p.action == Bookend && w.bookend < p.head
+	return w.action > p.action || w.action == Bookend && p.action == Bookend && w.bookend < p.head
 }
 
 // apply replaces part i as proposed. Whether a replacement is used depends on the original alone, so that it is the

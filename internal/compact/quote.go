@@ -31,7 +31,7 @@ func (s *runState) quotes(d *eviction, choice *memory.Choice) string {
 				for _, q := range s.quotesOf(i) {
 					s.memory.Quote(q)
 				}
-			case p.action == Keep && s.proposed[i].lowers(p) && s.proposed[i].action.rung() != Stub:
+			case p.action == Keep && s.proposed[i].lowers(p) && s.proposed[i].action != Stub:
 				s.memory.Quote(s.quotesOf(i)[0])
 			}
 		}

@@ -29,7 +29,7 @@ func (p *Plan) record(s *runState, i int, before size) {
 	a := s.entry(i, want.rule(s, i), want.reason(at))
 	a.TokensBefore, a.BytesBefore = before.tokens, before.bytes
 	a.BytesAfter = len(p.newText(p.edits[len(p.edits)-1]))
-	if a.Kind == Stub || a.Kind == Stale {
+	if a.Kind == Stub {
 		a.Resource = at.name()
 	}
 	p.enter(a)
@@ -40,7 +40,6 @@ var rules = map[ActionKind]string{
 	CollapseSpace: "whitespace.enabled",
 	Bookend:       "trim.hot_zone_min_tokens",
 	Stub:          "dedupe.keep_last",
-	Stale:         "stale.enabled",
 }
 
 var rulesOfStages = map[string]string{
@@ -81,8 +80,6 @@ func (w *proposal) reason(p *part) string {
 		return fmt.Sprintf("%d tokens came after it: %d characters of head and tail stay", w.distance, w.head)
 	case Stub:
 		return fmt.Sprintf("message %d has a newer result for the same resource", w.newer)
-	case Stale:
-		return fmt.Sprintf("message %d wrote the file", w.newer)
 	case Omit:
 		if w.newer > 0 {
 			return fmt.Sprintf("message %d has a newer call for the same resource: large arguments are omitted",

@@ -24,7 +24,6 @@ type stage struct {
 var stages = []stage{
 	{"cap", func(p *policy.Policy) bool { return p.Cap.Enabled }, capOver, capOversized},
 	{"dedupe", func(p *policy.Policy) bool { return p.Dedupe.Enabled }, nil, stubSuperseded},
-	{"stale", func(p *policy.Policy) bool { return p.Stale.Enabled }, nil, stubStale},
 	{"arguments", func(p *policy.Policy) bool { return p.Arguments.Enabled }, nil, omitArguments},
 	{"trim", func(p *policy.Policy) bool { return p.Trim.Enabled }, trimOver, trimByDistance},
 	{"budget", func(p *policy.Policy) bool { return p.Budget.Enabled || p.MediaBytes > 0 }, budgetOver, keepBudgets},

@@ -110,7 +110,7 @@ func (s *runState) propose(i, since int, p proposal, tokens int) {
 func (s *runState) proposeAction(i, since int, p proposal) {
 	since = max(since, s.since)
 	want := &s.proposed[i]
-	if p.action.rung() > want.action.rung() || p.action.rung() == want.action.rung() && since < want.since {
+	if p.action > want.action || p.action == want.action && since < want.since {
 		p.stage, p.since = s.stage, since
 		p.capped, p.collapsed, p.bookend = want.capped, want.collapsed, want.bookend
 		*want = p

@@ -98,7 +98,7 @@ func only(stage string, change func(*policy.Policy)) policy.Policy {
 	byAge(&p)
 	p.Target = 0.5
 	p.Protect.LastUnits, p.Protect.NewestUser, p.Protect.Yields = 0, false, false
-	p.Cap.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Arguments.Enabled = stage == "cap", stage == "dedupe", stage == "stale", stage == "arguments"
+	p.Cap.Enabled, p.Dedupe.Enabled, p.Arguments.Enabled = stage == "cap", stage == "dedupe", stage == "arguments"
 	p.Trim.Enabled, p.Budget.Enabled, p.Whitespace.Enabled = stage == "trim", stage == "budget", stage == "whitespace"
 	p.Summarise.Enabled, p.Truncate.Enabled = stage == "summarise", stage == "truncate"
 	p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars, p.Cap.MaxRatio, p.Cap.UnitRatio = 1000, 500, 500, 0, 0

@@ -74,7 +74,7 @@ func (r *partReader) subject(body []byte, at *wire.Part) subject {
 	s := subject{tool: at.Name}
 	sent := sent{reader: r, value: at.Value.Of(body)}
 	s.does = r.does(at.Name, &sent)
-	if (r.policy.Stale.Enabled || r.policy.Summarise.LinesRatio > 0) && (s.does.reads() || s.does.writes()) {
+	if r.policy.Summarise.LinesRatio > 0 && (s.does.reads() || s.does.writes()) {
 		s.paths = resource.Paths(string(s.does.operation()), sent.text())
 	}
 	if r.policy.Dedupe.Enabled {

@@ -74,7 +74,7 @@ func (s *runState) proposeStep(i int, step rule.Step, chars int, c policy.Catego
 	if step == rule.Line {
 		since = max(s.reached(p.message, a.Zone+a.Span), s.release[p.message])
 		want = proposal{action: Placeholder, distance: want.distance}
-		if c == policy.Ephemeral || s.proposed[i].action.rung() == Stub {
+		if c == policy.Ephemeral || s.proposed[i].action == Stub {
 			want.action = Blank
 		}
 	}

@@ -22,8 +22,7 @@ func TestALineIsShort(t *testing.T) {
 	}
 	longest := longestLine(t)
 	wordings := map[string]policy.Wording{"the longest": {
-		Stub: longest + "{ref}{tool}{resource}{bytes}{seq}", Stale: longest + "{ref}{tool}{resource}{bytes}{seq}",
-		Placeholder: longest + "{ref}{tool}{preview}", Clear: longest + "{ref}",
+		Stub: longest + "{ref}{tool}{resource}{bytes}{seq}", Placeholder: longest + "{ref}{tool}{preview}", Clear: longest + "{ref}",
 	}}
 	for _, profile := range policy.Profiles() {
 		wordings[profile] = profileOf(profile).Wording
@@ -35,7 +34,7 @@ func TestALineIsShort(t *testing.T) {
 		}
 		for name, piece := range pieces {
 			long := strings.Repeat(piece, 200)
-			for _, do := range []ActionKind{Stub, Stale, Placeholder, Blank} {
+			for _, do := range []ActionKind{Stub, Placeholder, Blank} {
 				t.Run(fmt.Sprintf("%s of %s, %s", do, name, wording), func(t *testing.T) {
 					t.Parallel()
 					v := values{action: do, ref: aRef, tool: long, resource: long, preview: previewOf([]byte(long)), seq: 9_000_000_000}
@@ -69,7 +68,7 @@ func TestTheTextsOfLines(t *testing.T) {
 	t.Parallel()
 	w, err := wordsOf(&policy.Wording{
 		Cap: "<{ref} {tool} {chars} {bytes} {tokens} {cut_tokens} {head}>", Bookend: "<{chars}>", Stub: "{ref} {tool} {resource} {bytes} {seq}",
-		Stale: "{seq}", Placeholder: "{tool}: {preview}", Clear: "{ref}", Summary: "{text}", Truncated: "{first}",
+		Placeholder: "{tool}: {preview}", Clear: "{ref}", Summary: "{text}", Truncated: "{first}",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ var (
 	resultsTotal = counter("varve_compaction_results_persisted_total",
 		"Tool results that left a view and were persisted.")
 	staleTotal = counter("varve_compaction_stale_results_total",
-		"Results that a newer one for their resource, or a write of their file, made superfluous.")
+		"Results that a newer one for their resource made superfluous.")
 	resourcesTotal = counter("varve_compaction_stale_resources_total", "Resources of those results, of each run.")
 	originalTotal  = counter("varve_compaction_original_messages_total",
 		"Messages of the sessions that were compacted.")

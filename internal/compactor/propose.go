@@ -227,7 +227,6 @@ func (pl *planner) planWithout(
 // essential returns the policy with only those stages that hold the budget.
 func essential(p policy.Policy) *policy.Policy {
 	p.Dedupe.Enabled = false
-	p.Stale.Enabled = false
 	p.Arguments.Enabled = false
 	p.Whitespace.Enabled = false
 	p.Summarise.Enabled = false

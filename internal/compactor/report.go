@@ -28,7 +28,7 @@ func (p *Proposal) Report() protocol.Report {
 		r.Reasons[a.Rule]++
 		touched[a.Seq] = true
 		r.MessagesCompacted += int(max(a.LastSeq-a.Seq, 0)) // the others of a range
-		if a.Kind == compact.Stale || a.Kind == compact.Stub {
+		if a.Kind == compact.Stub {
 			r.Stale.Count++
 			stale[a.Resource] = true
 		}

@@ -42,7 +42,7 @@ func byAge() policy.Policy {
 	p := policy.Default()
 	p.Trigger, p.Target, p.Hard = 0.5, 0.3, 0.9
 	p.Summarise.Enabled, p.Protect.Yields = false, false
-	p.Trim.Enabled, p.Arguments.Enabled, p.Dedupe.Enabled, p.Stale.Enabled, p.Truncate.Enabled = true, true, true, true, false
+	p.Trim.Enabled, p.Arguments.Enabled, p.Dedupe.Enabled, p.Truncate.Enabled = true, true, true, false
 	p.Dedupe.Pending = false
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -226,20 +227,19 @@ func TestAReportNamesWhatIsStaleWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.session("s")
-	read := turn(0, 500)
 	const path = "src/api_key=sk-live-0123456789abcdef0123456789abcdef/main.go"
-	for i := range read {
-		read[i] = bytes.ReplaceAll(read[i], []byte("f0"), []byte(path))
-	}
 	w.append(at, []byte(`{"role":"user","content":"change it"}`))
-	w.append(at, read...)
-	w.append(at,
-		[]byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"w","type":"function","function":{"name":"Write","arguments":"{\"path\":\"`+path+`\",\"content\":\"x\"}"}}]}`),
-		[]byte(`{"role":"tool","tool_call_id":"w","content":"written"}`))
-	for n := range 10 {
-		w.append(at, turn(n+1, 500)...)
+	for n := range 12 {
+		read := turn(n, 500)
+		if n < 2 { // the same file twice
+			read[0] = bytes.ReplaceAll(read[0], fmt.Appendf(nil, "f%d", n), []byte(path))
+		}
+		w.append(at, read...)
 	}
-	w.set(at, func(p *policy.Policy) { p.Stale.Enabled, p.Summarise.Enabled, p.Truncate.Enabled = true, false, false })
+	w.set(at, func(p *policy.Policy) {
+		p.Dedupe.Identity = policy.ByResource
+		p.Trim.Enabled, p.Summarise.Enabled, p.Truncate.Enabled = false, false, false
+	})
 	report := w.propose(at, compactor.Request{}).Report()
 	if report.Stale.Count != 1 || len(report.Stale.Resources) != 1 || !strings.HasSuffix(report.Stale.Resources[0], "main.go") || strings.Contains(report.Stale.Resources[0], "89abcdef") {
 		t.Errorf("stale %+v, actions %v", report.Stale, report.Actions)

@@ -168,7 +168,7 @@ func TestMessagesAreNotDividedForLessThanThatCosts(t *testing.T) {
 		}
 		w.set(at, func(p *policy.Policy) {
 			p.Summarise.Enabled, p.Truncate.Enabled, p.Whitespace.Enabled = false, false, false
-			p.Dedupe.Enabled, p.Stale.Enabled = false, false
+			p.Dedupe.Enabled = false
 			p.Target, p.Trim.MinTokens = 0.1, 1
 		})
 		p := w.propose(at, compactor.Request{Cause: compactor.CausePreview})

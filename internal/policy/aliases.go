@@ -29,8 +29,15 @@ var aliases = map[string]string{
 	"/wording/stub_template":       "stub",
 }
 
-// retired are the fields of earlier releases, with the values that documents have in them. They change nothing.
-var retired = map[string][]string{"/summarise/writer": {`"extract"`, "null"}}
+// retired are the fields of earlier releases, with the values that documents have in them, none for any value. They
+// change nothing.
+var retired = map[string][]string{"/summarise/writer": {`"extract"`, "null"}, "/stale": nil, "/wording/stale": nil}
+
+// isRetired reports whether a field of an earlier release may have a value.
+func isRetired(pointer string, value []byte) bool {
+	values, ok := retired[pointer]
+	return ok && (values == nil || slices.Contains(values, string(value)))
+}
 
 // valueAliases are the systems' names for values that mean the same, by the type of the value.
 var valueAliases = map[reflect.Type]map[string]string{

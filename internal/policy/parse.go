@@ -275,7 +275,7 @@ func (p *parser) object(at rawjson.Span, into reflect.Value, pointer string) {
 		switch {
 		case set:
 			p.problem(below, "invalid_json", "the field is set twice: its name here is %q", known[i])
-		case i < 0 && slices.Contains(retired[below], string(value.Of(p.layer.Document))):
+		case i < 0 && isRetired(below, value.Of(p.layer.Document)):
 		case i < 0:
 			p.problem(pointer+"/"+token([]byte(name)), "unknown_field", "there is no field %q here%s",
 				spelling.Shorten(name), spelling.Hint(name, known))

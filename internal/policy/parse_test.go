@@ -186,7 +186,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 		"an empty template":                 {`{"wording":{"cap":""}}`, []string{"/wording/cap out_of_range"}},
 		"a summary without its text":        {`{"wording":{"summary":"messages {first} to {last}"}}`, []string{"/wording/summary invalid_template"}},
 		"a cleared line that is too long": {`{"wording":{"clear":"` + strings.Repeat("x", 150) + `"}}`, []string{
-			"/wording/clear contradiction", "/wording/clear contradiction", "/wording/clear contradiction",
+			"/wording/clear contradiction", "/wording/clear contradiction",
 		}},
 		"a short placeholder":            {`{"wording":{"placeholder":"gone"}}`, []string{"/wording/placeholder contradiction"}},
 		"a cap without a limit":          {`{"cap":{"max_tokens":0,"max_ratio":0,"unit_ratio":0}}`, []string{"/cap/max_tokens contradiction"}},

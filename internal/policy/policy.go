@@ -41,7 +41,6 @@ type Policy struct {
 	Protect       Protect    `json:"protect"`
 	Cap           Cap        `json:"cap"`
 	Dedupe        Dedupe     `json:"dedupe"`
-	Stale         Stale      `json:"stale"`
 	Arguments     Arguments  `json:"arguments"`
 	Trim          Trim       `json:"trim"`
 	Budget        Budget     `json:"budget"`
@@ -203,12 +202,6 @@ type Dedupe struct {
 	Redact          bool                `json:"redact"`
 }
 
-// Stale replaces what was read of a file before the file was written.
-type Stale struct {
-	Enabled   bool `json:"enabled"`
-	MinTokens int  `json:"min_tokens"`
-}
-
 // Arguments omits large arguments of old calls.
 type Arguments struct {
 	Enabled     bool        `json:"enabled"`
@@ -355,7 +348,6 @@ type Wording struct {
 	BookendHead      string `json:"bookend_head"`
 	Bookend          string `json:"bookend"`
 	Stub             string `json:"stub"`
-	Stale            string `json:"stale"`
 	Placeholder      string `json:"placeholder"`
 	PlaceholderAgain string `json:"placeholder_again"`
 	Clear            string `json:"clear"`
@@ -416,7 +408,6 @@ func (p *Policy) TargetOf(window float64) float64 {
 func (p Policy) Off() *Policy {
 	p.Cap.Enabled = false
 	p.Dedupe.Enabled = false
-	p.Stale.Enabled = false
 	p.Arguments.Enabled = false
 	p.Trim.Enabled = false
 	p.Budget.Enabled = false

@@ -65,7 +65,7 @@ func (p *parser) templates() {
 	}
 	clears := p.policy.Trim.Enabled || p.policy.Budget.Enabled || p.policy.MediaBytes > 0
 	const again, clear = "/wording/placeholder_again", "/wording/clear"
-	for _, line := range []string{"/wording/stub", "/wording/stale", "/wording/placeholder", again, clear} {
+	for _, line := range []string{"/wording/stub", "/wording/placeholder", again, clear} {
 		if size[line] > maxLineBytes {
 			p.problem(line, OutOfRange,
 				"the line has %d bytes without its values: the limit is %d",

@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -98,12 +99,14 @@ func TestAFieldOfAnEarlierReleaseChangesNothing(t *testing.T) {
 	if err != nil || strings.Contains(string(p.Document()), "writer") || p.Summarise.MaxTokens != 900 {
 		t.Errorf("%v: %s", err, p.Document())
 	}
-	for _, document := range []string{`{"summarise":{"writer":null}}`, `{"summarise":null}`} {
-		if _, err := Parse([]byte(document)); err != nil {
-			t.Errorf("%s: %v", document, err)
+	for _, document := range []string{
+		`{"summarise":{"writer":null}}`, `{"summarise":null}`, `{"stale":{"enabled":true,"min_tokens":9}}`, `{"wording":{"stale":"old: {ref}"}}`,
+	} {
+		if p, err := Parse([]byte(document)); err != nil || !reflect.DeepEqual(p, Default()) {
+			t.Errorf("%s: %v: %s", document, err, p.Document())
 		}
 	}
-	for _, document := range []string{`{"summarise":{"writer":"gpt"}}`, `{"writer":"extract"}`, `{"trim":{"writer":"extract"}}`} {
+	for _, document := range []string{`{"summarise":{"writer":"gpt"}}`, `{"writer":"extract"}`, `{"trim":{"writer":"extract"}}`, `{"trim":{"stale":null}}`} {
 		if _, err := Parse([]byte(document)); !strings.Contains(said(err), "unknown_field") {
 			t.Errorf("%s: %v", document, err)
 		}

@@ -70,7 +70,7 @@ type Report struct {
 	ViewTokensBefore  int64          `json:"view_tokens_before"`
 	// of the view; below 0 if a compaction from the log restored more than it removed
 	TokensSaved int64 `json:"tokens_saved"`
-	// results that newer ones for their resource, or a write of their file, made superfluous
+	// results that newer ones for their resource made superfluous
 	Stale Stale `json:"stale"`
 	// what was decided about the tool results and large calls that no summary has taken; absent in runs of engines
 	// before 4
@@ -83,7 +83,7 @@ type Report struct {
 	OverflowRisk *OverflowRisk `json:"overflow_risk"`
 }
 
-// Stale has the results that were replaced because newer ones for their resource, or a write of their file, followed.
+// Stale has the results that were replaced because newer ones for their resource followed.
 type Stale struct {
 	Count          int `json:"count"`                             // results
 	ResourcesTotal int `json:"resources_total" schema:"optional"` // the different resources that they are about

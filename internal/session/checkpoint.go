@@ -8,7 +8,7 @@ import (
 )
 
 // EngineVersion is the version of the engine's decisions and wording; another version may make other bytes.
-const EngineVersion = 8
+const EngineVersion = 9
 
 // CheckpointRecord is what the store keeps of a checkpoint for ever: all but its body.
 type CheckpointRecord struct {

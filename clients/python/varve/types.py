@@ -203,7 +203,6 @@ class Policy:
     protect: Optional[Dict[str, Any]] = None
     cap: Optional[Dict[str, Any]] = None
     dedupe: Optional[Dict[str, Any]] = None
-    stale: Optional[Dict[str, Any]] = None
     arguments: Optional[Dict[str, Any]] = None
     trim: Optional[Dict[str, Any]] = None
     budget: Optional[Dict[str, Any]] = None
@@ -382,7 +381,7 @@ class Stage:
 
 @dataclass
 class Stale:
-    """Has the results that were replaced because newer ones for their resource, or a write of their file, followed."""
+    """Has the results that were replaced because newer ones for their resource followed."""
 
     count: int
     resources: List[str]

@@ -564,18 +564,6 @@ export interface components {
                  */
                 redact?: boolean | null;
             } | null;
-            stale?: {
-                /**
-                 * @description a line replaces what was read of a file before the file was written
-                 * @default false
-                 */
-                enabled?: boolean | null;
-                /**
-                 * @description smaller results are kept
-                 * @default 100
-                 */
-                min_tokens?: number | null;
-            } | null;
             arguments?: {
                 /**
                  * @description large arguments of old calls are omitted
@@ -878,11 +866,6 @@ export interface components {
                  */
                 stub?: string | null;
                 /**
-                 * @description in place of a result whose file was written later; `seq` is that of the write
-                 * @default [Out of date: the file was written at message {seq} -- the old text: read_result {ref}]
-                 */
-                stale?: string | null;
-                /**
                  * @description in place of an old result
                  * @default [Tool result trimmed -- {tool}: "{preview}" -- in full: read_result {ref}]
                  */
@@ -1011,7 +994,7 @@ export interface components {
             view_tokens_before: number;
             /** @description of the view; below 0 if a compaction from the log restored more than it removed */
             tokens_saved: number;
-            /** @description results that newer ones for their resource, or a write of their file, made superfluous */
+            /** @description results that newer ones for their resource made superfluous */
             stale: components["schemas"]["Stale"];
             /** @description what was decided about the tool results and large calls that no summary has taken; absent in runs of engines before 4 */
             decisions?: components["schemas"]["Decisions"];
@@ -1186,7 +1169,7 @@ export interface components {
             /** @description why the stage failed and was skipped */
             error?: string;
         };
-        /** @description has the results that were replaced because newer ones for their resource, or a write of their file, followed */
+        /** @description has the results that were replaced because newer ones for their resource followed */
         Stale: {
             /** @description results */
             count: number;

@@ -20,8 +20,7 @@ var (
 
 // Paths returns the files that a call reads or writes, each once, as Clean returns them: from arguments with paths,
 // lists of them, or lists of objects with one, and for writes from the headers of patches. A command has no paths,
-// unless it is a patch and so a write. For more than maxPaths it returns none: writing one of them does not make a read
-// of all stale.
+// unless it is a patch and so a write. For more than maxPaths it returns none.
 func Paths(operation string, arguments []byte) []string {
 	var found []string
 	o, ok := parse(arguments)
@@ -134,9 +133,4 @@ func Clean(name string) string {
 		return ""
 	}
 	return name
-}
-
-// Absolute reports whether a clean path begins at a root: "/", or a drive.
-func Absolute(name string) bool {
-	return strings.HasPrefix(name, "/") || len(name) > 2 && name[1] == ':' && name[2] == '/'
 }
