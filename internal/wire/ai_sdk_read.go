@@ -35,7 +35,8 @@ import (
 // aiSDK reads a UIMessage. One of the versions before 5 may have its text in content, beside parts or without; then its
 // calls are in toolInvocations, which stay Opaque.
 func (s *scanner) aiSDK(top Span) {
-	v := s.object(top)
+	s.top = s.object(top)
+	v := &s.top
 	s.role(v.at("role"))
 	s.facts.StartsUnit = true
 	s.loose = s.loose || !s.is(v.at("id"), '"')
@@ -47,13 +48,13 @@ func (s *scanner) aiSDK(top Span) {
 	parts := v.at("parts")
 	switch {
 	case s.is(parts, '['):
-		s.keepOthers(&v, "role", "parts")
+		s.keepOthers(v, "role", "parts")
 		s.content(parts, add)
-	case s.isModelMessage(&v):
+	case s.isModelMessage(v):
 		s.state = true
-		s.modelMessage(&v)
+		s.modelMessage(v)
 	default:
-		s.keepOthers(&v, "role", "parts", "content", "toolInvocations")
+		s.keepOthers(v, "role", "parts", "content", "toolInvocations")
 		s.content(v.at("content"), add)
 		for invocation := range s.elements(v.at("toolInvocations")) {
 			s.opaque(invocation)

@@ -31,9 +31,10 @@ import (
 // docs/formats.md has what becomes of what other formats can express and this one cannot.
 
 func (s *scanner) anthropic(top Span) {
-	v := s.object(top)
+	s.top = s.object(top)
+	v := &s.top
 	s.role(v.at("role"))
-	s.keepOthers(&v, "role", "content")
+	s.keepOthers(v, "role", "content")
 	s.facts.StartsUnit = true
 	i := 0
 	s.content(v.at("content"), func(block Span) {

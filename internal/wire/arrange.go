@@ -31,14 +31,14 @@ type arrangement struct {
 	turns []*turn
 	calls []*call         // those so far, by their numbers, which begin at 1
 	early map[int]Message // results whose calls are to come, by the numbers of these
-	ids   map[string]bool // of all calls
+	list  []Message       // the whole conversation
+	ids   map[string]bool // of all calls, once one was asked for
 }
 
 // arrange pairs calls and results, and moves what is not where the target requires it. A result without a call becomes
 // a note of the user.
 func (r *repairer) arrange(list []Message) []Message {
-	a := &arrangement{repairer: r, calls: make([]*call, pair(list)+1), early: map[int]Message{}, ids: map[string]bool{}}
-	each(list, Call, func(_ *Message, p *Block) { a.ids[p.CallID] = true })
+	a := &arrangement{repairer: r, calls: make([]*call, pair(list)+1), early: map[int]Message{}, list: list}
 	for i := range list {
 		if n := &list[i]; n.Role == Assistant && !n.has(Result) {
 			a.assistant(n)
@@ -213,7 +213,7 @@ func (a *arrangement) split(n *Message, s *sorted) {
 	rest := s.rest
 	for i := range s.orphans {
 		about := "The result of a tool call that is not in this conversation: %s"
-		if a.ids[s.orphans[i].CallID] {
+		if a.isCalled(s.orphans[i].CallID) {
 			about = "Another result of a tool call that has one: %s"
 		}
 		rest = append(rest, orphanNote(&s.orphans[i], about)...)
@@ -231,6 +231,15 @@ func (a *arrangement) split(n *Message, s *sorted) {
 		said.Extra = nil
 	}
 	a.say(&said)
+}
+
+// isCalled reports whether any call has this id.
+func (a *arrangement) isCalled(id string) bool {
+	if a.ids == nil {
+		a.ids = map[string]bool{}
+		each(a.list, Call, func(_ *Message, p *Block) { a.ids[p.CallID] = true })
+	}
+	return a.ids[id]
 }
 
 // resultsOf returns a message that contains some of the results of n.
@@ -380,7 +389,7 @@ func (a *arrangement) dropPending(x *turn) {
 }
 
 func (a *arrangement) flat() []Message {
-	var list []Message
+	list := make([]Message, 0, len(a.list))
 	for _, x := range a.turns {
 		if a.isOneUIMessage(x) {
 			list = append(list, x.steps()...)

@@ -92,7 +92,7 @@ type Compaction struct {
 func CompactionIn(target session.Format, view []Stored, o Options) (c Compaction, ok bool) {
 	for i := len(view) - 1; i >= 0; i-- {
 		owner := ""
-		if m := &view[i]; m.Format == target {
+		if m := &view[i]; m.Format == target && m.mayHaveState() {
 			owner = compactor(m.Format, m.Body)
 		}
 		if owner == "" || target == session.AISDK && owner != o.server(target).Package {
@@ -179,7 +179,7 @@ func (r *repairer) leaveCompacted(list []Message) []Message {
 
 // isForeignCompaction reports whether an item is a compaction that only another provider can read.
 func (r *repairer) isForeignCompaction(n *Message) bool {
-	return n.Format == session.OpenAIResponses && isType(n.Raw, "compaction") &&
+	return n.Format == session.OpenAIResponses && n.has(Opaque) && isType(n.Raw, "compaction") &&
 		(r.target != n.Format || r.isForeign() && isCompactionItem(n.Raw))
 }
 

@@ -89,16 +89,12 @@ func (s *scanner) result(p Part, at Span, add func(element Span)) *Block {
 // resultOf adds a tool result whose content read reads. Nothing inside a result is refused, and nothing in it is a part
 // of the message.
 func (s *scanner) resultOf(p Part, read func()) *Block {
-	outer := *s
-	s.inside = true
-	s.facts = Facts{Role: outer.facts.Role}
+	facts, inside, filled, err := s.facts, s.inside, s.filled, s.err
+	s.inside, s.facts = true, Facts{Role: facts.Role}
 	content := s.ir.swapContent(nil)
 	read()
-	inner, shown := s.facts, s.shown
-	loose, state := s.loose, s.state
-	*s = outer
-	s.loose, s.state = loose, state
-	s.shown = shown
+	inner := s.facts
+	s.facts, s.inside, s.filled, s.err = facts, inside, filled, err
 	content = s.ir.swapContent(content)
 	s.facts.Flags |= inner.Flags &^ FlagEmptyText
 	p.Tokens += inner.Tokens

@@ -30,8 +30,9 @@ import (
 
 // gemini reads a content. Its role is what was sent, "model" for the assistant; one without a role is the user's.
 func (s *scanner) gemini(top Span) {
-	v := s.object(top)
-	s.keepOthers(&v, "role", "parts")
+	s.top = s.object(top)
+	v := &s.top
+	s.keepOthers(v, "role", "parts")
 	if s.absent(v.at("role")) {
 		s.facts.Role = "user"
 	} else {

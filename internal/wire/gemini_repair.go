@@ -8,6 +8,7 @@ import (
 )
 
 func (r *repairer) mendContent(n *Message) {
+	told := n.Edited // by decode
 	if role := stringMember(n.Raw, "role"); role == "assistant" || role == "function" {
 		n.Edited = true
 		r.repaired("V-G4", "role_renamed", n, "the API has another name for the role %s", role)
@@ -38,8 +39,8 @@ func (r *repairer) mendContent(n *Message) {
 		if called = called || p.Kind == Call; wrong != noData {
 			blocks = append(blocks, p)
 		}
-		if wrong != noFault {
-			n.Edited = true
+		if wrong != noFault && !told {
+			n.Edited, told = true, true
 			r.repaired("V-G4", "part_mended", n, "a part is rewritten: the API does not take it as it was")
 		}
 	}

@@ -13,9 +13,9 @@ import (
 
 const thoughtMark = "__thought__"
 
-// chatSignature returns the signature of a call of Chat Completions, as a string literal; nil for none.
-func chatSignature(call []byte, id string) []byte {
-	extra := valueOf(call, "extra_content")
+// chatSignature returns the signature of a call of Chat Completions by its extra_content and its id, as a string
+// literal; nil for none.
+func chatSignature(extra []byte, id string) []byte {
 	for _, owner := range []string{"google", "vertex"} {
 		if signature := stringLiteral(valueOf(extra, owner), "thought_signature"); isSigned(signature) {
 			return signature
@@ -39,7 +39,7 @@ func (c *checker) chatCallsSigned() {
 	}
 	for i := c.currentTurn(); i < len(c.messages); i++ {
 		for call := range elementsOf(c.bodies[i], "tool_calls") {
-			if chatSignature(call, stringMember(call, "id")) == nil {
+			if chatSignature(valueOf(call, "extra_content"), stringMember(call, "id")) == nil {
 				c.report(i, "call %q is the first of its message and has no signature", stringMember(call, "id"))
 			}
 			break

@@ -99,7 +99,7 @@ func (s *scanner) showsFaults(server *provider.Media) bool {
 // The members of a block that say what it shows, that hold the bytes or say where they are, and that hold these two.
 var (
 	typeMembers  = []string{"media_type", "mimeType", "mime_type", "mediaType"}
-	dataMembers  = []string{"data", "file_data", "image"}
+	dataMembers  = []string{"data", "image"}
 	urlMembers   = []string{"url", "image_url", "fileUri", "file_uri"}
 	otherMembers = []string{"type", "detail", "filename", "title", "context", "displayName", "name", "format"}
 	mediaHolders = []string{
@@ -118,8 +118,12 @@ func (m *medium) read(body []byte, at Span) {
 		case body[value.Start] == '{' && slices.ContainsFunc(mediaHolders, is):
 			m.found = m.found || !is("source")
 			m.read(body, value)
-			if is("source") && m.url != (Span{}) && m.data != (Span{}) {
+			switch {
+			case m.url == (Span{}) || m.data == (Span{}):
+			case is("source"):
 				m.wrong = value
+			case is("fileData"), is("file_data"):
+				m.wrong = Span{Start: key.Start, End: value.End}
 			}
 		case body[value.Start] != '"' || slices.ContainsFunc(otherMembers, is):
 			m.found = m.found || body[value.Start] == '{' && !is("cache_control") && !is("citations")
@@ -128,12 +132,18 @@ func (m *medium) read(body []byte, at Span) {
 		case slices.ContainsFunc(urlMembers, is):
 			m.url, m.found = value, true
 			m.readData(body, value, false)
-			if (is("url") || is("image_url")) && m.data == (Span{}) && m.isBare(body) {
-				m.data, m.wrong = Span{Start: value.Start + 1, End: value.End - 1}, value
+			if m.data == (Span{}) && isBare(body, inside(value)) {
+				m.data, m.wrong = inside(value), value
+			}
+		case is("file_data"): // which takes no URL that leads elsewhere
+			m.data, m.found = inside(value), true
+			m.readData(body, value, false)
+			if isBare(body, m.data) && m.data == inside(value) {
+				m.url, m.wrong = value, value
 			}
 		case is("data") && at != m.at: // a source takes nothing but base64
 			m.found = true
-			m.data = Span{Start: value.Start + 1, End: value.End - 1}
+			m.data = inside(value)
 			if bytes.HasPrefix(m.data.Of(body), []byte("data:")) {
 				m.readData(body, value, false)
 				m.wrong = value
@@ -159,7 +169,7 @@ func (m *medium) declared(body []byte) (list []string) {
 // readData reads a URL that holds base64 or leads elsewhere, or plain base64.
 func (m *medium) readData(body []byte, literal Span, plain bool) {
 	const longestHead = 256
-	at := Span{Start: literal.Start + 1, End: literal.End - 1}
+	at := inside(literal)
 	head := at.Of(body)[:min(at.End-at.Start, longestHead)]
 	if rest, ok := bytes.CutPrefix(head, []byte("data:")); ok {
 		comma := bytes.IndexByte(rest, ',')
@@ -180,10 +190,13 @@ func (m *medium) readData(body []byte, literal Span, plain bool) {
 	}
 }
 
-// isBare reports whether where a URL belongs there is the base64 of an image or a PDF.
-func (m *medium) isBare(body []byte) bool {
-	inside := medium{data: Span{Start: m.url.Start + 1, End: m.url.End - 1}}
-	head, ok := firstBytes(bytes.TrimRight(inside.encoded(body), "="))
+// inside returns a string literal without its quotes.
+func inside(literal Span) Span { return Span{Start: literal.Start + 1, End: literal.End - 1} }
+
+// isBare reports whether a text is the base64 of an image or a PDF, without the head of a URL.
+func isBare(body []byte, at Span) bool {
+	text := medium{data: at}
+	head, ok := firstBytes(bytes.TrimRight(text.encoded(body), "="))
 	return ok && typeOf(head) != ""
 }
 

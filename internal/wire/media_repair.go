@@ -57,6 +57,9 @@ func (f *mediaFault) edits(m *Stored) (list []Edit) {
 	}
 	switch {
 	case f.wrong == (Span{}):
+	case m.Format == session.Gemini && f.url != (Span{}): // the member that says where a file is
+		return []Edit{{Span: f.wrong, With: fmt.Appendf(nil, `"inlineData":{"mimeType":%q,"data":"%s"}`,
+			f.is, f.data.Of(m.Body))}}
 	case f.wrong == f.url:
 		head := fmt.Appendf(nil, "data:%s;base64,", f.is)
 		list = append(list, Edit{Span: Span{Start: f.data.Start, End: f.data.Start}, With: head})

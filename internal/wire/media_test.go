@@ -75,6 +75,9 @@ var mediaFixtures = func() map[session.Format][]fixture {
 		}
 	}
 	lone := Options{}
+	made[session.OpenAIResponses] = append(made[session.OpenAIResponses],
+		fixture{"V-T2", "a file that is elsewhere in the place of base64", lone, []string{messageShowing(session.OpenAIResponses, `{"type":"input_file","filename":"a.pdf","file_data":"https://example.org/a.pdf"}`)}, []string{"V-T2 0"}},
+		fixture{"V-T2", "a file that is elsewhere", lone, []string{messageShowing(session.OpenAIResponses, `{"type":"input_file","file_url":"https://example.org/a.pdf"}`)}, nil})
 	made[session.Anthropic] = append(made[session.Anthropic],
 		fixture{"V-T2", "a URL in the place of base64", lone, []string{messageShowing(session.Anthropic, bytesShown(session.Anthropic, "image/png", "data:image/png;base64,"+pictureOf(3, 2)))}, []string{"V-T2 0"}},
 		fixture{"V-T2", "no source", lone, []string{messageShowing(session.Anthropic, `{"type":"image"}`)}, []string{"V-T2 0"}},
@@ -183,16 +186,23 @@ func TestADataURLAndBase64ChangePlaces(t *testing.T) {
 	data := picture(t, 40, 30)
 	url := "data:image/gif;base64," + data
 	want := bytesShown(session.Anthropic, "image/png", data)
+	const pdf = "JVBERi0xLjcK"
 	for name, of := range map[string]struct {
 		format      session.Format
 		block, want string
 	}{
-		"base64 that is a URL":    {session.Anthropic, bytesShown(session.Anthropic, "image/png", url), want},
-		"of another type":         {session.Anthropic, bytesShown(session.Anthropic, "image/webp", url), want},
-		"a URL that is no place":  {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+url+`"}}`, 1), want},
-		"a URL that is base64":    {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+data+`"}}`, 1), want},
-		"base64 for Chat":         {session.OpenAIChat, strings.Replace(bytesShown(session.OpenAIChat, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIChat, "image/png", data)},
-		"base64 for Responses":    {session.OpenAIResponses, strings.Replace(bytesShown(session.OpenAIResponses, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIResponses, "image/png", data)},
+		"base64 that is a URL":       {session.Anthropic, bytesShown(session.Anthropic, "image/png", url), want},
+		"of another type":            {session.Anthropic, bytesShown(session.Anthropic, "image/webp", url), want},
+		"a URL that is no place":     {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+url+`"}}`, 1), want},
+		"a URL that is base64":       {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+data+`"}}`, 1), want},
+		"base64 for Chat":            {session.OpenAIChat, strings.Replace(bytesShown(session.OpenAIChat, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIChat, "image/png", data)},
+		"base64 for Responses":       {session.OpenAIResponses, strings.Replace(bytesShown(session.OpenAIResponses, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIResponses, "image/png", data)},
+		"a file's URI that is a URL": {session.Gemini, `{"fileData":{"mimeType":"image/gif","fileUri":"` + url + `"}}`, bytesShown(session.Gemini, "image/png", data)},
+		"a URI that is base64": {session.Gemini, `{"thoughtSignature":"s","file_data":{"file_uri":"` + data + `","mime_type":"image/png"}}`,
+			strings.Replace(bytesShown(session.Gemini, "image/png", data), "{", `{"thoughtSignature":"s",`, 1)},
+		"a sound by a URI that is a URL": {session.Gemini, `{"fileData":{"fileUri":"data:audio/wav;base64,UklGRg=="}}`, bytesShown(session.Gemini, "audio/wav", "UklGRg==")},
+		"a PDF that is base64": {session.OpenAIChat, `{"type":"file","file":{"filename":"a.pdf","file_data":"` + pdf + `"}}`,
+			`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,` + pdf + `"}}`},
 		"inline data of a Gemini": {session.Gemini, bytesShown(session.Gemini, "image/png", url), bytesShown(session.Gemini, "image/png", data)},
 	} {
 		made := rendered(of.format, storedAs(of.format, []string{messageShowing(of.format, of.block)}), Options{})

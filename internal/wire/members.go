@@ -22,9 +22,10 @@ type intruder struct {
 // memberWalk goes over a message once and finds the intruders.
 type memberWalk struct {
 	body  []byte
-	parts []Part // of the message, if they are known: values that nobody looks into are not read again
-	part  int    // the first of parts that may be ahead
-	seek  bool   // one intruder is enough, and nobody asks for its name
+	parts []Part  // of the message, if they are known: values that nobody looks into are not read again
+	part  int     // the first of parts that may be ahead
+	top   *object // the members of the message, if they are known
+	seek  bool    // one intruder is enough, and nobody asks for its name
 	has   bool
 	found []intruder
 	weigh func(value Span) // is told of each value that goes out and that no reader counts; nil for nobody
@@ -32,7 +33,7 @@ type memberWalk struct {
 
 // hasIntruders reports whether there are any in the message that was read.
 func (s *scanner) hasIntruders(f session.Format) bool {
-	w := memberWalk{body: s.body, parts: s.facts.Parts, seek: true}
+	w := memberWalk{body: s.body, parts: s.facts.Parts, top: &s.top, seek: true}
 	w.object(rawjson.Start(s.body), provider.Message(f))
 	return w.has
 }
@@ -83,6 +84,11 @@ func (w *memberWalk) skip(at int) (end int) {
 			return p.Value.End
 		case p.Raw.Start:
 			return p.Raw.End
+		}
+	}
+	if w.top != nil {
+		if end := w.top.endOf(at); end > 0 {
+			return end
 		}
 	}
 	return rawjson.Skip(w.body, at)

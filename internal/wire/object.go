@@ -61,6 +61,16 @@ func (o *object) at(name string) Span {
 	return o.rest[name]
 }
 
+// endOf returns where the value of a member that starts at start ends, 0 for no member's.
+func (o *object) endOf(start int) int {
+	for i := range o.first[:o.n] {
+		if at := o.first[i].value; at.Start == start {
+			return at.End
+		}
+	}
+	return 0
+}
+
 // either returns the value of a member that has two names.
 func (o *object) either(name, other string) Span {
 	if at := o.at(name); at != (Span{}) {

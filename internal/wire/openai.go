@@ -82,7 +82,7 @@ func objectIn(value []byte) []byte {
 	if !ok || rawjson.Check(text, rawjson.Limits{Depth: argumentsDepth}) != nil {
 		return value
 	}
-	if object := rawjson.Value(text).Of(text); object[0] == '{' {
+	if object := bytes.Trim(text, " \t\r\n"); object[0] == '{' {
 		return object
 	}
 	return value

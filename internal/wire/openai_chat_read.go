@@ -29,30 +29,31 @@ import (
 // docs/formats.md has what becomes of what other formats can express and this one cannot.
 
 func (s *scanner) openAIChat(top Span) {
-	v := s.object(top)
+	s.top = s.object(top)
+	v := &s.top
 	s.role(v.at("role"))
-	s.keepOthers(&v, "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
+	s.keepOthers(v, "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
 		"tool_call_id", "name")
 	switch s.facts.Role {
 	case "tool":
 		id := s.callID(v.at("tool_call_id"), func() string { return "/tool_call_id" })
-		s.chatResult(id, &v)
+		s.chatResult(id, v)
 	case "function":
-		s.chatResult(s.functionCallID(s.name(v.at("name")), "/name"), &v)
+		s.chatResult(s.functionCallID(s.name(v.at("name")), "/name"), v)
 	default:
 		s.facts.StartsUnit = true
-		s.cites(&v, "annotations", "audio")
+		s.cites(v, "annotations", "audio")
 		s.content(v.at("content"), s.chatBlock)
-		s.filled = s.filled || s.is(v.at("content"), '"') || s.saysSound(&v) // "" is content to this provider
-		s.chatBesideContent(&v)
-		s.chatCalls(&v)
-		s.chatOtherThoughts(&v)
+		s.filled = s.filled || s.is(v.at("content"), '"') || s.saysSound(v) // "" is content to this provider
+		s.chatBesideContent(v)
+		s.chatCalls(v)
+		s.chatOtherThoughts(v)
 		if s.ir != nil && s.ir.message().Role != Other { // else the name is that of the role
 			s.ir.message().Name = s.literal(v.at("name"))
 		}
 	}
 	if s.ir == nil && s.reader == nil {
-		s.common = s.isCommonChat(&v)
+		s.common = s.isCommonChat(v)
 		s.misnamed = s.misnamed || s.is(v.at("name"), '"') && !takesChatName(s.facts.Role, s.name(v.at("name")))
 	}
 }
@@ -149,7 +150,7 @@ func (s *scanner) chatCall(i int, raw Span) {
 	}
 	tool := s.object(named)
 	if b := s.addChatCall(Part{Raw: raw, CallID: id}, &tool, custom); b != nil {
-		b.Signature = chatSignature(b.Raw, id)
+		b.Signature = chatSignature(s.value(v.at("extra_content")), id)
 	}
 }
 

@@ -186,8 +186,7 @@ func (r *repairer) isFollowed(list []Message, i int) bool {
 // organisation's: "Encrypted content could not be verified" (invalid_encrypted_content). A name that tells no provider
 // is nobody's.
 func (o *Options) isForeign() bool {
-	author, asked := provider.Owner(o.Author), provider.Owner(o.Model)
-	return o.Author != "" && o.Model != "" && author != asked
+	return o.Author != "" && o.Model != "" && provider.Owner(o.Author) != provider.Owner(o.Model)
 }
 
 // isForeignThought reports whether an item is reasoning that only another provider can read, or knows by its id.

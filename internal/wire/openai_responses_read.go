@@ -75,16 +75,17 @@ var itemTools = []string{"", "shell", "local_shell", "apply_patch", "computer"}
 // reasoning and the item that it led to, and the calls of one answer, are several items: a unit never begins between
 // two adjacent items of the assistant.
 func (s *scanner) openAIResponses(top Span) {
-	v := s.object(top)
+	s.top = s.object(top)
+	v := &s.top
 	s.facts.StartsUnit = true
-	head := s.itemHead(&v)
+	head := s.itemHead(v)
 	if s.ir != nil {
 		s.ir.item = head
 	}
 	kind := head.kind
 	s.itemID(kind, v.at("id"))
 	if kind == messageItem {
-		s.responsesMessage(&v)
+		s.responsesMessage(v)
 		return
 	}
 	raw := Span{Start: top.Start, End: rawjson.Skip(s.body, top.Start)}
@@ -96,14 +97,14 @@ func (s *scanner) openAIResponses(top Span) {
 	s.itemRole(form.kind, kind, v.at("role"))
 	switch form.kind {
 	case Call:
-		s.itemCall(raw, form, &v)
+		s.itemCall(raw, form, v)
 	case Result:
-		s.itemResult(raw, form, &v)
+		s.itemResult(raw, form, v)
 	case Reasoning:
-		s.itemReasoning(raw, &v)
+		s.itemReasoning(raw, v)
 	default:
 		s.state = true
-		s.add(Part{Kind: Opaque, Raw: raw, Tokens: s.opaqueTokens(raw, kind, &v)})
+		s.add(Part{Kind: Opaque, Raw: raw, Tokens: s.opaqueTokens(raw, kind, v)})
 	}
 }
 

@@ -41,12 +41,13 @@ func (r *repairer) read(ctx context.Context) ([]Message, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		body := r.view[i].Body
+		m := r.view[i]
 		r.uncited = false
-		if !r.view[i].isSound() {
-			body = r.purge(r.mendHalves(r.view[i]))
+		if !m.isSound() {
+			m.Body = r.purge(m)
+			m = r.mendHalves(m)
 		}
-		for _, n := range r.decode(i, body) {
+		for _, n := range r.decode(i, m.Body) {
 			if r.isForeignThought(&n) {
 				r.repaired("V-R9", "reasoning_dropped", &n, "reasoning that only %s can read is left out", r.Author)
 				continue
@@ -168,7 +169,7 @@ func (r *repairer) clean(n *Message, last bool) bool {
 func (r *repairer) hasContent(n *Message) bool {
 	if r.target == session.OpenAIChat && r.keepsFormat(n) && n.Role != Tool {
 		said := func(p Block) bool { return p.Kind != Text || len(p.Text) > len(`""`) }
-		return hasSound(n) || slices.ContainsFunc(n.Blocks, said)
+		return slices.ContainsFunc(n.Blocks, said) || hasSound(n)
 	}
 	return len(n.Blocks) > 0
 }
@@ -225,7 +226,7 @@ func (r *repairer) refusesEmpty(n *Message, last bool) bool {
 
 // mend changes what a message of the target's own format must never contain.
 func (r *repairer) mend(n *Message) {
-	if n.Format != r.target || n.Raw == nil {
+	if n.Format != r.target || n.Raw == nil || r.view[n.Origin].isSound() {
 		return
 	}
 	switch r.target {

@@ -77,7 +77,7 @@ var rules = []Rule{
 		words: map[session.Format][]string{session.OpenAIResponses: provider.ItemIDPrefixes()}},
 	// lidge-jun/opencodex#5583, openai/codex#3573
 	{Code: "V-R9", Formats: forResponses, check: (*checker).reasoningBound},
-	// ResponseInputItem.McpApprovalResponse of openai/openai-node: "the ID of the approval request being answered"
+	// https://community.openai.com/t/incorrect-behavior-of-conversation-api-with-mcp-approval-output-item/1365706
 	{Code: "V-R10", Formats: forResponses, check: (*checker).approvalsAnswer},
 	// anthropics/claude-code#1237, OpenHands/OpenHands#7512
 	{Code: "V-A1", Formats: forAnthropic, check: (*checker).callsAnswered, shape: true},

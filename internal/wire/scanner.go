@@ -29,6 +29,7 @@ type scanner struct {
 	misnamed bool // Chat Completions: the provider refuses its name
 
 	format session.Format
+	top    object          // the members of the message
 	shown  []medium        // that were not looked at yet
 	halves *rawjson.Halves // nil: they have to be looked for
 	state  bool            // it may load tools, or have a provider's own compaction

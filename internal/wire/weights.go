@@ -21,16 +21,22 @@ const (
 // weighMembers adds the tokens of the members that no reader counts: to the part whose value they are in, as they leave
 // with it, else to the message.
 func (s *scanner) weighMembers(f session.Format) {
-	if s.ir != nil || s.err != nil || s.outside() < lightMember+lightMessage*(1+len(s.facts.Parts)) {
+	of := provider.Message(f)
+	if s.ir != nil || s.err != nil || s.outside(of) < lightMember+lightMessage*(1+len(s.facts.Parts)) {
 		return
 	}
-	w := memberWalk{body: s.body, parts: s.facts.Parts, weigh: s.weighMember}
-	w.object(rawjson.Start(s.body), provider.Message(f))
+	w := memberWalk{body: s.body, parts: s.facts.Parts, top: &s.top, weigh: s.weighMember}
+	w.object(rawjson.Start(s.body), of)
 }
 
-// outside returns how many bytes of the message are in no value that is counted as a text.
-func (s *scanner) outside() int {
+// outside returns how many bytes of the message go out and are in no value that is counted as a text.
+func (s *scanner) outside(of *provider.Object) int {
 	n := len(s.body)
+	for i := range s.top.first[:s.top.n] {
+		if f := &s.top.first[i]; of.By == "" && of.Member(f.name) == nil {
+			n -= f.value.End - f.value.Start
+		}
+	}
 	for i := range s.facts.Parts {
 		p := &s.facts.Parts[i]
 		switch {

@@ -156,6 +156,9 @@ type Stored struct {
 // isSound reports whether nothing in the message, whatever is around it, needs a repair in its own format.
 func (m *Stored) isSound() bool { return m.Flags.isAssessed() && m.Flags&FlagMayNeedRepair == 0 }
 
+// mayHaveState reports whether the message may load tools, or have a provider's own compaction.
+func (m *Stored) mayHaveState() bool { return !m.Flags.isAssessed() || m.Flags&FlagState == FlagState }
+
 // Pending is what a view does about calls of its last unit that have no result yet.
 type Pending string
 
