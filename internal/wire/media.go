@@ -21,14 +21,15 @@ import (
 
 // medium is an image or a file that a message shows.
 type medium struct {
-	at    Span // its block
-	kind  Kind
-	fixed bool   // its place takes nothing else
-	data  Span   // the base64, without the quotes and the head of a URL; zero if it is elsewhere
-	url   Span   // the string literal of where it is
-	found bool   // something says where it is
-	types []Span // where its type is told: string literals, or the place in a URL
-	wrong Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or a source that is a URL
+	format session.Format
+	at     Span // its block
+	kind   Kind
+	fixed  bool   // its place takes nothing else
+	data   Span   // the base64, without the quotes and the head of a URL; zero if it is elsewhere
+	url    Span   // the string literal of where it is
+	found  bool   // something says where it is
+	types  []Span // where its type is told: string literals, or the place in a URL
+	wrong  Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or a source that is a URL
 }
 
 // mediaFault is an image or a file that a server does not take as it is.
@@ -69,7 +70,7 @@ func mediaIn(f, target session.Format, body []byte) []medium {
 func (s *scanner) show(kind Kind, raw Span) {
 	if raw.Start != rawjson.Start(s.body) && s.is(raw, '{') {
 		fixed := s.inside && s.format == session.Gemini || isType(raw.Of(s.body), "computer_screenshot")
-		s.shown = append(s.shown, medium{at: raw, kind: kind, fixed: fixed})
+		s.shown = append(s.shown, medium{format: s.format, at: raw, kind: kind, fixed: fixed})
 	}
 }
 
@@ -89,7 +90,7 @@ const mediaOfMessage = 4
 func (s *scanner) showsFaults(server *provider.Media) bool {
 	list := s.lookedAt(s.format)
 	return len(list) > mediaOfMessage || slices.ContainsFunc(list, func(m medium) bool {
-		_, why := m.fault(s.body)
+		_, why := m.fault(s.body, server)
 		return why != "" || m.tooLarge(s.body, server) != "" ||
 			server.ManySide > 0 && m.side(s.body) > server.ManySide ||
 			server.Pages && m.pages(s.body)*mediaOfMessage*mostShown > server.Images
@@ -175,14 +176,13 @@ func (m *medium) readData(body []byte, literal Span, plain bool) {
 		comma := bytes.IndexByte(rest, ',')
 		before, isBase64 := bytes.CutSuffix(rest[:max(comma, 0)], []byte(";base64"))
 		if !isBase64 {
+			m.data = at
 			return
 		}
 		kind, _, _ := bytes.Cut(before, []byte(";"))
 		start := at.Start + len("data:")
 		m.data = Span{Start: start + comma + 1, End: at.End}
-		if len(kind) > 0 {
-			m.types = append(m.types, Span{Start: start, End: start + len(kind)})
-		}
+		m.types = append(m.types, Span{Start: start, End: start + len(kind)})
 		return
 	}
 	if plain && !bytes.Contains(head, []byte(":")) {
@@ -218,11 +218,11 @@ var (
 
 const pdfType = "application/pdf"
 
-// fault returns what no provider takes: bytes that are none, no base64, or not what they are said to be. is is their
-// true type if it is of the same kind.
-func (m *medium) fault(body []byte) (is, why string) {
+// fault returns what a server does not take: bytes that are none, no base64, not what they are said to be, or of a type
+// that it does not show. is is their true type if it is of the same kind.
+func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 	if m.data == (Span{}) {
-		return "", m.nowhere(body)
+		return "", m.nowhere(body, server)
 	}
 	encoded := bytes.TrimRight(m.encoded(body), "=")
 	if len(encoded) == 0 {
@@ -233,8 +233,11 @@ func (m *medium) fault(body []byte) (is, why string) {
 		return "", "it is not base64"
 	}
 	is = typeOf(head)
-	for _, said := range m.declared(body) {
-		switch {
+	for i, said := range m.declared(body) {
+		ours := (m.kind == Image) == strings.HasPrefix(is, "image/")
+		switch raw := m.types[i].Of(body); {
+		case is != "" && ours && (said == "" || said == is && !bytes.Equal(bytes.ToLower(raw), raw)):
+			return is, "its type is " + is
 		case said == is, is == "image/jpeg" && slices.Contains(jpegNames, said):
 		case slices.Contains(imageTypes, is) && strings.HasPrefix(said, "image/") && said != "image/*":
 			return is, fmt.Sprintf("it is %s, not %s", is, said)
@@ -242,7 +245,12 @@ func (m *medium) fault(body []byte) (is, why string) {
 			return "", "its bytes are not " + said
 		}
 	}
-	if m.wrong == (Span{}) {
+	switch why := m.untaken(body, is, server); {
+	case why != "" && is != "" && server.Shows(is):
+		return is, why
+	case why != "":
+		return "", why
+	case m.wrong == (Span{}):
 		return "", ""
 	}
 	if said := append(m.declared(body), ""); is == "" {
@@ -254,16 +262,47 @@ func (m *medium) fault(body []byte) (is, why string) {
 	return is, "it is a data: URL where the API takes base64, or base64 where it takes a URL"
 }
 
+// untaken returns why a server does not take the type of an image, "" if it does: because it shows no such images, or
+// because the type has another name. is is what the bytes say, "" if they say nothing.
+func (m *medium) untaken(body []byte, is string, server *provider.Media) string {
+	said := m.declared(body)
+	if is != "" {
+		said = append(said, is)
+	}
+	for _, kind := range said {
+		if m.kind == Image && strings.HasPrefix(kind, "image/") && kind != "image/*" && !server.Shows(kind) {
+			return "the API takes no " + kind
+		}
+	}
+	return ""
+}
+
 // nowhere returns why a server cannot find what is not in the message, "" if it may.
-func (m *medium) nowhere(body []byte) string {
-	text := strings.ToLower(string(bytes.Trim(m.url.Of(body), `"`)))
-	switch {
+func (m *medium) nowhere(body []byte, server *provider.Media) string {
+	place := ""
+	if m.url != (Span{}) {
+		place = string(unquoted(m.url.Of(body)))
+	}
+	switch text := strings.ToLower(place); {
 	case !m.found, m.url != (Span{}) && strings.TrimSpace(text) == "":
 		return "it is empty"
 	case strings.HasPrefix(text, "file:"), strings.HasPrefix(text, "blob:"):
 		return "it is on another machine"
+	case m.url != (Span{}) && server.Inside:
+		return "the API takes none that is elsewhere"
+	case m.url != (Span{}) && !m.isURL(text):
+		return "its place is no URL: " + shownID(place)
 	}
 	return ""
+}
+
+// isURL reports whether a text may say where something is. Google's files and those of the AI SDK may have a bare name.
+func (m *medium) isURL(text string) bool {
+	if m.format == session.Gemini || m.format == session.AISDK {
+		name := !strings.Contains(text, ":") && !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, ".")
+		return name || strings.Contains(text, "://")
+	}
+	return strings.Contains(text, "://")
 }
 
 // firstBytes decodes the first bytes of base64, of either alphabet, whose padding is cut off. It reports false if these
@@ -370,7 +409,7 @@ func mediaFaults(
 func (j *mediaJudge) look(i int) {
 	body := j.view[i].Body
 	for _, m := range mediaIn(j.view[i].Format, j.target, body) {
-		is, why := m.fault(body)
+		is, why := m.fault(body, j.server)
 		if large := m.tooLarge(body, j.server); large != "" {
 			is, why = "", large
 		}

@@ -46,7 +46,7 @@ func (f *mediaFault) detail() string { return f.kind.String() + ": " + f.why }
 func (f *mediaFault) edits(m *Stored) (list []Edit) {
 	if f.is == "" {
 		text := f.kind.String()
-		if said := f.declared(m.Body); len(said) > 0 {
+		if said := f.declared(m.Body); len(said) > 0 && said[0] != "" {
 			text += " " + said[0]
 		}
 		text += ": " + f.why

@@ -54,6 +54,11 @@ func bytesShown(f session.Format, kind, data string) string {
 	return fmt.Sprintf(showing[f].data, kind, data)
 }
 
+// dataOf has the beginning of a file of a type in base64.
+var dataOf = map[string]string{
+	"image/gif": "R0lGODlhAQABAIAAAAAAAP", "image/webp": "UklGRhoAAABXRUJQVlA4TA0A", "image/heic": "AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj",
+}
+
 var mediaFixtures = func() map[session.Format][]fixture {
 	made := map[session.Format][]fixture{}
 	for f := range showing {
@@ -68,6 +73,8 @@ var mediaFixtures = func() map[session.Format][]fixture {
 			{"V-T2", "no bytes", o, []string{messageShowing(f, bytesShown(f, "image/png", ""))}, []string{"V-T2 0"}},
 			{"V-T2", "nothing at its place", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org/a.png", "", 1))}, []string{"V-T2 0"}},
 			{"V-T2", "a place that only the user's machine has", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org", "file://", 1))}, []string{"V-T2 0"}},
+			{"V-T2", "a path", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org", "", 1))}, []string{"V-T2 0"}},
+			{"V-T2", "a place in a program", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org", "sandbox:", 1))}, []string{"V-T2 0"}},
 			{"V-T2", "no base64", o, []string{messageShowing(f, bytesShown(f, "image/png", "not an image!"))}, []string{"V-T2 0"}},
 			{"V-T2", "a text that is called an image", o, []string{messageShowing(f, bytesShown(f, "image/webp", "aGVsbG8gd29ybGQsIGhlbGxv"))}, []string{"V-T2 0"}},
 			{"V-T3", "as many as there may be", o, []string{messageShowing(f, many...)}, nil},
@@ -75,6 +82,18 @@ var mediaFixtures = func() map[session.Format][]fixture {
 		}
 	}
 	lone := Options{}
+	for f, types := range map[session.Format][2]string{
+		session.OpenAIChat: {"image/gif", "image/heic"}, session.OpenAIResponses: {"image/webp", "image/svg+xml"}, session.Gemini: {"image/heic", "image/bmp"},
+	} {
+		made[f] = append(made[f],
+			fixture{"V-T2", types[0], lone, []string{messageShowing(f, bytesShown(f, types[0], dataOf[types[0]]))}, nil},
+			fixture{"V-T2", types[1], lone, []string{messageShowing(f, bytesShown(f, types[1], dataOf["image/heic"]))}, []string{"V-T2 0"}})
+	}
+	made[session.Gemini] = append(made[session.Gemini],
+		fixture{"V-T2", "a GIF", lone, []string{messageShowing(session.Gemini, bytesShown(session.Gemini, "image/gif", dataOf["image/gif"]))}, []string{"V-T2 0"}})
+	made[session.Anthropic] = append(made[session.Anthropic],
+		fixture{"V-T2", "elsewhere, at Bedrock", Options{Dialect: provider.Bedrock}, []string{messageShowing(session.Anthropic, showing[session.Anthropic].elsewhere)}, []string{"V-T2 0"}},
+		fixture{"V-T2", "in the message, at Vertex", Options{Dialect: provider.Vertex}, []string{messageShowing(session.Anthropic, bytesShown(session.Anthropic, "image/png", pictureOf(3, 2)))}, nil})
 	made[session.OpenAIResponses] = append(made[session.OpenAIResponses],
 		fixture{"V-T2", "a file that is elsewhere in the place of base64", lone, []string{messageShowing(session.OpenAIResponses, `{"type":"input_file","filename":"a.pdf","file_data":"https://example.org/a.pdf"}`)}, []string{"V-T2 0"}},
 		fixture{"V-T2", "a file that is elsewhere", lone, []string{messageShowing(session.OpenAIResponses, `{"type":"input_file","file_url":"https://example.org/a.pdf"}`)}, nil})
@@ -186,7 +205,7 @@ func TestADataURLAndBase64ChangePlaces(t *testing.T) {
 	data := picture(t, 40, 30)
 	url := "data:image/gif;base64," + data
 	want := bytesShown(session.Anthropic, "image/png", data)
-	const pdf = "JVBERi0xLjcK"
+	const pdf, jpeg = "JVBERi0xLjcK", "/9j/4AAQSkZJRgABAQAA"
 	for name, of := range map[string]struct {
 		format      session.Format
 		block, want string
@@ -197,6 +216,10 @@ func TestADataURLAndBase64ChangePlaces(t *testing.T) {
 		"a URL that is base64":       {session.Anthropic, strings.Replace(want, want[strings.Index(want, `"source":`):], `"source":{"type":"url","url":"`+data+`"}}`, 1), want},
 		"base64 for Chat":            {session.OpenAIChat, strings.Replace(bytesShown(session.OpenAIChat, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIChat, "image/png", data)},
 		"base64 for Responses":       {session.OpenAIResponses, strings.Replace(bytesShown(session.OpenAIResponses, "image/png", data), "data:image/png;base64,", "", 1), bytesShown(session.OpenAIResponses, "image/png", data)},
+		"a type in capitals":         {session.Anthropic, bytesShown(session.Anthropic, "IMAGE/PNG", data), want},
+		"a name that Google lacks":   {session.Gemini, bytesShown(session.Gemini, "image/jpg", jpeg), bytesShown(session.Gemini, "image/jpeg", jpeg)},
+		"a URL without a type":       {session.OpenAIChat, bytesShown(session.OpenAIChat, "", data), bytesShown(session.OpenAIChat, "image/png", data)},
+		"a URL that is no object":    {session.OpenAIChat, `{"type":"image_url","image_url":"https://a.b/c.png"}`, `{"type":"image_url","image_url":{"url":"https://a.b/c.png"}}`},
 		"a file's URI that is a URL": {session.Gemini, `{"fileData":{"mimeType":"image/gif","fileUri":"` + url + `"}}`, bytesShown(session.Gemini, "image/png", data)},
 		"a URI that is base64": {session.Gemini, `{"thoughtSignature":"s","file_data":{"file_uri":"` + data + `","mime_type":"image/png"}}`,
 			strings.Replace(bytesShown(session.Gemini, "image/png", data), "{", `{"thoughtSignature":"s",`, 1)},

@@ -168,13 +168,18 @@ func (s *scanner) addChatCall(part Part, tool *object, custom bool) *Block {
 func (s *scanner) chatImage(raw, at Span) {
 	v := s.object(at)
 	cost := tokens.TiledImage(s.name(v.at("detail")), s.measureURL(v.at("url")))
-	s.media(Image, raw, cost, func() Media {
+	bare := s.is(at, '"')
+	s.loose = s.loose || bare
+	b := s.media(Image, raw, cost, func() Media {
 		m := Media{Detail: s.literal(v.at("detail"))}
 		url := v.at("url")
-		if s.is(at, '"') {
+		if bare {
 			url = at
 		}
 		s.readURL(&m, url)
 		return m
 	})
+	if b != nil {
+		b.Edited = bare // OpenAI's API takes none: multimodal-interpretability/maia#3
+	}
 }

@@ -85,9 +85,9 @@ func (m *turnMaker) chatCall() string {
 func (m *turnMaker) itemTurn() (items []string) {
 	for range 1 + m.IntN(6) {
 		if m.IntN(3) == 0 {
-			items = append(items, `{"type":"reasoning","id":"`+m.id("rs_")+`","summary":[`+m.one("", `{"type":"summary_text","text":"hm"}`)+`],"encrypted_content":"e"}`)
+			items = append(items, `{"type":"reasoning","id":"`+m.id("rs_")+`","summary":[`+m.one("", `{"type":"summary_text","text":"hm"}`)+`],`+m.one("", `"content":[{"type":"reasoning_text","text":"hm"}],"status":"completed",`)+`"encrypted_content":"e"}`)
 		}
-		items = append(items, m.item())
+		items = append(items, strings.Split(m.item(), "\n")...)
 	}
 	return items
 }
@@ -100,7 +100,7 @@ func (m *turnMaker) item() string {
 		}
 		return `{"type":"` + kind + `","id":"` + m.id(prefix) + `",` + members + `}`
 	}
-	switch m.IntN(22) {
+	switch m.IntN(26) {
 	case 0:
 		return made("function_call", "fc_", `"call_id":"`+call+`","name":"f","arguments":"`+m.one(`{}`, ``, `{\"a\":`)+`","status":"completed"`, `"output":"r"`)
 	case 1:
@@ -142,11 +142,23 @@ func (m *turnMaker) item() string {
 	case 18:
 		return made("web_search_call", "ws_", `"status":"completed","action":`+m.one(`{"type":"open_page","url":"https://a.b"}`, `{"type":"find_in_page","pattern":"p","url":"https://a.b"}`, `{"type":"search","queries":["q"],"sources":[{"type":"url","url":"https://a.b"}],"query":"q"}`), "")
 	case 19:
-		return made("code_interpreter_call", "ci_", `"status":"completed","code":"1","container_id":"c","outputs":[{"type":"logs","logs":"1"}]`, "")
+		return made("code_interpreter_call", "ci_", `"status":"completed","code":"1","container_id":"c","outputs":[`+m.one(`{"type":"logs","logs":"1"}`, `{"type":"image","url":"https://a.b"}`)+`]`, "")
+	case 20:
+		return made("function_call", "fc_", `"call_id":"`+call+`","caller":{"type":"program","caller_id":"c"},"async":true,"name":"f","arguments":"{}"`, `"caller":{"type":"program","caller_id":"c"},"output":"r"`)
+	case 21:
+		return made("program", "prg_", `"call_id":"`+call+`","code":"1","fingerprint":"p"`, "") + "\n" +
+			`{"type":"program_output","id":"` + m.id("prgo_") + `","call_id":"` + call + `","result":"r","status":"` + m.one("completed", "incomplete") + `"}`
+	case 22:
+		return made("mcp_call", "mcp_", `"server_label":"s","name":"f","arguments":"{}","approval_request_id":null,"output":null,"status":"failed","error":`+
+			m.one(`{"type":"mcp_protocol_error","code":1,"message":"m"}`, `{"type":"mcp_tool_execution_error","content":[]}`, `{"type":"http_error","code":500,"message":"m"}`), "")
+	case 23:
+		return made("apply_patch_call", "apc_", `"call_id":"`+call+`","operation":{"type":"`+m.one("create_file", "update_file")+`","path":"a","diff":"+a"},"status":"completed"`, `"status":"completed","output":"r"`)
+	case 24:
+		return made("tool_search_call", "tsc_", `"call_id":"`+call+`","execution":"client","status":"completed","arguments":{"q":"f"}`, "")
 	case 11:
-		return made("computer_call", "cu_", `"call_id":"`+call+`","action":{"type":"screenshot"},"pending_safety_checks":[],"status":"completed"`, `"output":{"type":"computer_screenshot","image_url":"data:image/png;base64,iVBORw0KGgo="}`)
+		return made("computer_call", "cu_", `"call_id":"`+call+`",`+m.one(`"action":{"type":"screenshot"}`, `"actions":[{"type":"click","button":"left","x":1,"y":2},{"type":"wait"}]`)+`,"pending_safety_checks":[],"status":"completed"`, `"output":{"type":"computer_screenshot","image_url":"data:image/png;base64,iVBORw0KGgo="}`)
 	}
-	return `{"type":"message","id":"` + m.id("msg_") + `","role":"assistant","status":"completed","content":[` + m.some(2, func() string {
+	return `{"type":"message","id":"` + m.id("msg_") + `","role":"assistant","status":"completed",` + m.one("", `"phase":"commentary",`) + `"content":[` + m.some(2, func() string {
 		return m.one(`{"type":"output_text","text":"x","annotations":[]}`, `{"type":"refusal","refusal":"no"}`,
 			`{"type":"output_text","text":"x","annotations":[{"type":"url_citation","url":"https://a.b","title":"t","start_index":0,"end_index":1}],"logprobs":[]}`,
 			`{"type":"output_text","text":"x","annotations":[{"type":"file_citation","file_id":"f","filename":"n","index":0},{"type":"container_file_citation","container_id":"c","file_id":"f","filename":"n","start_index":0,"end_index":1},{"type":"file_path","file_id":"f","index":0}]}`)
@@ -158,7 +170,7 @@ func (m *turnMaker) geminiTurn() []string {
 	var responses []string
 	parts := m.some(6, func() string {
 		signature := m.one("", `,"thoughtSignature":"s"`)
-		switch m.IntN(10) {
+		switch m.IntN(11) {
 		case 6:
 			return `{"fileData":{"mimeType":"image/png","fileUri":"gs://a/b"}` + signature + `}`
 		case 7:
@@ -183,6 +195,8 @@ func (m *turnMaker) geminiTurn() []string {
 			return `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}` + signature + `}`
 		case 5:
 			return `{"text":"","thoughtSignature":"s"}`
+		case 9:
+			return m.one(`{"text":"x","partMetadata":{"a":1}}`, `{"executableCode":{"id":"e","language":"PYTHON","code":"1"}},{"codeExecutionResult":{"id":"e","outcome":"OUTCOME_FAILED","output":""}}`)
 		}
 		return `{"text":"x"` + signature + `}`
 	})

@@ -40,6 +40,17 @@ var serverTools = [][3]string{
 	{"text_editor_code_execution", "text_editor_code_execution_tool_result", `{"type":"text_editor_code_execution_view_result","file_type":"text","content":"x","num_lines":1,"start_line":null,"total_lines":null}`},
 	{"advisor", "advisor_tool_result", `{"type":"advisor_redacted_result","encrypted_content":"ZQ==","stop_reason":null}`},
 	{"web_search", "web_search_tool_result", `{"type":"web_search_tool_result_error","error_code":"unavailable"}`},
+	{"web_fetch", "web_fetch_tool_result", `{"type":"web_fetch_tool_result_error","error_code":"url_not_accessible"}`},
+	{"code_execution", "code_execution_tool_result", `{"type":"encrypted_code_execution_result","encrypted_stdout":"ZQ==","stderr":"","return_code":0,"content":[{"type":"code_execution_output","file_id":"file_1"}]}`},
+	{"code_execution", "code_execution_tool_result", `{"type":"code_execution_tool_result_error","error_code":"unavailable"}`},
+	{"bash_code_execution", "bash_code_execution_tool_result", `{"type":"bash_code_execution_result","stdout":"","stderr":"","return_code":1,"content":[{"type":"bash_code_execution_output","file_id":"file_1"}]}`},
+	{"bash_code_execution", "bash_code_execution_tool_result", `{"type":"bash_code_execution_tool_result_error","error_code":"output_file_too_large"}`},
+	{"text_editor_code_execution", "text_editor_code_execution_tool_result", `{"type":"text_editor_code_execution_create_result","is_file_update":true}`},
+	{"text_editor_code_execution", "text_editor_code_execution_tool_result", `{"type":"text_editor_code_execution_str_replace_result","lines":["-a"],"new_lines":1,"new_start":1,"old_lines":1,"old_start":null}`},
+	{"text_editor_code_execution", "text_editor_code_execution_tool_result", `{"type":"text_editor_code_execution_tool_result_error","error_code":"file_not_found","error_message":null}`},
+	{"advisor", "advisor_tool_result", `{"type":"advisor_result","text":"do","stop_reason":"end_turn"}`},
+	{"advisor", "advisor_tool_result", `{"type":"advisor_tool_result_error","error_code":"overloaded"}`},
+	{"tool_search_tool_regex", "tool_search_tool_result", `{"type":"tool_search_tool_result_error","error_code":"unavailable","error_message":null}`},
 	{"tool_search_tool_bm25", "tool_search_tool_result", `{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"f"}]}`},
 }
 
@@ -80,12 +91,13 @@ func randomAnswer(rng *rand.Rand) (a *answer, calls []string) {
 			a.add(`{"type":"mcp_tool_use","id":"mcptoolu_` + id + `","name":"f","server_name":"s","input":{}}`)
 			a.add(`{"type":"mcp_tool_result","tool_use_id":"mcptoolu_` + id + `","is_error":false,"content":` + []string{`"r"`, `[{"type":"text","text":"r","citations":null}]`}[rng.IntN(2)] + `}`)
 		case 9:
-			a.add([]string{`{"type":"container_upload","file_id":"file_1"}`, `{"type":"fallback","from":{"model":"a"},"to":{"model":"b"},"trigger":{"type":"refusal","category":null}}`}[rng.IntN(2)])
+			a.add([]string{`{"type":"container_upload","file_id":"file_1"}`, `{"type":"fallback","from":{"model":"a"},"to":{"model":"b"},"trigger":{"type":"refusal","category":null}}`,
+				`{"type":"mcp_tool_listing","mcp_server_name":"s","tools":[{"name":"f","input_schema":{"type":"object"}}]}`}[rng.IntN(3)])
 		case 10:
 			a.add([]string{`{"type":"compaction","content":null,"encrypted_content":null}`, `{"type":"compaction","content":"` + id + `","encrypted_content":"ZQ=="}`}[rng.IntN(2)])
 		default:
 			calls = append(calls, "toolu_"+id)
-			a.add(`{"type":"tool_use","id":"toolu_` + id + `","name":"f","input":{"p": [1, {}]},"caller":{"type":"direct"}}`)
+			a.add(`{"type":"tool_use","id":"toolu_` + id + `","name":"f","input":{"p": [1, {}]},"caller":` + []string{`{"type":"direct"}`, `{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}`}[rng.IntN(2)] + `}`)
 		}
 	}
 	a.add(`{"type":"text","text":"Done."}`)

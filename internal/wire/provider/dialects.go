@@ -208,9 +208,9 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		Anthropic: func(*Facts) {},
 		Bedrock: func(p *Facts) {
 			p.Alternates, p.Tools = true, bedrockNames
-			p.Media = mediaOfBedrock
+			p.Media = mediaOfBedrock.inside()
 		},
-		Vertex: func(p *Facts) { p.Alternates, p.Media = true, mediaOfVertex },
+		Vertex: func(p *Facts) { p.Alternates, p.Media = true, mediaOfVertex.inside() },
 	},
 	session.AISDK: {
 		OpenAI: behind, Groq: behind, Cerebras: behind, DeepSeek: behind, Qwen: behind, VLLM: behind,

@@ -1,6 +1,9 @@
 package provider
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -11,9 +14,11 @@ type Media struct {
 	Side       int // pixels of the longer side of an image
 	Many       int // above this number of images, their sides have at most ManySide pixels
 	ManySide   int
-	ImageBytes int  // of one image, in base64
-	Pages      bool // PDFs have no more pages together than there may be images
-	Request    int  // bytes of all that is sent, whose messages are given all but a sixteenth of it
+	ImageBytes int    // of one image, in base64
+	Pages      bool   // PDFs have no more pages together than there may be images
+	Request    int    // bytes of all that is sent, whose messages are given all but a sixteenth of it
+	Types      string // of images in the message, separated by spaces; "" for those that a rule of the format names
+	Inside     bool   // it takes nothing that is elsewhere
 }
 
 // The limits of providers:
@@ -26,6 +31,9 @@ type Media struct {
 //   - Gemini: https://ai.google.dev/gemini-api/docs/image-understanding; 20 MB
 //     https://firebase.google.com/docs/ai-logic/input-file-requirements
 //   - Groq: bytes https://console.groq.com/docs/vision
+//   - types: https://platform.openai.com/docs/guides/images-vision, yuji-hatakeyama/opencode-gpt-imagegen#82;
+//     https://ai.google.dev/gemini-api/docs/image-understanding, microsoft/vscode#286628, CherryHQ/cherry-studio#3088
+//   - nothing elsewhere: BerriAI/litellm#18430
 //
 // Vertex's bytes, Groq's number, and Mistral's limits are those that were once published: no page of today that we know
 // has them.
@@ -35,11 +43,26 @@ var (
 	}
 	mediaOfBedrock = mediaOfAnthropic.upTo(20_000_000)
 	mediaOfVertex  = mediaOfAnthropic.upTo(30_000_000)
-	mediaOfOpenAI  = Media{Images: 500, Request: 50_000_000}
-	mediaOfGoogle  = Media{Images: 3600, Request: 20_000_000}
-	mediaOfGroq    = Media{Images: 5, Request: 4_000_000}
+	mediaOfOpenAI  = Media{Images: 500, Request: 50_000_000, Types: typesOfOpenAI}
+	mediaOfGoogle  = Media{Images: 3600, Request: 20_000_000, Types: typesOfGoogle}
+	mediaOfGroq    = Media{Images: 5, Request: 4_000_000, Types: typesOfOpenAI}
 	mediaOfMistral = Media{Images: 8, ImageBytes: 14_000_000} // 10 MB before they are written in base64
 )
+
+const (
+	typesOfOpenAI = "image/png image/jpeg image/jpg image/gif image/webp"
+	typesOfGoogle = "image/png image/jpeg image/webp image/heic image/heif"
+)
+
+// Shows reports whether the server shows images of a type that are in the message.
+func (m *Media) Shows(mediaType string) bool {
+	return m.Types == "" || slices.Contains(strings.Fields(m.Types), mediaType)
+}
+
+func (m Media) inside() Media {
+	m.Inside = true
+	return m
+}
 
 func (m Media) upTo(bytes int) Media {
 	m.Request = bytes
