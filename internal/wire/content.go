@@ -89,12 +89,14 @@ func (s *scanner) result(p Part, at Span, add func(element Span)) *Block {
 // resultOf adds a tool result whose content read reads. Nothing inside a result is refused, and nothing in it is a part
 // of the message.
 func (s *scanner) resultOf(p Part, read func()) *Block {
-	facts, inside, filled, err := s.facts, s.inside, s.filled, s.err
+	facts, inside := s.facts, s.inside
+	filled, err := s.filled, s.err
 	s.inside, s.facts = true, Facts{Role: facts.Role}
 	content := s.ir.swapContent(nil)
 	read()
 	inner := s.facts
-	s.facts, s.inside, s.filled, s.err = facts, inside, filled, err
+	s.facts, s.inside = facts, inside
+	s.filled, s.err = filled, err
 	content = s.ir.swapContent(content)
 	s.facts.Flags |= inner.Flags &^ FlagEmptyText
 	p.Tokens += inner.Tokens

@@ -29,7 +29,7 @@ type medium struct {
 	url    Span   // the string literal of where it is
 	found  bool   // something says where it is
 	types  []Span // where its type is told: string literals, or the place in a URL
-	wrong  Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or a source that is a URL
+	wrong  Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or what holds it
 }
 
 // mediaFault is an image or a file that a server does not take as it is.
@@ -233,10 +233,11 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 		return "", "it is not base64"
 	}
 	is = typeOf(head)
+	ours := is != "" && (m.kind == Image) == strings.HasPrefix(is, "image/")
 	for i, said := range m.declared(body) {
-		ours := (m.kind == Image) == strings.HasPrefix(is, "image/")
-		switch raw := m.types[i].Of(body); {
-		case is != "" && ours && (said == "" || said == is && !bytes.Equal(bytes.ToLower(raw), raw)):
+		raw := m.types[i].Of(body)
+		switch {
+		case ours && (said == "" || said == is && !bytes.Equal(bytes.ToLower(raw), raw)):
 			return is, "its type is " + is
 		case said == is, is == "image/jpeg" && slices.Contains(jpegNames, said):
 		case slices.Contains(imageTypes, is) && strings.HasPrefix(said, "image/") && said != "image/*":
@@ -245,7 +246,8 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 			return "", "its bytes are not " + said
 		}
 	}
-	switch why := m.untaken(body, is, server); {
+	why = m.untaken(body, is, server)
+	switch {
 	case why != "" && is != "" && server.Shows(is):
 		return is, why
 	case why != "":
@@ -283,7 +285,8 @@ func (m *medium) nowhere(body []byte, server *provider.Media) string {
 	if m.url != (Span{}) {
 		place = string(unquoted(m.url.Of(body)))
 	}
-	switch text := strings.ToLower(place); {
+	text := strings.ToLower(place)
+	switch {
 	case !m.found, m.url != (Span{}) && strings.TrimSpace(text) == "":
 		return "it is empty"
 	case strings.HasPrefix(text, "file:"), strings.HasPrefix(text, "blob:"):
