@@ -57,7 +57,7 @@ const patience = 10 * time.Minute
 // until waits until something is so.
 func (w *world) until(what string, isSo func() bool) {
 	w.Helper()
-	for end := time.Now().Add(patience); !isSo(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !isSo(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("not after %v: %s", patience, what)
 		}

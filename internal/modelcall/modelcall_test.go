@@ -107,7 +107,7 @@ const patience = 10 * time.Minute
 
 // until waits until something is so. It may be called by other goroutines than the test's.
 func (w *world) until(what string, isSo func() bool) {
-	for end := time.Now().Add(patience); !isSo(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !isSo(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) || w.Context().Err() != nil {
 			w.Errorf("not after %v: %s", patience, what)
 			return

@@ -51,7 +51,7 @@ func UntilOneWaitsFor(t testing.TB, pool *pgxpool.Pool, pid uint32) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	for waits := false; !waits; {
+	for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
 		err := pool.QueryRow(ctx, `
 			SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`, pid).Scan(&waits)
 		if err != nil {
