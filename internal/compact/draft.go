@@ -108,8 +108,8 @@ func (s *runState) prefers(lower, upper *draft) bool {
 	return !s.policy.OnlySmaller || upper.size == 0 || lower.size < upper.size && lower.tokens <= upper.tokens
 }
 
-// fits reports whether a text may replace part i, whose original is known: it must be smaller. Both are measured as
-// texts, without the escapes of JSON, which the original is not known with.
+// fits reports whether a text may replace part i, whose original is known: it must be smaller, its escapes included.
+// Those of the original are not known.
 func (s *runState) fits(i int, original *replacement, shown []byte) bool {
 	if !s.policy.OnlySmaller {
 		return true
@@ -117,9 +117,9 @@ func (s *runState) fits(i int, original *replacement, shown []byte) bool {
 	if media := s.media(i); media > 0 {
 		return text.Len(shown) < original.chars && s.count.text(shown)+media < s.parts[i].tokens
 	}
-	size := len(shown)
-	if s.provider.ResultObjects { // the original may be an object, which is stored with its escapes
-		size = rawjson.QuotedLen(shown) + len(emptyOutput)
+	size := rawjson.QuotedLen(shown) - len(`""`)
+	if s.provider.ResultObjects {
+		size += len(`""`) + len(emptyOutput)
 	}
 	return size < original.bytes && s.count.text(shown) < s.parts[i].tokens
 }
