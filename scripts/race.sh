@@ -2,7 +2,8 @@
 # Runs the tests that do several things at once by a command such as go test -race: those that start goroutines, or call
 # a function of their package's tests that does, of the packages whose own code shares memory among goroutines. They run
 # nowhere else: with "names" it prints their names, for -skip. A file that begins with "// Not under the race detector"
-# takes minutes there, and is left out. make soak runs all tests under the race detector.
+# takes minutes there, and is left out; one that begins with "// All under the race detector" has tests of a worker, whose
+# goroutines are River's. make soak runs all tests under the race detector.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,8 +13,9 @@ mapfile -t files < <(tests | grep -E "^$packages" | xargs grep -L '^// Not under
 # Each line of found is a package and a test.
 found=$(awk '
 	FNR == 1 { dir = FILENAME; sub(/\/[^\/]*$/, "", dir) }
+	FNR == 1 { all[dir] = /^\/\/ All under the race detector/ }
 	/^func / { name = $0; sub(/^func (\([^)]*\) )?/, "", name); sub(/[^A-Za-z0-9_].*/, "", name) }
-	name != "" { body[dir, name] = body[dir, name] "\n" $0 }
+	name != "" { body[dir, name] = body[dir, name] "\n" $0; whole[dir, name] = all[dir] }
 	/^}/ || /^func .*}$/ { name = "" }
 	END {
 		starts = "go func|errgroup[.]|WaitGroup|[.]Go[(]"
@@ -25,7 +27,7 @@ found=$(awk '
 			split(key, at, SUBSEP)
 			if (at[2] !~ /^Test/) continue
 			calls = at[1] in helpers ? "[^A-Za-z0-9_](" substr(helpers[at[1]], 2) ")[(]" : starts
-			if (body[key] ~ starts || body[key] ~ calls) print at[1], at[2]
+			if (whole[key] || body[key] ~ starts || body[key] ~ calls) print at[1], at[2]
 		}
 	}' "${files[@]}" | grep -v ' TestMain$' | sort)
 [ "$(wc -l <<<"$found")" -gt 60 ] || { echo "few tests start goroutines: is the pattern right?" >&2; exit 1; }

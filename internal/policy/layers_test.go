@@ -51,6 +51,17 @@ func TestLayersLieOnTopOfOneAnother(t *testing.T) {
 			func(p *Policy) { *p = profileOrDefault("cortex"); p.Target, p.Hard = 0.2, 0.95 },
 			map[string]string{"/profile": "tenant", "/target": "tenant", "/trigger": "profile:cortex", "/hard": "session"},
 		},
+		"a trigger below the profile's target takes it along": {
+			`{"trigger":0.2}`, "", func(p *Policy) { p.Trigger, p.Target = 0.2, 0.06667 },
+			map[string]string{"/trigger": "tenant", "/target": "tenant"},
+		},
+		"a trigger above the profile's hard takes it along": {
+			`{"target":0.2}`, `{"trigger":0.99}`, func(p *Policy) { p.Target, p.Trigger, p.Hard = 0.2, 0.99, 0.99 },
+			map[string]string{"/target": "tenant", "/hard": "session"},
+		},
+		"the lowest trigger has a target, too": {
+			`{"trigger":0.00002}`, "", func(p *Policy) { p.Trigger, p.Target = 0.00002, 0.00001 }, nil,
+		},
 		"a session that names a profile begins anew": {
 			`{"profile":"cortex","target":0.2,"hard":0.99}`, `{"profile":"falai","trigger":0.85}`,
 			func(p *Policy) { *p = profileOrDefault("falai"); p.Trigger = 0.85 },

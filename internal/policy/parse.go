@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -52,15 +53,19 @@ type parser struct {
 	bad      map[string]bool   // pointers of the problems that are not contradictions
 	spelled  map[string]string // how the layer that is being read spells a field by another name, by its pointer
 	writers  *Writers          // nil: the topmost layer is stored, and is not held to them
+	trigger  float64           // of the profile
 }
+
+// profileSource begins the source of what a profile says.
+const profileSource = "profile:"
 
 func newParser(base Policy, layers []Layer) *parser {
 	p := &parser{
 		policy: base, layers: layers, sources: Sources{}, literals: map[string]string{}, numbers: map[string]float64{},
-		bad: map[string]bool{}, spelled: map[string]string{},
+		bad: map[string]bool{}, spelled: map[string]string{}, trigger: base.Trigger,
 	}
 	for pointer := range eachField(reflect.ValueOf(base), "") {
-		p.sources[pointer] = "profile:" + base.Profile
+		p.sources[pointer] = profileSource + base.Profile
 	}
 	return p
 }
@@ -73,7 +78,27 @@ func (p *parser) parse() {
 			p.object(at, reflect.ValueOf(&p.policy).Elem(), "")
 		}
 	}
+	p.follow()
 	p.rules()
+}
+
+// follow lets what only a profile says of the shares of the window follow a trigger that a layer sets: the target in
+// the profile's proportion, and hard up to the trigger. Whoever sets one number need not know of the others.
+func (p *parser) follow() {
+	ofProfile := func(pointer string) bool { return strings.HasPrefix(p.sources[pointer], profileSource) }
+	if ofProfile("/trigger") {
+		return
+	}
+	made := &p.policy
+	if ofProfile("/target") && made.Target >= made.Trigger {
+		const precision = 1e5 // the smallest share is 0.00001
+		made.Target = max(math.Round(made.Trigger*made.Target/p.trigger*precision), 1) / precision
+		p.sources["/target"] = p.sources["/trigger"]
+	}
+	if ofProfile("/hard") && made.Hard < made.Trigger && made.Trigger <= 1 {
+		made.Hard = made.Trigger
+		p.sources["/hard"] = p.sources["/trigger"]
+	}
 }
 
 func (p *parser) err() error {

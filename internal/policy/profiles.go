@@ -58,7 +58,7 @@ func readProfile(name string, base Policy) Policy {
 	if err != nil {
 		panic(err)
 	}
-	p := newParser(base.clone(), []Layer{{Name: "profile:" + name, Document: document}})
+	p := newParser(base.clone(), []Layer{{Name: profileSource + name, Document: document}})
 	p.parse()
 	if len(p.problems) > 0 {
 		panic(fmt.Sprintf("profile %s: %v", name, p.err()))

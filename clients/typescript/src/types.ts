@@ -268,7 +268,7 @@ export interface components {
              */
             trigger_bytes?: ((number | 0 | unknown) | null) | 0 | unknown;
             /**
-             * @description share of the window at which a compaction stops removing; below `trigger`
+             * @description share of the window at which a compaction stops removing; below `trigger`, and in the profile's proportion to it if nothing else is set
              * @default 0.3
              */
             target?: number | null;
