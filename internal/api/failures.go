@@ -18,9 +18,6 @@ func (s *Server) listFailures(req *request.Request) error {
 // that fails.
 func (s *Server) retryFailure(req *request.Request) error {
 	at := session.Address{Tenant: req.Tenant, ID: req.SessionID}
-	if _, err := req.Store.Failing(req.Ctx, at); err != nil {
-		return err
-	}
 	run, replayed, err := req.Store.Retry(req.Ctx, at, req.Idempotency())
 	if err != nil {
 		return err

@@ -37,9 +37,18 @@ func (s *Store) Compact(ctx context.Context, at session.Address, id *session.Ide
 	})
 }
 
-// Retry does what Compact does, for a session whose compaction fails: see Failing.
+// Retry does what Compact does, for a session whose compaction fails; ErrNotFound for another.
 func (s *Store) Retry(ctx context.Context, at session.Address, id *session.Idempotency) (session.Run, bool, error) {
 	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (session.Run, error) {
+		fails, err := RowIn(ctx, tx, pgx.RowTo[bool], `
+			SELECT EXISTS (SELECT FROM session_failures WHERE tenant_id = $1 AND session_key = $2)`,
+			row.Tenant, row.Key.Key)
+		if err == nil && !fails {
+			err = session.ErrNotFound
+		}
+		if err != nil {
+			return session.Run{}, err
+		}
 		return s.compactFor(ctx, tx, row, at, audit.FailureRetry)
 	})
 }
