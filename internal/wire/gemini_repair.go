@@ -8,7 +8,6 @@ import (
 )
 
 func (r *repairer) mendContent(n *Message) {
-	told := n.Edited // by decode
 	if role := stringMember(n.Raw, "role"); role == "assistant" || role == "function" {
 		n.Edited = true
 		r.repaired("V-G4", "role_renamed", n, "the API has another name for the role %s", role)
@@ -39,8 +38,12 @@ func (r *repairer) mendContent(n *Message) {
 		if called = called || p.Kind == Call; wrong != noData {
 			blocks = append(blocks, p)
 		}
-		if wrong != noFault && !told {
-			n.Edited, told = true, true
+		if wrong == noFault {
+			continue
+		}
+		n.Edited = true
+		told := func(repair Repair) bool { return repair.Kind == "part_mended" && repair.Seq == r.view[n.Origin].Seq }
+		if !slices.ContainsFunc(r.repairs, told) { // by decode, or for another part
 			r.repaired("V-G4", "part_mended", n, "a part is rewritten: the API does not take it as it was")
 		}
 	}
