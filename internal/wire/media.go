@@ -44,7 +44,7 @@ type mediaFault struct {
 // mediaWords are what only messages that show something contain, for each format.
 var mediaWords = map[session.Format][]string{
 	session.OpenAIChat:      {"image_url", "file", "input_audio"},
-	session.OpenAIResponses: {"input_image", "input_file", "input_audio"},
+	session.OpenAIResponses: {"input_image", "input_file", "input_audio", "computer_screenshot"},
 	session.Anthropic:       {"image", "document"},
 	session.Gemini:          {"inlineData", "inline_data", "fileData", "file_data"},
 	session.AISDK:           {"file", "image", "media", "image-url", "file-url"},
