@@ -354,6 +354,27 @@ func TestEveryServiceOfComposeIsHardened(t *testing.T) {
 	}
 }
 
+// TestTheChartIsOfThisRelease compares what helm/varve installs with the changelog; test/helm, which make soak runs, tests
+// the rest of it.
+func TestTheChartIsOfThisRelease(t *testing.T) {
+	t.Parallel()
+	var versions []string
+	for file, pattern := range map[string]string{
+		"CHANGELOG.md": `(?m)^(?:This will be|##) (\d+\.\d+\.\d+)`, "helm/varve/Chart.yaml": `(?m)^appVersion: "(.+)"$`,
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := regexp.MustCompile(pattern).FindSubmatch(text); m != nil {
+			versions = append(versions, string(m[1]))
+		}
+	}
+	if len(versions) != 2 || versions[0] != versions[1] {
+		t.Errorf("versions of CHANGELOG.md and helm/varve/Chart.yaml: %v", versions)
+	}
+}
+
 // TestSystemdUnitsAreConfined asks systemd, where it is, whether the units are right and how much they leave open.
 func TestSystemdUnitsAreConfined(t *testing.T) {
 	t.Parallel()

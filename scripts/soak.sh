@@ -62,10 +62,12 @@ part "models: 1,000 compactions, 30 % faults, workers killed" \
 	go run ./test/models -compactions 1000 -faults 0.3 -seed "${SEED:-7}"
 part "models: every defect that they must find" \
 	go test ./test/models -count=1 -timeout 60m -v -run TestEveryMutantIsFound -args -mutants
-# alerts is a module of its own, so that Varve does not depend on Prometheus.
+# alerts and chart are modules of their own, so that Varve depends on neither Prometheus nor Helm.
 alerts() { (cd test/alerts && go test -count=1 -v .); }
+chart() { (cd test/helm && go test -count=1 .); }
 
 part "alerts: the fault of each, by Prometheus' engine" alerts
+part "the Helm chart, by Helm's engine and the types of Kubernetes" chart
 part "the image on a root that is read-only, without an engine" scripts/image.sh
 part "attacks: what one tenant's do to another's appends" fair
 part "memory: sessions of 495 MB in processes of 1 GiB" program test/memory -sessions 4 -bytes 495000000 -limit 1GiB
