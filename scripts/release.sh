@@ -6,10 +6,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=${1:?which version?} module=$(go list -m) host=$(go env GOHOSTOS)/$(go env GOHOSTARCH)
+version=${1:?which version?}
+version=${version%-dirty} module=$(go list -m) host=$(go env GOHOSTOS)/$(go env GOHOSTARCH)
 platforms=${*:2}
 platforms=${platforms:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}
-export GOFLAGS=-mod=readonly GOTOOLCHAIN=local CGO_ENABLED=0 LC_ALL=C TZ=UTC
+export GOFLAGS=-mod=readonly CGO_ENABLED=0 LC_ALL=C TZ=UTC
 SOURCE_DATE=@$(git log -1 --format=%ct)
 
 # sbom lists the modules of a program.
@@ -65,9 +66,9 @@ release() {
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 git clone -q . "$work/first" && git clone -q . "$work/of/another/path"
-rm -rf dist
 (umask 022 && cd "$work/first" && release "$work/dist")
 (umask 077 && cd "$work/of/another/path" && GOCACHE=$work/cache release "$work/again")
 diff "$work/dist/SHA256SUMS" "$work/again/SHA256SUMS"
+rm -rf dist
 mv "$work/dist" dist
 cat dist/SHA256SUMS

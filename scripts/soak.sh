@@ -5,6 +5,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Some tests look for the recorded conversations nowhere else.
+if [ -z "${VARVE_DATA:-}" ] && [ -d ../shared/data ]; then
+	VARVE_DATA=$(cd ../shared/data && pwd)
+	export VARVE_DATA
+fi
+
 failed=()
 
 # part runs the rest of its arguments under a name, and says how long it took.
@@ -52,6 +58,19 @@ versions() {
 	VARVE_PG_BIN=$programs go test -short -count=1 -timeout 60m ./internal/postgres ./internal/api ./internal/jobs
 }
 
+# alerts and chart are modules of their own, so that Varve depends on neither Prometheus nor Helm.
+alerts() { (cd test/alerts && go test -count=1 -timeout 60m -v .); }
+chart() { (cd test/helm && go test -count=1 .); }
+
+# release makes a release of the last commit in a clone, for this platform.
+release() {
+	local clone status=0
+	clone=$(mktemp -d)
+	git clone -q . "$clone" && "$clone/scripts/release.sh" v0.0.0-soak "$(go env GOOS)/$(go env GOARCH)" || status=1
+	rm -rf "$clone"
+	return $status
+}
+
 part "faults: ten minutes at random, two at a time" go run ./test/chaos -seed "${SEED:-7}" -for 10m
 part "faults: each alone, with the time until compaction is back" go run ./test/chaos -seed "${SEED:-7}" -alone
 part "faults: a disk that is full" go run ./test/chaos -seed "${SEED:-7}" -small-disk
@@ -62,13 +81,10 @@ part "models: 1,000 compactions, 30 % faults, workers killed" \
 	go run ./test/models -compactions 1000 -faults 0.3 -seed "${SEED:-7}"
 part "models: every defect that they must find" \
 	go test ./test/models -count=1 -timeout 60m -v -run TestEveryMutantIsFound -args -mutants
-# alerts and chart are modules of their own, so that Varve depends on neither Prometheus nor Helm.
-alerts() { (cd test/alerts && go test -count=1 -v .); }
-chart() { (cd test/helm && go test -count=1 .); }
-
 part "alerts: the fault of each, by Prometheus' engine" alerts
 part "the Helm chart, by Helm's engine and the types of Kubernetes" chart
 part "the image on a root that is read-only, without an engine" scripts/image.sh
+part "a release, built twice" release
 part "attacks: what one tenant's do to another's appends" fair
 part "memory: sessions of 495 MB in processes of 1 GiB" program test/memory -sessions 4 -bytes 495000000 -limit 1GiB
 part "memory: a compaction of a session of 500 MB of screenshots" \
