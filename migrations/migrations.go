@@ -46,7 +46,7 @@ func In(schema, sql string) string {
 	if schema == Schema {
 		return sql
 	}
-	return schemaInText.ReplaceAllString(sql, `"`+schema+`"`)
+	return schemaInText.ReplaceAllLiteralString(sql, `"`+schema+`"`)
 }
 
 // Right is a right of a role on an object.

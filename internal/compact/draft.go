@@ -108,16 +108,19 @@ func (s *runState) prefers(lower, upper *draft) bool {
 	return !s.policy.OnlySmaller || upper.size == 0 || lower.size < upper.size && lower.tokens <= upper.tokens
 }
 
-// fits reports whether a text may replace part i, whose original is known: it must be smaller, its escapes included.
-// Those of the original are not known.
-func (s *runState) fits(i int, original *replacement, shown []byte) bool {
+// fits reports whether a text may replace part i, whose original is known: it must be smaller. The escapes of the original
+// in JSON are not known: those of a line of ours count, and a part of the original has no more than all of it.
+func (s *runState) fits(i int, original *replacement, shown []byte, line bool) bool {
 	if !s.policy.OnlySmaller {
 		return true
 	}
 	if media := s.media(i); media > 0 {
 		return text.Len(shown) < original.chars && s.count.text(shown)+media < s.parts[i].tokens
 	}
-	size := rawjson.QuotedLen(shown) - len(`""`)
+	size := len(shown)
+	if line {
+		size = rawjson.QuotedLen(shown) - len(`""`)
+	}
 	if s.provider.ResultObjects {
 		size += len(`""`) + len(emptyOutput)
 	}
@@ -168,7 +171,7 @@ func (s *runState) draftLine(i int, made *draft) bool {
 		}
 		made.object = true
 	}
-	if !s.fits(i, &made.replacement, s.text) {
+	if !s.fits(i, &made.replacement, s.text, true) {
 		made.object = false
 		return false
 	}
@@ -234,7 +237,7 @@ func (s *runState) use(action ActionKind, i int, made *draft, head, tail []byte,
 		s.text = s.words.appendCut(s.text[:0], action, head, tail, v)
 		shown = s.text
 	}
-	if !s.fits(i, &made.replacement, shown) {
+	if !s.fits(i, &made.replacement, shown, false) {
 		return
 	}
 	quoted := rawjson.Quote(s.quoted[:0], shown)

@@ -56,7 +56,7 @@ func (d Database) In(url string) string {
 	if url == "" || d.Schema == "" || d.Schema == "public" {
 		return url
 	}
-	if !strings.Contains(url, "://") {
+	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 		return url + " search_path=" + d.Schema
 	}
 	separator := "?"

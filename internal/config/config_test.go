@@ -133,3 +133,21 @@ func TestAProgramHasAVersion(t *testing.T) {
 		t.Error("the version is empty")
 	}
 }
+
+func TestTheURLOfADatabaseLeadsToTheSchema(t *testing.T) {
+	t.Parallel()
+	in := config.Database{Schema: "own"}
+	for url, want := range map[string]string{
+		"":                        "",
+		"postgres://h/d":          "postgres://h/d?search_path=own",
+		"postgresql://h/d?user=u": "postgresql://h/d?user=u&search_path=own",
+		"host=h password=a://b":   "host=h password=a://b search_path=own",
+	} {
+		if got := in.In(url); got != want {
+			t.Errorf("%q: got %q, want %q", url, got, want)
+		}
+		if got := (config.Database{Schema: "public"}).In(url); got != url {
+			t.Errorf("%q in public: got %q", url, got)
+		}
+	}
+}

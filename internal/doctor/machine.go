@@ -20,9 +20,9 @@ import (
 
 // disks looks at the disks that Varve itself writes to. That of another database its own monitoring watches.
 func disks(at Installation) (found []Finding) {
-	places := []string{os.TempDir()}
+	var places []string
 	if at.Private {
-		places = append(places, at.Data)
+		places = append(places, at.Data, os.TempDir())
 	}
 	if chosen, err := at.Database.Results.Stores(); err == nil {
 		for _, store := range chosen.Outside {

@@ -59,6 +59,10 @@ func TestLayersLieOnTopOfOneAnother(t *testing.T) {
 			`{"target":0.2}`, `{"trigger":0.99}`, func(p *Policy) { p.Target, p.Trigger, p.Hard = 0.2, 0.99, 0.99 },
 			map[string]string{"/target": "tenant", "/hard": "session"},
 		},
+		"a trigger in tokens is beside a target in shares as it was": {
+			`{"trigger":0.2,"trigger_tokens":100000}`, "", func(p *Policy) { p.Trigger, p.TriggerTokens = 0.2, 100000 },
+			map[string]string{"/target": "profile:default"},
+		},
 		"the lowest trigger has a target, too": {
 			`{"trigger":0.00002}`, "", func(p *Policy) { p.Trigger, p.Target = 0.00002, 0.00001 }, nil,
 		},

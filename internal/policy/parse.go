@@ -82,18 +82,19 @@ func (p *parser) parse() {
 	p.rules()
 }
 
-// follow lets what only a profile says of the shares of the window follow a trigger that a layer sets: the target in
-// the profile's proportion, and hard up to the trigger. Whoever sets one number need not know of the others.
+// follow lets what only a profile says of the shares of the window follow a trigger that a layer sets: a target that is
+// not below it, in the profile's proportion, and hard up to it. Whoever sets one number need not know of the others.
 func (p *parser) follow() {
 	ofProfile := func(pointer string) bool { return strings.HasPrefix(p.sources[pointer], profileSource) }
 	if ofProfile("/trigger") {
 		return
 	}
 	made := &p.policy
-	if ofProfile("/target") && made.Target >= made.Trigger {
+	if ofProfile("/target") && made.Target >= made.Trigger && inShares(made) {
 		const precision = 1e5 // the smallest share is 0.00001
-		made.Target = max(math.Round(made.Trigger*made.Target/p.trigger*precision), 1) / precision
-		p.sources["/target"] = p.sources["/trigger"]
+		if target := math.Round(made.Trigger*made.Target/p.trigger*precision) / precision; target > 0 {
+			made.Target, p.sources["/target"] = target, p.sources["/trigger"]
+		}
 	}
 	if ofProfile("/hard") && made.Hard < made.Trigger && made.Trigger <= 1 {
 		made.Hard = made.Trigger

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -128,13 +129,16 @@ func refusal(kind error, what string, found []obstacle) error {
 
 const searchPath = "search_path"
 
-// schemaOf returns the schema to which a database URL leads: the first of its search_path, else public.
+// oneSchema is a search_path of one schema, as VARVE_SCHEMA becomes one.
+var oneSchema = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// schemaOf returns the schema to which a database URL leads: that of its search_path, if it has but one, else public.
 func schemaOf(config *pgx.ConnConfig) string {
-	first, _, _ := strings.Cut(config.RuntimeParams[searchPath], ",")
-	if first = strings.Trim(first, `" `); first == "" || strings.HasPrefix(first, "pg_") {
+	name := config.RuntimeParams[searchPath]
+	if !oneSchema.MatchString(name) || strings.HasPrefix(name, "pg_") {
 		return migrations.Schema
 	}
-	return first
+	return name
 }
 
 // valueAt returns what a setting is to be in a session of a database URL, as SQL.

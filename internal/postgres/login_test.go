@@ -97,6 +97,7 @@ func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 		{"idle_in_transaction_session_timeout", "'10s'", "10s", ""},
 		{"idle_in_transaction_session_timeout", "'1h'", "5s", "idle_in_transaction_session_timeout is 3600000 ms"},
 		{"search_path", `"$user", public, extensions`, `"$user", public, extensions`, ""},
+		{"search_path", `"$user", pg_catalog`, `public`, "search_path"},
 		{"search_path", `pg_catalog`, `public`, "search_path"},
 		{"plan_cache_mode", "auto", "force_generic_plan", "plan_cache_mode"},
 		{"lock_timeout", "1", "3s", "lock_timeout is 1 ms"},

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (g Grant) statements(conn *pgx.Conn, kept map[string]bool) []string {
 	for _, s := range loginSettings {
 		in := ``
 		if s.name == searchPath && schemaOf(conn.Config()) != migrations.Schema { // a database has it
-			in = `IN DATABASE ` + pgx.Identifier{conn.Config().Database}.Sanitize() + ` `
+			in = `IN DATABASE ` + pgx.Identifier{cmp.Or(conn.Config().Database, conn.Config().User)}.Sanitize() + ` `
 		}
 		if !s.checked && !kept[s.name] {
 			list = append(list, `ALTER ROLE `+login+` `+in+`SET `+s.name+` = `+s.valueAt(conn))

@@ -221,8 +221,11 @@ const pdfType = "application/pdf"
 // fault returns what a server does not take: bytes that are none, no base64, not what they are said to be, or of a type
 // that it does not show. is is their true type if it is of the same kind.
 func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
-	if m.data == (Span{}) {
+	switch {
+	case m.data == (Span{}):
 		return "", m.nowhere(body, server)
+	case server.FileURLs && bytes.HasPrefix(m.data.Of(body), []byte("http")):
+		return "", ""
 	}
 	encoded := bytes.TrimRight(m.encoded(body), "=")
 	if len(encoded) == 0 {
@@ -236,10 +239,11 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 	ours := is != "" && (m.kind == Image) == strings.HasPrefix(is, "image/")
 	for i, said := range m.declared(body) {
 		raw := m.types[i].Of(body)
+		same := said == is || is == "image/jpeg" && slices.Contains(jpegNames, said)
 		switch {
-		case ours && (said == "" || said == is && !bytes.Equal(bytes.ToLower(raw), raw)):
+		case ours && (said == "" || same && !bytes.Equal(bytes.ToLower(raw), raw)):
 			return is, "its type is " + is
-		case said == is, is == "image/jpeg" && slices.Contains(jpegNames, said):
+		case same:
 		case slices.Contains(imageTypes, is) && strings.HasPrefix(said, "image/") && said != "image/*":
 			return is, fmt.Sprintf("it is %s, not %s", is, said)
 		case said == pdfType, slices.Contains(imageTypes, said), slices.Contains(jpegNames, said):
@@ -293,19 +297,16 @@ func (m *medium) nowhere(body []byte, server *provider.Media) string {
 		return "it is on another machine"
 	case m.url != (Span{}) && server.Inside:
 		return "the API takes none that is elsewhere"
-	case m.url != (Span{}) && !m.isURL(text):
+	case m.url != (Span{}) && !isURL(text, server):
 		return "its place is no URL: " + shownID(place)
 	}
 	return ""
 }
 
-// isURL reports whether a text may say where something is. Google's files and those of the AI SDK may have a bare name.
-func (m *medium) isURL(text string) bool {
-	if m.format == session.Gemini || m.format == session.AISDK {
-		name := !strings.Contains(text, ":") && !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, ".")
-		return name || strings.Contains(text, "://")
-	}
-	return strings.Contains(text, "://")
+// isURL reports whether a text may say where something is.
+func isURL(text string, server *provider.Media) bool {
+	name := !strings.Contains(text, ":") && !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, ".")
+	return strings.Contains(text, "://") || name && server.Names
 }
 
 // firstBytes decodes the first bytes of base64, of either alphabet, whose padding is cut off. It reports false if these

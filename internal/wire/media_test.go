@@ -54,6 +54,8 @@ func bytesShown(f session.Format, kind, data string) string {
 	return fmt.Sprintf(showing[f].data, kind, data)
 }
 
+const fileByURL = `{"type":"file","file":{"filename":"a.pdf","file_data":"https://example.org/a.pdf"}}`
+
 // dataOf has the beginning of a file of a type in base64.
 var dataOf = map[string]string{
 	"image/gif": "R0lGODlhAQABAIAAAAAAAP", "image/webp": "UklGRhoAAABXRUJQVlA4TA0A", "image/heic": "AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj",
@@ -89,6 +91,10 @@ var mediaFixtures = func() map[session.Format][]fixture {
 			fixture{"V-T2", types[0], lone, []string{messageShowing(f, bytesShown(f, types[0], dataOf[types[0]]))}, nil},
 			fixture{"V-T2", types[1], lone, []string{messageShowing(f, bytesShown(f, types[1], dataOf["image/heic"]))}, []string{"V-T2 0"}})
 	}
+	made[session.OpenAIChat] = append(made[session.OpenAIChat],
+		fixture{"V-T2", "HEIC, before any model", Options{Dialect: provider.OpenRouter}, []string{messageShowing(session.OpenAIChat, bytesShown(session.OpenAIChat, "image/heic", dataOf["image/heic"]))}, nil},
+		fixture{"V-T2", "a file by its URL", Options{Dialect: provider.OpenRouter}, []string{messageShowing(session.OpenAIChat, fileByURL)}, nil},
+		fixture{"V-T2", "a file by its URL at OpenAI", lone, []string{messageShowing(session.OpenAIChat, fileByURL)}, []string{"V-T2 0"}})
 	made[session.Gemini] = append(made[session.Gemini],
 		fixture{"V-T2", "a GIF", lone, []string{messageShowing(session.Gemini, bytesShown(session.Gemini, "image/gif", dataOf["image/gif"]))}, []string{"V-T2 0"}})
 	made[session.Anthropic] = append(made[session.Anthropic],

@@ -193,6 +193,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.Reasoning, p.Thoughts = TakesReasoning, "reasoning"
 			p.ThoughtLists = true
 			p.ObjectInputs = true
+			p.Media.FileURLs = true
 		},
 		ZAI: func(p *Facts) {
 			p.Reasoning = TakesReasoning
@@ -303,6 +304,9 @@ var made = func() map[session.Format]map[Dialect]*Facts {
 		all[f] = map[Dialect]*Facts{}
 		for d, change := range list {
 			facts := *table[f]
+			if facts.Media == mediaOfOpenAI && d != OpenAI {
+				facts.Media = mediaOfOthers
+			}
 			change(&facts)
 			facts.Dialect = d
 			all[f][d] = &facts

@@ -19,6 +19,8 @@ type Media struct {
 	Request    int    // bytes of all that is sent, whose messages are given all but a sixteenth of it
 	Types      string // of images in the message, separated by spaces; "" for those that a rule of the format names
 	Inside     bool   // it takes nothing that is elsewhere
+	Names      bool   // a bare name says where a file is
+	FileURLs   bool   // file_data of Chat Completions may be a URL
 }
 
 // The limits of providers:
@@ -34,6 +36,7 @@ type Media struct {
 //   - types: https://platform.openai.com/docs/guides/images-vision, yuji-hatakeyama/opencode-gpt-imagegen#82;
 //     https://ai.google.dev/gemini-api/docs/image-understanding, microsoft/vscode#286628, CherryHQ/cherry-studio#3088
 //   - nothing elsewhere: BerriAI/litellm#18430
+//   - URLs in file_data: https://openrouter.ai/docs/features/multimodal/pdfs
 //
 // Vertex's bytes, Groq's number, and Mistral's limits are those that were once published: no page of today that we know
 // has them.
@@ -44,6 +47,7 @@ var (
 	mediaOfBedrock = mediaOfAnthropic.upTo(20_000_000)
 	mediaOfVertex  = mediaOfAnthropic.upTo(30_000_000)
 	mediaOfOpenAI  = Media{Images: 500, Request: 50_000_000, Types: typesOfOpenAI}
+	mediaOfOthers  = Media{Images: 500, Request: 50_000_000} // that speak OpenAI's formats, before many models
 	mediaOfGoogle  = Media{Images: 3600, Request: 20_000_000, Types: typesOfGoogle}
 	mediaOfGroq    = Media{Images: 5, Request: 4_000_000, Types: typesOfOpenAI}
 	mediaOfMistral = Media{Images: 8, ImageBytes: 14_000_000} // 10 MB before they are written in base64
@@ -61,6 +65,11 @@ func (m *Media) Shows(mediaType string) bool {
 
 func (m Media) inside() Media {
 	m.Inside = true
+	return m
+}
+
+func (m Media) named() Media {
+	m.Names = true
 	return m
 }
 

@@ -97,7 +97,7 @@ var table = map[session.Format]*Facts{
 		NoEmptyText:    true,
 		IDMax:          64,
 		IDAny:          true,
-		Media:          mediaOfGoogle,
+		Media:          mediaOfGoogle.named(),
 		Tools:          geminiNames,
 		ResultObjects:  true,
 		Codes: Codes{
@@ -111,6 +111,7 @@ var table = map[session.Format]*Facts{
 		IDUnique:    true,
 		OwnResults:  true,
 		FlagsErrors: true,
+		Media:       Media{Names: true},
 		Codes: Codes{Unanswered: "V-U1", Orphan: "V-U1", Empty: "V-U9", Content: "V-U9", CallID: "V-R4",
 			Members: "V-U2", ToolName: "V-U11"},
 	},
