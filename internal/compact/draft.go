@@ -108,8 +108,8 @@ func (s *runState) prefers(lower, upper *draft) bool {
 	return !s.policy.OnlySmaller || upper.size == 0 || lower.size < upper.size && lower.tokens <= upper.tokens
 }
 
-// fits reports whether a text may replace part i, whose original is known: it must be smaller. The escapes of the original
-// in JSON are not known: those of a line of ours count, and a part of the original has no more than all of it.
+// fits reports whether a text may replace part i, whose original is known: it must be smaller. The escapes of the
+// original in JSON are not known: those of a line of ours count, and a part of the original has no more than all of it.
 func (s *runState) fits(i int, original *replacement, shown []byte, line bool) bool {
 	if !s.policy.OnlySmaller {
 		return true
