@@ -72,6 +72,10 @@ func TestCap(t *testing.T) {
 			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxBytes = 0, 2000 }, window: 500,
 			moves: []move{gives("Read", "a", 1900), gives("Read", "b", 2100)}, want: []string{"4.0 cap"},
 		},
+		"whose escapes do not count": {
+			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxBytes = 0, 2000 }, window: 500,
+			moves: []move{returns("Read", "a", strings.Repeat(`"a" `, 525))}, want: []string{"2.0 cap"},
+		},
 		"a limit in lines": {
 			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxLines = 0, 99 }, window: 500,
 			moves: []move{gives("Read", "a", 3000), returns("Read", "b", lines)}, want: []string{"4.0 cap"},
