@@ -268,7 +268,7 @@ export interface components {
              */
             trigger_bytes?: ((number | 0 | unknown) | null) | 0 | unknown;
             /**
-             * @description share of the window at which a compaction stops removing; below `trigger`, and in the profile's proportion to it if nothing else is set
+             * @description share of the window at which a compaction stops removing; below `trigger`: if only that is set, and is not above it, in the profile's proportion
              * @default 0.3
              */
             target?: number | null;
