@@ -73,7 +73,9 @@ func TestCap(t *testing.T) {
 			moves: []move{gives("Read", "a", 1900), gives("Read", "b", 2100)}, want: []string{"4.0 cap"},
 		},
 		"whose escapes do not count": {
-			change: func(p *policy.Policy) { p.Cap.MaxTokens, p.Cap.MaxBytes = 0, 2000 }, window: 500,
+			change: func(p *policy.Policy) {
+				p.Cap.MaxTokens, p.Cap.MaxBytes, p.Cap.HeadChars, p.Cap.TailChars = 0, 2000, 1000, 800
+			}, window: 500,
 			moves: []move{returns("Read", "a", strings.Repeat(`"a" `, 525))}, want: []string{"2.0 cap"},
 		},
 		"a limit in lines": {
