@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo up test race check bench lint vuln fmt schema samples soak build release
+.PHONY: help demo up test check bench lint vuln fmt schema samples soak build release
 
 GO ?= go
 ifdef PG # the major version of PostgreSQL that the tests run on: make test PG=18
@@ -21,13 +21,11 @@ up: build ## Run everything in one process on a private database in .varve/
 # it. Tests wait more than they compute: four run at once on any machine.
 TEST = $(GO) test -short -parallel 4 -vet=off -shuffle=on -timeout 30m
 
-test: postgres ## Run the tests on a private database; PG=18 chooses its version
+test: postgres ## Run the tests, and those with goroutines under the race detector, on a private database; PG=18 chooses its version
 	$(TEST) -skip "$$(scripts/race.sh names)" ./...
-
-race: postgres ## Run the tests with goroutines, under the race detector
 	scripts/race.sh $(TEST) -race
 
-check: lint test race ## What CI runs
+check: lint test ## What CI runs
 
 bench: build ## Measure append, view and compaction beside their floors; ONLY=engine,replay measures some groups
 	@$(GO) run ./bench -only "$(ONLY)"
