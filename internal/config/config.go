@@ -48,7 +48,7 @@ func (d Database) Required() error {
 	return nil
 }
 
-// schemaName is a name that needs no quotes anywhere.
+// schemaName is a name that is the same in a URL, in SQL and in a search_path.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // In returns the URL of a login at this database, which leads to the schema.

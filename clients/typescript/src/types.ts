@@ -268,7 +268,7 @@ export interface components {
              */
             trigger_bytes?: ((number | 0 | unknown) | null) | 0 | unknown;
             /**
-             * @description share of the window at which a compaction stops removing; below `trigger`: if only that is set, and is not above it, in the profile's proportion
+             * @description share of the window at which a compaction stops removing; below `trigger`; a trigger that is set alone and is not above it lowers it, in the profile's proportion
              * @default 0.3
              */
             target?: number | null;
