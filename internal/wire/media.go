@@ -21,15 +21,14 @@ import (
 
 // medium is an image or a file that a message shows.
 type medium struct {
-	format session.Format
-	at     Span // its block
-	kind   Kind
-	fixed  bool   // its place takes nothing else
-	data   Span   // the base64, without the quotes and the head of a URL; zero if it is elsewhere
-	url    Span   // the string literal of where it is
-	found  bool   // something says where it is
-	types  []Span // where its type is told: string literals, or the place in a URL
-	wrong  Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or what holds it
+	at    Span // its block
+	kind  Kind
+	fixed bool   // its place takes nothing else
+	data  Span   // the base64, without the quotes and the head of a URL; zero if it is elsewhere
+	url   Span   // the string literal of where it is
+	found bool   // something says where it is
+	types []Span // where its type is told: string literals, or the place in a URL
+	wrong Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or what holds it
 }
 
 // mediaFault is an image or a file that a server does not take as it is.
@@ -70,7 +69,7 @@ func mediaIn(f, target session.Format, body []byte) []medium {
 func (s *scanner) show(kind Kind, raw Span) {
 	if raw.Start != rawjson.Start(s.body) && s.is(raw, '{') {
 		fixed := s.inside && s.format == session.Gemini || isType(raw.Of(s.body), "computer_screenshot")
-		s.shown = append(s.shown, medium{format: s.format, at: raw, kind: kind, fixed: fixed})
+		s.shown = append(s.shown, medium{at: raw, kind: kind, fixed: fixed})
 	}
 }
 
