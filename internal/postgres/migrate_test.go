@@ -233,9 +233,16 @@ func TestMigratingAMigratedDatabaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.New(t)
 	before := objects(t, dsn, `%`)
-	mustMigrate(t, dsn)
-	if diff := cmp.Diff(before, objects(t, dsn, `%`)); diff != "" {
-		t.Errorf("before (-), after (+):\n%s", diff)
+	for _, list := range []string{"", "&search_path=app,public", "&search_path=%22$user%22,public"} {
+		mustMigrate(t, dsn+list)
+		if diff := cmp.Diff(before, objects(t, dsn, `%`)); diff != "" {
+			t.Errorf("%s: before (-), after (+):\n%s", list, diff)
+		}
+	}
+	var schemas int
+	err := pgtest.Row(t, dsn, `SELECT count(*) FROM pg_namespace WHERE nspname IN ('app', '$user')`).Scan(&schemas)
+	if err != nil || schemas > 0 {
+		t.Errorf("%d schemas were made, %v", schemas, err)
 	}
 }
 
