@@ -85,7 +85,12 @@ func (s *Server) answerOpened(
 		if stored.Cold { // a compaction needs its rows: the session comes back, and the request is answered again
 			return session.ErrNotFound
 		}
-		return s.answerWithRoom(req, want, stored)
+		return s.waiter.WithRoom(req, want.at, want.wait, func() error {
+			if err := s.openView(req, want, postgres.Version{}, stored); err != nil {
+				return err
+			}
+			return s.answerStored(req, want, stored)
+		})
 	}
 	if stored.Version == known && stored.Damage == nil {
 		// The reader named this version, but not by the tag of what it asks for: read it again, with its bodies.

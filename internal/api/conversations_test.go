@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -321,6 +322,57 @@ func TestTheCompactedViewEndsAsItsItemsWereAdded(t *testing.T) {
 	}
 	if left := w.items(id, "?view=full&order=asc&limit=100"); cmp.Diff(full.Data[:44], left.Data) != "" {
 		t.Errorf("%d items are left", len(left.Data))
+	}
+}
+
+// TestAConversationsItemsFitTheWindow lists a conversation whose newest turn alone is larger than its window.
+func TestAConversationsItemsFitTheWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.conversing()
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/"+id, `{"window_tokens":4000}`)
+	for n := range 6 {
+		items := append(turnOf(n), call(fmt.Sprint("last", n)), output(fmt.Sprint("last", n), strings.Repeat("a line of the output\n", 900)))
+		w.must(http.StatusOK, "POST", "/v1/conversations/"+id+"/items", `{"items":[`+strings.Join(items, ",")+`]}`)
+	}
+	fitted := w.items(id, "?order=asc&limit=100&fit=window")
+	want := decoded[struct{ Messages []map[string]any }](w.must(http.StatusOK, "GET", "/v1/sessions/"+id+"/context?fit=window&wait=0&pending=keep", ""))
+	outputs := func(items []map[string]any) (texts []string) {
+		for _, item := range items {
+			if text, ok := item["output"].(string); ok {
+				texts = append(texts, text)
+			}
+		}
+		return texts
+	}
+	if diff := cmp.Diff(outputs(want.Messages), outputs(fitted.Data)); diff != "" || len(want.Messages) != len(fitted.Data) {
+		t.Errorf("%d items, %d messages of the context: %s", len(fitted.Data), len(want.Messages), diff)
+	}
+	for _, order := range []string{"asc", "desc"} {
+		var paged []map[string]any
+		for more, after := true, ""; more; {
+			page := w.items(id, "?limit=3&fit=window&order="+order+after)
+			paged, more = append(paged, page.Data...), page.HasMore
+			after = "&after=" + *page.LastID
+		}
+		if order == "desc" {
+			slices.Reverse(paged)
+		}
+		if diff := cmp.Diff(fitted.Data, paged); diff != "" {
+			t.Errorf("paged %s: %s", order, diff)
+		}
+	}
+	all := map[any]any{} // ids by call and type
+	for _, item := range w.items(id, "?order=asc&limit=100&view=full").Data {
+		all[fmt.Sprint(item["type"], item["call_id"])] = item["id"]
+	}
+	for _, item := range fitted.Data {
+		if whole := all[fmt.Sprint(item["type"], item["call_id"])]; item["call_id"] != nil && item["id"] != whole {
+			t.Errorf("the id of %v is %v, not %v", item["call_id"], item["id"], whole)
+		}
+	}
+	for _, wrong := range []string{"fit=window&view=full", "fit=page"} {
+		w.must(http.StatusBadRequest, "GET", "/v1/conversations/"+id+"/items?"+wrong, "")
 	}
 }
 

@@ -1,13 +1,11 @@
 package api
 
 import (
-	"errors"
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/readback"
-	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/view"
 )
 
@@ -36,26 +34,4 @@ func (s *Server) readFit(req *request.Request, r *viewRequest) {
 // awaitsRoom reports whether a reader whose view must fit the window waits for a compaction, because it does not.
 func (r *viewRequest) awaitsRoom(v *postgres.View) bool {
 	return r.Fit != nil && r.wait > 0 && r.newest() && v.Tokens > v.Room
-}
-
-// answerWithRoom waits for the compaction of a session that is over its window, if there is one that starts soon, and
-// answers with what the view is then. The compaction is asked for if the session is due and nobody has.
-func (s *Server) answerWithRoom(req *request.Request, want viewRequest, stored *postgres.View) error {
-	up := time.Now().Add(want.wait)
-	before := req.Ctx
-	ctx, cancel := req.Extend(up)
-	defer cancel()
-	req.Ctx = ctx
-	defer func() { req.Ctx = before }() // the request is answered again if the session has become cold meanwhile
-	run, err := req.Store.StartingRun(ctx, want.at, want.wait)
-	if err == nil {
-		_, err = s.waiter.Await(ctx, want.at, run, up)
-	}
-	if err != nil && !errors.Is(err, session.ErrNotFound) {
-		return err
-	}
-	if err := s.openView(req, want, postgres.Version{}, stored); err != nil {
-		return err
-	}
-	return s.answerStored(req, want, stored)
 }

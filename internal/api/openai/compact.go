@@ -15,13 +15,10 @@ import (
 	"github.com/varve-dev/varve/internal/api/stateless"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/rawjson"
-	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 	"github.com/varve-dev/varve/internal/tokens"
-	"github.com/varve-dev/varve/internal/view"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -215,39 +212,9 @@ func (s *Server) compactConversation(req *request.Request, id string) (bodies []
 		return nil
 	})
 	if err == nil && size > room {
-		return s.fittedItems(req, at)
+		return s.fitted(req, at, 0.95) // the rest is for what withoutTools writes around calls
 	}
 	return bodies, err
-}
-
-// fittedItems returns the items of a conversation's view, cut to its window. A twentieth of the window remains for what
-// withoutTools writes around calls.
-func (s *Server) fittedItems(req *request.Request, at session.Address) ([][]byte, error) {
-	want := view.Request{Format: session.OpenAIResponses, Pending: wire.KeepPending}
-	want.Largest, want.Admit = largeView, req.Admit
-	var stored postgres.View
-	if err := req.Store.ViewInto(req.Ctx, at, postgres.ViewRead{Largest: want.Largest}, &stored); err != nil {
-		return nil, err
-	}
-	if err := want.Fill(req.Ctx, req.Store, at, &stored); err != nil {
-		return nil, err
-	}
-	want.Fit = &view.Fit{Parts: func(seq int64) ([]readback.Part, error) {
-		return readback.Parts(req.Ctx, req.Store, at, seq)
-	}}
-	want.MaxTokens = max(stored.Room*19/20, 1)
-	var made *postgres.View
-	err := req.Heavy(int64(stored.Size)+stored.TailBytes, func() (err error) {
-		made, _, err = want.Make(req.Ctx, &stored)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if made.Bodies != nil {
-		return made.Bodies, nil
-	}
-	return view.Split(made.Tail)
 }
 
 // largeView is the size in bytes above which a view is weighed.

@@ -47,6 +47,7 @@ type itemsRequest struct {
 	limit      int
 	descending bool
 	view       string // compacted, full, or "" for the view that the conversation's metadata requests
+	fit        bool   // the compacted view must fit the session's window
 }
 
 // listItems handles GET /v1/conversations/{id}/items.
@@ -55,7 +56,10 @@ func (s *Server) listItems(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if r.view == compactedView {
+	switch {
+	case r.fit:
+		return s.listFitted(req, r)
+	case r.view == compactedView:
 		return s.listCompacted(req, r)
 	}
 	found, items, more, err := s.readItems(req, r)
@@ -150,6 +154,10 @@ func itemsRequestOf(req *request.Request) (r itemsRequest, err error) {
 	r.descending = q.Choice("order", "desc", "asc") == "desc"
 	if q.Values.Has("view") {
 		r.view = q.Choice("view", compactedView, fullView)
+	}
+	r.fit = q.Values.Has("fit") && q.Choice("fit", "window") == "window"
+	if r.fit && r.view == fullView {
+		q.Wrong("fit", request.InvalidRequest, "view=full is the whole log: leave fit or view=full out")
 	}
 	r.at = req.Address()
 	return r, req.Err()

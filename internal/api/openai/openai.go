@@ -32,18 +32,20 @@ type Server struct {
 // Adder registers a route that a scope opens.
 type Adder func(needs session.Scope, method, path string, h func(*request.Request) error, query ...string)
 
-// Register registers every route of the dialect, with the parameters of its query. Clients send view with every
-// request.
+// Register registers every route of the dialect, with the parameters of its query. Clients send view and fit
+// with every request.
 func (s *Server) Register(add Adder) {
-	add(session.SessionsWrite, "POST", "/v1/conversations", s.createConversation, "view")
-	add(session.SessionsRead, "GET", "/v1/conversations/:id", s.readConversation, "view")
-	add(session.SessionsWrite, "POST", "/v1/conversations/:id", s.updateConversation, "view")
-	add(session.ScopeErase, "DELETE", "/v1/conversations/:id", s.deleteConversation, "view")
-	add(session.SessionsWrite, "POST", "/v1/conversations/:id/items", s.createItems, "view")
-	add(session.SessionsRead, "GET", "/v1/conversations/:id/items", s.listItems, "after", "limit", "order", "view")
-	add(session.SessionsRead, "GET", "/v1/conversations/:id/items/:item", s.readItem, "view")
-	add(session.SessionsWrite, "DELETE", "/v1/conversations/:id/items/:item", s.deleteItem, "view")
-	add(session.ScopeCompact, "POST", "/v1/responses/compact", s.compactResponses, "tools", "window_tokens", "view")
+	add(session.SessionsWrite, "POST", "/v1/conversations", s.createConversation, "view", "fit")
+	add(session.SessionsRead, "GET", "/v1/conversations/:id", s.readConversation, "view", "fit")
+	add(session.SessionsWrite, "POST", "/v1/conversations/:id", s.updateConversation, "view", "fit")
+	add(session.ScopeErase, "DELETE", "/v1/conversations/:id", s.deleteConversation, "view", "fit")
+	add(session.SessionsWrite, "POST", "/v1/conversations/:id/items", s.createItems, "view", "fit")
+	add(session.SessionsRead, "GET", "/v1/conversations/:id/items", s.listItems, "view", "fit",
+		"after", "limit", "order")
+	add(session.SessionsRead, "GET", "/v1/conversations/:id/items/:item", s.readItem, "view", "fit")
+	add(session.SessionsWrite, "DELETE", "/v1/conversations/:id/items/:item", s.deleteItem, "view", "fit")
+	add(session.ScopeCompact, "POST", "/v1/responses/compact", s.compactResponses, "view", "fit",
+		"tools", "window_tokens")
 }
 
 // ErrorType returns the type of an error as OpenAI's API names it.

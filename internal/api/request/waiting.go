@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,25 @@ func (w *Waiter) Compact(req *Request, at session.Address, limit time.Duration) 
 func (w *Waiter) Await(ctx context.Context, at session.Address, run session.Run, up time.Time) (session.Run, error) {
 	return Until(ctx, w, at.Tenant, run.ID, run, up, func(run session.Run) bool { return run.State.Ended() },
 		func() (session.Run, error) { return w.Store.Run(ctx, at, run.ID) })
+}
+
+// WithRoom waits for the compaction of a session that is over its window, if there is one that starts soon, and then
+// answers. The compaction is asked for if the session is due and nobody has.
+func (w *Waiter) WithRoom(req *Request, at session.Address, wait time.Duration, answer func() error) error {
+	up := time.Now().Add(wait)
+	before := req.Ctx
+	ctx, cancel := req.Extend(up)
+	defer cancel()
+	req.Ctx = ctx
+	defer func() { req.Ctx = before }() // the request is answered again if the session has become cold meanwhile
+	run, err := req.Store.StartingRun(ctx, at, wait)
+	if err == nil {
+		_, err = w.Await(ctx, at, run, up)
+	}
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	return answer()
 }
 
 // Extend lets a request and its answer take until up and a grace, whatever their deadlines were.
