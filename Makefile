@@ -42,7 +42,7 @@ lint: ## gofmt, vet and staticcheck, unparam, misspell, dead code, go.mod
 	$(GO) mod verify >/dev/null
 	$(GO) mod tidy -diff
 
-release: ## Write archives, checksums, SBOM and OpenAPI document of the last commit into dist/; VERSION=v0.2.0
+release: ## Write archives, image, clients, SBOMs and checksums of the last commit into dist/; VERSION=v0.2.0
 	scripts/release.sh $(VERSION)
 
 vuln: ## Look for known vulnerabilities in what the programs call; needs the internet

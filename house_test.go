@@ -60,6 +60,8 @@ var mayImport = map[string][]string{
 	"internal/admit":            {"internal/session"},
 	"internal/postgres":         {"internal/trace", "internal/tier/frozen", "internal/audit", "internal/policy", "internal/session", "internal/admit", "internal/zframe", "internal/units", "internal/wire/provider", "migrations", "internal/queue", "internal/due", "internal/tier/pack", "internal/persist", "internal/persist/object", "internal/compact/manifest"},
 	"internal/due":              {},
+	"docs":                      {},
+	"internal/docsite":          {"internal/api/openapi"},
 	"internal/trace":            {},
 	"internal/queue":            {"internal/trace"},
 	"internal/persist":          {"internal/session", "internal/persist/object"},
@@ -98,7 +100,7 @@ var mayImport = map[string][]string{
 	"internal/replay/planted": {"internal/compact", "internal/compact/summary", "internal/compactor", "internal/due", "internal/policy", "internal/rawjson", "internal/replay", "internal/replay/folder", "internal/session", "internal/tokens", "internal/wire"},
 	"internal/models":         {"internal/spelling"},
 	"internal/api": {
-		"internal/trace", "internal/feature",
+		"docs", "internal/docsite", "internal/trace", "internal/feature",
 		"internal/tier", "internal/modelcall", "internal/audit", "internal/admit", "internal/wire/provider", "internal/view", "internal/protocol", "internal/readback", "internal/usage",
 		"internal/units", "internal/session", "internal/policy", "internal/wire", "internal/rawjson", "internal/zframe", "internal/compact", "internal/persist", "internal/postgres", "internal/compactor",
 		"internal/compact/pin", "internal/compact/summary", "internal/compact/manifest", "internal/models", "internal/tokens", "internal/spelling", "internal/archive", "internal/ingest",

@@ -28,14 +28,15 @@ type site struct {
 	tenant  uuid.UUID
 	key     string
 	servers []*server
+	env     []string        // of its processes, beside what all have
 	addr    string          // the API's
 	made    map[string]bool // sessions that measurements share
 }
 
 // openSite builds a checkout's programs and starts them. What it has started when it fails, bench.close ends.
-func (b *bench) openSite(ctx context.Context, name, checkout string) (*site, error) {
+func (b *bench) openSite(ctx context.Context, name, checkout string, env ...string) (*site, error) {
 	b.progress("build and start %s", checkout)
-	s := &site{dir: filepath.Join(b.dir, name), dsn: b.cluster.DSN("bench_" + name), made: map[string]bool{}}
+	s := &site{dir: filepath.Join(b.dir, name), dsn: b.cluster.DSN("bench_" + name), env: env, made: map[string]bool{}}
 	s.serving = s.dsn
 	b.sites = append(b.sites, s)
 	_, err := s.output(ctx, "go", "build", "-C", checkout, "-o", s.dir+string(filepath.Separator),
@@ -152,7 +153,7 @@ func (s *site) start(name string, args ...string) (*server, error) {
 	p.cmd = exec.CommandContext(running, filepath.Join(s.dir, name), args...)
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = stopTimeout
-	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+s.serving)
+	p.cmd.Env = append(append(os.Environ(), s.env...), "DATABASE_URL="+s.serving)
 	p.cmd.Stdout = log
 	p.cmd.Stderr = log
 	if err := p.cmd.Start(); err != nil {

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Runs the image without a container engine: builds what the Dockerfile builds, puts what it copies into an empty root, and
-# runs that as its user, read-only and without rights, against a private PostgreSQL. Needs root, for mounts and chroot.
+# Runs the image without a container engine: unpacks the layout of a release (scripts/image.sh dist/….tar; else it makes
+# one), and runs that as its user, read-only and without rights, against a private PostgreSQL. Needs root, for mounts and
+# chroot.
 set -euo pipefail
+image=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo "scripts/image.sh must be run as root" >&2; exit 1; }
 for program in unshare setpriv curl go; do
 	command -v $program >/dev/null || { echo "scripts/image.sh needs $program" >&2; exit 1; }
 done
-[ "${1:-}" = mounted ] || exec unshare --mount --propagation private scripts/image.sh mounted # mounts end with the script
+[ -n "${MOUNTED:-}" ] || MOUNTED=1 exec unshare --mount --propagation private scripts/image.sh $image # mounts end with it
 
 work=$(mktemp -d)
 chmod 711 "$work"
@@ -25,13 +27,20 @@ finish() {
 }
 trap finish EXIT
 
-build=$(sed -n 's/^RUN \(.*go build .*\)/\1/p' Dockerfile)
-VERSION=$version bash -euc "${build/\/out\//$work/out/}"
-while read -r from to; do # /out/ is of the build; what its base has is this machine's
-	mkdir -p "$root$to"
-	cp -r "${from/#\/out\//$work/out/.}" "$root$to"
-done < <(sed -n 's/^COPY --from=build \([^ ]*\) \([^ ]*\)$/\1 \2/p' Dockerfile)
-user=$(sed -n 's/^USER //p' Dockerfile) program=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' Dockerfile)
+if [ -z "$image" ]; then
+	build=$(sed -n 's/^RUN \(.*go build .*\)/\1/p' Dockerfile) image=$work/image.tar
+	VERSION=$version bash -euc "${build/\/out\//$work/out/}"
+	go run ./scripts/layout "$version" 0 "$(go env GOOS)/$(go env GOARCH)=$work/out/varve" >"$image"
+fi
+mkdir "$work/layout" "$root"
+tar -xf "$image" -C "$work/layout"
+blob() { echo "$work/layout/blobs/sha256/$1"; }
+digest() { grep -o "\"mediaType\":\"[^\"]*\.$1\.v1[^\"]*\",\"digest\":\"sha256:[0-9a-f]*" "$2" | sed -n 's/.*://; 1p'; }
+manifest=$(blob "$(digest manifest "$work/layout/index.json")") # of the first platform
+config=$(blob "$(digest config "$manifest")")
+tar -xzf "$(blob "$(digest layer "$manifest")")" -C "$root"
+user=$(sed 's/.*"User":"\([0-9:]*\)".*/\1/' "$config") program=$(sed 's/.*"Entrypoint":\["\([^"]*\)"\].*/\1/' "$config")
+version=$(sed 's/.*image\.version":"\([^"]*\)".*/\1/' "$config")
 
 mkdir -p "$root"/{proc,tmp,dev}
 mount --bind "$root" "$root"

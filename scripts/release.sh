@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes what is released of a version into dist/: an archive for each platform, with completions and a manual page, the
-# OpenAPI document, a list of the modules in the programs (CycloneDX), and the checksums of all. It releases the last commit,
-# builds it twice, elsewhere and with another cache, and fails unless every byte is the same.
+# Writes what is released of a version into dist/: an archive for each platform, with completions, a manual page and the
+# documentation, the image as OCI lays it out, packages of the clients, the OpenAPI document, lists of what is in programs
+# and packages (CycloneDX), and the checksums of all. It releases the last commit, builds it twice, elsewhere and with another
+# cache, and fails unless every byte is the same. The clients need Node and Python; CLIENTS=no leaves them out.
 # scripts/release.sh v0.2.0; scripts/release.sh v0.2.0 linux/amd64 is for some platforms only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +12,8 @@ version=${version%-dirty} module=$(go list -m) host=$(go env GOHOSTOS)/$(go env 
 platforms=${*:2}
 platforms=${platforms:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}
 export GOFLAGS=-mod=readonly CGO_ENABLED=0 LC_ALL=C TZ=UTC
-SOURCE_DATE=@$(git log -1 --format=%ct)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 
 # sbom lists the modules of a program.
 sbom() {
@@ -40,9 +42,36 @@ manual() {
 	page
 }
 
+# packages builds the clients, and lists what each depends on.
+packages() {
+	local out=$1 dir
+	chmod -R u=rwX,go=rX clients # which a package keeps
+	python3 -m pip -q wheel --no-deps --wheel-dir "$out" clients/python
+	for dir in clients/typescript clients/typescript/*/; do
+		[ -e "$dir/package.json" ] || continue
+		(cd "$dir" && npm install --silent --no-package-lock --no-audit --no-fund --prefer-offline &&
+			node_modules/.bin/tsc && npm pack --silent --pack-destination "$out" >/dev/null)
+	done
+	node - "$out" clients/typescript/package.json clients/typescript/*/package.json <<'JS'
+const fs = require('fs')
+const [out, ...files] = process.argv.slice(2)
+const purl = (name, version) => `pkg:npm/${name.replace('@', '%40')}@${version}`
+const write = (file, name, version, of) => fs.writeFileSync(`${out}/${file}.cdx.json`, JSON.stringify({
+  bomFormat: 'CycloneDX', specVersion: '1.6', version: 1,
+  metadata: { component: { type: 'library', name, version } }, components: of }, null, 1) + '\n')
+for (const file of files) {
+  const { name, version, dependencies, peerDependencies } = JSON.parse(fs.readFileSync(file))
+  write(`${name.slice(1).replace('/', '-')}-${version}`, name, version, Object.entries({ ...dependencies, ...peerDependencies })
+    .map(([name, version]) => ({ type: 'library', name, version, purl: purl(name, version) })))
+}
+const [, version] = /^version = "(.+)"/m.exec(fs.readFileSync('clients/python/pyproject.toml'))
+write(`varve-${version}-python`, 'varve', version, []) // it depends on nothing
+JS
+}
+
 # release builds the checkout in this directory into $1.
 release() {
-	local out=$1 platform name dir varve
+	local out=$1 platform name dir varve programs=()
 	for platform in "$host" $platforms; do # the first one is asked for its help
 		name=varve-$version-${platform/\//-} dir=$out/$name
 		[ ! -d "$dir" ] || continue
@@ -50,16 +79,20 @@ release() {
 		GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath \
 			-ldflags "-s -w -X $module/internal/config.version=$version" -o "$dir/varve" ./cmd/varve
 		sbom "$dir/varve" >"$out/$name.cdx.json"
+		case $platform in linux/*) programs+=("$platform=$dir/varve") ;; esac
 		varve=${varve:-$dir/varve}
 		cp -r LICENSE NOTICE README.md CHANGELOG.md monitoring systemd "$dir"
 		manual >"$dir/varve.1"
 		mkdir "$dir/completions"
 		for shell in bash zsh fish; do "$varve" completion $shell >"$dir/completions/varve.$shell"; done
-		tar --sort=name --mtime="$SOURCE_DATE" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$out" -c "$name" |
+		"$varve" docs "$dir/docs"
+		tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$out" -c "$name" |
 			gzip -n9 >"$out/$name.tar.gz"
 	done
-	cp internal/api/openapi/openapi.yaml "$out"
+	"$varve" docs "$out/docs" && mv "$out/docs/openapi.yaml" "$out"
+	[ ${#programs[@]} = 0 ] || CGO_ENABLED=0 go run ./scripts/layout "$version" "$SOURCE_DATE_EPOCH" "${programs[@]}" >"$out/varve-$version-image.tar"
 	rm -r "$out"/*/
+	[ "${CLIENTS:-}" = no ] || packages "$out"
 	(cd "$out" && sha256sum -- * >SHA256SUMS)
 }
 

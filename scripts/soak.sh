@@ -62,11 +62,12 @@ versions() {
 alerts() { (cd test/alerts && go test -count=1 -timeout 60m -v .); }
 chart() { (cd test/helm && go test -count=1 .); }
 
-# release makes a release of the last commit in a clone, for this platform.
+# release makes a release of the last commit in a clone, for this platform, and runs its image.
 release() {
 	local clone status=0
 	clone=$(mktemp -d)
-	git clone -q . "$clone" && "$clone/scripts/release.sh" v0.0.0-soak "$(go env GOOS)/$(go env GOARCH)" || status=1
+	git clone -q . "$clone" && "$clone/scripts/release.sh" v0.0.0-soak "$(go env GOOS)/$(go env GOARCH)" &&
+		scripts/image.sh "$clone/dist/varve-v0.0.0-soak-image.tar" || status=1
 	rm -rf "$clone"
 	return $status
 }
@@ -83,8 +84,7 @@ part "models: every defect that they must find" \
 	go test ./test/models -count=1 -timeout 60m -v -run TestEveryMutantIsFound -args -mutants
 part "alerts: the fault of each, by Prometheus' engine" alerts
 part "the Helm chart, by Helm's engine and the types of Kubernetes" chart
-part "the image on a root that is read-only, without an engine" scripts/image.sh
-part "a release, built twice" release
+part "a release, built twice, and its image on a root that is read-only" release
 part "attacks: what one tenant's do to another's appends" fair
 part "memory: sessions of 495 MB in processes of 1 GiB" program test/memory -sessions 4 -bytes 495000000 -limit 1GiB
 part "memory: a compaction of a session of 500 MB of screenshots" \

@@ -59,6 +59,7 @@ type commands struct {
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve the agent tools on standard input and output."`
 	Config      configCommand      `cmd:"" help:"Print the settings and language models in force."`
 	Doctor      doctorCommand      `cmd:"" help:"Say what is wrong with this installation, and what to do."`
+	Docs        docsCommand        `cmd:"" help:"Write the documentation as a site of files."`
 	Ready       readyCommand       `cmd:"" help:"End with 0 if a process is ready, for healthchecks."`
 	Completion  completionCommand  `cmd:"" help:"Print a script that completes command lines in a shell."`
 	Complete    completeCommand    `cmd:"" hidden:"" help:"Print what may come next in a command line."`

@@ -20,10 +20,12 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/varve-dev/varve/docs"
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/docsite"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/modelcall"
@@ -78,7 +80,8 @@ type Server struct {
 	paused   atomic.Int32
 	models   atomic.Pointer[modelList]
 
-	description func() (*openapi.Document, error)
+	description   func() (*openapi.Document, error)
+	documentation func() (*docsite.Site, error)
 
 	streams *streams
 
@@ -115,6 +118,13 @@ func New(config Config) *Server {
 	s.waiter.Store = scoped
 	s.waiter.Draining = &s.draining
 	s.description = sync.OnceValues(func() (*openapi.Document, error) { return Describe(s.Features) })
+	s.documentation = sync.OnceValues(func() (*docsite.Site, error) {
+		description, err := s.description()
+		if err != nil {
+			return nil, err
+		}
+		return docsite.Make(docs.Files, description)
+	})
 	s.openFronts()
 	s.routes()
 	s.openSites()
@@ -177,7 +187,7 @@ func (s *Server) routes() {
 	s.routeFeatures()
 }
 
-// routeProcess has what is open to everybody: the state of the process, and the description of the API.
+// routeProcess has what is open to everybody: the state of the process, and the documentation.
 func (s *Server) routeProcess() {
 	s.open("/livez", s.livez)
 	s.open("/readyz", s.readyz)
@@ -185,6 +195,7 @@ func (s *Server) routeProcess() {
 	s.open("/openapi.yaml", s.describe(yamlType, func(d *openapi.Document) []byte { return d.YAML }))
 	s.open("/openapi.json", s.describe(request.JSONType, func(d *openapi.Document) []byte { return d.JSON }))
 	s.open("/docs", s.readDocs)
+	s.open("/docs/:page", s.readDocs)
 }
 
 // routeKeys has the tenant's keys, and the session tokens that they make.
@@ -435,7 +446,7 @@ func mayBeSmuggled(r *http.Request) bool { return len(r.TransferEncoding) > 0 }
 func (f *front) ownError(req *request.Request, err error) error {
 	switch {
 	case errors.Is(err, echo.ErrNotFound):
-		return request.Fail(request.NotFound, "there is no such route%s; GET /docs shows all",
+		return request.Fail(request.NotFound, "there is no such route%s; GET /docs/api.html shows all",
 			f.nearestRoute(req.R.URL.Path))
 	case errors.Is(err, echo.ErrMethodNotAllowed):
 		return request.Fail("method_not_allowed", "%s", otherMethods(req))

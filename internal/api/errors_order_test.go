@@ -26,10 +26,10 @@ func TestUnknownRoutesAreProblemsToo(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/v1/session":             "there is no such route: did you mean /v1/sessions?; GET /docs shows all",
-		"/v1/sessions/s/mesages":  "there is no such route: did you mean /v1/sessions/{id}/messages?; GET /docs shows all",
-		"/v2/zzzzzzz/s/elsewhere": "there is no such route; GET /docs shows all",
-		strings.Repeat("/v1", 99): "there is no such route; GET /docs shows all",
+		"/v1/session":             "there is no such route: did you mean /v1/sessions?; GET /docs/api.html shows all",
+		"/v1/sessions/s/mesages":  "there is no such route: did you mean /v1/sessions/{id}/messages?; GET /docs/api.html shows all",
+		"/v2/zzzzzzz/s/elsewhere": "there is no such route; GET /docs/api.html shows all",
+		strings.Repeat("/v1", 99): "there is no such route; GET /docs/api.html shows all",
 	} {
 		if p := decoded[problem](w.ask("GET", path, "")); p.Detail != want {
 			t.Errorf("GET %.50s: %q, want %q", path, p.Detail, want)

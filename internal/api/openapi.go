@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/docsite"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/policy"
 )
@@ -23,7 +24,6 @@ func Describe(features []feature.Feature) (*openapi.Document, error) {
 
 var (
 	yamlType = []string{"application/yaml"}
-	htmlType = []string{"text/html; charset=utf-8"}
 
 	// The description is public, and changes with the process only.
 	publicCaching = []string{"public, max-age=300"}
@@ -41,14 +41,23 @@ func (s *Server) describe(kind []string, form func(*openapi.Document) []byte) ha
 	}
 }
 
-// readDocs handles GET /docs: the description as a page. It may load nothing and run nothing; its one style is known by
-// its hash.
+// readDocs handles GET /docs and /docs/{page}: the documentation. A page may load what is beside it.
 func (s *Server) readDocs(req *request.Request) error {
-	return s.describe(htmlType, func(d *openapi.Document) []byte {
-		h := req.W.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src "+d.Style+"; base-uri 'none'; form-action "+
-			"'none'; frame-ancestors 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
-		return d.Page
-	})(req)
+	site, err := s.documentation()
+	if err != nil {
+		return err
+	}
+	name, body := "index.html", site.Home
+	if page := req.Param("page"); page != "" {
+		name, body = page, site.Files[page]
+	}
+	if body == nil {
+		return request.Fail(request.NotFound, "there is no such page; GET /docs lists all")
+	}
+	h := req.W.Header()
+	h["Cache-Control"] = publicCaching
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "+
+		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	return req.Bytes(http.StatusOK, []string{docsite.Type(name)}, body)
 }

@@ -90,8 +90,8 @@ var faults = []fault{
 		w.write("models.json", models[:60])
 		return func() { w.write("models.json", models) }
 	}, nil},
+	{"the API is dead", "VarveNoAPI", func(w *world) func() { w.kill["api"](); return w.startAPI }, nil},
 	{"the worker is dead", "VarveNoWorker", func(w *world) func() { w.kill["worker"](); return func() {} }, nil},
-	{"the API is dead", "VarveNoAPI", func(w *world) func() { w.kill["api"](); return func() {} }, nil},
 }
 
 // allIsWell does ordinary work for longer than any alert waits.

@@ -90,12 +90,14 @@ func (w *world) prepare() {
 	w.write("llm.json", fmt.Sprintf(`{"models":{"writer":{"provider":"own","model":"writer","window":16000}},
 		"providers":{"own":{"kind":"openai","base_url":"%s/v1","key":"k","allow_private":true,"attempts":1,
 		"breaker":{"failures":1,"seconds":1}}}}`, w.outside.URL))
-	w.api = w.start("api", "VARVE_ADDR", "VARVE_DATABASE_CONNECTIONS=4")
+	w.startAPI()
 	w.start("worker", "VARVE_METRICS_ADDR", "VARVE_COMPACTIONS=1", "VARVE_WEBHOOK_NETWORKS=127.0.0.1/32")
 	w.must("PUT", "/v1/policy", `{"trigger":0.7,"target":0.35,"idle":{"enabled":false},
 		"summarise":{"model":"writer","min_tokens":500,"max_tokens":400}}`)
 	w.must("POST", "/v1/webhooks", fmt.Sprintf(`{"url":"%s/hook","types":["session.compacted"]}`, w.outside.URL))
 }
+
+func (w *world) startAPI() { w.api = w.start("api", "VARVE_ADDR", "VARVE_DATABASE_CONNECTIONS=4") }
 
 func (w *world) write(name, text string) {
 	w.Helper()

@@ -2,8 +2,8 @@
 // features, and what is served of it.
 //
 // Start at openapi.yaml. Load puts the schema of a policy, which package compact writes, into it; page.go and page.html
-// make a page of it on the server, which so needs no script and no other host. The package owns no tables and imports
-// nothing of ours but rawjson.
+// make a page of it for the site of the documentation. The package owns no tables and imports nothing of ours but
+// rawjson.
 package openapi
 
 import (
@@ -11,6 +11,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -23,9 +24,8 @@ var source []byte
 
 // Document is the description in every served form.
 type Document struct {
-	YAML, JSON []byte
-	Page       []byte // HTML
-	Style      string // the source of the page's style, as a Content-Security-Policy names it
+	YAML, JSON     []byte
+	Contents, Body template.HTML // a page: links to its parts, and the parts
 }
 
 // Part is the part of the description that a feature has.
@@ -69,8 +69,7 @@ func Load(policy []byte, parts ...Part) (*Document, error) {
 		return nil, err
 	}
 	d.YAML = text.Bytes()
-	d.Page, d.Style, err = render(&root)
-	return d, err
+	return d, d.render(&root)
 }
 
 // merge adds what a part has to the whole: elements to lists, members to mappings.

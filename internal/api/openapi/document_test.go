@@ -1,8 +1,6 @@
 package openapi_test
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -194,7 +192,7 @@ func TestObjectsHaveNoMembersThatAreNotDescribed(t *testing.T) {
 func TestThePageShowsEverythingAndLoadsNothing(t *testing.T) {
 	t.Parallel()
 	d, root := load(t)
-	page := string(d.Page)
+	page := string(d.Contents + d.Body)
 	each("/paths", root["paths"], func(at string, object map[string]any) {
 		if id, ok := object["operationId"].(string); ok && (strings.Count(page, `id="`+id+`"`) != 1 || !strings.Contains(page, `href="#`+id+`"`)) {
 			t.Errorf("the page does not show %s", at)
@@ -207,7 +205,8 @@ func TestThePageShowsEverythingAndLoadsNothing(t *testing.T) {
 	}
 	for _, link := range regexp.MustCompile(`(?:src|href|action)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		target, inside := strings.CutPrefix(link[1], "#")
-		if inside && !strings.Contains(page, `id="`+target+`"`) || !inside && !strings.HasPrefix(target, "/openapi.") {
+		other := strings.HasPrefix(target, "openapi.") || regexp.MustCompile(`^[a-z-]+\.html(#[a-z-]+)?$`).MatchString(target)
+		if inside && !strings.Contains(page, `id="`+target+`"`) || !inside && !other {
 			t.Errorf("a link leads to %s", link[1])
 		}
 	}
@@ -215,11 +214,6 @@ func TestThePageShowsEverythingAndLoadsNothing(t *testing.T) {
 		if strings.Contains(regexp.MustCompile(`>[^<]*<`).ReplaceAllString(page, "><"), wrong) {
 			t.Errorf("the page has %q", wrong)
 		}
-	}
-	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(page)
-	sum := sha256.Sum256([]byte(style[1]))
-	if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; d.Style != want {
-		t.Errorf("the style is %s, its hash is said to be %s", want, d.Style)
 	}
 }
 

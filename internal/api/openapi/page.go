@@ -1,12 +1,10 @@
 package openapi
 
 import (
-	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"html/template"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,14 +14,10 @@ import (
 //go:embed page.html
 var pageTemplate string
 
-//go:embed page.css
-var pageStyle string
-
-// render returns the page, and the source of its style for a Content-Security-Policy.
-func render(root *yaml.Node) (html []byte, style string, err error) {
+// render makes the list of the operations and the description of each.
+func (d *Document) render(root *yaml.Node) error {
 	document := root.Content[0]
 	made, err := template.New("page").Funcs(template.FuncMap{
-		"style":      func() template.CSS { return template.CSS(pageStyle) },
 		"get":        get,
 		"value":      value,
 		"list":       list,
@@ -31,20 +25,23 @@ func render(root *yaml.Node) (html []byte, style string, err error) {
 		"operations": operations,
 		"component":  func(n *yaml.Node) *yaml.Node { return component(document, n) },
 		"name":       name,
+		"anchor":     func(tag string) string { return strings.ReplaceAll(strings.ToLower(tag), " ", "-") },
 		"text":       formatted,
 		"json":       func(n *yaml.Node) (string, error) { text, err := indented(n); return string(text), err },
 		"span":       span,
 		"needs":      needs,
 	}).Parse(pageTemplate)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	var text bytes.Buffer
-	if err := made.Execute(&text, document); err != nil {
-		return nil, "", err
+	for name, to := range map[string]*template.HTML{"contents": &d.Contents, "body": &d.Body} {
+		var text strings.Builder
+		if err := made.ExecuteTemplate(&text, name, document); err != nil {
+			return err
+		}
+		*to = template.HTML(text.String())
 	}
-	sum := sha256.Sum256([]byte(pageStyle))
-	return text.Bytes(), "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'", nil
+	return nil
 }
 
 // get returns a member of a mapping, nil without it.
@@ -158,12 +155,18 @@ func formatted(text string) template.HTML {
 	return template.HTML(html.String())
 }
 
-// spans writes text with code between backquotes.
+// otherPage is how a description names a page of docs.
+var otherPage = regexp.MustCompile(`^docs/([a-z-]+)\.md(#[a-z-]+)?$`)
+
+// spans writes text with code between backquotes, and links to the pages that it names.
 func spans(text string) string {
 	var html strings.Builder
 	for i, part := range strings.Split(text, "`") {
 		part = template.HTMLEscapeString(part)
-		if i%2 == 1 {
+		switch {
+		case i%2 == 1 && otherPage.MatchString(part):
+			part = otherPage.ReplaceAllString(part, `<a href="$1.html$2">$1</a>`)
+		case i%2 == 1:
 			part = "<code>" + part + "</code>"
 		}
 		html.WriteString(part)
