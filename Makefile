@@ -10,10 +10,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-demo: build ## Show the main job on a private database; FILES="a.jsonl b.json" uses your own conversations
+demo: program ## Show the main job on a private database; FILES="a.jsonl b.json" uses your own conversations
 	@bin/varve demo $(FILES)
 
-up: build ## Run everything in one process on a private database in .varve/
+up: program ## Run everything in one process on a private database in .varve/
 	@bin/varve up
 
 # The race detector takes five to twenty times the processor time: it gets the tests that do several things at once. What
@@ -59,7 +59,12 @@ samples: ## Record the sample conversations anew
 
 build:
 	@scripts/postgres.sh
-	@$(GO) build -trimpath -ldflags "-s -w -X $$($(GO) list -m)/internal/config.version=$(VERSION)" -o bin/ ./cmd/...
+	@VERSION=$(VERSION) scripts/build.sh ./cmd/...
+
+program: # varve has all that demo and up need
+	@scripts/postgres.sh
+	@VERSION=$(VERSION) scripts/build.sh ./cmd/varve
+.PHONY: program
 
 postgres:
 	@scripts/postgres.sh
