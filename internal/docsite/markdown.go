@@ -2,6 +2,7 @@ package docsite
 
 import (
 	"bytes"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"path"
@@ -43,10 +44,7 @@ func renderPage(file string, markup []byte) (page, error) {
 	p := page{Name: fileOf(file)}
 	document := markdown.Parser().Parse(text.NewReader(markup))
 	var contents strings.Builder
-	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // no error of ours
-		if !entering {
-			return ast.WalkContinue, nil
-		}
+	each(document, func(node ast.Node) {
 		switch n := node.(type) {
 		case *ast.Link:
 			n.Destination = []byte(target(path.Dir(file), string(n.Destination)))
@@ -57,10 +55,9 @@ func renderPage(file string, markup []byte) (page, error) {
 			case 1:
 				p.Title = strings.ReplaceAll(title, "`", "")
 			case 2:
-				contents.WriteString(`<li><a href="#` + string(id.([]byte)) + `">` + template.HTMLEscapeString(title) + "</a>")
+				fmt.Fprintf(&contents, `<li><a href="#%s">%s</a>`, id, template.HTMLEscapeString(title))
 			}
 		}
-		return ast.WalkContinue, nil
 	})
 	if contents.Len() > 0 {
 		p.Contents = template.HTML("<ul>" + contents.String() + "</ul>")
@@ -69,6 +66,14 @@ func renderPage(file string, markup []byte) (page, error) {
 	err := markdown.Renderer().Render(&body, markup, document)
 	p.Body = template.HTML(body.String())
 	return p, err
+}
+
+// each calls do for a node and all below it.
+func each(node ast.Node, do func(ast.Node)) {
+	do(node)
+	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
+		each(child, do)
+	}
 }
 
 // fileOf returns the name that a file of docs has in the site.

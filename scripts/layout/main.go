@@ -158,8 +158,8 @@ func (i *image) add(platform, program string) (descriptor, error) {
 	return manifest, nil
 }
 
-// layer returns what the Dockerfile copies, as a tar. /out/ is of the build, and has the program alone; what the base of
-// the build has is this machine's.
+// layer returns what the Dockerfile copies, as a tar. The build's /out/ has the program alone, and what its base has is
+// this machine's.
 func (i *image) layer(program string) ([]byte, error) {
 	files := map[string][]byte{}
 	for _, c := range i.recipe.copies {
@@ -189,7 +189,8 @@ func (i *image) archive(to io.Writer, files map[string][]byte, mode int64) error
 	}
 	out := tar.NewWriter(to)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		header := &tar.Header{Name: name, Mode: mode, Size: int64(len(all[name])), ModTime: i.at, Format: tar.FormatUSTAR}
+		size := int64(len(all[name]))
+		header := &tar.Header{Name: name, Mode: mode, Size: size, ModTime: i.at, Format: tar.FormatUSTAR}
 		if strings.HasSuffix(name, "/") {
 			header.Typeflag, header.Mode = tar.TypeDir, 0o755
 		}
