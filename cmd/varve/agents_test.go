@@ -31,7 +31,7 @@ const (
 // their adapter.
 func TestTheSamplesAgentsStayWithinTheirWindow(t *testing.T) {
 	t.Parallel()
-	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	u, _ := shareUp(t)
 	samples, err := filepath.Abs(filepath.Join("..", "..", "samples"))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,6 @@ func TestTheSamplesAgentsStayWithinTheirWindow(t *testing.T) {
 			runAgent(t, u, "openai-chat", ".", args...)
 		})
 	}
-	u.stop()
 }
 
 // runAgent runs a program with questions as arguments, whose memory is Varve, against a strict provider, and then asks it

@@ -32,7 +32,7 @@ func TestThePythonClientWorksAgainstVarveUp(t *testing.T) {
 	if err != nil {
 		t.Skipf("clients/python is not tested, for want of Python 3.9: %v", err)
 	}
-	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	u, _ := shareUp(t)
 	for _, args := range [][]string{
 		checked("generate.py", u.url+"/openapi.json"), {"-W", "error", "-m", "unittest", "tests.test_client"},
 	} {
@@ -45,7 +45,6 @@ func TestThePythonClientWorksAgainstVarveUp(t *testing.T) {
 			t.Errorf("python3 %s: %v\n%s", args, err, out)
 		}
 	}
-	u.stop()
 }
 
 // TestTheTypeScriptClientWorksAgainstVarveUp compiles clients/typescript, holds its types to the API's description, and
@@ -53,7 +52,7 @@ func TestThePythonClientWorksAgainstVarveUp(t *testing.T) {
 func TestTheTypeScriptClientWorksAgainstVarveUp(t *testing.T) {
 	t.Parallel()
 	dir := installed(t, "clients/typescript")
-	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	u, _ := shareUp(t)
 	env := []string{"VARVE_URL=" + u.url, "VARVE_KEY=" + u.key}
 	node(t, dir, checked("generate.mjs", u.url+"/openapi.json")...)
 	if made := filepath.Join("src", "types.ts"); *update {
@@ -86,7 +85,6 @@ func TestTheTypeScriptClientWorksAgainstVarveUp(t *testing.T) {
 			}
 		})
 	}
-	u.stop()
 }
 
 // adaptersFormats names the formats of the sessions of those adapters that samples/agents has an agent for.

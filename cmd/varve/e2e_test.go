@@ -32,7 +32,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asVarve) != "" {
 		os.Exit(run(os.Args[1:]))
 	}
-	os.Exit(pgtest.Main(m))
+	code := pgtest.Main(m)
+	if err := endShared(); err != nil {
+		fmt.Fprintln(os.Stderr, "the varve up that tests share:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // up is a varve up in a process of its own.
@@ -77,43 +82,105 @@ func program(ctx context.Context, args ...string) *exec.Cmd {
 
 func startUp(t *testing.T, data string, args ...string) *up {
 	t.Helper()
-	u := &up{T: t, data: data, log: &lockedBuffer{}}
-	u.cmd = program(context.Background(), append([]string{"up", "--addr", "127.0.0.1:0", "--data", data}, args...)...)
-	stderr, err := u.cmd.StderrPipe()
+	u, err := begin(data, args...)
+	if u != nil {
+		u.T = t
+		t.Cleanup(func() {
+			if err := u.remove(); err != nil {
+				t.Errorf("the PostgreSQL of the killed program: %v", err) // else it would write while data is deleted
+			}
+		})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := u.cmd.Start(); err != nil {
-		t.Fatal(err)
+	return u
+}
+
+// begin starts a varve up, and returns it when it is ready. It may return a process with an error.
+func begin(data string, args ...string) (*up, error) {
+	u := &up{data: data, log: &lockedBuffer{}, said: make(chan struct{})}
+	u.cmd = program(context.Background(), append([]string{"up", "--addr", "127.0.0.1:0", "--data", data}, args...)...)
+	stderr, err := u.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
 	}
-	t.Cleanup(func() {
-		u.kill()
-		if err := embedded.Remove(context.Background(), data); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the PostgreSQL of the killed program: %v", err) // else it would write while data is deleted
-		}
-	})
+	if err := u.cmd.Start(); err != nil {
+		return nil, err
+	}
 	lines := bufio.NewReader(io.TeeReader(stderr, u.log))
-	for {
+	for u.url == "" {
 		line, err := lines.ReadString('\n')
 		if m := readyLine.FindStringSubmatch(line); m != nil {
 			u.url = m[1]
-			break
-		}
-		if err != nil {
-			t.Fatalf("varve up ended before it was ready:\n%s", u.log)
+		} else if err != nil {
+			return u, fmt.Errorf("varve up ended before it was ready:\n%s", u.log)
 		}
 	}
-	u.said = make(chan struct{})
 	go func() {
 		defer close(u.said)
 		_, _ = io.Copy(io.Discard, lines)
 	}()
-	key, err := os.ReadFile(filepath.Join(data, "key"))
-	if err != nil {
-		t.Fatal(err)
+	u.key, err = readKey(filepath.Join(data, "key"))
+	return u, err
+}
+
+// remove kills the program and what is left of its PostgreSQL.
+func (u *up) remove() error {
+	u.kill()
+	if err := embedded.Remove(context.Background(), u.data); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	u.key = strings.TrimSpace(string(key))
-	return u
+	return nil
+}
+
+// shared is the varve up of the tests that need none of their own.
+var shared struct {
+	sync.Mutex
+	up      *up
+	err     error
+	tenants int
+}
+
+// shareUp returns the varve up that tests share, with the key of a tenant of the test's own, and the tenant's name.
+func shareUp(t *testing.T) (u *up, tenant string) {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.up == nil && shared.err == nil {
+		dir, err := os.MkdirTemp("", "varve-up-")
+		if err == nil {
+			shared.up, err = begin(filepath.Join(dir, "data"))
+		}
+		shared.err = err
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	shared.tenants++
+	tenant = fmt.Sprint("tenant ", shared.tenants)
+	of := *shared.up
+	of.T = t
+	of.key = keyIn(&of, operatorKeyFile)
+	made := of.want(201, "POST", "/v1/admin/tenants", fmt.Sprintf(`{"name":%q,"key":{"role":"admin"}}`, tenant))
+	of.key = made["key"].(map[string]any)["key"].(string)
+	return &of, tenant
+}
+
+// endShared stops the varve up that tests have shared, and removes its directory.
+func endShared() error {
+	u := shared.up
+	if u == nil {
+		return nil
+	}
+	err := u.cmd.Process.Signal(syscall.SIGTERM)
+	if err == nil {
+		err = u.end()
+	}
+	if err != nil {
+		err = fmt.Errorf("after SIGTERM: %w\n%s", err, u.log)
+	}
+	return errors.Join(err, u.remove(), os.RemoveAll(filepath.Dir(u.data)))
 }
 
 // kill ends the program at once, as a crash would.

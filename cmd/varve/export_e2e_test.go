@@ -135,27 +135,27 @@ func ends(text []byte) (list string) {
 
 func TestExportsOfSessionsStandBehindEachOtherInOneFile(t *testing.T) {
 	t.Parallel()
-	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	u, _ := shareUp(t)
 	for _, id := range []string{"a", "b", "c"} {
 		u.want(201, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat"}`)
 		u.want(201, "POST", "/v1/sessions/"+id+"/messages", `{"messages":[{"role":"user","content":"hi `+id+`"}]}`)
 	}
 	file := filepath.Join(t.TempDir(), "two.ndjson")
-	if out, err := u.client("export", "a", "c", "-o", file); err != nil {
+	if out, err := u.client("export", "a", "c", "-o", file, "--key", u.key); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text := mustRead(t, file)
 	for _, id := range []string{"a", "c"} {
 		u.want(204, "DELETE", "/v1/sessions/"+id, ``)
 	}
-	if out, err := u.client("import", file); err != nil || !strings.Contains(out, "2 new") {
+	if out, err := u.client("import", file, "--key", u.key); err != nil || !strings.Contains(out, "2 new") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	again, err := program(t.Context(), "export", "a", "c", "--data", u.data).Output()
+	again, err := program(t.Context(), "export", "a", "c", "--data", u.data, "--key", u.key).Output()
 	if err != nil || !bytes.Equal(again, text) {
 		t.Errorf("%v\n%s\nwant\n%s", err, again, text)
 	}
-	if out, err := u.client("export", "nothing", "-o", file); err == nil || !strings.Contains(out, "no such session") {
+	if out, err := u.client("export", "nothing", "-o", file, "--key", u.key); err == nil || !strings.Contains(out, "no such session") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if !bytes.Equal(mustRead(t, file), text) {
@@ -165,8 +165,7 @@ func TestExportsOfSessionsStandBehindEachOtherInOneFile(t *testing.T) {
 	if err := os.WriteFile(cut, text[:len(text)-60], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := u.client("import", cut); err == nil || !strings.Contains(out, "cut off") {
+	if out, err := u.client("import", cut, "--key", u.key); err == nil || !strings.Contains(out, "cut off") {
 		t.Errorf("a file that is cut off: %v\n%s", err, out)
 	}
-	u.stop()
 }

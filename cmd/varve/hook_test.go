@@ -19,7 +19,7 @@ func TestTheHookKeepsACodingAgentsSession(t *testing.T) {
 		t.Skipf("the hook for coding agents is not run: %v", err)
 	}
 	dir := t.TempDir()
-	u := startUp(t, filepath.Join(dir, "data"))
+	u, _ := shareUp(t)
 	script, err := filepath.Abs(filepath.Join("..", "..", "samples", "hooks", "hook.mjs"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,6 @@ func TestTheHookKeepsACodingAgentsSession(t *testing.T) {
 			t.Errorf("%s was stored twice: %s", agent, past)
 		}
 	}
-	u.stop()
 }
 
 // fileText returns the text of a file with a secret.

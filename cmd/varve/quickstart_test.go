@@ -32,7 +32,7 @@ func TestTheQuickstartsAgentReadsBackWhatWasTrimmed(t *testing.T) {
 	}
 	model := httptest.NewServer(&readingModel{file: file})
 	defer model.Close()
-	u := startUp(t, filepath.Join(dir, "data"))
+	u, _ := shareUp(t)
 	agent := exec.CommandContext(t.Context(), node, filepath.Join("..", "..", "samples", "agent", "agent.mjs"), "Read the file.")
 	agent.Env = append(os.Environ(), "VARVE_URL="+u.url, "VARVE_KEY="+u.key, "OPENAI_URL="+model.URL, "OPENAI_API_KEY=none")
 	var stderr bytes.Buffer
@@ -44,7 +44,6 @@ func TestTheQuickstartsAgentReadsBackWhatWasTrimmed(t *testing.T) {
 	if want := fmt.Sprintf("%d characters\n", len(text)); string(out) != want {
 		t.Errorf("the agent read back %q, not %q", out, want)
 	}
-	u.stop()
 }
 
 // TestTheQuickstartShowsTheSamplesLoop holds docs/quickstart.md to the program.

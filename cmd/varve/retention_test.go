@@ -10,8 +10,8 @@ import (
 // TestARetentionIsSetAndShown sets when sessions expire, and looks at what would be erased.
 func TestARetentionIsSetAndShown(t *testing.T) {
 	t.Parallel()
-	u := startUp(t, filepath.Join(t.TempDir(), "data"), "--addr", freeAddress(t))
-	own := commander{u, keyIn(u, "key")}
+	u, tenant := shareUp(t)
+	own := commander{u, u.key}
 	if code, answer, err := u.call("PUT", "/v1/sessions/s1", ""); err != nil || code != 201 {
 		t.Fatal(code, string(answer), err)
 	}
@@ -25,9 +25,9 @@ func TestARetentionIsSetAndShown(t *testing.T) {
 	own.has([]string{"retention", "set", "--idle", "720h", "--archive", "--archives-for", "8760h", "--yes"}, "archived", "8760h0m0s")
 	own.run(exitUsage, "retention", "set", "--idle", "720h", "--archives-for", "8760h", "--yes")
 	own.has([]string{"retention", "set", "--never", "--yes"}, "never expires")
-	operator := commander{u, keyIn(u, "operator-key")}
-	operator.run(exitUsage, "tenants", "retention", "default", "--yes")
-	operator.has([]string{"tenants", "retention", "default", "--age", "2000h", "--yes"}, "default")
+	operator := commander{u, keyIn(u, operatorKeyFile)}
+	operator.run(exitUsage, "tenants", "retention", tenant, "--yes")
+	operator.has([]string{"tenants", "retention", tenant, "--age", "2000h", "--yes"}, tenant)
 	own.has([]string{"retention", "show"}, "age at most", "2000h0m0s")
 }
 

@@ -19,9 +19,8 @@ var offline = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ET
 func TestTheClientsOfOpenAIWorkAgainstVarveUp(t *testing.T) {
 	t.Parallel()
 	dir := installed(t, "test/openai-sdk")
-	u := startUp(t, filepath.Join(t.TempDir(), "data"))
+	u, _ := shareUp(t)
 	nodeTest(t, dir, "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
-	u.stop()
 }
 
 // installed returns a copy of a folder with its packages from npm. It skips the test where there is no npm, or none of

@@ -60,7 +60,7 @@ func keyIn(u *up, file string) string {
 func TestTenantsAreManagedOverHTTP(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	u := startUp(t, filepath.Join(dir, "data"), "--addr", freeAddress(t))
+	u, _ := shareUp(t)
 	op := commander{u, keyIn(u, operatorKeyFile)}
 	policy := filepath.Join(dir, "policy.json")
 	if err := os.WriteFile(policy, []byte(`{"target":0.41}`), 0o600); err != nil {
@@ -128,12 +128,12 @@ func TestTenantsAreManagedOverHTTP(t *testing.T) {
 // TestKeysAndHoldsAreManagedOverHTTP does so with a tenant's key, and keys also with an operator's.
 func TestKeysAndHoldsAreManagedOverHTTP(t *testing.T) {
 	t.Parallel()
-	u := startUp(t, filepath.Join(t.TempDir(), "data"), "--addr", freeAddress(t))
-	own, op := commander{u, keyIn(u, "key")}, commander{u, keyIn(u, operatorKeyFile)}
+	u, tenant := shareUp(t)
+	own, op := commander{u, u.key}, commander{u, keyIn(u, operatorKeyFile)}
 	for _, c := range []struct {
 		commander
 		flags []string
-	}{{own, nil}, {op, []string{"--tenant", defaultTenant}}} {
+	}{{own, nil}, {op, []string{"--tenant", tenant}}} {
 		var key struct{ ID, Key string }
 		out := c.run(0, slices.Concat([]string{"keys", "create", "--role", "viewer", "--name", "ci", "--json"}, c.flags)...)
 		if err := json.Unmarshal([]byte(strings.SplitAfter(out, "\n")[0]), &key); err != nil || !wellFormed(key.Key) {

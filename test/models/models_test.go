@@ -20,7 +20,7 @@ var (
 func brief(t *testing.T) options {
 	return options{
 		compactions: 40, faults: 0.3, seed: 7, sessions: 1, slow: 2 * time.Second, kills: 3 * time.Second,
-		quick: 2 * time.Second, outage: 4, idle: 3 * time.Second, settles: 2 * time.Minute, lasts: 2 * time.Minute, dir: t.TempDir(), out: t.Output(),
+		quick: 2 * time.Second, outage: 8, idle: 3 * time.Second, settles: 2 * time.Minute, lasts: 2 * time.Minute, dir: t.TempDir(), out: t.Output(),
 	}
 }
 
