@@ -89,6 +89,30 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	}
 }
 
+// TestTheHelpOfAllFitsAScreen: it names each command once, with the flags of all.
+func TestTheHelpOfAllFitsAScreen(t *testing.T) {
+	t.Parallel()
+	out, err := program(t.Context(), "--help").Output()
+	if err != nil || strings.Count(string(out), "\n") > 24 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	var cli commands
+	all := parser(&cli).Model
+	for _, c := range all.Children {
+		if n := len(regexp.MustCompile(`(?m)^  \w.*\b` + c.Name + `(,|$)`).FindAll(out, -1)); n != 1 && !c.Hidden {
+			t.Errorf("%s is named %d times", c.Name, n)
+		}
+	}
+	for _, f := range all.Flags {
+		if !strings.Contains(string(out), "--"+f.Name) && !f.Hidden {
+			t.Errorf("--%s is not there", f.Name)
+		}
+	}
+	if out, err := program(t.Context(), "tenants", "--help").Output(); err != nil || !strings.Contains(string(out), "tenants resume <tenant>") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // shellWords divides a line at its spaces outside quotes.
 func shellWords(line string) (words []string) {
 	for _, found := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|(\S+)`).FindAllStringSubmatch(line, -1) {

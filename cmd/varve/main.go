@@ -126,7 +126,7 @@ func addExamples(k *kong.Kong) error {
 		_, words, _ := strings.Cut(" "+line, " varve ")
 		for node := commandOf(k.Model.Node, strings.Fields(words)); node.Parent != nil; node = node.Parent {
 			if !strings.Contains(node.Detail, "\n  ") {
-				node.Detail += "\n" // between the text and the first of them
+				node.Detail += "\n\nExamples:\n"
 			}
 			node.Detail += "\n  " + strings.TrimSpace(line)
 		}
@@ -167,7 +167,7 @@ func parser(cli *commands) *kong.Kong {
 		}
 	}
 	return kong.Must(cli, kong.Name("varve"), kong.UsageOnError(), config.VersionFlag(),
-		kong.PostBuild(addExamples),
+		kong.Help(printHelp), kong.PostBuild(addExamples),
 		kong.BindToProvider(connect), kong.BindToProvider(connectOperator),
 		kong.BindToProvider(connectFeature), kong.BindToProvider(connectOperators), kong.BindToProvider(mayConnect),
 		kong.Description("A session store for LLM agents that keeps every message and a small context."))
