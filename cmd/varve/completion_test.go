@@ -99,7 +99,7 @@ func TestTheHelpOfAllFitsAScreen(t *testing.T) {
 	var cli commands
 	all := parser(&cli).Model
 	for _, c := range all.Children {
-		if n := len(regexp.MustCompile(`(?m)^  \w.*\b` + c.Name + `(,|$)`).FindAll(out, -1)); n != 1 && !c.Hidden {
+		if n := len(regexp.MustCompile(`(?m)^  \w.*\b`+c.Name+`(,|$)`).FindAll(out, -1)); n != 1 && !c.Hidden {
 			t.Errorf("%s is named %d times", c.Name, n)
 		}
 	}
