@@ -46,7 +46,7 @@ manual() {
 packages() {
 	local out=$1 dir
 	chmod -R u=rwX,go=rX clients # which a package keeps
-	python3 -m pip -q wheel --no-deps --wheel-dir "$out" clients/python
+	python3 clients/python/wheel.py "$out"
 	for dir in clients/typescript clients/typescript/*/; do
 		[ -e "$dir/package.json" ] || continue
 		(cd "$dir" && npm install --silent --no-package-lock --no-audit --no-fund --prefer-offline &&

@@ -53,6 +53,8 @@ func showOnTerminal(out *os.File, text []byte) error {
 func page(out io.Writer, text []byte) error {
 	pager := exec.Command("sh", "-c", cmp.Or(os.Getenv("PAGER"), "less"))
 	pager.Env = append(os.Environ(), "LESS=FRX")
-	pager.Stdin, pager.Stdout, pager.Stderr = bytes.NewReader(text), out, os.Stderr
+	pager.Stdin = bytes.NewReader(text)
+	pager.Stdout = out
+	pager.Stderr = os.Stderr
 	return pager.Run()
 }
