@@ -1,0 +1,2 @@
+export { VarveMemoryStorage } from './storage.js'
+export { VarveWindow } from './window.js'
