@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestTheHookKeepsACodingAgentsSession gives samples/hooks/hook.mjs what Claude Code and Codex give to hooks: while a
-// transcript grows, before a compaction and after it.
+// TestTheHookKeepsACodingAgentsSession gives samples/hooks/hook.mjs what Claude Code and Codex give to hooks, and
+// opencode.mjs what opencode gives to plugins: while a transcript grows, before a compaction and after it.
 func TestTheHookKeepsACodingAgentsSession(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
@@ -20,12 +20,12 @@ func TestTheHookKeepsACodingAgentsSession(t *testing.T) {
 	}
 	dir := t.TempDir()
 	u, _ := shareUp(t)
-	script, err := filepath.Abs(filepath.Join("..", "..", "samples", "hooks", "hook.mjs"))
+	hooks, err := filepath.Abs(filepath.Join("..", "..", "samples", "hooks"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(input string, args ...string) string {
-		hook := exec.CommandContext(t.Context(), node, append([]string{script}, args...)...)
+	runNode := func(input string, args ...string) string {
+		hook := exec.CommandContext(t.Context(), node, args...)
 		hook.Stdin = strings.NewReader(input)
 		hook.Env = append(os.Environ(), "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
 		out, err := hook.CombinedOutput()
@@ -33,6 +33,9 @@ func TestTheHookKeepsACodingAgentsSession(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return string(out)
+	}
+	run := func(input string, args ...string) string {
+		return runNode(input, append([]string{filepath.Join(hooks, "hook.mjs")}, args...)...)
 	}
 	for agent, lines := range map[string][]string{"claude-code": claudeLines(60), "codex": codexLines(60)} {
 		transcript := filepath.Join(dir, agent+".jsonl")
@@ -56,6 +59,16 @@ func TestTheHookKeepsACodingAgentsSession(t *testing.T) {
 		if said.HookSpecificOutput.HookEventName != "SessionStart" || !strings.Contains(back, "Messages ") || len(back) > 10_000 {
 			t.Errorf("%s gets back: %s", agent, out)
 		}
+	}
+	// opencode: an idle session is sent twice, then compacted.
+	host := filepath.Join(dir, "host.mjs")
+	if err := os.WriteFile(host, []byte(opencodeHost), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if back := runNode(opencodeExport(60), host, filepath.Join(hooks, "opencode.mjs")); !strings.Contains(back, "Messages ") || len(back) > 10_000 {
+		t.Errorf("opencode gets back: %s", back)
+	}
+	for _, agent := range []string{"claude-code", "codex", "opencode"} {
 		if found := run("", agent, "grep_results", `{"pattern":"the key of file 1 is"}`); !strings.Contains(found, "secret-7919.") {
 			t.Errorf("%s finds: %s", agent, found)
 		}
@@ -66,6 +79,34 @@ func TestTheHookKeepsACodingAgentsSession(t *testing.T) {
 			t.Errorf("%s was stored twice: %s", agent, past)
 		}
 	}
+}
+
+// opencodeHost calls a plugin as opencode does, with a session on standard input, and prints what a compaction is told.
+const opencodeHost = `
+import { pathToFileURL } from 'node:url'
+const { Varve } = await import(pathToFileURL(process.argv[2]))
+let input = ''
+for await (const piece of process.stdin.setEncoding('utf8')) input += piece
+const { info, messages } = JSON.parse(input)
+const client = {
+  session: { get: async () => ({ data: info }), messages: async () => ({ data: messages }) },
+  app: { log: async ({ body }) => { throw new Error(body.message) } },
+}
+const plugin = await Varve({ client, directory: '/repo' }), output = { context: [] }
+for (const sessionID of [info.id, info.id]) await plugin.event({ event: { type: 'session.idle', properties: { sessionID } } })
+await plugin['experimental.session.compacting']({ sessionID: info.id }, output)
+process.stdout.write(output.context.join(''))
+`
+
+// opencodeExport returns a session of opencode, in which it reads files.
+func opencodeExport(files int) string {
+	const message = `{"info":{"id":"m%d","role":%q,"time":{"created":%d}},"parts":[%s]}`
+	messages := []string{fmt.Sprintf(message, 0, "user", 1, `{"type":"text","text":"Read the files."}`)}
+	for n := 1; n <= files; n++ {
+		part := fmt.Sprintf(`{"type":"step-start"},{"type":"tool","callID":"t%d","tool":"read","state":{"status":"completed","input":{"n":%d},"output":"%s"}}`, n, n, fileText(n))
+		messages = append(messages, fmt.Sprintf(message, n, "assistant", n, part))
+	}
+	return `{"info":{"id":"opencode","directory":"/repo","version":"1.2.0"},"messages":[` + strings.Join(messages, ",") + "]}"
 }
 
 // fileText returns the text of a file with a secret.
