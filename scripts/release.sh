@@ -92,7 +92,7 @@ release() {
 	"$varve" docs "$out/docs" && mv "$out/docs/openapi.yaml" "$out"
 	[ ${#programs[@]} = 0 ] || CGO_ENABLED=0 go run ./scripts/layout "$version" "$SOURCE_DATE_EPOCH" "${programs[@]}" >"$out/varve-$version-image.tar"
 	rm -r "$out"/*/
-	[ "${CLIENTS:-}" = no ] || packages "$out"
+	if [ "${CLIENTS:-}" != no ]; then packages "$out"; fi
 	(cd "$out" && sha256sum -- * >SHA256SUMS)
 }
 
