@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -45,6 +46,12 @@ const tracePairs = 9
 
 // measureTraced measures beside an API with the environment.
 func (b *bench) measureTraced(ctx context.Context, name, of, goal string, env []string) error {
+	wanted := slices.DeleteFunc(b.tracedLoads(), func(c loadCase) bool {
+		return !b.match.MatchString(c.name + ", beside traces of " + of)
+	})
+	if len(wanted) == 0 {
+		return nil
+	}
 	traced, err := b.openSite(ctx, name, ".", env...)
 	if err != nil {
 		return err
@@ -52,10 +59,7 @@ func (b *bench) measureTraced(ctx context.Context, name, of, goal string, env []
 	if err := traced.seed(ctx); err != nil {
 		return err
 	}
-	for _, c := range b.tracedLoads() {
-		if !b.match.MatchString(c.name) {
-			continue
-		}
+	for _, c := range wanted {
 		b.progress("%s, beside traces of %s", c.name, of)
 		var sides []sample
 		var clocks []*clock
