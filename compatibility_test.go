@@ -59,8 +59,7 @@ var sameRows = map[string]map[string]string{
 }
 
 // TestEveryRowOfTheFiveSystemsIsShownOrExplained holds docs/compatibility.md and sameRows to the tests: together they
-// have each row once, and a row is shown by a test that exists or says what happens instead. A test TestRowsOf… has a
-// case of that number.
+// have each row once, and a row is shown by a test that exists. A test TestRowsOf… has a case of that number.
 func TestEveryRowOfTheFiveSystemsIsShownOrExplained(t *testing.T) {
 	t.Parallel()
 	page := section(t, "docs/compatibility.md", "Row by row")
@@ -81,7 +80,7 @@ func TestEveryRowOfTheFiveSystemsIsShownOrExplained(t *testing.T) {
 				}
 				seen[n] = true
 			}
-			checkShown(t, system+" "+cells[1], numbers, cells[3], cells[4], cases)
+			checkShown(t, system+" "+cells[1], numbers, cells[4], cases)
 		}
 		for test, numbers := range sameRows[system] {
 			for cell := range strings.FieldsSeq(numbers) {
@@ -92,7 +91,7 @@ func TestEveryRowOfTheFiveSystemsIsShownOrExplained(t *testing.T) {
 					}
 					seen[n] = true
 				}
-				checkShown(t, system+" "+cell, numbers, "the same", "`"+test+"`", cases)
+				checkShown(t, system+" "+cell, numbers, "`"+test+"`", cases)
 			}
 		}
 		for n := range rows {
@@ -124,15 +123,9 @@ func rowNumbers(t *testing.T, cell string) (numbers []int) {
 	return numbers
 }
 
-// checkShown checks what a row names as its test, or what it says in place of one.
-func checkShown(t *testing.T, row string, numbers []int, text, shown string, cases map[string]string) {
+// checkShown checks what a row names as its test.
+func checkShown(t *testing.T, row string, numbers []int, shown string, cases map[string]string) {
 	t.Helper()
-	if shown == "—" {
-		if len(text) < 40 || strings.HasPrefix(text, "the same") {
-			t.Errorf("%s: %q does not say what happens instead and why", row, text)
-		}
-		return
-	}
 	test := strings.Trim(shown, "`")
 	names, exists := cases[test]
 	if !exists {
@@ -185,4 +178,169 @@ func caseNames(f *ast.FuncDecl) string {
 		return true
 	})
 	return strings.Join(names, "\n")
+}
+
+// sentenceTests has the test of each sentence of docs/compatibility.md before its rows, by how the sentence begins. A row
+// of a table is one sentence; of a table with two columns, each sentence of the second is one, behind the first.
+var sentenceTests = map[string]string{
+	"Varve unites five systems":                  "TestEverySettingIsOfAField",
+	"`tool-compaction` (ai-agent":                "TestEveryProfileIsAValidPolicy",
+	"Each has a profile":                         "TestASettingOfASystemIsAPolicy",
+	"Tests send recorded calls":                  "TestConformance",
+	"A further 2,000":                            "TestVariants",
+	"A vector that Varve answers differently":    "TestAChangedVectorIsInNoClass",
+	"own | cortex":                               "TestVariants",
+	"saved | cortex":                             "TestVariants",
+	"limit | cortex":                             "TestVariants",
+	"whole | cortex":                             "TestVariants",
+	"units | tool-compaction":                    "TestVariants",
+	"nothing | cortex":                           "TestVariants",
+	"plain | tool-compaction":                    "TestVariants",
+	"manual | falai":                             "TestVariants",
+	"errors | llm-proxy":                         "TestVariants",
+	"smaller | tool-compaction":                  "TestVariants",
+	"bookkeeping | llm-proxy":                    "TestVariants",
+	"one message | codelia":                      "TestVariants",
+	"untouched | codelia":                        "TestVariants",
+	"models | codelia":                           "TestVariants",
+	"A replacement is used only":                 "TestLaws",
+	"What leaves the view can be read back":      "TestAManifestAddsUpAndEverythingInItCanBeReadBack",
+	"Where a system's text does not say how":     "TestEveryWordingNamesTheToolThatBringsBack",
+	"A result is replaced inside its message":    "TestLaws",
+	"A call and its result stay together":        "TestEveryCompactedViewIsValid",
+	"A replacement is never taken for content":   "TestAnAnswerThatIsFedBackIsUnchanged",
+	"A newer result that is empty":               "TestAResultThatShowsAnErrorSupersedesNothing",
+	"A mistake in a policy":                      "TestParsePolicyRefuses",
+	"The estimator or a vocabulary":              "TestTokensCountsATextByEveryTokenizer",
+	"The default counts closer":                  "TestTheEstimateOfEveryScriptIsNearTheExactCount",
+	"`chars4` (cortex)":                          "TestTheOraclesSayWhatWasRecorded",
+	"tool-compaction: The line of a text result": "TestRowsOfToolCompaction",
+	"tool-compaction: A call that is given up":   "TestRowsOfToolCompaction",
+	"llm-proxy: The lists of tools":              "TestRowsOfLLMProxy",
+	"llm-proxy: The stub replaces the result":    "TestRowsOfLLMProxy",
+	"cortex: A text names a ref":                 "TestRowsOfCortex",
+	"cortex: A decision belongs to its result":   "TestVariants",
+	"cortex: With `only_smaller`":                "TestBookendsAreOfFewSizes",
+	"falai: Truncation drops whole units":        "TestEveryFormatReachesFalaisModel",
+	"falai: Leading system messages stay":        "TestRowsOfFalai",
+	"codelia: Line ends are kept":                "TestConformance",
+	"codelia: A cut result keeps":                "TestConformance",
+	"codelia: If the store fails":                "TestAWorkerKilledBetweenAnyTwoStepsLeavesNothingHalfDone",
+	"codelia: Leading system messages stay":      "TestAPolicyPinsTextsOfRolesWhole",
+	"What the systems report":                    "TestReportsHaveWhatLLMProxyDocuments",
+	"llm-proxy `compacted_count`":                "TestReportsHaveWhatLLMProxyDocuments",
+	"`bytes_saved`":                              "TestReportsHaveWhatLLMProxyDocuments",
+	"`tokens_saved_estimate`":                    "TestReportsHaveWhatLLMProxyDocuments",
+	"`original_message_count`":                   "TestReportsHaveWhatLLMProxyDocuments",
+	"`stale_resources`":                          "TestReportsHaveWhatLLMProxyDocuments",
+	"`failed_open`":                              "TestWithoutASummaryTheBudgetHoldsAllTheSame",
+	"`was_compacted`":                            "TestTheMetricsCountWhatCompactionsDid",
+	"overflow warning":                           "TestAViewAboveItsWindowIsReported",
+	"`aggregate_metrics`":                        "TestReportsHaveWhatLLMProxyDocuments",
+	"`by_category`":                              "TestReportsHaveWhatLLMProxyDocuments",
+	"event: `message_index`":                     "TestReportsHaveWhatLLMProxyDocuments",
+	"event: `resource_identity_preview`":         "TestReportsHaveWhatLLMProxyDocuments",
+	"event: `original_bytes`":                    "TestReportsHaveWhatLLMProxyDocuments",
+	"event: `original_tokens_estimate`":          "TestReportsHaveWhatLLMProxyDocuments",
+	"event: `applied`":                           "TestReportsHaveWhatLLMProxyDocuments",
+	"event: `original_sha256`":                   "TestReportsHaveWhatLLMProxyDocuments",
+	"`effective_config_diagnostics`":             "TestASessionsOwnPolicyIsReplacedMergedAndTakenAway",
+	"cortex events":                              "TestAViewAboveItsWindowIsReported",
+	"codelia `compaction_start`":                 "TestTheMetricsCountWhatCompactionsDid",
+	"Categories are the operations":              "TestReportsHaveWhatLLMProxyDocuments",
+	"Every feature, formula, text":               "TestEveryRowOfTheFiveSystemsIsShownOrExplained",
+	"Those that are not listed":                  "TestEveryRowOfTheFiveSystemsIsShownOrExplained",
+}
+
+// fittingTests has the same of docs/policy.md, from "Fields must fit together" on.
+var fittingTests = map[string]string{
+	"`cap` needs a limit":              "TestParsePolicyRefuses/a cap without a limit",
+	"If both waits are on":             "TestParsePolicyRefuses/two lifetimes of one cache",
+	"`protect.last_turns` needs":       "TestParsePolicyRefuses/turns of which nothing is kept",
+	"`dedupe.identity` `fields` needs": "TestParsePolicyRefuses/identity without fields",
+	"Under `default`, a summary":       "TestSummarise",
+	"With `summarise` off":             "TestWithoutSummariesWholeUnitsAreDropped",
+	"Leading system messages":          "TestLaws",
+	"From one checkpoint to the next":  "TestLaws",
+}
+
+// TestEverySentenceHasATest holds docs/compatibility.md and docs/policy.md to the tests of their sentences: both have the
+// same.
+func TestEverySentenceHasATest(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(page), "\n### ")
+	checkSentences(t, head, sentenceTests)
+	_, fits, _ := strings.Cut(section(t, "docs/policy.md", "Fields"), "\nFields must fit together:\n")
+	checkSentences(t, fits, fittingTests)
+}
+
+// checkSentences checks that each sentence has a test, and each test of tests, or its case, is there.
+func checkSentences(t *testing.T, text string, tests map[string]string) {
+	t.Helper()
+	cases, told := testCases(t), map[string]bool{}
+	for _, sentence := range sentencesOf(text) {
+		begins := ""
+		for key := range tests {
+			if strings.HasPrefix(sentence, key) && len(key) > len(begins) {
+				begins = key
+			}
+		}
+		if begins == "" || told[begins] {
+			t.Errorf("no test, or no test of its own, of: %s", sentence)
+		}
+		told[begins] = true
+	}
+	for begins, test := range tests {
+		name, of, isCase := strings.Cut(test, "/")
+		names, exists := cases[name]
+		if !told[begins] || !exists || isCase && !strings.Contains("\n"+names+"\n", "\n"+of+"\n") {
+			t.Errorf("no sentence begins with %q, or there is no %s", begins, test)
+		}
+	}
+}
+
+// sentencesOf returns the sentences of a page: of its paragraphs, its lists and its tables.
+func sentencesOf(page string) (all []string) {
+	end := regexp.MustCompile(`([.:]) ([A-Z\x60])`)
+	split := func(text string) []string {
+		return strings.Split(end.ReplaceAllString(strings.TrimSpace(text), "$1\n$2"), "\n")
+	}
+	paragraph, inTable := "", false
+	flush := func() {
+		if paragraph != "" {
+			all = append(all, split(paragraph)...)
+		}
+		paragraph = ""
+	}
+	for line := range strings.Lines(page + "\n") {
+		line = strings.TrimSuffix(line, "\n")
+		cells, isRow := strings.CutPrefix(line, "| ")
+		switch {
+		case !isRow && (line == "" || line[0] == '#' || strings.HasPrefix(line, "    ")):
+			flush()
+			inTable = false
+		case strings.HasPrefix(cells, "---"):
+			inTable = true
+		case isRow && inTable:
+			if name, says, _ := strings.Cut(strings.TrimSuffix(cells, " |"), " | "); !strings.Contains(says, " | ") && !strings.HasSuffix(says, " |") {
+				for _, sentence := range split(says) {
+					all = append(all, name+": "+sentence)
+				}
+			} else {
+				all = append(all, cells)
+			}
+		case !isRow:
+			item, isItem := strings.CutPrefix(line, "* ")
+			if isItem {
+				flush()
+			}
+			paragraph += " " + strings.TrimSpace(item)
+		}
+	}
+	flush()
+	return all
 }

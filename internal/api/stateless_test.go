@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/wiretest"
@@ -33,7 +34,8 @@ type statelessAnswer struct {
 	Stages  []compact.StageReport
 	Results []returned
 	Report  *struct {
-		TokensSaved int64 `json:"tokens_saved"`
+		TokensSaved  int64                  `json:"tokens_saved"`
+		OverflowRisk *protocol.OverflowRisk `json:"overflow_risk"`
 	}
 }
 
@@ -148,6 +150,7 @@ func TestAllThatIsWrongWithMessagesIsToldAtOnce(t *testing.T) {
 	}
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[]}`)
 	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[{"role":"user"}],"window_tokens":2000,"overhead_tokens":2000}`)
+	w.must(http.StatusUnprocessableEntity, "POST", "/v1/compact", `{"format":"openai-chat","messages":[{"role":"user"}],"window_tokens":0}`)
 	many := strings.Repeat(`{"role":"user"},`, 100_000) + `{"role":"user"}`
 	w.must(http.StatusRequestEntityTooLarge, "POST", "/v1/compact", `{"format":"openai-chat","messages":[`+many+`]}`)
 }

@@ -1,11 +1,8 @@
 package api_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,9 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/policy"
-	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // systemRow shows rows of docs/compatibility.md on the running product: messages that one request has compacted.
@@ -169,9 +164,15 @@ func TestRowsOfToolCompaction(t *testing.T) {
 		return exchange(id, "Write", `{"path":"`+strings.Repeat("p", 3000)+`","content":"`+name+strings.Repeat("x", 500)+`","n":7,"list":["`+strings.Repeat("y", 600)+`"]}`, "ok")
 	}
 	const omit = `"dedupe":{"fields":{"Write":["path"]}}`
+	argument := func(n int) []string {
+		return exchange(fmt.Sprint("c", n), "Write", `{"path":"p","content":"`+strings.Repeat("a", n)+`"}`, "ok")
+	}
 	checkRows(t, "tool-compaction", map[string]systemRow{
 		"3 at the limit":          {policy: `"only_smaller":false`, messages: exact(100), same: true},
 		"4 above the limit":       {policy: `"only_smaller":false`, messages: exact(101), gone: []string{"ooo"}, want: []string{"new"}},
+		"2 at the limit":          {policy: `"only_smaller":false,` + omit, messages: talk(argument(100), argument(2)), same: true},
+		"2 17 above the limit":    {policy: `"only_smaller":false,` + omit, messages: talk(argument(101), argument(2)), want: []string{`"bytes":101,"sha256":"` + digest(strings.Repeat("a", 101)) + `"`}},
+		"2 not smaller":           {policy: omit, messages: talk(argument(101), argument(2)), same: true},
 		"5":                       {policy: `"protect":{"tools":["Read"]}`, messages: twice, same: true},
 		"6":                       {policy: one, messages: grouped(`{"id":1,"x":"a"}`, `{"id":1,"x":"b"}`), gone: []string{"old begins"}, want: []string{"new begins"}},
 		"7":                       {messages: talk(exchange("c1", "list_files", `{"a":1}`, body("old", 1200)), exchange("c2", "list_files", `{"b":2}`, "new")), gone: []string{"old begins"}},
@@ -181,6 +182,7 @@ func TestRowsOfToolCompaction(t *testing.T) {
 		"11 12 20 21 22 25":       {messages: twice, want: []string{"[tool_compaction] Tool result compacted for tool=Read, callId=c1. Large fields omitted", "new begins", "new ends", `{"path":"a"}`}, gone: []string{"some text of a file, and more of it\nold ends", "old begins"}},
 		"23 parallel":             {messages: []string{user("go"), `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"Read","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"Read","arguments":"{}"}}]}`, answers("a", body("old", 1200)), answers("b", body("new", 1200))}, gone: []string{"old begins"}, want: []string{"new begins"}},
 		"24":                      {messages: append(talk(exchange("c1", "Read", `{}`, body("old", 1200))), asks("c2", "Read", `{}`)), gone: []string{"old begins"}},
+		"24 given up, fewer":      {messages: append(talk(exchange("c1", "Read", `{}`, body("old", 1200))), asks("c2", "Read", `{}`), user("go on")), gone: []string{"old begins"}},
 		"30 in a large window":    {window: 128_000, messages: twice, gone: []string{"old begins"}},
 		"28 C nothing to compact": {messages: talk(exchange("c1", "Read", `{"path":"a"}`, "short"), exchange("c2", "Read", `{"path":"a"}`, "short")), same: true},
 		"31":                      {policy: omit, messages: talk(write("c1", "first"), write("c2", "second")), results: []string{"firstxxx"}},
@@ -214,6 +216,7 @@ func TestRowsOfCortex(t *testing.T) {
 		"21":                   {policy: line, window: 40_000, messages: of("Bash"), want: []string{`[Tool result persisted -- Bash: "first line of 0 word`}},
 		"12":                   {policy: `"trim":{"hot_zone_min_tokens":2000,"hot_zone_ratio":0.01,"degradation_span_ratio":0,"categories":{"Read":"computational"}}`, window: 40_000, messages: of("Read"), want: []string{"[Tool result persisted -- Read"}},
 		"23":                   {policy: line, window: 40_000, messages: of("TaskOutput"), want: []string{"[Tool result cleared"}, gone: []string{"first line of 0"}},
+		"30 parallel":          {window: 1_000_000, messages: talk(exchange("c", "Read", `{}`, body("1", 140_000)), exchange("d", "Read", `{"n":2}`, body("2", 140_000)), exchange("e", "Read", `{"n":3}`, body("3", 140_000)), exchange("f", "Read", `{"n":4}`, body("4", 140_000))), same: true},
 		"33 below a quarter":   {policy: near, window: 400_000, messages: of("Read"), same: true},
 		"40 text beside":       {policy: line, window: 40_000, format: "anthropic", messages: besides(30), want: []string{"keep this text 0", "[Tool result"}, gone: []string{"answer 0 ends"}},
 		"27 cap at insertion":  {window: 1_000_000, messages: talk(exchange("c", "Read", `{}`, body("big", 400_000))), policy: `"target":0.001`, want: []string{"tokens trimmed at insertion; full content: read_result r", "big begins", "big ends"}},
@@ -405,91 +408,4 @@ func TestOnlyTheStagesThatAreNeededAct(t *testing.T) {
 			t.Errorf("in a window of %d (-want +got):\n%s", window, diff)
 		}
 	}
-}
-
-// TestReportsHaveWhatLLMProxyDocuments shows the rows about metrics, log lines and events.
-func TestReportsHaveWhatLLMProxyDocuments(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	lines := make(chan string, 1000)
-	reads := func(id, path, text string) []string { return exchange(id, "cat", `{"path":"`+path+`"}`, text) }
-	messages := talk(
-		reads("c1", "/a.py", body("old", 3000)), reads("c2", "/a.py", body("new", 3000)),
-		exchange("c3", "view_file", `{"path":"/b","offset":7}`, body("old", 3000)), exchange("c4", "view_file", `{"path":"/b","offset":7}`, body("new", 3000)),
-		exchange("c5", "bash", `{"command":"ls"}`, body("old", 3000)), exchange("c6", "bash", `{"command":"ls"}`, body("new", 3000)),
-		reads("c7", "/s/sk-abcdefghijklmnopqrstuv", body("old", 3000)), reads("c8", "/s/sk-abcdefghijklmnopqrstuv", body("new", 3000)),
-		reads("c9", "/short", strings.Repeat("word ", 150)), reads("c0", "/short", "new"))
-	const path = "/v1/sessions/s"
-	w.must(http.StatusCreated, "PUT", path, `{"window_tokens":1000000,"policy":{"profile":"llm-proxy","target":0.001}}`)
-	w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", messages...))
-	preview := decoded[struct{ Actions []compact.Action }](w.must(http.StatusOK, "POST", path+"/preview?actions=all", ""))
-	w.workLogging(slog.New(slog.NewJSONHandler(lineWriter(lines), nil)))
-	run := decoded[struct{ Report protocol.Report }](w.must(http.StatusOK, "POST", path+"/compact?wait=60", ""))
-
-	want := protocol.Stale{Count: 3, ResourcesTotal: 3, Resources: []string{"cat:/a.py", "cat:/s/***", "view_file:/b:offset:7"}}
-	if diff := cmp.Diff(want, run.Report.Stale); diff != "" {
-		t.Errorf("stale (-want +got):\n%s", diff)
-	}
-	decisions := protocol.Decisions{
-		Processed: 10, Applied: 3, ByCategory: map[string]int{"file_read": 6, "view_file": 2, "command_execution": 2},
-		ByReason: map[string]int{"applied": 3, "denied_by_policy": 1, "skipped_below_min_tokens": 1, "no_stage_applies": 5},
-	}
-	if diff := cmp.Diff(decisions, run.Report.Decisions); diff != "" {
-		t.Errorf("decisions (-want +got):\n%s", diff)
-	}
-	if r := run.Report; r.MessagesTotal != 21 || r.MessagesCompacted != 3 || r.BytesBefore-r.BytesAfter < 3*2500 || r.TokensSaved < 3*600 || len(r.FailedOpen) != 0 {
-		t.Errorf("report %+v", r)
-	}
-	checkEvent(t, preview.Actions[0], body("old", 3000))
-	for _, a := range preview.Actions {
-		if (a.Decision == compact.Applied) != (a.SHA256 != "") || a.BytesBefore == 0 || a.Category == "" {
-			t.Errorf("event %+v", a)
-		}
-	}
-	for line := range lines { // the run is counted before it is logged, and logged after the answer
-		if strings.Contains(line, `"msg":"compaction"`) {
-			if !strings.Contains(line, `"stale_resources":"cat:/a.py,cat:/s/***,view_file:/b:offset:7"`) || !strings.Contains(line, `"messages":21`) {
-				t.Error(line)
-			}
-			break
-		}
-	}
-	metrics := w.must(http.StatusOK, "GET", "/metrics", "", "Authorization", "").Body.String()
-	for _, line := range []string{
-		"varve_compaction_messages_total", "varve_compaction_bytes_saved_total", "varve_compaction_tokens_saved_total", "varve_compaction_original_messages_total",
-		"varve_compaction_stale_results_total", "varve_compaction_stale_resources_total", `varve_compaction_evaluations_total{category="view_file"}`,
-		`varve_compaction_evaluation_reasons_total{reason="denied_by_policy"}`, `varve_compaction_evaluation_reasons_total{reason="skipped_below_min_tokens"}`,
-	} {
-		if !strings.Contains(metrics, "\n"+line+" ") || strings.Contains(metrics, "\n"+line+" 0\n") {
-			t.Errorf("no %s", line)
-		}
-	}
-}
-
-// lineWriter sends what is written.
-type lineWriter chan string
-
-func (w lineWriter) Write(line []byte) (int, error) {
-	w <- string(line)
-	return len(line), nil
-}
-
-// checkEvent checks the record of a decision that was applied to a text.
-func checkEvent(t *testing.T, a compact.Action, original string) {
-	t.Helper()
-	stub := fmt.Sprintf("[COMPACTED] Previous output for /a.py (%d bytes) was removed because a newer result for this resource exists later in the conversation."+
-		" In full: read_result %s.", len(original), a.Ref)
-	want := compact.Action{
-		Seq: 3, LastSeq: 3, Kind: compact.Stub, Stage: "dedupe", Rule: "dedupe.keep_last", Reason: "message 5 has a newer result for the same resource", Tool: "cat",
-		Category: "file_read", Decision: compact.Applied, TokensBefore: a.TokensBefore, TokensAfter: a.TokensAfter, BytesBefore: len(original), BytesAfter: len(stub),
-		Ref: a.Ref, Resource: "cat:/a.py", SHA256: digest(original), SHA256After: digest(stub),
-	}
-	if diff := cmp.Diff(want, a); diff != "" || a.TokensAfter >= a.TokensBefore {
-		t.Errorf("event (-want +got):\n%s", diff)
-	}
-}
-
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"slices"
+	"unicode/utf8"
 
 	"github.com/varve-dev/varve/internal/compact/text"
 	"github.com/varve-dev/varve/internal/policy"
@@ -131,6 +132,9 @@ func (c resultCap) cut(whole []byte) (head, tail []byte) {
 		tailChars = n * tailChars / (headChars + tailChars)
 		headChars = n - tailChars
 	}
+	if c.MaxBytes > 0 && tailChars == 0 { // exactly, also of characters that have several bytes
+		headChars = min(headChars, text.Len(t[:charsWithin(t, c.MaxBytes)]))
+	}
 	const (
 		rounds = 16
 		less   = 0.97
@@ -151,6 +155,15 @@ func (c resultCap) cut(whole []byte) (head, tail []byte) {
 		return t, nil
 	}
 	return head, tail
+}
+
+// charsWithin returns how many bytes the whole characters have that are within the first n bytes of a text.
+func charsWithin(t []byte, n int) int {
+	n = min(n, len(t))
+	for n > 0 && n < len(t) && !utf8.RuneStart(t[n]) {
+		n--
+	}
+	return n
 }
 
 // ends returns the first and the last characters of a text, no more lines than the limit, and whole lines if the policy

@@ -1,6 +1,8 @@
 package compact
 
 import (
+	"math"
+
 	"github.com/varve-dev/varve/internal/compact/rule"
 	"github.com/varve-dev/varve/internal/policy"
 )
@@ -109,4 +111,10 @@ func (s *runState) shrinks(i int, a rule.Aging) {
 }
 
 // trimOver keeps a view below the floor from being trimmed.
-func trimOver(s *runState) float64 { return max(s.target, s.policy.Trim.FloorRatio*s.window) }
+func trimOver(s *runState) float64 {
+	floor := s.policy.Trim.FloorRatio * s.window
+	if s.target > floor {
+		return s.target
+	}
+	return math.Ceil(floor) - 1 // a view at the floor is trimmed
+}

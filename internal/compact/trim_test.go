@@ -2,6 +2,7 @@ package compact
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,19 +64,27 @@ func TestTrim(t *testing.T) {
 // that comes after it.
 func TestBookendsAreOfFewSizes(t *testing.T) {
 	t.Parallel()
-	p := only("trim", func(p *policy.Policy) { p.Trim.DegradationSpanRatio = 1 })
 	moves := make([]move, 40)
 	for i := range moves {
 		moves[i] = gives("Read", fmt.Sprint(i), 2000)
 	}
-	sizes := map[int]bool{}
-	for _, text := range current(t, input(t, session.OpenAIChat, p, 8000, moves...)) {
-		if head, _, cut := strings.Cut(text, "\n\n[... trimmed"); cut {
-			sizes[len(head)] = true
+	for steps, maxSizes := range map[int]int{8: 9, 0: 40} { // 0: at least minCut characters apart, and half a line long
+		p := only("trim", func(p *policy.Policy) { p.Trim.DegradationSpanRatio, p.Trim.BookendSizes = 1, steps })
+		var sizes []int
+		for _, text := range current(t, input(t, session.OpenAIChat, p, 8000, moves...)) {
+			if head, _, cut := strings.Cut(text, "\n\n[... trimmed"); cut && !slices.Contains(sizes, len(head)) {
+				sizes = append(sizes, len(head))
+			}
 		}
-	}
-	if len(sizes) < 3 || len(sizes) > 9 {
-		t.Errorf("bookends of %d sizes: %v", len(sizes), sizes)
+		slices.Sort(sizes)
+		if len(sizes) < 3 || len(sizes) > maxSizes || sizes[0] < policy.MaxLineBytes/2 {
+			t.Errorf("bookends of %d sizes: %v", len(sizes), sizes)
+		}
+		for i := range sizes[1:] {
+			if sizes[i+1]-sizes[i] < minCut {
+				t.Errorf("a bookend may shrink by %d characters", sizes[i+1]-sizes[i])
+			}
+		}
 	}
 }
 

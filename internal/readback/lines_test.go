@@ -55,6 +55,13 @@ func TestAPageOfLines(t *testing.T) {
 			t.Errorf("%s: %q, next %d.%d; want %q, %d.%d", test.name, got.Content, next, got.NextCharOffset, test.content, test.next, test.char)
 		}
 	}
+	if got := page(t, persist.ContentOf([]byte(strings.Repeat("a\n", 300))), readback.LinesWanted{}); *got.NextOffset != 201 {
+		t.Errorf("by default a page ends before line %d", *got.NextOffset)
+	}
+	got := page(t, persist.ContentOf([]byte(strings.Repeat("a", 50_000))), readback.LinesWanted{Plain: true})
+	if len(got.Content) != 32<<10 || *got.NextOffset != 1 || got.NextCharOffset != 32<<10 {
+		t.Errorf("by default a page has %d bytes, next %d.%d", len(got.Content), *got.NextOffset, got.NextCharOffset)
+	}
 }
 
 func TestWhatIsBeyondTheEndIsSaid(t *testing.T) {

@@ -85,6 +85,22 @@ func BuildOf(ctx context.Context, dir string, defect *Mutant, packages ...string
 	return nil
 }
 
+// Tested runs go test with the defect of a mutant, and returns what it printed, and an error unless all tests passed.
+func Tested(ctx context.Context, dir string, defect *Mutant, args ...string) (string, error) {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return "", err
+	}
+	flags, err := defect.overlay(root, dir)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test"}, flags...), args...)...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 // applied returns the files of the mutant, by name, with the defect.
 func (m *Mutant) applied(root string) (map[string]string, error) {
 	files := map[string]string{}

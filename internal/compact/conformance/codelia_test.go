@@ -18,7 +18,7 @@ func codelia(v vector) object {
 	part := map[string]string{"processToolMessage": "toolOutputCache", "trimMessages": "toolOutputCache"}[v.Op]
 	config := object{cmp.Or(part, "compaction"): v.Input["config"]}
 	q, messages := ask(v, session.OpenAIChat, config), objects(v.Input["messages"])
-	q.set("wording.summary", "{text}")
+	q.reworded("summary", "[Messages {first} to {last}, in full: get_messages {ref}]\n", "")
 	q.chat(messages, "tool_name")
 	switch v.Op {
 	case "shouldCompact":
@@ -31,11 +31,12 @@ func codelia(v vector) object {
 	}
 	q.window = cmp.Or(codeliaWindow(v, section(v.Input["llm"])["model"]), q.window)
 	if v.Op == "trimMessages" { // a ref of the system's is the id of the call, and not every message has one
-		line := "[tool output trimmed]"
+		ref := ""
 		if slices.ContainsFunc(messages, func(m object) bool { return m["output_ref"] != nil }) {
-			line = "[tool output trimmed; ref={call_id}]"
+			ref = "; ref={call_id}"
 		}
-		q.set("wording", object{"placeholder": line, "clear": "[tool output trimmed]"})
+		q.reworded("clear", "; read_result ref={ref}", "")
+		q.reworded("placeholder", "; read_result ref={ref}", ref)
 	}
 	o := q.compact()
 	list := q.back(o, messages, "", func(m, now object, seq int64) {

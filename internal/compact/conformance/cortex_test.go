@@ -34,6 +34,7 @@ func cortex(v vector) object {
 	}
 	q.window = int(number(v.Input["contextWindow"]))
 	q.context = int64(number(v.Input["currentTokens"]) + math.Round(number(v.Input["usageRatio"])*float64(q.window)))
+	q.beside = v.Op == "micro"
 	o := q.cortex(messages).compact()
 	if v.Op == "micro" {
 		return object{"messages": q.cortexBack(o, messages, v), "sameReference": !o.changed}
@@ -74,7 +75,7 @@ func cortexCalls(v vector, calls []object) object {
 func cortexQuestion(v vector) *question {
 	q := ask(v, session.Anthropic, section(v.Input["config"]))
 	words := q.resolve().Wording
-	q.set("wording.placeholder", `[Tool result persisted -- {tool}: "{preview}" -- use Read on {ref} for full content]`)
+	q.reworded("placeholder", "full content: read_result {ref}", "use Read on {ref} for full content")
 	if section(v.Input["persist"])["mode"] != "ok" && v.Input["path"] == nil {
 		q.set("wording.bookend_head", "")
 		q.set("wording.placeholder", words.PlaceholderAgain)
@@ -83,7 +84,7 @@ func cortexQuestion(v vector) *question {
 		q.set("trim.extended_retention_multiplier", 1.5)
 	}
 	if floor := section(v.Input["config"])["trimFloorRatio"]; floor != nil {
-		q.set("trigger", floor)
+		q.set("trigger", max(number(floor), 0.00002))
 	}
 	if head, tail := number(v.Input["headChars"]), number(v.Input["tailChars"]); v.Input["path"] != nil {
 		q.set("trim", object{"bookend_max_chars": head, "bookend_min_chars": head})

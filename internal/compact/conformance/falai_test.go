@@ -60,8 +60,8 @@ func falaiQuestion(v vector, messages []object) *question {
 	}
 	q := ask(v, session.OpenAIChat, object{"preserveRecentCount": keep, "compactionThreshold": threshold,
 		"maxToolResultChars": cmp.Or(config["maxToolResultChars"], any(1.0)), "maxTokens": cmp.Or(config["maxTokens"], any(1.0))})
-	q.set("wording.cap", "\n\n[Truncated: {chars} chars total, showing first {head}]")
-	q.set("wording.summary", "[Conversation Summary]\n{text}")
+	q.reworded("cap", "; read_result {ref}", "")
+	q.reworded("summary", "; in full: get_messages {ref}", "")
 	q.set("wording.truncated", strings.Repeat("-", 60)) // the system has no notice: a shorter one leaves more room
 	if v.Op != "applyToolResultBudget" {
 		size := number(config["maxTokens"])

@@ -73,6 +73,89 @@ func TestConformance(t *testing.T) {
 		len(all), passed, len(all)-passed-other, len(in), other)
 }
 
+// TestAChangedVectorIsInNoClass changes what is compared of each record, and asks: no class may take it for one of its
+// cases.
+func TestAChangedVectorIsInNoClass(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for _, v := range vectors(t) {
+		asked, again := v, v
+		asked.Input, asked.Output = normal(v.Input), normal(v.Output)
+		again.Input, again.Output = normal(v.Input), normal(v.Output)
+		_, before := answered(again)
+		for member := range productAnswer(asked) {
+			for name, change := range map[string]func(any) bool{"a text": misquote, "a role": recast, "a list": shorten} {
+				changed := v
+				changed.Input, changed.Output = normal(v.Input), normal(v.Output)
+				if !change(changed.Output[member]) {
+					continue
+				}
+				class, diff := answered(changed)
+				if diff == before { // what changed is not compared
+					continue
+				}
+				if tried++; class != "" {
+					t.Errorf("%s with %s of %s changed: in class %q\n%s", v.ID, name, member, class, diff)
+				}
+			}
+		}
+	}
+	if tried < 200 {
+		t.Errorf("%d changes only", tried)
+	}
+}
+
+// change changes the last value below a value that a function changes, and reports whether there is one.
+func change(value any, one func(o object, name string) bool) bool {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range slices.Backward(value) {
+			if change(element, one) {
+				return true
+			}
+		}
+	case object:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if one(value, name) || change(value[name], one) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func misquote(value any) bool {
+	return change(value, func(o object, name string) bool {
+		s, isText := o[name].(string)
+		if !isText || len(s) < 4 || !slices.Contains([]string{"content", "text", "preview", "message"}, name) {
+			return false
+		}
+		o[name] = s[:1] + "#" + s[1:]
+		return true
+	})
+}
+
+func recast(value any) bool {
+	return change(value, func(o object, name string) bool {
+		if name != "role" {
+			return false
+		}
+		o[name] = "nobody"
+		return true
+	})
+}
+
+func shorten(value any) bool {
+	return change(value, func(o object, name string) bool {
+		list, isList := o[name].([]any)
+		if !isList || len(list) == 0 {
+			return false
+		}
+		o[name] = list[:len(list)-1]
+		return true
+	})
+}
+
 // vectorFiles returns the paths of all vectors.
 func vectorFiles() []string {
 	dir := cmp.Or(os.Getenv("VARVE_VECTORS"), "testdata/vectors")
@@ -179,6 +262,7 @@ type question struct {
 	patch   []byte // of the profile
 	window  int
 	context int64 // tokens by the caller's count; 0: they are counted
+	beside  bool  // those that the messages do not have are overhead
 	bodies  [][]byte
 	seqs    []int64 // of the vector's messages; the others were added
 	open    map[string]bool
@@ -208,6 +292,16 @@ func (q *question) set(path string, value any) {
 		patch[section] = object{field: value}
 	}
 	q.patch = policy.Merge(q.patch, []byte(jsonText(patch)))
+}
+
+// reworded replaces a part of a text of the profile: what a system's text does not have, or has otherwise.
+func (q *question) reworded(field, old, new string) {
+	var profile struct{ Wording map[string]string }
+	decode(q.resolve().Document(), &profile)
+	if !strings.Contains(profile.Wording[field], old) {
+		panic(fmt.Sprintf("wording.%s has no %q", field, old))
+	}
+	q.set("wording."+field, strings.Replace(profile.Wording[field], old, new, 1))
 }
 
 // model sets what the model answers: a text for each scripted response, or an error for one without.
@@ -279,7 +373,9 @@ func (q *question) compact() *outcome {
 		}
 		snap.Tail = append(snap.Tail, m)
 	}
-	if q.context > 0 && q.context < always {
+	if q.context > 0 && q.beside {
+		snap.OverheadTokens = int(q.context - snap.ContextTokens)
+	} else if q.context > 0 && q.context < always {
 		snap.Unseen = q.context - snap.ContextTokens
 	} else {
 		snap.ContextTokens = cmp.Or(q.context, snap.ContextTokens)

@@ -99,7 +99,10 @@ func (e *falaiEngine) tokens(messages []object) int {
 	return (chars + 3) / 4
 }
 
-func (e *falaiEngine) budget(messages []object) []object {
+func (e *falaiEngine) budget(messages []object) []object { return e.budgetOf(messages, messages) }
+
+// budgetOf cuts messages, whose notices have the sizes that they had before.
+func (e *falaiEngine) budgetOf(messages, before []object) []object {
 	limit := number(e.config["maxToolResultChars"])
 	list := append([]object{}, messages...)
 	for i, m := range list {
@@ -109,7 +112,7 @@ func (e *falaiEngine) budget(messages []object) []object {
 		}
 		list[i] = maps.Clone(m)
 		list[i]["content"] = cut(s, 0, int(limit)) +
-			fmt.Sprintf("\n\n[Truncated: %d chars total, showing first %s]", units(s), strconv.FormatFloat(limit, 'f', -1, 64))
+			fmt.Sprintf("\n\n[Truncated: %d chars total, showing first %s]", units(e.content(before[i])), strconv.FormatFloat(limit, 'f', -1, 64))
 	}
 	return list
 }
@@ -143,7 +146,7 @@ func (e *falaiEngine) compact(history []object) []object {
 		return slices.Concat(cutOff, newest)
 	}
 	if e.whole {
-		old = e.budget(e.collapse(old))
+		old = e.budgetOf(e.collapse(old), old)
 	} else {
 		old = e.collapse(cutOff)
 	}

@@ -80,8 +80,10 @@ type proxy struct {
 	compacted                  int
 
 	// What its manual has and it does not do: a result that is only a picture is one, and two settings count.
-	manual bool
-	errors bool // a result that is an error supersedes nothing
+	manual  bool
+	errors  bool // a result that is an error supersedes nothing
+	sound   bool // what fails inside is left out, and no metadata says that a result was compacted
+	secrets bool // the report hides them, too
 }
 
 func newProxy(v vector) *proxy {
@@ -119,26 +121,31 @@ func (p *proxy) compact(messages []object, fails bool) object {
 	calls, byResource, order := map[string]object{}, map[string][]int{}, []string{}
 	for _, m := range messages {
 		for _, c := range objects(m["tool_calls"]) {
-			if f := section(c["function"]); m["role"] == "assistant" && text(c["id"]) != "" && text(f["name"]) != "" {
+			if f := section(c["function"]); m["role"] == "assistant" && (text(c["id"]) != "" || p.sound) && text(f["name"]) != "" {
 				calls[text(c["id"])] = f
 			}
 		}
 	}
-	of := make([][]string, len(messages))
+	of, unnamed := make([][]string, len(messages)), unnamedCalls(messages)
 	for i, m := range messages {
 		id, isResult := m["tool_call_id"].(string)
+		isResult = isResult || p.sound && m["role"] == "tool"
 		meta := section(m["metadata"])
 		if empty := proxyText(m) == "" && !(p.manual && len(objects(m["content"])) > 0); !isResult || m["role"] != "tool" ||
-			meta["_compacted"] == true || empty {
+			meta["_compacted"] == true && !p.sound || empty {
 			continue
 		}
 		name, arguments := text(cmpOr(m["name"], meta["tool_name"])), meta["tool_args"]
-		if call := calls[id]; call != nil {
+		call := calls[id]
+		if p.sound && id == "" { // answers the call before it
+			call = unnamed[i]
+		}
+		if call != nil {
 			if name, arguments = text(call["name"]), call["arguments"]; arguments == nil || arguments == "" {
 				arguments = "{}"
 			}
 		}
-		if _, isList := arguments.([]any); isList || fails {
+		if _, isList := arguments.([]any); (isList || fails) && !p.sound {
 			return p.answer(messages)
 		}
 		if of[i] = proxyIdentity(name, arguments); name == "" || of[i] == nil {
@@ -171,6 +178,23 @@ func (p *proxy) compact(messages []object, fails bool) object {
 	return p.answer(list)
 }
 
+// unnamedCalls returns the calls without an id by the results that answer them.
+func unnamedCalls(messages []object) map[int]object {
+	var open object
+	of := map[int]object{}
+	for i, m := range messages {
+		if m["role"] == "tool" && text(m["tool_call_id"]) == "" {
+			of[i], open = open, nil
+		}
+		for _, c := range objects(m["tool_calls"]) {
+			if c["id"] == "" {
+				open = section(c["function"])
+			}
+		}
+	}
+	return of
+}
+
 // allows reports whether results of a tool are replaced.
 func (p *proxy) allows(tool string) bool {
 	has := func(list []any, name string) bool {
@@ -192,7 +216,11 @@ func (p *proxy) stub(m object, is []string) object {
 		name = proxyRedacted(name)
 	}
 	p.compacted++
-	p.stale[strings.Join(is, ":")] = true
+	if stale := strings.Join(is, ":"); p.secrets {
+		p.stale[proxyRedacted(stale)] = true
+	} else {
+		p.stale[stale] = true
+	}
 	size := len(proxyText(m))
 	stub := object{"role": "tool", "tool_call_id": m["tool_call_id"], "metadata": object{"_compacted": true, "_original_bytes": size},
 		"content": fmt.Sprintf("[COMPACTED] Previous output for %s (%d bytes) was removed because a newer result for this resource exists "+
@@ -204,6 +232,7 @@ func (p *proxy) stub(m object, is []string) object {
 	if m["name"] != nil {
 		stub["name"] = m["name"]
 	}
+	maps.DeleteFunc(stub, func(_ string, value any) bool { return value == nil })
 	return stub
 }
 

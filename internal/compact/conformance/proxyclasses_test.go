@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -20,28 +19,60 @@ func isManual(v vector, want, got object) bool {
 	if v.System != "llm-proxy" {
 		return false
 	}
+	if kept, set := config["preserve_last_n_results"]; set && number(kept) < 1 && got["refused"] != nil {
+		return true // the newest result always stays
+	}
 	denied, _ := config["denied_tool_categories"].([]any)
 	if slices.Contains(denied, any("list_directory")) {
 		return same(objects(v.Input["messages"]), messagesOf(got))
 	}
-	return isAsWith(v, want, got, func(p *proxy) { p.manual = true }) ||
-		isAsWith(v, want, got, func(p *proxy) { p.manual, p.errors = true, true })
+	return isAsWith(v, got, "manual")
 }
 
-// isAsWith reports whether an answer is the record of a system with a change.
-func isAsWith(v vector, want, got object, change func(p *proxy)) bool {
+// proxyRules are what Varve does otherwise, by class.
+var proxyRules = map[string]func(p *proxy){
+	"manual": func(p *proxy) { p.manual = true }, "errors": func(p *proxy) { p.errors = true },
+	"bookkeeping": func(p *proxy) { p.sound = true }, "plain": func(p *proxy) { p.secrets = true },
+}
+
+// asWith returns the record of a system with some rules, nil if it has none.
+func asWith(v vector, rules ...string) object {
 	p := newProxy(v)
-	change(p)
+	for _, rule := range rules {
+		proxyRules[rule](p)
+	}
 	as := p.says(vector{Op: v.Op, Input: normal(v.asked)})
-	return as != nil && !same(want, normal(as)) && (same(normal(as), got) || isSmaller(v, normal(as), got))
+	if as == nil {
+		return nil
+	}
+	return normal(as)
+}
+
+// isAsWith reports whether an answer is the record with a rule, perhaps beside others, and is not without it.
+func isAsWith(v vector, got object, rule string) bool {
+	var others []string
+	for name := range proxyRules {
+		if name != rule {
+			others = append(others, name)
+		}
+	}
+	for set := range 1 << len(others) {
+		var chosen []string
+		for i, name := range others {
+			if set&(1<<i) > 0 {
+				chosen = append(chosen, name)
+			}
+		}
+		with := asWith(v, append(slices.Clone(chosen), rule)...)
+		if with != nil && !same(with, asWith(v, chosen...)) && (same(with, got) || isSmaller(v, with, got)) {
+			return true
+		}
+	}
+	return false
 }
 
 // isError: what an error would have superseded stays.
-func isError(v vector, want, got object) bool {
-	return isAsWith(v, want, got, func(p *proxy) { p.errors = true })
-}
-
-var key = regexp.MustCompile(`\b(sk[-_]|ak-)[\w-]{16,}`)
+func isError(v vector, _, got object) bool { return isAsWith(v, got, "errors") }
 
 // isSecret: the report hides what the stub hides, and a text of another kind of secret is hidden, too.
 func isSecret(v vector, want, got object) bool {
@@ -54,35 +85,10 @@ func isSecret(v vector, want, got object) bool {
 		}
 		return true
 	}
-	names, _ := want["stale_resources"].([]any)
-	if section(v.Input["config"])["redact_resource_identifiers"] != true || len(names) == 0 {
-		return false
-	}
-	for i, name := range names {
-		names[i] = key.ReplaceAllString(text(name), "***")
-	}
-	return same(normal(want), got)
+	return isAsWith(v, got, "plain")
 }
 
-// areStubs reports whether some messages were compacted as the system does it: each is as it was sent, or the stub of
-// its own size.
-func areStubs(given, now []object) bool {
-	stubs := 0
-	for i, m := range now {
-		stub := stubbed.FindStringSubmatch(text(m["content"]))
-		if stub != nil && stub[2] == strconv.Itoa(len(text(given[i]["content"]))) {
-			stubs++
-		} else if !same(m, given[i]) {
-			return false
-		}
-	}
-	return stubs > 0 && len(now) == len(given)
-}
-
-var (
-	stubbed   = regexp.MustCompile(`^\[COMPACTED\] Previous output for (.*) \((\d+) bytes\) was removed`)
-	emptyName = regexp.MustCompile(`:(:|"})`)
-)
+var emptyName = regexp.MustCompile(`:(:|"})`)
 
 // isBookkeeping: what fails inside, or metadata of a wrong type, does not end the compaction; the names of settings are
 // not answered, and an empty name has no colon before it.
@@ -90,18 +96,13 @@ func isBookkeeping(v vector, want, got object) bool {
 	if v.Op == "extractIdentity" {
 		return emptyName.ReplaceAllString(jsonText(want), "$1") == jsonText(got)
 	}
-	given := objects(v.Input["messages"])
 	if as := sameWithout(v); as != nil {
 		as, got := unmarked(as), unmarked(got)
 		if same(as, got) || isSmaller(vector{Input: unmarked(v.asked)}, as, got) {
 			return true
 		}
 	}
-	fails := v.Input["forceError"] != nil || slices.ContainsFunc(given, func(m object) bool {
-		_, list := section(m["metadata"])["tool_args"].([]any)
-		return list || slices.ContainsFunc(objects(m["tool_calls"]), func(c object) bool { return c["id"] == "" })
-	})
-	return v.Op == "diagnostics" && got["refused"] != nil || fails && areStubs(given, messagesOf(got))
+	return v.Op == "diagnostics" && got["refused"] != nil || isAsWith(v, got, "bookkeeping")
 }
 
 // withRef is the clause that the product adds to a stub.

@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // otherCases changes what a vector asks about apart from messages: lists of cases, and what a model answers.
@@ -79,4 +81,66 @@ func otherAnswer(r *rand.Rand, response object, pick func(...string) string) {
 		delete(response, "message")
 		response["error"] = "overloaded"
 	}
+}
+
+// otherSettings are what a configuration may say, by system: settings with values, of which $tool and $field are names
+// that the vector has.
+var otherSettings = map[string]map[string][]any{
+	"tool-compaction": {
+		"inputTrimBytes": {0.0, 1.0, 9.0, 50.0, 1000.0, "100"}, "outputTrimBytes": {0.0, 1.0, 9.0, 50.0, 1000.0, nil},
+		"excludedTools": {[]any{"$tool"}, []any{}}, "toolIdentifierFields": {object{"$tool": []any{"$field"}}, object{"$tool": []any{}}, object{}},
+	},
+	"cortex": {
+		"trimFloorRatio": {0.0, 0.1, 0.9}, "hotZoneMinTokens": {0.0, 1.0, 50.0, 400.0}, "hotZoneRatio": {0.0, 0.01, 0.33},
+		"bookendMaxChars": {10.0, 33.0, 500.0}, "bookendMinChars": {0.0, 3.0, 64.0}, "degradationSpanRatio": {0.0, 0.05, 0.7, 2.0},
+		"extendedRetentionMultiplier": {0.0, 0.5, 1.0, 3.0},
+		"toolCategories":              {object{"$tool": "ephemeral"}, object{"$tool": "computational"}, object{"$tool": "rereadable"}, object{"$tool": "non-reproducible"}},
+	},
+	"falai": {
+		"maxTokens": {10.0, 40.0, 100.0, 1000.0}, "compactionThreshold": {0.5, 0.75, 0.95}, "preserveRecentCount": {2.0, 3.0, 5.0},
+		"maxToolResultChars": {1.0, 7.0, 40.0, 100.0},
+	},
+	"llm-proxy": {
+		"redact_resource_identifiers": {true, false}, "preserve_last_n_results": {2.0, 3.0}, "stub_template": {"[gone: {resource}, {size}]"},
+		"min_tool_output_tokens_to_compact": {0.0, 1.0, 50.0, 250.0},
+		"allowed_tool_categories":           {[]any{"file_read"}, []any{"file_read", "search", "other"}, []any{"command_execution"}},
+		"denied_tool_categories":            {[]any{"file_read"}, []any{"other", "view_file"}, []any{"command_execution", "file_write"}},
+	},
+	"codelia": {
+		"enabled": {true, false}, "maxMessageBytes": {1.0, 20.0, 100.0, 1000.0}, "contextBudgetTokens": {0.0, 1.0, 20.0, 200.0, nil},
+		"retainLastTurns": {0.0, 1.0, 2.0, 3.0}, "retainPrompt": {nil, "What is fixed."}, "retainDirectives": {[]any{"ports"}},
+		"summaryPrompt": {"In short."}, "summaryDirectives": {[]any{"one", "two"}},
+	},
+}
+
+// otherSetting sets a setting, whether the vector has it or not.
+func otherSetting(r *rand.Rand, v vector) {
+	names := slices.Sorted(maps.Keys(otherSettings[v.System]))
+	if _, isObject := v.Input["config"].(object); !isObject && v.Input["config"] != nil || len(conversations(v)) == 0 || v.Input["rounds"] != nil {
+		return
+	}
+	tool, field := "Read", "path"
+	for _, p := range conversations(v) {
+		for _, m := range objects(p.get()) {
+			for _, at := range places(m, func(name string, value any) bool {
+				return slices.Contains([]string{"name", "toolName", "tool_name"}, name) && text(value) != ""
+			}) {
+				tool = text(at.get())
+			}
+			for _, c := range objects(m["toolCalls"]) {
+				for _, name := range slices.Sorted(maps.Keys(section(c["arguments"]))) {
+					field = name
+				}
+			}
+		}
+	}
+	name := names[r.IntN(len(names))]
+	values := otherSettings[v.System][name]
+	value := jsonText(values[r.IntN(len(values))])
+	var set any
+	decode([]byte(strings.NewReplacer(`"$tool"`, jsonText(tool), `"$field"`, jsonText(field)).Replace(value)), &set)
+	if v.Input["config"] == nil {
+		v.Input["config"] = object{}
+	}
+	section(v.Input["config"])[name] = set
 }

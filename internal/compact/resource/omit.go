@@ -18,8 +18,8 @@ type Omitted struct {
 
 // OmitLarge appends an object with "[omitted]" for each value that is larger than overBytes, unless keep, which may be
 // nil, returns true for the field. The size and the hash of a string are those of its text, of other values those of
-// their JSON. With onlySmaller no value becomes longer. All other bytes, and texts that are not a JSON object, do not
-// change.
+// their JSON; but null and false have the size 0, and true 1. With onlySmaller no value becomes longer. All other
+// bytes, and texts that are not a JSON object, do not change.
 func OmitLarge(
 	dst, object []byte, keep func(field string) bool, overBytes int, onlySmaller bool,
 ) (out []byte, omitted []Omitted) {
@@ -34,7 +34,14 @@ func OmitLarge(
 		if value[0] == '"' {
 			value, _ = rawjson.Unquote(make([]byte, 0, len(value)), value)
 		}
-		return value, len(value), len(value) > overBytes
+		size = len(value)
+		switch string(value) { // which are small, whatever overBytes is
+		case "null", "false":
+			size = 0
+		case "true":
+			size = 1
+		}
+		return value, size, size > overBytes
 	})
 }
 
