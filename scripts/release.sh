@@ -45,7 +45,7 @@ manual() {
 # packages builds the clients, and lists what each depends on.
 packages() {
 	local out=$1 dir
-	chmod -R u=rwX,go=rX clients # which a package keeps
+	umask 022 && chmod -R u=rwX,go=rX clients # a package keeps the modes of its files
 	python3 clients/python/wheel.py "$out"
 	for dir in clients/typescript clients/typescript/*/; do
 		[ -e "$dir/package.json" ] || continue
