@@ -37,16 +37,17 @@ func Check(data []byte, lim Limits) error {
 
 // CheckHalves does what Check does, and also looks for escape sequences that may be halves of surrogate pairs.
 func CheckHalves(data []byte, lim Limits) (Halves, error) {
-	if !utf8.Valid(data) {
-		return Halves{}, &SyntaxError{Offset: invalidUTF8(data), Detail: "the text is not valid UTF-8"}
-	}
 	c := newChecker(data, lim)
 	i := c.value(space(data, 0))
-	if i < 0 {
-		return Halves{}, c.err
+	if i >= 0 {
+		if i = space(data, i); i < len(data) {
+			c.unexpected(i, "the end of the text after the value")
+		}
 	}
-	if i = space(data, i); i < len(data) {
-		c.unexpected(i, "the end of the text after the value")
+	switch {
+	case (c.err != nil || c.seen&tops != 0) && !utf8.Valid(data):
+		return Halves{}, &SyntaxError{Offset: invalidUTF8(data), Detail: "the text is not valid UTF-8"}
+	case c.err != nil:
 		return Halves{}, c.err
 	}
 	return c.halves, nil
@@ -71,6 +72,7 @@ type checker struct {
 	depth  int // levels still allowed
 	nodes  int // values still allowed
 	halves Halves
+	seen   uint64 // all bits of all strings, eight bytes side by side: a top bit is that of a byte beyond ASCII
 	err    *SyntaxError
 }
 
@@ -253,7 +255,9 @@ func (c *checker) str(i int) int {
 	start := i
 	i++
 	for {
-		i = plain(c.data, i)
+		var seen uint64
+		i, seen = plain(c.data, i)
+		c.seen |= seen
 		switch {
 		case i == len(c.data):
 			return c.unexpected(i, fmt.Sprintf("the closing quote of the string that begins at byte %d", start))
@@ -291,21 +295,25 @@ func (c *checker) escape(i int) int {
 	return i + 5
 }
 
-// plain returns the first index at or after i that has a quote, a backslash or a control character, or len(data). It
-// tests eight bytes at a time: a subtraction sets the top bit of each byte that was smaller, and a borrow can change
-// only bytes after the first such byte, which is the one that counts.
-func plain(data []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
+// ones and tops are the lowest and the top bits of eight bytes.
+const ones, tops = 0x0101010101010101, 0x8080808080808080
+
+// plain returns the first index at or after i that has a quote, a backslash or a control character, or len(data), and
+// the bits that are set in a byte up to there. It tests eight bytes at a time: a subtraction sets the top bit of each
+// byte that was smaller, and a borrow can change only bytes after the first such byte, which is the one that counts.
+func plain(data []byte, i int) (end int, seen uint64) {
 	for ; i+8 <= len(data); i += 8 {
 		w := binary.LittleEndian.Uint64(data[i:])
+		seen |= w
 		quote, slash := w^(ones*'"'), w^(ones*'\\')
 		found := ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*' ')&^w) & tops
 		if found != 0 {
-			return i + bits.TrailingZeros64(found)>>3
+			return i + bits.TrailingZeros64(found)>>3, seen
 		}
 	}
 	for i < len(data) && data[i] != '"' && data[i] != '\\' && data[i] >= ' ' {
+		seen |= uint64(data[i])
 		i++
 	}
-	return i
+	return i, seen
 }

@@ -77,7 +77,7 @@ func Quote(dst, text []byte) []byte {
 	}
 	dst = append(slices.Grow(dst, len(text)+len(text)/16+len(`""`)), '"')
 	for {
-		i := plain(text, 0)
+		i, _ := plain(text, 0)
 		dst = append(dst, text[:i]...)
 		if i == len(text) {
 			return append(dst, '"')

@@ -78,6 +78,23 @@ func decode(f session.Format, body []byte) (list []Message, has seen, err error)
 	return list, has, err
 }
 
+// scanners are used again: they are large, and outlive their messages.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+func newScanner(body []byte) *scanner {
+	s := scanners.Get().(*scanner)
+	s.body = body
+	return s
+}
+
+// inspect reads the message for its facts, and gives the scanner back.
+func (s *scanner) inspect(f session.Format) (Facts, error) {
+	facts, err := s.read(f)
+	*s = scanner{within: s.within[:0]}
+	scanners.Put(s)
+	return facts, err
+}
+
 // Decode reads one message, which Inspect must accept, into the intermediate representation.
 func Decode(f session.Format, body []byte) []Message {
 	list, _, _ := decode(f, body)
@@ -94,22 +111,21 @@ func Decode(f session.Format, body []byte) []Message {
 // Responses that is no message. A content of "" or null has no part. In Gemini and in a UIMessage each element of
 // parts is a part, but a tool part of a UIMessage is two once the tool is done: the call, then the result. A
 // UIMessage without parts has those of its content, then one for each of its toolInvocations.
-func Inspect(f session.Format, body []byte) (Facts, error) {
-	s := scanner{body: body}
-	return s.read(f)
-}
+func Inspect(f session.Format, body []byte) (Facts, error) { return newScanner(body).inspect(f) }
 
 // InspectChecked does what Inspect does with a message in which rawjson.CheckHalves found no other halves than these;
 // nil if it was not asked.
 func InspectChecked(f session.Format, body []byte, halves *rawjson.Halves) (Facts, error) {
-	s := scanner{body: body, halves: halves}
-	return s.read(f)
+	s := newScanner(body)
+	s.halves = halves
+	return s.inspect(f)
 }
 
 // Count does what Inspect does, but counts the tokens of texts with count instead of estimating them.
 func Count(f session.Format, body []byte, count func(text string) (int, error)) (Facts, error) {
-	s := scanner{body: body, count: count}
-	return s.read(f)
+	s := newScanner(body)
+	s.count = count
+	return s.inspect(f)
 }
 
 // MessageTokens is the cost of a message's role and delimiters: none has fewer tokens.

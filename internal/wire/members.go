@@ -21,19 +21,20 @@ type intruder struct {
 
 // memberWalk goes over a message once and finds the intruders.
 type memberWalk struct {
-	body  []byte
-	parts []Part  // of the message, if they are known: values that nobody looks into are not read again
-	part  int     // the first of parts that may be ahead
-	top   *object // the members of the message, if they are known
-	seek  bool    // one intruder is enough, and nobody asks for its name
-	has   bool
-	found []intruder
-	weigh func(value Span) // is told of each value that goes out and that no reader counts; nil for nobody
+	body   []byte
+	parts  []Part  // of the message, if they are known: values that nobody looks into are not read again
+	part   int     // the first of parts that may be ahead
+	within []Span  // texts in results, if they are known, without those that are passed
+	top    *object // the members of the message, if they are known
+	seek   bool    // one intruder is enough, and nobody asks for its name
+	has    bool
+	found  []intruder
+	weigh  func(value Span) // is told of each value that goes out and that no reader counts; nil for nobody
 }
 
 // hasIntruders reports whether there are any in the message that was read.
 func (s *scanner) hasIntruders(f session.Format) bool {
-	w := memberWalk{body: s.body, parts: s.facts.Parts, top: &s.top, seek: true}
+	w := memberWalk{body: s.body, parts: s.facts.Parts, within: s.within, top: &s.top, seek: true}
 	w.object(rawjson.Start(s.body), provider.Message(f))
 	return w.has
 }
@@ -86,6 +87,12 @@ func (w *memberWalk) skip(at int) (end int) {
 			return p.Raw.End
 		}
 	}
+	for len(w.within) > 0 && w.within[0].End <= at {
+		w.within = w.within[1:]
+	}
+	if len(w.within) > 0 && w.within[0].Start == at {
+		return w.within[0].End
+	}
 	if w.top != nil {
 		if end := w.top.endOf(at); end > 0 {
 			return end
@@ -116,8 +123,8 @@ func (w *memberWalk) object(at int, of *provider.Object) (end int) {
 
 // kind returns what an object may be by the member that tells that, and that member's value.
 func (w *memberWalk) kind(at int, of *provider.Object) (kind *provider.Object, name string) {
-	part := w.part
-	defer func() { w.part = part }()
+	part, within := w.part, w.within
+	defer func() { w.part, w.within = part, within }()
 	for i := rawjson.Inside(w.body, at); w.body[i] != '}'; {
 		key, value := rawjson.MemberAt(w.body, i)
 		end := w.skip(value)
@@ -160,6 +167,7 @@ func (w *memberWalk) members(at int, of *provider.Object) (end int) {
 		}
 		i = rawjson.Next(w.body, end)
 		switch {
+		case w.weigh != nil:
 		case taken:
 			kept = true
 		case kept:

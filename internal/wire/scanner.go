@@ -31,6 +31,7 @@ type scanner struct {
 	format session.Format
 	top    object          // the members of the message
 	shown  []medium        // that were not looked at yet
+	within []Span          // texts in the content of results, which no part has by itself
 	halves *rawjson.Halves // nil: they have to be looked for
 	state  bool            // it may load tools, or have a provider's own compaction
 }
@@ -119,6 +120,9 @@ func (s *scanner) add(p Part) *Block {
 	case s.ir != nil:
 		return s.addBlock(&p)
 	case s.inside:
+		if s.is(p.Value, '"') {
+			s.within = append(s.within, p.Value)
+		}
 		return nil
 	}
 	p.Index = len(m.Parts)

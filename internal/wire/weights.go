@@ -25,7 +25,7 @@ func (s *scanner) weighMembers(f session.Format) {
 	if s.ir != nil || s.err != nil || s.outside(of) < lightMember+lightMessage*(1+len(s.facts.Parts)) {
 		return
 	}
-	w := memberWalk{body: s.body, parts: s.facts.Parts, top: &s.top, weigh: s.weighMember}
+	w := memberWalk{body: s.body, parts: s.facts.Parts, within: s.within, top: &s.top, weigh: s.weighMember}
 	w.object(rawjson.Start(s.body), of)
 }
 
@@ -36,6 +36,9 @@ func (s *scanner) outside(of *provider.Object) int {
 		if f := &s.top.first[i]; of.By == "" && of.Member(f.name) == nil {
 			n -= f.value.End - f.value.Start
 		}
+	}
+	for _, text := range s.within {
+		n -= text.End - text.Start
 	}
 	for i := range s.facts.Parts {
 		p := &s.facts.Parts[i]
