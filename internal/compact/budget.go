@@ -62,7 +62,7 @@ func (s *runState) placeholderTokens(i int) int {
 	v := s.valuesOf(i, &known)
 	v.action = Placeholder
 	line := s.words.appendLine(nil, v)
-	if tokens := s.count.text(line); s.fits(i, &known, line, true) {
+	if tokens := s.count.text(line); s.fits(i, &known, line, addedTo(line)) {
 		return tokens
 	}
 	return s.shownTokens(i)

@@ -40,9 +40,10 @@
 // Stage hard is an exception: it goes by the view as it is now (ADR 29).
 //
 // Summaries are an exception: a summary of a summary differs from a summary of the messages. The user's words that were
-// cut once stay cut, and of the names only the best are remembered at each compaction (ADR 30). Two rare cases are
-// exceptions, too: an answer that comes after its call was dropped as abandoned, and with dedupe.pending a call that is
-// given up, or answered after other calls: it superseded a result while it was pending.
+// cut once stay cut, and of the names only the best are remembered at each compaction (ADR 30). Three rare cases are
+// exceptions, too: an answer that comes after its call was dropped as abandoned; with dedupe.pending a call that is
+// given up, or answered after other calls: it superseded a result while it was pending; and with budget a notice, as
+// the lines of the results that it replaces count towards the budget until they are gone.
 package compact
 
 import (

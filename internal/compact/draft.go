@@ -108,23 +108,33 @@ func (s *runState) prefers(lower, upper *draft) bool {
 	return !s.policy.OnlySmaller || upper.size == 0 || lower.size < upper.size && lower.tokens <= upper.tokens
 }
 
-// fits reports whether a text may replace part i, whose original is known: it must be smaller. The escapes of the
-// original in JSON are not known: those of a line of ours count, and a part of the original has no more than all of it.
-func (s *runState) fits(i int, original *replacement, shown []byte, line bool) bool {
+// fits reports whether a text may replace part i, whose original is known: it must be smaller. added is by how many
+// bytes JSON writes it longer than the text is, without what the original has, too.
+func (s *runState) fits(i int, original *replacement, shown []byte, added int) bool {
 	if !s.policy.OnlySmaller {
 		return true
 	}
 	if media := s.media(i); media > 0 {
 		return text.Len(shown) < original.chars && s.count.text(shown)+media < s.parts[i].tokens
 	}
-	size := len(shown)
-	if line {
-		size = rawjson.QuotedLen(shown) - len(`""`)
-	}
+	size := len(shown) + added
 	if s.provider.ResultObjects {
 		size += len(`""`) + len(emptyOutput)
 	}
 	return size < original.bytes && s.count.text(shown) < s.parts[i].tokens
+}
+
+// addedTo returns by how many bytes JSON writes a text longer than it is.
+func addedTo(text []byte) int { return rawjson.QuotedLen(text) - len(text) }
+
+// addedByCut returns that of head and tail of part i with our words in shown: a part of a string literal has no more
+// escapes than all of it; that of another value had none.
+func (s *runState) addedByCut(i int, shown, head, tail []byte) int {
+	p := &s.parts[i]
+	if p.action == Keep && s.body(p.message)[p.value.Start] != '"' {
+		return addedTo(shown)
+	}
+	return addedTo(shown) - addedTo(head) - addedTo(tail) + len(`""`)
 }
 
 // media returns the tokens of what stays of result i when a line replaces its text.
@@ -171,7 +181,7 @@ func (s *runState) draftLine(i int, made *draft) bool {
 		}
 		made.object = true
 	}
-	if !s.fits(i, &made.replacement, s.text, true) {
+	if !s.fits(i, &made.replacement, s.text, addedTo(s.text)) {
 		made.object = false
 		return false
 	}
@@ -237,7 +247,7 @@ func (s *runState) use(action ActionKind, i int, made *draft, head, tail []byte,
 		s.text = s.words.appendCut(s.text[:0], action, head, tail, v)
 		shown = s.text
 	}
-	if !s.fits(i, &made.replacement, shown, false) {
+	if !s.fits(i, &made.replacement, shown, s.addedByCut(i, shown, head, tail)) {
 		return
 	}
 	quoted := rawjson.Quote(s.quoted[:0], shown)

@@ -151,6 +151,9 @@ func (l *trial) incremental() {
 	if l.in.Policy.Truncate.Enabled && l.lateAnswers() {
 		return // a call that was dropped as abandoned leaves its late answer behind; no provider takes one
 	}
+	if l.in.Policy.Budget.Enabled && l.dropsAny() {
+		return // the lines of results that a notice replaces count, but for a checkpoint that no longer has them
+	}
 	if pending := l.in.Policy.Dedupe.Enabled && l.in.Policy.Dedupe.Pending; pending && (l.abandons() || l.lateAnswers()) {
 		return // a call that superseded a result is forgotten when it is given up, or answered after others
 	}
@@ -168,6 +171,12 @@ func (l *trial) incremental() {
 	if results != len(l.whole.plan.Results) {
 		l.Errorf("%d parts persisted on the way, %d from the log", results, len(l.whole.plan.Results))
 	}
+}
+
+// dropsAny reports whether a notice replaces messages, at once or on the way.
+func (l *trial) dropsAny() bool {
+	drops := func(o outcome) bool { return o.plan.eviction != nil }
+	return drops(l.whole) || slices.ContainsFunc(l.steps, drops)
 }
 
 // abandons reports whether a call is not answered before the next one of the assistant.

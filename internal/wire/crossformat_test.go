@@ -61,7 +61,8 @@ func TestWhatOtherFormatsDoNotGetIsDocumented(t *testing.T) {
 			var targets []string
 			for _, target := range session.Formats() {
 				made := wiretest.Render(target, storedOf(from, bodies), wire.Options{})
-				if !bytes.Contains(bytes.Join(made.Bodies, nil), []byte(marker)) && target != from {
+				written := bytes.ReplaceAll(bytes.Join(made.Bodies, nil), []byte("M/sound="), []byte("M_sound")) // base64
+				if !bytes.Contains(written, []byte(marker)) && target != from {
 					targets = append(targets, string(target))
 				}
 			}

@@ -37,6 +37,7 @@ type mediaFault struct {
 	message int
 	rule    string
 	is      string // its true type, if that is all that is wrong
+	spelt   bool   // its base64 is written anew
 	why     string
 }
 
@@ -90,7 +91,7 @@ func (s *scanner) showsFaults(server *provider.Media) bool {
 	list := s.lookedAt(s.format)
 	return len(list) > mediaOfMessage || slices.ContainsFunc(list, func(m medium) bool {
 		_, why := m.fault(s.body, server)
-		return why != "" || m.tooLarge(s.body, server) != "" ||
+		return why != "" || m.tooLarge(s.body, server) != "" || m.isMisspelt(s.format, s.body) ||
 			server.ManySide > 0 && m.side(s.body) > server.ManySide ||
 			server.Pages && m.pages(s.body)*mediaOfMessage*mostShown > server.Images
 	})
@@ -209,6 +210,20 @@ func (m *medium) encoded(body []byte) []byte {
 	return text
 }
 
+// base64 returns the base64 as every server reads it.
+func (m *medium) base64(body []byte) []byte { return standardBase64(m.encoded(body)) }
+
+// isMisspelt reports whether only Gemini reads the base64 as it is written, and nobody writes it anew in any case.
+func (m *medium) isMisspelt(f session.Format, body []byte) bool {
+	if f == session.Gemini || m.data == (Span{}) {
+		return false
+	}
+	encoded := m.encoded(body)
+	standard := standardBase64(encoded)
+	_, ok := firstBytes(bytes.TrimRight(standard, "="))
+	return ok && !bytes.Equal(standard, encoded)
+}
+
 // The types that bytes are told by, and those that they are told as.
 var (
 	imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
@@ -226,12 +241,12 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 	case server.FileURLs && bytes.HasPrefix(m.data.Of(body), []byte("http")):
 		return "", ""
 	}
-	encoded := bytes.TrimRight(m.encoded(body), "=")
+	encoded := bytes.TrimRight(m.base64(body), "=")
 	if len(encoded) == 0 {
 		return "", "it is empty"
 	}
 	head, ok := firstBytes(encoded)
-	if !ok {
+	if !ok || len(encoded)%4 == 1 {
 		return "", "it is not base64"
 	}
 	is = typeOf(head)
@@ -250,6 +265,9 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 		}
 	}
 	why = m.untaken(body, is, server)
+	if told := strings.Join(m.declared(body), ""); is == "" && told == "" && len(m.types) > 0 {
+		why = "nothing says what it is"
+	}
 	switch {
 	case why != "" && is != "" && server.Shows(is):
 		return is, why
@@ -416,8 +434,12 @@ func (j *mediaJudge) look(i int) {
 		if large := m.tooLarge(body, j.server); large != "" {
 			is, why = "", large
 		}
-		if why != "" {
-			j.faults = append(j.faults, mediaFault{medium: m, message: i, rule: "V-T2", is: is, why: why})
+		f := mediaFault{medium: m, message: i, rule: "V-T2", is: is, why: why}
+		if f.spelt = (why == "" || is != "") && m.isMisspelt(j.view[i].Format, body); f.spelt && why == "" {
+			f.why = "its base64 has another alphabet, line breaks or wrong padding"
+		}
+		if f.why != "" {
+			j.faults = append(j.faults, f)
 		}
 		if why == "" || is != "" {
 			j.shown[i] = append(j.shown[i], m)

@@ -34,17 +34,20 @@ func (r *repairer) mendMedia(ctx context.Context) error {
 }
 
 func (f *mediaFault) repair() string {
-	if f.is != "" {
-		return "media_retyped"
+	if f.isNote() {
+		return "media_as_note"
 	}
-	return "media_as_note"
+	return "media_retyped"
 }
+
+// isNote reports whether a text takes its place.
+func (f *mediaFault) isNote() bool { return f.is == "" && !f.spelt }
 
 func (f *mediaFault) detail() string { return f.kind.String() + ": " + f.why }
 
 // edits returns the edits of a message that mend a fault.
 func (f *mediaFault) edits(m *Stored) (list []Edit) {
-	if f.is == "" {
+	if f.isNote() {
 		text := f.kind.String()
 		if said := f.declared(m.Body); len(said) > 0 && said[0] != "" {
 			text += " " + said[0]
@@ -55,22 +58,27 @@ func (f *mediaFault) edits(m *Stored) (list []Edit) {
 		}
 		return []Edit{{Span: f.at, With: textBlock(m.Format, note("%s", text))}}
 	}
+	data := f.data.Of(m.Body)
+	if f.spelt {
+		data = f.base64(m.Body)
+		list = append(list, Edit{Span: f.data, With: data})
+	}
 	switch {
 	case f.wrong == (Span{}):
 	case m.Format == session.Gemini && f.url != (Span{}): // the member that says where a file is
 		return []Edit{{Span: f.wrong, With: fmt.Appendf(nil, `"inlineData":{"mimeType":%q,"data":"%s"}`,
-			f.is, f.data.Of(m.Body))}}
+			f.is, data)}}
 	case f.wrong == f.url:
 		head := fmt.Appendf(nil, "data:%s;base64,", f.is)
-		list = append(list, Edit{Span: Span{Start: f.data.Start, End: f.data.Start}, With: head})
+		list = []Edit{{Span: f.data, With: append(head, data...)}}
 	case m.Body[f.wrong.Start] == '"':
 		list = append(list, Edit{Span: Span{Start: f.wrong.Start + 1, End: f.data.Start}})
 	default:
 		return []Edit{{Span: f.wrong, With: fmt.Appendf(nil, `{"type":"base64","media_type":%q,"data":"%s"}`,
-			f.is, f.data.Of(m.Body))}}
+			f.is, data)}}
 	}
 	for _, at := range f.types {
-		if f.wrong.Start <= at.Start && at.End <= f.wrong.End { // it goes with the head of the URL
+		if f.is == "" || f.wrong.Start <= at.Start && at.End <= f.wrong.End { // it goes with the head of the URL
 			continue
 		}
 		is := []byte(f.is)

@@ -58,7 +58,7 @@ const fileByURL = `{"type":"file","file":{"filename":"a.pdf","file_data":"https:
 
 // dataOf has the beginning of a file of a type in base64.
 var dataOf = map[string]string{
-	"image/gif": "R0lGODlhAQABAIAAAAAAAP", "image/webp": "UklGRhoAAABXRUJQVlA4TA0A", "image/heic": "AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj",
+	"image/gif": "R0lGODlhAQABAIAAAAAA", "image/webp": "UklGRhoAAABXRUJQVlA4TA0A", "image/heic": "AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj",
 }
 
 var mediaFixtures = func() map[session.Format][]fixture {
@@ -78,9 +78,22 @@ var mediaFixtures = func() map[session.Format][]fixture {
 			{"V-T2", "a path", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org", "", 1))}, []string{"V-T2 0"}},
 			{"V-T2", "a place in a program", o, []string{messageShowing(f, strings.Replace(showing[f].elsewhere, "https://example.org", "sandbox:", 1))}, []string{"V-T2 0"}},
 			{"V-T2", "no base64", o, []string{messageShowing(f, bytesShown(f, "image/png", "not an image!"))}, []string{"V-T2 0"}},
+			{"V-T2", "base64 that is cut", o, []string{messageShowing(f, bytesShown(f, "image/jpeg", "/9j/4AAQSkZJRgABA"))}, []string{"V-T2 0"}},
 			{"V-T2", "a text that is called an image", o, []string{messageShowing(f, bytesShown(f, "image/webp", "aGVsbG8gd29ybGQsIGhlbGxv"))}, []string{"V-T2 0"}},
 			{"V-T3", "as many as there may be", o, []string{messageShowing(f, many...)}, nil},
 			{"V-T3", "one more", o, []string{messageShowing(f, append(many, showing[f].elsewhere)...)}, []string{"V-T3 0"}},
+		}
+	}
+	for f := range showing {
+		var wrong []string
+		if f != session.Gemini { // Google reads every spelling
+			wrong = []string{"V-T2 0"}
+		}
+		for name, data := range map[string]string{
+			"no padding": "/9j/4AAQSkZJRgABAQ", "too much padding": "/9j/4AAQSkZJRgABAQAA=", "the alphabet for URLs": "_9j_4AAQSkZJRgABAQAA",
+			"lines": `/9j/4AAQSk\r\nZJRgABAQAA\n`, "blanks around it": " /9j/4AAQSkZJRgABAQAA ",
+		} {
+			made[f] = append(made[f], fixture{"V-T2", name, Options{}, []string{messageShowing(f, bytesShown(f, "image/jpeg", data))}, wrong})
 		}
 	}
 	lone := Options{}
@@ -92,6 +105,7 @@ var mediaFixtures = func() map[session.Format][]fixture {
 			fixture{"V-T2", types[1], lone, []string{messageShowing(f, bytesShown(f, types[1], dataOf["image/heic"]))}, []string{"V-T2 0"}})
 	}
 	made[session.OpenAIChat] = append(made[session.OpenAIChat],
+		fixture{"V-T2", "no type, and bytes that tell none", lone, []string{messageShowing(session.OpenAIChat, bytesShown(session.OpenAIChat, "", "aGVsbG8gd29ybGQsIGhlbGxv"))}, []string{"V-T2 0"}},
 		fixture{"V-T2", "HEIC, before any model", Options{Dialect: provider.OpenRouter}, []string{messageShowing(session.OpenAIChat, bytesShown(session.OpenAIChat, "image/heic", dataOf["image/heic"]))}, nil},
 		fixture{"V-T2", "a file by its URL", Options{Dialect: provider.OpenRouter}, []string{messageShowing(session.OpenAIChat, fileByURL)}, nil},
 		fixture{"V-T2", "a file by its URL at OpenAI", lone, []string{messageShowing(session.OpenAIChat, fileByURL)}, []string{"V-T2 0"}})
@@ -230,6 +244,14 @@ func TestADataURLAndBase64ChangePlaces(t *testing.T) {
 		"a URI that is base64": {session.Gemini, `{"thoughtSignature":"s","file_data":{"file_uri":"` + data + `","mime_type":"image/png"}}`,
 			strings.Replace(bytesShown(session.Gemini, "image/png", data), "{", `{"thoughtSignature":"s",`, 1)},
 		"a sound by a URI that is a URL": {session.Gemini, `{"fileData":{"fileUri":"data:audio/wav;base64,UklGRg=="}}`, bytesShown(session.Gemini, "audio/wav", "UklGRg==")},
+		"no padding":                     {session.Anthropic, bytesShown(session.Anthropic, "image/jpeg", jpeg[:18]), bytesShown(session.Anthropic, "image/jpeg", jpeg[:18]+"==")},
+		"too much padding":               {session.OpenAIResponses, bytesShown(session.OpenAIResponses, "image/png", jpeg+"="), bytesShown(session.OpenAIResponses, "image/jpeg", jpeg)},
+		"the alphabet for URLs":          {session.OpenAIChat, bytesShown(session.OpenAIChat, "image/jpeg", "_9j_4AAQSkZJRgABAQAA"), bytesShown(session.OpenAIChat, "image/jpeg", jpeg)},
+		"lines":                          {session.AISDK, bytesShown(session.AISDK, "image/jpeg", `/9j/4AAQSk\nZJRgABAQAA\n`), bytesShown(session.AISDK, "image/jpeg", jpeg)},
+		"base64 for Chat without padding": {session.OpenAIChat, strings.Replace(bytesShown(session.OpenAIChat, "image/png", jpeg[:18]), "data:image/png;base64,", "", 1),
+			bytesShown(session.OpenAIChat, "image/jpeg", jpeg[:18]+"==")},
+		"a sound of no known bytes": {session.OpenAIChat, `{"type":"input_audio","input_audio":{"data":"aGVsbG8","format":"wav"}}`,
+			`{"type":"input_audio","input_audio":{"data":"aGVsbG8=","format":"wav"}}`},
 		"a PDF that is base64": {session.OpenAIChat, `{"type":"file","file":{"filename":"a.pdf","file_data":"` + pdf + `"}}`,
 			`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,` + pdf + `"}}`},
 		"inline data of a Gemini": {session.Gemini, bytesShown(session.Gemini, "image/png", url), bytesShown(session.Gemini, "image/png", data)},
