@@ -89,11 +89,11 @@ var mediaFixtures = func() map[session.Format][]fixture {
 		if f != session.Gemini { // Google reads every spelling
 			wrong = []string{"V-T2 0"}
 		}
-		for name, data := range map[string]string{
-			"no padding": "/9j/4AAQSkZJRgABAQ", "too much padding": "/9j/4AAQSkZJRgABAQAA=", "the alphabet for URLs": "_9j_4AAQSkZJRgABAQAA",
-			"lines": `/9j/4AAQSk\r\nZJRgABAQAA\n`, "blanks around it": " /9j/4AAQSkZJRgABAQAA ",
+		for _, of := range [][2]string{
+			{"no padding", "/9j/4AAQSkZJRgABAQ"}, {"too much padding", "/9j/4AAQSkZJRgABAQAA="}, {"the alphabet for URLs", "_9j_4AAQSkZJRgABAQAA"},
+			{"lines", `/9j/4AAQSk\r\nZJRgABAQAA\n`}, {"blanks around it", " /9j/4AAQSkZJRgABAQAA "},
 		} {
-			made[f] = append(made[f], fixture{"V-T2", name, Options{}, []string{messageShowing(f, bytesShown(f, "image/jpeg", data))}, wrong})
+			made[f] = append(made[f], fixture{"V-T2", of[0], Options{}, []string{messageShowing(f, bytesShown(f, "image/jpeg", of[1]))}, wrong})
 		}
 	}
 	lone := Options{}
