@@ -3,8 +3,6 @@ package wire
 import (
 	"bytes"
 	"cmp"
-	"slices"
-	"strings"
 
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/tokens"
@@ -200,27 +198,4 @@ func (s *scanner) mediaKind(at Span) Kind {
 		return Image
 	}
 	return File
-}
-
-// standardBase64 returns base64 as every provider reads it: in the standard alphabet, padded, without line breaks or
-// blanks around it. Google's clients write the alphabet for URLs, too, and may leave the padding out.
-func standardBase64(data []byte) []byte {
-	const blanks = " \t\r\n"
-	whole := bytes.TrimLeft(data, blanks)
-	bare := bytes.TrimRight(whole, "="+blanks)
-	has := func(c byte) bool { return bytes.IndexByte(bare, c) >= 0 }
-	isPadded := len(data)%4 == 0 && strings.HasPrefix("==", string(whole[len(bare):]))
-	if isPadded && len(whole) == len(data) && !slices.ContainsFunc([]byte("-_\n\r"), has) {
-		return data
-	}
-	out := bytes.ReplaceAll(bytes.ReplaceAll(standardAlphabet(bare), []byte("\n"), nil), []byte("\r"), nil)
-	for len(out)%4 > 0 && len(out)%4 != 1 {
-		out = append(out, '=')
-	}
-	return out
-}
-
-// standardAlphabet returns base64 without the characters that stand for + and / in URLs.
-func standardAlphabet(data []byte) []byte {
-	return bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
 }

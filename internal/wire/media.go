@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"math"
 	"slices"
@@ -200,30 +199,6 @@ func isBare(body []byte, at Span) bool {
 	return ok && typeOf(head) != ""
 }
 
-// encoded returns the base64, which may be written with escapes.
-func (m *medium) encoded(body []byte) []byte {
-	data := m.data.Of(body)
-	if bytes.IndexByte(data, '\\') < 0 {
-		return data
-	}
-	text, _ := rawjson.Unquote(nil, slices.Concat([]byte{'"'}, data, []byte{'"'}))
-	return text
-}
-
-// base64 returns the base64 as every server reads it.
-func (m *medium) base64(body []byte) []byte { return standardBase64(m.encoded(body)) }
-
-// isMisspelt reports whether only Gemini reads the base64 as it is written, and nobody writes it anew in any case.
-func (m *medium) isMisspelt(f session.Format, body []byte) bool {
-	if f == session.Gemini || m.data == (Span{}) {
-		return false
-	}
-	encoded := m.encoded(body)
-	standard := standardBase64(encoded)
-	_, ok := firstBytes(bytes.TrimRight(standard, "="))
-	return ok && !bytes.Equal(standard, encoded)
-}
-
 // The types that bytes are told by, and those that they are told as.
 var (
 	imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
@@ -324,21 +299,6 @@ func (m *medium) nowhere(body []byte, server *provider.Media) string {
 func isURL(text string, server *provider.Media) bool {
 	name := !strings.Contains(text, ":") && !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, ".")
 	return strings.Contains(text, "://") || name && server.Names
-}
-
-// firstBytes decodes the first bytes of base64, of either alphabet, whose padding is cut off. It reports false if these
-// or the last ones are none.
-func firstBytes(encoded []byte) ([]byte, bool) {
-	const size = 64 // of base64
-	first := standardAlphabet(encoded[:min(len(encoded), size)])
-	last := standardAlphabet(encoded[max(0, len(encoded)-size):])
-	head := make([]byte, base64.RawStdEncoding.DecodedLen(size))
-	n, err := base64.RawStdEncoding.Decode(head, first)
-	ok := err == nil && !bytes.ContainsFunc(last, func(c rune) bool {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		return !(letter || '0' <= c && c <= '9' || strings.ContainsRune("+/\n\r", c))
-	})
-	return head[:n], ok
 }
 
 // typeOf returns what the first bytes of a file say that it is, "" for anything else than a PDF or an image of a type
