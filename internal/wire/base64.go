@@ -48,8 +48,8 @@ func (m *medium) encoded(body []byte) []byte {
 // base64 returns the base64 as every server reads it.
 func (m *medium) base64(body []byte) []byte { return standardBase64(m.encoded(body)) }
 
-// isMisspelt reports whether only Google reads the base64 as it is written. That of Gemini's messages needs no edit: what
-// is read of them has the standard spelling.
+// isMisspelt reports whether only Google reads the base64 as it is written. That of Gemini's messages needs no edit:
+// what is read of them has the standard spelling.
 func (m *medium) isMisspelt(f session.Format, body []byte) bool {
 	if f == session.Gemini || m.data == (Span{}) {
 		return false
