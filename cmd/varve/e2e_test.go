@@ -380,7 +380,7 @@ func TestCrashedUnderLoadItLosesAndDoublesNothing(t *testing.T) {
 }
 
 func crashUnderLoad(t *testing.T, crash func(*up)) {
-	const writers, turns, crashes = 6, 120, 3
+	const writers, turns, crashes = 6, 90, 2
 	const between = 60 // batches from one crash to the next
 	ctx := untilDeadline(t)
 	acknowledged := make(chan struct{}, writers*turns)

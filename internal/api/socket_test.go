@@ -35,7 +35,7 @@ func (w *world) converse(address, head string, body io.Reader) answer {
 		w.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		w.Fatal(err)
 	}
 	head = strings.Replace(head, "\n", "\r\nHost: varve\r\nAuthorization: Bearer "+w.key+"\r\n", 1) + "\r\n"
@@ -204,7 +204,7 @@ func TestNothingFollowsARequestThatAProxyMayReadOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // what fails shows below
+		_ = conn.SetDeadline(time.Now().Add(patience)) // what fails shows below
 		fmt.Fprint(conn, test.first+next)
 		said, err := io.ReadAll(conn)
 		if n := strings.Count(string(said), "HTTP/1.1 "); err != nil || n != test.answers || !strings.HasPrefix(string(said), fmt.Sprintf("HTTP/1.1 %d ", test.status)) {

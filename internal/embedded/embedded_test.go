@@ -290,7 +290,7 @@ func TestAProcessIDThatIsAnothersByNowDoesNotStopTheStart(t *testing.T) {
 func awaitDetached(t *testing.T, pidFile string) {
 	t.Helper()
 	id := strings.Fields(strings.Split(pidFile, "\n")[6])[1]
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		segments, err := os.ReadFile("/proc/sysvipc/shm")
 		if err != nil {
 			return // another system

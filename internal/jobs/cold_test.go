@@ -49,7 +49,7 @@ func (w *world) frozen(at session.Address) {
 
 func (w *world) eventually(what string, isSo func() bool) {
 	w.Helper()
-	for end := time.Now().Add(time.Minute); !isSo(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !isSo(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatal("not so: " + what)
 		}

@@ -201,7 +201,7 @@ func TestAnActionAndItsRowAreThereOrNeither(t *testing.T) {
 		erased <- err
 	}()
 	killer := owner(t, dsn)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var killed bool
 		err := killer.QueryRow(t.Context(), `
 			SELECT coalesce(bool_or(pg_terminate_backend(pid)), false) FROM pg_stat_activity

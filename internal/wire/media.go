@@ -357,6 +357,7 @@ type mediaJudge struct {
 	view   []Stored
 	shown  [][]medium // by message
 	faults []mediaFault
+	looked int // the first of the faults, which are of media by themselves
 }
 
 // mediaFaults returns what a server does not take of the images and files in a view. Of too many, or too many bytes,
@@ -374,6 +375,7 @@ func mediaFaults(
 		j.look(i)
 	}
 	limit := j.server.MaxImages(model)
+	j.looked = len(j.faults)
 	j.limitImages(limit)
 	if j.server.Pages {
 		why := fmt.Sprintf("the API takes %d pages, and there are newer ones", limit)
@@ -415,7 +417,11 @@ func (j *mediaJudge) leave(n int, why string, wants func(body []byte, m *medium)
 				return false
 			}
 			left++
-			j.faults = slices.DeleteFunc(j.faults, func(f mediaFault) bool { return f.message == i && f.at == m.at })
+			isOf := func(f mediaFault) bool { return f.message == i && f.at == m.at }
+			if own := slices.IndexFunc(j.faults[:j.looked], isOf); own >= 0 {
+				j.faults = slices.Delete(j.faults, own, own+1)
+				j.looked--
+			}
 			j.faults = append(j.faults, mediaFault{medium: m, message: i, rule: "V-T3", why: why})
 			return true
 		})

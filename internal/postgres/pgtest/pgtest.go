@@ -32,8 +32,8 @@ import (
 
 const (
 	dirPrefix    = "varve-pgtest-"
-	startTimeout = time.Minute
-	stopTimeout  = 10 * time.Second
+	startTimeout = 10 * time.Minute
+	stopTimeout  = time.Minute
 )
 
 // cluster is the server that the tests of this process share.
