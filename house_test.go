@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/console": { // no store: it asks the API (ADR 104)
-		"client", "internal/audit", "internal/compact/manifest", "internal/feature", "internal/importer", "internal/policy", "internal/protocol", "internal/rawjson", "internal/session", "internal/terminal", "internal/wire",
+		"client", "internal/audit", "internal/compact", "internal/compact/manifest", "internal/feature", "internal/importer", "internal/policy", "internal/protocol", "internal/rawjson", "internal/session", "internal/terminal", "internal/wire",
 	},
 	"internal/compactor": {
 		"internal/modelcall", "internal/admit", "internal/view", "internal/due", "internal/wire/provider",

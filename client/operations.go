@@ -12,6 +12,7 @@ import (
 const (
 	AppendMessages            Route[protocol.Appended]            = "POST sessions/{id}/messages"
 	ArchiveSession            Route[session.Archive]              = "POST sessions/{id}/archive"
+	CancelJobs                Effect                              = "POST admin/jobs/cancel"
 	ChangeTenant              Route[session.TenantDetails]        = "PATCH admin/tenants/{tenant}"
 	CheckPolicy               Route[protocol.Policy]              = "POST policy/check"
 	CompactSession            Route[session.Run]                  = "POST sessions/{id}/compact"
@@ -98,6 +99,7 @@ const (
 	RebuildSummaries          Route[session.Run]                  = "POST sessions/{id}/summaries/rebuild"
 	RestoreCheckpoint         Route[session.CheckpointRecord]     = "POST sessions/{id}/checkpoints/{n}/restore"
 	RetryFailure              Route[session.Run]                  = "POST admin/failures/{id}/retry"
+	RetryJobs                 Effect                              = "POST admin/jobs/retry"
 	RevokeKey                 Effect                              = "DELETE keys/{key}"
 	RevokeOperatorKey         Effect                              = "DELETE admin/keys/{key}"
 	RevokeToken               Effect                              = "DELETE sessions/{id}/tokens/{token}"

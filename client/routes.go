@@ -134,9 +134,14 @@ func (q Query) encode() string {
 	return values.Encode()
 }
 
-// Call sends the request.
+// Call sends the request without query and body.
 func (e Effect) Call(ctx context.Context, c *Client, args ...any) error {
-	res, err := c.do(ctx, string(e), Options{}, args)
+	return e.With(ctx, c, Options{}, args...)
+}
+
+// With sends the request with options.
+func (e Effect) With(ctx context.Context, c *Client, o Options, args ...any) error {
+	res, err := c.do(ctx, string(e), o, args)
 	if err != nil {
 		return err
 	}

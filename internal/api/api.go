@@ -25,6 +25,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/openai"
 	"github.com/varve-dev/varve/internal/api/openapi"
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/docsite"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/ingest"
@@ -260,6 +261,7 @@ func (s *Server) routeSessions() {
 	s.tenants(session.ScopeAdmin, session.ScopeErase).put("/v1/retention", s.putRetention)
 	read.get("/v1/usage", s.readUsage, "from", "to", "format")
 	read.list("/v1/usage/sessions", s.listUsage)
+	read.get("/v1/usage/state", s.readState)
 }
 
 // routeMessages has the messages of sessions and their views.
@@ -362,6 +364,9 @@ func (s *Server) routeOperators() {
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)
 	operator.get("/v1/admin/audit", s.listAudit, auditQuery...)
 	operator.get("/v1/admin/audit/export", s.exportAudit, "after")
+
+	operator.post("/v1/admin/jobs/retry", changeJobs(audit.JobRetry))
+	operator.post("/v1/admin/jobs/cancel", changeJobs(audit.JobCancel))
 
 	operator.show("/v1/admin/tenants", s.createTenant) // with a key, if it asks for one
 	operator.list("/v1/admin/tenants", s.listTenants)

@@ -48,6 +48,12 @@ func (s *Server) readUsage(req *request.Request) error {
 	return req.JSON(http.StatusOK, answer)
 }
 
+// readState handles GET /v1/usage/state.
+func (s *Server) readState(req *request.Request) error {
+	found, err := req.Store.State(req.Ctx, req.Tenant)
+	return request.AnswerFound(req, found, err, request.AsIs)
+}
+
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
 // usageColumns are the columns of the report as CSV, and what they have of a day.

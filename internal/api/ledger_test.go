@@ -57,6 +57,10 @@ func TestUsageIsWhatWasStoredServedAndCompacted(t *testing.T) {
 	if len(list) != 1 || list[0].Session != "s" || list[0].Use != want {
 		t.Errorf("sessions %+v, want %+v", list, want)
 	}
+	w.exec(`UPDATE usage_sessions SET over_window = true`)
+	if state := decoded[session.State](w.must(http.StatusOK, "GET", "/v1/usage/state", "")); state != (session.State{OverWindow: 1}) {
+		t.Errorf("the state is %+v", state)
+	}
 	text := w.must(http.StatusOK, "GET", "/v1/usage?format=csv", "").Body.String()
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(lines) != 1+len(usage.Data) || len(lines[0]) != 13 || lines[1][0] != usage.Data[0].Day {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -119,3 +120,28 @@ func TestALargeViewThatChangesIsCutOff(t *testing.T) {
 		})
 	}
 }
+
+// TestAPageOfALongTailIsWhatTheWholeViewHas reads units of a view of which only a piece is read for them.
+func TestAPageOfALongTailIsWhatTheWholeViewHas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/s", `{"format":"openai-chat"}`)
+	var list []string
+	for i := range 200 {
+		list = append(list, user(fmt.Sprint("question ", i)),
+			fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"result %d"}`, i, i))
+	}
+	w.must(http.StatusCreated, "POST", "/v1/sessions/s/messages", batch("openai-chat", list...))
+	pieces := w.streaming()
+	for _, query := range []string{"", "from_seq=2", "from_seq=299", "from_seq=300", "from_seq=598", "from_seq=601", "from_seq=301&as_of_seq=500", "from_seq=500&as_of_seq=500"} {
+		path := "/v1/sessions/s/context/units?limit=7&" + query
+		want, got := w.must(http.StatusOK, "GET", path, "").Body.String(), w.asked(pieces, path).Body.String()
+		if got, want = unitTokens.ReplaceAllString(got, ""), unitTokens.ReplaceAllString(want, ""); got != want {
+			t.Errorf("%s: %s, not %s", query, got, want)
+		}
+	}
+}
+
+// unitTokens is what a view that is not cut does not know of its units.
+var unitTokens = regexp.MustCompile(`"tokens":[0-9]+,"pinned"`)

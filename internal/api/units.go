@@ -11,6 +11,9 @@ import (
 	"github.com/varve-dev/varve/internal/view"
 )
 
+// wholeUnits is the size of a view of which all units are read for a page of them.
+const wholeUnits = 512 << 10
+
 // readUnits handles GET /v1/sessions/{id}/context/units: the stored view unit by unit, beside what each stands for.
 func (s *Server) readUnits(req *request.Request) error {
 	q := req.Query()
@@ -25,9 +28,16 @@ func (s *Server) readUnits(req *request.Request) error {
 	}
 	stored := views.Get().(*postgres.View)
 	defer freeView(stored)
+	if !repairs {
+		want.Largest = min(want.Largest, wholeUnits)
+	}
 	err := s.openView(req, want, postgres.Version{}, stored)
-	if err == nil && stored.LeftOut {
+	switch {
+	case err != nil || !stored.LeftOut:
+	case repairs:
 		err = want.Fill(req.Ctx, req.Store, want.at, stored)
+	default:
+		err = want.FillStretch(req.Ctx, req.Store, want.at, stored, from, limit)
 	}
 	if err != nil {
 		return err

@@ -78,6 +78,9 @@ const (
 	WebhookRotate Action = "webhook.rotate"
 	WebhookEnable Action = "webhook.enable"
 	WebhookDelete Action = "webhook.delete"
+
+	JobRetry  Action = "job.retry"
+	JobCancel Action = "job.cancel"
 )
 
 // Actions returns all actions, of which a trail has rows.
@@ -90,7 +93,7 @@ func Actions() []Action {
 		TokenCreate, TokenRevoke, RecompactionStart, RecompactionPause, RecompactionResume, RecompactionCancel,
 		RecompactionRollback, ReplayStart, ReplayCancel, ImportStart, ImportResume, Export, Prune, ErasureStart,
 		ErasureFinish, HoldPlace, HoldLift, WebhookCreate, WebhookChange, WebhookRotate, WebhookEnable,
-		WebhookDelete,
+		WebhookDelete, JobRetry, JobCancel,
 	}
 }
 
@@ -107,6 +110,7 @@ const (
 	Import       Object = "import"
 	Erasure      Object = "erasure"
 	Webhook      Object = "webhook"
+	Job          Object = "job"
 )
 
 // Hash is the hash of a row.

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +13,8 @@ import (
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/console"
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 func TestASignInLastsAsLongAsItsKey(t *testing.T) {
@@ -251,4 +254,93 @@ func ids(page string) (list []string) {
 		list = append(list, id)
 	}
 	return list
+}
+
+// TestEveryPageIsThereForEachRole opens every page with a key of each role: it is shown, or says which scope the key
+// lacks. Nobody is signed out by it.
+func TestEveryPageIsThereForEachRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.sample("s")
+	run := apitest.Decoded[protocol.List[session.Run]](w, w.Must(http.StatusOK, "GET", "/v1/sessions/s/runs?limit=1", "")).Data[0].ID
+	erased := w.eraseOne()
+	fill := strings.NewReplacer("{$}", "", "{id}", "s", "{seq}", "2", "{ref}", "m1-2", "{n}", "1", "{to}", "1", "{run}", run.String(),
+		"{tenant}", w.Tenant.String(), "{erasure}", erased)
+	visitors := map[session.Role]*visitor{"operator of all": w.operator()}
+	for _, role := range session.Roles() {
+		made := apitest.Decoded[struct{ Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"role":"`+string(role)+`"}`))
+		visitors[role] = w.signedIn(made.Key)
+	}
+	for _, pattern := range console.Patterns() {
+		method, path, _ := strings.Cut(pattern, " ")
+		if method != http.MethodGet || strings.Contains(path, "/events") || strings.Contains(path, "{recompaction}") || strings.Contains(path, "{group}") {
+			continue // a stream; and what the browser clicks through
+		}
+		for role, v := range visitors {
+			status, page := v.look("/console" + fill.Replace(path))
+			seen := console.SeenBy(pattern, role == "operator of all")
+			lacks := strings.Contains(page, "scope_missing") && role != session.Admin
+			switch {
+			case seen && status == http.StatusOK, seen && status == http.StatusForbidden && lacks:
+			case !seen && status == http.StatusForbidden && strings.Contains(page, "for the keys of"):
+			case strings.Contains(path, "{erasure}") && role == "operator of all" && status == http.StatusNotFound: // it is a tenant's
+			default:
+				t.Errorf("%s as %s: %d %s", path, role, status, noteOf(page))
+			}
+			if !strings.Contains(page, "Sign out") {
+				t.Errorf("%s signs %s out", path, role)
+			}
+		}
+	}
+}
+
+// noteOf returns what a page says is wrong.
+func noteOf(page string) string {
+	_, note, _ := strings.Cut(page, `<p class="note`)
+	note, _, _ = strings.Cut(note, "</main>")
+	return note
+}
+
+// eraseOne erases a session, and returns the id of the erasure.
+func (w *world) eraseOne() string {
+	w.Helper()
+	w.Must(http.StatusCreated, "PUT", "/v1/sessions/gone", `{"metadata":{"user":"gone"}}`)
+	return apitest.Decoded[struct{ ID string }](w, w.Ask("POST", "/v1/erasures", `{"metadata":{"user":"gone"}}`).Body.String()).ID
+}
+
+// TestRiverUIIsForOperators looks at jobs, and changes some.
+func TestRiverUIIsForOperators(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sampleWithoutWorker("s")
+	w.signedIn(w.Key).get(http.StatusForbidden, "/console/jobs/")
+	w.signedIn(w.Key).get(http.StatusForbidden, "/console/jobs/api/jobs")
+	w.visitor().post(http.StatusOK, "/console/jobs/api/jobs/cancel", nil) // the form of the sign-in
+	v := w.operator()
+	if page := v.raw(http.MethodGet, "/console/jobs/", ""); !strings.Contains(page, "<title>River</title>") {
+		t.Errorf("River UI: %s", page)
+	}
+	found := apitest.Decoded[struct{ Data []struct{ ID int64 } }](w, v.raw(http.MethodGet, "/console/jobs/api/jobs?state=available", ""))
+	if len(found.Data) == 0 {
+		t.Fatal("there are no jobs")
+	}
+	ids := fmt.Sprintf(`{"ids":["%d"]}`, found.Data[0].ID)
+	for path, want := range map[string]string{
+		"/api/jobs/cancel": `{"status":"ok"}`, "/api/jobs/retry": `{"status":"ok"}`, "/api/jobs/delete": "nothing else", "/api/queues/compaction/pause": "nothing else",
+	} {
+		if got := v.raw(http.MethodPost, "/console/jobs"+path, ids); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if got := v.raw(http.MethodPost, "/console/jobs/api/jobs/retry", `{"ids":["999999999"]}`); !strings.Contains(got, "no such job") {
+		t.Errorf("a job that is not there: %s", got)
+	}
+	trail := v.get(http.StatusOK, "/console/audit")
+	for _, action := range []string{"job.cancel", "job.retry"} {
+		if !strings.Contains(trail, action) {
+			t.Errorf("the trail has no %s", action)
+		}
+	}
+	v.post(http.StatusForbidden, "/console/jobs/api/jobs/cancel", nil, "Sec-Fetch-Site", "cross-site")
 }

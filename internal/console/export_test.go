@@ -1,7 +1,9 @@
 package console
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -33,3 +35,15 @@ func Cookie(secret string, in signedIn) string { return newSealer(secret).seal(i
 
 // Unseal reads what Cookie has written.
 func Unseal(secret, cookie string) (signedIn, error) { return newSealer(secret).open(cookie) }
+
+// Patterns returns the routes of all pages.
+func Patterns() []string {
+	return slices.Concat(slices.Sorted(maps.Keys(pagesOfTenants)), slices.Sorted(maps.Keys(pagesOfOperators)), slices.Sorted(maps.Keys(pagesOfAll)))
+}
+
+// SeenBy reports whether a page is for operators, or for tenants.
+func SeenBy(pattern string, operators bool) bool {
+	_, ofTenants := pagesOfTenants[pattern]
+	_, ofOperators := pagesOfOperators[pattern]
+	return operators && !ofTenants || !operators && !ofOperators
+}

@@ -9,12 +9,16 @@ import (
 
 // tenantsPage lists the tenants, for operators.
 type tenantsPage struct {
+	Make    form
 	Tenants []session.TenantDetails
 	Next    string
 }
 
 func showTenants(v *visit) (err error) {
-	var page tenantsPage
+	page := tenantsPage{Make: form{
+		To: pathOf("tenants"), Word: "Make a tenant", Does: "Its first key, of an admin, is shown once.",
+		Inputs: []input{{Name: "name", Label: "Name", Needed: true}},
+	}}
 	if page.Tenants, page.Next, err = list(v, client.ListTenants, client.Query{"limit": 50}); err != nil {
 		return err
 	}
@@ -28,6 +32,7 @@ type tenantPage struct {
 	Keys     []session.APIKey
 	NextKeys string
 	Holds    []session.ListedHold
+	Forms    []form
 }
 
 func showTenant(v *visit) error {
@@ -44,9 +49,14 @@ func showTenant(v *visit) error {
 	if err != nil {
 		return err
 	}
+	var held *session.ListedHold // all of the tenant
 	for i := range holds {
 		page.Holds = append(page.Holds, holds[i].Value)
+		if holds[i].Value.Session == nil {
+			held = &holds[i].Value
+		}
 	}
+	page.Forms = tenantForms(&page.Tenant, held)
 	return v.show("tenants", page.Tenant.Name, "tenant.html", &page)
 }
 
@@ -99,6 +109,10 @@ type fleetSession struct {
 	Bar bar
 }
 
+func (p *fleetPage) add(s session.SessionOfTenant) {
+	p.Sessions = append(p.Sessions, fleetSession{s, bar{View: s.ContextTokens, Window: int64(s.WindowTokens)}})
+}
+
 func showFleet(v *visit) error {
 	page := fleetPage{Order: v.r.URL.Query().Get("order"), Orders: session.SessionOrders()}
 	if page.Order == "" {
@@ -110,8 +124,36 @@ func showFleet(v *visit) error {
 	}
 	page.Next = next
 	for _, s := range found {
-		size := bar{View: s.ContextTokens, Window: int64(s.WindowTokens)}
-		page.Sessions = append(page.Sessions, fleetSession{s, size})
+		page.add(s)
 	}
 	return v.show("fleet", "Sessions of all tenants", "fleet.html", &page)
+}
+
+// worst is the list of the ten sessions of all tenants that have the most of something.
+type worst struct {
+	Order session.SessionOrder
+	Says  string
+	fleetPage
+}
+
+// showWorst shows an operator what needs somebody.
+func showWorst(v *visit) error {
+	page := []worst{
+		{Order: session.ByQuarantined, Says: "In quarantine, the longest time first"},
+		{Order: session.ByFailing, Says: "Compaction fails, the longest time first"},
+		{Order: session.ByOverWindow, Says: "View over its window, by tokens"},
+		{Order: session.ByTokens, Says: "The most tokens"},
+	}
+	const ten = 10
+	for i := range page {
+		q := client.Query{"order": page[i].Order}
+		found, err := client.ListAllSessions.Find(v.ctx, v.api, q, ten)
+		if err != nil {
+			return err
+		}
+		for k := range found {
+			page[i].add(found[k].Value)
+		}
+	}
+	return v.show("overview", "Overview", "worst.html", page)
 }

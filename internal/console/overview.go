@@ -13,12 +13,10 @@ type overviewPage struct {
 	Use      session.Use
 	Days     []usedDay
 	Rows     []protocol.DayOfUse // newest first
-	Over     int                 // sessions over their window, up to fewSessions
-	Failing  int                 // sessions whose compaction fails, up to fewSessions
-	Stopped  int                 // of these in quarantine
-	Running  []recompaction      // that have not ended
-	Regret   *float64            // what was read back by 1,000 views
-	Largest  int64               // of Days
+	State    session.State
+	Running  []recompaction // that have not ended
+	Regret   *float64       // what was read back by 1,000 views
+	Largest  int64          // of Days
 	From, To string
 }
 
@@ -33,14 +31,13 @@ type usedDay struct {
 
 const (
 	overviewDays = 30
-	fewSessions  = 100
 	chartHeight  = 160.0
 	dayWidth     = 30
 )
 
 func showOverview(v *visit) error {
 	if isOperator(v.in.Key) {
-		return v.redirect(pathOf("tenants"))
+		return showWorst(v)
 	}
 	used, err := client.Route[protocol.Usage]("GET usage").Call(v.ctx, v.api)
 	if err != nil {
@@ -51,15 +48,11 @@ func showOverview(v *visit) error {
 	if page.Use.Views > 0 {
 		page.Regret = new(1000 * float64(page.Use.ReadBacks) / float64(page.Use.Views))
 	}
-	if page.Over, err = v.count("over_window"); err != nil {
+	state, err := client.Route[session.State]("GET usage/state").Call(v.ctx, v.api)
+	if err != nil {
 		return err
 	}
-	if page.Failing, err = v.count("failing"); err != nil {
-		return err
-	}
-	if page.Stopped, err = v.count("quarantined"); err != nil {
-		return err
-	}
+	page.State = state.Value
 	begun, err := listRecompactions.All(v.ctx, v.api, 20)
 	if err != nil {
 		return err
@@ -70,12 +63,6 @@ func showOverview(v *visit) error {
 		}
 	}
 	return v.show("overview", "Overview", "overview.html", &page)
-}
-
-// count returns how many sessions a filter finds, at most fewSessions.
-func (v *visit) count(filter string) (int, error) {
-	found, err := client.ListSessions.Find(v.ctx, v.api, client.Query{filter: true}, fewSessions)
-	return len(found), err
 }
 
 // draw makes the chart and the table of the days. Days without use have no row, but a place in the chart.

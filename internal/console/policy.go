@@ -207,6 +207,10 @@ func changePolicy(v *visit) error {
 		}
 		return v.redirect(page.At)
 	}
+	if layer := v.r.PostForm.Get("layer"); layer != "" { // of an older version
+		_, err := client.Policy("PUT", page.ID).With(v.ctx, v.api, client.Options{Body: []byte(layer)}, page.ID)
+		return v.then(err, "policy")
+	}
 	changes := page.take(v.r.PostForm)
 	if len(page.Changes) > 0 {
 		if err := v.check(page, changes); err != nil {

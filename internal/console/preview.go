@@ -1,10 +1,14 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/compact"
+	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/protocol"
 )
 
@@ -15,15 +19,10 @@ type previewPage struct {
 	FromLog bool
 	Wrong   string
 	Preview *protocol.Preview // nil until it was asked for
-	Actions []previewAction
-	Left    int
-}
-
-// previewAction is an action of a preview as its table shows it.
-type previewAction struct {
-	Seq, LastSeq                int64
-	Do, Tool, Reason, Rule, Ref string
-	Before, After               int
+	Legend  []legendEntry
+	Map     []stretch
+	Rows    []row
+	Next    string
 }
 
 func showPreview(v *visit) error {
@@ -52,14 +51,67 @@ func showPreview(v *visit) error {
 		return err
 	}
 	page.Preview = &read.Value
-	all := read.Value.Actions
-	page.Left = max(len(all)-maxEntries, 0)
-	for i := range all[:len(all)-page.Left] {
-		a := &all[i]
-		page.Actions = append(page.Actions, previewAction{
-			Seq: a.Seq, LastSeq: a.LastSeq, Do: a.Kind.String(), Tool: a.Tool, Reason: a.Reason, Rule: a.Rule,
-			Ref: a.Ref, Before: a.TokensBefore, After: a.TokensAfter,
-		})
+	return v.showPreviewed(&page)
+}
+
+// showPreviewed shows a page of the log, what would be done to each of its messages, and what the view has of it now.
+func (v *visit) showPreviewed(page *previewPage) error {
+	id, q := page.Session.ID, v.r.URL.Query()
+	lost := entriesOf(page.Preview.Actions)
+	page.Legend, page.Map = legendOf(lost), mapOf(lost, page.Session.LastSeq)
+	from := q.Get("from_seq")
+	if from == "" && len(lost) > 0 {
+		from = strconv.FormatInt(max(lost[0].Seq, 1), 10)
 	}
-	return v.show("sessions", "Preview of "+h.Session.ID, "preview.html", &page)
+	log, err := client.ListMessages.With(v.ctx, v.api, client.Options{Query: client.Query{
+		"from_seq": from, "limit": contextMessages,
+	}}, id)
+	if err != nil {
+		return err
+	}
+	units, err := v.units(from, "", false)
+	if err != nil {
+		return err
+	}
+	a, now := newAligner(id, lost, nil, 0, listedPart), bySeq(units.Data)
+	for i := range log.Value.Data {
+		m := &log.Value.Data[i]
+		r := a.logged(m)
+		if shown := now[m.Seq]; shown != nil {
+			r.View = sideOf(shown.Format, shown.Message, a.room)
+			r.View.Same = bytes.Equal(shown.Message, m.Message)
+		}
+		page.Rows = append(page.Rows, r)
+	}
+	if next := log.Value.NextSeq; next != nil {
+		q.Set("from_seq", strconv.FormatInt(*next, 10))
+		page.Next = "?" + q.Encode()
+	}
+	return v.show("sessions", "Preview of "+id, "preview.html", page)
+}
+
+// entriesOf returns actions as a manifest would have them.
+func entriesOf(actions []compact.Action) []protocol.ManifestEntry {
+	list := make([]protocol.ManifestEntry, len(actions))
+	for i := range actions {
+		a := &actions[i]
+		list[i].Entry = manifest.Entry{
+			Seq: a.Seq, LastSeq: a.LastSeq, Part: a.Part, Do: a.Kind.String(), Stage: a.Stage, Rule: a.Rule,
+			Reason: a.Reason, Tool: a.Tool, TokensBefore: int64(a.TokensBefore), TokensAfter: int64(a.TokensAfter),
+		}
+	}
+	return list
+}
+
+// bySeq returns the messages of a view that stand for one of the log.
+func bySeq(units []protocol.ViewUnit) map[int64]*protocol.ViewMessage {
+	all := map[int64]*protocol.ViewMessage{}
+	for i := range units {
+		for k := range units[i].Messages {
+			if m := &units[i].Messages[k]; m.Seq != nil {
+				all[*m.Seq] = m
+			}
+		}
+	}
+	return all
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,26 +13,16 @@ import (
 
 // recompaction is the API's answer about a recompaction, as far as pages show it.
 type recompaction struct {
-	ID       string          `json:"id"`
-	State    string          `json:"state"`
-	Filter   json.RawMessage `json:"filter"`
-	Policy   json.RawMessage `json:"policy"`
-	Progress struct {
-		Total      int64 `json:"total"`
-		Done       int64 `json:"done"`
-		Running    int64 `json:"running"`
-		Changed    int64 `json:"changed"`
-		Unchanged  int64 `json:"unchanged"`
-		Failed     int64 `json:"failed"`
-		Skipped    int64 `json:"skipped"`
-		RolledBack int64 `json:"rolled_back"`
-		Excepted   int64 `json:"excepted"`
-	} `json:"progress"`
-	PerMinute    *int       `json:"per_minute"`
-	NextStartAt  *time.Time `json:"next_start_at"`
-	TokensBefore int64      `json:"tokens_before"`
-	TokensAfter  int64      `json:"tokens_after"`
-	Error        *string    `json:"error"`
+	ID           string          `json:"id"`
+	State        string          `json:"state"`
+	Filter       json.RawMessage `json:"filter"`
+	Policy       json.RawMessage `json:"policy"`
+	Progress     progress        `json:"progress"`
+	PerMinute    *int            `json:"per_minute"`
+	NextStartAt  *time.Time      `json:"next_start_at"`
+	TokensBefore int64           `json:"tokens_before"`
+	TokensAfter  int64           `json:"tokens_after"`
+	Error        *string         `json:"error"`
 	Errors       []struct {
 		Session string    `json:"session"`
 		Error   string    `json:"error"`
@@ -43,9 +34,24 @@ type recompaction struct {
 	RolledBackAt *time.Time `json:"rolled_back_at"`
 }
 
+// progress counts the sessions of a recompaction.
+type progress struct {
+	Total      int64 `json:"total"`
+	Done       int64 `json:"done"`
+	Running    int64 `json:"running"`
+	Changed    int64 `json:"changed"`
+	Unchanged  int64 `json:"unchanged"`
+	Failed     int64 `json:"failed"`
+	Skipped    int64 `json:"skipped"`
+	RolledBack int64 `json:"rolled_back"`
+	Excepted   int64 `json:"excepted"`
+}
+
 // Of says which sessions it has.
-func (r *recompaction) Of() string {
-	if text := string(r.Filter); text != "{}" && text != "null" {
+func (r *recompaction) Of() string { return filterText(r.Filter) }
+
+func filterText(filter json.RawMessage) string {
+	if text := string(filter); text != "{}" && text != "null" && text != "" {
 		return text
 	}
 	return "all sessions"
@@ -175,9 +181,7 @@ func showRecompaction(v *visit) error {
 func controlRecompaction(v *visit) error {
 	id, do := v.r.PathValue("recompaction"), v.r.PathValue("do")
 	route := client.Route[recompaction]("POST admin/recompactions/{recompaction}/" + do)
-	switch do {
-	case pauseIt.Do, resumeIt.Do, cancelIt.Do, rollItBack.Do:
-	default:
+	if !isControl(do) {
 		return showNothing(v)
 	}
 	if _, err := route.Call(v.ctx, v.api, id); err != nil {
@@ -186,17 +190,22 @@ func controlRecompaction(v *visit) error {
 	return v.redirect(pathOf("recompactions", id))
 }
 
+func isControl(do string) bool {
+	return slices.Contains([]string{pauseIt.Do, resumeIt.Do, cancelIt.Do, rollItBack.Do}, do)
+}
+
 // newRecompactionPage is the form for a recompaction, and behind a dry run what it would do.
 type newRecompactionPage struct {
 	Form  recompactionForm
+	At    string            // where it is sent: the tenant's recompactions, or those of many tenants
 	Plan  *recompactionPlan // nil before the dry run
 	Wrong string            // what the form has that is not JSON
 }
 
 // recompactionForm has what the form sends.
 type recompactionForm struct {
-	Metadata, Model, MinTokens, Percent, Policy, PerMinute, Token string
-	OverWindow, Failing                                           bool
+	Tenants, Metadata, Model, MinTokens, Percent, Policy, PerMinute, Token string
+	OverWindow, Failing                                                    bool
 }
 
 // recompactionPlan is the answer of a dry run.
@@ -225,13 +234,29 @@ type recompactionPlan struct {
 
 func formOf(of url.Values) recompactionForm {
 	return recompactionForm{
-		Metadata: of.Get("metadata"), Model: of.Get("model"), MinTokens: of.Get("min_tokens"),
-		Percent: of.Get("percent"), Policy: of.Get("policy"), PerMinute: of.Get("per_minute"), Token: of.Get("token"),
+		Tenants: of.Get("tenants"), Metadata: of.Get("metadata"), Model: of.Get("model"),
+		MinTokens: of.Get("min_tokens"), Percent: of.Get("percent"), Policy: of.Get("policy"),
+		PerMinute: of.Get("per_minute"), Token: of.Get("token"),
 		OverWindow: of.Has("over_window"), Failing: of.Has("failing"),
 	}
 }
 
-// body returns the body of the API's request, and what is wrong with the form that the API could not say.
+// OfMany reports whether the recompaction is of many tenants.
+func (p *newRecompactionPage) OfMany() bool { return p.At == pathOf("campaigns") }
+
+// body returns the body of the API's request. It sets what is wrong with the form that the API could not say.
+func (p *newRecompactionPage) body(dryRun bool) map[string]any {
+	body, wrong := p.Form.body(dryRun)
+	p.Wrong = wrong
+	if p.OfMany() {
+		delete(body, "confirm_token") // the API knows none of many tenants
+		if tenants := tenantsOf(p.Form.Tenants); len(tenants) > 0 {
+			body["tenants"] = tenants
+		}
+	}
+	return body
+}
+
 func (f *recompactionForm) body(dryRun bool) (body map[string]any, wrong string) {
 	filter := map[string]any{}
 	body = map[string]any{"filter": filter}
@@ -278,10 +303,10 @@ func (f *recompactionForm) body(dryRun bool) (body map[string]any, wrong string)
 // newRecompaction shows the form. With a filter in its address it shows also what the recompaction would do.
 func newRecompaction(v *visit) error {
 	q := v.r.URL.Query()
-	page := newRecompactionPage{Form: formOf(q)}
+	page := newRecompactionPage{Form: formOf(q), At: pathOf("recompactions")}
 	if q.Has("plan") {
-		body, wrong := page.Form.body(true)
-		if page.Wrong = wrong; wrong == "" {
+		body := page.body(true)
+		if page.Wrong == "" {
 			plan, err := planRecompaction.With(v.ctx, v.api, client.Options{Body: body})
 			if err != nil {
 				return err
@@ -297,10 +322,9 @@ func startRecompaction(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return err
 	}
-	form := formOf(v.r.PostForm)
-	body, wrong := form.body(false)
-	if wrong != "" {
-		page := newRecompactionPage{Form: form, Wrong: wrong}
+	page := newRecompactionPage{Form: formOf(v.r.PostForm), At: pathOf("recompactions")}
+	body := page.body(false)
+	if page.Wrong != "" {
 		return v.show("recompactions", "New recompaction", "recompaction-new.html", &page)
 	}
 	begun, err := beginRecompaction.With(v.ctx, v.api, client.Options{Body: body})

@@ -22,6 +22,7 @@ type frame struct {
 	Section  string // of the navigation
 	SignedIn bool
 	Operator bool
+	Jobs     bool // there is River UI
 	Data     any
 }
 
@@ -89,14 +90,15 @@ var sessionTabs = []tab{
 	{"policy", "/policy", "Policy"},
 	{"runs", "/runs", "Runs"},
 	{"results", "/results", "Results"},
+	{"manage", "/manage", "Manage"},
 }
 
 // few writes how many sessions were counted.
-func few(n int) string {
-	if n >= fewSessions {
-		return fmt.Sprintf("%d or more", fewSessions)
+func few(n int64) string {
+	if n >= session.MaxStateCount {
+		return terminal.Thousands(n) + " or more"
 	}
-	return fmt.Sprint(n)
+	return terminal.Thousands(n)
 }
 
 // rate writes a number that may not be known.
@@ -149,7 +151,8 @@ func (v *visit) showError(status int, e errorPage) {
 }
 
 func (v *visit) frame(section, title string, data any) frame {
-	return frame{Title: title, Section: section, SignedIn: true, Operator: isOperator(v.in.Key), Data: data}
+	return frame{Title: title, Section: section, SignedIn: true, Operator: isOperator(v.in.Key),
+		Jobs: v.site.Jobs != nil, Data: data}
 }
 
 // redirect leads to another page after a form has had its effect.

@@ -42,6 +42,36 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// sampleWithoutWorker makes a session that is due, and that nobody compacts.
+func (w *world) sampleWithoutWorker(id string) {
+	w.Helper()
+	w.Must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"format":"openai-chat","window_tokens":1000}`)
+	for range 3 {
+		w.Append(id, strings.Repeat("many words ", 200))
+	}
+}
+
+// raw sends what a script of River UI sends, and returns the answer whatever its status is.
+func (v *visitor) raw(method, path, body string) string {
+	v.Helper()
+	r, err := http.NewRequestWithContext(v.Context(), method, v.url+path, strings.NewReader(body))
+	if err != nil {
+		v.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	got, err := v.client.Do(r)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return string(text)
+}
+
 // sample makes a session of a recorded conversation, compacts it and appends what is left of it.
 func (w *world) sample(id string) {
 	w.Helper()
@@ -101,6 +131,16 @@ func (v *visitor) get(status int, path string) string {
 		v.Fatal(err)
 	}
 	return v.page(status, path, got)
+}
+
+// look returns a page with its status, which must be harmless.
+func (v *visitor) look(path string) (status int, page string) {
+	v.Helper()
+	got, err := v.client.Get(v.url + path)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return got.StatusCode, v.page(got.StatusCode, path, got)
 }
 
 // post sends a form as the console's own page does.

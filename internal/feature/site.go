@@ -12,9 +12,13 @@ type Site struct {
 type SiteConfig struct {
 	API       http.Handler // answers as the address of the API does
 	Operators http.Handler // answers as that of operators does
+	Jobs      JobPages     // nil: it has none
 	Secret    string       // that cookies are sealed with; "" for one of this process
 	SignIn    SignIn
 }
+
+// JobPages opens River UI for jobs of all tenants, whose addresses begin with a prefix. It asks for no key.
+type JobPages func(prefix string) (http.Handler, error)
 
 // SignIn is a link that signs its first visitor in. The zero SignIn is none.
 type SignIn struct {

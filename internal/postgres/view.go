@@ -54,6 +54,9 @@ type View struct {
 	// End is set of a view that has only the newest of the messages after the checkpoint, which are Loose.
 	End *End
 
+	// IsStretch reports that Loose are a stretch of the tail: see Store.FillStretch.
+	IsStretch bool
+
 	// Bodies are the messages of a large view that was made, which has no Tail.
 	Bodies [][]byte
 
@@ -190,7 +193,7 @@ var viewColumns = `s.key, s.checkpoint_n, s.last_seq, s.format, s.model, s.conte
 const rowColumns = 14
 
 // viewStatement takes what the session is read from, which messages are present, and what a view has of a message. The
-// tail is a range with two bounds, so that the planner takes it for the short piece of the log that it is; and for the
+// tail is a range with two bounds, so that the planner takes it for the short part of the log that it is; and for the
 // newest view the lower one must not be a coalesce, behind which row-level security hides the index. Where no message
 // stands elsewhere, the log is not searched for one.
 //
@@ -331,7 +334,7 @@ func (v *View) begin(sql string, args []any) {
 	v.sql, v.args = sql, args
 	v.Loose, v.Bodies = nil, nil
 	v.End, v.Damage = nil, nil
-	v.Cold = false
+	v.IsStretch, v.Cold = false, false
 }
 
 // checkMessages returns a *session.DamagedError if a message of the log is not what was stored.

@@ -50,9 +50,33 @@ func (s *Seen) Add(seq int64, shape string) {
 //
 // Errors: ErrNotFound, ErrPruned, *session.DamagedError.
 func (s *Store) FillView(ctx context.Context, at session.Address, v *View) error {
+	return s.fill(ctx, at, v, wholeTail)
+}
+
+// FillStretch does what FillView does, but reads no more of the tail than a part.
+func (s *Store) FillStretch(ctx context.Context, at session.Address, v *View, part Stretch) error {
+	return s.fill(ctx, at, v, part)
+}
+
+// BytesOf returns the size of the messages of a stretch of a view that was left out, removed ones included.
+func (s *Store) BytesOf(ctx context.Context, at session.Address, v *View, part Stretch) (int64, error) {
+	return QueryRow(ctx, s, at.Tenant, pgx.RowTo[int64], `
+		SELECT coalesce(sum(size), 0)::bigint
+		  FROM (SELECT `+messageBytes+` AS size
+		          FROM messages
+		         WHERE tenant_id = $1
+		           AND session_key = $2
+		           AND seq > $3
+		           AND seq <= $4
+		         ORDER BY seq
+		         LIMIT $5) m`, at.Tenant, v.Key, max(v.beforeTail(), part.First-1), v.LastSeq, part.Messages)
+}
+
+func (s *Store) fill(ctx context.Context, at session.Address, v *View, part Stretch) error {
 	var tail logOf[TailMessage]
+	v.IsStretch = part != wholeTail
 	err := s.readLeftOut(ctx, at, v, func(tx pgx.Tx) (err error) {
-		if tail, _, err = v.readTail(ctx, tx, at, v.args); err != nil {
+		if tail, _, err = v.readTail(ctx, tx, at, v.args, part); err != nil || part != wholeTail {
 			return err
 		}
 		return v.checkCount(ctx, tx, at, len(tail.messages))
@@ -195,7 +219,7 @@ func (v *View) readSystem(ctx context.Context, tx pgx.Tx, at session.Address) er
 	}
 	head := View{Version: v.Version}
 	head.LastSeq = separate
-	log, named, err := head.readTail(ctx, tx, at, v.args)
+	log, named, err := head.readTail(ctx, tx, at, v.args, wholeTail)
 	if err != nil {
 		return err
 	}

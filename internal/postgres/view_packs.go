@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"math"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func (s *Store) readPackedView(ctx context.Context, at session.Address, sql stri
 		if err != nil || !v.packed() {
 			return err
 		}
-		tail, named, err = v.readTail(ctx, tx, at, args)
+		tail, named, err = v.readTail(ctx, tx, at, args, wholeTail)
 		return err
 	})
 	if err != nil || tail.place == nil {
@@ -54,8 +55,17 @@ type TailMessage struct {
 	capped []byte // of a message in a pack: what other views show of it; nil if that is the message
 }
 
-// readTail reads the messages of the view's tail. named reports whether their shapes have their seqs and tokens.
-func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args []any) (
+// Stretch is a stretch of a view's tail: the messages from a seq on, as many as Messages at most.
+type Stretch struct {
+	First    int64
+	Messages int
+}
+
+// wholeTail is all of it.
+var wholeTail = Stretch{Messages: math.MaxInt32}
+
+// readTail reads a stretch of the view's tail. named reports whether the shapes have their seqs and tokens.
+func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args []any, part Stretch) (
 	tail logOf[TailMessage], named bool, err error,
 ) {
 	var raw bool // the log itself, in which nothing was capped
@@ -81,7 +91,8 @@ func (v *View) readTail(ctx context.Context, tx pgx.Tx, at session.Address, args
 		   AND (removed_at IS NULL OR removed_seq > $6::bigint)
 		   AND seq > $3
 		   AND seq <= $4
-		 ORDER BY seq`, key.Tenant, key.Key, max(v.Through, v.Separate()), v.LastSeq, raw, asOf)
+		 ORDER BY seq
+		 LIMIT $7`, key.Tenant, key.Key, max(v.beforeTail(), part.First-1), v.LastSeq, raw, asOf, part.Messages)
 	return tail, named, err
 }
 

@@ -147,7 +147,7 @@ func API(
 	shares := shared()
 	handler := api.New(api.Config{Store: tenants, Caller: asks, Log: log, Origins: settings.Origins,
 		Quotas: settings.Quotas.With(asks.Budgets.Day), Pause: refusalPause, Memory: shares.memory, CPU: shares.cpu,
-		Features: features.All(), Sites: sites(settings), Operators: operators,
+		Features: features.All(), Sites: sites(ctx, settings, operators, log), Operators: operators,
 		OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
 	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, handler.OperatorsHandler())
@@ -168,12 +168,29 @@ func API(
 }
 
 // sites returns what the sites of features need, nil if they are switched off.
-func sites(settings config.API) *feature.SiteConfig {
+func sites(
+	ctx context.Context, settings config.API, operators *postgres.Store, log *slog.Logger,
+) *feature.SiteConfig {
 	if settings.Console != "on" {
 		return nil
 	}
-	return &feature.SiteConfig{
+	config := &feature.SiteConfig{
 		Secret: settings.Secret, SignIn: feature.SignIn{Token: settings.SignIn, Key: settings.SignInKey},
+	}
+	if operators != nil {
+		config.Jobs = JobPages(ctx, operators, log)
+	}
+	return config
+}
+
+// JobPages returns what opens River UI with the connections of operators, until ctx ends.
+func JobPages(ctx context.Context, operators *postgres.Store, log *slog.Logger) feature.JobPages {
+	return func(prefix string) (http.Handler, error) {
+		jobs, err := queue.New(operators.Pool())
+		if err != nil {
+			return nil, err
+		}
+		return jobs.Pages(ctx, prefix, log)
 	}
 }
 

@@ -59,6 +59,18 @@ func (q *Queue) RunNow(ctx context.Context, tx pgx.Tx, job int64) error {
 	return err
 }
 
+// Cancel ends a job, for good if nothing asks for its work again; ErrNotFound of River. One that runs is told to stop.
+func (q *Queue) Cancel(ctx context.Context, tx pgx.Tx, job int64) error {
+	_, err := q.client.JobCancelTx(ctx, tx, job)
+	return err
+}
+
+// Retry makes a job that waits or has ended start now; ErrNotFound of River.
+func (q *Queue) Retry(ctx context.Context, tx pgx.Tx, job int64) error {
+	_, err := q.client.JobRetryTx(ctx, tx, job)
+	return err
+}
+
 // RunWithin makes a job that waits for a time wait no longer than this, see WakeRetries.
 func (q *Queue) RunWithin(ctx context.Context, tx pgx.Tx, job int64, wait time.Duration) error {
 	_, err := tx.Exec(ctx, `

@@ -53,6 +53,19 @@ type SessionUse struct {
 	Use
 }
 
+// State counts a tenant's sessions that need something now, each up to MaxStateCount. OverWindow is some seconds
+// behind.
+type State struct {
+	OverWindow  int64      `json:"over_window"` // whose view does not fit into the window
+	Failing     int64      `json:"failing"`     // whose compaction fails
+	Quarantined int64      `json:"quarantined"` // of these, those that are not tried again for now
+	Due         int64      `json:"due"`         // that wait to be compacted
+	OldestDueAt *time.Time `json:"oldest_due_at"`
+}
+
+// MaxStateCount is where counts of State end.
+const MaxStateCount = 1000
+
 // Reading is what a process has counted of reads of a session since it has written that. What the session has stored is
 // counted with it.
 type Reading struct {

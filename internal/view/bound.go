@@ -52,7 +52,11 @@ func (o *opened) bound(limit int64) (omitted protocol.Omitted, err error) {
 
 // allUnits returns the units of the checkpoint and of the tail, each with the seqs of its messages.
 func (o *opened) allUnits() []unit {
-	return o.pinLoading(withLast(append(o.units, o.unitsOf(o.readTail())...), o.stored.LastSeq))
+	last := o.stored.LastSeq
+	if n := len(o.tail); n > 0 && o.stored.IsStretch {
+		last = o.tail[n-1].Seq
+	}
+	return o.pinLoading(withLast(append(o.units, o.unitsOf(o.readTail())...), last))
 }
 
 // withLast sets the last seqs of units, of which the last one ends with the log.

@@ -1,7 +1,10 @@
 package view
 
 import (
+	"context"
+
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 )
 
@@ -11,6 +14,29 @@ type Placed struct {
 	Tokens      int64 // of the unit; 0 for a separate system prompt
 	Pinned      bool  // no bounded view leaves it out
 	Messages    []wire.Stored
+}
+
+// stretchMargin is how many messages are read on both sides of a stretch, for units that begin before it or end behind
+// it. A call whose result is further away is shown without it.
+const stretchMargin = 128
+
+// FillStretch does what Fill does, but reads no more of a long tail than it takes to Place the units from a seq on,
+// until they have a number of messages.
+func (r *Request) FillStretch(
+	ctx context.Context, store *postgres.Store, at session.Address, v *postgres.View, from int64, messages int,
+) error {
+	part := postgres.Stretch{First: from - stretchMargin, Messages: messages + 2*stretchMargin}
+	size, err := store.BytesOf(ctx, at, v, part)
+	if err == nil {
+		err = r.Admit(memoryPerByte * (size + int64(v.Size)))
+	}
+	if err != nil {
+		return err
+	}
+	if err := store.FillStretch(ctx, at, v, part); err != nil || !v.LeftOut {
+		return err
+	}
+	return r.Fill(ctx, store, at, v) // another stands in for it
 }
 
 // Bytes returns the size of the unit's messages.

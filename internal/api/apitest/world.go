@@ -56,10 +56,22 @@ func New(t *testing.T, features ...feature.Feature) *World {
 	w.Admin = w.open(pgtest.Admin(w.DSN))
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	w.Server = api.New(api.Config{
-		Store: w.Store, Features: features, Sites: &feature.SiteConfig{}, Operators: w.Admin, Log: log,
+		Store: w.Store, Features: features, Sites: &feature.SiteConfig{Jobs: w.jobPages(log)},
+		Operators: w.Admin, Log: log,
 	})
 	w.Tenant, w.Key = w.NewTenant("acme")
 	return w
+}
+
+// jobPages opens River UI as a process does.
+func (w *World) jobPages(log *slog.Logger) feature.JobPages {
+	return func(prefix string) (http.Handler, error) {
+		jobs, err := queue.New(w.Admin.Pool())
+		if err != nil {
+			return nil, err
+		}
+		return jobs.Pages(w.Context(), prefix, log)
+	}
 }
 
 func (w *World) open(dsn string) *postgres.Store {

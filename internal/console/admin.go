@@ -1,0 +1,310 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// adminTabs are the pages of a tenant's administration.
+var adminTabs = []link{
+	{"/console/usage", "Use by session", false}, {"/console/models", "Models and limits", false},
+	{"/console/archives", "Archives", false}, {"/console/holds", "Holds", false},
+	{"/console/erasures", "Erasures", false}, {"/console/keys", "Keys", false},
+	{"/console/webhooks", "Webhooks", false},
+}
+
+// admin shows a page of the administration.
+func (v *visit) admin(at string, t *table) error {
+	for _, tab := range adminTabs {
+		tab.Here = tab.To == root+"/"+at
+		t.Tabs = append(t.Tabs, tab)
+	}
+	return v.table("admin", t)
+}
+
+func showUse(v *visit) error {
+	t := table{Title: "Use by session", Says: "Since each session was made, as the ledger has counted it.",
+		Empty: "Nothing was used yet.", Head: heads("Session", "#Messages", "#Tokens", "#Views", "#Tokens served",
+			"#Tokens saved", "#Read back", "#Compactions")}
+	const route client.ListRoute[protocol.SessionUse] = "usage/sessions"
+	err := fill(v, &t, route, func(u *protocol.SessionUse) []cell {
+		return []cell{linked(u.Session, pathOf("sessions", u.Session)), number(u.Messages), number(u.Tokens),
+			number(u.Views), number(u.TokensServed), number(u.TokensSaved), number(u.ReadBacks), number(u.Compactions)}
+	})
+	if err != nil {
+		return err
+	}
+	t.Forms = []form{{To: pathOf("export"), Word: "Export all", Does: "Writes all sessions of the tenant into a " +
+		"file, which varve import reads. The audit trail has a row of it."}}
+	return v.admin("usage", &t)
+}
+
+func exportTenant(v *visit) error { return v.download("/v1/export", "tenant.ndjson") }
+
+func showModels(v *visit) error {
+	t := table{Title: "Models and limits", Says: "The language models that may write summaries, and what bounds the " +
+		"tenant's requests.", Empty: "No model writes summaries here.", Head: heads("Model", "Provider", "Name there",
+		"#Window", "#Longest answer", "#Price of input", "#Of output")}
+	all, err := client.Route[protocol.List[protocol.SummaryModel]]("GET "+client.ListSummaryModels).Call(v.ctx, v.api)
+	if err != nil {
+		return err
+	}
+	for _, m := range all.Value.Data {
+		price := func(of float64) cell { return cell{Text: fmt.Sprintf("%.2f", of), Num: true} }
+		t.Rows = append(t.Rows, []cell{text(m.ID), text(m.Provider), text(m.Model), number(int64(m.WindowTokens)),
+			number(int64(m.MaxOutputTokens)), price(m.Price.Input), price(m.Price.Output)})
+	}
+	limits, err := client.Route[json.RawMessage]("GET limits").Call(v.ctx, v.api)
+	if err != nil {
+		return err
+	}
+	t.Raw = indented(limits.Value)
+	return v.admin("models", &t)
+}
+
+func showArchives(v *visit) error {
+	t := table{Title: "Archives", Says: "Archived sessions are in no other list and in no search.",
+		Empty: "No session is archived.",
+		Head:  heads("Session", "State", "#Messages", "#Bytes", "Archived", "Error", "")}
+	err := fill(v, &t, client.ListArchives, func(a *session.Archive) []cell {
+		back := form{To: pathOf("sessions", a.Session, "unarchive"), Word: "Restore",
+			Does: "The session comes back with every byte."}
+		failed := optional(a.Error)
+		failed.Bad = true
+		return []cell{text(a.Session), text(a.State), number(a.Messages), number(a.StoredBytes), when(a.ArchivedAt),
+			failed, doing(back)}
+	})
+	if err != nil {
+		return err
+	}
+	return v.admin("archives", &t)
+}
+
+func unarchiveSession(v *visit) error {
+	_, err := client.UnarchiveSession.Call(v.ctx, v.api, v.r.PathValue("id"))
+	return v.then(err, "archives")
+}
+
+func showHolds(v *visit) error {
+	t := table{Title: "Legal holds", Says: "What is held cannot be erased. A hold is placed and lifted on the " +
+		"page of its session.", Empty: "Nothing is held.", Head: heads("Held", "Reason", "Since")}
+	err := fill(v, &t, client.ListHolds, func(h *session.ListedHold) []cell {
+		what := text("all of the tenant")
+		if h.Session != nil {
+			what = linked(*h.Session, pathOf("sessions", *h.Session, "manage"))
+		}
+		return []cell{what, text(h.Reason), when(&h.PlacedAt)}
+	})
+	if err != nil {
+		return err
+	}
+	return v.admin("holds", &t)
+}
+
+var erasureHeads = heads("Erasure", "Of", "State", "#Sessions", "#Messages", "#Results", "#Bytes", "Ended")
+
+func erasureRow(e *session.Erasure) []cell {
+	return []cell{linked(e.CreatedAt.UTC().Format(time.DateTime), pathOf("erasures", e.ID)), text(e.Kind),
+		text(e.State), number(e.Sessions), number(e.Messages), number(e.Results), number(e.Bytes), when(e.FinishedAt)}
+}
+
+func showErasures(v *visit) error {
+	t := table{Title: "Erasures", Empty: "Nothing was erased.", Head: erasureHeads}
+	if isOperator(v.in.Key) {
+		t.Says = "The deletions of tenants. Each ends with a receipt."
+		if err := fill(v, &t, client.ListTenantErasures, erasureRow); err != nil {
+			return err
+		}
+		return v.operators("erasures", &t)
+	}
+	t.Forms = []form{{
+		To: pathOf("erasures"), Word: "Erase", Danger: true,
+		Does: "Erases all sessions with some metadata for ever, and what is forked of them: messages, results, " +
+			"checkpoints. Held ones stay. Nothing can be brought back.",
+		Inputs: []input{
+			{Name: "metadata", Label: "Metadata", Example: `{"user":"u1"}`, Needed: true}, sure("erase"),
+		},
+	}}
+	if err := fill(v, &t, client.ListErasures, erasureRow); err != nil {
+		return err
+	}
+	return v.admin("erasures", &t)
+}
+
+func eraseSubject(v *visit) error {
+	if !v.isSure("erase") {
+		return v.notSure("the word erase")
+	}
+	metadata := v.r.PostFormValue("metadata")
+	if !json.Valid([]byte(metadata)) {
+		return v.notSure("metadata in JSON")
+	}
+	wanted := protocol.ErasureRequest{Metadata: json.RawMessage(metadata)}
+	begun, err := client.CreateErasure.With(v.ctx, v.api, client.Options{Body: wanted})
+	return v.then(err, "erasures", begun.Value.ID)
+}
+
+func showErasure(v *visit) error {
+	route := client.Route[json.RawMessage](client.ReadErasure)
+	if isOperator(v.in.Key) {
+		route = client.Route[json.RawMessage](client.ReadTenantErasure)
+	}
+	read, err := route.Call(v.ctx, v.api, v.r.PathValue("erasure"))
+	if err != nil {
+		return err
+	}
+	t := table{Title: "Erasure", Says: "What was erased so far and, at the end, the receipt."}
+	t.Raw = indented(read.Value)
+	if isOperator(v.in.Key) {
+		return v.operators("erasures", &t)
+	}
+	return v.admin("erasures", &t)
+}
+
+// Keys of the tenant.
+
+func showKeys(v *visit) error { return v.keys("") }
+
+func (v *visit) keys(secret string) error {
+	t := table{Title: "Keys", Secret: secret, Empty: "There are none.", Forms: []form{makeKeyForm(pathOf("keys"))},
+		Head: heads("Name", "Ends in", "Scopes", "Made", "Last used", "Expires", "")}
+	err := fill(v, &t, client.ListKeys, func(k *session.APIKey) []cell {
+		do := doing(
+			form{To: pathOf("keys", k.ID, "rotate"), Word: "Rotate", Does: "Makes a key in its place, with the same " +
+				"scopes. The old one is taken for a day more."},
+			form{To: pathOf("keys", k.ID, "revoke"), Word: "Revoke", Danger: true,
+				Does: "Programs with this key are refused within seconds. It cannot be undone."})
+		if k.RevokedAt != nil {
+			do = text("revoked")
+		}
+		return []cell{text(cmp.Or(k.Name, "–")), text("…" + k.Last4), text(k.Scopes), when(&k.CreatedAt),
+			when(k.LastUsedAt), when(k.ExpiresAt), do}
+	})
+	if err != nil {
+		return err
+	}
+	return v.admin("keys", &t)
+}
+
+func makeKeyForm(to string) form {
+	roles := []string{}
+	for _, r := range session.Roles() {
+		roles = append(roles, string(r))
+	}
+	return form{To: to, Word: "Make a key", Does: "A viewer reads; an operator also writes, compacts, changes " +
+		"policies and exports; an admin may do all.",
+		Inputs: []input{{Name: "name", Label: "Name"}, {Name: "role", Label: "Role", Choices: roles},
+			{Name: "days", Label: "Days until it expires", Example: "never"}}}
+}
+
+// wantedKey returns the key that makeKeyForm asks for.
+func (v *visit) wantedKey() protocol.KeyRequest {
+	days, _ := strconv.ParseInt(v.r.PostFormValue("days"), 10, 64)
+	return protocol.KeyRequest{Name: v.r.PostFormValue("name"), Role: session.Role(v.r.PostFormValue("role")),
+		TTLSeconds: days * 24 * 3600}
+}
+
+func makeKey(v *visit) error {
+	made, err := client.CreateKey.With(v.ctx, v.api, client.Options{Body: v.wantedKey()})
+	if err != nil {
+		return err
+	}
+	return v.keys(made.Value.Text)
+}
+
+func rotateKey(v *visit) error {
+	o := client.Options{Body: protocol.RotateRequest{}}
+	made, err := client.RotateKey.With(v.ctx, v.api, o, v.r.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	return v.keys(made.Value.Text)
+}
+
+func revokeKey(v *visit) error {
+	return v.then(client.RevokeKey.Call(v.ctx, v.api, v.r.PathValue("key")), "keys")
+}
+
+// webhook is the API's answer about a webhook, as far as pages show it.
+type webhook struct {
+	ID             uuid.UUID  `json:"id"`
+	Name           string     `json:"name"`
+	URL            string     `json:"url"`
+	Types          []string   `json:"types"`
+	DisabledAt     *time.Time `json:"disabled_at"`
+	DisabledReason *string    `json:"disabled_reason"`
+	Failures       int64      `json:"failures"`
+	LastError      *string    `json:"last_error"`
+	LastDelivered  *time.Time `json:"last_delivered_at"`
+	Delivered      int64      `json:"delivered"`
+	Pending        int64      `json:"pending"`
+	Dropped        int64      `json:"dropped"`
+	Secret         string     `json:"secret"` // of one that was just made
+}
+
+func showWebhooks(v *visit) error { return v.webhooks("") }
+
+func (v *visit) webhooks(secret string) error {
+	t := table{Title: "Webhooks", Secret: secret, Empty: "Events are sent nowhere.",
+		Says: "Events are sent, signed, to these addresses; one that takes none is tried again, then disabled.",
+		Head: heads("Address", "Name", "Events", "#Delivered", "#Waiting", "#Dropped", "#Failures", "Last delivered",
+			"Last error", "State", ""),
+		Forms: []form{{To: pathOf("webhooks"), Word: "Send events", Does: "The secret that signs them is shown once.",
+			Inputs: []input{{Name: "url", Label: "Address", Example: "https://hooks.example/varve", Needed: true},
+				{Name: "name", Label: "Name"}}}}}
+	err := fill(v, &t, client.ListRoute[webhook]("webhooks"), webhookRow)
+	if err != nil {
+		return err
+	}
+	return v.admin("webhooks", &t)
+}
+
+func webhookRow(w *webhook) []cell {
+	at := func(do string) string { return pathOf("webhooks", w.ID, do) }
+	forms := []form{{To: at("test"), Word: "Test", Does: "Sends it an event of the type webhook.test."}}
+	state, events := text("enabled"), text("all")
+	failed := optional(w.LastError)
+	failed.Bad = true
+	if len(w.Types) > 0 {
+		events = text(w.Types)
+	}
+	if w.DisabledAt != nil {
+		state = cell{Text: "disabled: " + optional(w.DisabledReason).Text, Bad: true}
+		forms = []form{{To: at("enable"), Word: "Enable", Does: "Events are sent again from where they ended."}}
+	}
+	forms = append(forms, form{To: at("delete"), Word: "Delete", Danger: true,
+		Does: "Events that wait for it are not sent any more."})
+	return []cell{text(w.URL), text(w.Name), events, number(w.Delivered), number(w.Pending), number(w.Dropped),
+		number(w.Failures), when(w.LastDelivered), failed, state, doing(forms...)}
+}
+
+func makeWebhook(v *visit) error {
+	wanted := map[string]string{"url": v.r.PostFormValue("url"), "name": v.r.PostFormValue("name")}
+	made, err := client.Route[webhook]("POST webhooks").With(v.ctx, v.api, client.Options{Body: wanted})
+	if err != nil {
+		return err
+	}
+	return v.webhooks(made.Value.Secret)
+}
+
+// changeWebhook tests, enables or deletes a webhook.
+func changeWebhook(v *visit) error {
+	routes := map[string]client.Effect{
+		"test": "POST webhooks/{webhook}/test", "enable": "POST webhooks/{webhook}/enable",
+		"delete": "DELETE webhooks/{webhook}",
+	}
+	route, known := routes[v.r.PathValue("do")]
+	if !known {
+		return showNothing(v)
+	}
+	return v.then(route.Call(v.ctx, v.api, v.r.PathValue("webhook")), "webhooks")
+}
