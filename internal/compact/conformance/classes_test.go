@@ -415,13 +415,18 @@ func isNothingAgain(now, recorded []object) bool {
 		if same(list, was) {
 			continue
 		}
-		if i > 0 && !same(list, messagesOf(now[i-1])) || len(was) < len(list) || len(list) == 0 ||
-			!same(systemFirst(list)[len(list)-1], was[len(was)-1]) && !same(list[len(list)-1], was[len(was)-1]) {
+		left := slices.ContainsFunc(list, func(m object) bool {
+			return !slices.ContainsFunc(was, func(w object) bool { return same(w, m) }) && !isSummary(m)
+		})
+		if i > 0 && !same(list, messagesOf(now[i-1])) || len(was) < len(list) || len(list) == 0 || left {
 			return false
 		}
 	}
 	return true
 }
+
+// isSummary reports whether a message is one that falai's model wrote.
+func isSummary(m object) bool { return strings.HasPrefix(text(m["content"]), "[Conversation Summary]") }
 
 // isEmptyContent: a result without content stays as it is.
 func isEmptyContent(given, recorded, now []object) bool {

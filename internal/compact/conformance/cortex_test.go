@@ -33,7 +33,7 @@ func cortex(v vector) object {
 		return cortexCalls(v, calls)
 	}
 	q.window = int(number(v.Input["contextWindow"]))
-	q.context = int64(number(v.Input["currentTokens"]) + math.Round(number(v.Input["usageRatio"])*float64(q.window)))
+	q.context = int64(math.Ceil(number(v.Input["currentTokens"])) + math.Round(number(v.Input["usageRatio"])*float64(q.window)))
 	q.beside = v.Op == "micro"
 	o := q.cortex(messages).compact()
 	if v.Op == "micro" {

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -249,4 +250,82 @@ func TestModelsAreAskedAsTheSystemsAsk(t *testing.T) {
 			t.Errorf("%s, all rounds (-recorded +ours):\n%s", v.ID, diff)
 		}
 	}
+}
+
+// events returns what a request says, part by part: its protocol does not show.
+func events(r fake.Request) (all []string) {
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			role := m.Role
+			if p.Kind == fake.Result {
+				role = "tool"
+			} else if p.Kind == fake.Call {
+				p.Text = "" // arguments are an object or a text
+			}
+			all = append(all, strings.TrimSpace(fmt.Sprintln(role, p.Kind, p.Tool, p.ID, p.Text)))
+		}
+	}
+	return append([]string{"system " + strings.ReplaceAll(r.System, "\n", "")}, all...)
+}
+
+// TestEveryProtocolAsksAndFailsAsTheSystems: over each protocol a style's model is asked the same, and cannot call a
+// tool. If it fails, the messages stay, or with falai the oldest are dropped, with a notice.
+func TestEveryProtocolAsksAndFailsAsTheSystems(t *testing.T) {
+	t.Parallel()
+	kinds := []llm.Kind{llm.OpenAI, llm.OpenAIResponses, llm.Anthropic}
+	steps := map[string]fake.Step{"fails": {Fault: fake.Refusal}, "answers": {Text: "<retain>Port 5433.</retain><summary>It was read.</summary>"}}
+	models := map[string]llm.Kind{}
+	for _, kind := range kinds {
+		for style := range asksLast {
+			for step := range steps {
+				models[style+"-"+string(kind)+"-"+step] = kind
+			}
+		}
+	}
+	p := start(t, models)
+	for style, last := range asksLast {
+		var chat []string
+		for _, kind := range kinds {
+			for name, step := range steps {
+				id := style + "-" + string(kind) + "-" + name
+				p.create(id, session.OpenAIChat, eager(style, id))
+				if style == "codelia" {
+					p.call("PATCH", "/v1/sessions/"+id+"/policy", object{"summarise": object{"directives": []string{"d1", "d2"}, "retain_directives": []string{"r1"}}})
+				}
+				p.tell(id, session.OpenAIChat)
+				before := jsonText(p.view(id))
+				p.answers(id, step)
+				p.compact(id)
+				r := p.requests(id)[0]
+				got := events(r)
+				if chat == nil {
+					chat = got
+				}
+				if diff := gocmp.Diff(chat, got); diff != "" || !strings.HasSuffix(got[len(got)-1], last) && style == "codelia" || !strings.Contains(got[len(got)-1], last) {
+					t.Errorf("%s (-chat +this):\n%s\n%s", id, diff, got[len(got)-1])
+				}
+				if offers := strings.Contains(string(r.Body), `"tools"`); offers && !strings.Contains(string(r.Body), `"tool_choice":{"type":"none"}`) {
+					t.Errorf("%s: the model may call tools: %s", id, r.Body)
+				}
+				view := jsonText(p.view(id))
+				wrong := map[string]bool{
+					"answers":       !strings.Contains(view, "It was read."),
+					"fails-codelia": view != before,
+					"fails-falai":   !strings.Contains(view, "were left out"),
+				}
+				if wrong[name] || wrong[name+"-"+style] {
+					t.Errorf("%s: the view is %s", id, view)
+				}
+			}
+		}
+	}
+}
+
+// asksLast is the end of what each style asks.
+var asksLast = map[string]string{
+	"falai": "context:\n\n[user]: Look.",
+	"codelia": "Respond only with the XML-like tags below and nothing else:\n<retain>...</retain>\n<summary>...</summary>\n\n" +
+		"Retain instructions:\nList concrete details that must be preserved verbatim. Include tool output refs, file paths, identifiers, commands, " +
+		"TODOs, and any critical decisions.\n- r1\n\nSummary instructions:\nSummarize the conversation so it can be continued later. Focus on " +
+		"decisions, results, constraints, and next steps. Keep it concise and factual.\n- d1\n- d2",
 }
