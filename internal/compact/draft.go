@@ -127,11 +127,10 @@ func (s *runState) fits(i int, original *replacement, shown []byte, added int) b
 // addedTo returns by how many bytes JSON writes a text longer than it is.
 func addedTo(text []byte) int { return rawjson.QuotedLen(text) - len(text) }
 
-// addedByCut returns that of head and tail of part i with our words in shown: a part of a string literal has no more
-// escapes than all of it; that of another value had none.
+// addedByCut returns that of head and tail of part i with our words in shown. A part of a text has no more escapes than
+// all of it; but what is stored as it was written was counted with all that JSON adds.
 func (s *runState) addedByCut(i int, shown, head, tail []byte) int {
-	p := &s.parts[i]
-	if p.action == Keep && s.body(p.message)[p.value.Start] != '"' {
+	if p := &s.parts[i]; p.action == Keep && len(s.content(i).Stored) == p.valueBytes() {
 		return addedTo(shown)
 	}
 	return addedTo(shown) - addedTo(head) - addedTo(tail) + len(`""`)
