@@ -31,7 +31,9 @@ func (s *Server) readUnits(req *request.Request) error {
 	if !repairs {
 		want.Largest = min(want.Largest, wholeUnits)
 	}
+	want.MaxTokens = 1 // a view of more is read with the tokens of its messages
 	err := s.openView(req, want, postgres.Version{}, stored)
+	want.MaxTokens = 0
 	switch {
 	case err != nil || !stored.LeftOut:
 	case repairs:
