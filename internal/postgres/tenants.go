@@ -174,8 +174,12 @@ func (s *Store) TenantPage(ctx context.Context, page session.Page) ([]session.Te
 }
 
 // usageOf returns what a tenant has, in a transaction that sees it. It reads no session's row: tokens and the last
-// append are those that the ledger has counted, and sessions are counted in an index.
+// append are those that the ledger has counted, and sessions are counted in an index. A plan for any tenant expects as
+// many rows as tenants have on average: where a few have most, PostgreSQL would read all of a table for a small one.
 func usageOf(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) (session.TenantUsage, error) {
+	if err := Exec(ctx, tx, `SET LOCAL plan_cache_mode = force_custom_plan`); err != nil {
+		return session.TenantUsage{}, err
+	}
 	return RowIn(ctx, tx, pgx.RowToStructByPos[session.TenantUsage], `
 		SELECT (SELECT count(*)
 		          FROM sessions
