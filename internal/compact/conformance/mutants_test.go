@@ -27,8 +27,8 @@ func mutant(name, file, old, new string) harness.Mutant {
 // mutants are defects of each stage: it is off, one more or less than its limit, in the wrong order, with another text.
 var mutants = []harness.Mutant{
 	off("cap", "p.Cap.Enabled"),
-	mutant("cap: a character early", engine+"cap.go", "text.Len(t) > c.MaxChars", "text.Len(t) >= c.MaxChars"),
-	mutant("cap: a byte early", engine+"cap.go", "len(t) > c.MaxBytes", "len(t) >= c.MaxBytes"),
+	mutant("cap: a character late", engine+"cap.go", "text.Len(t) > c.MaxChars", "text.Len(t) > c.MaxChars+1"),
+	mutant("cap: a byte late", engine+"cap.go", "len(t) > c.MaxBytes", "len(t) > c.MaxBytes+1"),
 	mutant("cap: a token late", engine+"cap.go", "case c.MaxTokens > 0 && tokens > c.MaxTokens", "case c.MaxTokens > 0 && tokens > c.MaxTokens+1"),
 	mutant("cap: the end is the head", engine+"cap.go", "head = text.First(t, headChars)", "head = text.Last(t, headChars)"),
 	mutant("cap: falai's text", profiles+"falai.json", "[Truncated: {chars}", "[truncated: {chars}"),

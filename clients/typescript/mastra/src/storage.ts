@@ -4,7 +4,7 @@ import {
   calculatePagination, filterByDateRange, MemoryStorage, normalizePerPage, storageMessageMatchesMetadataFilter, validateStorageMetadataFilter,
 } from '@mastra/core/storage'
 import type {
-  StorageCloneThreadInput, StorageCloneThreadOutput, StorageCopyThreadOutput, StorageListMessagesByResourceIdInput, StorageListMessagesInput,
+  StorageCloneThreadInput, StorageCloneThreadOutput, StorageListMessagesByResourceIdInput, StorageListMessagesInput,
   StorageListMessagesOutput, StorageListThreadsInput, StorageListThreadsOutput, StorageOrderBy, StorageResourceType,
 } from '@mastra/core/storage'
 import type { Session, types, Varve } from '@varve/client'
@@ -216,11 +216,6 @@ export class VarveMemoryStorage extends MemoryStorage {
   async #touch(threadId: string): Promise<void> {
     const thread = await this.#records.get(threadId)
     if (thread) await this.#records.put({ ...thread, updatedAt: later(thread) })
-  }
-
-  override async copyThread(args: StorageCloneThreadInput): Promise<StorageCopyThreadOutput> {
-    const { thread, messageIdMap = {} } = await this.cloneThread(args)
-    return { thread, messageIdMap }
   }
 
   override async cloneThread(

@@ -101,6 +101,7 @@ test('a thread is cloned, and given to another resource', async () => {
   const message = (n, role) => ({ id: `${name}-${n}`, threadId: name, resourceId: 'a', role, type: 'text', createdAt: new Date(+createdAt + n), content: { format: 2, parts: [{ type: 'text', text: `text ${n}` }] } })
   await storage.saveMessages({ messages: [message(1, 'user'), message(2, 'assistant'), message(3, 'user')] })
   const { thread, clonedMessages, messageIdMap } = await storage.cloneThread({ sourceThreadId: name, resourceId: 'b', options: { messageLimit: 2 } })
+  assert.equal((await storage.copyThread({ sourceThreadId: name, newThreadId: `${name}-copy` })).thread.id, `${name}-copy`)
   assert.deepEqual([thread.title, thread.resourceId, thread.metadata.clone.lastMessageId], ['Clone of first', 'b', `${name}-3`])
   const { messages } = await storage.listMessages({ threadId: thread.id, perPage: false })
   assert.deepEqual(messages, clonedMessages)
