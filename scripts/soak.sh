@@ -78,6 +78,7 @@ part "faults: a disk that is full" go run ./test/chaos -seed "${SEED:-7}" -small
 part "faults: a clock that jumps" go run ./test/chaos -seed "${SEED:-7}" -clocks
 part "faults: every defect that they must find" \
 	go test ./test/chaos -count=1 -timeout 60m -v -run TestEveryMutant -args -mutants
+part "the five systems: every defect of a stage" \
 	go test ./internal/compact/conformance -count=1 -timeout 60m -v -run TestEveryMutantIsFound -args -mutants
 part "models: 1,000 compactions, 30 % faults, workers killed" \
 	go run ./test/models -compactions 1000 -faults 0.3 -seed "${SEED:-7}"
