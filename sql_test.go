@@ -225,7 +225,7 @@ func readSQLSchema(t *testing.T) *sqlSchema {
 		t.Fatal(err)
 	}
 	s := &sqlSchema{ofTenants: map[string]bool{}, ofWorkers: map[string]bool{
-		"due_sessions": true, "chores": true, "event_heads": true, "webhook_turns": true, "retention": true,
+		"due_sessions": true, "tenant_tasks": true, "event_heads": true, "webhook_turns": true, "retention": true,
 	}}
 	for _, table := range regexp.MustCompile(`(?s)CREATE TABLE public\.(\w+) \((.*?)\n\)`).FindAllStringSubmatch(string(dump), -1) {
 		if strings.Contains(table[2], "\n    tenant_id uuid") {

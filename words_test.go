@@ -31,6 +31,7 @@ var retiredNames = map[string]string{
 	"deed|deeds":                                "action, outcome, auditEntry",
 	"endings|Endings":                           "EndListener, suffixes",
 	"strangers|newStrangers":                    "unknownKeys",
+	"chore|chores|Chore|Chores":                 "task",
 	"he|who|whom":                               "the thing's name",
 }
 

@@ -124,7 +124,7 @@ ALTER TABLE results
     DROP COLUMN body_id; -- and with it the foreign key to result_bodies
 
 DROP TABLE
-    archive_parts, audit_heads, audit_trail, chores, due_sessions,
+    archive_parts, audit_heads, audit_trail, tenant_tasks, due_sessions,
     erasure_sessions, erasures, event_heads, events, findings, installation, message_packs, model_answers,
     model_spending, operator_keys, replay_outcomes, replay_sessions, replays,
     result_bodies, result_chunks, retention, rounds, search_blocks, search_sessions, search_settings,

@@ -774,7 +774,7 @@ CREATE INDEX due_sessions_since ON due_sessions (since);
 -- What the sweep has to look after for a tenant: "policy" that another default makes sessions due, of which the cursor
 -- says how far it has come, "recompaction" and "replay" that there may be a live one, "metadata" that pairs of sessions
 -- are not written yet. Which kinds there are is the programs' matter.
-CREATE TABLE chores (
+CREATE TABLE tenant_tasks (
     tenant_id uuid        NOT NULL,
     kind      text        NOT NULL CHECK (octet_length(kind) BETWEEN 1 AND 64),
     cursor    uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
@@ -793,7 +793,7 @@ CREATE TABLE rounds (
 INSERT INTO rounds (kind) VALUES ('audit'), ('tenants');
 
 -- Sessions that are due now have no row yet: all tenants are looked through, as after a change of their default.
-INSERT INTO chores (tenant_id, kind)
+INSERT INTO tenant_tasks (tenant_id, kind)
 SELECT t.id, k.kind
   FROM tenants t, (VALUES ('policy'), ('recompaction'), ('replay'), ('metadata')) k (kind);
 
@@ -2232,11 +2232,11 @@ CREATE POLICY tenant ON due_sessions
     WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);
 CREATE POLICY every_tenant ON due_sessions TO varve_worker USING (true) WITH CHECK (true);
 
-ALTER TABLE chores ENABLE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON chores
+ALTER TABLE tenant_tasks ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON tenant_tasks
     USING (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid);
-CREATE POLICY every_tenant ON chores TO varve_worker USING (true) WITH CHECK (true);
+CREATE POLICY every_tenant ON tenant_tasks TO varve_worker USING (true) WITH CHECK (true);
 
 ALTER TABLE rounds ENABLE ROW LEVEL SECURITY;
 CREATE POLICY workers ON rounds TO varve_worker USING (true) WITH CHECK (true);

@@ -24,7 +24,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY[
         'api_keys', 'archive_parts', 'audit_heads', 'audit_trail',
-        'checkpoints', 'chores', 'due_sessions', 'erasure_sessions', 'erasures', 'event_heads',
+        'checkpoints', 'tenant_tasks', 'due_sessions', 'erasure_sessions', 'erasures', 'event_heads',
         'events', 'findings', 'idempotency', 'import_lines', 'imports', 'installation', 'message_packs', 'messages',
         'model_answers', 'model_spending', 'operator_keys', 'policies', 'policy_versions',
         'recompaction_sessions', 'recompactions', 'replay_outcomes', 'replay_sessions', 'replays',
@@ -46,7 +46,7 @@ END
 $$;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    archive_parts, checkpoints, chores, due_sessions, erasure_sessions, findings, idempotency,
+    archive_parts, checkpoints, tenant_tasks, due_sessions, erasure_sessions, findings, idempotency,
     import_lines, imports, message_packs, model_answers, model_spending, policies,
     recompaction_sessions, recompactions, replay_outcomes, replay_sessions, replays, result_bodies, result_chunks,
     results, retention, rounds, runs, search_blocks, search_sessions, search_settings, session_archives,

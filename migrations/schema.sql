@@ -730,14 +730,6 @@ ALTER TABLE ONLY public.checkpoints ALTER COLUMN manifest SET COMPRESSION lz4;
 
 ALTER TABLE ONLY public.checkpoints FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.chores (
-    tenant_id uuid NOT NULL,
-    kind text NOT NULL,
-    cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
-    since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT chores_kind_check CHECK (((octet_length(kind) >= 1) AND (octet_length(kind) <= 64)))
-);
-
 CREATE TABLE public.due_sessions (
     tenant_id uuid NOT NULL,
     session_key uuid NOT NULL,
@@ -1631,6 +1623,14 @@ CREATE TABLE public.summaries (
 
 ALTER TABLE ONLY public.summaries FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.tenant_tasks (
+    tenant_id uuid NOT NULL,
+    kind text NOT NULL,
+    cursor uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT tenant_tasks_kind_check CHECK (((octet_length(kind) >= 1) AND (octet_length(kind) <= 64)))
+);
+
 CREATE TABLE public.tenants (
     id uuid NOT NULL,
     name text NOT NULL,
@@ -1820,9 +1820,6 @@ ALTER TABLE ONLY public.audit_trail
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, session_key, n);
 
-ALTER TABLE ONLY public.chores
-    ADD CONSTRAINT chores_pkey PRIMARY KEY (tenant_id, kind);
-
 ALTER TABLE ONLY public.due_sessions
     ADD CONSTRAINT due_sessions_pkey PRIMARY KEY (tenant_id, session_key);
 
@@ -1966,6 +1963,9 @@ ALTER TABLE ONLY public.sessions
 
 ALTER TABLE ONLY public.summaries
     ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, session_key, model, digest);
+
+ALTER TABLE ONLY public.tenant_tasks
+    ADD CONSTRAINT tenant_tasks_pkey PRIMARY KEY (tenant_id, kind);
 
 ALTER TABLE ONLY public.tenants
     ADD CONSTRAINT tenants_name_key UNIQUE (name);
@@ -2421,8 +2421,6 @@ CREATE POLICY backup ON public.audit_trail FOR SELECT TO varve_backup USING (tru
 
 CREATE POLICY backup ON public.checkpoints FOR SELECT TO varve_backup USING (true);
 
-CREATE POLICY backup ON public.chores FOR SELECT TO varve_backup USING (true);
-
 CREATE POLICY backup ON public.due_sessions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.erasure_sessions FOR SELECT TO varve_backup USING (true);
@@ -2501,6 +2499,8 @@ CREATE POLICY backup ON public.sessions FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.summaries FOR SELECT TO varve_backup USING (true);
 
+CREATE POLICY backup ON public.tenant_tasks FOR SELECT TO varve_backup USING (true);
+
 CREATE POLICY backup ON public.tenants FOR SELECT TO varve_backup USING (true);
 
 CREATE POLICY backup ON public.uploads FOR SELECT TO varve_backup USING (true);
@@ -2521,8 +2521,6 @@ CREATE POLICY backup ON public.webhooks FOR SELECT TO varve_backup USING (true);
 
 ALTER TABLE public.checkpoints ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE public.chores ENABLE ROW LEVEL SECURITY;
-
 ALTER TABLE public.due_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.erasure_sessions ENABLE ROW LEVEL SECURITY;
@@ -2535,9 +2533,9 @@ ALTER TABLE public.events ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY every_job ON public.river_job TO varve_worker USING (true) WITH CHECK (true);
 
-CREATE POLICY every_tenant ON public.chores TO varve_worker USING (true) WITH CHECK (true);
-
 CREATE POLICY every_tenant ON public.due_sessions TO varve_worker USING (true) WITH CHECK (true);
+
+CREATE POLICY every_tenant ON public.tenant_tasks TO varve_worker USING (true) WITH CHECK (true);
 
 CREATE POLICY every_tenant ON public.tenants TO varve_worker USING (true) WITH CHECK (true);
 
@@ -2627,8 +2625,6 @@ CREATE POLICY tenant ON public.audit_trail USING ((tenant_id = (NULLIF(current_s
 
 CREATE POLICY tenant ON public.checkpoints USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
-CREATE POLICY tenant ON public.chores USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
-
 CREATE POLICY tenant ON public.due_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.erasure_sessions USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -2705,6 +2701,8 @@ CREATE POLICY tenant ON public.sessions USING ((tenant_id = (NULLIF(current_sett
 
 CREATE POLICY tenant ON public.summaries USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
+CREATE POLICY tenant ON public.tenant_tasks USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
 CREATE POLICY tenant ON public.tenants USING ((id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.uploads USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
@@ -2722,6 +2720,8 @@ CREATE POLICY tenant ON public.webhook_secrets USING ((tenant_id = (NULLIF(curre
 CREATE POLICY tenant ON public.webhook_turns USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
 
 CREATE POLICY tenant ON public.webhooks USING ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)) WITH CHECK ((tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid));
+
+ALTER TABLE public.tenant_tasks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.tenants ENABLE ROW LEVEL SECURITY;
 

@@ -60,7 +60,7 @@ func (w *world) rowsOf(tenant uuid.UUID) map[string]string {
 		SELECT table_name::text
 		  FROM information_schema.columns
 		 WHERE table_schema = 'public' AND column_name = 'tenant_id'
-		   AND table_name NOT IN ('chores', 'due_sessions', 'search_sessions', 'search_blocks', 'usage_days',
+		   AND table_name NOT IN ('tenant_tasks', 'due_sessions', 'search_sessions', 'search_blocks', 'usage_days',
 		                          'usage_sessions')`)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
@@ -279,7 +279,7 @@ func TestTheSweepFindsErasuresWithoutAJob(t *testing.T) {
 	w.work(jobs.Config{Settle: time.Nanosecond, SweepEvery: 200 * time.Millisecond})
 	w.ended(w.tenant, deleted.Erasure)
 	w.ended(audit.Operator, tenants.ID)
-	w.awaits(`NOT EXISTS (SELECT FROM chores WHERE kind = 'erasure')`)
+	w.awaits(`NOT EXISTS (SELECT FROM tenant_tasks WHERE kind = 'erasure')`)
 }
 
 // TestEveryTableOfATenantIsErased looks for tables that have a tenant and that its deletion forgets.

@@ -192,7 +192,7 @@ func (h *history) lookAfter() {
 		if err != nil {
 			h.Fatal(err)
 		}
-		chores, err := h.store.Chores(h.Context(), postgres.ChorePolicy, 10)
+		tasks, err := h.store.Tasks(h.Context(), postgres.TaskPolicy, 10)
 		if err != nil {
 			h.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func (h *history) lookAfter() {
 		if err != nil {
 			h.Fatal(err)
 		}
-		if inserted+len(chores)+live == 0 {
+		if inserted+len(tasks)+live == 0 {
 			return
 		}
 	}

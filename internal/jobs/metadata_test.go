@@ -21,19 +21,19 @@ func TestTheSweepWritesThePairsOfOldSessions(t *testing.T) {
 		}
 	}
 	w.inTenant(`DELETE FROM session_metadata WHERE tenant_id = $1`, w.tenant)
-	w.inTenant(`INSERT INTO chores (tenant_id, kind) VALUES ($1, $2)`, w.tenant, postgres.ChoreMetadata)
+	w.inTenant(`INSERT INTO tenant_tasks (tenant_id, kind) VALUES ($1, $2)`, w.tenant, postgres.TaskMetadata)
 	if err := jobs.Sweep(t.Context(), w.store); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count("session_metadata"); n != 4 {
 		t.Errorf("%d pairs, not 4", n)
 	}
-	if left, err := w.store.Chores(t.Context(), postgres.ChoreMetadata, 10); err != nil || len(left) != 0 {
+	if left, err := w.store.Tasks(t.Context(), postgres.TaskMetadata, 10); err != nil || len(left) != 0 {
 		t.Errorf("%v is left: %v", left, err)
 	}
 }
 
-// TestTheSweepGoesOnBehindATenantThatFails has chores of two tenants, the first of which can end none.
+// TestTheSweepGoesOnBehindATenantThatFails has tasks of two tenants, the first of which can end none.
 func TestTheSweepGoesOnBehindATenantThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,17 +41,17 @@ func TestTheSweepGoesOnBehindATenantThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []postgres.ChoreKind{postgres.ChorePolicy, postgres.ChoreMetadata, postgres.ChoreErasure, postgres.ChoreArchive}
+	kinds := []postgres.TaskKind{postgres.TaskPolicy, postgres.TaskMetadata, postgres.TaskErasure, postgres.TaskArchive}
 	for _, kind := range kinds {
-		w.asOwner(`INSERT INTO chores (tenant_id, kind, since) VALUES ($1, $3, now() - interval '1 hour'), ($2, $3, now())`, w.tenant, other.ID, kind)
+		w.asOwner(`INSERT INTO tenant_tasks (tenant_id, kind, since) VALUES ($1, $3, now() - interval '1 hour'), ($2, $3, now())`, w.tenant, other.ID, kind)
 	}
 	w.asOwner(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''it fails''; END'`)
-	w.asOwner(`CREATE TRIGGER fail BEFORE UPDATE OR DELETE ON chores FOR EACH ROW WHEN (OLD.tenant_id = '` + w.tenant.String() + `') EXECUTE FUNCTION fail()`)
+	w.asOwner(`CREATE TRIGGER fail BEFORE UPDATE OR DELETE ON tenant_tasks FOR EACH ROW WHEN (OLD.tenant_id = '` + w.tenant.String() + `') EXECUTE FUNCTION fail()`)
 	if err := jobs.Sweep(t.Context(), w.store); err == nil || !strings.Contains(err.Error(), w.tenant.String()) {
 		t.Errorf("the sweep does not say for whom it failed: %v", err)
 	}
 	for _, kind := range kinds {
-		left, err := w.store.Chores(t.Context(), kind, 10)
+		left, err := w.store.Tasks(t.Context(), kind, 10)
 		if err != nil || len(left) != 1 || left[0].Tenant != w.tenant {
 			t.Errorf("of %s is left %v, %v", kind, left, err)
 		}

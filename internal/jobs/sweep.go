@@ -22,7 +22,7 @@ import (
 const (
 	auditedSessions = 5000
 	visitedTenants  = 50
-	choresAtOnce    = 1000
+	tasksAtOnce    = 1000
 
 	followedSessions = 20_000 // after changes of defaults
 	followedJobs     = 1000   // that they make due
@@ -56,18 +56,18 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 		failed = append(failed, w.each(ctx, duty))
 	}
 	return errors.Join(errors.Join(failed...), queue.PromoteOld(ctx, w.Store.Pool()),
-		w.each(ctx, postgres.DutyOf(postgres.ChoreErasure, w.requeueErasures)),
-		w.each(ctx, postgres.DutyOf(postgres.ChoreArchive, w.requeueArchives)),
+		w.each(ctx, postgres.DutyOf(postgres.TaskErasure, w.requeueErasures)),
+		w.each(ctx, postgres.DutyOf(postgres.TaskArchive, w.requeueArchives)),
 		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
 }
 
-// each does a duty for the tenants that have its chore.
+// each does a duty for the tenants that have its task.
 func (w *sweepWorker) each(ctx context.Context, duty postgres.Duty) error {
-	chores, err := w.Store.ChoresOf(ctx, duty, choresAtOnce)
+	tasks, err := w.Store.TasksOf(ctx, duty, tasksAtOnce)
 	failed := []error{err}
-	for _, c := range chores {
+	for _, c := range tasks {
 		if err = duty.Do(ctx, c.Tenant); err == nil {
-			err = w.Store.EndChoreUnless(ctx, c, duty.Needed)
+			err = w.Store.EndTaskUnless(ctx, c, duty.Needed)
 		}
 		failed = append(failed, ofTenant(c.Tenant, err))
 	}
@@ -100,7 +100,7 @@ func (w *sweepWorker) requeueErasures(ctx context.Context, tenant uuid.UUID) err
 // followPolicies asks for the compaction of sessions that another default of their tenant makes due, tenants in turn.
 func (w *sweepWorker) followPolicies(ctx context.Context) error {
 	inserted := 0
-	return w.inTurn(ctx, postgres.ChorePolicy, followedSessions, func(c postgres.Chore) (int, bool, error) {
+	return w.inTurn(ctx, postgres.TaskPolicy, followedSessions, func(c postgres.Task) (int, bool, error) {
 		if _, err := w.Store.MergePolicies(ctx, c.Tenant); err != nil {
 			return 0, inserted < followedJobs, err
 		}
@@ -110,20 +110,20 @@ func (w *sweepWorker) followPolicies(ctx context.Context) error {
 	})
 }
 
-// inTurn does a slice of a kind of chore for each tenant that has it, again and again until there is none, this many
+// inTurn does a slice of a kind of task for each tenant that has it, again and again until there is none, this many
 // sessions were looked at or do says that there is enough. A tenant that fails is left to the next sweep.
 func (w *sweepWorker) inTurn(
-	ctx context.Context, kind postgres.ChoreKind, sessions int,
-	do func(c postgres.Chore) (looked int, more bool, err error),
+	ctx context.Context, kind postgres.TaskKind, sessions int,
+	do func(c postgres.Task) (looked int, more bool, err error),
 ) error {
 	failed := map[uuid.UUID]error{}
 	for more := true; more && sessions > 0; {
-		chores, err := w.Store.Chores(ctx, kind, choresAtOnce)
+		tasks, err := w.Store.Tasks(ctx, kind, tasksAtOnce)
 		if err != nil {
 			return errors.Join(append(slices.Collect(maps.Values(failed)), err)...)
 		}
 		done := 0
-		for _, c := range chores {
+		for _, c := range tasks {
 			if failed[c.Tenant] != nil {
 				continue
 			}
@@ -143,7 +143,7 @@ func (w *sweepWorker) inTurn(
 
 // indexMetadata writes the pairs of metadata of sessions that are older than the table of them, tenants in turn.
 func (w *sweepWorker) indexMetadata(ctx context.Context) error {
-	return w.inTurn(ctx, postgres.ChoreMetadata, indexedSessions, func(c postgres.Chore) (int, bool, error) {
+	return w.inTurn(ctx, postgres.TaskMetadata, indexedSessions, func(c postgres.Task) (int, bool, error) {
 		looked, err := w.Store.IndexMetadata(ctx, c, indexedSlice)
 		return looked, true, err
 	})
@@ -163,7 +163,7 @@ const archivedAtOnce = 1000
 
 // retain begins to erase or archive expired sessions of the tenants in which nobody has looked for a while.
 func (w *sweepWorker) retain(ctx context.Context) error {
-	tenants, err := w.Store.TenantsToLookAt(ctx, w.RetainEvery, choresAtOnce)
+	tenants, err := w.Store.TenantsToLookAt(ctx, w.RetainEvery, tasksAtOnce)
 	failed := []error{err}
 	for _, tenant := range tenants {
 		begun, err := w.Store.EraseExpired(ctx, tenant)

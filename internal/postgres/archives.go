@@ -128,7 +128,7 @@ func (s *Store) freeze(ctx context.Context, tx pgx.Tx, key session.Key, id strin
 func (s *Store) insertArchiving(
 	ctx context.Context, tx pgx.Tx, key session.Key, archive uuid.UUID, back bool, start time.Time,
 ) error {
-	if err := AddChore(ctx, tx, key.Tenant, ChoreArchive); err != nil {
+	if err := AddTask(ctx, tx, key.Tenant, TaskArchive); err != nil {
 		return err
 	}
 	args := queue.ArchiveArgs{Tenant: key.Tenant, Session: key.Key, Archive: archive, Back: back}

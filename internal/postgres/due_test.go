@@ -158,16 +158,16 @@ func TestADefaultThatMakesSessionsDueIsFollowed(t *testing.T) {
 		t.Errorf("the request made %d jobs", n)
 	}
 	for _, want := range []int{2, 2, 1} {
-		chores, err := store.Chores(t.Context(), postgres.ChorePolicy, 10)
-		if err != nil || len(chores) != 1 {
-			t.Fatalf("chores %v, %v", chores, err)
+		tasks, err := store.Tasks(t.Context(), postgres.TaskPolicy, 10)
+		if err != nil || len(tasks) != 1 {
+			t.Fatalf("tasks %v, %v", tasks, err)
 		}
-		if _, inserted, err := store.AuditTenant(t.Context(), chores[0], 2); err != nil || inserted != want {
+		if _, inserted, err := store.AuditTenant(t.Context(), tasks[0], 2); err != nil || inserted != want {
 			t.Errorf("%d jobs, want %d, %v", inserted, want, err)
 		}
 	}
-	if left, err := store.Chores(t.Context(), postgres.ChorePolicy, 10); err != nil || len(left) != 0 {
-		t.Errorf("the chores %v are left, %v", left, err)
+	if left, err := store.Tasks(t.Context(), postgres.TaskPolicy, 10); err != nil || len(left) != 0 {
+		t.Errorf("the tasks %v are left, %v", left, err)
 	}
 }
 

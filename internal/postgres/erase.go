@@ -100,7 +100,7 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 		return err
 	}
 	if of.kind == session.ErasureOfSession {
-		if err := AddChore(ctx, tx, of.tenant, ChoreErasure); err != nil {
+		if err := AddTask(ctx, tx, of.tenant, TaskErasure); err != nil {
 			return err
 		}
 	}

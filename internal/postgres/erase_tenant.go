@@ -20,7 +20,7 @@ import (
 var TenantTables = []string{
 	"import_lines", "imports", "recompaction_sessions", "recompactions", "replay_outcomes", "replay_sessions",
 	"replays", "webhook_deliveries", "webhook_secrets", "webhook_turns", "webhooks", "events", "idempotency",
-	"model_answers", "model_spending", "policy_versions", "policies", "due_sessions", "chores",
+	"model_answers", "model_spending", "policy_versions", "policies", "due_sessions", "tenant_tasks",
 	"findings", "search_settings", "retention", "verifications", "usage_days",
 }
 
@@ -67,7 +67,7 @@ func (s *Store) beginDeletion(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) 
 		err = s.beginErasure(ctx, tx, of)
 	}
 	if err == nil {
-		err = AddChore(ctx, tx, of.tenant, ChoreErasure)
+		err = AddTask(ctx, tx, of.tenant, TaskErasure)
 	}
 	if err == nil {
 		begun, err = readErasure(ctx, tx, of.tenant, of.id)

@@ -39,7 +39,7 @@ func (s *Store) EraseSubject(
 			return of.id, of.id, err
 		}
 		made.Held = []string{}
-		if err := AddChore(ctx, tx, tenant, ChoreErasure); err != nil {
+		if err := AddTask(ctx, tx, tenant, TaskErasure); err != nil {
 			return of.id, of.id, err
 		}
 		return of.id, of.id, record(ctx, tx, tenant, auditEntry{

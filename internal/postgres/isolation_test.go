@@ -15,7 +15,7 @@ import (
 const tenantPolicy = `(tenant_id = (NULLIF(current_setting('app.tenant_id'::text, true), ''::text))::uuid)`
 
 // notOfWorkers leaves out what workers read of all tenants, as they read jobs. It has ids and times only.
-const notOfWorkers = ` AND c.relname NOT IN ('due_sessions', 'chores', 'event_heads', 'webhook_turns', 'retention')`
+const notOfWorkers = ` AND c.relname NOT IN ('due_sessions', 'tenant_tasks', 'event_heads', 'webhook_turns', 'retention')`
 
 func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 	t.Parallel()

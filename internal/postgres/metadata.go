@@ -38,10 +38,10 @@ func rarestPair(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, metadata json.
 		                LIMIT $3) m) c
 		 WHERE NOT EXISTS (
 		       SELECT
-		         FROM chores
+		         FROM tenant_tasks
 		        WHERE tenant_id = $1 AND kind = $4)
 		 ORDER BY c.n
-		 LIMIT 1`, tenant, metadata, fewSessions, ChoreMetadata)
+		 LIMIT 1`, tenant, metadata, fewSessions, TaskMetadata)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, nil
 	}
@@ -81,9 +81,9 @@ func appendedPairedSQL(pair int) string {
 			          ORDER BY u.appended_at DESC, u.session_key DESC`
 }
 
-// IndexMetadata writes the pairs of the next sessions of a ChoreMetadata, at most limit, and ends the chore with the
+// IndexMetadata writes the pairs of the next sessions of a TaskMetadata, at most limit, and ends the task with the
 // last session. It returns how many it looked at.
-func (s *Store) IndexMetadata(ctx context.Context, c Chore, limit int) (looked int, err error) {
+func (s *Store) IndexMetadata(ctx context.Context, c Task, limit int) (looked int, err error) {
 	var last *uuid.UUID
 	err = s.Seeing(WithCold).InTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `
@@ -109,7 +109,7 @@ func (s *Store) IndexMetadata(ctx context.Context, c Chore, limit int) (looked i
 		return looked, err
 	}
 	if looked < limit {
-		return looked, s.EndChore(ctx, c)
+		return looked, s.EndTask(ctx, c)
 	}
-	return looked, s.advanceChore(ctx, c, *last)
+	return looked, s.advanceTask(ctx, c, *last)
 }

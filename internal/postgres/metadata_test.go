@@ -220,18 +220,18 @@ func TestEveryFilterOnMetadataFindsWhatHasIt(t *testing.T) {
 	checkAll()
 
 	d.exec(`DELETE FROM session_metadata WHERE tenant_id = $1`, tenant)
-	d.exec(`INSERT INTO chores (tenant_id, kind) VALUES ($1, $2)`, tenant, postgres.ChoreMetadata)
+	d.exec(`INSERT INTO tenant_tasks (tenant_id, kind) VALUES ($1, $2)`, tenant, postgres.TaskMetadata)
 	checkAll()
 	for range 5 {
-		chores, err := store.Chores(t.Context(), postgres.ChoreMetadata, 10)
-		if err != nil || len(chores) != 1 {
-			t.Fatal(chores, err)
+		tasks, err := store.Tasks(t.Context(), postgres.TaskMetadata, 10)
+		if err != nil || len(tasks) != 1 {
+			t.Fatal(tasks, err)
 		}
-		if looked, err := store.IndexMetadata(t.Context(), chores[0], 19); err != nil || looked == 0 {
+		if looked, err := store.IndexMetadata(t.Context(), tasks[0], 19); err != nil || looked == 0 {
 			t.Fatal(looked, err)
 		}
 	}
-	if left, err := store.Chores(t.Context(), postgres.ChoreMetadata, 10); err != nil || len(left) != 0 {
+	if left, err := store.Tasks(t.Context(), postgres.TaskMetadata, 10); err != nil || len(left) != 0 {
 		t.Errorf("%v is left: %v", left, err)
 	}
 	if n := d.differences(); n != 0 {

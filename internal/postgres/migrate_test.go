@@ -168,7 +168,7 @@ func TestTheReleaseFindsGapsAndVersions(t *testing.T) {
 		`SELECT string_agg(DISTINCT shape, ',') FROM messages`:                    "1",
 		`SELECT string_agg(concat_ws(' ', id, engine_version, policy_version), ',')
 		   FROM sessions WHERE engine_version IS NOT NULL`: "dense 7 2",
-		`SELECT string_agg(kind, ',' ORDER BY kind) FROM chores`: "metadata,policy,recompaction,replay",
+		`SELECT string_agg(kind, ',' ORDER BY kind) FROM tenant_tasks`: "metadata,policy,recompaction,replay",
 		`SELECT (items_since > now())::text FROM installation`:   "true",
 	} {
 		var got string

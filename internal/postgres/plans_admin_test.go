@@ -50,7 +50,7 @@ func (p *planned) checkTenant(t *testing.T) {
 const dryRunTime = 1000
 
 // ofMetadata are the tables that a filter on metadata reads besides.
-var ofMetadata = map[string]bool{"session_metadata": true, "chores": true}
+var ofMetadata = map[string]bool{"session_metadata": true, "tenant_tasks": true}
 
 // checkCounts checks how what filters find is counted.
 func (p *planned) checkCounts(t *testing.T) {

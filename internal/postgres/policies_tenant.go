@@ -71,7 +71,7 @@ func changeTenantPolicy(
 	if err := Exec(ctx, tx, putPolicy, policyArgs(tenant, uuid.Nil, next)...); err != nil {
 		return old, err
 	}
-	if err := AddChore(ctx, tx, tenant, ChorePolicy); err != nil {
+	if err := AddTask(ctx, tx, tenant, TaskPolicy); err != nil {
 		return old, err
 	}
 	return next, record(ctx, tx, tenant, auditEntry{

@@ -90,5 +90,5 @@ func noteRollback(ctx context.Context, tx pgx.Tx, c *locked) error {
 		UPDATE recompactions
 		   SET rollback_at = now()
 		 WHERE tenant_id = $1 AND id = $2`, c.TenantID, c.ID)
-	return errors.Join(err, postgres.AddChore(ctx, tx, c.TenantID, chore))
+	return errors.Join(err, postgres.AddTask(ctx, tx, c.TenantID, task))
 }

@@ -21,8 +21,8 @@ const (
 	// queueName is the queue of recompactions.
 	queueName = "recompaction"
 
-	// chore is that of tenants with a recompaction, or a rollback of one, that has not ended.
-	chore postgres.ChoreKind = "recompaction"
+	// task is that of tenants with a recompaction, or a rollback of one, that has not ended.
+	task postgres.TaskKind = "recompaction"
 
 	// deathAttempts bounds how often a job is tried whose worker dies.
 	deathAttempts = 8
@@ -76,7 +76,7 @@ func jobs(w *feature.Worker) {
 		return died(ctx, w, store{s}, job, cause)
 	}
 	w.Duties = append(w.Duties, postgres.Duty{
-		Kind: chore,
+		Kind: task,
 		Do:   func(ctx context.Context, tenant uuid.UUID) error { return requeue(ctx, w, s, tenant) },
 		Needed: `EXISTS (SELECT FROM recompactions WHERE tenant_id = $1
 		AND (finished_at IS NULL OR rollback_at IS NOT NULL AND rolled_back_at IS NULL))`,

@@ -101,7 +101,7 @@ func (s store) beginOne(
 	if err != nil {
 		return made, err
 	}
-	if err := postgres.AddChore(ctx, tx, tenant, chore); err != nil {
+	if err := postgres.AddTask(ctx, tx, tenant, task); err != nil {
 		return made, err
 	}
 	if err := s.insertFill(ctx, tx, tenant, made.ID, time.Time{}); err != nil {

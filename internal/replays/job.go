@@ -43,8 +43,8 @@ var (
 	})
 )
 
-// chore is that of tenants with a replay that has not ended.
-const chore postgres.ChoreKind = "replay"
+// task is that of tenants with a replay that has not ended.
+const task postgres.TaskKind = "replay"
 
 // jobArgs name a replay that is measured.
 type jobArgs struct {
@@ -69,7 +69,7 @@ func jobs(slice time.Duration) func(*feature.Worker) {
 		river.AddWorker(w.Workers, r)
 		w.Queues["replay"] = river.QueueConfig{MaxWorkers: 1} // it takes a processor: the others are for compactions
 		w.Duties = append(w.Duties, postgres.Duty{
-			Kind: chore, Do: r.requeue, Needed: `
+			Kind: task, Do: r.requeue, Needed: `
 				EXISTS (SELECT FROM replays WHERE tenant_id = $1 AND finished_at IS NULL)`,
 		})
 	}

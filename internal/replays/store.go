@@ -49,7 +49,7 @@ func (s store) Create(
 		if err != nil {
 			return made, uuid.Nil, err
 		}
-		if err := postgres.AddChore(ctx, tx, tenant, chore); err != nil {
+		if err := postgres.AddTask(ctx, tx, tenant, task); err != nil {
 			return made, uuid.Nil, err
 		}
 		if err := s.insertJob(ctx, tx, tenant, made.ID); err != nil {

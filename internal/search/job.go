@@ -22,8 +22,8 @@ const (
 	indexMemory = 48 << 20
 )
 
-// chore is that of tenants with sessions whose messages the search does not find yet.
-const chore postgres.ChoreKind = "index"
+// task is that of tenants with sessions whose messages the search does not find yet.
+const task postgres.TaskKind = "index"
 
 // indexArgs name a tenant whose messages are indexed.
 type indexArgs struct {
@@ -45,7 +45,7 @@ func jobs(w *feature.Worker) {
 	w.Queues["search"] = river.QueueConfig{MaxWorkers: 1}
 	w.Memory[indexArgs{}.Kind()] = indexMemory
 	w.Duties = append(w.Duties, postgres.Duty{
-		Kind: chore, Job: indexArgs{}.Kind(), Do: s.requeueIndex, Needed: `
+		Kind: task, Job: indexArgs{}.Kind(), Do: s.requeueIndex, Needed: `
 			EXISTS (SELECT FROM search_sessions WHERE tenant_id = $1 AND due_since IS NOT NULL)`,
 	})
 }

@@ -88,11 +88,11 @@ func (w *world) finds(want map[string]string) {
 func (w *world) set(settings string) {
 	w.Helper()
 	w.Must(http.StatusOK, "PUT", "/v1/search/settings", settings)
-	chores, err := w.Workers.Chores(w.Context(), postgres.ChorePolicy, 10)
-	if err != nil || len(chores) != 1 {
-		w.Fatal(chores, err)
+	tasks, err := w.Workers.Tasks(w.Context(), postgres.TaskPolicy, 10)
+	if err != nil || len(tasks) != 1 {
+		w.Fatal(tasks, err)
 	}
-	if _, _, err := w.Workers.AuditTenant(w.Context(), chores[0], 100); err != nil { // as the sweep does
+	if _, _, err := w.Workers.AuditTenant(w.Context(), tasks[0], 100); err != nil { // as the sweep does
 		w.Fatal(err)
 	}
 	w.indexed()

@@ -43,7 +43,7 @@ func markBehind(ctx context.Context, tx pgx.Tx, s *postgres.Store, tenant uuid.U
 	if err != nil || marked.RowsAffected() == 0 {
 		return err
 	}
-	if err := postgres.AddChore(ctx, tx, tenant, chore); err != nil {
+	if err := postgres.AddTask(ctx, tx, tenant, task); err != nil {
 		return err
 	}
 	job, inserted, err := s.Queue().Insert(ctx, tx, indexArgs{Tenant: tenant}, time.Time{})

@@ -109,7 +109,7 @@ func change(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, before rules, want
 		ON CONFLICT (tenant_id) DO UPDATE
 		   SET language = excluded.language, results = excluded.results`, tenant, want.Language, want.Results)
 	if err == nil {
-		err = postgres.AddChore(ctx, tx, tenant, postgres.ChorePolicy)
+		err = postgres.AddTask(ctx, tx, tenant, postgres.TaskPolicy)
 	}
 	if err != nil {
 		return err

@@ -13,56 +13,56 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// ChoreKind is what the sweep looks after for a tenant.
-type ChoreKind string
+// TaskKind is what the sweep looks after for a tenant.
+type TaskKind string
 
-// The kinds of chores. One that may be needed is written down where the need arises, and deleted when there is none.
+// The kinds of tasks. One that may be needed is written down where the need arises, and deleted when there is none.
 const (
-	ChorePolicy   ChoreKind = "policy"   // sessions that another default of the tenant makes due
-	ChoreMetadata ChoreKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
-	ChoreArchive  ChoreKind = "archive"
-	ChoreErasure  ChoreKind = "erasure" // of which the chores of the nil tenant are operators'
+	TaskPolicy   TaskKind = "policy"   // sessions that another default of the tenant makes due
+	TaskMetadata TaskKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
+	TaskArchive  TaskKind = "archive"
+	TaskErasure  TaskKind = "erasure" // of which the tasks of the nil tenant are operators'
 )
 
-// Chore is something to look after.
-type Chore struct {
+// Task is something to look after.
+type Task struct {
 	Tenant uuid.UUID
-	Kind   ChoreKind
-	Cursor uuid.UUID // of ChorePolicy and ChoreMetadata: the last session that was looked at
+	Kind   TaskKind
+	Cursor uuid.UUID // of TaskPolicy and TaskMetadata: the last session that was looked at
 	Since  time.Time
 }
 
-// AddChore writes a chore down, or begins it anew.
-func AddChore(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind ChoreKind) error {
+// AddTask writes a task down, or begins it anew.
+func AddTask(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, kind TaskKind) error {
 	return Exec(ctx, tx, `
-		INSERT INTO chores AS c (tenant_id, kind)
+		INSERT INTO tenant_tasks AS c (tenant_id, kind)
 		VALUES ($1, $2)
 		ON CONFLICT (tenant_id, kind) DO UPDATE
 		   SET cursor = excluded.cursor, since = excluded.since`, tenant, kind)
 }
 
-// Duty is what the sweep does for the tenants that have a kind of chore.
+// Duty is what the sweep does for the tenants that have a kind of task.
 type Duty struct {
-	Kind   ChoreKind
+	Kind   TaskKind
 	Job    string // kind of the job that does it for a tenant: while it is live, nobody else need; "" for none
 	Needed string // the condition, in SQL, that the tenant $1 still needs it
 	Do     func(ctx context.Context, tenant uuid.UUID) error
 }
 
-// Chores returns chores of a kind of all tenants, those first that were looked after the longest ago, at most limit.
-func (s *Store) Chores(ctx context.Context, kind ChoreKind, limit int) ([]Chore, error) {
-	return s.ChoresOf(ctx, Duty{Kind: kind}, limit)
+// Tasks returns tasks of a kind of all tenants, those first that were looked after the longest ago, at most limit.
+func (s *Store) Tasks(ctx context.Context, kind TaskKind, limit int) ([]Task, error) {
+	return s.TasksOf(ctx, Duty{Kind: kind}, limit)
 }
 
-// ChoresOf returns what Chores does, without those whose job is live.
-func (s *Store) ChoresOf(ctx context.Context, d Duty, limit int) ([]Chore, error) {
+// TasksOf returns what Tasks does, without those whose job is live.
+func (s *Store) TasksOf(ctx context.Context, d Duty, limit int) ([]Task, error) {
 	idle := `true`
 	if d.Job != "" {
 		idle = `NOT ` + queue.HasLive(d.Job, `tenant`, `tenant_id`)
 	}
 	rows, err := s.pool.Query(ctx, `
 		SELECT tenant_id AS tenant, kind, cursor, since
-		  FROM chores
+		  FROM tenant_tasks
 		 WHERE kind = $1
 		   AND `+idle+`
 		 ORDER BY since
@@ -70,30 +70,30 @@ func (s *Store) ChoresOf(ctx context.Context, d Duty, limit int) ([]Chore, error
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Chore])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Task])
 }
 
-// needed are the conditions that a tenant $1 still needs a kind of chore.
-var needed = map[ChoreKind]string{
-	ChoreErasure: `EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
-	ChoreArchive: `EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
+// needed are the conditions that a tenant $1 still needs a kind of task.
+var needed = map[TaskKind]string{
+	TaskErasure: `EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
+	TaskArchive: `EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
 }
 
 // DutyOf returns a duty of the core.
-func DutyOf(kind ChoreKind, do func(ctx context.Context, tenant uuid.UUID) error) Duty {
+func DutyOf(kind TaskKind, do func(ctx context.Context, tenant uuid.UUID) error) Duty {
 	return Duty{Kind: kind, Needed: needed[kind], Do: do}
 }
 
-// EndChore deletes a chore that was looked after, unless it was begun anew meanwhile or there is still need of it.
-func (s *Store) EndChore(ctx context.Context, c Chore) error {
-	return s.EndChoreUnless(ctx, c, needed[c.Kind])
+// EndTask deletes a task that was looked after, unless it was begun anew meanwhile or there is still need of it.
+func (s *Store) EndTask(ctx context.Context, c Task) error {
+	return s.EndTaskUnless(ctx, c, needed[c.Kind])
 }
 
-// EndChoreUnless deletes a chore that was looked after, unless it was begun anew meanwhile or a condition holds.
-func (s *Store) EndChoreUnless(ctx context.Context, c Chore, condition string) error {
+// EndTaskUnless deletes a task that was looked after, unless it was begun anew meanwhile or a condition holds.
+func (s *Store) EndTaskUnless(ctx context.Context, c Task, condition string) error {
 	return s.InTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
 		return Exec(ctx, tx, `
-			DELETE FROM chores
+			DELETE FROM tenant_tasks
 			 WHERE tenant_id = $1
 			   AND kind = $2
 			   AND since = $3
@@ -102,22 +102,22 @@ func (s *Store) EndChoreUnless(ctx context.Context, c Chore, condition string) e
 }
 
 // AuditTenant looks at the next sessions of a tenant whose default has changed, at most limit, and asks for the
-// compaction of those that it makes due. It ends the chore with the last session.
-func (s *Store) AuditTenant(ctx context.Context, c Chore, limit int) (looked, inserted int, err error) {
+// compaction of those that it makes due. It ends the task with the last session.
+func (s *Store) AuditTenant(ctx context.Context, c Task, limit int) (looked, inserted int, err error) {
 	seen, err := s.audit(ctx, c.Tenant, c.Cursor, limit)
 	if err != nil {
 		return seen.sessions, seen.inserted, err
 	}
 	if seen.sessions < limit {
-		return seen.sessions, seen.inserted, s.EndChore(ctx, c)
+		return seen.sessions, seen.inserted, s.EndTask(ctx, c)
 	}
-	return seen.sessions, seen.inserted, s.advanceChore(ctx, c, seen.last)
+	return seen.sessions, seen.inserted, s.advanceTask(ctx, c, seen.last)
 }
 
-// advanceChore records the last session that was looked at, unless the chore was begun anew meanwhile.
-func (s *Store) advanceChore(ctx context.Context, c Chore, last uuid.UUID) error {
+// advanceTask records the last session that was looked at, unless the task was begun anew meanwhile.
+func (s *Store) advanceTask(ctx context.Context, c Task, last uuid.UUID) error {
 	_, err := s.pool.Exec(ctx, `
-		UPDATE chores
+		UPDATE tenant_tasks
 		   SET cursor = $4
 		 WHERE tenant_id = $1 AND kind = $2 AND since = $3`, c.Tenant, c.Kind, c.Since, last)
 	return err
