@@ -22,7 +22,7 @@ import (
 const (
 	auditedSessions = 5000
 	visitedTenants  = 50
-	tasksAtOnce    = 1000
+	tasksAtOnce     = 1000
 
 	followedSessions = 20_000 // after changes of defaults
 	followedJobs     = 1000   // that they make due

@@ -169,7 +169,7 @@ func TestTheReleaseFindsGapsAndVersions(t *testing.T) {
 		`SELECT string_agg(concat_ws(' ', id, engine_version, policy_version), ',')
 		   FROM sessions WHERE engine_version IS NOT NULL`: "dense 7 2",
 		`SELECT string_agg(kind, ',' ORDER BY kind) FROM tenant_tasks`: "metadata,policy,recompaction,replay",
-		`SELECT (items_since > now())::text FROM installation`:   "true",
+		`SELECT (items_since > now())::text FROM installation`:         "true",
 	} {
 		var got string
 		if err := openPool(t, dsn).QueryRow(t.Context(), sql).Scan(&got); err != nil || got != want {
