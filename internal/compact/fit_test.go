@@ -3,6 +3,8 @@ package compact
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/compact/compacttest"
@@ -138,5 +140,36 @@ func TestNothingIsCutBeforeItWasSeen(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestACutCountsByWhatItLeaves has results at the end of what a summary would be of that are cut instead where that is
+// enough: of a text of characters that are a token each a cut leaves more than of others, and media cannot be cut.
+func TestACutCountsByWhatItLeaves(t *testing.T) {
+	t.Parallel()
+	p := policy.Default()
+	p.Trim.Enabled, p.Cap.Enabled, p.Protect.LastUnits, p.Summarise.KeepTurns, p.Summarise.KeepMessages = true, false, 0, 0, 0
+	block := `{"type":"text","text":` + literal(filler(60_000)) + `}`
+	for name, c := range map[string]struct {
+		content string
+		cuts    bool
+	}{
+		"a text in words": {literal(filler(60_000)), true},
+		"a dense text":    {literal(strings.Repeat("検索結果", 4500)), true},
+		"a text beside an image": {
+			`[` + block + `,{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]`, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan, _ := compacted(t, input(t, session.Anthropic, p, 16_000,
+				asks("task"), says("a plan"), calls("a", "Read", `{"path":"a"}`), answered("a", c.content), says("done"), asks("and now?")))
+			if target := plan.state.target; float64(plan.After) > target {
+				t.Errorf("the view went from %d to %d tokens, the target is %.0f: %v", plan.Before, plan.After, target, outcomes(plan))
+			}
+			if cut := slices.ContainsFunc(plan.Actions, func(a Action) bool { return a.Part >= 0 }); cut != c.cuts {
+				t.Errorf("the result is cut: %t: %v", cut, outcomes(plan))
+			}
+		})
 	}
 }

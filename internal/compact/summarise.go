@@ -282,27 +282,30 @@ func (s *runState) shortenInstead(end int) int {
 	capped := proposal{action: Cap, head: s.policy.Cap.HeadChars, tail: s.policy.Cap.TailChars}
 	chars := s.policy.Trim.BookendMaxChars
 	for _, want := range []proposal{capped, {action: Bookend, head: chars, tail: chars, bookend: chars}} {
-		left := (want.head+want.tail)/charsPerToken + markerTokens
-		large, saved := s.longerThan(left, begin, end)
+		large, saved := s.shorter(want, begin, end)
 		if float64(s.sizeWithout(begin)-saved) <= s.target {
-			s.shorten(large, want, left)
+			s.shorten(large, want)
 			return s.enough(begin)
 		}
 	}
 	return end
 }
 
-// longerThan returns the results of messages[begin:end] that are whole and have more tokens than limit, and by how many
-// in all.
-func (s *runState) longerThan(limit, begin, end int) (large []int, saved int64) {
+// shortened is a result that a cut shortens, with the tokens that the cut leaves of it.
+type shortened struct{ part, left int }
+
+// shorter returns the results of messages[begin:end] that are whole and that a cut makes shorter, and by how many
+// tokens in all. It makes the cuts: not every result can be cut, and of some texts each character is a token.
+func (s *runState) shorter(want proposal, begin, end int) (large []shortened, saved int64) {
+	limit := (want.head+want.tail)/charsPerToken + markerTokens
 	for m := begin; m < end; m++ {
 		for i := s.messages[m].first; i < s.messages[m].last; i++ {
 			p := &s.parts[i]
 			if p.kind != result || !s.free[i] || s.proposed[i].action != Keep || p.action != Keep || p.tokens <= limit {
 				continue
 			}
-			if left := limit + s.media(i); p.tokens > left {
-				large = append(large, i)
+			if left := s.leftBy(want, i, limit); left < p.tokens {
+				large = append(large, shortened{i, left})
 				saved += int64(p.tokens - left)
 			}
 		}
@@ -310,15 +313,30 @@ func (s *runState) longerThan(limit, begin, end int) (large []int, saved int64) 
 	return large, saved
 }
 
-// shorten proposes the same for some results, which leaves that many tokens of each.
-func (s *runState) shorten(results []int, want proposal, left int) {
-	for _, i := range results {
-		want.distance = s.distance(s.parts[i].message)
-		s.propose(i, len(s.messages)-1, want, left)
+// leftBy returns how many tokens a cut leaves of result i, which is whole: all, if it cannot be made.
+func (s *runState) leftBy(want proposal, i, about int) int {
+	if want.action == Cap {
+		want.capped = about
+	}
+	before := s.proposed[i]
+	s.proposed[i] = want
+	made := s.makeDraft(i)
+	s.proposed[i] = before
+	if made.action == Keep {
+		return s.parts[i].tokens
+	}
+	return made.tokens
+}
+
+// shorten proposes a cut of results.
+func (s *runState) shorten(results []shortened, want proposal) {
+	for _, of := range results {
+		want.distance = s.distance(s.parts[of.part].message)
+		s.propose(of.part, len(s.messages)-1, want, of.left)
 		if want.action == Cap {
-			s.proposed[i].capped = left
+			s.proposed[of.part].capped = of.left
 		} else {
-			s.proposed[i].bookend = want.bookend
+			s.proposed[of.part].bookend = want.bookend
 		}
 	}
 }
