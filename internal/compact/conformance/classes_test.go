@@ -24,7 +24,11 @@ type class struct {
 
 // classes are all rules in which Varve differs. None knows a vector: each sees the input, the record and the answer.
 var classes = []class{
-	{"cortex", "own", "Each result is decided by its own tool, size, beginning and place; what is beside it is not touched.", isOwn},
+	{"cortex", "own", "Each result is decided by its own tool, size, beginning and place, as they were when messages came; " +
+		"what is beside it is not touched.", isOwn},
+	{"falai", "own", "", isMoment},
+	{"llm-proxy", "own", "", isStored},
+	{"codelia", "own", "", isStoredOutput},
 	{"cortex", "saved", "All that leaves the view is saved, once, and can be read back.", isSaved},
 	{"", "limit", "A limit holds for every result, and a cut keeps something of it.", isLimit},
 	{"falai", "whole", "Characters, limits, notices and the tokens of a message are whole.", isWhole},
@@ -33,6 +37,7 @@ var classes = []class{
 	{"falai", "units", "A call and its results stay together, and a notice says what was dropped.", isUnit},
 	{"tool-compaction", "units", "", isOpenCall},
 	{"codelia", "units", "", isOpenAlone},
+	{"llm-proxy", "units", "", isPaired},
 	{"", "nothing", "Where nothing can leave the view, or no answer comes, nothing is written.", isNothing},
 	{"", "plain", "Names and previews are one line of plain characters, without secrets; no tag of an answer is one.", isPlain},
 	{"", "manual", "What the manual says holds where the program does otherwise.", isManual},
@@ -42,7 +47,7 @@ var classes = []class{
 	{"llm-proxy", "bookkeeping", "A stage that fails is left out; metadata, names of settings and alerts of a proxy decide nothing.", isBookkeeping},
 	{"codelia", "one message", "Retained facts and summary are one message; those of the system stay in their places or are in it.", isOneMessage},
 	{"codelia", "untouched", "A result with pictures, or that is not too large, is not changed; lines have their ends.", isUntouched},
-	{"codelia", "models", "A model is found by its name with a date or a provider.", isModel},
+	{"codelia", "models", "A model is found by its name with a date or a provider; an unknown one has the default window.", isModel},
 }
 
 // classOf returns the class of a difference, "" for none. What is plain may differ otherwise, too. Where the answer
@@ -169,7 +174,7 @@ func isLimit(v vector, want, got object) bool {
 			tokens4(head)+tokens4(tail) <= limit && tokens4(first)+tokens4(last) > limit
 	case "applyBookend":
 		over := tokens4(whole)
-		return number(v.Input["tailChars"]) == 0 && alike(v, now, moreTrimmed(strings.TrimSuffix(text(want["content"]), whole), over))
+		return number(v.Input["headChars"]) == 0 && got["refused"] != nil || number(v.Input["tailChars"]) == 0 && alike(v, now, moreTrimmed(strings.TrimSuffix(text(want["content"]), whole), over))
 	case "processToolMessage":
 		return isBeginningKept(v, want, got)
 	}
@@ -211,6 +216,14 @@ func isWhole(v vector, want, got object) bool {
 	return !same(want, each) && (alike(v, each, got) || isUnit(v, each, got)) || isWholeCut(v, want, got)
 }
 
+// isMoment: white space that was too much when a message came is collapsed, also where a later message let the cap act.
+func isMoment(v vector, want, got object) bool {
+	v.Input = normal(v.asked)
+	asTexts(v, objects(v.Input["messages"]))
+	now := normal(falaiEngine{whole: true, checked: true}.says(v))
+	return !same(want, now) && !same(now, normal(falaiWhole(v, true))) && (alike(v, now, got) || isUnit(v, now, got))
+}
+
 func cmpOr(value, other any) any {
 	if value == nil {
 		return other
@@ -225,10 +238,10 @@ func isWholeCut(v vector, want, got object) bool {
 
 // isUnit: a result whose call the system has summarised, or dropped, has its call before it.
 func isUnit(v vector, want, got object) bool {
-	called := map[string]object{}
-	for _, m := range objects(v.Input["messages"]) {
+	given, called := objects(v.Input["messages"]), map[string]int{}
+	for i, m := range given {
 		for _, c := range objects(m["tool_calls"]) {
-			called[text(c["id"])] = m
+			called[text(c["id"])] = i
 		}
 	}
 	var list []object
@@ -237,8 +250,17 @@ func isUnit(v vector, want, got object) bool {
 		for _, c := range objects(m["tool_calls"]) {
 			here[text(c["id"])] = true
 		}
-		if id := text(m["tool_call_id"]); m["role"] == "tool" && !here[id] && called[id] != nil {
-			list, here[id] = append(list, called[id]), true
+		id := text(m["tool_call_id"])
+		if call, isCalled := called[id]; m["role"] == "tool" && !here[id] && isCalled {
+			for _, with := range given[call:] { // the call, and what other results it has before this one
+				if same(with, m) {
+					break
+				}
+				list = append(list, with)
+			}
+			for _, c := range objects(given[call]["tool_calls"]) {
+				here[text(c["id"])] = true
+			}
 			added++
 		}
 		list = append(list, m)
@@ -313,7 +335,7 @@ func plainOf(want object) any {
 
 var (
 	namedCall  = regexp.MustCompile(`^\[tool_compaction\] .*`)
-	summaryTag = regexp.MustCompile(`<(/?summary>)`)
+	summaryTag = regexp.MustCompile(`<(/?(?:retain|summary)>)`)
 )
 
 func plainName(s string) string {
@@ -369,7 +391,7 @@ func isNothing(v vector, want, got object) bool {
 		return true
 	}
 	if rounds := objects(want["rounds"]); rounds != nil {
-		return isNothingAgain(objects(got["rounds"]), rounds)
+		return isNothingAgain(v, objects(got["rounds"]), rounds)
 	}
 	given, now := objects(v.Input["messages"]), messagesOf(got)
 	if v.Op == "should_compact" { // of one result nothing is older
@@ -381,7 +403,7 @@ func isNothing(v vector, want, got object) bool {
 		return grows && same(given, now) || isEmptyContent(given, messagesOf(want), now)
 	}
 	asks := map[string]string{"falai": "checkAndCompact", "codelia": "compact"}[v.System] == v.Op
-	if !asks || len(given) > 0 && !same(given, now) || len(given) == 0 && got["refused"] == nil {
+	if !asks || len(given) > 0 && !same(given, now) || len(given) == 0 && got["refused"] == nil && len(now) > 0 {
 		return false
 	}
 	recorded := messagesOf(want)
@@ -409,8 +431,13 @@ func systemFirst(list []object) []object {
 }
 
 // isNothingAgain: rounds in which nothing new can leave change nothing, where the system writes its summary anew.
-func isNothingAgain(now, recorded []object) bool {
+func isNothingAgain(v vector, now, recorded []object) bool {
+	given := len(objects(v.Input["messages"]))
+	added, _ := v.Input["rounds"].([]any)
 	for i, round := range now {
+		if i < len(added) {
+			given += len(objects(added[i]))
+		}
 		list, was := messagesOf(round), messagesOf(recorded[i])
 		if same(list, was) {
 			continue
@@ -418,7 +445,7 @@ func isNothingAgain(now, recorded []object) bool {
 		left := slices.ContainsFunc(list, func(m object) bool {
 			return !slices.ContainsFunc(was, func(w object) bool { return same(w, m) }) && !isSummary(m)
 		})
-		if i > 0 && !same(list, messagesOf(now[i-1])) || len(was) < len(list) || len(list) == 0 || left {
+		if i > 0 && !same(list, messagesOf(now[i-1])) || len(was) < len(list) || len(list) == 0 && given > 0 || left {
 			return false
 		}
 	}

@@ -29,7 +29,7 @@ func codelia(v vector) object {
 		list := q.back(o, messages, "user", func(_, _ object, _ int64) {})
 		return object{"messages": list, "compacted": o.changed, "sameReference": !o.changed}
 	}
-	q.window = cmp.Or(codeliaWindow(v, section(v.Input["llm"])["model"]), q.window)
+	q.window = cmp.Or(codeliaWindow(v, section(v.Input["llm"])["model"]), session.DefaultWindowTokens)
 	if v.Op == "trimMessages" { // a ref of the system's is the id of the call, and not every message has one
 		ref := ""
 		if slices.ContainsFunc(messages, func(m object) bool { return m["output_ref"] != nil }) {
@@ -54,8 +54,8 @@ func codelia(v vector) object {
 			m["content"] = strings.Replace(text(m["content"]), own, "; ref="+text(section(m["output_ref"])["id"]), 1)
 		}
 	})
-	for _, m := range objects(v.Output["messages"]) {
-		if m["trimmed"] != true {
+	for i, m := range objects(v.Output["messages"]) {
+		if v.Op == "processToolMessage" && (m["trimmed"] != true || messages[i]["trimmed"] == true) {
 			delete(m, "output_ref") // a whole result needs none
 		}
 	}

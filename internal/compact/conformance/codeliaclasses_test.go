@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // isOneMessage: the two messages of the system, one after the other, are one text; messages of the system are where they
@@ -16,16 +18,17 @@ func isOneMessage(v vector, want, got object) bool {
 	if rounds == nil {
 		rounds, recorded = []object{got}, []object{want}
 	}
+	said := ""
 	for i, round := range rounds {
-		if !isJoined(messagesOf(recorded[i]), messagesOf(round)) {
+		said += jsonText(messagesOf(round)) // a message that had no room is not told of again
+		if !isJoined(messagesOf(recorded[i]), messagesOf(round), said) {
 			return false
 		}
 	}
 	return true
 }
 
-func isJoined(recorded, list []object) bool {
-	said := jsonText(list)
+func isJoined(recorded, list []object, said string) bool {
 	var others, rest []object
 	for _, m := range recorded {
 		if others = append(others, m); m["role"] == "system" {
@@ -54,6 +57,7 @@ func isJoined(recorded, list []object) bool {
 // isWithin reports whether a message is another one, or a memory of the user's that begins or ends that.
 func isWithin(a, b object) bool {
 	part, all := text(a["content"]), text(b["content"])
+	part = summaryTag.ReplaceAllString(part, "&lt;$1")
 	within := part != "" && (strings.HasPrefix(all, part) || strings.HasSuffix(all, part))
 	return same(a, b) || a["role"] == "user" && b["role"] == "user" && within
 }
@@ -97,10 +101,32 @@ func isCutByLines(whole, now string, limit int) bool {
 	return cut && isHead && len(kept) <= limit && len(kept)+len(line)+1 > limit && strings.Contains(whole, "\r\n")
 }
 
+// isStoredOutput: an output in parts has the size that is stored of it.
+func isStoredOutput(v vector, want, got object) bool {
+	if v.Op != "processToolMessage" {
+		return false
+	}
+	for i, m := range objects(want["messages"]) {
+		parts, isList := objects(v.Input["messages"])[i]["content"].([]any)
+		if ref := section(m["output_ref"]); ref != nil && isList {
+			ref["byte_size"], ref["line_count"] = len(jsonText(parts)), 1
+		}
+	}
+	return same(want, got)
+}
+
 var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 
 // isModel: a name that the registry has without its date and provider is no unknown model.
 func isModel(v vector, want, got object) bool {
+	if model := section(v.Input["llm"])["model"]; v.Op == "trimMessages" {
+		known, asked := v, normal(v.asked)
+		listed, _ := asked["registry"].([]any)
+		spec := object{"id": model, "contextWindow": float64(session.DefaultWindowTokens)}
+		known.Input = object{"llm": v.Input["llm"], "registry": append(listed, spec)}
+		list := codeliaBudget(known, section(asked["config"]), objects(asked["messages"]))
+		return codeliaLimit(v, model) == 0 && same(object{"messages": list}, got)
+	}
 	if v.Op != "shouldCompact" {
 		return false
 	}

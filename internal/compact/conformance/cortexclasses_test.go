@@ -125,10 +125,12 @@ func isSaved(v vector, want, got object) bool {
 		}
 		return !same(want, got) && alike(v, once(want), once(got))
 	}
-	paths, list, e := 0, messagesOf(want), cortexEngine{config: section(v.Input["config"])}
+	paths, list, e := 0, messagesOf(want), cortexEngine{config: section(v.Input["config"]), persist: "ok"}
+	acts := e.actions(objects(v.Input["messages"]), number(v.Input["contextWindow"]))
 	for i, m := range list {
 		whole, isText := objects(v.Input["messages"])[i]["content"].(string)
-		if category := e.category(toolOf(m)); isText && m["role"] == "toolResult" && m["content"] != whole &&
+		category := e.category(toolOf(m))
+		if does := acts[i]; isText && m["role"] == "toolResult" && does.kind != "" && whole != "" &&
 			(category == "non-reproducible" || category == "computational") {
 			list[i] = maps.Clone(m)
 			list[i]["content"] = savedAs(text(m["content"]), whole, toolOf(m), "/persist/"+toolOf(m)+"-"+strconv.Itoa(paths)+".txt")

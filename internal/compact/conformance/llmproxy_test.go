@@ -57,6 +57,9 @@ func proxyQuestion(v vector, messages []object) *question {
 		delete(config, "token_threshold")
 	}
 	q := ask(v, session.OpenAIChat, config)
+	if config["max_tokens"] == nil {
+		q.window = 150_000
+	}
 	if q.context = int64(len(messages)) * always; v.Op == "pipeline" || v.Input["tokenEstimate"] != nil {
 		q.context = int64(number(v.Input["tokenEstimate"]))
 	}
@@ -111,7 +114,7 @@ func proxyIdentities(v vector) object {
 	for _, c := range objects(v.Input["cases"]) {
 		q := proxyQuestion(vector{System: v.System, Input: object{"config": object{"enabled": true}}}, nil)
 		arguments, IsText := c["arguments"].(string)
-		if !IsText {
+		if !IsText && c["arguments"] != nil {
 			arguments = jsonText(c["arguments"])
 		}
 		q.twice(object{"name": c["tool_name"], "arguments": arguments})

@@ -50,8 +50,8 @@ func codeliaSays(v vector) object {
 	if len(answers) > 0 {
 		answer = answers[0]
 	}
-	if answer["errorName"] == "AbortError" {
-		return object{"error": object{"name": "AbortError", "message": answer["error"]}}
+	if name := text(answer["errorName"]); slices.Contains([]string{"AbortError", "APIUserAbortError", "AbortSignal"}, name) {
+		return object{"error": object{"name": name, "message": answer["error"]}}
 	}
 	list := codeliaCompact(config, messages, answer)
 	changed := jsonText(list) != jsonText(messages)

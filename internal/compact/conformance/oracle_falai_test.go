@@ -14,8 +14,11 @@ import (
 func falaiSays(v vector) object { return falaiWhole(v, false) }
 
 // falaiWhole returns what it would make if the tokens of each message, and its own notice, were whole.
-func falaiWhole(v vector, whole bool) object {
-	e := falaiEngine{whole: whole, raw: v.Raw, config: section(v.Input["config"]), answers: objects(section(v.Input["llm"])["responses"])}
+func falaiWhole(v vector, whole bool) object { return falaiEngine{whole: whole}.says(v) }
+
+// says returns what the engine makes of a vector.
+func (e falaiEngine) says(v vector) object {
+	e.raw, e.config, e.answers = v.Raw, section(v.Input["config"]), objects(section(v.Input["llm"])["responses"])
 	messages, wrong := objects(v.Input["messages"]), falaiRefuses(section(v.Input["config"]))
 	switch v.Op {
 	case "estimateTokens":
@@ -33,9 +36,9 @@ func falaiWhole(v vector, whole bool) object {
 	}
 	var rounds []object
 	for range max(int(number(v.Input["rounds"])), 1) {
-		before := jsonText(messages)
+		e.acted = false
 		messages = e.compact(messages)
-		rounds = append(rounds, object{"history": append([]object{}, messages...), "sameReference": before == jsonText(messages)})
+		rounds = append(rounds, object{"history": append([]object{}, messages...), "sameReference": !e.acted})
 	}
 	if v.Input["rounds"] == nil {
 		return rounds[0]
@@ -77,6 +80,11 @@ type falaiEngine struct {
 	config  object
 	answers []object
 	whole   bool // the tokens of each message are, and the notice of a cut
+	checked bool // also when its messages came: what was collapsed then stays so
+
+	acted bool // the history was above the threshold
+
+	was map[string]string // by id and content of a result that was changed: its content before
 }
 
 // content returns the text of a message's content: what is no text is JSON.
@@ -90,8 +98,8 @@ func (e *falaiEngine) content(m object) string {
 func (e *falaiEngine) tokens(messages []object) int {
 	chars, sum := 0, 0
 	for _, m := range messages {
-		size := units(e.content(m)) + units(text(m["name"])) + 4
-		chars, sum = chars+size, sum+(size+3)/4
+		size := e.size(m, e.content(m))
+		chars, sum = chars+size, sum+e.wholeTokens(m)
 	}
 	if e.whole {
 		return sum
@@ -99,10 +107,29 @@ func (e *falaiEngine) tokens(messages []object) int {
 	return (chars + 3) / 4
 }
 
-func (e *falaiEngine) budget(messages []object) []object { return e.budgetOf(messages, messages) }
+func (e *falaiEngine) size(m object, content string) int {
+	return units(content) + units(text(m["name"])) + 4
+}
 
-// budgetOf cuts messages, whose notices have the sizes that they had before.
-func (e *falaiEngine) budgetOf(messages, before []object) []object {
+// wholeTokens returns the tokens of a message. A change of its content saves whole ones, too.
+func (e *falaiEngine) wholeTokens(m object) int {
+	now := e.content(m)
+	before, changed := e.was[text(m["tool_call_id"])+now]
+	if !changed {
+		return (e.size(m, now) + 3) / 4
+	}
+	return (e.size(m, before)+3)/4 - tokens4(before) + tokens4(now)
+}
+
+// changed notes what a result was before it was changed.
+func (e *falaiEngine) changed(m, before object) {
+	if e.was == nil {
+		e.was = map[string]string{}
+	}
+	e.was[text(m["tool_call_id"])+text(m["content"])] = e.content(before)
+}
+
+func (e *falaiEngine) budget(messages []object) []object {
 	limit := number(e.config["maxToolResultChars"])
 	list := append([]object{}, messages...)
 	for i, m := range list {
@@ -112,7 +139,8 @@ func (e *falaiEngine) budgetOf(messages, before []object) []object {
 		}
 		list[i] = maps.Clone(m)
 		list[i]["content"] = cut(s, 0, int(limit)) +
-			fmt.Sprintf("\n\n[Truncated: %d chars total, showing first %s]", units(e.content(before[i])), strconv.FormatFloat(limit, 'f', -1, 64))
+			fmt.Sprintf("\n\n[Truncated: %d chars total, showing first %s]", units(s), strconv.FormatFloat(limit, 'f', -1, 64))
+		e.changed(list[i], m)
 	}
 	return list
 }
@@ -126,6 +154,7 @@ func (e *falaiEngine) collapse(messages []object) []object {
 		if m["role"] == "tool" {
 			list[i] = maps.Clone(m)
 			list[i]["content"] = strings.Trim(scriptSpace.ReplaceAllString(e.content(m), " "), " ")
+			e.changed(list[i], m)
 		}
 	}
 	return list
@@ -134,19 +163,31 @@ func (e *falaiEngine) collapse(messages []object) []object {
 // compact returns the history after a check: each layer acts on what is not among the newest, until it is below the
 // threshold.
 func (e *falaiEngine) compact(history []object) []object {
+	e.was = nil
 	threshold := number(e.config["maxTokens"]) * number(e.config["compactionThreshold"])
 	k := min(int(math.Trunc(number(e.config["preserveRecentCount"]))), len(history))
 	below := func(list []object) bool { return float64(e.tokens(list)) < threshold }
 	if below(history) {
 		return history
 	}
+	e.acted = true
 	old, newest := history[:len(history)-k], history[len(history)-k:]
 	cutOff := e.budget(old)
-	if below(slices.Concat(cutOff, newest)) {
+	wasOver := false // with the messages of any moment, of which the newest were not cut yet
+	for n := range history {
+		n, k := n+1, min(k, n+1)
+		wasOver = wasOver || e.checked && !below(slices.Concat(e.budget(history[:n-k]), history[n-k:n]))
+	}
+	if !wasOver && below(slices.Concat(cutOff, newest)) {
 		return slices.Concat(cutOff, newest)
 	}
-	if e.whole {
-		old = e.budgetOf(e.collapse(old), old)
+	if e.whole { // what is cut is not collapsed
+		for i, collapsed := range e.collapse(old) {
+			if old[i]["role"] == "tool" && same(cutOff[i], old[i]) {
+				cutOff[i] = collapsed
+			}
+		}
+		old = cutOff
 	} else {
 		old = e.collapse(cutOff)
 	}

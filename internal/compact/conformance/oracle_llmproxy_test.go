@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,7 +45,7 @@ func (p *proxy) says(v vector) object {
 		for _, m := range messages {
 			results += map[bool]int{true: 1}[m["role"] == "tool" && m["tool_call_id"] != nil]
 		}
-		return object{"result": p.on("enabled") && len(messages) > 0 && (!isGiven || estimate > p.number("token_threshold", 100_000)) && results > 1}
+		return object{"result": p.on("enabled") && len(messages) > 0 && (!isGiven || estimate > p.threshold()) && results > 1}
 	case "pipeline":
 		sum := 0
 		for _, m := range messages {
@@ -54,7 +55,7 @@ func (p *proxy) says(v vector) object {
 			}
 			sum += len([]rune(s))
 		}
-		if estimate, isGiven = float64(sum/4), true; estimate < p.number("token_threshold", 100_000) {
+		if estimate, isGiven = float64(sum/4), true; estimate < p.threshold() {
 			return object{"stage": "below_threshold_fast", "tokenEstimate": estimate}
 		}
 	case "diagnostics":
@@ -66,7 +67,7 @@ func (p *proxy) says(v vector) object {
 		}
 		maps.DeleteFunc(m, func(_ string, value any) bool { return value == nil })
 	}
-	if !p.on("enabled") || isGiven && estimate <= p.number("token_threshold", 100_000) {
+	if !p.on("enabled") || isGiven && estimate <= p.threshold() {
 		return p.answer(messages)
 	}
 	return p.compact(messages, v.Input["forceError"] != nil)
@@ -79,11 +80,13 @@ type proxy struct {
 	stale                      map[string]bool
 	compacted                  int
 
-	// What its manual has and it does not do: a result that is only a picture is one, and two settings count.
+	// What its manual has and it does not do: a result that is only a picture is one, and three settings count.
 	manual  bool
 	errors  bool // a result that is an error supersedes nothing
 	sound   bool // what fails inside is left out, and no metadata says that a result was compacted
 	secrets bool // the report hides them, too
+	paired  bool // a result is of the call before it that has its id
+	stored  bool // a result in parts has the size that is stored
 }
 
 func newProxy(v vector) *proxy {
@@ -111,6 +114,15 @@ func (p *proxy) number(name string, preset float64) float64 {
 	return preset
 }
 
+// threshold returns what the estimate must exceed: by its manual, max_tokens is a hard limit, too.
+func (p *proxy) threshold() float64 {
+	threshold := p.number("token_threshold", 100_000)
+	if limit, isGiven := p.config["max_tokens"].(float64); p.manual && isGiven {
+		return min(threshold, limit-1)
+	}
+	return threshold
+}
+
 func (p *proxy) answer(messages []object) object {
 	return object{"messages": append([]object{}, messages...), "was_compacted": p.compacted > 0, "compacted_count": p.compacted,
 		"stale_resources": append([]string{}, slices.Sorted(maps.Keys(p.stale))...)}
@@ -126,7 +138,7 @@ func (p *proxy) compact(messages []object, fails bool) object {
 			}
 		}
 	}
-	of, unnamed := make([][]string, len(messages)), unnamedCalls(messages)
+	of, paired := make([][]string, len(messages)), pairedCalls(messages)
 	for i, m := range messages {
 		id, isResult := m["tool_call_id"].(string)
 		isResult = isResult || p.sound && m["role"] == "tool"
@@ -136,9 +148,12 @@ func (p *proxy) compact(messages []object, fails bool) object {
 			continue
 		}
 		name, arguments := text(cmpOr(m["name"], meta["tool_name"])), meta["tool_args"]
+		if p.sound {
+			name, arguments = text(m["name"]), nil
+		}
 		call := calls[id]
-		if p.sound && id == "" { // answers the call before it
-			call = unnamed[i]
+		if p.paired || p.sound && id == "" {
+			call = paired[i]
 		}
 		if call != nil {
 			if name, arguments = text(call["name"]), call["arguments"]; arguments == nil || arguments == "" {
@@ -178,18 +193,16 @@ func (p *proxy) compact(messages []object, fails bool) object {
 	return p.answer(list)
 }
 
-// unnamedCalls returns the calls without an id by the results that answer them.
-func unnamedCalls(messages []object) map[int]object {
-	var open object
-	of := map[int]object{}
+// pairedCalls returns the calls before the results that answer them, by result.
+func pairedCalls(messages []object) map[int]object {
+	open, of := map[string]object{}, map[int]object{}
 	for i, m := range messages {
-		if m["role"] == "tool" && text(m["tool_call_id"]) == "" {
-			of[i], open = open, nil
+		if id := text(m["tool_call_id"]); m["role"] == "tool" {
+			of[i] = open[id]
+			delete(open, id)
 		}
 		for _, c := range objects(m["tool_calls"]) {
-			if c["id"] == "" {
-				open = section(c["function"])
-			}
+			open[text(c["id"])] = section(c["function"])
 		}
 	}
 	return of
@@ -222,6 +235,9 @@ func (p *proxy) stub(m object, is []string) object {
 		p.stale[stale] = true
 	}
 	size := len(proxyText(m))
+	if parts, isList := m["content"].([]any); isList && p.stored {
+		size = len(jsonText(parts))
+	}
 	stub := object{"role": "tool", "tool_call_id": m["tool_call_id"], "metadata": object{"_compacted": true, "_original_bytes": size},
 		"content": fmt.Sprintf("[COMPACTED] Previous output for %s (%d bytes) was removed because a newer result for this resource exists "+
 			"later in the conversation.", name, size)}
@@ -269,6 +285,9 @@ func proxyCategory(tool string) string {
 	return "other"
 }
 
+// notFinite are the numbers that Python reads and JSON does not have.
+var notFinite = regexp.MustCompile(`\b(NaN|Infinity)\b`)
+
 // proxyIdentity returns the tool and the keys of a call's resource, nil if it has none.
 func proxyIdentity(tool string, arguments any) []string {
 	values, _ := arguments.(object)
@@ -277,7 +296,7 @@ func proxyIdentity(tool string, arguments any) []string {
 		if raw = strings.TrimSpace(raw); raw == "" {
 			return nil
 		}
-		if err := json.Unmarshal([]byte(raw), &parsed); err != nil {
+		if err := json.Unmarshal(notFinite.ReplaceAll([]byte(raw), []byte("0.5")), &parsed); err != nil {
 			return []string{tool, raw}
 		}
 		inner, isObject := parsed.(object)
@@ -342,8 +361,8 @@ func proxyInteger(values object, key, names string) []string {
 		case bool:
 			return []string{key + ":" + map[bool]string{true: "True", false: "False"}[value]}
 		case float64:
-			if value == float64(int64(value)) {
-				return []string{key + ":" + strconv.FormatInt(int64(value), 10)}
+			if value == math.Trunc(value) {
+				return []string{key + ":" + strconv.FormatFloat(value, 'f', 0, 64)}
 			}
 		case string:
 			plain := strings.ReplaceAll(strings.TrimSpace(value), "_", "")

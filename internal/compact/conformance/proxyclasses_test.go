@@ -33,6 +33,7 @@ func isManual(v vector, want, got object) bool {
 var proxyRules = map[string]func(p *proxy){
 	"manual": func(p *proxy) { p.manual = true }, "errors": func(p *proxy) { p.errors = true },
 	"bookkeeping": func(p *proxy) { p.sound = true }, "plain": func(p *proxy) { p.secrets = true },
+	"units": func(p *proxy) { p.paired = true }, "own": func(p *proxy) { p.stored = true },
 }
 
 // asWith returns the record of a system with some rules, nil if it has none.
@@ -73,6 +74,12 @@ func isAsWith(v vector, got object, rule string) bool {
 
 // isError: what an error would have superseded stays.
 func isError(v vector, _, got object) bool { return isAsWith(v, got, "errors") }
+
+// isPaired: a result is of its own call, and not of a later one with the same id.
+func isPaired(v vector, _, got object) bool { return isAsWith(v, got, "units") }
+
+// isStored: the size of a result in parts is what is stored of it.
+func isStored(v vector, _, got object) bool { return isAsWith(v, got, "own") }
 
 // isSecret: the report hides what the stub hides, and a text of another kind of secret is hidden, too.
 func isSecret(v vector, want, got object) bool {

@@ -35,7 +35,7 @@ func Len(t []byte) int {
 // First returns the longest beginning of t of up to n characters.
 func First(t []byte, n int) []byte {
 	i := 0
-	for n >= wordBytes && i+wordBytes <= len(t) {
+	for n > wordBytes && i+wordBytes <= len(t) {
 		n, i = n-unitsIn(t[i:]), i+wordBytes
 	}
 	for i < len(t) && !utf8.RuneStart(t[i]) { // its first byte was counted
@@ -54,7 +54,7 @@ func First(t []byte, n int) []byte {
 // Last returns the longest end of t of up to n characters.
 func Last(t []byte, n int) []byte {
 	i := len(t)
-	for n >= wordBytes && i >= wordBytes {
+	for n > wordBytes && i >= wordBytes {
 		i -= wordBytes
 		n -= unitsIn(t[i:])
 	}
@@ -71,8 +71,8 @@ func Last(t []byte, n int) []byte {
 	return t[i:]
 }
 
-// unitsIn returns the number of characters that begin in the first eight bytes of t, up to eight: one for each byte
-// that begins a character, one more if that character has four bytes.
+// unitsIn returns the number of characters that begin in the first eight bytes of t, up to nine: one for each
+// byte that begins a character, one more if that character has four bytes.
 func unitsIn(t []byte) int {
 	const lowest = 0x0101010101010101
 	word := binary.LittleEndian.Uint64(t)

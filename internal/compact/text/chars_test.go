@@ -27,6 +27,7 @@ func TestCharactersAreUTF16UnitsAndCutsSplitNone(t *testing.T) {
 		"a cut inside a pair backs off":            {"😀😀😀", 3, "😀", "😀", 6},
 		"ASCII before and after what is not ASCII": {"aaaaaaaa漢bbbbbbbb", 9, "aaaaaaaa漢", "漢bbbbbbbb", 17},
 		"characters across the border of a word":   {"aaaaaa😀aaaaaa😀aaaaaa", 16, "aaaaaa😀aaaaaa😀", "😀aaaaaa😀aaaaaa", 22},
+		"a cut inside a pair at such a border":     {"aaaaaaa😀aaaaaaa😀", 8, "aaaaaaa", "aaaaaa😀", 18},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,9 @@ import (
 // below is how far the target of falai lies below its threshold: a session at its threshold is compacted.
 const below = 0.01
 
+// hard is the hard limit of a profile that sets none.
+const hard = 0.95
+
 // couple sets the fields that follow from others: in Varve they are settings of their own.
 func (t *translator) couple() {
 	switch t.System {
@@ -23,7 +26,21 @@ func (t *translator) couple() {
 	case "llm-proxy":
 		if threshold, ok := t.patch["trigger_tokens"].(int); ok && threshold > 1 {
 			t.put("/target_tokens", threshold-1, t.pointers["/trigger_tokens"])
+			t.coupleWindow(threshold)
 		}
+	}
+}
+
+// coupleWindow raises the hard limit to a threshold that is nearer to the window, but not above the window.
+func (t *translator) coupleWindow(threshold int) {
+	if t.Window == 0 || float64(threshold) <= hard*float64(t.Window) {
+		return
+	}
+	share := float64(threshold) / float64(t.Window)
+	t.put("/hard", min(share, 1), t.pointers["/trigger_tokens"])
+	if share > 1 {
+		at := slices.IndexFunc(t.Translated, func(s Setting) bool { return slices.Contains(s.Fields, "window_tokens") })
+		t.Translated[at].Why += "; below the threshold: a session is compacted from this size on"
 	}
 }
 
@@ -38,7 +55,6 @@ func (t *translator) coupleFloor() {
 
 // coupleTrigger raises the hard limit to a trigger above it, and returns the trigger; 0 if the file has none.
 func (t *translator) coupleTrigger() float64 {
-	const hard = 0.95
 	trigger, _ := t.patch["trigger"].(float64)
 	if trigger > hard && trigger <= 1 {
 		t.put("/hard", trigger, t.pointers["/trigger"])

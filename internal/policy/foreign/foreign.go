@@ -54,6 +54,7 @@ type setting struct {
 	Kind     string         `json:"kind"`    // share, count, switch, text, names or table
 	To       []string       `json:"to"`      // the fields that get the value
 	Add      int            `json:"add"`     // to a count
+	Least    *int           `json:"least"`   // a count that is less means the same
 	Null     map[string]any `json:"null"`    // the fields that null sets; absent: null is the default
 	Default  any            `json:"default"` // if the system's differs from the profile's
 	Required bool           `json:"required"`

@@ -147,6 +147,8 @@ func TestASettingIsTranslated(t *testing.T) {
 		{"llm-proxy", `compaction: {}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":100001,"target_tokens":100000}`},
 		{"llm-proxy", "compaction:\n  enabled: true\n  token_threshold: 5\n  denied_tool_categories: [list_directory]\n",
 			`{"profile":"llm-proxy","enabled":true,"trigger_tokens":6,"target_tokens":5,"dedupe":{"deny_operations":["list_directory"]}}`},
+		{"llm-proxy", `{"token_threshold":98,"max_tokens":100}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":99,"target_tokens":98,"hard":0.99}`},
+		{"llm-proxy", `{"token_threshold":599,"max_tokens":400}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":600,"target_tokens":599,"hard":1}`},
 		{"codelia", `{"thresholdRatio":0.97,"contextBudgetTokens":7}`,
 			`{"profile":"codelia","trigger":0.97,"hard":0.97,"summarise":{"over":0.97},"budget":{"tokens":7}}`},
 		{"codelia", `{"toolOutputCache":{"enabled":false,"totalBudgetTrim":true},"compaction":{"auto":false}}`,
@@ -155,6 +157,9 @@ func TestASettingIsTranslated(t *testing.T) {
 			`{"profile":"codelia","summarise":{"model":"mini","prompt":"S","directives":["d"],"retain_prompt":"R","retain_directives":["r"],"keep_turns":2}}`},
 		{"codelia", `{"summaryPrompt":"S","retainDirectives":["r"]}`, `{"profile":"codelia"}`},
 		{"codelia", `{"compaction":{"model":null,"retainPrompt":null,"summaryPrompt":"S"}}`, `{"profile":"codelia","summarise":{"retain":false}}`},
+		{"codelia", `{"toolOutputCache":{"contextBudgetTokens":0,"maxMessageBytes":0},"compaction":{"retainLastTurns":-1}}`,
+			`{"profile":"codelia","budget":{"tokens":1},"cap":{"max_bytes":1,"head_chars":1},"summarise":{"keep_turns":0}}`},
+		{"tool-compaction", `{"inputTrimBytes":-5,"outputTrimBytes":-5}`, `{"profile":"tool-compaction","dedupe":{"argument_bytes":0,"min_bytes":1}}`},
 		{"tool-compaction", `{"outputTrimBytes":500,"toolIdentifierFields":[]}`, `{"profile":"tool-compaction","dedupe":{"min_bytes":501,"fields":{}}}`},
 		{"tool-compaction", `{"inputTrimBytes":"100"}`, `{"profile":"tool-compaction"}`},
 	} {

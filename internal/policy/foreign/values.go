@@ -17,7 +17,11 @@ func (s setting) read(value any) (any, error) {
 		if err != nil || math.Abs(n) > math.MaxInt32 {
 			return nil, errors.New("must be a number")
 		}
-		return int(n) + s.Add, nil // the systems cut fractions off
+		count := int(n) + s.Add // the systems cut fractions off
+		if s.Least != nil {
+			count = max(count, *s.Least)
+		}
+		return count, nil
 	case "switch":
 		if on, ok := value.(bool); ok {
 			return on, nil
