@@ -362,6 +362,9 @@ func TestAnAppendTellsWhatViewsWillRepair(t *testing.T) {
 	if refused.Code != http.StatusUnprocessableEntity || !strings.Contains(refused.Body.String(), "/messages/1/extra") {
 		t.Errorf("strict: %d %s", refused.Code, refused.Body)
 	}
+	if stored := w.must(http.StatusOK, "GET", "/v1/sessions/told/messages", "").Body.String(); strings.Contains(stored, "extra") || strings.Contains(stored, `"x"`) {
+		t.Errorf("a strict append that is refused stores %s", stored)
+	}
 	got := w.must(http.StatusCreated, "POST", "/v1/sessions/told/messages", body).Body.String()
 	compacted := w.must(http.StatusOK, "POST", "/v1/compact", body).Body.String()
 	for _, answer := range []string{got, compacted} {

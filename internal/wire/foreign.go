@@ -15,10 +15,14 @@ import (
 const maxWarnings = 20
 
 // Warnings returns what a view in the message's own format will repair or leave out of a message that FlagMayNeedRepair
-// is set of, whatever is around it. It knows no model: what only some servers refuse is not told. A code is the kind of
-// a repair.
+// is set of, whatever is around it. It knows no model: what only some servers refuse is not told, nor what only a
+// provider says and does not take back: an answer is nobody's mistake. A code is the kind of a repair.
 func Warnings(f session.Format, body []byte) (list []session.Warning) {
+	answers := isAnswer(f, body)
 	for _, in := range intrudersIn(f, body) {
+		if answers && in.answered {
+			continue
+		}
 		w := session.Warning{Pointer: pointerAt(body, in.at.Start), Code: "member_dropped"}
 		w.Detail = "the API does not take this member: views leave it out"
 		if in.of != nil {
@@ -35,18 +39,52 @@ func Warnings(f session.Format, body []byte) (list []session.Warning) {
 		at := pointerAt(body, fault.at.Start)
 		list = append(list, session.Warning{Pointer: at, Code: fault.repair(), Detail: fault.detail()})
 	}
-	r := repairerOf(f, view)
+	list = append(list, repairWarnings(f, body, answers)...)
+	return list[:min(len(list), maxWarnings)]
+}
+
+// repairWarnings returns what is repaired of a message but for its members, blocks and media.
+func repairWarnings(f session.Format, body []byte, answers bool) (list []session.Warning) {
+	r := repairerOf(f, []Stored{{Format: f, Body: body}})
 	_, _ = r.prepare(context.Background()) // which never ends
-	told := []string{"member_dropped", "block_as_note"}
-	if f == session.AISDK && member(body, "parts") == (Span{}) { // a ModelMessage, which is read
+	var told []string
+	if answers {
+		told = append(told, answeredKinds...)
+	}
+	at := placesIn(f, body)
+	switch {
+	case f == session.AISDK && member(body, "parts") == (Span{}): // a ModelMessage, which is read
 		told = append(told, "part_mended", "approval_moved")
+	case f == session.Gemini && answers && at.onlyVoid():
+		told = append(told, "part_mended")
+	}
+	if f == session.Anthropic && orderOf(at.parts).lateResult {
+		r.repaired("V-A3", "results_first", nil, "results are moved before everything else in their message")
 	}
 	for _, repair := range r.repairs {
-		if repair.Rule != "V-T2" && repair.Rule != "V-T3" && !slices.Contains(told, repair.Kind) {
-			list = append(list, session.Warning{Code: repair.Kind, Detail: repair.Detail})
+		purged := repair.Rule == r.provider.Codes.Members && slices.Contains(purgedKinds, repair.Kind)
+		if purged || repair.Rule == "V-T2" || repair.Rule == "V-T3" || slices.Contains(told, repair.Kind) {
+			continue
+		}
+		w := session.Warning{Pointer: at.of(repair.Kind), Code: repair.Kind, Detail: repair.Detail}
+		if !slices.Contains(list, w) {
+			list = append(list, w)
 		}
 	}
-	return list[:min(len(list), maxWarnings)]
+	return list
+}
+
+// answeredKinds are the repairs of what providers answer, and do not take back: sources beside the content, and nothing
+// at all.
+var answeredKinds = []string{"sources_as_note", "empty_text", "empty_message"}
+
+// purgedKinds are the repairs of members and blocks that the provider does not take.
+var purgedKinds = []string{"member_dropped", "block_as_note"}
+
+// isAnswer reports whether a message may be what a provider answered: the assistant's, or an item of one.
+func isAnswer(f session.Format, body []byte) bool {
+	role := stringMember(body, "role")
+	return role == "assistant" || role == "model" || role == "" && f != session.OpenAIChat && f != session.Anthropic
 }
 
 // pointerAt returns the JSON pointer of the innermost object that a place in a message is in, or that begins there.

@@ -17,6 +17,8 @@ type intruder struct {
 	name string           // of the member, or the type of the block
 	at   Span             // what is to be cut, or replaced
 	of   *provider.Object // for a block: what it should have been; nil for a member
+
+	answered bool // the provider says it itself: leaving it out takes nothing away
 }
 
 // memberWalk goes over a message once and finds the intruders.
@@ -171,11 +173,11 @@ func (w *memberWalk) members(at int, of *provider.Object) (end int) {
 		case taken:
 			kept = true
 		case kept:
-			w.cut(key, Span{Start: last, End: end})
+			w.cut(of, key, Span{Start: last, End: end})
 		case w.body[i] == '}':
-			w.cut(key, Span{Start: key.Start, End: end})
+			w.cut(of, key, Span{Start: key.Start, End: end})
 		default:
-			w.cut(key, Span{Start: key.Start, End: i})
+			w.cut(of, key, Span{Start: key.Start, End: i})
 		}
 		last = end
 	}
@@ -209,8 +211,9 @@ func (w *memberWalk) takes(m *provider.Member, value int) bool {
 	return true
 }
 
-func (w *memberWalk) cut(key, at Span) {
-	w.found = append(w.found, intruder{name: string(unquoted(key.Of(w.body))), at: at})
+func (w *memberWalk) cut(from *provider.Object, key, at Span) {
+	name := string(unquoted(key.Of(w.body)))
+	w.found = append(w.found, intruder{name: name, at: at, answered: from.IsAnswered(name)})
 }
 
 // purge returns a message of the target's own format without what the provider does not take: members are left out,

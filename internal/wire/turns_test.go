@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/ingest"
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/wire"
 	"github.com/varve-dev/varve/internal/wire/wiretest"
@@ -38,47 +41,91 @@ func (m *turnMaker) some(n int, make func() string) string {
 	return strings.Join(list, ",")
 }
 
+// spoken separates what only the provider says from what goes back: «…» came with the answer, and goes back without.
+var spoken = regexp.MustCompile("«([^»]*)»")
+
+func came(turn string) string { return spoken.ReplaceAllString(turn, "$1") }
+
+func goesBack(turn string) string { return spoken.ReplaceAllString(turn, "") }
+
+// joined returns members of an object. Those that begin with a dash are what only the provider says.
+func joined(members []string) string {
+	list, kept := "", false
+	for _, m := range members {
+		only := strings.HasPrefix(m, "-")
+		switch {
+		case !only && kept:
+			list += "," + m
+		case !only:
+			list, kept = list+m, true
+		case kept:
+			list += "«," + m[1:] + "»"
+		default:
+			list += "«" + m[1:] + ",»"
+		}
+	}
+	return list
+}
+
+// texts are what a model may say: of any script, with what JSON escapes, and what looks like something else.
+func (m *turnMaker) text() string {
+	return m.one(`text`, `text`, `é \ud83d\ude00 \u003c`, `日本語 😀 \u2028 \t`, `{\"type\":\"tool_use\"}`, `[Reasoning] x`, ` x \n`,
+		strings.Repeat(`long `, 300)+`.`, `\u0000`, `data:image/png;base64,`, `\\ud83d`)
+}
+
 // chatTurn returns a message of ChatCompletionAssistantMessageParam (openai-node), with what compatible servers answer.
 func (m *turnMaker) chatTurn() []string {
 	members := []string{`"role":"assistant"`}
 	calls := m.IntN(2) == 0
-	said := m.one(`"content":"text"`, `"content":[`+m.some(3, func() string {
-		return m.one(`{"type":"text","text":"a"}`, `{"type":"refusal","refusal":"no"}`)
+	said := m.one(`"content":"`+m.text()+`"`, `"content":[`+m.some(3, func() string {
+		return m.one(`{"type":"text","text":"`+m.text()+`"}`, `{"type":"refusal","refusal":"`+m.text()+`"}`)
 	})+`]`, `"content":""`)
 	sound := m.IntN(6) == 0
-	if calls || sound {
+	refusal := m.one(`"refusal":null`, `"refusal":"`+m.text()+`"`)
+	if calls || sound || !strings.HasSuffix(refusal, "null") {
 		said = m.one(said, `"content":null`)
 	}
 	members = append(members, said)
+	if m.IntN(2) == 0 || strings.HasSuffix(said, "null") && !calls && !sound {
+		members = append(members, refusal)
+	}
 	for _, member := range []string{
-		`"refusal":"no"`, `"refusal":null`, `"name":"eve"`, `"reasoning_content":"hm"`, `"reasoning":"hm"`, `"function_call":null`,
+		`"name":"eve"`, `"reasoning_content":"` + m.text() + `"`, `"reasoning":"hm"`, `"function_call":null`, `-"annotations":[]`, `-"annotations":null`,
+		`"reasoning_content":null`, `-"parsed":{"a":[1]}`, `-"parsed":null`, `"audio":null`, `-"tool_call_id":null`, `"reasoning_content":""`,
+		`"reasoning_details":[{"type":"reasoning.summary","summary":"hm","id":null,"format":"openai-responses-v1","index":0},{"type":"reasoning.encrypted","data":"ZZ","id":"rs_1","format":"openai-responses-v1","index":1}]`,
+		`"thinking_blocks":[{"type":"redacted_thinking","data":"ZZ"},{"type":"thinking","thinking":"","signature":"s"}]`, `-"reasoning_details":[]`, `-"thinking_blocks":null`,
 		`"reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"s"},{"type":"reasoning.encrypted","data":"ZZ"}]`,
 		`"thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"s"}]`,
 	} {
-		name, _, _ := strings.Cut(member, ":")
-		if m.IntN(4) == 0 && !slices.ContainsFunc(members, func(s string) bool { return strings.HasPrefix(s, name) }) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(member, "-"), ":")
+		isOne := func(s string) bool { return strings.HasPrefix(strings.TrimPrefix(s, "-"), name+":") }
+		if m.IntN(5) == 0 && !(sound && name == `"audio"`) && !slices.ContainsFunc(members, isOne) {
 			members = append(members, member)
 		}
 	}
 	if sound {
-		members = append(members, `"audio":{"id":"audio_1"}`)
+		members = append(members, m.one(`"audio":{"id":"audio_1"}`, `"audio":{"id":"audio_1"«,"data":"UklGRg==","expires_at":1,"transcript":"hi"»}`))
 	}
-	if calls {
+	switch {
+	case calls:
 		members = append(members, `"tool_calls":[`+m.some(3, m.chatCall)+`]`)
+	case m.IntN(4) == 0:
+		members = append(members, m.one(`-"tool_calls":[]`, `-"tool_calls":null`))
 	}
 	m.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-	return []string{`{` + strings.Join(members, ",") + `}`}
+	return []string{`{` + joined(members) + `}`}
 }
 
 func (m *turnMaker) chatCall() string {
-	id := m.id("call_")
+	id := m.id(m.one("call_", "chatcmpl-tool-", "toolu_vrtx_", "functions.f:", "", strings.Repeat("x", 30)))
 	m.results = append(m.results, `{"role":"tool","tool_call_id":"`+id+`","content":"r"}`)
-	arguments := m.one(`{}`, `{\"a\":1}`, ``, `{\"a\":`, `[1]`, `null`)
+	arguments := m.one(`{}`, `{\"a\":\"`+"日本"+`\"}`, `{\"a\":1e400}`, `  {\"a\":1}\n`, `\"\"`, `{\"a\":1}`, ``, `{\"a\":`, `[1]`, `null`)
 	if m.IntN(5) == 0 {
 		return `{"id":"` + id + `","type":"custom","custom":{"name":"f","input":"` + arguments + `"}}`
 	}
-	extra := m.one("", `,"extra_content":{"google":{"thought_signature":"s"}}`)
-	return `{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"` + arguments + `"}` + extra + `}`
+	extra := m.one("", "", `«,"index":0»`, `,"extra_content":{"google":{"thought_signature":"s"}}`)
+	parsed := m.one("", "", `«,"parsed_arguments":{"a":[1]}»`, `«,"parsed_arguments":null»`)
+	return `{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"` + arguments + `"` + parsed + `}` + extra + `}`
 }
 
 // itemTurn returns items of ResponseOutputItem (openai-node). Reasoning is before what it led to.
@@ -92,29 +139,40 @@ func (m *turnMaker) itemTurn() (items []string) {
 	return items
 }
 
+// madeBy returns what an item of some kinds has in an answer alone.
+func (m *turnMaker) madeBy(kind string) string {
+	switch kind {
+	case "shell_call", "apply_patch_call", "tool_search_call", "tool_search_output", "compaction":
+		return m.one("", `«,"created_by":"x"»`)
+	case "function_call":
+		return m.one("", `«,"parsed_arguments":null»`, `«,"parsed_arguments":{"a":1}»`)
+	}
+	return ""
+}
+
 func (m *turnMaker) item() string {
 	call := m.id("call_")
 	made := func(kind, prefix, members, output string) string {
 		if output != "" {
 			m.results = append(m.results, `{"type":"`+kind+`_output","call_id":"`+call+`",`+output+`}`)
 		}
-		return `{"type":"` + kind + `","id":"` + m.id(prefix) + `",` + members + `}`
+		return `{"type":"` + kind + `","id":"` + m.id(prefix) + `",` + members + m.madeBy(kind) + `}`
 	}
 	switch m.IntN(26) {
 	case 0:
 		return made("function_call", "fc_", `"call_id":"`+call+`","name":"f","arguments":"`+m.one(`{}`, ``, `{\"a\":`)+`","status":"completed"`, `"output":"r"`)
 	case 1:
-		return made("custom_tool_call", "ctc_", `"call_id":"`+call+`","name":"f","input":"free text"`, `"output":"r"`)
+		return made("custom_tool_call", "ctc_", `"call_id":"`+call+`","name":"f","input":"`+m.text()+`"`, `"output":"r"`)
 	case 2:
 		return made("web_search_call", "ws_", `"status":"completed","action":{"type":"search","query":"q"}`, "")
 	case 3:
-		return made("file_search_call", "fs_", `"status":"completed","queries":["q"],"results":null`, "")
+		return made("file_search_call", "fs_", `"status":"`+m.one("completed", "failed")+`","queries":["q"],"results":`+m.one(`null`, `[{"attributes":{"a":1,"b":true},"file_id":"f","filename":"n","score":0.5,"text":"x"}]`), "")
 	case 4:
 		return made("code_interpreter_call", "ci_", `"status":"completed","code":"1","container_id":"c","outputs":null`, "")
 	case 5:
-		return made("image_generation_call", "ig_", `"status":"completed","result":"iVBORw0KGgo="`, "")
+		return made("image_generation_call", "ig_", `"status":"`+m.one(`completed","result":"iVBORw0KGgo="`, `failed","result":null`), "")
 	case 6:
-		return made("mcp_list_tools", "mcpl_", `"server_label":"s","tools":[]`, "")
+		return made("mcp_list_tools", "mcpl_", `"server_label":"s","tools":[`+m.one("", `{"name":"f","input_schema":{"type":"object"},"annotations":null,"description":null}`)+`]`+m.one("", `,"error":null`, `,"error":"no"`), "")
 	case 7:
 		return made("mcp_call", "mcp_", `"server_label":"s","name":"f","arguments":"{}","output":"r"`, "")
 	case 8:
@@ -158,8 +216,9 @@ func (m *turnMaker) item() string {
 	case 11:
 		return made("computer_call", "cu_", `"call_id":"`+call+`",`+m.one(`"action":{"type":"screenshot"}`, `"actions":[{"type":"click","button":"left","x":1,"y":2},{"type":"wait"}]`)+`,"pending_safety_checks":[],"status":"completed"`, `"output":{"type":"computer_screenshot","image_url":"data:image/png;base64,iVBORw0KGgo="}`)
 	}
-	return `{"type":"message","id":"` + m.id("msg_") + `","role":"assistant","status":"completed",` + m.one("", `"phase":"commentary",`) + `"content":[` + m.some(2, func() string {
-		return m.one(`{"type":"output_text","text":"x","annotations":[]}`, `{"type":"refusal","refusal":"no"}`,
+	return `{"type":"message","id":"` + m.id("msg_") + `","role":"assistant","status":"` + m.one("completed", "incomplete", "in_progress") + `",` + m.one("", `"phase":"commentary",`, `"phase":null,`, `"phase":"final_answer",`) + `"content":[` + m.some(2, func() string {
+		return m.one(`{"type":"output_text","text":"x","annotations":[]}`, `{"type":"refusal","refusal":"no"}`, `{"type":"output_text","text":"`+m.text()+`","annotations":[]«,"parsed":{"a":1}»}`,
+			`{"type":"output_text","text":"","annotations":[],"logprobs":[{"token":"x","bytes":[120],"logprob":-0.1,"top_logprobs":[{"token":"y","bytes":[],"logprob":-1}]}]}`,
 			`{"type":"output_text","text":"x","annotations":[{"type":"url_citation","url":"https://a.b","title":"t","start_index":0,"end_index":1}],"logprobs":[]}`,
 			`{"type":"output_text","text":"x","annotations":[{"type":"file_citation","file_id":"f","filename":"n","index":0},{"type":"container_file_citation","container_id":"c","file_id":"f","filename":"n","start_index":0,"end_index":1},{"type":"file_path","file_id":"f","index":0}]}`)
 	}) + `]}`
@@ -184,7 +243,7 @@ func (m *turnMaker) geminiTurn() []string {
 				signature = `,"thoughtSignature":"s"`
 			}
 			responses = append(responses, `{"functionResponse":{"id":"`+id+`","name":"f","response":{"output":"r"}}}`)
-			return `{"functionCall":{"id":"` + id + `","name":"f","args":{"a":1}}` + signature + `}`
+			return `{"functionCall":{"id":"` + id + `","name":"f"` + m.one(`,"args":{"a":1}`, `,"args":{}`, `,"args":{"`+m.text()+`":[null,1e400]}`, ``) + m.one("", "", `,"partialArgs":null,"willContinue":null`) + `}` + signature + `}`
 		case 1:
 			return `{"text":"hm","thought":true` + signature + `}`
 		case 2:
@@ -194,7 +253,10 @@ func (m *turnMaker) geminiTurn() []string {
 		case 4:
 			return `{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}` + signature + `}`
 		case 5:
-			return `{"text":"","thoughtSignature":"s"}`
+			return m.one(`{"text":"","thoughtSignature":"s"}`, `{"text":"x","speechMetadata":{"speaker":"a"}}`, `{"text":"x","videoMetadata":{"fps":1}}`,
+				`{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="},"mediaResolution":{"level":"MEDIA_RESOLUTION_LOW"}}`, `{"text":"x","thought":false}`,
+				`{"thoughtSignature":"s","text":"`+m.text()+`"}`, `{"executableCode":{"language":"LANGUAGE_UNSPECIFIED","code":""}}`, `{"codeExecutionResult":{"outcome":"OUTCOME_DEADLINE_EXCEEDED"}}`,
+				`{"text":"x","thought":null,"inlineData":null,"thoughtSignature":null}`, `{"thought":true,"text":"hm","thought_signature":"s"}`)
 		case 9:
 			return m.one(`{"text":"x","partMetadata":{"a":1}}`, `{"executableCode":{"id":"e","language":"PYTHON","code":"1"}},{"codeExecutionResult":{"id":"e","outcome":"OUTCOME_FAILED","output":""}}`)
 		}
@@ -203,12 +265,16 @@ func (m *turnMaker) geminiTurn() []string {
 	if len(responses) > 0 {
 		m.results = append(m.results, `{"role":"user","parts":[`+strings.Join(responses, ",")+`]}`)
 	}
-	return []string{`{"role":"model","parts":[` + parts + `]}`}
+	role := m.one(`"role":"model",`, `"role":"model",`, `"role":"model",`, ``)
+	if len(responses) > 0 || strings.Contains(parts, "thought") {
+		role = `"role":"model",`
+	}
+	return []string{`{` + role + `"parts":[` + parts + `]}`}
 }
 
 // uiTurn returns a message of UIMessagePart (vercel/ai).
 func (m *turnMaker) uiTurn() []string {
-	return []string{`{"id":"` + m.id("m") + `","role":"assistant","parts":[` + m.some(7, func() string {
+	return []string{`{"id":"` + m.id("m") + `",` + m.one("", "", `"metadata":{"usage":{"totalTokens":9}},`, `"metadata":null,`) + `"role":"assistant","parts":[` + m.some(7, func() string {
 		metadata := m.one("", `,"providerMetadata":{"openai":{"itemId":"rs_1"}}`)
 		tool := m.one(`"type":"tool-f"`, `"type":"dynamic-tool","toolName":"f"`) + `,"toolCallId":"` + m.id("c") + `","input":` + m.one(`{}`, `{"a":1}`, `"text"`)
 		return m.one(`{"type":"text","text":"x","state":"done"`+metadata+`}`, `{"type":"reasoning","text":"hm"`+metadata+`}`, `{"type":"step-start"}`,
@@ -218,6 +284,12 @@ func (m *turnMaker) uiTurn() []string {
 			`{"type":"reasoning-file","mediaType":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}`, `{"type":"file","mediaType":"image/png","url":"https://a.b/c.png","filename":"c.png","providerMetadata":{"a":{}}}`,
 			`{`+tool+`,"state":"output-available","output":{"a":[1]}}`, `{`+tool+`,"state":"output-error","errorText":"e"}`,
 			`{`+tool+`,"state":"output-denied","approval":{"id":"a","approved":false,"reason":"r"}}`,
+			`{"type":"text","text":"`+m.text()+`"}`, `{"type":"text","text":"","state":"streaming"}`, `{"type":"reasoning","text":"","state":"done","providerMetadata":{"anthropic":{"redactedData":"ZZ"}}}`,
+			`{"type":"reasoning","text":"`+m.text()+`","providerMetadata":{"anthropic":{"signature":"s"},"google":{"thoughtSignature":"s"}}}`, `{"type":"data-x","id":"d","data":null}`,
+			`{"type":"source-url","sourceId":"s","url":"https://a.b","providerMetadata":{"openai":{}}}`, `{"type":"source-document","sourceId":"s","mediaType":"a/b","title":"t","filename":"n"}`,
+			`{`+tool+`,"state":"output-available","output":`+m.one(`null`, `""`, `[]`, `1e400`)+`,"preliminary":true,"resultProviderMetadata":{"openai":{"itemId":"x"}},"toolMetadata":{"a":1}}`,
+			`{`+tool+`,"state":"output-available","output":"r","approval":{"id":"a","approved":true}}`, `{`+tool+`,"state":"output-error","errorText":"","rawInput":"{\"a\":","providerExecuted":false}`,
+			`{"type":"custom","kind":"xai.x","providerMetadata":{"xai":{"a":[1]}}}`, `{"type":"steering-message","id":"s","parts":[{"type":"text","text":"x"}]}`,
 			`{`+tool+`,"state":"output-available","output":"r","providerExecuted":true,"title":"T","callProviderMetadata":{"google":{"thoughtSignature":"s"}}}`)
 	}) + `]}`}
 }
@@ -252,6 +324,20 @@ func turnsWanted(t *testing.T) int {
 	return 3000
 }
 
+// holdsStrictly reports what a strict append would refuse of what a provider has answered.
+func holdsStrictly(t *testing.T, f session.Format, bodies []string) {
+	t.Helper()
+	whole := []byte(`[` + strings.Join(bodies, ",") + `]`)
+	b := &ingest.Batch{Format: f, Tells: true, Strict: true}
+	if err := b.Open(whole); err != nil {
+		t.Fatal(err)
+	}
+	b.List("/messages", rawjson.Span{Start: 0, End: len(whole)}, len(bodies))
+	if _, err := b.Messages(); err != nil {
+		t.Fatalf("%s: strict refuses an answer: %v\n%s", f, err, whole)
+	}
+}
+
 // TestWhatAProviderReturnedGoesBackAsItWas reads turns in their own format. What a view changes must be in changedTurns.
 func TestWhatAProviderReturnedGoesBackAsItWas(t *testing.T) {
 	t.Parallel()
@@ -260,9 +346,15 @@ func TestWhatAProviderReturnedGoesBackAsItWas(t *testing.T) {
 			t.Parallel()
 			for seed := range turnsWanted(t) {
 				m := &turnMaker{Rand: rand.New(rand.NewPCG(uint64(seed), 34))}
-				bodies := append([]string{of.user}, of.make(m)...)
-				bodies = append(append(bodies, m.results...), strings.Replace(of.user, `"id":"u"`, `"id":"v"`, 1))
-				made := wiretest.Render(f, storedOf(f, bodies), wire.Options{})
+				turn := of.make(m)
+				log, bodies := []string{of.user}, []string{of.user}
+				for _, answer := range append(turn, m.results...) {
+					log, bodies = append(log, came(answer)), append(bodies, goesBack(answer))
+				}
+				user := strings.Replace(of.user, `"id":"u"`, `"id":"v"`, 1)
+				log, bodies = append(log, user), append(bodies, user)
+				holdsStrictly(t, f, log)
+				made := wiretest.Render(f, storedOf(f, log), wire.Options{})
 				if slices.Contains(repairKinds(made.Repairs), "compacted") {
 					bodies = bodies[max(len(bodies)-len(made.Bodies), 0):]
 				}

@@ -17,18 +17,14 @@ var changes = map[string]string{
 	"V-A13":      "an answer has members that a request must not have: the file_id of a citation",
 }
 
-// answer is a turn of the assistant as the API answers it, and as it goes back.
-type answer struct{ came, back strings.Builder }
+// answer is a turn of the assistant, with what only the API says as came has it.
+type answer struct{ strings.Builder }
 
-func (a *answer) add(block string) { a.addAs(block, block) }
-
-func (a *answer) addAs(came, back string) {
-	if a.came.Len() > 0 {
-		a.came.WriteString(", ")
-		a.back.WriteString(", ")
+func (a *answer) add(block string) {
+	if a.Len() > 0 {
+		a.WriteString(", ")
 	}
-	a.came.WriteString(came)
-	a.back.WriteString(back)
+	a.WriteString(block)
 }
 
 // serverTools are tools that the API runs itself, with the type and the content of their results.
@@ -56,11 +52,21 @@ var serverTools = [][3]string{
 
 // citations are what a text cites, of every type.
 var citations = []string{
-	`"type":"page_location","cited_text":"x","document_index":0,"document_title":"t","start_page_number":1,"end_page_number":2`,
-	`"type":"content_block_location","cited_text":"x","document_index":0,"document_title":null,"start_block_index":0,"end_block_index":1`,
+	`"type":"page_location","cited_text":"x","document_index":0,"document_title":"t","start_page_number":1,"end_page_number":2«,"file_id":"file_1"»`,
+	`"type":"content_block_location","cited_text":"x","document_index":0,"document_title":null,"start_block_index":0,"end_block_index":1«,"file_id":null»`,
 	`"type":"web_search_result_location","cited_text":"x","encrypted_index":"ZQ==","title":null,"url":"https://a.example/"`,
 	`"type":"search_result_location","cited_text":"x","search_result_index":0,"source":"s","title":"t","start_block_index":0,"end_block_index":1`,
 }
+
+// envelopes and endings are what an answer has beside its content: nothing more than a request, or all of BetaMessage.
+var (
+	envelopes = [][]string{
+		{`"role":"assistant"`},
+		{`-"id":"msg_01"`, `-"type":"message"`, `"role":"assistant"`, `-"model":"claude-haiku-4-5"`},
+	}
+	endings = []string{"", "", `«,"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"server_tool_use":null}»`,
+		`«,"container":{"id":"container_1","expires_at":"x","skills":null},"context_management":{"applied_edits":[]},"diagnostics":null,"stop_details":{"type":"refusal","category":"cyber","explanation":null},"input_transformations":null»`}
+)
 
 // randomAnswer returns an answer of blocks of every type in any order, and the ids of its calls. It does not end in
 // thinking: the API never does.
@@ -76,28 +82,32 @@ func randomAnswer(rng *rand.Rand) (a *answer, calls []string) {
 		case 4:
 			a.add(`{"type":"text","text":"é \ud83d\ude00 ` + id + ` \u003c","citations": null}`)
 		case 5:
-			cited := `{"type":"text","text":"so it is","citations":[{"type":"char_location","cited_text":"x","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1%s}]}`
-			a.addAs(fmt.Sprintf(cited, `,"file_id":null`), fmt.Sprintf(cited, ""))
+			a.add(`{"type":"text","text":"so it is","citations":[{"type":"char_location","cited_text":"x","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1«,"file_id":null»}]«,"parsed_output":null»}`)
 		case 6:
 			tool := serverTools[rng.IntN(len(serverTools))]
-			a.add(`{"type":"server_tool_use","id":"srvtoolu_` + id + `","name":"` + tool[0] + `","input":{"query":"a"}}`)
+			caller := []string{"", "", `,"caller":{"type":"direct"}`, `,"caller":{"type":"code_execution_20250825","tool_id":"srvtoolu_1"}`}[rng.IntN(4)]
+			a.add(`{"type":"server_tool_use","id":"srvtoolu_` + id + `","name":"` + tool[0] + `","input":` + []string{`{"query":"a"}`, `{}`}[rng.IntN(2)] + caller + `}`)
 			if rng.IntN(3) == 0 {
 				a.add(`{"type":"thinking","thinking":"while it runs","signature":"c2ln"}`)
 			}
-			a.add(`{"type":"` + tool[1] + `","tool_use_id":"srvtoolu_` + id + `","content":` + tool[2] + `}`)
+			if tool[1] != "web_search_tool_result" && tool[1] != "web_fetch_tool_result" {
+				caller = ""
+			}
+			a.add(`{"type":"` + tool[1] + `","tool_use_id":"srvtoolu_` + id + `","content":` + tool[2] + caller + `}`)
 		case 7:
 			a.add(`{"type":"text","text":"so","citations":[{` + citations[rng.IntN(len(citations))] + `}]}`)
 		case 8:
 			a.add(`{"type":"mcp_tool_use","id":"mcptoolu_` + id + `","name":"f","server_name":"s","input":{}}`)
 			a.add(`{"type":"mcp_tool_result","tool_use_id":"mcptoolu_` + id + `","is_error":false,"content":` + []string{`"r"`, `[{"type":"text","text":"r","citations":null}]`}[rng.IntN(2)] + `}`)
 		case 9:
-			a.add([]string{`{"type":"container_upload","file_id":"file_1"}`, `{"type":"fallback","from":{"model":"a"},"to":{"model":"b"},"trigger":{"type":"refusal","category":null}}`,
+			a.add([]string{`{"type":"container_upload","file_id":"file_1"}`, `{"type":"fallback","from":{"model":"a"},"to":{"model":"b"},"trigger":{"type":"refusal","category":` + []string{"null", `"cyber"`}[rng.IntN(2)] + `}}`,
 				`{"type":"mcp_tool_listing","mcp_server_name":"s","tools":[{"name":"f","input_schema":{"type":"object"}}]}`}[rng.IntN(3)])
 		case 10:
-			a.add([]string{`{"type":"compaction","content":null,"encrypted_content":null}`, `{"type":"compaction","content":"` + id + `","encrypted_content":"ZQ=="}`}[rng.IntN(2)])
+			a.add([]string{`{"type":"compaction","content":null,"encrypted_content":null}`, `{"type":"compaction","content":"` + id + `","encrypted_content":"ZQ=="}`,
+				`{"type":"compaction","content":"` + id + `","encrypted_content":null,"signature":null,"tool_changes":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"f"}},{"type":"tool_removal","tool":{"type":"mcp_toolset_reference","server_name":"s"}}]}`}[rng.IntN(3)])
 		default:
 			calls = append(calls, "toolu_"+id)
-			a.add(`{"type":"tool_use","id":"toolu_` + id + `","name":"f","input":{"p": [1, {}]},"caller":` + []string{`{"type":"direct"}`, `{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}`}[rng.IntN(2)] + `}`)
+			a.add(`{"type":"tool_use","id":"toolu_` + id + `","name":"f","input":` + []string{`{"p": [1, {}]}`, `{}`, `{"é\u0000":"\ud83d\ude00"}`}[rng.IntN(3)] + []string{"", `,"toolset_name":null`, `,"toolset_name":"t"`}[rng.IntN(3)] + `,"caller":` + []string{`{"type":"direct"}`, `{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}`}[rng.IntN(2)] + `}`)
 		}
 	}
 	a.add(`{"type":"text","text":"Done."}`)
@@ -114,8 +124,9 @@ func TestWhatClaudeAnsweredGoesBackAsItWas(t *testing.T) {
 		want := map[int]string{}
 		for range 10 {
 			a, calls := randomAnswer(rng)
-			want[len(log)] = `{"role":"assistant","content":[` + a.back.String() + `]}`
-			log = append(log, []byte(`{"role":"assistant","content":[`+a.came.String()+`]}`))
+			turn := `{` + joined(envelopes[rng.IntN(len(envelopes))]) + `,"content":[` + a.String() + `]` + endings[rng.IntN(len(endings))] + `}`
+			want[len(log)] = goesBack(turn)
+			log = append(log, []byte(came(turn)))
 			next := []string{}
 			for _, id := range calls {
 				next = append(next, `{"type":"tool_result","tool_use_id":"`+id+`","content":"ok"}`)
@@ -125,6 +136,11 @@ func TestWhatClaudeAnsweredGoesBackAsItWas(t *testing.T) {
 			}
 			log = append(log, []byte(`{"role":"user","content":[`+strings.Join(next, ",")+`]}`))
 		}
+		strict := make([]string, len(log))
+		for i := range log {
+			strict[i] = string(log[i])
+		}
+		holdsStrictly(t, session.Anthropic, strict)
 		model := []string{"", "claude-haiku-4-5", "claude-opus-5-5"}[rng.IntN(3)]
 		view := wiretest.Render(session.Anthropic, stored(session.Anthropic, log), wire.Options{Model: model, Author: model})
 		left := len(log) - len(view.Bodies) // what the provider has compacted itself

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -10,6 +11,7 @@ import (
 // refuses anything else, or does not read it.
 type Object struct {
 	Members []Member           // the most frequent ones first
+	Answers []string           // members that an answer has and a request does not take
 	Open    bool               // any member is taken
 	Whole   bool               // the readers count all of it, as it is written
 	By      string             // the member that tells the kind of the object: "type", "role"; "" for one of one kind
@@ -38,6 +40,13 @@ func (o *Object) Member(name []byte) *Member {
 		}
 	}
 	return nil
+}
+
+// IsAnswered reports whether leaving a member out takes nothing from what the provider answered: only answers have it,
+// or it is one that may be there, and is null or empty.
+func (o *Object) IsAnswered(name string) bool {
+	m := o.Member([]byte(name))
+	return m != nil && !m.Null || slices.Contains(o.Answers, name)
 }
 
 // Kind returns what an object of a kind may be, nil if there are no such objects.
@@ -81,6 +90,12 @@ func object(names string) *Object {
 // holds sets what is inside the member of a name, which the object has, and returns the object.
 func (o *Object) holds(name string, in *Object) *Object {
 	o.Member([]byte(name)).In = in
+	return o
+}
+
+// answers sets the members that only an answer has, separated by spaces, and returns the object.
+func (o *Object) answers(names string) *Object {
+	o.Answers = strings.Fields(names)
 	return o
 }
 

@@ -3,9 +3,11 @@ package provider
 // What Anthropic's API takes, as the types Beta…Param of anthropics/anthropic-sdk-typescript (resources/beta/messages)
 // have it. It refuses every other member, "Extra inputs are not permitted" (microsoft/autogen#3034,
 // anthropics/claude-code#4378), and every other type of block: "Input tag 'x' found using 'type' does not match any of
-// the expected tags".
+// the expected tags". What only an answer has is that of the types BetaMessage, BetaCitation… and ParsedMessage.
 var (
-	anthropicMessage = object("role content").holds("content", anthropicBlock)
+	anthropicMessage = object("role content").holds("content", anthropicBlock).
+				answers("id type model container context_management diagnostics stop_details stop_reason " +
+			"stop_sequence usage input_transformations parsed_output")
 
 	anthropicBlock = blocks("text", map[string]*Object{
 		"text":                                   anthropicText,
@@ -32,7 +34,8 @@ var (
 		"text_editor_code_execution_tool_result": anthropicRunResult,
 	})
 
-	anthropicText = object("type text cache_control citations").free("text").holds("citations", anthropicCitation)
+	anthropicText = object("type text cache_control citations").free("text").holds("citations", anthropicCitation).
+			answers("parsed_output parsed")
 
 	anthropicResult = object("type tool_use_id content is_error cache_control toolset_name").
 			holds("content", blocks("text", map[string]*Object{
@@ -60,5 +63,5 @@ var (
 	// permitted" (the types TextCitation and TextCitationParam).
 	anthropicCitation = object("type cited_text document_index document_title start_char_index end_char_index " +
 		"start_page_number end_page_number start_block_index end_block_index encrypted_index title url " +
-		"search_result_index source")
+		"search_result_index source").answers("file_id")
 )

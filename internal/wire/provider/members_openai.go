@@ -16,7 +16,9 @@ var (
 	chatMessage = object("role content tool_call_id? tool_calls! name? reasoning_content reasoning refusal "+
 		"function_call audio reasoning_details! thinking_blocks! cache_control? prefix? partial?").
 		holds("content", chatBlock).holds("tool_calls", chatCall).
-		holds("function_call", object("name arguments")).holds("audio", object("id"))
+		holds("function_call", object("name arguments")).
+		holds("audio", object("id").answers("data expires_at transcript")).
+		answers("annotations parsed")
 
 	chatBlock = blocks("text", map[string]*Object{
 		"text":    object("type text cache_control? prompt_cache_breakpoint?").free("text"),
@@ -32,7 +34,8 @@ var (
 	})
 
 	chatCall = object("id type function? custom? extra_content?").
-			holds("function", object("name arguments")).holds("custom", object("name input"))
+			holds("function", object("name arguments").answers("parsed_arguments")).
+			holds("custom", object("name input")).answers("index")
 )
 
 func withBreakpoint(name string) *Object {
@@ -41,25 +44,26 @@ func withBreakpoint(name string) *Object {
 
 // What Responses takes, as ResponseInputItem of openai/openai-node has it. It refuses every other member: "Unknown
 // parameter: 'input[1].metadata'" (microsoft/agent-framework#2203), and every other type: "Invalid value: 'x'.
-// Supported values are: …". Items of answers have null where the types of a request have none. A custom tool's call has
-// a status in openai/codex, which sends it.
+// Supported values are: …". Items of answers have null where the types of a request have none, and what only the types
+// of ResponseOutputItem have. A custom tool's call has a status in openai/codex, which sends it.
 var (
 	responsesItem = &Object{By: "type", Kinds: map[string]*Object{
-		"message":              responsesMessage,
-		"function_call":        object("type call_id name arguments id? status? namespace? caller async?"),
+		"message": responsesMessage,
+		"function_call": object("type call_id name arguments id? status? namespace? caller async?").
+			answers("parsed_arguments"),
 		"function_call_output": responsesOutput("output id status caller name namespace"),
 		"reasoning": object("type id? summary encrypted_content content? status?").
 			free("summary encrypted_content content"),
 		"custom_tool_call":        object("type call_id name input id? status? namespace? caller async?"),
 		"custom_tool_call_output": responsesOutput("output id? caller name?"),
-		"shell_call":              object("type call_id action id status environment caller"),
-		"shell_call_output":       object("type call_id output id status max_output_length caller").free("output"),
+		"shell_call":              returned("type call_id action id status environment caller"),
+		"shell_call_output":       returned("type call_id output id status max_output_length caller").free("output"),
 		"local_shell_call":        object("type id call_id action status?"),
 		"local_shell_call_output": object("type id call_id? output status").free("output"),
-		"apply_patch_call":        object("type call_id operation status id caller"),
-		"apply_patch_call_output": object("type call_id status output id caller").free("output"),
+		"apply_patch_call":        returned("type call_id operation status id caller"),
+		"apply_patch_call_output": returned("type call_id status output id caller").free("output"),
 		"computer_call":           object("type id call_id action? actions? pending_safety_checks status"),
-		"computer_call_output":    object("type call_id output id acknowledged_safety_checks status").free("output"),
+		"computer_call_output":    returned("type call_id output id acknowledged_safety_checks status").free("output"),
 		"file_search_call":        object("type id queries status results"),
 		"web_search_call":         object("type id status action?").holds("action", searchAction),
 		"image_generation_call":   object("type id result status"),
@@ -69,10 +73,10 @@ var (
 		"mcp_approval_response":   object("type approval_request_id approve id reason"),
 		"mcp_call":                responsesMCPCall,
 		"item_reference":          object("type id"),
-		"compaction":              object("type encrypted_content id"),
+		"compaction":              returned("type encrypted_content id"),
 		"compaction_trigger":      object("type id?"),
-		"tool_search_call":        object("type arguments call_id execution? id status"),
-		"tool_search_output":      object("type tools call_id execution? id status"),
+		"tool_search_call":        returned("type arguments call_id execution? id status"),
+		"tool_search_output":      returned("type tools call_id execution? id status"),
 		"additional_tools":        responsesTools,
 		"configuration_update":    object("type id reasoning? text?"),
 		"program":                 object("type id call_id code fingerprint"),
@@ -89,7 +93,7 @@ var (
 	responsesMessage = &Object{By: "role", Kinds: map[string]*Object{
 		"assistant": object("type role content id? status? phase").
 			holds("content", blocks("output_text", map[string]*Object{
-				"output_text": object("type text annotations? logprobs?").free("text"),
+				"output_text": object("type text annotations? logprobs?").free("text").answers("parsed"),
 				"refusal":     object("type refusal").free("refusal"),
 			})),
 	}, Prefix: map[string]*Object{
@@ -105,5 +109,8 @@ var (
 )
 
 func responsesOutput(names string) *Object {
-	return object("type call_id "+names).holds("output", responsesBlock)
+	return returned("type call_id "+names).holds("output", responsesBlock)
 }
+
+// returned returns an item of which an answer says who made it, and, of the output of a custom tool, what became of it.
+func returned(names string) *Object { return object(names).answers("created_by status") }
