@@ -58,13 +58,13 @@ var citations = []string{
 	`"type":"search_result_location","cited_text":"x","search_result_index":0,"source":"s","title":"t","start_block_index":0,"end_block_index":1`,
 }
 
-// envelopes and endings are what an answer has beside its content: nothing more than a request, or all of BetaMessage.
+// envelopes and leftovers are what an answer has beside its content: nothing more than a request, or all of BetaMessage.
 var (
 	envelopes = [][]string{
 		{`"role":"assistant"`},
 		{`-"id":"msg_01"`, `-"type":"message"`, `"role":"assistant"`, `-"model":"claude-haiku-4-5"`},
 	}
-	endings = []string{"", "", `«,"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"server_tool_use":null}»`,
+	leftovers = []string{"", "", `«,"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"server_tool_use":null}»`,
 		`«,"container":{"id":"container_1","expires_at":"x","skills":null},"context_management":{"applied_edits":[]},"diagnostics":null,"stop_details":{"type":"refusal","category":"cyber","explanation":null},"input_transformations":null»`}
 )
 
@@ -124,7 +124,7 @@ func TestWhatClaudeAnsweredGoesBackAsItWas(t *testing.T) {
 		want := map[int]string{}
 		for range 10 {
 			a, calls := randomAnswer(rng)
-			turn := `{` + joined(envelopes[rng.IntN(len(envelopes))]) + `,"content":[` + a.String() + `]` + endings[rng.IntN(len(endings))] + `}`
+			turn := `{` + joined(envelopes[rng.IntN(len(envelopes))]) + `,"content":[` + a.String() + `]` + leftovers[rng.IntN(len(leftovers))] + `}`
 			want[len(log)] = goesBack(turn)
 			log = append(log, []byte(came(turn)))
 			next := []string{}
