@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -206,15 +205,21 @@ func makeKeyForm(to string) form {
 			{Name: "days", Label: "Days until it expires", Example: "never"}}}
 }
 
-// wantedKey returns the key that makeKeyForm asks for.
-func (v *visit) wantedKey() protocol.KeyRequest {
-	days, _ := strconv.ParseInt(v.r.PostFormValue("days"), 10, 64)
+// wantedKey returns the key that makeKeyForm asks for; false for one whose end is no number of days.
+func (v *visit) wantedKey() (protocol.KeyRequest, bool) {
+	days, ok := v.count("days")
 	return protocol.KeyRequest{Name: v.r.PostFormValue("name"), Role: session.Role(v.r.PostFormValue("role")),
-		TTLSeconds: days * 24 * 3600}
+		TTLSeconds: days * 24 * 3600}, ok
 }
 
+const daysOrNever = "a number of days, or nothing for a key that never expires,"
+
 func makeKey(v *visit) error {
-	made, err := client.CreateKey.With(v.ctx, v.api, client.Options{Body: v.wantedKey()})
+	wanted, ok := v.wantedKey()
+	if !ok {
+		return v.notSure(daysOrNever)
+	}
+	made, err := client.CreateKey.With(v.ctx, v.api, client.Options{Body: wanted})
 	if err != nil {
 		return err
 	}

@@ -78,11 +78,11 @@ func manageForms(s *protocol.Session, hold session.Hold) []form {
 
 func makeToken(v *visit) error {
 	wanted := protocol.TokenRequest{Name: v.r.PostFormValue("name"), Scopes: []session.Scope{session.ScopeRead}}
-	minutes, err := strconv.Atoi(cmp.Or(v.r.PostFormValue("minutes"), "60"))
-	if err != nil {
+	minutes, ok := v.count("minutes")
+	if !ok {
 		return v.notSure("a number of minutes")
 	}
-	wanted.TTLSeconds = minutes * 60
+	wanted.TTLSeconds = int(minutes * 60)
 	if v.r.PostFormValue("scope") != "read" {
 		wanted.Scopes = append(wanted.Scopes, session.ScopeCompact)
 	}
@@ -107,13 +107,11 @@ func (v *visit) then(err error, page ...any) error {
 }
 
 func forkSession(v *visit) error {
-	wanted := protocol.ForkRequest{ID: v.r.PostFormValue("id")}
-	var err error
-	if seq := v.r.PostFormValue("seq"); seq != "" {
-		if wanted.Seq, err = strconv.ParseInt(seq, 10, 64); err != nil {
-			return v.notSure("the number of a message")
-		}
+	seq, ok := v.count("seq")
+	if !ok {
+		return v.notSure("the number of a message")
 	}
+	wanted := protocol.ForkRequest{ID: v.r.PostFormValue("id"), Seq: seq}
 	made, err := client.ForkSession.With(v.ctx, v.api, client.Options{Body: wanted}, v.r.PathValue("id"))
 	return v.then(err, "sessions", made.Value.ID)
 }

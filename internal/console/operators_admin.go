@@ -89,7 +89,11 @@ func makeTenantKey(v *visit) error {
 	if err != nil {
 		return showNothing(v)
 	}
-	made, err := client.OperatorCreateKey.With(v.ctx, v.api, client.Options{Body: v.wantedKey()}, id)
+	wanted, ok := v.wantedKey()
+	if !ok {
+		return v.notSure(daysOrNever)
+	}
+	made, err := client.OperatorCreateKey.With(v.ctx, v.api, client.Options{Body: wanted}, id)
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,7 @@ func deleteTenant(v *visit) error {
 	if !v.isSure(read.Value.Name) {
 		return v.notSure("the tenant's name")
 	}
-	o := client.Options{Query: client.Query{"confirm": read.Value.Name}}
+	o := client.Options{Query: client.Query{"confirm": id}} // of which nobody is asked: the name is what people know
 	begun, err := client.DeleteTenant.With(v.ctx, v.api, o, id)
 	return v.then(err, "erasures", begun.Value.ID)
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,6 +95,16 @@ func (v *visit) isSure(what string) bool { return v.r.PostFormValue("sure") == w
 func (v *visit) notSure(what string) error {
 	v.showError(422, errorPage{Detail: "Nothing was done: the form asks for " + what + " in its field."})
 	return nil
+}
+
+// count reads a positive number of a form; an empty field is 0.
+func (v *visit) count(name string) (n int64, ok bool) {
+	text := strings.TrimSpace(v.r.PostFormValue(name))
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	return n, err == nil && n > 0
 }
 
 // fill puts what a list has into the rows of a table.

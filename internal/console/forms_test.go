@@ -1,0 +1,294 @@
+package console_test
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/varve-dev/varve/internal/api/apitest"
+	"github.com/varve-dev/varve/internal/console"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// clicked are the forms that TestAPersonFindsASessionAndWhatLeftIt clicks in a browser, and what others post.
+var clicked = map[string]bool{
+	"POST /policy": true, "POST /sessions/{id}/policy": true, "POST /playground": true, "POST /failures": true,
+	"POST /recompactions": true, "POST /recompactions/{recompaction}/{do}": true, "POST /tenants/{tenant}": true,
+	"POST /sessions/{id}/pins/{ref}": true, "POST /sessions/{id}/pins/{ref}/unpin": true,
+}
+
+// TestEveryFormDoesWhatItSays fills the forms of pages in as they stand there, and looks at what the API says then.
+func TestEveryFormDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.sample("s")
+	v := &filler{visitor: w.signedIn(w.Key), posted: map[string]bool{}}
+	v.tokens()
+	v.wholeSession()
+	v.archive()
+	v.subject()
+	v.keys()
+	v.webhooks()
+	o := &filler{visitor: w.operator(), posted: v.posted}
+	o.tenants()
+	o.operators()
+	o.campaign()
+	for _, pattern := range console.Patterns() {
+		if strings.HasPrefix(pattern, "POST ") && !clicked[pattern] && !v.posted[pattern] {
+			t.Errorf("no test fills in the form of %s", pattern)
+		}
+	}
+}
+
+// filler fills in forms, and notes which.
+type filler struct {
+	*visitor
+	posted map[string]bool // routes
+}
+
+// fill fills in the form of a page that leads to an address and has a button, and returns the page that comes then.
+func (f *filler) fill(status int, page, to, word string, values ...string) string {
+	f.Helper()
+	form, has := formOf(f.get(http.StatusOK, page), to, word)
+	if !has {
+		f.Fatalf("%s has no form for %s that says %q", page, to, word)
+	}
+	for i := 0; i < len(values); i += 2 {
+		if !form.Has(values[i]) {
+			f.Fatalf("the form %q has no field %s", word, values[i])
+		}
+		form.Set(values[i], values[i+1])
+	}
+	for _, pattern := range console.Patterns() {
+		like := regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(strings.TrimPrefix(pattern, "POST "), `[^/]+`)
+		if regexp.MustCompile(`^/console` + like + `$`).MatchString(to) {
+			f.posted[pattern] = true
+		}
+	}
+	return f.post(status, to, form)
+}
+
+// formOf returns the fields of a form with the values that they have on a page.
+func formOf(page, to, word string) (url.Values, bool) {
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return nil, false
+	}
+	for form := range root.Descendants() {
+		if form.Data != "form" || attribute(form, "action") != to {
+			continue
+		}
+		values, says := url.Values{}, ""
+		for n := range form.Descendants() {
+			switch n.Data {
+			case "input", "textarea":
+				values.Set(attribute(n, "name"), attribute(n, "value"))
+			case "select":
+				option := n.FirstChild
+				values.Set(attribute(n, "name"), cmp.Or(attribute(option, "value"), option.FirstChild.Data))
+			case "button":
+				says = n.FirstChild.Data
+			}
+		}
+		if says == word {
+			return values, true
+		}
+	}
+	return nil, false
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// secretOf returns what a page shows once.
+func (f *filler) secretOf(page string) string {
+	f.Helper()
+	_, secret, _ := strings.Cut(page, "Keep it now")
+	_, secret, _ = strings.Cut(secret, `data-copy="`)
+	secret, _, found := strings.Cut(secret, `"`)
+	if !found {
+		f.Fatalf("nothing is shown once: %s", page)
+	}
+	return secret
+}
+
+// status returns what the API answers to a key that reads something.
+func (f *filler) status(key, path string) int {
+	return f.Ask("GET", path, "", "Authorization", "Bearer "+key).Code
+}
+
+// button returns the address of the first form of a page that a button sends.
+func (f *filler) button(page, word string) string {
+	f.Helper()
+	root, err := html.Parse(strings.NewReader(f.get(http.StatusOK, page)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for n := range root.Descendants() {
+		if n.Data == "button" && n.FirstChild != nil && strings.HasPrefix(n.FirstChild.Data, word) {
+			for at := n.Parent; at != nil; at = at.Parent {
+				if at.Data == "form" {
+					return attribute(at, "action")
+				}
+			}
+		}
+	}
+	f.Fatalf("%s has no button %q", page, word)
+	return ""
+}
+
+func (f *filler) tokens() {
+	const page = "/console/sessions/s/manage"
+	to := "/console/sessions/s/tokens"
+	for _, wrong := range []string{"soon", "0", "-5", "1.5"} {
+		f.fill(http.StatusUnprocessableEntity, page, to, "Make a token", "minutes", wrong, "scope", "read")
+	}
+	token := f.secretOf(f.fill(http.StatusOK, page, to, "Make a token", "name", "agent", "minutes", "5", "scope", "read"))
+	if got := f.status(token, "/v1/sessions/s/context"); got != http.StatusOK {
+		f.Errorf("the token reads its session: %d", got)
+	}
+	f.fill(http.StatusOK, page, f.button(page, "Revoke"), "Revoke")
+	f.Until("the token is refused", func() bool { return f.status(token, "/v1/sessions/s/context") == http.StatusUnauthorized })
+}
+
+func (f *filler) wholeSession() {
+	const page = "/console/sessions/s/manage"
+	f.fill(http.StatusUnprocessableEntity, page, "/console/sessions/s/fork", "Fork", "id", "copy", "seq", "last")
+	f.fill(http.StatusOK, page, "/console/sessions/s/fork", "Fork", "id", "copy", "seq", "3")
+	if got := f.session("copy").LastSeq; got != 3 {
+		f.Errorf("the fork has %d messages", got)
+	}
+	if text := f.fill(http.StatusOK, page, "/console/sessions/s/export", "Export"); !strings.Contains(text, `"id":"s"`) {
+		f.Errorf("the export is %.200s", text)
+	}
+	f.fill(http.StatusOK, "/console/sessions/copy/manage", "/console/sessions/copy/hold", "Place a hold", "reason", "a court")
+	f.fill(http.StatusConflict, "/console/sessions/copy/manage", "/console/sessions/copy/erase", "Erase", "sure", "copy")
+	if holds := f.get(http.StatusOK, "/console/holds"); !strings.Contains(holds, "a court") {
+		f.Errorf("the hold is not listed: %s", holds)
+	}
+	f.fill(http.StatusOK, "/console/sessions/copy/manage", "/console/sessions/copy/hold", "Lift the hold")
+	f.fill(http.StatusUnprocessableEntity, "/console/sessions/copy/manage", "/console/sessions/copy/erase", "Erase", "sure", "s")
+	f.session("copy")
+	f.fill(http.StatusOK, "/console/sessions/copy/manage", "/console/sessions/copy/erase", "Erase", "sure", "copy")
+	f.Must(http.StatusNotFound, "GET", "/v1/sessions/copy", "")
+	f.fill(http.StatusOK, "/console/sessions/s", "/console/sessions/s/compact", "Compact now")
+	runs := apitest.Decoded[protocol.List[session.Run]](f, f.Must(http.StatusOK, "GET", "/v1/sessions/s/runs?limit=1", ""))
+	if runs.Data[0].Cause != "manual" {
+		f.Errorf("nobody has asked for the last run: %+v", runs.Data[0])
+	}
+	f.fill(http.StatusOK, "/console/sessions/s/checkpoints/1", "/console/sessions/s/checkpoints/1/restore", "Restore checkpoint 1")
+}
+
+// session reads a session, which must be there.
+func (f *filler) session(id string) protocol.Session {
+	f.Helper()
+	return apitest.Decoded[protocol.Session](f, f.Must(http.StatusOK, "GET", "/v1/sessions/"+id, ""))
+}
+
+func (f *filler) archive() {
+	f.Append("old", "a message of long ago")
+	f.fill(http.StatusOK, "/console/sessions/old/manage", "/console/sessions/old/archive", "Archive")
+	f.Until("archived", func() bool {
+		return strings.Contains(f.get(http.StatusOK, "/console/archives"), ">archived<")
+	})
+	f.fill(http.StatusOK, "/console/archives", "/console/sessions/old/unarchive", "Restore")
+	f.Until("restored", func() bool { return f.Ask("GET", "/v1/sessions/old/context", "").Code == http.StatusOK })
+}
+
+func (f *filler) subject() {
+	f.Must(http.StatusCreated, "PUT", "/v1/sessions/theirs", `{"metadata":{"user":"u9"}}`)
+	const page = "/console/erasures"
+	f.fill(http.StatusUnprocessableEntity, page, page, "Erase", "metadata", `{"user":"u9"}`, "sure", "yes")
+	f.fill(http.StatusUnprocessableEntity, page, page, "Erase", "metadata", `user u9`, "sure", "erase")
+	f.fill(http.StatusUnprocessableEntity, page, page, "Erase", "metadata", `{}`, "sure", "erase")
+	f.session("theirs")
+	f.fill(http.StatusOK, page, page, "Erase", "metadata", `{"user":"u9"}`, "sure", "erase")
+	f.Until("erased", func() bool { return f.Ask("GET", "/v1/sessions/theirs", "").Code == http.StatusNotFound })
+}
+
+func (f *filler) keys() {
+	const page = "/console/keys"
+	for _, wrong := range []string{"30d", "0", "-1", "99999999999999"} {
+		f.fill(http.StatusUnprocessableEntity, page, page, "Make a key", "name", "k", "role", "viewer", "days", wrong)
+	}
+	key := f.secretOf(f.fill(http.StatusOK, page, page, "Make a key", "name", "k", "role", "viewer", "days", "30"))
+	made := apitest.Decoded[protocol.List[session.APIKey]](f, f.Must(http.StatusOK, "GET", "/v1/keys", "")).Data[0]
+	if made.Name != "k" || made.ExpiresAt == nil || made.ExpiresAt.Sub(made.CreatedAt).Hours() != 30*24 {
+		f.Errorf("the key is %+v", made)
+	}
+	if got := f.status(key, "/v1/sessions"); got != http.StatusOK {
+		f.Errorf("the key reads: %d", got)
+	}
+	next := f.secretOf(f.fill(http.StatusOK, page, page+"/"+made.ID.String()+"/rotate", "Rotate"))
+	if next == key || f.status(next, "/v1/sessions") != http.StatusOK {
+		f.Errorf("the key in its place does not read")
+	}
+	f.fill(http.StatusOK, page, page+"/"+made.ID.String()+"/revoke", "Revoke")
+	f.Until("the key is refused", func() bool { return f.status(key, "/v1/sessions") == http.StatusUnauthorized })
+	if text := f.fill(http.StatusOK, "/console/usage", "/console/export", "Export all"); !strings.Contains(text, `"id":"s"`) {
+		f.Errorf("the export is %.200s", text)
+	}
+}
+
+func (f *filler) webhooks() {
+	const page = "/console/webhooks"
+	f.fill(http.StatusUnprocessableEntity, page, page, "Send events", "url", "not an address")
+	f.secretOf(f.fill(http.StatusOK, page, page, "Send events", "url", "https://hooks.example/varve", "name", "mine"))
+	f.fill(http.StatusOK, page, f.button(page, "Test"), "Test")
+	f.fill(http.StatusOK, page, f.button(page, "Delete"), "Delete")
+	if list := f.get(http.StatusOK, page); strings.Contains(list, "hooks.example/varve</bdi>") {
+		f.Errorf("the webhook is still there: %s", list)
+	}
+}
+
+func (f *filler) tenants() {
+	page := "/console/tenants"
+	made := f.fill(http.StatusOK, page, page, "Make a tenant", "name", "newcomer")
+	key := f.secretOf(made)
+	if got := f.status(key, "/v1/sessions"); got != http.StatusOK {
+		f.Errorf("the new tenant's key reads: %d", got)
+	}
+	page = regexp.MustCompile(page + "/[0-9a-f-]{36}").FindString(made)
+	f.fill(http.StatusUnprocessableEntity, page, page+"/keys", "Make a key", "role", "viewer", "days", "a week")
+	second := f.secretOf(f.fill(http.StatusOK, page, page+"/keys", "Make a key", "name", "second", "role", "viewer"))
+	f.fill(http.StatusOK, page, f.button(page, "Revoke …"+second[len(second)-4:]), "Revoke …"+second[len(second)-4:])
+	f.Until("the key is refused", func() bool { return f.status(second, "/v1/sessions") == http.StatusUnauthorized })
+	f.fill(http.StatusOK, page, page+"/hold", "Place a hold", "reason", "a court")
+	f.fill(http.StatusConflict, page, page+"/delete", "Delete the tenant", "sure", "newcomer")
+	f.fill(http.StatusOK, page, page+"/hold", "Lift the hold")
+	f.fill(http.StatusUnprocessableEntity, page, page+"/delete", "Delete the tenant", "sure", "new")
+	f.fill(http.StatusOK, page, page+"/delete", "Delete the tenant", "sure", "newcomer")
+	f.Until("the tenant's key is refused", func() bool { return f.status(key, "/v1/sessions") != http.StatusOK })
+}
+
+func (f *filler) operators() {
+	const page = "/console/operators"
+	key := f.secretOf(f.fill(http.StatusOK, page, page, "Make a key", "name", "night shift"))
+	if got := f.status(key, "/v1/admin/tenants"); got != http.StatusOK {
+		f.Errorf("the operator's key reads: %d", got)
+	}
+	f.fill(http.StatusOK, page, f.button(page, "Revoke"), "Revoke") // the newest is the first
+	f.Until("the key is refused", func() bool { return f.status(key, "/v1/admin/tenants") == http.StatusUnauthorized })
+}
+
+func (f *filler) campaign() {
+	const page = "/console/campaigns"
+	plan := page + "/new?plan=1&policy=" + url.QueryEscape(`{"target":0.3}`)
+	f.fill(http.StatusOK, plan, page, "Start")
+	one := regexp.MustCompile(page + "/[0-9a-f-]{36}").FindString(f.get(http.StatusOK, page))
+	f.Until("it has ended", func() bool { _, can := formOf(f.get(http.StatusOK, one), one+"/rollback", "Roll back"); return can })
+	f.fill(http.StatusOK, one, one+"/rollback", "Roll back")
+}
