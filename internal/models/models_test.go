@@ -38,6 +38,8 @@ func TestAModelIsFoundUnderEveryNameThatPlatformsGiveIt(t *testing.T) {
 			"claude-sonnet-4-5-20250929", "claude-sonnet-4-5@20250929", "anthropic/claude-sonnet-4.5", "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 			"anthropic.claude-sonnet-4-5-20250929-v1:0", "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0",
 			"bedrock/converse/jp.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-4.5-sonnet", "claude-sonnet-4-5-latest", "gateway.example/v1/anthropic/claude-sonnet-4-5",
+			"amazon_bedrock:anthropic.claude-sonnet-4-5", "amazon-bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+			"claude-sonnet-4-5-20250929-thinking-32k", "claude-sonnet-4-5-1m",
 		},
 		"claude-3-5-sonnet":      {"claude-3-5-sonnet-v2@20241022", "claude-3-5-sonnet-latest", "claude-3.5-sonnet", "anthropic/claude-3.5-sonnet:beta", "anthropic.claude-3-5-sonnet-20241022-v2:0"},
 		"claude-opus-4":          {"claude-opus-4-20250514", "claude-4-opus", "claude-opus-4-0"},

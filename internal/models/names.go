@@ -23,13 +23,14 @@ var platforms = []string{"databricks", "vertex", "bedrock", "azure"}
 //   - versions behind @ (Vertex), dates (-20250929, -2024-08-06), Bedrock's -v1, Gemini's -001 and the dates of
 //     previews (-preview-05-06)
 //   - Claude Code's [1m], a larger window of the same model
-//   - effort, speed and price (-thinking, -high, -fast, :batch), and the formats of open weights (-fp8)
-var suffixes = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+|-00\d|` +
+//   - effort, speed and price (-thinking, -thinking-32k, -high, -fast, :batch), and the formats of open weights (-fp8)
+var suffixes = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-1m|-thinking-\d+k|-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+|-00\d|` +
 	`-(preview|exp)-\d{2}-\d{2,4}|-(latest|preview|exp|beta|default|free|batch|maas|fast|thinking|think|` +
 	`nothinking|reasoning|non-reasoning|minimal|low|medium|high|xhigh|instruct|it|fp8|bf16|nvfp4|awq|gguf|4bit|8bit))$`)
 
-// revisions are those suffixes of which a name is freed even if its model is not known.
-var revisions = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+)$`)
+// revisions are those suffixes of which a name is freed even if its model is not known. What has a v3 or later is
+// another model, deepseek-v4, and no revision of Bedrock's.
+var revisions = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v[12])$`)
 
 // key returns a name in the form in which the registry compares names: claude-sonnet-4.5, claude-4-5-sonnet and
 // Claude_Sonnet_4_5 are the same.
@@ -127,7 +128,8 @@ func plainName(name string, vendors map[string]bool) string {
 // withSuffix returns a model with the window that its name asks for: that of [1m] has a million tokens
 // (https://code.claude.com/docs/en/model-config).
 func withSuffix(m Model, name string) Model {
-	if strings.HasSuffix(strings.ToLower(strings.TrimSpace(name)), "[1m]") {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if strings.HasSuffix(name, "[1m]") || strings.HasSuffix(name, "-1m") {
 		m.ContextTokens = max(m.ContextTokens, 1_000_000)
 	}
 	return m

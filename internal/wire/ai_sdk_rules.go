@@ -99,13 +99,27 @@ func (c *checker) uiInputs() {
 // uiLast checks V-U8. The results of a message of the assistant are sent after it.
 func (c *checker) uiLast() {
 	last := c.last()
-	if last < 0 || !c.server.EndsWithUser(c.Model) || c.messages[last].Role != "assistant" || c.inFlight() {
+	if last < 0 || c.messages[last].Role != "assistant" || c.inFlight() {
 		return
 	}
-	if c.bodies == nil || endsWithResults(c.bodies[last]) {
-		return
+	switch {
+	case c.bodies == nil:
+	case c.server.EndsWithUser(c.Model):
+		if !endsWithResults(c.bodies[last]) {
+			c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
+		}
+	case c.server.Package == anthropicOwner && c.endsInThought(last):
+		c.report(last, "the last message ends in thinking")
 	}
-	c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
+}
+
+// endsInThought reports whether the last part of a message is a thought that Anthropic gets.
+func (c *checker) endsInThought(message int) bool {
+	parts := c.messages[message].Parts
+	if len(parts) == 0 || parts[len(parts)-1].Kind != Reasoning {
+		return false
+	}
+	return isSent(valueOf(c.raw(message, &parts[len(parts)-1]), "providerMetadata"))
 }
 
 // endsWithResults reports whether the last thing that the AI SDK makes of a message is results.

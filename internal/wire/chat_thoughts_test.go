@@ -55,3 +55,26 @@ func TestReasoningIsWrittenWhereTheServerReadsIt(t *testing.T) {
 		}
 	}
 }
+
+// TestAGatewayGetsItsListsBack has reasoning_details, with what the server of the model's own dialect cannot read, in
+// views for models of several dialects behind OpenRouter, and for the servers themselves.
+func TestAGatewayGetsItsListsBack(t *testing.T) {
+	t.Parallel()
+	list := `"reasoning_details":[{"type":"reasoning.encrypted","data":"ZZ","id":"c","format":"xai-responses-v1"},{"type":"reasoning.text","text":"hm"}]`
+	log := []string{`{"role":"user","content":"u"}`, `{"role":"assistant","content":"done","reasoning":"hm",` + list + `}`, `{"role":"user","content":"u"}`}
+	for _, model := range []string{"x-ai/grok-4.5", "moonshotai/kimi-k3", "deepseek/deepseek-v4-pro", "z-ai/glm-5", "qwen/qwen3-max", "google/gemini-3.5-flash", "anthropic/claude-opus-5.5"} {
+		for prefix, want := range map[string]bool{"openrouter/": true, "": strings.HasPrefix(model, "google/") || strings.HasPrefix(model, "anthropic/")} {
+			o := wire.Options{Model: prefix + model}
+			made := wiretest.Render(session.OpenAIChat, storedOf(session.OpenAIChat, log), o)
+			if got := strings.Contains(string(made.Bodies[1]), list); got != want {
+				t.Errorf("%s%s: %s", prefix, model, made.Bodies[1])
+			}
+			if found := wiretest.Validate(session.OpenAIChat, made.Bodies, o); len(found) > 0 {
+				t.Errorf("%s%s: %v", prefix, model, found)
+			}
+		}
+	}
+	if a, b := provider.ModelRules(session.OpenAIChat, "", "openrouter/x-ai/grok-4.5"), provider.ModelRules(session.OpenAIChat, "", "x-ai/grok-4.5"); a == b {
+		t.Errorf("both have the rules %q, and other views", a)
+	}
+}

@@ -48,7 +48,8 @@ func (v *FastValidator) suits(server *provider.Facts, model string) bool {
 	case !p.common || server.IDLength > 0 || server.SignsCalls && !provider.IsOlderGemini(model):
 		return false
 	case v.format == session.AISDK:
-		ends := v.state.last != assistantSide || !server.EndsWithUser(model)
+		mayEnd := !server.EndsWithUser(model) && server.Package != anthropicOwner // which wants no thought there
+		ends := v.state.last != assistantSide || mayEnd
 		return ends && !(v.state.late && server.CallsAfterUser)
 	case v.format != session.OpenAIChat:
 		return true

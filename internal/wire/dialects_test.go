@@ -148,6 +148,7 @@ func TestNamesTellDialects(t *testing.T) {
 		"x-ai/grok-4":                        {"zai", "", ""},
 		"openrouter/minimax/minimax-m3":      {"zai", "", ""},
 		"openrouter/anthropic/claude-opus-5": {"openrouter", "anthropic", "anthropic"},
+		"vertex_ai/gemini-3.5-flash":         {"google", "vertex", "google"},
 	} {
 		for i, f := range []session.Format{session.OpenAIChat, session.Anthropic, session.AISDK} {
 			if got := provider.DialectOf(f, name); got != want[i] {

@@ -107,10 +107,12 @@ func (r *repairer) ends(list []Message) []Message {
 		r.repaired(rule, "last_user", nil, "a message of the user is added after the last one")
 		return append(list, userText(continueText))
 	}
-	for i := len(list) - 1; r.target == session.Anthropic && i > head && list[i].Role == Assistant; i-- {
+	for i := len(list) - 1; r.isAnthropic() && i > head && list[i].Role == Assistant; i-- {
 		n := &list[i]
 		r.dropLastThoughts(n)
-		r.trimEnd(n)
+		if r.target == session.Anthropic { // which the package for the AI SDK does itself
+			r.trimEnd(n)
+		}
 		switch {
 		case len(n.Blocks) > 0:
 			return list
@@ -125,14 +127,39 @@ func (r *repairer) ends(list []Message) []Message {
 // (tailcallhq/forgecode#3071, router-for-me/CLIProxyAPI#5322).
 func (r *repairer) dropLastThoughts(n *Message) {
 	end := len(n.Blocks)
-	for end > 0 && n.Blocks[end-1].Kind == Reasoning && r.own(&n.Blocks[end-1]) {
+	for end > 0 && r.isLastThought(&n.Blocks[end-1]) {
 		end--
 	}
 	if end == len(n.Blocks) {
 		return
 	}
 	n.Blocks, n.Edited = n.Blocks[:end:end], true
-	r.repaired("V-A6", "reasoning_dropped", n, "the last message does not end in thinking: that is left out")
+	rule := "V-A6"
+	if r.target == session.AISDK {
+		rule = "V-U8"
+	}
+	r.told(n.Format == r.target, rule, "reasoning_dropped", n,
+		"the last message does not end in thinking: that is left out")
+}
+
+// isAnthropic reports whether Anthropic gets the view, be it from the AI SDK.
+func (r *repairer) isAnthropic() bool {
+	return r.target == session.Anthropic || r.target == session.AISDK && r.provider.Package == anthropicOwner
+}
+
+// isLastThought reports whether a block at the end of a message is a thought that Anthropic gets.
+func (r *repairer) isLastThought(p *Block) bool {
+	if r.target == session.AISDK {
+		return p.Kind == Reasoning && isSent(reasoningMetadata(p))
+	}
+	return p.Kind == Reasoning && r.own(p)
+}
+
+// isSent reports whether Anthropic's package for the AI SDK sends a thought with these metadata: one that is signed or
+// encrypted.
+func isSent(metadata []byte) bool {
+	kept := valueOf(metadata, anthropicOwner)
+	return kept != nil && (isSigned(valueOf(kept, "signature")) || isSigned(valueOf(kept, "redactedData")))
 }
 
 // neverEmpty adds a message of the user if only the pinned head is left and the provider refuses a head alone. A view

@@ -184,11 +184,7 @@ type Seqs struct{ After, Through int64 }
 
 // server returns what the server that a view is for takes of a format.
 func (o *Options) server(f session.Format) *provider.Facts {
-	dialect := o.Dialect
-	if dialect == "" {
-		dialect = provider.DialectOf(f, o.Model)
-	}
-	return provider.In(f, dialect)
+	return provider.For(f, o.Dialect, o.Model)
 }
 
 // Takes reports whether the server takes a request whose messages have this number of bytes.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -214,9 +215,10 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		Vertex: func(p *Facts) { p.Alternates, p.Media = true, mediaOfVertex.inside() },
 	},
 	session.AISDK: {
-		OpenAI: behind, Groq: behind, Cerebras: behind, DeepSeek: behind, Qwen: behind, VLLM: behind,
+		OpenAI: behind, Groq: behindOther, Cerebras: behindOther, DeepSeek: behindOther, Qwen: behindOther,
+		VLLM: behindOther,
 		Mistral: func(p *Facts) {
-			behind(p)
+			behindOther(p)
 			p.IDLength, p.LastUser = MistralIDLength, true
 			p.Media = mediaOfMistral
 			p.Behind = Behind{Package: "mistral", SaysThoughts: true, Shows: []string{"image/*", "application/pdf"}}
@@ -277,6 +279,13 @@ func behind(p *Facts) {
 	p.Behind = Behind{Package: "openai", ExecutedBy: "itemId"}
 }
 
+// behindOther sets those of one that reads the arguments of calls, which the package writes as JSON whatever they are
+// (vercel/ai, convert-to-openai-compatible-chat-messages.ts: JSON.stringify(part.input)).
+func behindOther(p *Facts) {
+	behind(p)
+	p.ObjectInputs = true
+}
+
 func behindAnthropic(p *Facts) {
 	behind(p)
 	p.IDMax, p.IDPlain = table[session.Anthropic].IDMax, true
@@ -321,6 +330,39 @@ func In(f session.Format, d Dialect) *Facts {
 		return facts
 	}
 	return Of(f)
+}
+
+// passed has the facts of the servers whose models a gateway serves that reads lists of thoughts for all of them: it
+// wants reasoning_details back as they came (openrouter.ai/docs/guides/best-practices/reasoning-tokens).
+var passed = func() map[Dialect]*Facts {
+	all := map[Dialect]*Facts{}
+	for d, facts := range made[session.OpenAIChat] {
+		if facts.Reasoning == TakesReasoning || facts.Reasoning >= RequiresReasoning {
+			lists := *facts
+			lists.ThoughtLists = true
+			all[d] = &lists
+		}
+	}
+	return all
+}()
+
+// passesLists reports whether a model's name says that a gateway serves it which reads lists of thoughts, though the
+// server of its dialect reads none.
+func passesLists(f session.Format, server *Facts, model string) bool {
+	gateway, _, more := strings.Cut(strings.ToLower(model), "/")
+	return f == session.OpenAIChat && more && gateways[gateway] == OpenRouter && passed[server.Dialect] != nil
+}
+
+// For returns what the server of a model takes of a format; d is its dialect, "" for that of the model's name.
+func For(f session.Format, d Dialect, model string) *Facts {
+	if d != "" {
+		return In(f, d)
+	}
+	server := In(f, DialectOf(f, model))
+	if passesLists(f, server, model) {
+		return passed[server.Dialect]
+	}
+	return server
 }
 
 // DialectsOf returns the names of a format's dialects in alphabetical order, none for a format without.
@@ -390,7 +432,7 @@ func DialectOf(f session.Format, model string) Dialect {
 			break
 		}
 		if d := servers[server]; speaks(f, d) {
-			return d
+			return atVertex(f, d, after)
 		}
 		rest = after
 	}
@@ -413,6 +455,14 @@ func DialectOf(f session.Format, model string) Dialect {
 		return d
 	}
 	return ""
+}
+
+// atVertex returns Google's dialect for one of its own models at Vertex, which serves Anthropic's as well.
+func atVertex(f session.Format, d Dialect, model string) Dialect {
+	if d == Vertex && models.Of(model).Family == "gemini" && speaks(f, Google) {
+		return Google
+	}
+	return d
 }
 
 // speaks reports whether a server takes a format in a dialect that differs from its own provider's.

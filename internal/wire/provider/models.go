@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/varve-dev/varve/internal/models"
@@ -32,32 +34,40 @@ var owners = []struct{ prefix, owner string }{
 	{"grok", "xai"},
 }
 
-// Owner returns who can read what a model of this name encrypts: the server before the name, or else the model's own
-// provider; "" if the name does not tell.
+// passing stand before the names of models that others serve, or that were tuned: ft:gpt-4o-2024-08-06:acme::id.
+var passing = []string{"openrouter", "litellm_proxy", "vercel", "vercel_ai_gateway", "gateway", "ft"}
+
+// sameServers are other names of servers that read what one encrypts.
+var sameServers = map[string]string{
+	"azure_ai": "azure", "azure_openai": "azure", "azure-openai": "azure", "x-ai": "xai", "spacexai": "xai",
+}
+
+// Owner returns who can read what a model of this name encrypts: the server before the name, be it openai/gpt-5.6 or
+// openai:gpt-5.6, or else the model's own provider; "" if the name does not tell.
 func Owner(model string) string {
 	name := strings.ToLower(model)
 	server, rest, more := strings.Cut(name, "/")
-	if _, gateway := gateways[server]; more && gateway {
-		return Owner(rest)
-	}
-	if more {
-		return server
-	}
 	for _, o := range owners {
-		if strings.HasPrefix(name, o.prefix) {
+		if !more && strings.HasPrefix(name, o.prefix) {
 			return o.owner
 		}
 	}
-	return ""
+	if !more {
+		server, rest, more = strings.Cut(name, ":")
+	}
+	switch {
+	case !more:
+		return ""
+	case slices.Contains(passing, server):
+		return Owner(rest)
+	}
+	return cmp.Or(sameServers[server], server)
 }
 
 // ModelRules names the requirements that this model, or its server, has and most others of its format do not, "" for
 // none. d is the server's dialect, "" for that of the model's name.
 func ModelRules(f session.Format, d Dialect, model string) string {
-	if d == "" {
-		d = DialectOf(f, model)
-	}
-	server := In(f, d)
+	server := For(f, d, model)
 	rules := string(server.Dialect)
 	if TakesSystem(f, server.Dialect, model) {
 		rules += "-system"
@@ -69,6 +79,9 @@ func ModelRules(f session.Format, d Dialect, model string) string {
 		rules += "-unsigned"
 	case server.MustReason(model, true):
 		rules += "-thinks"
+	}
+	if server == passed[server.Dialect] {
+		rules += "-lists"
 	}
 	return rules
 }

@@ -65,3 +65,22 @@ func TestFitsID(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnersHaveSeveralNames has the names by which gateways and libraries call models whose encrypted reasoning is
+// bound to who serves them.
+func TestOwnersHaveSeveralNames(t *testing.T) {
+	t.Parallel()
+	for owner, names := range map[string][]string{
+		"openai": {"gpt-5.6", "openai/gpt-5.6", "openai:gpt-5.6", "openai/responses/gpt-5.6", "openrouter/openai/gpt-5.6", "vercel/openai/gpt-5.6", "litellm_proxy/gpt-5.6", "ft:gpt-4o-2024-08-06:acme::id", "o3", "gpt-5.6:nitro"},
+		"azure":  {"azure/gpt-5.6", "azure_ai/gpt-5.6", "azure:gpt-5.6", "azure-openai:gpt-5.6", "litellm_proxy/azure/gpt-5.6"},
+		"xai":    {"grok-4.5", "xai/grok-4.5", "x-ai/grok-4.5", "xai:grok-4.5", "openrouter/x-ai/grok-4.5"},
+		"":       {"my-deployment", "", "llama-3.3-70b"},
+		"groq":   {"groq/openai/gpt-oss-120b"},
+	} {
+		for _, name := range names {
+			if got := provider.Owner(name); got != owner {
+				t.Errorf("%q is %q, not %q", name, got, owner)
+			}
+		}
+	}
+}
