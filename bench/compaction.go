@@ -23,8 +23,7 @@ import (
 const (
 	compactionTrigger = storageWindow * 8 / 10 // tokens
 	compactionGrowth  = storageWindow / 10
-	compactionCopies  = 3 // sessions of each conversation
-	compactionRounds  = 6 // of next compactions
+	compactionCopies  = 3 // sessions of each conversation, with -against one in each round
 )
 
 // fedSession is a session that a recorded conversation is fed into.
@@ -35,7 +34,8 @@ type fedSession struct {
 	bytes float64 // of those that were appended since its last compaction
 }
 
-// measureCompactions measures compactions from the log, then the next ones, on a database that nothing else uses.
+// measureCompactions measures compactions from the log, then the next ones, on a database that nothing else uses. With
+// -against both checkouts take turns.
 func measureCompactions(ctx context.Context, b *bench) error {
 	recorded, _, err := folder.Read(ctx, os.Getenv("VARVE_DATA"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -49,25 +49,49 @@ func measureCompactions(ctx context.Context, b *bench) error {
 	if err := b.startCluster(ctx); err != nil {
 		return err
 	}
-	s, err := b.openSite(ctx, "compaction", ".")
-	if err == nil {
-		b.progress("compaction of %d conversations, %d times each", len(recorded), compactionCopies)
-		err = s.measureCompactions(ctx, b, recorded)
+	copies, rounds, checkouts := compactionCopies, 1, []string{"."}
+	if b.against != "" {
+		copies, rounds, checkouts = 1, b.rounds, append(checkouts, b.against)
 	}
-	b.sites = slices.DeleteFunc(b.sites, func(open *site) bool { return open == s })
-	return errors.Join(err, s.close(ctx))
+	var sites []*site
+	for i, checkout := range checkouts {
+		s, err := b.openSite(ctx, fmt.Sprintf("compaction%d", i), checkout)
+		sites = append(sites, s)
+		if err != nil {
+			return err
+		}
+	}
+	b.progress("compaction of %d conversations, %d times each", len(recorded), copies)
+	costs := make([]compactionCosts, len(sites))
+	for turn := range rounds {
+		err = eachSide(turn, len(sites), func(side int) error {
+			return sites[side].measureCompactions(ctx, fmt.Sprint(turn), recorded, copies, &costs[side])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	b.addCompactions(costs)
+	for _, s := range sites {
+		b.sites = slices.DeleteFunc(b.sites, func(open *site) bool { return open == s })
+		err = errors.Join(err, s.close(ctx))
+	}
+	return err
 }
 
-func (s *site) measureCompactions(ctx context.Context, b *bench, recorded []*replay.Session) error {
+// measureCompactions adds what compactions cost in one round.
+func (s *site) measureCompactions(
+	ctx context.Context, round string, recorded []*replay.Session, copies int, costs *compactionCosts,
+) error {
 	var first, next compactionCost
-	whole := fedSessions("whole", recorded)
+	whole := fedSessions(round+"-whole", recorded, copies)
 	if _, err := s.feed(whole, math.MaxInt32); err != nil {
 		return err
 	}
 	if err := s.compactAll(ctx, whole, &first); err != nil {
 		return err
 	}
-	grown := fedSessions("stepwise", recorded)
+	grown := fedSessions(round+"-stepwise", recorded, copies)
 	for cost := new(compactionCost); ; cost = &next { // the first ones are from the log, and do not count
 		var err error
 		if grown, err = s.feed(grown, compactionTrigger); err != nil {
@@ -80,14 +104,14 @@ func (s *site) measureCompactions(ctx context.Context, b *bench, recorded []*rep
 			return err
 		}
 	}
-	first.add(b, "compaction from the log, window of 32,000 tokens", "<= 25", "<= 25", "<= 400", ">= 15")
-	next.add(b, "the next compaction, window of 32,000 tokens", "<= 12", "<= 15", "", "")
+	costs.add(0, &first)
+	costs.add(1, &next)
 	return ctx.Err()
 }
 
-func fedSessions(name string, recorded []*replay.Session) (list []*fedSession) {
+func fedSessions(name string, recorded []*replay.Session, copies int) (list []*fedSession) {
 	for i, r := range recorded {
-		for n := range compactionCopies {
+		for n := range copies {
 			list = append(list, &fedSession{Session: r, id: fmt.Sprintf("%s-%d-%d", name, i, n)})
 		}
 	}
@@ -229,17 +253,38 @@ func processSeconds(pid, at int) (seconds float64) {
 	return seconds
 }
 
-// add adds rows for the costs of one compaction.
-func (c *compactionCost) add(b *bench, name, workerGoal, postgresGoal, walGoal, rateGoal string) {
-	if c.sessions == 0 {
-		return
+// compactionCosts are what compactions from the log have cost, and the next ones, by figure and round.
+type compactionCosts [2][4][]float64
+
+var compactionFigures = [4]struct {
+	name, unit string
+	goals      [2]string
+}{
+	{"worker's processor time", "ms", [2]string{"<= 25", "<= 12"}},
+	{"PostgreSQL's processor time", "ms", [2]string{"<= 25", "<= 15"}},
+	{"WAL", "KB", [2]string{"<= 400", ""}},
+	{"messages compacted and packed", "MB/s", [2]string{">= 15", ""}},
+}
+
+func (f *compactionCosts) add(kind int, c *compactionCost) {
+	for i, v := range []float64{
+		1000 * c.worker / c.sessions, 1000 * c.postgres / c.sessions, c.wal / c.sessions / 1000, c.bytes / c.seconds / 1e6,
+	} {
+		f[kind][i] = append(f[kind][i], v)
 	}
-	ms := 1000 / c.sessions
-	b.add(
-		row{Name: name + ": worker's processor time", Unit: "ms", Value: c.worker * ms, Goal: workerGoal},
-		row{Name: name + ": PostgreSQL's processor time", Unit: "ms", Value: c.postgres * ms, Goal: postgresGoal},
-		row{Name: name + ": WAL", Unit: "KB", Value: c.wal / c.sessions / 1000, Goal: walGoal},
-		row{Name: name + ": messages compacted and packed", Unit: "MB/s", Value: c.bytes / c.seconds / 1e6,
-			Goal: rateGoal},
-	)
+}
+
+// addCompactions adds the rows of one checkout, or of this one beside another.
+func (b *bench) addCompactions(costs []compactionCosts) {
+	for kind, name := range []string{"compaction from the log", "the next compaction"} {
+		for i, figure := range compactionFigures {
+			r := row{
+				Name: name + ", window of 32,000 tokens: " + figure.name, Unit: figure.unit, Goal: figure.goals[kind],
+			}
+			if r.Value = costs[0][kind][i][0]; len(costs) > 1 {
+				r = r.pairs(costs[0][kind][i], costs[1][kind][i])
+			}
+			b.add(r)
+		}
+	}
 }

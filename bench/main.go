@@ -41,7 +41,7 @@ var scenarios = []scenario{
 	{"summaries", false, false, measureSummaries},
 	{"lastviews", false, false, measureLastViews},
 	{"parts", false, false, measureParts},
-	{"compaction", false, false, measureCompactions},
+	{"compaction", false, true, measureCompactions},
 	{"storage", true, false, measureStorage},
 	{"memory", true, false, measureMemory},
 	{"append", true, true, measureAppends},
@@ -57,10 +57,10 @@ var scenarios = []scenario{
 const (
 	latestFile  = "bench/latest.json"
 	docsFile    = "docs/performance.md"
-	againstHelp = `measure append, view, engine and formats of this checkout beside those of the one in this directory:
-rounds take turns, more is faster. Both serve a database of their own; calls a second of the API's processor time
-are disturbed less by a busy machine. Engine and formats are compared by the best rounds of the benchmarks that both
-have`
+	againstHelp = `measure append, view, compaction, engine and formats of this checkout beside those of the one in this
+directory: rounds take turns, more is faster. Both serve a database of their own; calls a second of the API's processor
+time are disturbed less by a busy machine. Engine and formats are compared by the best rounds of the benchmarks that
+both have`
 )
 
 // options are the flags.
