@@ -7,6 +7,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"hash"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -79,37 +80,47 @@ func (c *cutter) offset() int64 { return c.next.At + int64(len(c.rest)) }
 
 // write takes the next bytes of the body and returns the chunks that they finish.
 func (c *cutter) write(p []byte) (done []encoded) {
+	done = c.take(p)
+	c.rest = bytes.Clone(c.rest)
+	return done
+}
+
+// take does what write does for bytes that do not change before end.
+func (c *cutter) take(p []byte) (done []encoded) {
 	c.sum.Write(p)
-	c.rest = append(c.rest, p...)
-	for {
-		end := cutAt(c.rest)
-		if end == 0 {
-			return done
-		}
-		done = append(done, c.chunk(c.rest[:end], false))
-		c.rest = append([]byte(nil), c.rest[end:]...)
+	if len(c.rest) > 0 {
+		p = slices.Concat(c.rest, p)
 	}
+	for end := cutAt(p); end > 0; end = cutAt(p) {
+		done = append(done, c.chunk(p[:end], sha256.Sum256(p[:end]), false))
+		p = p[end:]
+	}
+	c.rest = p
+	return done
 }
 
 // end returns the last chunk and what the whole body is.
 func (c *cutter) end() (last []encoded, whole Body) {
-	if len(c.rest) > 0 || c.n == 0 {
-		last = []encoded{c.chunk(c.rest, c.n == 0)}
-		c.rest = nil
+	c.sum.Sum(whole.SHA256[:0])
+	switch {
+	case c.n == 0:
+		last = []encoded{c.chunk(c.rest, whole.SHA256, true)}
+	case len(c.rest) > 0:
+		last = []encoded{c.chunk(c.rest, sha256.Sum256(c.rest), false)}
 	}
-	whole = Body{Bytes: c.next.At, Lines: c.next.Line - 1}
+	c.rest = nil
+	whole.Bytes, whole.Lines = c.next.At, c.next.Line-1
 	if c.next.InLine {
 		whole.Lines++
 	}
-	c.sum.Sum(whole.SHA256[:0])
 	return last, whole
 }
 
 // chunk finishes a chunk; only says that the body has no other.
-func (c *cutter) chunk(text []byte, only bool) encoded {
+func (c *cutter) chunk(text []byte, digest [sha256.Size]byte, only bool) encoded {
 	made := encoded{Chunk: c.next, n: c.n}
 	made.Size = len(text)
-	made.Digest = sha256.Sum256(text)
+	made.Digest = digest
 	made.codec, made.stored = compress(text, only)
 	c.next = c.next.after(text)
 	c.n++

@@ -147,10 +147,13 @@ func (c *Content) run(ctx context.Context, i int) ([][]byte, error) {
 	return c.fetch(ctx, i, min(readAhead, len(c.chunks)-i))
 }
 
-// All returns the whole body, whose digest is compared, too.
+// All returns the whole body, whose digest is compared, too. It must not be changed.
 //
 // Errors: those of Chunk.
 func (c *Content) All(ctx context.Context) ([]byte, error) {
+	if len(c.chunks) == 1 && c.chunks[0].Digest == c.whole.SHA256 {
+		return c.Chunk(ctx, 0)
+	}
 	body := make([]byte, 0, c.whole.Bytes)
 	for text, err := range c.From(ctx, 0) {
 		if err != nil {

@@ -25,7 +25,7 @@ type newBody struct {
 // newBodyOf cuts a body.
 func newBodyOf(content []byte) newBody {
 	c := newCutter()
-	chunks := c.write(content)
+	chunks := c.take(content)
 	last, whole := c.end()
 	return newBody{Body: whole, id: uuid.Must(uuid.NewV7()), chunks: append(chunks, last...)}
 }
