@@ -23,7 +23,7 @@ import (
 const (
 	compactionTrigger = storageWindow * 8 / 10 // tokens
 	compactionGrowth  = storageWindow / 10
-	compactionCopies  = 3 // sessions of each conversation, with -against one in each round
+	compactionRounds  = 6
 )
 
 // fedSession is a session that a recorded conversation is fed into.
@@ -49,71 +49,83 @@ func measureCompactions(ctx context.Context, b *bench) error {
 	if err := b.startCluster(ctx); err != nil {
 		return err
 	}
-	copies, rounds, checkouts := compactionCopies, 1, []string{"."}
-	if b.against != "" {
-		copies, rounds, checkouts = 1, b.rounds, append(checkouts, b.against)
-	}
-	var sites []*site
-	for i, checkout := range checkouts {
-		s, err := b.openSite(ctx, fmt.Sprintf("compaction%d", i), checkout)
-		sites = append(sites, s)
+	var sides []*compactionSide
+	for i, checkout := range []string{".", b.against} {
+		if checkout == "" {
+			break
+		}
+		s, err := b.openSite(ctx, fmt.Sprint("compaction", i), checkout)
 		if err != nil {
 			return err
 		}
+		sides = append(sides, &compactionSide{site: s})
 	}
-	b.progress("compaction of %d conversations, %d times each", len(recorded), copies)
-	costs := make([]compactionCosts, len(sites))
-	for turn := range rounds {
-		err = eachSide(turn, len(sites), func(side int) error {
-			return sites[side].measureCompactions(ctx, fmt.Sprint(turn), recorded, copies, &costs[side])
-		})
-		if err != nil {
+	b.progress("compaction of %d conversations, %d times each", len(recorded), compactionRounds)
+	for round := range compactionRounds {
+		if err := compactInTurns(ctx, round, sides, recorded); err != nil {
 			return err
 		}
 	}
-	b.addCompactions(costs)
-	for _, s := range sites {
-		b.sites = slices.DeleteFunc(b.sites, func(open *site) bool { return open == s })
+	b.addCompactions(sides)
+	for _, s := range sides {
+		b.sites = slices.DeleteFunc(b.sites, func(open *site) bool { return open == s.site })
 		err = errors.Join(err, s.close(ctx))
 	}
 	return err
 }
 
-// measureCompactions adds what compactions cost in one round.
-func (s *site) measureCompactions(
-	ctx context.Context, round string, recorded []*replay.Session, copies int, costs *compactionCosts,
-) error {
-	var first, next compactionCost
-	whole := fedSessions(round+"-whole", recorded, copies)
-	if _, err := s.feed(whole, math.MaxInt32); err != nil {
-		return err
-	}
-	if err := s.compactAll(ctx, whole, &first); err != nil {
-		return err
-	}
-	grown := fedSessions(round+"-stepwise", recorded, copies)
-	for cost := new(compactionCost); ; cost = &next { // the first ones are from the log, and do not count
-		var err error
-		if grown, err = s.feed(grown, compactionTrigger); err != nil {
-			return err
-		}
-		if len(grown) == 0 {
-			break
-		}
-		if err := s.compactAll(ctx, grown, cost); err != nil {
+// compactionSide is a checkout whose compactions are measured.
+type compactionSide struct {
+	*site
+	whole, grown []*fedSession
+	costs        compactionCosts
+}
+
+// compactInTurns measures one round of all sides.
+func compactInTurns(ctx context.Context, round int, sides []*compactionSide, recorded []*replay.Session) error {
+	for _, s := range sides {
+		if err := s.feedRound(round, recorded); err != nil {
 			return err
 		}
 	}
-	costs.add(0, &first)
-	costs.add(1, &next)
+	for _, s := range sides {
+		if err := s.calm(ctx); err != nil {
+			return err
+		}
+	}
+	return eachSide(round, len(sides), func(side int) error { return sides[side].compactRound(ctx, round) })
+}
+
+// feedRound makes the sessions whose log is compacted, and lets those grow that were compacted before.
+func (s *compactionSide) feedRound(round int, recorded []*replay.Session) (err error) {
+	if round == 0 {
+		s.grown = fedSessions("stepwise", recorded)
+	}
+	s.whole = fedSessions(fmt.Sprint("whole-", round), recorded)
+	if _, err := s.feed(s.whole, math.MaxInt32); err != nil {
+		return err
+	}
+	s.grown, err = s.feed(s.grown, compactionTrigger)
+	return err
+}
+
+// compactRound adds what compactions cost. Those of the first round are all from the log.
+func (s *compactionSide) compactRound(ctx context.Context, round int) error {
+	for kind, list := range [][]*fedSession{s.whole, s.grown} {
+		var cost compactionCost
+		if err := s.compactAll(ctx, list, &cost); err != nil {
+			return err
+		}
+		if cost.sessions > 0 && (round > 0 || kind == 0) {
+			s.costs.add(kind, &cost)
+		}
+	}
 	return ctx.Err()
 }
 
-func fedSessions(name string, recorded []*replay.Session, copies int) (list []*fedSession) {
+func fedSessions(name string, recorded []*replay.Session) (list []*fedSession) {
 	for i, r := range recorded {
-		for n := range copies {
-			list = append(list, &fedSession{Session: r, id: fmt.Sprintf("%s-%d-%d", name, i, n)})
-		}
+		list = append(list, &fedSession{Session: r, id: fmt.Sprintf("%s-%d", name, i)})
 	}
 	return list
 }
@@ -179,9 +191,6 @@ type compactionCost struct {
 
 // compactAll compacts sessions, waits until their messages are packed, and adds what that cost.
 func (s *site) compactAll(ctx context.Context, list []*fedSession, cost *compactionCost) error {
-	if err := s.calm(ctx); err != nil {
-		return err
-	}
 	if err := s.addCost(ctx, cost, -1); err != nil {
 		return err
 	}
@@ -268,21 +277,25 @@ var compactionFigures = [4]struct {
 
 func (f *compactionCosts) add(kind int, c *compactionCost) {
 	for i, v := range []float64{
-		1000 * c.worker / c.sessions, 1000 * c.postgres / c.sessions, c.wal / c.sessions / 1000, c.bytes / c.seconds / 1e6,
+		1000 * c.worker / c.sessions, 1000 * c.postgres / c.sessions, c.wal / c.sessions / 1000,
+		c.bytes / c.seconds / 1e6,
 	} {
 		f[kind][i] = append(f[kind][i], v)
 	}
 }
 
 // addCompactions adds the rows of one checkout, or of this one beside another.
-func (b *bench) addCompactions(costs []compactionCosts) {
+func (b *bench) addCompactions(sides []*compactionSide) {
 	for kind, name := range []string{"compaction from the log", "the next compaction"} {
 		for i, figure := range compactionFigures {
-			r := row{
-				Name: name + ", window of 32,000 tokens: " + figure.name, Unit: figure.unit, Goal: figure.goals[kind],
+			ours := sides[0].costs[kind][i]
+			if len(ours) == 0 {
+				continue
 			}
-			if r.Value = costs[0][kind][i][0]; len(costs) > 1 {
-				r = r.pairs(costs[0][kind][i], costs[1][kind][i])
+			r := row{Unit: figure.unit, Goal: figure.goals[kind]}
+			r.Name = name + ", window of 32,000 tokens: " + figure.name
+			if r.Value = median(ours); len(sides) > 1 {
+				r = r.pairs(ours, sides[1].costs[kind][i])
 			}
 			b.add(r)
 		}

@@ -95,7 +95,7 @@ func (b *bench) add(rows ...row) {
 // report prints the tables and, if it is asked for, writes the file and the documentation.
 func (b *bench) report(w io.Writer) error {
 	if b.against != "" && len(b.rows) == 0 {
-		return errors.New("-against measures append, view, compaction and engine: none was chosen, or -run matches nothing")
+		return errors.New("-against measures append, view, compaction, engine: none was chosen, or -run matches none")
 	}
 	notes := strings.Join(b.notes, "\n")
 	fmt.Fprintf(w, "%s\n%s\n%s\n%s\n", b.rowsTable(b.rows), notes, b.replayTables(), summaryTables(b.summaries))
