@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -149,12 +150,13 @@ func (r *Record) Fill(content func(body uuid.UUID) ([]byte, error)) ([]byte, err
 		if h.At < end || h.At > len(r.Rest) {
 			return nil, errPlaces
 		}
-		filled = append(filled, r.Rest[end:h.At]...)
-		end = h.At
 		text, err := content(h.Body)
 		if err != nil {
 			return nil, err
 		}
+		filled = slices.Grow(filled, len(text)+len(text)/8+len(r.Rest)-end)
+		filled = append(filled, r.Rest[end:h.At]...)
+		end = h.At
 		switch {
 		case h.Style&^anyStyle != 0:
 			return nil, errStyle

@@ -90,19 +90,37 @@ func (s Style) quote(dst, text []byte) []byte {
 	return append(dst, '"')
 }
 
+// always is set among the habits of a byte that is always escaped.
+const always Style = 1 << 15
+
+// habits are the habits by which a byte may be escaped. Those of bytes beyond ASCII are of the characters that they may
+// begin.
+var habits = func() (list [256]Style) {
+	for b := range list {
+		switch {
+		case b >= utf8.RuneSelf:
+			list[b] = ascii | lineSeparators
+		case Style(0).escapes(rune(b)):
+			list[b] = always
+		case b == '/':
+			list[b] = slash
+		default:
+			list[b] = habitOf(rune(b))
+		}
+	}
+	return list
+}()
+
 // plain returns how many bytes at the start of a text stand for themselves.
 func (s Style) plain(text []byte) int {
+	may := s | always
 	for i := 0; i < len(text); {
-		b := text[i]
-		if b < utf8.RuneSelf {
-			if s.escapes(rune(b)) {
-				return i
-			}
+		if habits[text[i]]&may == 0 {
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRune(text[i:])
-		if size > 1 && s.escapes(r) {
+		if (size > 1 || text[i] < utf8.RuneSelf) && s.escapes(r) {
 			return i
 		}
 		i += size

@@ -38,6 +38,12 @@ var ErrCorrupt = errors.New("not a pack of messages")
 // version is the first byte of a pack before compression.
 const version = 1
 
+// About how many bytes the numbers of a record take, and a hole.
+const (
+	recordBytes = 16 + digestBytes
+	holeBytes   = 24
+)
+
 // maxPack bounds what a pack may decompress to: a pack has at least one message, and that may have 8 MiB.
 const maxPack = 64 << 20
 
@@ -53,7 +59,12 @@ var decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDe
 // Encode compresses records, whose seqs must ascend, as one pack. What is alike stands together: first the numbers and
 // holes of all records, then their shapes, then their bytes.
 func Encode(records []Record) []byte {
-	out := []byte{version}
+	size := 1
+	for i := range records {
+		r := &records[i]
+		size += recordBytes + len(r.Holes)*holeBytes + len(r.Shape) + len(r.Rest) + len(r.View)
+	}
+	out := append(make([]byte, 0, size), version)
 	out = binary.AppendUvarint(out, uint64(len(records)))
 	before := int64(0)
 	for i := range records {
