@@ -66,6 +66,7 @@ func open(
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		inUTC(conn)
+		withUUIDs(conn)
 		return check(ctx, conn)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
