@@ -85,20 +85,18 @@ const lockSQL = `
 	       context_tokens, total_tokens, overhead_tokens, window_tokens, calibration,
 	       unseen_tokens, gap_seq, floor_tokens, floor_hides, floor_seq, floor_version, floor_engine,
 	       armed_threshold, idle_asked, checkpoint_n, policy_id, now(), least(coalesce(last_append_at, now()), now())
-	  FROM sessions
-	 WHERE tenant_id = $1 AND `
+	  FROM sessions s
+	 WHERE s.tenant_id = $1 AND `
 
 // lockSession takes the lock that orders everything that happens to a session; ErrNotFound if there is no such
 // session. It is not FOR UPDATE: the foreign keys of a result that is being persisted would wait for that, and appends
 // with them.
 func lockSession(ctx context.Context, tx pgx.Tx, at session.Address) (lockedSession, error) {
-	row := tx.QueryRow(ctx, lockSQL+`id = $2 FOR NO KEY UPDATE`, at.Tenant, at.ID)
-	return readLocked(ctx, tx, at.Tenant, row)
+	return readLocked(ctx, tx, at.Tenant, `s.id = $2`, at.ID)
 }
 
 func lockSessionKey(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSession, error) {
-	row := tx.QueryRow(ctx, lockSQL+`key = $2 FOR NO KEY UPDATE`, key.Tenant, key.Key)
-	return readLocked(ctx, tx, key.Tenant, row)
+	return readLocked(ctx, tx, key.Tenant, `s.key = $2`, key.Key)
 }
 
 // familySQL locks the session $2, its forks, and those for which it holds bodies, in the order in which appends lock
@@ -154,24 +152,31 @@ func (s *Store) underLock(ctx context.Context, key session.Key, do func(tx pgx.T
 	})
 }
 
-// readLocked reads the session's policy only when it holds the lock. A statement that joined the two would look for
-// the policy that it saw before it waited, and find none if that was replaced meanwhile.
-func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (lockedSession, error) {
-	l := lockedSession{Key: session.Key{Tenant: tenant}}
+// readLocked locks the session that a condition about $2 names, and reads its policy by a statement of its own, which
+// is sent along. One that joined the two would look for the policy that it saw before it waited, and find none if that
+// was replaced meanwhile.
+func readLocked(
+	ctx context.Context, tx pgx.Tx, tenant uuid.UUID, condition string, value any,
+) (l lockedSession, err error) {
+	l.Tenant = tenant
 	var measured measure
 	floor := &l.rule.Floor
-	err := row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.rule.Bytes, &l.contextTokens, &l.totalTokens,
-		&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.gapSeq,
-		&floor.Tokens, &floor.Hides, &floor.Seq, &floor.Version, &floor.Engine,
-		&l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.now,
-		&l.lastAppend)
-	if err != nil {
+	locked := &pgx.Batch{}
+	locked.Queue(lockSQL+condition+` FOR NO KEY UPDATE`, tenant, value).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&l.Key.Key, &l.lastSeq, &l.tailBytes, &l.rule.Bytes, &l.contextTokens, &l.totalTokens,
+			&l.overhead, &l.rule.Window, &measured.calibration, &measured.unseen, &l.gapSeq,
+			&floor.Tokens, &floor.Hides, &floor.Seq, &floor.Version, &floor.Engine,
+			&l.rule.Armed, &l.rule.IdleAsked, &l.checkpoint, &l.policy, &l.now,
+			&l.lastAppend)
+	})
+	var outdated bool
+	locked.Queue(ruleSQL+condition, tenant, value).QueryRow(l.readRule(&outdated))
+	if err := tx.SendBatch(ctx, locked).Close(); err != nil {
 		return l, NotFound(err)
 	}
-	outdated, err := l.readRule(ctx, tx)
-	if err == nil && outdated {
+	if outdated {
 		if err = mergeAgain(ctx, tx, tenant, l.policy); err == nil {
-			_, err = l.readRule(ctx, tx)
+			err = l.readRule(&outdated)(tx.QueryRow(ctx, ruleSQL+condition, tenant, value))
 		}
 	}
 	l.measuredBy(measured)
@@ -180,14 +185,17 @@ func readLocked(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, row pgx.Row) (
 	return l, err
 }
 
-// readRule reads what the session's policy has to do with when it is due, and reports whether the policy is outdated.
-func (l *lockedSession) readRule(ctx context.Context, tx pgx.Tx) (outdated bool, err error) {
-	columns := []any{&outdated, &l.version.Tenant, &l.version.Session, &l.calibrate, &l.capsOver}
-	err = tx.QueryRow(ctx, `
-		SELECT `+outdatedSQL+`, p.tenant_version, p.session_version, p.calibrate, p.caps_over, `+due.PolicyColumns+`
-		  FROM sessions s
-		  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
-		 WHERE s.tenant_id = $1 AND s.key = $2`, l.Tenant, l.Key.Key).
-		Scan(append(columns, l.rule.Columns()...)...)
-	return outdated, err
+// ruleSQL reads what the policy of a session has to do with when it is due.
+var ruleSQL = `
+	SELECT ` + outdatedSQL + `, p.tenant_version, p.session_version, p.calibrate, p.caps_over, ` + due.PolicyColumns + `
+	  FROM sessions s
+	  JOIN policies p ON p.tenant_id = $1 AND p.id = s.policy_id
+	 WHERE s.tenant_id = $1 AND `
+
+// readRule returns what reads the row of ruleSQL. outdated is whether the policy is.
+func (l *lockedSession) readRule(outdated *bool) func(row pgx.Row) error {
+	return func(row pgx.Row) error {
+		columns := []any{outdated, &l.version.Tenant, &l.version.Session, &l.calibrate, &l.capsOver}
+		return row.Scan(append(columns, l.rule.Columns()...)...)
+	}
 }

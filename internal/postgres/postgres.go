@@ -5,8 +5,8 @@
 // Long statements are files in sql. A name in braces there stands for a piece of SQL that Go puts in.
 //
 // Start at Store.Append (append.go), Store.View (view.go) and Store.CommitCheckpoint (commit.go). Every statement names
-// its tenant first and runs behind set_config('app.tenant_id', …), which row-level security compares with; the two go
-// to the server in one batch, so row-level security costs no round trip.
+// its tenant first and runs behind the setting app.tenant_id, which row-level security compares with; that goes to the
+// server with the statement or with the BEGIN, so row-level security costs no round trip.
 package postgres
 
 import (
@@ -145,16 +145,16 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // setTenant limits what a transaction sees to one tenant: the row policies compare rows with this setting.
 const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 
-// InTenant runs do in one transaction that sees this tenant only.
+// InTenant runs do in one transaction that sees this tenant only, which is set in the round trip that begins it.
 func InTenant(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
-	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, setTenant, tenant.String()); err != nil {
-			return err
-		}
-		return do(tx)
-	})
+	begin := "BEGIN " + string(options.AccessMode)
+	if options.IsoLevel != "" {
+		begin += " ISOLATION LEVEL " + string(options.IsoLevel)
+	}
+	options.BeginQuery = begin + "; SET LOCAL app.tenant_id = '" + tenant.String() + "'"
+	return pgx.BeginTxFunc(ctx, pool, options, do)
 }
 
 func (s *Store) transaction(
