@@ -154,7 +154,7 @@ func (s *runState) sumOf(i int) [32]byte {
 // compose makes the message that replaces the others. Its role is the user's: every provider accepts one there, and
 // nothing that was part of a conversation may speak as the system.
 func (d *eviction) compose(f session.Format, count counter, template *text.Template, with replacementText) error {
-	content := template.Append(nil, func(dst []byte, name string) []byte {
+	content := template.Append(make([]byte, 0, template.Constant()+with.size()), func(dst []byte, name string) []byte {
 		switch name {
 		case "text":
 			return d.appendText(dst, with)
@@ -189,6 +189,16 @@ type replacementText struct {
 	decided, quotes string // what the agent decided; lines of results
 	texts           []segmentText
 	headed          bool // each segment has a heading
+}
+
+// size returns about how many bytes the sections have.
+func (with *replacementText) size() int {
+	const headings = 256
+	size := headings + len(with.words) + len(with.names) + len(with.decided) + len(with.quotes)
+	for i := range with.texts {
+		size += headings + len(with.texts[i].lasting) + len(with.texts[i].now)
+	}
+	return size
 }
 
 // appendText writes the sections and records where what writers wrote is.

@@ -27,7 +27,7 @@ func (s *runState) quotes(d *eviction, choice *memory.Choice) string {
 			switch {
 			case p.kind != result || !p.paired || p.readBack || p.action >= Stub:
 			case d.evicts(m):
-				s.quoteWritten(p, asked[p.callID])
+				s.quoteWritten(i, asked[p.callID])
 				for _, q := range s.quotesOf(i) {
 					s.memory.Quote(q)
 				}
@@ -66,26 +66,30 @@ func (s *runState) askedBy(d *eviction) map[string]sentCall {
 	return asked
 }
 
-// quoteWritten gives the memory what a call has written whose result p leaves the view.
-func (s *runState) quoteWritten(p *part, by sentCall) {
+// writing is a result and the first byte of the arguments of its call.
+type writing struct {
+	result    int
+	arguments *byte
+}
+
+// quoteWritten gives the memory what a call has written whose result i leaves the view. It is read once, however often
+// a summary of it is written.
+func (s *runState) quoteWritten(i int, by sentCall) {
+	p := &s.parts[i]
 	if !p.does.writes() || !p.usable || by.arguments == nil {
 		return
 	}
-	if text := s.writtenIn(by.arguments); text != "" {
-		ref := session.MessagesRef{First: by.seq, Last: by.seq}.String()
-		s.memory.Quote(memory.Quote{Seq: by.seq, Ref: ref, About: s.aboutOf(p), Kind: memory.Written, Text: text})
-	}
-}
-
-// writtenIn returns what a call with these arguments writes, which it reads once.
-func (s *runState) writtenIn(arguments []byte) string {
-	at := unsafe.SliceData(arguments)
-	text, known := s.written[at]
+	at := writing{i, unsafe.SliceData(by.arguments)}
+	q, known := s.written[at]
 	if !known {
-		text = resource.Written(decoded(arguments))
-		s.written[at] = text
+		ref := session.MessagesRef{First: by.seq, Last: by.seq}.String()
+		text := resource.Written(decoded(by.arguments))
+		q = memory.Quote{Seq: by.seq, Ref: ref, About: s.aboutOf(p), Kind: memory.Written, Text: text}
+		s.written[at] = q
 	}
-	return text
+	if q.Text != "" {
+		s.memory.Quote(q)
+	}
 }
 
 // counted recognises a line with what came of a command: a count or an exit code.

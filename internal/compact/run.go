@@ -115,7 +115,7 @@ func newRunState(h *history) *runState {
 
 		shown:      make([]memory.Names, len(h.messages)),
 		quotations: map[int][]memory.Quote{},
-		written:    map[*byte]string{},
+		written:    map[writing]memory.Quote{},
 		failed:     map[string]error{},
 	}
 	s.setPinned()

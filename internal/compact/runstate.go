@@ -33,9 +33,9 @@ type runState struct {
 	messagesRead map[decodedMessage]summary.Message
 	reader       *summary.Reader
 
-	shown      []memory.Names         // by message: of those that were looked through
-	quotations map[int][]memory.Quote // by part: of the results that were quoted
-	written    map[*byte]string       // by the first byte of their arguments: what calls have written
+	shown      []memory.Names           // by message: of those that were looked through
+	quotations map[int][]memory.Quote   // by part: of the results that were quoted
+	written    map[writing]memory.Quote // what calls have written
 
 	expected int // tokens of the message of summaries; 0: the most that it may have
 	said     int // about the tokens of all that the user wrote

@@ -35,14 +35,13 @@ func (p *segmentText) whole() string { return joined(p.lasting, p.now) }
 
 // joined joins texts by empty lines, without empty ones.
 func joined(texts ...string) string {
-	var all []byte
+	all := make([]string, 0, len(texts))
 	for _, t := range texts {
-		if len(all) > 0 && t != "" {
-			all = append(all, "\n\n"...)
+		if t != "" {
+			all = append(all, t)
 		}
-		all = append(all, t...)
 	}
-	return string(all)
+	return strings.Join(all, "\n\n")
 }
 
 // extracts reports whether Extract wrote a segment.

@@ -46,7 +46,7 @@ func opens(line string) bool {
 				return false
 			}
 			rest = after
-			after = strings.TrimLeft(after, spaces)
+			after = withoutSpaces(after)
 			if strings.HasPrefix(after, "{") || strings.HasPrefix(after, ":") || strings.HasPrefix(after, "->") {
 				return true
 			}
@@ -64,7 +64,7 @@ var (
 
 // declares reports whether a line begins with such a word, behind its number where the file was read with numbers.
 func declares(line string) bool {
-	line = strings.TrimLeft(line, spaces)
+	line = withoutSpaces(line)
 	if rest := strings.TrimLeft(line, "0123456789"); len(rest) < len(line) {
 		rest = strings.TrimLeft(rest, " ")
 		line = strings.TrimLeft(strings.TrimPrefix(rest, "→"), "\t:|- ")
@@ -85,7 +85,13 @@ func declares(line string) bool {
 	}
 }
 
-const spaces = " \t\r\n\f\v"
+// withoutSpaces returns a text without the white space before it.
+func withoutSpaces(text string) string {
+	for text != "" && isSpace(text[0]) {
+		text = text[1:]
+	}
+	return text
+}
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 

@@ -87,7 +87,8 @@ func lines(chosen []ranked) string {
 			fmt.Fprintf(&text, "m%d-%d:", first, last)
 		}
 		for _, k := range chosen[:n] {
-			text.WriteString(" " + unquoted.Replace(k.name))
+			text.WriteByte(' ')
+			text.WriteString(unquoted(k.name))
 		}
 		text.WriteByte('\n')
 		chosen = chosen[n:]
@@ -95,8 +96,13 @@ func lines(chosen []ranked) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// unquoted removes the quotes around the key of a setting.
-var unquoted = strings.NewReplacer(`\"`, "", `"`, "")
+// unquoted returns a name without the quotes around the key of a setting.
+func unquoted(name string) string {
+	if strings.IndexByte(name, '"') < 0 {
+		return name
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(name, `\"`, ""), `"`, "")
+}
 
 // Prune forgets all but the number of names that are worth most.
 func (m *Memory) Prune(limit int) {

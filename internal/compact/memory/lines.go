@@ -236,12 +236,11 @@ func (c *Choice) choosePassages(room int, chosen map[int]string) {
 			continue
 		}
 		slices.Sort(list)
-		var text strings.Builder
-		for _, k := range list {
-			text.WriteString(lines[i][k].text)
-			text.WriteByte('\n')
+		texts := make([]string, len(list), len(list)+1)
+		for n, k := range list {
+			texts[n] = lines[i][k].text
 		}
-		chosen[i] = text.String()
+		chosen[i] = strings.Join(append(texts, ""), "\n") // each ends with a line feed
 	}
 }
 

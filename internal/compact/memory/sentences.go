@@ -15,7 +15,7 @@ const mostDecided = 512
 
 // Decide adds a sentence of the agent.
 func (m *Memory) Decide(seq int64, sentence string) {
-	m.decided = append(m.decided, words{seq, sentence})
+	m.decided = append(m.decided, words{seq: seq, text: sentence})
 	m.decided = m.decided[max(len(m.decided)-mostDecided, 0):]
 }
 
@@ -23,7 +23,7 @@ func (m *Memory) Decide(seq int64, sentence string) {
 // without those that already says. Those of one message are one line. What is not chosen is forgotten.
 func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string) string {
 	keep := make([]bool, len(m.decided))
-	var asking []decision
+	asking := make([]decision, 0, len(m.decided))
 	for i := range m.decided {
 		w := &m.decided[i]
 		if keep[i] = !evicted(w.seq) || contains(already, w.text); !keep[i] {
@@ -45,7 +45,7 @@ func (m *Memory) Decided(room int, evicted func(seq int64) bool, already string)
 			told[seq] = true
 		}
 	}
-	var kept []words
+	kept := make([]words, 0, len(m.decided))
 	var lines []string
 	said := int64(0)
 	for i, w := range m.decided {

@@ -13,6 +13,7 @@ import (
 type words struct {
 	seq  int64
 	text string
+	size int // its tokens with the ref before it, 0 if they were not counted
 }
 
 // longest is how many characters of one message are remembered at most.
@@ -21,7 +22,7 @@ const longest = 64_000
 // Say adds what the user wrote.
 func (m *Memory) Say(seq int64, said string) {
 	if said = strings.TrimSpace(said); said != "" {
-		m.words = append(m.words, words{seq, cut(said, seq, longest)})
+		m.words = append(m.words, words{seq: seq, text: cut(said, seq, longest)})
 	}
 }
 
@@ -50,7 +51,7 @@ func (m *Memory) Words(room int, evicted func(seq int64) bool) string {
 				continue
 			}
 		}
-		w.text = within(w, max(limit, shortest))
+		w.shorten(max(limit, shortest))
 		kept = append(kept, w)
 		fmt.Fprintf(&said, "[m%d] %s\n", w.seq, w.text)
 	}
@@ -64,8 +65,8 @@ func (m *Memory) Said() int { return m.tokensOf(func(int64) bool { return true }
 // limit returns how many tokens each text may have so that all fit into the room.
 func (m *Memory) limit(room int, evicted func(seq int64) bool) int {
 	var sizes []int
-	for _, w := range m.words {
-		if evicted(w.seq) {
+	for i := range m.words {
+		if w := &m.words[i]; evicted(w.seq) {
 			sizes = append(sizes, w.tokens())
 		}
 	}
@@ -82,29 +83,31 @@ func (m *Memory) limit(room int, evicted func(seq int64) bool) int {
 
 // tokensOf returns the tokens of the words in the evicted messages, each cut to that many.
 func (m *Memory) tokensOf(evicted func(seq int64) bool, limit int) (sum int) {
-	for _, w := range m.words {
-		if evicted(w.seq) {
+	for i := range m.words {
+		if w := &m.words[i]; evicted(w.seq) {
 			sum += min(w.tokens(), limit)
 		}
 	}
 	return sum
 }
 
-// tokens returns the tokens of a text with the ref before it.
+// tokens returns the tokens of a text with the ref before it, which it counts once.
 func (w *words) tokens() int {
-	return tokens.Estimate([]byte(w.text)) + tokensOfRef
+	if w.size == 0 {
+		w.size = tokens.Estimate(bytesOf(w.text)) + tokensOfRef
+	}
+	return w.size
 }
 
 // tokensOfRef is about how many tokens the ref of a message has.
 const tokensOfRef = 5
 
-// within returns a text cut to about limit tokens.
-func within(w words, limit int) string {
+// shorten cuts a text to about limit tokens.
+func (w *words) shorten(limit int) {
 	for chars := len(w.text); w.tokens() > limit && chars > 0; {
 		chars = min(chars*limit/w.tokens(), chars-16)
-		w.text = cut(w.text, w.seq, max(chars, 32))
+		w.text, w.size = cut(w.text, w.seq, max(chars, 32)), 0
 	}
-	return w.text
 }
 
 // cut shortens a text to a number of characters: two thirds from its beginning and one third from its end, with the ref

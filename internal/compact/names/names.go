@@ -213,6 +213,9 @@ func escapeWidth(text []byte) int {
 // name returns the current word as a name, if it is one.
 func (s *scanner) name() (Name, bool) {
 	word := s.text[s.start:s.end]
+	if len(word) < minLength && (s.has&letter != 0 || len(word) < 2) { // a number may have a key before it
+		return Name{}, false
+	}
 	if s.has&joint != 0 {
 		if word = trimmed(word); s.has&digit != 0 {
 			word = trimmed(withoutPosition(word))

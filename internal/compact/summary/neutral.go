@@ -49,6 +49,7 @@ func Unquoted(text string) string {
 		return text
 	}
 	var kept strings.Builder
+	kept.Grow(len(text))
 	for line := range strings.Lines(text) {
 		if begin := strings.TrimLeft(line, " \t"); !strings.HasPrefix(begin, ">") && !isOwn(line) {
 			kept.WriteString(line)
@@ -74,18 +75,27 @@ func Harmless(text string) string {
 
 // allVisible reports whether a text has nothing that visible changes.
 func allVisible(text string) bool {
-	for i, r := range text {
-		switch {
-		case r < utf8.RuneSelf:
-			if r < ' ' && r != '\n' && r != '\t' || r == 0x7F {
-				return false
-			}
-		case visible(r) != r, r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+	for i := 0; i < len(text); {
+		if visibleBytes[text[i]] {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if visible(r) != r || r == utf8.RuneError && size == 1 {
 			return false
 		}
+		i += size
 	}
 	return true
 }
+
+// visibleBytes are the bytes of ASCII that visible leaves as they are.
+var visibleBytes = func() (table [256]bool) {
+	for r := range rune(utf8.RuneSelf) {
+		table[r] = visible(r) == r
+	}
+	return table
+}()
 
 // escaped returns a text in which the tags are escaped.
 func escaped(text string) string {
@@ -95,8 +105,8 @@ func escaped(text string) string {
 	return tags.ReplaceAllString(text, "&lt;$1")
 }
 
-// mayHaveTag reports whether a text has a less-than sign before a letter with which the name of a tag begins, or before
-// a bar. The expression is slow.
+// mayHaveTag reports whether a text has a less-than sign before the letters with which the name of a tag begins, or
+// before a bar. The expression is slow.
 func mayHaveTag(text string) bool {
 	for {
 		i := strings.IndexByte(text, '<')
@@ -105,10 +115,24 @@ func mayHaveTag(text string) bool {
 		}
 		text = text[i+1:]
 		name := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(text, spaces), "/"), spaces)
-		if name != "" && (name[0] >= utf8.RuneSelf || strings.IndexByte("rsce|", name[0]|0x20) >= 0) {
+		if name != "" && (name[0] >= utf8.RuneSelf || name[0] == '|' || beginsTag(name)) {
 			return true
 		}
 	}
+}
+
+// beginsTag reports whether a name begins as that of one of the tags does. What is no ASCII folds to none of these
+// letters but the first.
+func beginsTag(name string) bool {
+	const letters = 3
+	if len(name) < letters {
+		return false
+	}
+	switch strings.ToLower(name[:letters]) {
+	case "ret", "sum", "com", "sta", "end":
+		return true
+	}
+	return false
 }
 
 // spaces are what \s matches.

@@ -48,7 +48,9 @@ func once[K comparable, V any](known *map[K]V, key K, read func(K) V) V {
 func readCall(p Part) call {
 	sent := unsafe.Slice(unsafe.StringData(p.Text), len(p.Text)) // which is only read
 	c := call{tool: strings.ToLower(p.Tool), operation: resource.OperationOfCall("common", p.Tool, sent)}
-	c.paths = resource.Paths(c.operation, sent)
+	if fileUse[c.operation] != "" {
+		c.paths = resource.Paths(c.operation, sent)
+	}
 	line := commandText(p.Text)
 	c.subject = strings.TrimSuffix(label(p.Tool)+": "+clip(collapse(clean(head(line, windowBytes))), subjectChars), " ")
 	if c.runs() {
