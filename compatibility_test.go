@@ -1,12 +1,15 @@
 package varve
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +67,9 @@ func TestEveryRowOfTheFiveSystemsIsShownOrExplained(t *testing.T) {
 	t.Parallel()
 	page := section(t, "docs/compatibility.md", "Row by row")
 	cases := testCases(t)
-	for system, rows := range rowsOfSystems {
+	fmt.Println("system: rows, as described, otherwise as the page says, missing")
+	for _, system := range slices.Sorted(maps.Keys(rowsOfSystems)) {
+		rows := rowsOfSystems[system]
 		_, table, found := strings.Cut(page, "\n### "+system+"\n")
 		if !found {
 			t.Errorf("no table of %s", system)
@@ -82,6 +87,7 @@ func TestEveryRowOfTheFiveSystemsIsShownOrExplained(t *testing.T) {
 			}
 			checkShown(t, system+" "+cells[1], numbers, cells[4], cases)
 		}
+		explained := len(seen)
 		for test, numbers := range sameRows[system] {
 			for cell := range strings.FieldsSeq(numbers) {
 				numbers := rowNumbers(t, cell)
@@ -102,6 +108,7 @@ func TestEveryRowOfTheFiveSystemsIsShownOrExplained(t *testing.T) {
 		if len(seen) != rows {
 			t.Errorf("%d rows of %s, want %d", len(seen), system, rows)
 		}
+		fmt.Printf("%s: %d, %d, %d, %d\n", system, rows, len(seen)-explained, explained, rows-len(seen))
 	}
 }
 
@@ -208,7 +215,7 @@ var sentenceTests = map[string]string{
 	"Where a system's text does not say how":     "TestEveryWordingNamesTheToolThatBringsBack",
 	"A result is replaced inside its message":    "TestLaws",
 	"A call and its result stay together":        "TestEveryCompactedViewIsValid",
-	"A replacement is never taken for content":   "TestAnAnswerThatIsFedBackIsUnchanged",
+	"With `only_smaller`, a replacement is":      "TestAnAnswerThatIsFedBackIsUnchanged",
 	"A newer result that is empty":               "TestAResultThatShowsAnErrorSupersedesNothing",
 	"A mistake in a policy":                      "TestParsePolicyRefuses",
 	"The estimator or a vocabulary":              "TestTokensCountsATextByEveryTokenizer",

@@ -519,7 +519,7 @@ export interface components {
                  */
                 min_bytes?: number | null;
                 /**
-                 * @description an older result that is a JSON object keeps its small members
+                 * @description an older result that is a JSON object, but Gemini's, keeps its small members
                  * @default false
                  */
                 omit_fields?: boolean | null;

@@ -83,7 +83,7 @@ func cortexQuestion(v vector) *question {
 	if v.Input["persist"] == nil && section(v.Input["config"])["extendedRetentionMultiplier"] == nil {
 		q.set("trim.extended_retention_multiplier", 1.5)
 	}
-	if floor := section(v.Input["config"])["trimFloorRatio"]; floor != nil {
+	if floor := section(v.Input["config"])["trimFloorRatio"]; floor != nil && v.Op != "trimState" { // which is asked after the gate
 		q.set("trigger", max(number(floor), 0.00002))
 	}
 	if head, tail := number(v.Input["headChars"]), number(v.Input["tailChars"]); v.Input["path"] != nil {
