@@ -145,7 +145,9 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // setTenant limits what a transaction sees to one tenant: the row policies compare rows with this setting.
 const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 
-// InTenant runs do in one transaction that sees this tenant only, which is set in the round trip that begins it.
+// InTenant runs do in one transaction that sees this tenant only, which is set in the round trip that begins it. That
+// is no SET LOCAL, of which pg_stat_statements would have a row for each tenant: before PostgreSQL 18 it takes the
+// constants out of queries only, https://www.postgresql.org/docs/18/release-18.html.
 func InTenant(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
@@ -153,7 +155,7 @@ func InTenant(
 	if options.IsoLevel != "" {
 		begin += " ISOLATION LEVEL " + string(options.IsoLevel)
 	}
-	options.BeginQuery = begin + "; SET LOCAL app.tenant_id = '" + tenant.String() + "'"
+	options.BeginQuery = begin + "; SELECT set_config('app.tenant_id', '" + tenant.String() + "', true)"
 	return pgx.BeginTxFunc(ctx, pool, options, do)
 }
 
