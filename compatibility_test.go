@@ -220,7 +220,7 @@ var sentenceTests = map[string]string{
 	"A mistake in a policy":                      "TestParsePolicyRefuses",
 	"The estimator or a vocabulary":              "TestTokensCountsATextByEveryTokenizer",
 	"The default counts closer":                  "TestTheEstimateOfEveryScriptIsNearTheExactCount",
-	"`chars4` (cortex)":                          "TestTheOraclesSayWhatWasRecorded",
+	"`chars4` (cortex)":                          "TestConformance",
 	"tool-compaction: The line of a text result": "TestRowsOfToolCompaction",
 	"tool-compaction: A call that is given up":   "TestRowsOfToolCompaction",
 	"llm-proxy: The lists of tools":              "TestRowsOfLLMProxy",
