@@ -17,7 +17,7 @@ func TestObjectsOfArchivesAreNotCollected(t *testing.T) {
 	w.inStore(persist.File)
 	w.work(jobs.Config{})
 	asleep, bodies := w.archivable("asleep")
-	large, long := w.session("large"), turns(9, 300_000)
+	large, long := w.sessionOf("large", 10_000_000), turns(9, 300_000) // no compaction makes it smaller meanwhile
 	w.appendLog(large, session.OpenAIChat, long)
 	w.frozen(asleep)
 	w.archived(large)
