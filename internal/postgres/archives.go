@@ -163,12 +163,17 @@ func (s *Store) Unarchive(
 
 // endArchive shows a session again whose rows are all there, deletes the rows of its archive, and returns its objects,
 // which nothing names any more. The retention of one that was archived counts from now; one that was cold is what it
-// was. A compaction that is due is asked for.
+// was. A compaction that is due is asked for. A part that a worker adds just now is waited for, see AddPart.
 func (s *Store) endArchive(ctx context.Context, tx pgx.Tx, key session.Key) (objects []AwayObject, err error) {
 	objects, err = RowsIn(ctx, tx, pgx.RowToStructByPos[AwayObject], `
+		WITH locked AS (
+			SELECT store, session_key, objects
+			  FROM session_archives
+			 WHERE tenant_id = $1 AND session_key = $2
+			   FOR UPDATE
+		)
 		SELECT store, session_key, unnest(objects)
-		  FROM session_archives
-		 WHERE tenant_id = $1 AND session_key = $2`, key.Tenant, key.Key)
+		  FROM locked`, key.Tenant, key.Key)
 	if err != nil {
 		return nil, err
 	}

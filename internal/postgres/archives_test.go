@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -108,5 +109,42 @@ func TestAnArchivedSessionIsHiddenFromStatementsThatDoNotMeanIt(t *testing.T) {
 	}
 	if found, _, err := store.Unarchive(t.Context(), at, nil); err != nil || found.State != session.Restored {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestAnArchiveEndsWhileAPartIsAdded takes a session back while a worker adds a part to its archive, as AddPart does.
+func TestAnArchiveEndsWhileAPartIsAdded(t *testing.T) {
+	t.Parallel()
+	store, dsn := newStoreAt(t)
+	at := newSession(t, store, newTenant(t, store, "a"), "s")
+	mustAppend(t, store, batch(at, message("a", 1)))
+	if _, _, err := store.Archive(t.Context(), at, nil); err != nil {
+		t.Fatal(err)
+	}
+	worker, onlooker := owner(t, dsn), owner(t, dsn)
+	execOwner(t, worker, `
+		BEGIN;
+		UPDATE session_archives SET done = done + 1;
+		INSERT INTO archive_parts (tenant_id, session_key, n, body)
+		SELECT tenant_id, session_key, 0, 'part' FROM session_archives`)
+	back := make(chan error, 1)
+	go func() {
+		_, _, err := store.Unarchive(t.Context(), at, nil)
+		back <- err
+	}()
+	for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
+		err := onlooker.QueryRow(t.Context(), `
+			SELECT EXISTS (SELECT FROM pg_stat_activity
+			                WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%session_archives%')`).Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	execOwner(t, worker, `COMMIT`)
+	if err := <-back; err != nil {
+		t.Error(err)
+	}
+	if _, err := store.Session(t.Context(), at); err != nil {
+		t.Error(err)
 	}
 }

@@ -151,9 +151,12 @@ const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 func InTenant(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
-	begin := "BEGIN " + string(options.AccessMode)
+	begin := "BEGIN"
 	if options.IsoLevel != "" {
 		begin += " ISOLATION LEVEL " + string(options.IsoLevel)
+	}
+	if options.AccessMode != "" {
+		begin += " " + string(options.AccessMode)
 	}
 	options.BeginQuery = begin + "; SELECT set_config('app.tenant_id', '" + tenant.String() + "', true)"
 	return pgx.BeginTxFunc(ctx, pool, options, do)

@@ -12,9 +12,7 @@ var mutants = []harness.Mutant{
 	}},
 	{Name: "no-lock", Edits: []harness.Edit{
 		harness.Replace("internal/postgres/lock.go",
-			"id = $2 FOR NO KEY UPDATE", "id = $2"),
-		harness.Replace("internal/postgres/lock.go",
-			"key = $2 FOR NO KEY UPDATE", "key = $2"),
+			"lockSQL+condition+` FOR NO KEY UPDATE`", "lockSQL+condition"),
 	}},
 	{Name: "commit-without-cas", Only: "SIGSTOP worker", Edits: []harness.Edit{
 		harness.Replace("internal/postgres/commit.go",
