@@ -126,7 +126,7 @@ func deleteTenant(v *visit) error {
 	if !v.isSure(read.Value.Name) {
 		return v.notSure("the tenant's name")
 	}
-	o := client.Options{Query: client.Query{"confirm": id}} // of which nobody is asked: the name is what people know
+	o := client.Options{Query: client.Query{"confirm": id}} // people write the name, the API wants the id
 	begun, err := client.DeleteTenant.With(v.ctx, v.api, o, id)
 	return v.then(err, "erasures", begun.Value.ID)
 }

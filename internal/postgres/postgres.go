@@ -145,9 +145,9 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // setTenant limits what a transaction sees to one tenant: the row policies compare rows with this setting.
 const setTenant = `SELECT set_config('app.tenant_id', $1, true)`
 
-// InTenant runs do in one transaction that sees this tenant only, which is set in the round trip that begins it. That
-// is no SET LOCAL, of which pg_stat_statements would have a row for each tenant: before PostgreSQL 18 it takes the
-// constants out of queries only, https://www.postgresql.org/docs/18/release-18.html.
+// InTenant runs do in one transaction that sees this tenant only, which is set in the round trip that begins it. A
+// query sets it, not SET LOCAL: before PostgreSQL 18, pg_stat_statements keeps a row for each value of a SET
+// (https://www.postgresql.org/docs/18/release-18.html), which would be one for each tenant.
 func InTenant(
 	ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, options pgx.TxOptions, do func(tx pgx.Tx) error,
 ) error {
