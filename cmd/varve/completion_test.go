@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/varve-dev/varve/test/harness"
 )
 
 func TestCompletions(t *testing.T) {
@@ -44,7 +46,7 @@ func TestShellsComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := "#!/bin/sh\n" + asVarve + "=1 exec " + os.Args[0] + ` "$@"` + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "varve"), []byte(script), 0o700); err != nil {
+	if err := harness.WriteProgram(filepath.Join(dir, "varve"), script); err != nil {
 		t.Fatal(err)
 	}
 	for shell, lines := range map[string]string{

@@ -3,11 +3,12 @@
 package embedded
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-dev/varve/test/harness"
 )
 
 // fakeBinaries returns a directory with an initdb and a postgres that only prints a version.
@@ -16,7 +17,7 @@ func fakeBinaries(t *testing.T, version string) string {
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
 	for _, name := range []string{"postgres", "initdb"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+		if err := harness.WriteProgram(filepath.Join(dir, name), script); err != nil {
 			t.Fatal(err)
 		}
 	}

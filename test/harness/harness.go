@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -29,6 +30,14 @@ func MakeDir(path, program string) (string, func(), error) {
 		return "", nil, err
 	}
 	return path, remove, nil
+}
+
+// WriteProgram writes a script that a test starts. No other program is started while the file is open: it would
+// inherit the file, and Linux starts none that is open for writing ("text file busy", https://go.dev/issue/22315).
+func WriteProgram(path, script string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, []byte(script), 0o700)
 }
 
 // Progress tells what a run is at, and the seconds since it began.

@@ -75,7 +75,7 @@ func TestAProcessIsStartedAgainUntilItIsStopped(t *testing.T) {
 	defer remove()
 	path := filepath.Join(dir, "program")
 	script := "#!/bin/sh\necho addr=127.0.0.1:80\nexec sleep 600\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+	if err := WriteProgram(path, script); err != nil {
 		t.Fatal(err)
 	}
 	started := make(chan string, 100)
