@@ -209,7 +209,7 @@ func (s *Server) checkPolicy(req *request.Request) error {
 		return err
 	}
 	p.Version = below.Version
-	return answerPolicy(req, p, document, tenant, own)
+	return answerPolicy(req, p, p.Patch, tenant, own)
 }
 
 // listTenantPolicyVersions handles GET /v1/policy/versions.

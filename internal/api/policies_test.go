@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -247,6 +248,25 @@ func TestACheckAnswersWhatAPutWouldAndStoresNothing(t *testing.T) {
 	}
 	if now := decoded[policyBody](w.must(http.StatusOK, "GET", "/v1/policy", "")); now.Version.Tenant != 2 || now.Effective.Hard != 0.95 {
 		t.Errorf("after two checks: %+v", now)
+	}
+}
+
+// TestACheckShowsTheNamesThatAPutStores sends names of the five systems, which the description does not list.
+func TestACheckShowsTheNamesThatAPutStores(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	patch := func(method, path string) string {
+		body := strings.NewReader(`{"thresholdRatio":0.7,"cap":{"maxMessageBytes":9000}}`)
+		r := httptest.NewRequestWithContext(t.Context(), method, path, body)
+		r.Header.Set("Authorization", "Bearer "+w.key)
+		r.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		w.server.ServeHTTP(recorder, r)
+		return string(decoded[policyBody](answer{t, recorder}).Patch)
+	}
+	const want = `{"trigger":0.7,"cap":{"max_bytes":9000}}`
+	if checked, stored := patch("POST", "/v1/policy/check"), patch("PUT", "/v1/policy"); checked != want || stored != want {
+		t.Errorf("the check says %s, the PUT %s", checked, stored)
 	}
 }
 

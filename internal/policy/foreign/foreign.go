@@ -18,6 +18,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/spelling"
 )
 
 // Translation is a system's configuration as a policy.
@@ -143,14 +144,19 @@ func (t *translator) file(config map[string]any) {
 		}
 	}
 	why := "it is outside of the settings of compaction"
-	if !found {
-		for _, s := range t.system.Sections {
+	var known []string
+	for _, s := range t.system.Sections {
+		known = append(known, s.At...)
+		if !found {
 			t.section(s, "", config, rest, true)
+			known = append(known, s.names()...)
+			why = noSuchSetting
 		}
-		why = "the system has no such setting"
 	}
-	t.omit("", rest, why)
+	t.unknown("", rest, known, why)
 }
+
+const noSuchSetting = "the system has no such setting"
 
 func named(key string) func(string) bool {
 	return func(name string) bool { return plain(name) == plain(key) }
@@ -173,7 +179,28 @@ func (t *translator) section(s section, pointer string, config, rest map[string]
 		}
 	}
 	if !top {
-		t.omit(pointer, rest, "the system has no such setting")
+		t.unknown(pointer, rest, s.names(), noSuchSetting)
+	}
+}
+
+func (s section) names() []string {
+	names := make([]string, len(s.Settings))
+	for i, one := range s.Settings {
+		names[i] = one.Name
+	}
+	return names
+}
+
+// unknown refuses a name that is probably a misspelt known one: what the file means by it would not hold. It omits the
+// others.
+func (t *translator) unknown(pointer string, rest map[string]any, known []string, why string) {
+	for _, key := range slices.Sorted(maps.Keys(rest)) {
+		if name, ok := spelling.Closest(key, known); ok && spelling.Distance(key, name) <= 2 {
+			t.problems = append(t.problems, session.Problem{Pointer: pointer + "/" + key, Code: "unknown_field",
+				Detail: fmt.Sprintf("%s: did you mean %q?", noSuchSetting, name)})
+			continue
+		}
+		t.Omitted = append(t.Omitted, Setting{Name: dotted(pointer + "/" + key), Why: why})
 	}
 }
 
@@ -192,12 +219,6 @@ func find(config map[string]any, name string) (key string, value any, given bool
 		}
 	}
 	return "", nil, false
-}
-
-func (t *translator) omit(pointer string, rest map[string]any, why string) {
-	for _, key := range slices.Sorted(maps.Keys(rest)) {
-		t.Omitted = append(t.Omitted, Setting{Name: dotted(pointer + "/" + key), Why: why})
-	}
 }
 
 func dotted(pointer string) string {

@@ -196,6 +196,10 @@ func TestWhatASystemRefusesIsRefusedInItsWords(t *testing.T) {
 		{"codelia", `{"thresholdRatio":2}`, "/thresholdRatio: trigger must be from 0.00001 to 1, not 2"},
 		{"cortex", `{"toolCategories":{"a":"cheap"}}`, "/toolCategories/a: trim.categories.a \"cheap\" is not known here"},
 		{"cortex", `{"bookendMaxChars":true}`, "/bookendMaxChars: must be a number, not true"},
+		{"cortex", `{"bookendMaxChar":1}`, "/bookendMaxChar: the system has no such setting: did you mean \"bookendMaxChars\"?"},
+		{"falai", `{"compaction":{"compactionTreshold":0.7}}`, "/compaction/compactionTreshold: the system has no such setting: did you mean \"compactionThreshold\"?"},
+		{"codelia", `{"compacton":{"auto":false}}`, "/compacton: the system has no such setting: did you mean \"compaction\"?"},
+		{"codelia", `{"compaction":{},"toolOutputCach":{"maxMessageBytes":0}}`, "/toolOutputCach: the system has no such setting: did you mean \"toolOutputCache\"?"},
 		{"cortex", `[1]`, "the file must be an object"},
 		{"cortx", `{}`, `there is no system "cortx"; there are codelia, cortex, falai`},
 	} {
