@@ -1841,7 +1841,7 @@ CREATE INDEX search_blocks_words ON search_blocks USING gin (words) WITH (gin_pe
 -- The blocks of the tenant of the transaction that have all words of one of the lists that are wanted, those of the most
 -- lists first, then the newest. Behind row-level security no operator of arrays may use an index, because none is
 -- leakproof. This function is the owner's, whom row-level security of this one table does not bind.
-CREATE FUNCTION search_candidates(wanted text[], newest bigint, most integer)
+CREATE FUNCTION search_candidates(wanted text[], most integer)
     RETURNS TABLE (id bigint, session_key uuid, first_seq bigint, n integer, seqs integer[])
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, public, pg_temp
@@ -1855,11 +1855,10 @@ BEGIN
         SELECT t.id, t.session_key, t.first_seq, t.n, t.seqs
           FROM public.search_blocks t
          WHERE t.tenant_id::pg_catalog.text = $1 -- not by its key: the index of the words has the tenant
-           AND t.id <= $2
            AND (' || any_of || ')
          ORDER BY ' || CASE WHEN cardinality(wanted) > 1 THEN how_many || ' DESC, ' ELSE '' END || 't.id DESC
-         LIMIT $3'
-    USING current_setting('app.tenant_id', true), newest, most;
+         LIMIT $2'
+    USING current_setting('app.tenant_id', true), most;
 END
 $$;
 

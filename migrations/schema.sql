@@ -628,7 +628,7 @@ CREATE FUNCTION public.river_job_state_in_bitmask(bitmask bit, state public.rive
     END = 1;
 $$;
 
-CREATE FUNCTION public.search_candidates(wanted text[], newest bigint, most integer) RETURNS TABLE(id bigint, session_key uuid, first_seq bigint, n integer, seqs integer[])
+CREATE FUNCTION public.search_candidates(wanted text[], most integer) RETURNS TABLE(id bigint, session_key uuid, first_seq bigint, n integer, seqs integer[])
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -641,11 +641,10 @@ BEGIN
         SELECT t.id, t.session_key, t.first_seq, t.n, t.seqs
           FROM public.search_blocks t
          WHERE t.tenant_id::pg_catalog.text = $1 -- not by its key: the index of the words has the tenant
-           AND t.id <= $2
            AND (' || any_of || ')
          ORDER BY ' || CASE WHEN cardinality(wanted) > 1 THEN how_many || ' DESC, ' ELSE '' END || 't.id DESC
-         LIMIT $3'
-    USING current_setting('app.tenant_id', true), newest, most;
+         LIMIT $2'
+    USING current_setting('app.tenant_id', true), most;
 END
 $_$;
 

@@ -220,7 +220,8 @@ func TestAMessageIsIndexedAsFarAsItMayBe(t *testing.T) {
 	}
 }
 
-// TestThePagesOfASearchHaveEveryHitOnce has more blocks than are ranked at a time, and sessions that are not indexed.
+// TestThePagesOfASearchHaveEveryHitOnce has more blocks than are ranked at a time, sessions that are not indexed on the
+// first page and are on the next, and one whose block takes in another meanwhile.
 func TestThePagesOfASearchHaveEveryHitOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -246,6 +247,10 @@ func TestThePagesOfASearchHaveEveryHitOnce(t *testing.T) {
 		}
 		if !page.HasMore {
 			break
+		}
+		if cursor == "" {
+			w.Append("s39", "hay")
+			w.indexed()
 		}
 		cursor = "&cursor=" + *page.NextCursor
 	}
@@ -315,7 +320,7 @@ func TestTheDatabaseSearchesForTheTenantOfTheTransactionAlone(t *testing.T) {
 		err := postgres.InTenant(t.Context(), w.Store.Pool(), as, pgx.TxOptions{}, func(tx pgx.Tx) error {
 			var found, rows int
 			err := tx.QueryRow(t.Context(), `
-				SELECT (SELECT count(*) FROM search_candidates($1, 9, 9)), (SELECT count(*) FROM search_blocks)`,
+				SELECT (SELECT count(*) FROM search_candidates($1, 9)), (SELECT count(*) FROM search_blocks)`,
 				[]string{"{}"}).Scan(&found, &rows)
 			if found != want || rows != want {
 				t.Errorf("%s finds %d passages in %d rows, want %d", as, found, rows, want)

@@ -33,7 +33,7 @@ type look struct {
 	Words  [][]string  // lists, of which a hit has all words of one
 	Newest int64       // the newest block when the first page was read
 	Blocks []candidate // the best first
-	Fresh  []candidate // messages that are not indexed yet
+	Fresh  []candidate // messages that are not indexed yet, or were not when the first page was read
 }
 
 // tierOf returns the blocks of a tier.
@@ -42,7 +42,7 @@ func (l *look) tierOf(tier int) []candidate {
 	return l.Blocks[from:min(from+tierBlocks, len(l.Blocks))]
 }
 
-// look looks for the words of a query, in blocks that are no newer than one.
+// look looks for the words of a query; newest is the newest block when the first page was read.
 //
 // Errors: InvalidError for a query without a word that can be looked for.
 func (s store) look(ctx context.Context, tenant uuid.UUID, query string, newest int64) (*look, error) {
@@ -55,11 +55,10 @@ func (s store) look(ctx context.Context, tenant uuid.UUID, query string, newest 
 		if l.Words, err = wordsIn(ctx, tx, l.Language, query); err != nil {
 			return nil, err
 		}
-		if l.Blocks, err = candidatesIn(ctx, tx, tenant, l); err != nil {
+		if l.Fresh, err = freshIn(ctx, tx, tenant, l.State.rules()); err != nil {
 			return nil, err
 		}
-		l.Fresh, err = freshIn(ctx, tx, tenant, l.State.rules())
-		return l, err
+		return l, l.addCandidates(ctx, tx, tenant)
 	})
 }
 
@@ -74,8 +73,9 @@ func wordsIn(ctx context.Context, tx pgx.Tx, language, query string) ([][]string
 	return alternatives(tree), err
 }
 
-// candidatesIn returns the blocks that have the words of a search. The first page takes note of the newest of all.
-func candidatesIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, l *look) ([]candidate, error) {
+// addCandidates adds the blocks that have the words. The first page takes note of the newest of all. A block that is
+// newer has what was not indexed then, or takes in a smaller one: it is read as what is not indexed.
+func (l *look) addCandidates(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 	lists := make([]string, len(l.Words))
 	for i, list := range l.Words {
 		lists[i] = strings.ReplaceAll(fmt.Sprintf("{%d}", wordsOf(tenant, list)), " ", ",")
@@ -83,14 +83,21 @@ func candidatesIn(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, l *look) ([]
 	}
 	blocks, err := postgres.RowsIn(ctx, tx, pgx.RowToStructByPos[candidate], `
 		SELECT id, session_key, n, seqs::bigint[]
-		  FROM search_candidates($1, $2, $3)`, lists, l.Newest, maxCandidates)
+		  FROM search_candidates($1, $2)`, lists, maxCandidates)
 	if l.Newest == math.MaxInt64 {
 		l.Newest = 0
 		for i := range blocks {
 			l.Newest = max(l.Newest, blocks[i].ID)
 		}
 	}
-	return blocks, err
+	for _, b := range blocks {
+		if b.ID > l.Newest {
+			l.Fresh = append(l.Fresh, b)
+		} else {
+			l.Blocks = append(l.Blocks, b)
+		}
+	}
+	return err
 }
 
 // The bounds of the messages of each of the sessions in which a search reads what is not indexed yet.
