@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"internal/wire":             {"internal/units", "internal/spelling", "internal/session", "internal/rawjson", "internal/tokens", "internal/wire/provider"},
 	"internal/wire/provider":    {"internal/models", "internal/session"},
 	"internal/policy":           {"internal/session", "internal/spelling", "internal/rawjson", "internal/compact/text", "internal/due"},
-	"internal/policy/foreign":   {"internal/policy", "internal/session"},
+	"internal/policy/foreign":   {"internal/policy", "internal/session", "internal/spelling"},
 	"internal/compact":          {"internal/compact/manifest", "internal/units", "internal/policy", "internal/session", "internal/wire", "internal/rawjson", "internal/tokens", "internal/compact/text", "internal/compact/rule", "internal/compact/resource", "internal/compact/summary", "internal/compact/failure", "internal/compact/names", "internal/compact/memory", "internal/compact/pin", "internal/wire/provider"},
 	"internal/compact/pin":      {"internal/rawjson", "internal/session", "internal/wire"},
 	"internal/compact/text":     {},
