@@ -6,17 +6,18 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // archiveSession handles POST /v1/sessions/{id}/archive. Doing it twice changes nothing.
 func (s *Server) archiveSession(req *request.Request) error {
-	found, replayed, err := req.Store.Archive(req.Ctx, req.Address(), req.Idempotency())
+	found, replayed, err := tier.Archive(req.Ctx, req.Store, req.Address(), req.Idempotency())
 	return answerArchive(req, found, replayed, err)
 }
 
 // unarchiveSession handles POST /v1/sessions/{id}/unarchive. Doing it twice changes nothing.
 func (s *Server) unarchiveSession(req *request.Request) error {
-	found, replayed, err := req.Store.Unarchive(req.Ctx, req.Address(), req.Idempotency())
+	found, replayed, err := tier.Unarchive(req.Ctx, req.Store, req.Address(), req.Idempotency())
 	return answerArchive(req, found, replayed, orNoArchive(err))
 }
 
@@ -30,14 +31,14 @@ func answerArchive(req *request.Request, found session.Archive, replayed bool, e
 
 // readArchive handles GET /v1/sessions/{id}/archive.
 func (s *Server) readArchive(req *request.Request) error {
-	found, err := req.Store.ArchiveOf(req.Ctx, req.Address())
+	found, err := tier.ArchiveOf(req.Ctx, req.Store, req.Address())
 	return request.AnswerFound(req, found, orNoArchive(err), request.AsIs)
 }
 
 // listArchives handles GET /v1/archives.
 func (s *Server) listArchives(req *request.Request) error {
 	find := func(l *request.List) ([]session.Archive, error) {
-		return req.Store.Archives(req.Ctx, req.Tenant, l.Page())
+		return tier.Archives(req.Ctx, req.Store, req.Tenant, l.Page())
 	}
 	place := func(last session.Archive) request.Place { return request.PlaceIn(last.AskedAt, last.Key) }
 	return request.AnswerList(req, "archives", find, request.AsIs, place)

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // ofMoment are times, ids, keys and digests.
@@ -188,7 +189,7 @@ func TestAColdSessionIsArchivedHeldAndErased(t *testing.T) {
 	w.must(http.StatusOK, "PUT", "/v1/sessions/b/hold", `{"reason":"a case"}`)
 	w.must(http.StatusConflict, "DELETE", "/v1/sessions/b", "")
 	w.must(http.StatusOK, "GET", "/v1/sessions/b/context", "")
-	if n, err := w.admin.Freeze(t.Context(), w.tenant, 0, 100); err != nil || w.isCold("b") {
+	if n, err := tier.FreezeSleeping(t.Context(), w.admin, w.tenant, 0, 100); err != nil || w.isCold("b") {
 		t.Errorf("%d sessions were frozen, one with a hold: %v", n, err)
 	}
 	w.must(http.StatusNoContent, "DELETE", "/v1/sessions/c", "")

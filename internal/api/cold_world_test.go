@@ -9,6 +9,7 @@ import (
 	objects "github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // files has a world keep results and archives in a directory of its own.
@@ -55,7 +56,7 @@ func (w *world) frozen(ids ...string) {
 	among := `sessions s LEFT JOIN session_archives a ON a.session_key = s.key AND NOT s.archived AND a.state = 'archived'
 		WHERE s.id IN ('` + strings.Join(ids, `', '`) + `') AND a.id IS NULL`
 	w.until("the sessions are cold: "+strings.Join(ids, ", "), func() bool {
-		if _, err := w.admin.Freeze(w.Context(), w.tenant, 0, 100); err != nil {
+		if _, err := tier.FreezeSleeping(w.Context(), w.admin, w.tenant, 0, 100); err != nil {
 			w.Fatal(err)
 		}
 		return w.count("SELECT count(*) FROM "+among) == 0

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -19,7 +20,7 @@ func (s *Server) createErasure(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	begun, replayed, err := req.Store.EraseSubject(req.Ctx, req.Tenant, metadata, req.Idempotency())
+	begun, replayed, err := erasure.OfSubject(req.Ctx, req.Store, req.Tenant, metadata, req.Idempotency())
 	if err != nil {
 		return err
 	}
@@ -49,14 +50,14 @@ func readSubject(body []byte) (json.RawMessage, error) {
 
 // readErasure handles GET /v1/erasures/{erasure}.
 func (s *Server) readErasure(req *request.Request) error {
-	found, err := req.Store.Erasure(req.Ctx, req.Tenant, req.PathID("erasure"))
+	found, err := erasure.Read(req.Ctx, req.Store, req.Tenant, req.PathID("erasure"))
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // listErasures handles GET /v1/erasures.
 func (s *Server) listErasures(req *request.Request) error {
 	find := func(l *request.List) ([]session.Erasure, error) {
-		return req.Store.Erasures(req.Ctx, req.Tenant, l.Page())
+		return erasure.List(req.Ctx, req.Store, req.Tenant, l.Page())
 	}
 	place := func(last session.Erasure) request.Place { return request.PlaceIn(last.CreatedAt, last.ID) }
 	return request.AnswerList(req, "erasures", find, request.AsIs, place)

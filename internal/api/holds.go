@@ -5,12 +5,13 @@ import (
 	"net/http"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // readHold handles GET /v1/sessions/{id}/hold.
 func (s *Server) readHold(req *request.Request) error {
-	found, err := req.Store.SessionHold(req.Ctx, req.Address())
+	found, err := erasure.SessionHold(req.Ctx, req.Store, req.Address())
 	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
 }
 
@@ -20,13 +21,13 @@ func (s *Server) putHold(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	placed, err := req.Store.HoldSession(req.Ctx, req.Address(), reason)
+	placed, err := erasure.HoldSession(req.Ctx, req.Store, req.Address(), reason)
 	return request.AnswerFound(req, placed, err, request.AsIs)
 }
 
 // deleteHold handles DELETE /v1/sessions/{id}/hold. Doing it twice changes nothing.
 func (s *Server) deleteHold(req *request.Request) error {
-	if err := req.Store.ReleaseSession(req.Ctx, req.Address()); err != nil {
+	if err := erasure.ReleaseSession(req.Ctx, req.Store, req.Address()); err != nil {
 		return err
 	}
 	req.W.WriteHeader(http.StatusNoContent)
@@ -35,7 +36,7 @@ func (s *Server) deleteHold(req *request.Request) error {
 
 // readTenantHold handles GET /v1/admin/tenants/{tenant}/hold.
 func (s *Server) readTenantHold(req *request.Request) error {
-	found, err := req.Store.TenantHold(req.Ctx, req.Tenant)
+	found, err := erasure.TenantHold(req.Ctx, req.Store, req.Tenant)
 	return request.AnswerFound(req, found, orNoHold(err), request.AsIs)
 }
 
@@ -45,13 +46,13 @@ func (s *Server) putTenantHold(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	placed, err := req.Store.HoldTenant(req.Ctx, req.Tenant, reason)
+	placed, err := erasure.HoldTenant(req.Ctx, req.Store, req.Tenant, reason)
 	return request.AnswerFound(req, placed, err, request.AsIs)
 }
 
 // deleteTenantHold handles DELETE /v1/admin/tenants/{tenant}/hold. Doing it twice changes nothing.
 func (s *Server) deleteTenantHold(req *request.Request) error {
-	if err := req.Store.ReleaseTenant(req.Ctx, req.Tenant); err != nil {
+	if err := erasure.ReleaseTenant(req.Ctx, req.Store, req.Tenant); err != nil {
 		return err
 	}
 	req.W.WriteHeader(http.StatusNoContent)
@@ -61,7 +62,7 @@ func (s *Server) deleteTenantHold(req *request.Request) error {
 // listHolds handles GET /v1/holds and GET /v1/admin/tenants/{tenant}/holds.
 func (s *Server) listHolds(req *request.Request) error {
 	find := func(l *request.List) ([]session.ListedHold, error) {
-		return req.Store.Holds(req.Ctx, req.Tenant, l.Page())
+		return erasure.Holds(req.Ctx, req.Store, req.Tenant, l.Page())
 	}
 	place := func(last session.ListedHold) request.Place { return request.PlaceIn(last.PlacedAt, last.Key) }
 	return request.AnswerList(req, "holds", find, request.AsIs, place)

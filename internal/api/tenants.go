@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/api/request"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -184,7 +185,7 @@ func (s *Server) deleteTenant(req *request.Request) error {
 		return session.Invalid("confirm", request.InvalidRequest, "must be the id of the tenant, %s: all that it has "+
 			"is erased, and nothing brings it back", req.Tenant)
 	}
-	begun, err := req.Store.DeleteTenant(req.Ctx, req.Tenant)
+	begun, err := erasure.DeleteTenant(req.Ctx, req.Store, req.Tenant)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/persist"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
@@ -18,11 +18,11 @@ func TestAnArchiveWithoutARowIsNotFinished(t *testing.T) {
 	w := newWorld(t)
 	w.inStore(persist.File)
 	at, _ := w.archivable("s")
-	if _, _, err := w.store.Archive(t.Context(), at, nil); err != nil {
+	if _, _, err := tier.Archive(t.Context(), w.store, at, nil); err != nil {
 		t.Fatal(err)
 	}
 	key := session.Key{Tenant: at.Tenant, Key: uuid.MustParse(w.one(`SELECT session_key::text FROM session_archives`))}
-	work, err := w.store.StartArchive(t.Context(), key, uuid.MustParse(w.one(`SELECT id::text FROM session_archives`)), false)
+	work, err := tier.Start(t.Context(), w.store, key, uuid.MustParse(w.one(`SELECT id::text FROM session_archives`)), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,32 +30,32 @@ func TestAnArchiveWithoutARowIsNotFinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var from postgres.ArchiveCursor
-	done, err := w.store.FillPart(t.Context(), work, &from, part)
+	var from tier.Cursor
+	done, err := work.Fill(t.Context(), &from, part)
 	if err != nil || !done {
 		t.Fatal(done, err)
 	}
 	made, err := part.End()
 	if err == nil {
-		err = w.store.AddPart(t.Context(), work, 0, made)
+		err = work.AddPart(t.Context(), 0, made)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, digest, tables, err := w.store.CheckArchive(t.Context(), work)
+	parts, digest, tables, err := work.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := w.allRows(at)
 	for table := range tables {
 		tables[table]--
-		if _, err := w.store.FinishArchive(t.Context(), work, parts, digest, tables); !errors.Is(err, postgres.ErrArchiveMoved) {
+		if _, err := work.Finish(t.Context(), parts, digest, tables); !errors.Is(err, tier.ErrMoved) {
 			t.Errorf("a row less of %s: %v", table, err)
 		}
 		tables[table]++
 	}
 	w.sameRows(at.ID, rows, w.allRows(at))
-	if _, err := w.store.FinishArchive(t.Context(), work, parts, digest, tables); err != nil {
+	if _, err := work.Finish(t.Context(), parts, digest, tables); err != nil {
 		t.Error(err)
 	}
 	if n := w.count("messages") + w.count("archive_parts"); n > 0 {
@@ -65,7 +65,7 @@ func TestAnArchiveWithoutARowIsNotFinished(t *testing.T) {
 }
 
 // changedPart changes the object that an archive is, which is damage then.
-func (w *world) changedPart(work *postgres.ArchiveWork, name string) {
+func (w *world) changedPart(work *tier.Work, name string) {
 	w.Helper()
 	store := w.store.ResultStores().Outside[persist.File]
 	body, err := store.Get(w.Context(), name, 0, 1<<20)
@@ -76,7 +76,7 @@ func (w *world) changedPart(work *postgres.ArchiveWork, name string) {
 	if err := errors.Join(store.Delete(w.Context(), name), store.Put(w.Context(), name, body)); err != nil {
 		w.Fatal(err)
 	}
-	_, _, err = w.store.VerifyArchive(w.Context(), work.Key)
+	_, _, err = tier.Verify(w.Context(), w.store, work.Key)
 	if damaged := (*session.DamagedError)(nil); !errors.As(err, &damaged) {
 		w.Errorf("of a part that has changed: %v", err)
 	}

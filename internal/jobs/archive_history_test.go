@@ -8,9 +8,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -109,7 +111,7 @@ func (h *archiveHistory) ask(s *told) {
 	h.hot(s)
 	h.offloaded()
 	s.served, s.rows = h.served(s.Address), h.allRows(s.Address)
-	if _, _, err := h.store.Archive(h.Context(), s.Address, nil); err != nil {
+	if _, _, err := tier.Archive(h.Context(), h.store, s.Address, nil); err != nil {
 		h.Fatal(err)
 	}
 	s.away = true
@@ -191,10 +193,10 @@ func (h *archiveHistory) changeOnesMind(s *told) {
 func (h *archiveHistory) insist(s *told) {
 	h.Helper()
 	h.archive(s)
-	if _, _, err := h.store.Unarchive(h.Context(), s.Address, nil); err != nil {
+	if _, _, err := tier.Unarchive(h.Context(), h.store, s.Address, nil); err != nil {
 		h.Fatal(err)
 	}
-	_, _, err := h.store.Archive(h.Context(), s.Address, nil)
+	_, _, err := tier.Archive(h.Context(), h.store, s.Address, nil)
 	if err == nil { // it is back already
 		h.archiveIn(s.Address, session.Archived)
 		return
@@ -207,14 +209,14 @@ func (h *archiveHistory) insist(s *told) {
 
 func (h *archiveHistory) hold(s *told) (release func()) {
 	h.Helper()
-	if _, err := h.store.HoldSession(h.Context(), s.Address, "a case"); err != nil {
+	if _, err := erasure.HoldSession(h.Context(), h.store, s.Address, "a case"); err != nil {
 		h.Fatal(err)
 	}
 	if _, err := h.store.Delete(h.Context(), s.Address, nil); !errors.Is(err, session.ErrHeld) {
 		h.Errorf("%s is held, and erased: %v", s.ID, err)
 	}
 	return func() {
-		if err := h.store.ReleaseSession(h.Context(), s.Address); err != nil {
+		if err := erasure.ReleaseSession(h.Context(), h.store, s.Address); err != nil {
 			h.Fatal(err)
 		}
 	}
@@ -224,7 +226,7 @@ func (h *archiveHistory) holdHot(s *told) {
 	h.Helper()
 	h.hot(s)
 	defer h.hold(s)()
-	if _, _, err := h.store.Archive(h.Context(), s.Address, nil); !errors.Is(err, session.ErrHeld) {
+	if _, _, err := tier.Archive(h.Context(), h.store, s.Address, nil); !errors.Is(err, session.ErrHeld) {
 		h.Errorf("%s is held, and archived: %v", s.ID, err)
 	}
 }
@@ -235,7 +237,7 @@ func (h *archiveHistory) holdMeanwhile(s *told) {
 	h.ask(s)
 	release := h.hold(s)
 	h.drained("session_archives WHERE state = 'archiving'")
-	_, err := h.store.ArchiveOf(h.Context(), s.Address)
+	_, err := tier.ArchiveOf(h.Context(), h.store, s.Address)
 	release()
 	if errors.Is(err, session.ErrNotFound) {
 		h.compare(s)
@@ -261,7 +263,7 @@ func (h *archiveHistory) erase(s *told) {
 		h.ask(s)
 	case 1:
 		h.archive(s)
-		if _, _, err := h.store.Unarchive(h.Context(), s.Address, nil); err != nil {
+		if _, _, err := tier.Unarchive(h.Context(), h.store, s.Address, nil); err != nil {
 			h.Fatal(err)
 		}
 	}

@@ -14,18 +14,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/persist/object/s3test"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // archived asks for a session's archive and waits until it is complete.
 func (w *world) archived(at session.Address) session.Archive {
 	w.Helper()
-	if _, _, err := w.store.Archive(w.Context(), at, nil); err != nil {
+	if _, _, err := tier.Archive(w.Context(), w.store, at, nil); err != nil {
 		w.Fatal(err)
 	}
 	return w.archiveIn(at, session.Archived)
@@ -34,7 +35,7 @@ func (w *world) archived(at session.Address) session.Archive {
 func (w *world) archiveIn(at session.Address, state session.ArchiveState) session.Archive {
 	w.Helper()
 	w.drained(fmt.Sprintf("session_archives a JOIN sessions s ON s.key = a.session_key WHERE s.id = '%s' AND a.state <> '%s'", at.ID, state))
-	found, err := w.store.ArchiveOf(w.Context(), at)
+	found, err := tier.ArchiveOf(w.Context(), w.store, at)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func (w *world) archiveIn(at session.Address, state session.ArchiveState) sessio
 // restored asks for a session back and waits until it is.
 func (w *world) restored(at session.Address) {
 	w.Helper()
-	if _, _, err := w.store.Unarchive(w.Context(), at, nil); err != nil {
+	if _, _, err := tier.Unarchive(w.Context(), w.store, at, nil); err != nil {
 		w.Fatal(err)
 	}
 	w.back(at)
@@ -73,8 +74,8 @@ func (w *world) allRows(at session.Address) []string {
 		w.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(w.Context()))
-	tables, _ := postgres.ArchivedTables()
-	for _, table := range postgres.StayWithSession {
+	tables, _ := tier.Tables()
+	for _, table := range tier.StayWithSession {
 		if !slices.Contains([]string{"session_archives", "archive_parts", "findings", "usage_sessions"}, table) {
 			tables = append(tables, table)
 		}
@@ -210,7 +211,7 @@ func TestAnArchivedSessionComesBackRowByRow(t *testing.T) {
 			}
 		}
 		w.verified()
-		tables, anew := postgres.ArchivedTables()
+		tables, anew := tier.Tables()
 		for _, table := range append(tables, anew...) {
 			if n := w.count(table + " t JOIN sessions s ON s.key = t.session_key AND s.archived"); n > 0 {
 				t.Errorf("%d rows of %s are left", n, table)
@@ -250,7 +251,7 @@ func TestAnArchiveIsMadeAndRestoredWhereverItsWorkerIsKilled(t *testing.T) {
 			w.offloaded()
 			stop()
 			before := w.allRows(at)
-			if _, _, err := w.store.Archive(t.Context(), at, nil); err != nil {
+			if _, _, err := tier.Archive(t.Context(), w.store, at, nil); err != nil {
 				t.Fatal(err)
 			}
 			w.kill(step)
@@ -274,7 +275,7 @@ func TestAnArchiveIsMadeAndRestoredWhereverItsWorkerIsKilled(t *testing.T) {
 			w.archived(at)
 			w.drained("river_job WHERE kind = 'archive' AND finalized_at IS NULL")
 			stop()
-			if _, _, err := w.store.Unarchive(t.Context(), at, nil); err != nil {
+			if _, _, err := tier.Unarchive(t.Context(), w.store, at, nil); err != nil {
 				t.Fatal(err)
 			}
 			w.kill(step)
@@ -354,7 +355,7 @@ func TestAnArchivedSessionIsErasedWithItsObjects(t *testing.T) {
 	if files := filesIn(t, dir); files < 1+len(found) {
 		t.Errorf("%d files have %d archives", files, len(found))
 	}
-	begun, _, err := w.store.EraseSubject(t.Context(), w.tenant, fmt.Appendf(nil, `{"user_id":%q}`, subject), nil)
+	begun, _, err := erasure.OfSubject(t.Context(), w.store, w.tenant, fmt.Appendf(nil, `{"user_id":%q}`, subject), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,29 +379,29 @@ func TestALegalHoldKeepsASessionFromItsArchiveAndAnArchiveFromItsEnd(t *testing.
 	t.Parallel()
 	w := newWorld(t)
 	at, bodies := w.archivable("s")
-	if _, err := w.store.HoldSession(t.Context(), at, "a case"); err != nil {
+	if _, err := erasure.HoldSession(t.Context(), w.store, at, "a case"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.store.Archive(t.Context(), at, nil); !errors.Is(err, session.ErrHeld) {
+	if _, _, err := tier.Archive(t.Context(), w.store, at, nil); !errors.Is(err, session.ErrHeld) {
 		t.Errorf("a held session is archived: %v", err)
 	}
-	if err := w.store.ReleaseSession(t.Context(), at); err != nil {
+	if err := erasure.ReleaseSession(t.Context(), w.store, at); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.store.Archive(t.Context(), at, nil); err != nil {
+	if _, _, err := tier.Archive(t.Context(), w.store, at, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.HoldSession(t.Context(), at, "a case"); err != nil {
+	if _, err := erasure.HoldSession(t.Context(), w.store, at, "a case"); err != nil {
 		t.Fatal(err)
 	}
 	w.work(jobs.Config{})
 	w.back(at)
 	w.same(at, session.OpenAIChat, bodies)
-	if err := w.store.ReleaseSession(t.Context(), at); err != nil {
+	if err := erasure.ReleaseSession(t.Context(), w.store, at); err != nil {
 		t.Fatal(err)
 	}
 	w.archived(at)
-	if _, err := w.store.HoldSession(t.Context(), at, "another case"); err != nil {
+	if _, err := erasure.HoldSession(t.Context(), w.store, at, "another case"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.store.Delete(t.Context(), at, nil); !errors.Is(err, session.ErrHeld) {
@@ -456,7 +457,7 @@ func TestExpiredSessionsAreArchivedAndTheirArchivesErased(t *testing.T) {
 	}
 	w.drained("sessions WHERE id = 'old'")
 	w.drained("erasures WHERE state <> 'done'")
-	erasures, err := w.store.Erasures(t.Context(), w.tenant, session.Page{Limit: 10})
+	erasures, err := erasure.List(t.Context(), w.store, w.tenant, session.Page{Limit: 10})
 	if err != nil || len(erasures) != 1 || erasures[0].Kind != session.ErasureOfExpired || erasures[0].Messages != int64(len(bodies)) || erasures[0].Receipt == nil {
 		t.Errorf("%+v, %v", erasures, err)
 	}

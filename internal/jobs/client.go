@@ -4,12 +4,10 @@
 //   - summarise.go: one summary that a language model writes, and that a compaction then takes in
 //   - offload.go: one session's old messages move into packs, after a compaction
 //   - verify.go: a slice of the periodic verification
-//   - collect.go: deletes bodies and objects that nothing names, and the objects of deleted sessions
-//   - erasure.go: an erasure of sessions, which ends with a receipt
-//   - archive.go: a session moves into an archive, or back
+//   - collect.go: deletes bodies and objects that nothing names
 //   - lease.go, takeover.go: show that this worker lives, and take over the jobs of those that died
 //   - failure.go: whose fault a failure is, and what follows
-//   - features.go: the jobs of features, which are in their folders
+//   - features.go: the jobs of features, which are in their folders, as those of packages tier and erasure are
 //   - gauges.go: what /metrics shows of all jobs
 //   - sweep.go: finds sessions whose job was lost, and prunes what has been kept long enough
 //
@@ -30,6 +28,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/compactor"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/feature"
 	"github.com/varve-dev/varve/internal/llm"
 	"github.com/varve-dev/varve/internal/modelcall"
@@ -196,20 +195,13 @@ func addWorkers(workers *river.Workers, config Config, duties []postgres.Duty, l
 	river.AddWorker(workers, &collectWorker{Collection: Collection{
 		Store: config.Store, Log: config.Log, Grace: config.Grace, Trace: config.Trace,
 	}})
-	addErasers(workers, config)
-}
-
-// addErasers adds what erases and archives sessions.
-func addErasers(workers *river.Workers, config Config) {
-	objects := &eraseWorker{Store: config.Store, Log: config.Log, Trace: config.Trace}
-	river.AddWorker(workers, objects)
-	river.AddWorker(workers, &erasureWorker{
-		Store: config.Store, Objects: objects, Log: config.Log, Kept: config.BackupsKept, Slice: config.JobTimeout / 4,
-		Settle: config.Settle, Trace: config.Trace,
+	objects := erasure.Objects{Store: config.Store, Log: config.Log, Trace: config.Trace}
+	river.AddWorker(workers, &erasure.ObjectsWorker{Objects: objects})
+	river.AddWorker(workers, &erasure.Worker{
+		Objects: objects, Kept: config.BackupsKept, Slice: config.JobTimeout / 4, Settle: config.Settle,
 	})
-	river.AddWorker(workers, &archiveWorker{
-		Store: config.Store, Log: config.Log, Trace: config.Trace,
-		Thawer: &tier.Thawer{Store: config.Store, Log: config.Log, Memory: config.Memory, Trace: config.Trace},
+	river.AddWorker(workers, &tier.Worker{
+		Thawer: tier.Thawer{Store: config.Store, Log: config.Log, Memory: config.Memory, Trace: config.Trace},
 	})
 }
 

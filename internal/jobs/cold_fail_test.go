@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // TestAStoreThatIsAwayKeepsSessionsColdAndOthersHot stops the store.
@@ -88,11 +89,11 @@ func TestAThawThatNobodyGoesOnWithIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := session.Key{Tenant: at.Tenant, Key: place.Key}
-	begun, err := w.store.BeginThaw(t.Context(), key, true)
+	begun, err := tier.BeginThaw(t.Context(), w.store, key, true)
 	if err != nil || begun.Archive == uuid.Nil {
 		t.Fatal(begun, err)
 	}
-	if found, err := w.store.BeginThaw(t.Context(), key, true); err != nil || !found.Wait {
+	if found, err := tier.BeginThaw(t.Context(), w.store, key, true); err != nil || !found.Wait {
 		t.Errorf("a thaw that was begun is begun again: %+v, %v", found, err)
 	}
 	w.asOwner(`UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'archive' AND state = 'scheduled'`)

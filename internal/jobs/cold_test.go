@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
@@ -33,7 +34,7 @@ func (w *world) freezing(at session.Address) {
 		w.Fatal(err)
 	}
 	w.eventually("the session sleeps: "+at.ID, func() bool {
-		if _, err := w.store.Freeze(w.Context(), at.Tenant, 0, 100); err != nil {
+		if _, err := tier.FreezeSleeping(w.Context(), w.store, at.Tenant, 0, 100); err != nil {
 			w.Fatal(err)
 		}
 		return w.count("sessions WHERE frozen_at IS NOT NULL AND id = '"+at.ID+"'") == 1
@@ -110,15 +111,15 @@ func (w *world) cut(at session.Address, steps int) {
 		w.Fatal(err)
 	}
 	key := session.Key{Tenant: at.Tenant, Key: place.Key}
-	found, err := w.store.BeginThaw(w.Context(), key, true)
+	found, err := tier.BeginThaw(w.Context(), w.store, key, true)
 	if err != nil || found.Archive == uuid.Nil || steps == 0 {
 		w.Log("a thaw is cut at its beginning", err)
 		return
 	}
-	work, err := w.store.StartArchive(w.Context(), key, found.Archive, true)
+	work, err := tier.Start(w.Context(), w.store, key, found.Archive, true)
 	if err == nil && steps > 1 {
-		_, _, err = w.store.EachPart(w.Context(), work, func(body []byte) error {
-			return w.store.RestorePart(w.Context(), work, body)
+		_, _, err = work.EachPart(w.Context(), func(body []byte) error {
+			return work.RestorePart(w.Context(), body)
 		})
 	}
 	if err != nil {
@@ -266,7 +267,7 @@ func TestSleepingSessionsAreFrozenByThePolicy(t *testing.T) {
 	old, bodies := w.archivable("old")
 	held, _ := w.archivable("held")
 	w.archivable("young")
-	if _, err := w.store.HoldSession(t.Context(), held, "a case"); err != nil {
+	if _, err := erasure.HoldSession(t.Context(), w.store, held, "a case"); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"old", "held"} {
@@ -352,15 +353,15 @@ func TestASessionThatWorkBroughtBackIsLeftForAMoment(t *testing.T) {
 	}
 	w.asOwner(`UPDATE sessions SET last_append_at = now() - interval '2 hours'`)
 	w.asOwner(`UPDATE usage_sessions SET appended_at = now() - interval '2 hours'`)
-	if n, err := w.store.Freeze(t.Context(), w.tenant, time.Hour, 10); n != 0 || err != nil {
+	if n, err := tier.FreezeSleeping(t.Context(), w.store, w.tenant, time.Hour, 10); n != 0 || err != nil {
 		t.Errorf("%d sessions are frozen, %v", n, err)
 	}
 	w.asOwner(`UPDATE usage_sessions SET back_at = now() - interval '11 minutes', read_at = now()`)
-	if n, err := w.store.Freeze(t.Context(), w.tenant, time.Hour, 10); n != 0 || err != nil {
+	if n, err := tier.FreezeSleeping(t.Context(), w.store, w.tenant, time.Hour, 10); n != 0 || err != nil {
 		t.Errorf("%d sessions are frozen that were read, %v", n, err)
 	}
 	w.asOwner(`UPDATE usage_sessions SET read_at = now() - interval '2 hours'`)
-	if n, err := w.store.Freeze(t.Context(), w.tenant, time.Hour, 10); n != 1 || err != nil {
+	if n, err := tier.FreezeSleeping(t.Context(), w.store, w.tenant, time.Hour, 10); n != 1 || err != nil {
 		t.Errorf("%d sessions are frozen, %v", n, err)
 	}
 }
@@ -378,7 +379,7 @@ func TestAnArchiveThatIsAskedForWhileTheSessionFreezesIsTold(t *testing.T) {
 	w.work(jobs.Config{Trace: func(step string) {
 		if step == "part added" {
 			once.Do(func() {
-				if _, _, err := w.store.Archive(context.Background(), at, nil); err != nil {
+				if _, _, err := tier.Archive(context.Background(), w.store, at, nil); err != nil {
 					t.Error(err)
 				}
 			})

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -44,7 +45,7 @@ func (w *world) plantTenant() {
 	w.inTenant(`INSERT INTO verifications (tenant_id) VALUES ($1)`, w.tenant)
 	w.inTenant(`INSERT INTO model_spending (tenant_id, day, model, calls, input_tokens, output_tokens, cost_micros) VALUES ($1, now(), $2, 1, 1, 1, 1) ON CONFLICT DO NOTHING`, w.tenant, subject)
 	w.inTenant(`INSERT INTO import_lines (tenant_id, import_id, n, lines, line, outcome, detail) SELECT tenant_id, id, 1, 1, 1, 'rejected', $2 FROM imports WHERE tenant_id = $1`, w.tenant, "line of "+subject)
-	_, _, err = w.store.EraseSubject(ctx, w.tenant, []byte(`{"user_id":"nobody"}`), nil)
+	_, _, err = erasure.OfSubject(ctx, w.store, w.tenant, []byte(`{"user_id":"nobody"}`), nil)
 	must(err)
 }
 
@@ -84,7 +85,7 @@ func (w *world) rowsOf(tenant uuid.UUID) map[string]string {
 // deleted begins the deletion of the tenant, and waits for its end.
 func (w *world) deleted() session.Erasure {
 	w.Helper()
-	begun, err := w.store.DeleteTenant(w.Context(), w.tenant)
+	begun, err := erasure.DeleteTenant(w.Context(), w.store, w.tenant)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestTheDeletionOfATenantIsFinishedWhereverItIsKilled(t *testing.T) {
 			for n := range 3 {
 				w.append(w.session(fmt.Sprint(subject, n)), turn(n, 100)...)
 			}
-			begun, err := w.store.DeleteTenant(t.Context(), w.tenant)
+			begun, err := erasure.DeleteTenant(t.Context(), w.store, w.tenant)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,38 +199,38 @@ func TestAHoldStopsTheDeletionOfATenant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.store.DeleteTenant(t.Context(), w.tenant)
+		_, err = erasure.DeleteTenant(t.Context(), w.store, w.tenant)
 		if !errors.Is(err, session.ErrTenantHeld) || !strings.Contains(err.Error(), "case 7") {
 			t.Errorf("the deletion of what is held: %v", err)
 		}
 	}
-	_, err := w.store.HoldSession(t.Context(), at, "case 7")
+	_, err := erasure.HoldSession(t.Context(), w.store, at, "case 7")
 	hold(err)
-	_, err = w.store.HoldTenant(t.Context(), w.tenant, "case 7 of all")
+	_, err = erasure.HoldTenant(t.Context(), w.store, w.tenant, "case 7 of all")
 	hold(err)
-	if err := errors.Join(w.store.ReleaseTenant(t.Context(), w.tenant), w.store.ReleaseSession(t.Context(), at)); err != nil {
+	if err := errors.Join(erasure.ReleaseTenant(t.Context(), w.store, w.tenant), erasure.ReleaseSession(t.Context(), w.store, at)); err != nil {
 		t.Fatal(err)
 	}
-	begun, err := w.store.DeleteTenant(t.Context(), w.tenant)
+	begun, err := erasure.DeleteTenant(t.Context(), w.store, w.tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := w.store.DeleteTenant(t.Context(), w.tenant); err != nil || again.ID != begun.ID {
+	if again, err := erasure.DeleteTenant(t.Context(), w.store, w.tenant); err != nil || again.ID != begun.ID {
 		t.Errorf("the deletion is %s again, not %s: %v", again.ID, begun.ID, err)
 	}
 	if _, err := w.store.ChangeTenant(t.Context(), w.tenant, session.TenantChange{Suspended: new(session.Suspension(""))}); !errors.Is(err, session.ErrTenantDeleted) {
 		t.Errorf("the tenant is served again: %v", err)
 	}
-	if _, err := w.store.HoldTenant(t.Context(), w.tenant, "case 8"); err != nil {
+	if _, err := erasure.HoldTenant(t.Context(), w.store, w.tenant, "case 8"); err != nil {
 		t.Fatal(err)
 	}
 	w.work(jobs.Config{Settle: time.Nanosecond})
 	w.awaits(`EXISTS (SELECT FROM river_job WHERE kind = 'erasure' AND attempted_at IS NOT NULL AND state <> 'running')`)
-	stopped, err := w.store.Erasure(t.Context(), audit.Operator, begun.ID)
+	stopped, err := erasure.Read(t.Context(), w.store, audit.Operator, begun.ID)
 	if err != nil || stopped.StoppedBy == nil || stopped.StoppedBy.Reason != "case 8" || stopped.Sessions != 0 || *stopped.TotalSessions != 1 {
 		t.Errorf("the deletion is %+v: %v", stopped, err)
 	}
-	if err := w.store.ReleaseTenant(t.Context(), w.tenant); err != nil {
+	if err := erasure.ReleaseTenant(t.Context(), w.store, w.tenant); err != nil {
 		t.Fatal(err)
 	}
 	w.ended(audit.Operator, begun.ID)
@@ -239,7 +240,7 @@ func TestAHoldStopsTheDeletionOfATenant(t *testing.T) {
 func TestAnotherProgramDoesNotEndTheDeletionOfATenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	begun, err := w.store.DeleteTenant(t.Context(), w.tenant)
+	begun, err := erasure.DeleteTenant(t.Context(), w.store, w.tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +261,7 @@ func TestTheSweepFindsErasuresWithoutAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = w.store.EraseSubject(t.Context(), other.ID, []byte(`{"user_id":"u1"}`), nil)
+	_, _, err = erasure.OfSubject(t.Context(), w.store, other.ID, []byte(`{"user_id":"u1"}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestTheSweepFindsErasuresWithoutAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tenants, err := w.store.DeleteTenant(t.Context(), other.ID)
+	tenants, err := erasure.DeleteTenant(t.Context(), w.store, other.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestEveryTableOfATenantIsErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := []string{"api_keys", "audit_heads", "audit_trail", "erasure_sessions", "erasures", "event_heads", "messages", "sessions"}
-	erased := slices.Concat(postgres.TenantTables, last)
+	erased := slices.Concat(erasure.TenantTables, last)
 	asSets := cmp.Transformer("sorted", func(list []string) []string { return slices.Sorted(slices.Values(list)) })
 	if diff := cmp.Diff(tables, erased, asSets); diff != "" {
 		t.Errorf("the tables of a tenant (-) and those that its deletion erases (+) differ:\n%s", diff)

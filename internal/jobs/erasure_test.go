@@ -22,6 +22,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/llm/fake"
 	"github.com/varve-dev/varve/internal/persist"
@@ -137,7 +138,7 @@ func contains(b []byte, text string) bool {
 func (w *world) ended(tenant, id uuid.UUID) (session.Erasure, session.Receipt) {
 	w.Helper()
 	w.drained(fmt.Sprintf("erasures WHERE id = '%s' AND state <> 'done'", id))
-	found, err := w.store.Erasure(w.Context(), tenant, id)
+	found, err := erasure.Read(w.Context(), w.store, tenant, id)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func TestNothingIsLeftOfADataSubject(t *testing.T) {
 	sessions := w.count("sessions")
 	key := uuid.New()
 	ctx := audit.With(t.Context(), &audit.Actor{Kind: audit.ByKey, ID: key, Request: "req_1", Address: "here"})
-	begun, _, err := w.store.EraseSubject(ctx, w.tenant, fmt.Appendf(nil, `{"user_id":%q}`, subject), &session.Idempotency{Route: "POST /v1/erasures", Key: "k2"})
+	begun, _, err := erasure.OfSubject(ctx, w.store, w.tenant, fmt.Appendf(nil, `{"user_id":%q}`, subject), &session.Idempotency{Route: "POST /v1/erasures", Key: "k2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +335,7 @@ func TestAnErasureIsFinishedWhereverItIsKilled(t *testing.T) {
 			for n := range 3 {
 				w.append(w.of(fmt.Sprint(subject, n), subject), turn(n, 100)...)
 			}
-			begun, _, err := w.store.EraseSubject(t.Context(), w.tenant, fmt.Appendf(nil, `{"user_id":%q}`, subject), nil)
+			begun, _, err := erasure.OfSubject(t.Context(), w.store, w.tenant, fmt.Appendf(nil, `{"user_id":%q}`, subject), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,7 @@ func TestTheSweepGoesOnBehindATenantThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []postgres.TaskKind{postgres.TaskPolicy, postgres.TaskMetadata, postgres.TaskErasure, postgres.TaskArchive}
+	kinds := []postgres.TaskKind{postgres.TaskPolicy, postgres.TaskMetadata, postgres.TaskErasure, "archive"}
 	for _, kind := range kinds {
 		w.asOwner(`INSERT INTO tenant_tasks (tenant_id, kind, since) VALUES ($1, $3, now() - interval '1 hour'), ($2, $3, now())`, w.tenant, other.ID, kind)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -75,7 +76,7 @@ func (w *world) expired() (session.Erasure, session.Receipt) {
 			w.Fatal("no erasure of expired sessions has ended")
 		}
 	}
-	list, err := w.store.Erasures(w.Context(), w.tenant, session.Page{Limit: 10})
+	list, err := erasure.List(w.Context(), w.store, w.tenant, session.Page{Limit: 10})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestWhatHasExpiredIsErased(t *testing.T) {
 	w.retain(session.Retention{AgeSeconds: new(int64(3600))}, w.aged("its own is an hour", 2, 1, turn(1, 100)...))
 	w.retain(session.Retention{IdleSeconds: new(int64(3600))}, w.aged("its own is not over", 1, 0, turn(1, 100)...))
 	held := w.aged("held", 1000, 1000, turn(1, 100)...)
-	if _, err := w.store.HoldSession(t.Context(), held, "a case"); err != nil {
+	if _, err := erasure.HoldSession(t.Context(), w.store, held, "a case"); err != nil {
 		t.Fatal(err)
 	}
 	fork := w.fork(session.Address{Tenant: w.tenant, ID: "idle"}, "fork", 10)
@@ -147,7 +148,7 @@ func TestAnAppendKeepsWhatWasToExpire(t *testing.T) {
 	for name, change := range map[string]func(w *world, at session.Address){
 		"append": func(w *world, at session.Address) { w.append(at, turn(2, 100)...) },
 		"hold": func(w *world, at session.Address) {
-			if _, err := w.store.HoldSession(w.Context(), at, "a case"); err != nil {
+			if _, err := erasure.HoldSession(w.Context(), w.store, at, "a case"); err != nil {
 				w.Fatal(err)
 			}
 		},
@@ -162,20 +163,20 @@ func TestAnAppendKeepsWhatWasToExpire(t *testing.T) {
 			if begun, err := w.store.EraseExpired(t.Context(), w.tenant); !begun || err != nil {
 				t.Fatal(begun, err)
 			}
-			list, err := w.store.Erasures(t.Context(), w.tenant, session.Page{Limit: 1})
+			list, err := erasure.List(t.Context(), w.store, w.tenant, session.Page{Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			work, err := w.store.StartErasure(t.Context(), w.tenant, list[0].ID)
+			work, err := erasure.Start(t.Context(), w.store, w.tenant, list[0].ID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := w.store.SessionsToErase(t.Context(), work, 10)
+			found, err := work.Next(t.Context(), 10)
 			if err != nil || len(found) != 1 {
 				t.Fatal(found, err)
 			}
 			change(w, at)
-			if err := w.store.EraseSession(t.Context(), work, found[0]); err != nil {
+			if err := work.Erase(t.Context(), found[0]); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.ids(); !slices.Equal(got, []string{"a"}) {
@@ -195,7 +196,7 @@ func TestAHeldTenantsSessionsDoNotExpire(t *testing.T) {
 	w := newWorld(t)
 	w.aged("a", 100, 30, turn(1, 100)...)
 	w.retain(day)
-	if _, err := w.store.HoldTenant(t.Context(), w.tenant, "a case"); err != nil {
+	if _, err := erasure.HoldTenant(t.Context(), w.store, w.tenant, "a case"); err != nil {
 		t.Fatal(err)
 	}
 	if begun, err := w.store.EraseExpired(t.Context(), w.tenant); begun || err != nil {
@@ -204,7 +205,7 @@ func TestAHeldTenantsSessionsDoNotExpire(t *testing.T) {
 	if would, err := w.store.ExpiredBy(t.Context(), w.tenant, &day); err != nil || would.Expired != 0 || would.Held != 1 {
 		t.Errorf("a preview says %+v, %v", would, err)
 	}
-	if err := w.store.ReleaseTenant(t.Context(), w.tenant); err != nil {
+	if err := erasure.ReleaseTenant(t.Context(), w.store, w.tenant); err != nil {
 		t.Fatal(err)
 	}
 	if begun, err := w.store.EraseExpired(t.Context(), w.tenant); !begun || err != nil {
@@ -218,7 +219,7 @@ func TestAHeldSessionAloneBeginsNoErasure(t *testing.T) {
 	w := newWorld(t)
 	w.aged("a", 100, 30, turn(1, 100)...)
 	w.retain(day)
-	if _, err := w.store.HoldSession(t.Context(), session.Address{Tenant: w.tenant, ID: "a"}, "a case"); err != nil {
+	if _, err := erasure.HoldSession(t.Context(), w.store, session.Address{Tenant: w.tenant, ID: "a"}, "a case"); err != nil {
 		t.Fatal(err)
 	}
 	if begun, err := w.store.EraseExpired(t.Context(), w.tenant); begun || err != nil {

@@ -12,8 +12,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/queue"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // The bounds of what one sweep does beyond the sessions that are due, which sets the pace of the rounds: at 30 seconds
@@ -56,8 +58,8 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[queue.SweepArgs]) e
 		failed = append(failed, w.each(ctx, duty))
 	}
 	return errors.Join(errors.Join(failed...), queue.PromoteOld(ctx, w.Store.Pool()),
-		w.each(ctx, postgres.DutyOf(postgres.TaskErasure, w.requeueErasures)),
-		w.each(ctx, postgres.DutyOf(postgres.TaskArchive, w.requeueArchives)),
+		w.each(ctx, erasure.Duty(w.Store, w.Log)),
+		w.each(ctx, tier.Duty(w.Store, w.Log)),
 		w.followPolicies(ctx), w.indexMetadata(ctx), w.audit(ctx), w.retain(ctx), w.visit(ctx))
 }
 
@@ -77,22 +79,6 @@ func (w *sweepWorker) each(ctx context.Context, duty postgres.Duty) error {
 func ofTenant(tenant uuid.UUID, err error) error {
 	if err != nil {
 		err = fmt.Errorf("tenant %s: %w", tenant, err)
-	}
-	return err
-}
-
-func (w *sweepWorker) requeueArchives(ctx context.Context, tenant uuid.UUID) error {
-	lost, err := w.Store.RequeueArchives(ctx, tenant)
-	if lost > 0 {
-		w.Log.WarnContext(ctx, "archives of sessions had lost their job", "tenant", tenant, "archives", lost)
-	}
-	return err
-}
-
-func (w *sweepWorker) requeueErasures(ctx context.Context, tenant uuid.UUID) error {
-	lost, err := w.Store.RequeueErasures(ctx, tenant)
-	if lost > 0 {
-		w.Log.WarnContext(ctx, "erasures had lost their job", "tenant", tenant, "erasures", lost)
 	}
 	return err
 }
@@ -171,7 +157,7 @@ func (w *sweepWorker) retain(ctx context.Context) error {
 		if begun {
 			w.Log.InfoContext(ctx, "sessions of a tenant have expired", "tenant", tenant)
 		}
-		archived, err := w.Store.ArchiveExpired(ctx, tenant, archivedAtOnce)
+		archived, err := w.Store.ArchiveExpired(ctx, tenant, archivedAtOnce, tier.Begin)
 		failed = append(failed, ofTenant(tenant, err))
 		if archived > 0 {
 			w.Log.InfoContext(ctx, "expired sessions of a tenant are archived", "tenant", tenant, "sessions", archived)
@@ -205,7 +191,7 @@ func (w *sweepWorker) freeze(ctx context.Context, tenants []uuid.UUID) error {
 		if share <= 0 {
 			continue
 		}
-		begun, err := w.Store.Freeze(ctx, tenant, w.ColdAfter, share)
+		begun, err := tier.FreezeSleeping(ctx, w.Store, tenant, w.ColdAfter, share)
 		failed = append(failed, ofTenant(tenant, err))
 		waiting += begun
 		if begun > 0 {

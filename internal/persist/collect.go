@@ -9,9 +9,28 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/varve-dev/varve/internal/session"
 )
+
+// The counters of this process's collections.
+var (
+	collectedTotal = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "varve_results_collected_total",
+		Help: "Bodies that nothing named, objects that no row named (orphan) and those of erased sessions (erased).",
+	}, []string{"kind"})
+	collectedBytes = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "varve_results_collected_bytes_total", Help: "Stored bytes of what was collected.",
+	}, []string{"kind"})
+)
+
+// Collected counts what was collected, of a kind of the counters.
+func Collected(kind string, n int, bytes int64) {
+	collectedTotal.WithLabelValues(kind).Add(float64(n))
+	collectedBytes.WithLabelValues(kind).Add(float64(bytes))
+}
 
 // Waste is a body that was collected: its rows are gone, its objects are not yet.
 type Waste struct {

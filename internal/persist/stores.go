@@ -50,17 +50,6 @@ func (s *Stores) ForArchives() Kind {
 	return s.New
 }
 
-// AnyOutside returns always the same store besides PostgreSQL, that for new bodies or archives first; Postgres if there
-// is none.
-func (s *Stores) AnyOutside() Kind {
-	for _, kind := range []Kind{s.New, s.ForArchives(), File, S3} {
-		if s.Outside[kind] != nil {
-			return kind
-		}
-	}
-	return Postgres
-}
-
 // Store returns the store of a kind; ErrResultStore if it is not set up.
 func (s *Stores) Store(kind Kind) (object.Store, error) {
 	if found := s.Outside[kind]; found != nil {

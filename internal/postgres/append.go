@@ -217,7 +217,7 @@ func (s *Store) askForCompaction(
 	if !inserted {
 		return session.CompactionLive, nil
 	}
-	return session.CompactionQueued, emitOf(ctx, tx, row.Key, session.EventDue, about{
+	return session.CompactionQueued, EmitOf(ctx, tx, row.Key, session.EventDue, about{
 		"reached": thresholds[reached], "cause": cause, "last_seq": row.rule.Seq,
 	})
 }

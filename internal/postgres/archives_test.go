@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // TestEveryTableOfSessionsIsArchivedMadeAnewOrStays fails for a new table with a session_key until somebody has decided
@@ -28,16 +29,16 @@ func TestEveryTableOfSessionsIsArchivedMadeAnewOrStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	archived, anew := postgres.ArchivedTables()
-	known := slices.Concat(archived, anew, postgres.StayWithSession)
+	archived, anew := tier.Tables()
+	known := slices.Concat(archived, anew, tier.StayWithSession)
 	for _, table := range tables {
 		if n := len(known) - len(slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == table })); n != 1 {
-			t.Errorf("%s is in %d of archivedTables, madeAnew and StayWithSession (archives_tables.go): put it into one", table, n)
+			t.Errorf("%s is in %d of archivedTables, madeAnew and StayWithSession (internal/tier/tables.go): put it into one", table, n)
 		}
 	}
 	for _, table := range known {
 		if !slices.Contains(tables, table) {
-			t.Errorf("archives_tables.go names %s, which is no table of sessions", table)
+			t.Errorf("internal/tier/tables.go names %s, which is no table of sessions", table)
 		}
 	}
 }
@@ -72,7 +73,7 @@ func TestAnArchivedSessionIsHiddenFromStatementsThatDoNotMeanIt(t *testing.T) {
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("a", 1)))
-	if _, _, err := store.Archive(t.Context(), at, nil); err != nil {
+	if _, _, err := tier.Archive(t.Context(), store, at, nil); err != nil {
 		t.Fatal(err)
 	}
 	count := func(before string) (n int) {
@@ -107,7 +108,7 @@ func TestAnArchivedSessionIsHiddenFromStatementsThatDoNotMeanIt(t *testing.T) {
 	if stored, err := store.Stored(t.Context(), tenant); err != nil || stored.Sessions != 1 {
 		t.Errorf("%+v, %v", stored, err)
 	}
-	if found, _, err := store.Unarchive(t.Context(), at, nil); err != nil || found.State != session.Restored {
+	if found, _, err := tier.Unarchive(t.Context(), store, at, nil); err != nil || found.State != session.Restored {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -118,7 +119,7 @@ func TestAnArchiveEndsWhileAPartIsAdded(t *testing.T) {
 	store, dsn := newStoreAt(t)
 	at := newSession(t, store, newTenant(t, store, "a"), "s")
 	mustAppend(t, store, batch(at, message("a", 1)))
-	if _, _, err := store.Archive(t.Context(), at, nil); err != nil {
+	if _, _, err := tier.Archive(t.Context(), store, at, nil); err != nil {
 		t.Fatal(err)
 	}
 	worker, onlooker := owner(t, dsn), owner(t, dsn)
@@ -129,7 +130,7 @@ func TestAnArchiveEndsWhileAPartIsAdded(t *testing.T) {
 		SELECT tenant_id, session_key, 0, 'part' FROM session_archives`)
 	back := make(chan error, 1)
 	go func() {
-		_, _, err := store.Unarchive(t.Context(), at, nil)
+		_, _, err := tier.Unarchive(t.Context(), store, at, nil)
 		back <- err
 	}()
 	for waits := false; !waits; time.Sleep(5 * time.Millisecond) {

@@ -62,7 +62,7 @@ func jsonOrNone(document json.RawMessage) json.RawMessage {
 func RecordOperator(
 	ctx context.Context, tx pgx.Tx, action audit.Action, object audit.Object, id string, detail any,
 ) error {
-	if err := Exec(ctx, tx, setTenant, audit.Operator.String()); err != nil {
+	if err := SeeTenant(ctx, tx, audit.Operator); err != nil {
 		return err
 	}
 	return Record(ctx, tx, audit.Operator, action, object, id, detail)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/audit"
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 )
@@ -196,7 +197,7 @@ func TestWhatShowsAChangeOfTheTrailIsNotRemoved(t *testing.T) {
 	store, dsn := newStoreAt(t)
 	tenant := newTenant(t, store, "a")
 	act(t, store, tenant, 50)
-	if _, err := store.HoldTenant(t.Context(), tenant, "a case"); err != nil { // row 51
+	if _, err := erasure.HoldTenant(t.Context(), store, tenant, "a case"); err != nil { // row 51
 		t.Fatal(err)
 	}
 	conn := owner(t, dsn)
@@ -204,7 +205,7 @@ func TestWhatShowsAChangeOfTheTrailIsNotRemoved(t *testing.T) {
 	if keepTrails(t, store, tenant, 30*day); trailOf(t, store, tenant) != "1 to 51" {
 		t.Errorf("under a hold there are rows %s", trailOf(t, store, tenant))
 	}
-	if err := store.ReleaseTenant(t.Context(), tenant); err != nil { // row 52
+	if err := erasure.ReleaseTenant(t.Context(), store, tenant); err != nil { // row 52
 		t.Fatal(err)
 	}
 	for _, sql := range []string{

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/due"
+	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -133,7 +135,8 @@ func (s *Store) addCheckpoint(ctx context.Context, tx pgx.Tx, row lockedSession,
 	if err != nil || done {
 		return err
 	}
-	return s.insertOffload(ctx, tx, row.Key)
+	_, _, err = s.queue.Insert(ctx, tx, queue.OffloadArgs{Tenant: row.Tenant, Session: row.Key.Key}, time.Time{})
+	return err
 }
 
 // Newest returns the number of the session's newest checkpoint once the outcome is committed.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/queue"
@@ -37,43 +38,39 @@ func (s *Store) Delete(
 		if err != nil {
 			return Deleted{}, uuid.Nil, err
 		}
-		row, err := lockFamily(ctx, tx, session.Key{Tenant: at.Tenant, Key: key})
+		row, err := LockFamily(ctx, tx, session.Key{Tenant: at.Tenant, Key: key})
 		if err != nil {
 			return Deleted{}, uuid.Nil, err
 		}
-		of := erasing{tenant: at.Tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfSession}
-		if err := s.beginErasure(ctx, tx, of); err != nil {
+		of := Erasing{Tenant: at.Tenant, ID: uuid.Must(uuid.NewV7()), Kind: session.ErasureOfSession}
+		if err := s.BeginErasure(ctx, tx, of); err != nil {
 			return Deleted{}, uuid.Nil, err
 		}
-		return Deleted{Erasure: of.id}, key, s.eraseFor(ctx, tx, of, row, at.ID)
+		return Deleted{Erasure: of.ID}, key, s.EraseFor(ctx, tx, of, row, at.ID)
 	})
 	return done, err
 }
 
-// erasing names the erasure for which something is erased.
-type erasing struct {
-	tenant uuid.UUID // that the erasure belongs to
-	id     uuid.UUID
-	kind   session.ErasureKind
-	erased *uuid.UUID // the tenant that an erasure of operators deletes
+// Erasing names the erasure for which something is erased.
+type Erasing struct {
+	Tenant uuid.UUID // that the erasure belongs to
+	ID     uuid.UUID
+	Kind   session.ErasureKind
+	Erased *uuid.UUID // the tenant that an erasure of operators deletes
 }
 
-// beginErasure inserts an erasure and its job.
-func (s *Store) beginErasure(ctx context.Context, tx pgx.Tx, of erasing) error {
+// BeginErasure inserts an erasure and its job.
+func (s *Store) BeginErasure(ctx context.Context, tx pgx.Tx, of Erasing) error {
 	by := audit.From(ctx)
 	err := Exec(ctx, tx, `
 		INSERT INTO erasures (tenant_id, id, kind, actor, actor_id, request, address, erased_tenant)
 		VALUES ($1, $2, $3, $4, nullif($5, '00000000-0000-0000-0000-000000000000'::uuid), nullif($6, ''),
 		        nullif($7, ''), $8)`,
-		of.tenant, of.id, of.kind, by.Kind, by.ID, Text(by.Request), Text(by.Address), of.erased)
+		of.Tenant, of.ID, of.Kind, by.Kind, by.ID, Text(by.Request), Text(by.Address), of.Erased)
 	if err != nil {
 		return err
 	}
-	return s.insertErasure(ctx, tx, of)
-}
-
-func (s *Store) insertErasure(ctx context.Context, tx pgx.Tx, of erasing) error {
-	_, _, err := s.queue.Insert(ctx, tx, queue.ErasureArgs{Tenant: of.tenant, Erasure: of.id}, time.Time{})
+	_, _, err = s.queue.Insert(ctx, tx, queue.ErasureArgs{Tenant: of.Tenant, Erasure: of.ID}, time.Time{})
 	return err
 }
 
@@ -84,13 +81,14 @@ var (
 	forgetAnswersSQL = statement("forget_answers")
 )
 
-// eraseFor erases a session that this transaction has locked with its family, counts it for the erasure, and blanks
-// what the audit trail says of it.
-func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedSession, id string) error {
-	if err := waitForBodies(ctx, tx, row.Key); err != nil {
+// EraseFor erases a session that this transaction has locked with its family, counts it for the erasure, and blanks
+// what the audit trail says of it; ErrHeld.
+func (s *Store) EraseFor(ctx context.Context, tx pgx.Tx, of Erasing, locked Locked, id string) error {
+	row := locked.row
+	if err := WaitForBodies(ctx, tx, row.Key); err != nil {
 		return err
 	}
-	if err := refuseHeld(ctx, tx, row.Key); err != nil {
+	if err := RefuseHeld(ctx, tx, row.Key); err != nil {
 		return err
 	}
 	if err := s.countErased(ctx, tx, of, row.Key); err != nil {
@@ -99,13 +97,13 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 	if err := s.erase(ctx, tx, row, id); err != nil {
 		return err
 	}
-	if of.kind == session.ErasureOfSession {
-		if err := AddTask(ctx, tx, of.tenant, TaskErasure); err != nil {
+	if of.Kind == session.ErasureOfSession {
+		if err := AddTask(ctx, tx, of.Tenant, TaskErasure); err != nil {
 			return err
 		}
 	}
-	detail := about{"erasure": of.id, "last_seq": row.lastSeq, "total_tokens": row.totalTokens}
-	blanked, err := blankedBy(ctx, tx, `SELECT * FROM audit_blank($1, $2, $3)`, row.Tenant, id, row.Key.Key)
+	detail := about{"erasure": of.ID, "last_seq": row.lastSeq, "total_tokens": row.totalTokens}
+	blanked, err := BlankedBy(ctx, tx, `SELECT * FROM audit_blank($1, $2, $3)`, row.Tenant, id, row.Key.Key)
 	if err != nil {
 		return err
 	}
@@ -113,7 +111,7 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 		detail["blanked_from"], detail["blanked"] = blanked.First, blanked.Rows
 	}
 	action := audit.SessionErase
-	if of.kind == session.ErasureOfExpired {
+	if of.Kind == session.ErasureOfExpired {
 		action = audit.SessionExpire
 	}
 	return record(ctx, tx, row.Tenant, auditEntry{
@@ -121,34 +119,30 @@ func (s *Store) eraseFor(ctx context.Context, tx pgx.Tx, of erasing, row lockedS
 	})
 }
 
-// blankedBy runs a statement that blanks rows of the audit trail: the transaction must record that next.
-func blankedBy(ctx context.Context, tx pgx.Tx, sql string, args ...any) (b audit.Blanked, err error) {
+// BlankedBy runs a statement that blanks rows of the audit trail: the transaction must record that next.
+func BlankedBy(ctx context.Context, tx pgx.Tx, sql string, args ...any) (b audit.Blanked, err error) {
 	err = tx.QueryRow(ctx, sql, args...).Scan(&b.First, &b.Rows)
 	return b, err
 }
 
-// waitForBodies waits for a result that is being persisted, whose foreign key holds the session.
-func waitForBodies(ctx context.Context, tx pgx.Tx, key session.Key) error {
+// WaitForBodies waits for a result that is being persisted, whose foreign key holds the session.
+func WaitForBodies(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return Exec(ctx, tx, `SELECT FROM sessions WHERE tenant_id = $1 AND key = $2 FOR UPDATE`, key.Tenant, key.Key)
 }
 
 // countErased counts for an erasure what a session has, and notes where its objects lie.
-func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
-	var messages, results, bodies, checkpoints, bytes int64
-	var digest []byte
-	err := tx.QueryRow(ctx, `
-		SELECT messages, results, bodies, checkpoints, bytes, contents
+func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of Erasing, key session.Key) error {
+	has, err := RowIn(ctx, tx, scanContents, `
+		SELECT messages, results, bodies, checkpoints, bytes, message_bytes, contents
 		  FROM session_archives
-		 WHERE tenant_id = $1 AND session_key = $2 AND state <> 'archiving'`, key.Tenant, key.Key).
-		Scan(&messages, &results, &bodies, &checkpoints, &bytes, &digest)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = tx.QueryRow(ctx, erasedCountsSQL, key.Tenant, key.Key).
-			Scan(&messages, &results, &bodies, &checkpoints, &bytes, &digest)
+		 WHERE tenant_id = $1 AND session_key = $2 AND state <> 'archiving'`, key.Tenant, key.Key)
+	if errors.Is(err, session.ErrNotFound) {
+		has, err = ContentsOf(ctx, tx, key)
 	}
 	if err != nil {
 		return err
 	}
-	if of.kind != session.ErasureOfTenant { // whose objects are erased at once
+	if of.Kind != session.ErasureOfTenant { // whose objects are erased at once
 		if err := noteObjects(ctx, tx, of, key); err != nil {
 			return err
 		}
@@ -160,16 +154,30 @@ func (s *Store) countErased(ctx context.Context, tx pgx.Tx, of erasing, key sess
 			       checkpoints = checkpoints + $6, bytes = bytes + $7,
 			       digest = sha256(coalesce(digest, '') || uuid_send($8) || $9)
 			 WHERE tenant_id = $1 AND id = $2`,
-			of.tenant, of.id, messages, results, bodies, checkpoints, bytes, key.Key, digest)
+			of.Tenant, of.ID, has.Messages, has.Results, has.Bodies, has.Checkpoints, has.Bytes, key.Key, has.Digest)
 	})
 }
 
+// Contents are what a session has, and the digest of it.
+type Contents struct {
+	Messages, Results, Bodies, Checkpoints, Bytes, MessageBytes int64
+
+	Digest []byte
+}
+
+var scanContents = pgx.RowToStructByPos[Contents]
+
+// ContentsOf counts what a session has that is in its rows.
+func ContentsOf(ctx context.Context, tx pgx.Tx, key session.Key) (Contents, error) {
+	return RowIn(ctx, tx, scanContents, erasedCountsSQL, key.Tenant, key.Key)
+}
+
 // inOwner runs do where the transaction, which sees a tenant, sees the one that the erasure belongs to.
-func inOwner(ctx context.Context, tx pgx.Tx, of erasing, tenant uuid.UUID, do func() error) error {
-	if of.tenant == tenant {
+func inOwner(ctx context.Context, tx pgx.Tx, of Erasing, tenant uuid.UUID, do func() error) error {
+	if of.Tenant == tenant {
 		return do()
 	}
-	if err := Exec(ctx, tx, setTenant, of.tenant.String()); err != nil {
+	if err := Exec(ctx, tx, setTenant, of.Tenant.String()); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
@@ -179,14 +187,14 @@ func inOwner(ctx context.Context, tx pgx.Tx, of erasing, tenant uuid.UUID, do fu
 }
 
 // noteObjects notes under which prefixes the objects of a session lie, or have lain.
-func noteObjects(ctx context.Context, tx pgx.Tx, of erasing, key session.Key) error {
+func noteObjects(ctx context.Context, tx pgx.Tx, of Erasing, key session.Key) error {
 	return Exec(ctx, tx, `
 		INSERT INTO erasure_sessions AS l (tenant_id, erasure_id, session_key, state, prefixes)
 		SELECT $1, $2, $3, 'erased', coalesce(array_agg(DISTINCT objects_in), '{}') || $3::uuid
 		  FROM result_bodies
 		 WHERE tenant_id = $1 AND session_key = $3 AND objects_in IS NOT NULL AND held_in IS NULL
 		ON CONFLICT (tenant_id, erasure_id, session_key) DO UPDATE
-		   SET state = excluded.state, prefixes = excluded.prefixes`, of.tenant, of.id, key.Key)
+		   SET state = excluded.state, prefixes = excluded.prefixes`, of.Tenant, of.ID, key.Key)
 }
 
 // sessionTables are the tables that have a row for a session, in the order in which a deletion of the session empties
@@ -203,7 +211,7 @@ var sessionTables = []string{
 func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id string) error {
 	tenant, key := row.Tenant, row.Key.Key
 	batch := &pgx.Batch{}
-	queueUsage(batch, tenant, []session.Reading{{Session: id}})
+	QueueUsage(batch, tenant, []session.Reading{{Session: id}})
 	batch.Queue(forgetAnswersSQL, tenant, id, key)
 	removeFromRecompactions(batch, row.Key)
 	removeFromReplays(batch, row.Key)
@@ -211,7 +219,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 		UPDATE imports
 		   SET session = '', report = '{}'
 		 WHERE tenant_id = $1 AND session = $2 AND finished_at IS NOT NULL`, tenant, id)
-	queueHandOver(batch, row.Key)
+	QueueHandOver(batch, row.Key)
 	for _, table := range sessionTables {
 		batch.Queue(`DELETE FROM `+table+` WHERE tenant_id = $1 AND session_key = $2`, tenant, key)
 	}
@@ -221,7 +229,7 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	batch.Queue(forgetSessionSQL, tenant, key)
 	batch.Queue(`DELETE FROM sessions WHERE tenant_id = $1 AND key = $2`, tenant, key)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return heldError(err)
+		return HeldError(err)
 	}
 	if err := deletePolicy(ctx, tx, row.Tenant, row.policy); err != nil {
 		return err
@@ -229,8 +237,8 @@ func (s *Store) erase(ctx context.Context, tx pgx.Tx, row lockedSession, id stri
 	return s.queue.Scrub(ctx, tx, row.Key.Key)
 }
 
-// queueHandOver queues the statements that give the bodies which forks share with a session to them.
-func queueHandOver(batch *pgx.Batch, key session.Key) {
+// QueueHandOver queues the statements that give the bodies which forks share with a session to them.
+func QueueHandOver(batch *pgx.Batch, key session.Key) {
 	batch.Queue(`
 		SELECT
 		  FROM result_bodies h
@@ -267,4 +275,25 @@ func removeFromRecompactions(batch *pgx.Batch, key session.Key) {
 	args := pgx.NamedArgs{"tenant": key.Tenant, "session": key.Key}
 	batch.Queue(lockRecompactionsSQL, args)
 	batch.Queue(removeFromRecompactionsSQL, args)
+}
+
+// RefuseHeld returns ErrHeld if a legal hold keeps a session, in the transaction that has locked it. The database
+// refuses the deletion itself, see HeldError; this spares the work.
+func RefuseHeld(ctx context.Context, tx pgx.Tx, key session.Key) error {
+	held, err := RowIn(ctx, tx, pgx.RowTo[bool], `
+		SELECT EXISTS (SELECT FROM session_holds WHERE tenant_id = $1 AND session_key = $2)
+		    OR EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)`, key.Tenant, key.Key)
+	if err == nil && held {
+		err = session.ErrHeld
+	}
+	return err
+}
+
+// HeldError returns ErrHeld for the database's error that a legal hold keeps a session or its tenant.
+func HeldError(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.ConstraintName == "session_holds_session" || pg.ConstraintName == "tenants_hold") {
+		return session.ErrHeld
+	}
+	return err
 }

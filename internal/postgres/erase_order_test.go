@@ -10,6 +10,8 @@ import (
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
+	"github.com/varve-dev/varve/internal/tier/frozen"
 )
 
 // Whoever holds the row of a fork may write to its bodies while the session that it was forked from is erased: the
@@ -80,7 +82,7 @@ func TestAWorkerLocksASessionBeforeItsArchive(t *testing.T) {
 	store, tenant := newStore(t)
 	at := newSession(t, store, tenant, "s")
 	mustAppend(t, store, batch(at, message("a", 1)))
-	if _, _, err := store.Archive(t.Context(), at, nil); err != nil {
+	if _, _, err := tier.Archive(t.Context(), store, at, nil); err != nil {
 		t.Fatal(err)
 	}
 	key := session.Key{Tenant: tenant}
@@ -88,7 +90,7 @@ func TestAWorkerLocksASessionBeforeItsArchive(t *testing.T) {
 	inTenant(t, store, tenant, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `SELECT session_key, id FROM session_archives WHERE tenant_id = $1`, tenant).Scan(&key.Key, &id)
 	})
-	work, err := store.StartArchive(t.Context(), key, id, false)
+	work, err := tier.Start(t.Context(), store, key, id, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func TestAWorkerLocksASessionBeforeItsArchive(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		go func() { done <- postgres.GoOn(t.Context(), store, work) }()
+		go func() { done <- work.AddPart(t.Context(), 0, frozen.Part{Body: []byte("part")}) }()
 		if err := pgtest.UntilOneWaitsFor(t, store.Pool(), tx.Conn().PgConn().PID()); err != nil {
 			return err
 		}

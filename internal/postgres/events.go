@@ -34,8 +34,8 @@ func Emit(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, e Happening) error {
 		tenant, uuid.Must(uuid.NewV7()), e.Kind, e.Topic, data, e.Once)
 }
 
-// emitOf writes an event of a session whose id is not known here.
-func emitOf(ctx context.Context, tx pgx.Tx, key session.Key, kind session.EventType, data any) error {
+// EmitOf writes an event of a session whose id is not known here.
+func EmitOf(ctx context.Context, tx pgx.Tx, key session.Key, kind session.EventType, data any) error {
 	document, err := json.Marshal(data)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -28,20 +29,62 @@ type Locked struct {
 	row lockedSession
 
 	LastSeq    int64
-	Checkpoint int // the newest, 0 for none
+	Checkpoint int       // the newest, 0 for none
+	Now        time.Time // of the database, when this transaction began
 }
 
 // LockKey locks a session until the end of the transaction; ErrNotFound.
 func LockKey(ctx context.Context, tx pgx.Tx, key session.Key) (Locked, error) {
 	row, err := lockSessionKey(ctx, tx, key)
-	return Locked{row: row, LastSeq: row.lastSeq, Checkpoint: row.checkpoint}, err
+	return Locked{row: row, LastSeq: row.lastSeq, Checkpoint: row.checkpoint, Now: row.now}, err
+}
+
+// OnceInSession runs do like Once, under the lock of a session; ErrNotFound, ErrSessionBusy.
+func OnceInSession[T any](
+	ctx context.Context, s *Store, at session.Address, id *session.Idempotency,
+	do func(tx pgx.Tx, key session.Key) (T, error),
+) (T, bool, error) {
+	return onceInSession(ctx, s, at, id, func(tx pgx.Tx, row lockedSession) (T, error) { return do(tx, row.Key) })
+}
+
+// TellBack tells the followers of a session that is back, and asks for its compaction if it is due.
+func (s *Store) TellBack(ctx context.Context, tx pgx.Tx, key session.Key, id string) error {
+	if err := s.changed(ctx, tx, key.Tenant, []string{id}); err != nil {
+		return err
+	}
+	_, err := s.sweepOne(ctx, tx, key)
+	return err
+}
+
+// SeeTenant has a transaction see another tenant than before, and only that.
+func SeeTenant(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
+	return Exec(ctx, tx, setTenant, tenant.String())
+}
+
+// Requeue inserts the jobs, without those that are live, whose arguments a statement about a tenant, $1, finds. It
+// returns how many it inserted.
+func Requeue[T interface{ Kind() string }](
+	ctx context.Context, s *Store, tenant uuid.UUID, sql string,
+) (inserted int, err error) {
+	found, err := QueryRows(ctx, s, tenant, pgx.RowToStructByPos[T], sql, tenant)
+	for i := 0; i < len(found) && err == nil; i++ {
+		var isNew bool
+		isNew, err = InTx(ctx, s, tenant, func(tx pgx.Tx) (bool, error) {
+			_, isNew, err := s.queue.Insert(ctx, tx, found[i], time.Time{})
+			return isNew, err
+		})
+		if isNew && err == nil {
+			inserted++
+		}
+	}
+	return inserted, err
 }
 
 // EachTenant runs do for tenants, in a transaction that sees each in its turn. It writes for one at a time: the order
 // of their ids keeps two such transactions from waiting for each other.
 func EachTenant(ctx context.Context, tx pgx.Tx, tenants []uuid.UUID, do func(tenant uuid.UUID) error) error {
 	for _, tenant := range tenants {
-		if err := Exec(ctx, tx, setTenant, tenant.String()); err != nil {
+		if err := SeeTenant(ctx, tx, tenant); err != nil {
 			return err
 		}
 		if err := do(tenant); err != nil {

@@ -52,7 +52,7 @@ func (variants FilteredSQL) In(
 		"forked_from": orNone(f.ForkedFrom), "updated_after": f.UpdatedAfter, "over_window": f.OverWindow,
 		"percent": orNone(f.Percent),
 	}
-	pair, err := rarestPair(ctx, tx, tenant, f.Metadata)
+	pair, err := RarestPair(ctx, tx, tenant, f.Metadata)
 	if pair != nil {
 		args["pair"] = pair.Hash
 	}

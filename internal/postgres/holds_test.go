@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -14,7 +15,7 @@ func TestTheDatabaseItselfKeepsWhatIsHeld(t *testing.T) {
 	store, _ := newStoreAt(t)
 	tenant := newTenant(t, store, "a")
 	held, other := newSession(t, store, tenant, "held"), newSession(t, store, tenant, "other")
-	if _, err := store.HoldSession(t.Context(), held, "case 7"); err != nil {
+	if _, err := erasure.HoldSession(t.Context(), store, held, "case 7"); err != nil {
 		t.Fatal(err)
 	}
 	remove := func(at session.Address, want string) {
@@ -25,7 +26,7 @@ func TestTheDatabaseItselfKeepsWhatIsHeld(t *testing.T) {
 		}
 	}
 	remove(held, "session_holds_session")
-	if _, err := store.HoldTenant(t.Context(), tenant, "case 8"); err != nil {
+	if _, err := erasure.HoldTenant(t.Context(), store, tenant, "case 8"); err != nil {
 		t.Fatal(err)
 	}
 	remove(other, "legal hold")
@@ -34,12 +35,12 @@ func TestTheDatabaseItselfKeepsWhatIsHeld(t *testing.T) {
 			t.Errorf("%s: %v", at.ID, err)
 		}
 	}
-	if err := store.ReleaseTenant(t.Context(), tenant); err != nil {
+	if err := erasure.ReleaseTenant(t.Context(), store, tenant); err != nil {
 		t.Fatal(err)
 	}
 	remove(other, "")
 	remove(held, "session_holds_session")
-	if err := store.ReleaseSession(t.Context(), held); err != nil {
+	if err := erasure.ReleaseSession(t.Context(), store, held); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Delete(t.Context(), held, nil); err != nil {

@@ -115,8 +115,3 @@ func ManyStatement(appends ...session.Append) (sql string, args []any) {
 	}
 	return manyStatement(all)
 }
-
-// GoOn does what a worker does first in each transaction that restores rows of an archived session.
-func GoOn(ctx context.Context, s *Store, w *ArchiveWork) error {
-	return s.Seeing(AllSessions).InTenant(ctx, w.Tenant, func(tx pgx.Tx) error { return w.goOn(ctx, tx, 0) })
-}

@@ -25,7 +25,7 @@ func (s *Store) CountUsage(ctx context.Context, tenant uuid.UUID, read []session
 	return s.Seeing(WithCold).InTenant(ctx, tenant, func(tx pgx.Tx) error {
 		changed := changedOf(read)
 		batch := &pgx.Batch{}
-		queueUsage(batch, tenant, read).Query(func(rows pgx.Rows) error {
+		QueueUsage(batch, tenant, read).Query(func(rows pgx.Rows) error {
 			behind, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			changed = append(changed, behind...)
 			return err
@@ -67,9 +67,9 @@ func (s *Store) countStored(ctx context.Context, tenant uuid.UUID, ids []string)
 	return s.CountUsage(ctx, tenant, read)
 }
 
-// queueUsage queues the statements of CountUsage. The first locks what the second, which sees all that was committed
+// QueueUsage queues the statements of CountUsage. The first locks what the second, which sees all that was committed
 // before it had the locks, counts from. The second, which is returned, has the ids of the sessions that were behind.
-func queueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) *pgx.QueuedQuery {
+func QueueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) *pgx.QueuedQuery {
 	n := len(read)
 	views, served := make([]int64, n), make([]int64, n)
 	readBacks := make([]int64, n)

@@ -30,7 +30,7 @@ func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search sessi
 	found []session.Listed, beyond *session.Page, err error,
 ) {
 	err = s.Seeing(WithCold).inSnapshot(ctx, tenant, func(tx pgx.Tx) error {
-		pair, err := rarestPair(ctx, tx, tenant, search.Metadata)
+		pair, err := RarestPair(ctx, tx, tenant, search.Metadata)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func lastScanned(ctx context.Context, tx pgx.Tx, scanned string, args []any) (*s
 
 // scannedSQL returns the statement of the sessions that a page of a search looks at, and args with its own behind them.
 // All sessions that the search finds have the pair, if there is one.
-func scannedSQL(search session.Search, pair *metadataPair, args []any) (string, []any) {
+func scannedSQL(search session.Search, pair *MetadataPair, args []any) (string, []any) {
 	args = slices.Clip(args)
 	own := len(args) + 1
 	switch {

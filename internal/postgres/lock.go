@@ -120,25 +120,12 @@ const familySQL = `
 	 ORDER BY s.id COLLATE "C"
 	   FOR NO KEY UPDATE OF s`
 
-// lockFamily locks a session together with those that share what it has; ErrNotFound.
-func lockFamily(ctx context.Context, tx pgx.Tx, key session.Key) (lockedSession, error) {
+// LockFamily locks a session together with those that share what it has; ErrNotFound.
+func LockFamily(ctx context.Context, tx pgx.Tx, key session.Key) (Locked, error) {
 	if err := Exec(ctx, tx, familySQL, key.Tenant, key.Key); err != nil {
-		return lockedSession{}, err
+		return Locked{}, err
 	}
-	return lockSessionKey(ctx, tx, key)
-}
-
-// underFamilyLock does what underLock does, and holds the locks of those that share what the session has, too.
-func (s *Store) underFamilyLock(
-	ctx context.Context, key session.Key, do func(tx pgx.Tx, row lockedSession) error,
-) error {
-	return s.InTenant(ctx, key.Tenant, func(tx pgx.Tx) error {
-		row, err := lockFamily(ctx, tx, key)
-		if err != nil {
-			return err
-		}
-		return do(tx, row)
-	})
+	return LockKey(ctx, tx, key)
 }
 
 // underLock runs do in a transaction that holds a session's lock; ErrNotFound.

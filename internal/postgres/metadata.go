@@ -15,19 +15,19 @@ import (
 // fewSessions is how many sessions have a pair of metadata that is read as a whole, in whatever order a list is.
 const fewSessions = 500
 
-// metadataPair is a pair that all sessions have which some metadata finds.
-type metadataPair struct {
+// MetadataPair is a pair that all sessions have which some metadata finds.
+type MetadataPair struct {
 	Hash int64
 	Few  bool // fewer than fewSessions have it
 }
 
-// rarestPair returns the pair of metadata that the fewest sessions have, nil if it has none, or if the pairs of the
+// RarestPair returns the pair of metadata that the fewest sessions have, nil if it has none, or if the pairs of the
 // tenant's sessions are not all written.
-func rarestPair(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, metadata json.RawMessage) (*metadataPair, error) {
+func RarestPair(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, metadata json.RawMessage) (*MetadataPair, error) {
 	if metadata == nil {
 		return nil, nil
 	}
-	found, err := RowIn(ctx, tx, pgx.RowToStructByPos[metadataPair], `
+	found, err := RowIn(ctx, tx, pgx.RowToStructByPos[MetadataPair], `
 		SELECT p.pair, c.n < $3
 		  FROM metadata_pairs($2) AS p (pair)
 		 CROSS JOIN LATERAL (
@@ -109,7 +109,7 @@ func (s *Store) IndexMetadata(ctx context.Context, c Task, limit int) (looked in
 		return looked, err
 	}
 	if looked < limit {
-		return looked, s.EndTask(ctx, c)
+		return looked, s.EndTaskUnless(ctx, c, "")
 	}
 	return looked, s.advanceTask(ctx, c, *last)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -129,9 +130,15 @@ func (d *described) check(wanted map[string]any) {
 	if err != nil || filtered != len(want) {
 		d.Errorf("%s filters %d sessions, not %d: %v", metadata, filtered, len(want), err)
 	}
-	work := postgres.ErasureWork{Tenant: d.tenant}
-	work.Metadata = metadata
-	due, err := d.store.SessionsToErase(d.Context(), work, 1000)
+	begun, _, err := erasure.OfSubject(d.Context(), d.store, d.tenant, metadata, nil)
+	if err != nil {
+		d.Fatal(err)
+	}
+	work, err := erasure.Start(d.Context(), d.store, d.tenant, begun.ID)
+	if err != nil {
+		d.Fatal(err)
+	}
+	due, err := work.Next(d.Context(), 1000)
 	if err != nil || len(due) != len(want) {
 		d.Errorf("%s erases %d sessions, not %d: %v", metadata, len(due), len(want), err)
 	}

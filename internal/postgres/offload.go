@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -413,7 +412,7 @@ func packedAlready(ctx context.Context, tx pgx.Tx, key session.Key, o Outcome) (
 const offloadsAtOnce = 20
 
 var offloadSweepSQL = `
-	SELECT s.key
+	SELECT s.tenant_id, s.key
 	  FROM sessions s
 	 WHERE s.tenant_id = $1
 	   AND s.checkpoint_n > s.offloaded_n
@@ -423,14 +422,5 @@ var offloadSweepSQL = `
 // RequeueOffloads inserts the job of some of a tenant's sessions that have a checkpoint after which no messages were
 // packed, because the job was lost or the session is from before there were packs. It returns how many it inserted.
 func (s *Store) RequeueOffloads(ctx context.Context, tenant uuid.UUID) (inserted int, err error) {
-	return EachOf(ctx, s, tenant, offloadSweepSQL, func(key uuid.UUID) (int, error) {
-		return InTx(ctx, s, tenant, func(tx pgx.Tx) (int, error) {
-			return 1, s.insertOffload(ctx, tx, session.Key{Tenant: tenant, Key: key})
-		})
-	})
-}
-
-func (s *Store) insertOffload(ctx context.Context, tx pgx.Tx, key session.Key) error {
-	_, _, err := s.queue.Insert(ctx, tx, queue.OffloadArgs{Tenant: key.Tenant, Session: key.Key}, time.Time{})
-	return err
+	return Requeue[queue.OffloadArgs](ctx, s, tenant, offloadSweepSQL)
 }

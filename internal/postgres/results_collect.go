@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -36,31 +37,45 @@ func (s *Store) NamedObjects(
 	})
 }
 
-// unnamed returns those of some objects that nothing names. What a session has lost may be named by others: an object
-// has the chunks of several bodies if an archive was restored, and forks are given some of them.
-func (s *Store) unnamed(ctx context.Context, tenant uuid.UUID, prefixes, objects []uuid.UUID) ([]uuid.UUID, error) {
-	if len(objects) == 0 {
-		return nil, nil
-	}
-	named, err := s.NamedObjects(ctx, tenant, prefixes, objects)
-	isNamed := func(o uuid.UUID) bool { return slices.Contains(named, o) }
-	return slices.DeleteFunc(slices.Clone(objects), isNamed), err
-}
-
-// ForgetUnnamed deletes those of some objects under the prefix of a session that nothing names. What it cannot delete,
-// a collection finds later.
+// ForgetUnnamed deletes those of some objects under the prefix of a session that nothing names: an object has the
+// chunks of several bodies if an archive was restored, and forks are given some of them. What it cannot delete, a
+// collection finds later.
 func (s *Store) ForgetUnnamed(ctx context.Context, key session.Key, in persist.Kind, objects []uuid.UUID) error {
-	unnamed, err := s.unnamed(ctx, key.Tenant, []uuid.UUID{key.Key}, objects)
+	if len(objects) == 0 {
+		return nil
+	}
+	named, err := s.NamedObjects(ctx, key.Tenant, []uuid.UUID{key.Key}, objects)
 	if err != nil {
 		return err
 	}
-	return s.results.Forget(ctx, key, in, unnamed)
+	isNamed := func(o uuid.UUID) bool { return slices.Contains(named, o) }
+	return s.results.Forget(ctx, key, in, slices.DeleteFunc(slices.Clone(objects), isNamed))
 }
 
 // UsedResultStores returns the stores outside that this database has ever used.
 func (s *Store) UsedResultStores(ctx context.Context) (used []persist.Kind, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT stores FROM installation`).Scan(&used)
 	return used, err
+}
+
+// UsedStores returns the stores outside that this database has ever used. The error names those that are not set up;
+// the others are returned nevertheless.
+func (s *Store) UsedStores(ctx context.Context) (stores []object.Store, err error) {
+	used, err := s.UsedResultStores(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(used)
+	var failed []error
+	for _, kind := range used {
+		store, err := s.results.Store(kind)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		stores = append(stores, store)
+	}
+	return stores, errors.Join(failed...)
 }
 
 // IsErased reports whether a session is gone.

@@ -140,10 +140,13 @@ var (
 	// expiredNow finds what has expired by the retention $2 to $5 of the tenant $1.
 	expiredNow = expiredSQL(ofArguments)
 
-	// isExpired is the condition that a session s has expired, and is to be erased. It has the arguments of
-	// ofErasureSQL.
-	isExpired = `$2::uuid IS NOT NULL AND $3::jsonb IS NULL
-		AND ` + expiresAt(ofTenant) + ` <= now() AND NOT ` + isArchived(ofTenant)
+	// ExpiresAt is when a session s of the tenant $1 expires, NULL for never.
+	ExpiresAt = expiresAt(ofTenant)
+
+	// IsExpired is the condition that a session s of the tenant $1 has expired, and is to be erased by an erasure $2,
+	// whose metadata $3 is NULL.
+	IsExpired = `$2::uuid IS NOT NULL AND $3::jsonb IS NULL
+		AND ` + ExpiresAt + ` <= now() AND NOT ` + isArchived(ofTenant)
 )
 
 func scanRetention(row pgx.CollectableRow) (r session.Retention, err error) {
@@ -303,14 +306,14 @@ func setOwnRetention(ctx context.Context, tx pgx.Tx, key session.Key, change ses
 	if err != nil {
 		return err
 	}
-	return lookAtOwn(ctx, tx, key)
+	return LookAtOwn(ctx, tx, key)
 }
 
-// lookAtOwn notes when to look at a session, if it has a retention of its own.
-func lookAtOwn(ctx context.Context, tx pgx.Tx, key session.Key) error {
+// LookAtOwn notes when to look at a session, if it has a retention of its own.
+func LookAtOwn(ctx context.Context, tx pgx.Tx, key session.Key) error {
 	return Exec(ctx, tx, `
 		UPDATE session_retention r
-		   SET look_at = `+expiresAt(ofTenant)+`
+		   SET look_at = `+ExpiresAt+`
 		  FROM sessions s
 		 WHERE r.tenant_id = $1 AND r.session_key = $2 AND s.tenant_id = $1 AND s.key = $2`, key.Tenant, key.Key)
 }
@@ -359,16 +362,21 @@ func (s *Store) EraseExpired(ctx context.Context, tenant uuid.UUID) (begun bool,
 		if err != nil || !begun {
 			return err
 		}
-		return s.beginErasure(ctx, tx, erasing{
-			tenant: tenant, id: uuid.Must(uuid.NewV7()), kind: session.ErasureOfExpired,
+		return s.BeginErasure(ctx, tx, Erasing{
+			Tenant: tenant, ID: uuid.Must(uuid.NewV7()), Kind: session.ErasureOfExpired,
 		})
 	})
 	return begun, err
 }
 
+// beginArchive begins to archive a session that a transaction has locked.
+type beginArchive func(ctx context.Context, s *Store, tx pgx.Tx, key session.Key, id string) error
+
 // ArchiveExpired begins to archive expired sessions of a tenant that are to be archived, at most limit of them, and
 // returns how many. If there may be more, workers look again soon.
-func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int) (begun int, err error) {
+func (s *Store) ArchiveExpired(
+	ctx context.Context, tenant uuid.UUID, limit int, begin beginArchive,
+) (begun int, err error) {
 	has, err := s.Retention(ctx, tenant)
 	if err != nil {
 		return 0, err
@@ -383,7 +391,7 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 		return 0, err
 	}
 	for _, key := range keys {
-		err := s.archiveExpired(ctx, session.Key{Tenant: tenant, Key: key})
+		err := s.archiveExpired(ctx, session.Key{Tenant: tenant, Key: key}, begin)
 		switch {
 		case err == nil:
 			begun++
@@ -404,17 +412,17 @@ func (s *Store) ArchiveExpired(ctx context.Context, tenant uuid.UUID, limit int)
 }
 
 // archiveExpired begins to archive a session if it is still expired; ErrNotFound if not.
-func (s *Store) archiveExpired(ctx context.Context, key session.Key) error {
+func (s *Store) archiveExpired(ctx context.Context, key session.Key, begin beginArchive) error {
 	return s.Seeing(AllSessions).underLock(ctx, key, func(tx pgx.Tx, row lockedSession) error {
 		id, err := RowIn(ctx, tx, pgx.RowTo[string], `
 			SELECT s.id
 			  FROM sessions s
 			 WHERE s.tenant_id = $1 AND s.key = $2
-			   AND `+expiresAt(ofTenant)+` <= now() AND `+isArchived(ofTenant), key.Tenant, key.Key)
+			   AND `+ExpiresAt+` <= now() AND `+isArchived(ofTenant), key.Tenant, key.Key)
 		if err != nil {
 			return err
 		}
-		return s.beginArchive(ctx, tx, row.Key, id)
+		return begin(ctx, s, tx, row.Key, id)
 	})
 }
 
@@ -422,7 +430,7 @@ func (s *Store) archiveExpired(ctx context.Context, key session.Key) error {
 func lookAgain(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 	return Exec(ctx, tx, `
 		WITH behind AS (
-			SELECT r.session_key, `+expiresAt(ofTenant)+` AS expires_at
+			SELECT r.session_key, `+ExpiresAt+` AS expires_at
 			  FROM (SELECT session_key
 			          FROM session_retention
 			         WHERE tenant_id = $1 AND look_at <= now()
@@ -437,13 +445,13 @@ func lookAgain(ctx context.Context, tx pgx.Tx, tenant uuid.UUID) error {
 		   AND (b.expires_at > now() OR b.expires_at IS NULL)`, tenant, lookedBehind)
 }
 
-// expiredSessions returns the next sessions that an erasure of expired ones is to erase, at most limit.
-func (s *Store) expiredSessions(ctx context.Context, w ErasureWork, limit int) ([]uuid.UUID, error) {
-	has, err := s.Retention(ctx, w.Tenant)
+// ExpiredSessions returns the next sessions that an erasure of expired ones is to erase, at most limit.
+func (s *Store) ExpiredSessions(ctx context.Context, tenant, erasure uuid.UUID, limit int) ([]uuid.UUID, error) {
+	has, err := s.Retention(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	return QueryRows(ctx, s, w.Tenant, pgx.RowTo[uuid.UUID], `
+	return QueryRows(ctx, s, tenant, pgx.RowTo[uuid.UUID], `
 		SELECT e.key
 		  FROM (`+expiredNow+`) e
 		 WHERE NOT e.held AND NOT e.archive
@@ -453,15 +461,15 @@ func (s *Store) expiredSessions(ctx context.Context, w ErasureWork, limit int) (
 		        WHERE l.tenant_id = $1 AND l.erasure_id = $6 AND l.session_key = e.key AND l.state = 'held')
 		   AND NOT EXISTS (SELECT FROM tenants WHERE id = $1 AND hold IS NOT NULL)
 		   AND (SELECT sessions FROM erasures WHERE tenant_id = $1 AND id = $6) < $8
-		 LIMIT $7`, append(retentionArgs(w.Tenant, has.Held()), w.ID, limit, expiredAtOnce)...)
+		 LIMIT $7`, append(retentionArgs(tenant, has.Held()), erasure, limit, expiredAtOnce)...)
 }
 
-// lookSoon has workers look for more expired sessions if an erasure has left some for the next.
-func lookSoon(ctx context.Context, tx pgx.Tx, w ErasureWork) error {
+// LookSoon has workers look for more expired sessions if an erasure has left some for the next.
+func LookSoon(ctx context.Context, tx pgx.Tx, tenant, erasure uuid.UUID) error {
 	return Exec(ctx, tx, `
 		UPDATE retention
 		   SET looked_at = '-infinity'
 		 WHERE tenant_id = $1
 		   AND (SELECT sessions FROM erasures WHERE tenant_id = $1 AND id = $2) >= $3`,
-		w.Tenant, w.ID, expiredAtOnce)
+		tenant, erasure, expiredAtOnce)
 }

@@ -178,7 +178,7 @@ var sessionSQL = `
 	                                 'archive_max_age_seconds', r.archive_kept_seconds)
 	         FROM session_retention r
 	        WHERE r.tenant_id = $1 AND r.session_key = s.key),
-	       'expires_at', ` + expiresAt(ofTenant) + `)
+	       'expires_at', ` + ExpiresAt + `)
 	  FROM sessions s
 	  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 	 WHERE s.tenant_id = $1 AND s.id = $2`

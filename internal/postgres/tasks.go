@@ -20,8 +20,7 @@ type TaskKind string
 const (
 	TaskPolicy   TaskKind = "policy"   // sessions that another default of the tenant makes due
 	TaskMetadata TaskKind = "metadata" // sessions whose metadata the filters may not find by its pairs yet
-	TaskArchive  TaskKind = "archive"
-	TaskErasure  TaskKind = "erasure" // of which the tasks of the nil tenant are operators'
+	TaskErasure  TaskKind = "erasure"  // of which the tasks of the nil tenant are operators'
 )
 
 // Task is something to look after.
@@ -73,22 +72,6 @@ func (s *Store) TasksOf(ctx context.Context, d Duty, limit int) ([]Task, error) 
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Task])
 }
 
-// needed are the conditions that a tenant $1 still needs a kind of task.
-var needed = map[TaskKind]string{
-	TaskErasure: `EXISTS (SELECT FROM erasures WHERE tenant_id = $1 AND state <> 'done')`,
-	TaskArchive: `EXISTS (SELECT FROM session_archives WHERE tenant_id = $1 AND state <> 'archived')`,
-}
-
-// DutyOf returns a duty of the core.
-func DutyOf(kind TaskKind, do func(ctx context.Context, tenant uuid.UUID) error) Duty {
-	return Duty{Kind: kind, Needed: needed[kind], Do: do}
-}
-
-// EndTask deletes a task that was looked after, unless it was begun anew meanwhile or there is still need of it.
-func (s *Store) EndTask(ctx context.Context, c Task) error {
-	return s.EndTaskUnless(ctx, c, needed[c.Kind])
-}
-
 // EndTaskUnless deletes a task that was looked after, unless it was begun anew meanwhile or a condition holds.
 func (s *Store) EndTaskUnless(ctx context.Context, c Task, condition string) error {
 	return s.InTenant(ctx, c.Tenant, func(tx pgx.Tx) error {
@@ -109,7 +92,7 @@ func (s *Store) AuditTenant(ctx context.Context, c Task, limit int) (looked, ins
 		return seen.sessions, seen.inserted, err
 	}
 	if seen.sessions < limit {
-		return seen.sessions, seen.inserted, s.EndTask(ctx, c)
+		return seen.sessions, seen.inserted, s.EndTaskUnless(ctx, c, "")
 	}
 	return seen.sessions, seen.inserted, s.advanceTask(ctx, c, seen.last)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-dev/varve/internal/jobs/jobstest"
 	"github.com/varve-dev/varve/internal/recompact"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 func (w *world) control(id uuid.UUID, what recompact.Control) recompact.Stored {
@@ -324,7 +325,7 @@ func (w *world) frozen(at session.Address) {
 		w.Fatal(err)
 	}
 	for end := time.Now().Add(patience); w.count("sessions WHERE frozen_at IS NOT NULL AND id = '"+at.ID+"'") == 0; {
-		if _, err := w.store.Freeze(w.Context(), at.Tenant, 0, 100); err != nil || time.Now().After(end) {
+		if _, err := tier.FreezeSleeping(w.Context(), w.store.Store, at.Tenant, 0, 100); err != nil || time.Now().After(end) {
 			w.Fatalf("%s does not sleep: %v", at.ID, err)
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -27,6 +27,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/search"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -408,7 +409,7 @@ func TestASearchSaysWhatIsColdAndFindsWhatIsBack(t *testing.T) {
 		if err := w.Store.CountUsage(t.Context(), w.Tenant, []session.Reading{{Session: "a"}, {Session: "b"}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Workers.Freeze(t.Context(), w.Tenant, 0, 100); err != nil {
+		if _, err := tier.FreezeSleeping(t.Context(), w.Workers, w.Tenant, 0, 100); err != nil {
 			t.Fatal(err)
 		}
 		return w.Count(`SELECT count(*) FROM sessions s JOIN session_archives a ON a.session_key = s.key WHERE NOT s.archived AND a.state = 'archived'`) == 2

@@ -73,12 +73,11 @@ func (t *Thawer) thaw(ctx context.Context, key session.Key, used bool) error {
 	up := time.NewTimer(limit)
 	defer up.Stop()
 	for {
-		found, err := t.Store.BeginThaw(ctx, key, used)
+		found, err := BeginThaw(ctx, t.Store, key, used)
 		if err != nil {
 			return err
 		}
-		t.Store.ForgetObjects(ctx, key.Tenant, found.Objects)
-		if !found.Wait && found.Archive == (postgres.Thaw{}).Archive {
+		if !found.Wait && found.Archive == uuid.Nil {
 			return nil
 		}
 		done := make(chan error, 1)
@@ -103,7 +102,7 @@ func (t *Thawer) thaw(ctx context.Context, key session.Key, used bool) error {
 // moved reports whether an attempt was stopped because another has begun, or has to begin.
 func moved(err error) bool {
 	return errors.Is(err, session.ErrEnded) || errors.Is(err, session.ErrNotFound) ||
-		errors.Is(err, postgres.ErrArchiveMoved)
+		errors.Is(err, ErrMoved)
 }
 
 // await waits until a session that another brings back is there, or is not on its way any more.
@@ -125,20 +124,20 @@ func (t *Thawer) await(ctx context.Context, key session.Key) error {
 func (t *Thawer) restore(ctx context.Context, key session.Key, archive uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	work, err := t.Store.StartArchive(ctx, key, archive, true)
+	work, err := Start(ctx, t.Store, key, archive, true)
 	if err != nil {
 		return err
 	}
-	err = t.Attempt(ctx, work)
+	err = t.attemptThaw(ctx, work)
 	if errors.Is(err, session.ErrResultStore) {
 		err = fmt.Errorf("%w: %w", session.ErrThawing, err)
 	}
 	return err
 }
 
-// Attempt does one attempt at a thaw. If that of a cold session fails, the session is cold again, so that the next
+// attemptThaw does one attempt at a thaw. If that of a cold session fails, the session is cold again, so that the next
 // request tries at once.
-func (t *Thawer) Attempt(ctx context.Context, work *postgres.ArchiveWork) error {
+func (t *Thawer) attemptThaw(ctx context.Context, work *Work) error {
 	began := time.Now()
 	err := t.thawOnce(ctx, work)
 	switch {
@@ -154,16 +153,14 @@ func (t *Thawer) Attempt(ctx context.Context, work *postgres.ArchiveWork) error 
 		"error", err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), record)
 	defer cancel()
-	if objects, failed := t.Store.FailArchive(ctx, work, err.Error()); failed == nil { // else a worker takes over
-		t.Store.ForgetObjects(ctx, work.Tenant, objects)
-	}
+	_ = work.fail(ctx, err) // else a worker takes over
 	return err
 }
 
 // thawOnce restores a session when there is memory for it. A panic would end the process: no request waits for the
 // goroutine.
-func (t *Thawer) thawOnce(ctx context.Context, work *postgres.ArchiveWork) (err error) {
-	turn, err := t.Memory.Acquire(ctx, work.Tenant, min(weight(work.Stored), t.Memory.Size()))
+func (t *Thawer) thawOnce(ctx context.Context, work *Work) (err error) {
+	turn, err := t.Memory.Acquire(ctx, work.Tenant, min(weight(work.stored), t.Memory.Size()))
 	if err != nil {
 		return err
 	}
@@ -173,7 +170,7 @@ func (t *Thawer) thawOnce(ctx context.Context, work *postgres.ArchiveWork) (err 
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return Thaw(ctx, t.Store, work, t.trace)
+	return work.Thaw(ctx, t.trace)
 }
 
 func (t *Thawer) trace(step string) {

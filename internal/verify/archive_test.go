@@ -50,10 +50,10 @@ func (w *world) archive(at session.Address, key session.Key, freezes bool) {
 	if freezes {
 		err = w.store.CountUsage(w.Context(), at.Tenant, []session.Reading{{Session: at.ID}})
 		if err == nil {
-			_, err = w.store.Freeze(w.Context(), at.Tenant, 0, 100)
+			_, err = tier.FreezeSleeping(w.Context(), w.store, at.Tenant, 0, 100)
 		}
 	} else {
-		_, _, err = w.store.Archive(w.Context(), at, nil)
+		_, _, err = tier.Archive(w.Context(), w.store, at, nil)
 	}
 	if err == nil {
 		err = w.attempt(key, false)
@@ -70,14 +70,14 @@ func (w *world) attempt(key session.Key, back bool) error {
 	if err != nil {
 		return err
 	}
-	work, err := w.store.StartArchive(w.Context(), key, id, back)
+	work, err := tier.Start(w.Context(), w.store, key, id, back)
 	if err != nil {
 		return err
 	}
 	if back {
-		return tier.Thaw(w.Context(), w.store, work, func(string) {})
+		return work.Thaw(w.Context(), func(string) {})
 	}
-	return tier.Freeze(w.Context(), w.store, work, func(string) {})
+	return work.Freeze(w.Context(), func(string) {})
 }
 
 // partOf returns the object that is the only part of an archive, and how many bytes of it are rows.
@@ -139,7 +139,7 @@ func TestADamagedObjectOfAnArchiveIsFound(t *testing.T) {
 			at, key := w.talked(harm + " " + kind)
 			w.archive(at, key, kind == "cold")
 			if kind == "restoring" {
-				if _, _, err := w.store.Unarchive(t.Context(), at, nil); err != nil {
+				if _, _, err := tier.Unarchive(t.Context(), w.store, at, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -260,7 +260,7 @@ func TestAnArchiveThatIsReplacedMeanwhileIsNoFinding(t *testing.T) {
 	at, key := w.talked("s")
 	w.archive(at, key, false)
 	restore := func() {
-		_, _, err := w.store.Unarchive(t.Context(), at, nil)
+		_, _, err := tier.Unarchive(t.Context(), w.store, at, nil)
 		if err := errors.Join(err, w.attempt(key, true)); err != nil {
 			t.Error(err)
 		}

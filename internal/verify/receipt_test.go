@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-dev/varve/internal/erasure"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/verify"
 )
@@ -22,18 +23,18 @@ func (w *world) erased(id string) (uuid.UUID, *session.Receipt) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	work, err := w.store.StartErasure(w.Context(), w.tenant.ID, done.Erasure)
+	work, err := erasure.Start(w.Context(), w.store, w.tenant.ID, done.Erasure)
 	if err != nil {
 		w.Fatal(err)
 	}
-	err = w.store.ObjectsErased(w.Context(), work, made.Session.Key, 0)
+	err = work.ObjectsErased(w.Context(), made.Session.Key, 0)
 	if err == nil {
-		err = w.store.FinishErasure(w.Context(), work, 0)
+		err = work.Finish(w.Context(), 0)
 	}
 	if err != nil {
 		w.Fatal(err)
 	}
-	found, err := w.store.Erasure(w.Context(), w.tenant.ID, done.Erasure)
+	found, err := erasure.Read(w.Context(), w.store, w.tenant.ID, done.Erasure)
 	if err != nil {
 		w.Fatal(err)
 	}

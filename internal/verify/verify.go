@@ -19,6 +19,7 @@ import (
 	"github.com/varve-dev/varve/internal/audit"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // Verifier checks sessions of a store.
@@ -80,7 +81,7 @@ func (v *Verifier) Session(ctx context.Context, key session.Key) (Report, error)
 
 // archive looks at the archive of a session that is archived. One that is gone has nothing to report.
 func (v *Verifier) archive(ctx context.Context, key session.Key) (Report, error) {
-	id, stored, err := v.Store.VerifyArchive(ctx, key)
+	id, stored, err := tier.Verify(ctx, v.Store, key)
 	report := Report{Sessions: 1, Bytes: stored}
 	switch {
 	case errors.Is(err, session.ErrNotFound):

@@ -48,12 +48,6 @@ func Tenants(scopes ...session.Scope) Access {
 	return Access{Kind: session.TenantCaller, Scopes: scopes}
 }
 
-// OrTokens returns the same access for session tokens, too.
-func (a Access) OrTokens() Access {
-	a.Tokens = true
-	return a
-}
-
 // WithOwnKeys returns the same access for handlers that wait, or need more than one transaction.
 func (a Access) WithOwnKeys() Access {
 	a.OwnKeys = true

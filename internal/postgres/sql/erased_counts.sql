@@ -1,8 +1,8 @@
 -- What a session has before it is erased: messages, results, bodies that no fork has, checkpoints, the bytes of messages
--- and of these bodies, and the SHA-256 of their digests as they are stored.
+-- and of these bodies, those of messages alone, and the SHA-256 of their digests as they are stored.
 --
 --   $1 tenant  $2 key of the session
-SELECT m.n, r.n, b.n, c.n, m.bytes + b.bytes,
+SELECT m.n, r.n, b.n, c.n, m.bytes + b.bytes, m.bytes,
        sha256(coalesce(m.digests, '') || coalesce(p.digests, '') || coalesce(b.digests, ''))
   FROM (SELECT count(*) AS n, coalesce(sum({messageBytes}), 0)::bigint AS bytes,
                string_agg(coalesce(digest, sha256(body)), '' ORDER BY seq) AS digests

@@ -1,4 +1,4 @@
-package postgres
+package tier
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tier/frozen"
 )
@@ -54,7 +55,8 @@ var archivedTables = []archivedTable{
 	{
 		name: "checkpoints", key: []string{"n"}, large: []string{"body", "state"},
 		codings: map[string]frozen.Coding{"body": frozen.Blocks, "state": frozen.Frame}, reseal: resealCheckpoints,
-		whole: wholeSQL(`t`) + ` AND (t.state_digest IS NULL OR t.state_digest = sha256(t.state))`,
+		whole: `(t.body_digest IS NULL OR t.body_digest = ` + postgres.BodyDigestSQL(`t`) + `)
+			AND (t.state_digest IS NULL OR t.state_digest = sha256(t.state))`,
 	},
 	{name: "runs", key: []string{"id"}},
 	{name: "session_pins", key: []string{"ref"}, large: []string{"text"}},
@@ -72,7 +74,7 @@ const resealPacks = `
 
 var resealCheckpoints = `
 	UPDATE checkpoints t
-	   SET body_digest = CASE WHEN t.body_digest IS NULL THEN NULL ELSE ` + BodyDigestSQL(`t`) + ` END,
+	   SET body_digest = CASE WHEN t.body_digest IS NULL THEN NULL ELSE ` + postgres.BodyDigestSQL(`t`) + ` END,
 	       state_digest = CASE WHEN t.state_digest IS NULL THEN NULL ELSE sha256(t.state) END
 	 WHERE t.tenant_id = $1 AND t.session_key = $2 AND t.n = ANY ($3::bigint[])`
 
@@ -100,8 +102,8 @@ var StayWithSession = []string{
 	"recompaction_sessions", "replay_sessions", "replay_outcomes",
 }
 
-// ArchivedTables returns the tables whose rows of a session an archive has, and those that are made anew.
-func ArchivedTables() (archived, anew []string) {
+// Tables returns the tables whose rows of a session an archive has, and those that are made anew.
+func Tables() (archived, anew []string) {
 	for i := range archivedTables {
 		archived = append(archived, archivedTables[i].name)
 	}
@@ -122,7 +124,7 @@ type columnType struct{ Name, Type string }
 
 // columns returns the columns of a table that are archived, in their order.
 func (t *archivedTable) columns(ctx context.Context, tx pgx.Tx) ([]columnType, error) {
-	return RowsIn(ctx, tx, pgx.RowToStructByPos[columnType], `
+	return postgres.RowsIn(ctx, tx, pgx.RowToStructByPos[columnType], `
 		SELECT attname::text, format_type(atttypid, atttypmod)
 		  FROM pg_attribute
 		 WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
@@ -282,7 +284,7 @@ var rowsSumSQL = func() string {
 
 // sumOfRows returns what tells whether a row of a session in the archived tables has changed.
 func sumOfRows(ctx context.Context, tx pgx.Tx, key session.Key) (string, error) {
-	return RowIn(ctx, tx, pgx.RowTo[string], rowsSumSQL, key.Tenant, key.Key)
+	return postgres.RowIn(ctx, tx, pgx.RowTo[string], rowsSumSQL, key.Tenant, key.Key)
 }
 
 // countRowsSQL counts the rows of a session that an archive has, model answers aside.

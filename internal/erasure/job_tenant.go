@@ -1,4 +1,4 @@
-package jobs
+package erasure
 
 import (
 	"context"
@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/persist/object"
-	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
 // tenant continues the deletion of a tenant: its sessions, the objects of all of them, its rows, and then its own row
 // with the receipt. A legal hold stops it where it is, and it continues when that is lifted.
-func (w *erasureWorker) tenant(ctx context.Context, work postgres.ErasureWork, until time.Time) error {
+func (w *Worker) tenant(ctx context.Context, work *Work, until time.Time) error {
 	err := w.stepsOfTenant(ctx, work, until)
 	if errors.Is(err, session.ErrTenantHeld) || errors.Is(err, session.ErrHeld) {
 		return river.JobSnooze(heldWait)
@@ -24,11 +25,11 @@ func (w *erasureWorker) tenant(ctx context.Context, work postgres.ErasureWork, u
 }
 
 // stepsOfTenant goes through all steps each time: a request or a job of the tenant may have written behind one.
-func (w *erasureWorker) stepsOfTenant(ctx context.Context, work postgres.ErasureWork, until time.Time) error {
+func (w *Worker) stepsOfTenant(ctx context.Context, work *Work, until time.Time) error {
 	if done, err := w.sessions(ctx, work, until); err != nil || !done {
 		return orSnooze(err, 0)
 	}
-	if atRest, err := w.Store.TenantAtRest(ctx, work); err != nil || !atRest {
+	if atRest, err := work.atRest(ctx); err != nil || !atRest {
 		return orSnooze(err, unfinishedWait)
 	}
 	if done, err := w.objectsOfTenant(ctx, work, until); err != nil || !done {
@@ -40,18 +41,20 @@ func (w *erasureWorker) stepsOfTenant(ctx context.Context, work postgres.Erasure
 	if wait := time.Until(work.CreatedAt.Add(w.Settle)); wait > 0 {
 		return river.JobSnooze(wait)
 	}
-	return w.finish(ctx, work, w.Store.FinishTenant)
+	return w.finish(ctx, work, work.finishTenant)
 }
 
 // objectsOfTenant erases what a tenant has in result stores.
-func (w *erasureWorker) objectsOfTenant(
-	ctx context.Context, work postgres.ErasureWork, until time.Time,
+func (w *Worker) objectsOfTenant(
+	ctx context.Context, work *Work, until time.Time,
 ) (done bool, err error) {
-	stores, err := usedStores(ctx, w.Store)
+	stores, err := w.Store.UsedStores(ctx)
 	for _, store := range stores {
-		objects, over, failed := w.Objects.eraseTenant(ctx, store, work.Of(), until)
+		objects, over, failed := w.eraseTenant(ctx, store, work.of(), until)
 		if objects > 0 {
-			failed = errors.Join(failed, w.Store.CountObjects(ctx, work, objects))
+			failed = errors.Join(failed, work.store.InTenant(ctx, work.tenant, func(tx pgx.Tx) error {
+				return work.countObjects(ctx, tx, objects)
+			}))
 		}
 		if err = errors.Join(err, failed); err != nil || over {
 			return false, err
@@ -61,7 +64,7 @@ func (w *erasureWorker) objectsOfTenant(
 }
 
 // eraseTenant deletes all objects of a tenant in a store, until the time is over.
-func (w *eraseWorker) eraseTenant(
+func (w *Objects) eraseTenant(
 	ctx context.Context, store object.Store, tenant uuid.UUID, until time.Time,
 ) (objects int, over bool, err error) {
 	for info, err := range store.List(ctx, tenant.String()) {
@@ -72,8 +75,7 @@ func (w *eraseWorker) eraseTenant(
 			return objects, false, err
 		}
 		objects++
-		collectedTotal.WithLabelValues("erased").Inc()
-		collectedBytes.WithLabelValues("erased").Add(float64(info.Size))
+		persist.Collected("erased", 1, info.Size)
 		w.Trace("object erased")
 		if time.Now().After(until) {
 			return objects, true, nil
@@ -83,11 +85,11 @@ func (w *eraseWorker) eraseTenant(
 }
 
 // rowsOfTenant deletes what a tenant has beside its sessions.
-func (w *erasureWorker) rowsOfTenant(
-	ctx context.Context, work postgres.ErasureWork, until time.Time,
+func (w *Worker) rowsOfTenant(
+	ctx context.Context, work *Work, until time.Time,
 ) (done bool, err error) {
 	for time.Now().Before(until) {
-		rows, err := w.Store.EraseRows(ctx, work, erasedRows)
+		rows, err := work.eraseRows(ctx, erasedRows)
 		if err != nil {
 			return false, err
 		}

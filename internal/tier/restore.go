@@ -1,4 +1,4 @@
-package postgres
+package tier
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/tier/frozen"
 )
@@ -24,20 +25,74 @@ const (
 
 // restoring are rows of a table that are about to be restored.
 type restoring struct {
-	store *Store
-	work  *ArchiveWork
+	*Work
 	table *archivedTable
 	of    frozen.Table
-	rows  [][]*string
+	held  [][]*string
 	other []string // the keys of those that came back as another compression of the same bytes
 	bytes int
+}
+
+// Thaw checks an archive, brings its rows back, and shows the session. It calls trace after each step. It may be
+// stopped at any time: only its last transaction changes what the session is.
+//
+// Errors: ErrNotFound and ErrEnded if the attempt is not the archive's any more; ErrMoved: it must begin anew;
+// ErrResultStore, *session.DamagedError.
+func (w *Work) Thaw(ctx context.Context, trace func(step string)) error {
+	put := func(body []byte) error {
+		err := w.RestorePart(ctx, body)
+		trace("part restored")
+		return err
+	}
+	if err := w.each(ctx, trace, put); err != nil {
+		return err
+	}
+	var objects []object // of the archive, which nothing names any more
+	err := underLock(ctx, w.store, w.Key, func(tx pgx.Tx) (err error) {
+		if err := w.goOn(ctx, tx, 0); err != nil {
+			return err
+		}
+		if err := expectRows(ctx, tx, w.Key, w.tables); err != nil {
+			return err
+		}
+		if _, objects, err = end(ctx, w.store, tx, w.Key); err != nil || w.Cold {
+			return err
+		}
+		return emit(ctx, tx, w.Key, session.EventRestored)
+	})
+	if err != nil {
+		return err
+	}
+	trace("session restored")
+	forget(ctx, w.store, w.Tenant, objects)
+	trace("objects forgotten")
+	return nil
+}
+
+// each calls put with the parts of an archive once all of them are known to be whole. One part is read once.
+func (w *Work) each(ctx context.Context, trace func(step string), put func(body []byte) error) error {
+	var only []byte
+	keep := func(body []byte) {
+		if w.parts == 1 {
+			only = body
+		}
+	}
+	if err := w.expectWhole(ctx, keep); err != nil {
+		return err
+	}
+	trace("archive checked")
+	if only != nil {
+		return put(only)
+	}
+	_, _, err := w.EachPart(ctx, put)
+	return err
 }
 
 // RestorePart restores the rows of a part, some of them in a transaction; nobody sees the session meanwhile.
 //
 // Errors: ErrEnded if the attempt is not the archive's any more; frozen.ErrFormat, ErrResultStore.
-func (s *Store) RestorePart(ctx context.Context, w *ArchiveWork, body []byte) error {
-	r := &restoring{store: s, work: w}
+func (w *Work) RestorePart(ctx context.Context, body []byte) error {
+	r := &restoring{Work: w}
 	err := frozen.Read(body, func(of *frozen.Table, row frozen.Row) error { return r.add(ctx, of, row) })
 	if err != nil {
 		return err
@@ -56,7 +111,7 @@ func (r *restoring) add(ctx context.Context, of *frozen.Table, row frozen.Row) e
 		}
 	}
 	r.hold(row)
-	if len(r.rows) < restoredRows && r.bytes < restoredBytes {
+	if len(r.held) < restoredRows && r.bytes < restoredBytes {
 		return nil
 	}
 	return r.flush(ctx)
@@ -72,7 +127,7 @@ func (r *restoring) hold(row frozen.Row) {
 		}
 		texts[i], same = text, same && is
 	}
-	r.rows = append(r.rows, texts)
+	r.held = append(r.held, texts)
 	if at := slices.Index(r.of.Columns, r.table.key[len(r.table.key)-1]); !same && at >= 0 && texts[at] != nil {
 		r.other = append(r.other, *texts[at])
 	}
@@ -80,7 +135,7 @@ func (r *restoring) hold(row frozen.Row) {
 
 // flush restores the rows that are held.
 func (r *restoring) flush(ctx context.Context) error {
-	if len(r.rows) == 0 {
+	if len(r.held) == 0 {
 		return nil
 	}
 	put := time.Now()
@@ -90,32 +145,32 @@ func (r *restoring) flush(ctx context.Context) error {
 	}
 	columns := make([][]*string, len(of))
 	for i := range of {
-		for _, row := range r.rows {
+		for _, row := range r.held {
 			columns[i] = append(columns[i], row[i])
 		}
 	}
-	err = r.store.Seeing(AllSessions).InTenant(ctx, r.work.Tenant, func(tx pgx.Tx) error {
+	err = r.store.InTenant(ctx, r.Tenant, func(tx pgx.Tx) error {
 		if err := persist.InTime(put); err != nil {
 			return err
 		}
-		if err := r.work.goOn(ctx, tx, int64(len(r.rows))); err != nil {
+		if err := r.goOn(ctx, tx, int64(len(r.held))); err != nil {
 			return err
 		}
 		if err := r.insert(ctx, tx, of, columns); err != nil || len(r.other) == 0 || r.table.reseal == "" {
 			return err
 		}
-		return Exec(ctx, tx, r.table.reseal, r.work.Tenant, r.work.Key.Key, r.other)
+		return postgres.Exec(ctx, tx, r.table.reseal, r.Tenant, r.Key.Key, r.other)
 	})
 	if err != nil { // the session may be erased, and the attempt has failed
-		r.store.ForgetObjects(context.WithoutCancel(ctx), r.work.Tenant, objects)
+		forget(context.WithoutCancel(ctx), r.store, r.Tenant, objects)
 	}
-	r.rows, r.bytes = nil, 0
+	r.held, r.bytes = nil, 0
 	r.other = nil
 	return err
 }
 
 func (r *restoring) insert(ctx context.Context, tx pgx.Tx, of []string, values [][]*string) error {
-	if err := Exec(ctx, tx, asText); err != nil {
+	if err := postgres.Exec(ctx, tx, asText); err != nil {
 		return err
 	}
 	columns, err := r.table.typesOf(ctx, tx, of)
@@ -124,25 +179,25 @@ func (r *restoring) insert(ctx context.Context, tx pgx.Tx, of []string, values [
 	}
 	constants := map[string]string{}
 	if r.table.name == "result_bodies" {
-		constants["store"] = strconv.Itoa(int(r.store.results.New)) + `::smallint`
+		constants["store"] = strconv.Itoa(int(r.store.ResultStores().New)) + `::smallint`
 	}
-	args := []any{r.work.Tenant, r.work.Key.Key}
+	args := []any{r.Tenant, r.Key.Key}
 	for _, column := range values {
 		args = append(args, column)
 	}
-	return Exec(ctx, tx, r.table.insertSQL(columns, constants), args...)
+	return postgres.Exec(ctx, tx, r.table.insertSQL(columns, constants), args...)
 }
 
 // putChunks puts the bytes of chunks where new bodies go, and has their rows say where. It returns the columns that the
 // rows have, and the objects.
-func (r *restoring) putChunks(ctx context.Context) (columns []string, objects []AwayObject, err error) {
+func (r *restoring) putChunks(ctx context.Context) (columns []string, objects []object, err error) {
 	columns = r.of.Columns
 	at := slices.Index(columns, "body")
-	if !r.table.chunks() || at < 0 || r.store.results.New == persist.Postgres {
+	if !r.table.chunks() || at < 0 || r.store.ResultStores().New == persist.Postgres {
 		return columns, nil, nil
 	}
-	stored := make([][]byte, len(r.rows))
-	for i, row := range r.rows {
+	stored := make([][]byte, len(r.held))
+	for i, row := range r.held {
 		var text string
 		if row[at] != nil {
 			text = *row[at]
@@ -151,14 +206,14 @@ func (r *restoring) putChunks(ctx context.Context) (columns []string, objects []
 			return nil, nil, fmt.Errorf("%w: %v", frozen.ErrFormat, err)
 		}
 	}
-	spots, err := r.store.results.PutAway(ctx, session.Key{Tenant: r.work.Tenant, Key: r.work.Key.Key}, stored)
+	spots, err := r.store.ResultStores().PutAway(ctx, session.Key{Tenant: r.Tenant, Key: r.Key.Key}, stored)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, spot := range spots {
-		objects = append(objects, AwayObject{r.store.results.New, r.work.Key.Key, spot.Object})
-		r.rows[i][at] = nil
-		r.rows[i] = append(r.rows[i], new(spot.Object.String()), new(strconv.FormatInt(spot.At, 10)),
+		objects = append(objects, object{r.store.ResultStores().New, r.Key.Key, spot.Object})
+		r.held[i][at] = nil
+		r.held[i] = append(r.held[i], new(spot.Object.String()), new(strconv.FormatInt(spot.At, 10)),
 			new(strconv.FormatInt(spot.Size, 10)))
 	}
 	return append(slices.Clone(columns), "object", "object_at", "object_size"), objects, nil
