@@ -59,13 +59,7 @@ func TestTheSamplesAgentsStayWithinTheirWindow(t *testing.T) {
 func runAgent(t *testing.T, u *up, format, dir string, args ...string) {
 	t.Helper()
 	model := &strictModel{files: t.TempDir()}
-	for n := 1; n <= 3*agentTurns; n++ {
-		text := strings.Repeat(fmt.Sprintf("this is a line of file %d\n", n), 250)
-		text += fmt.Sprintf("the key of file %d is secret-%d.\n", n, 7919*n) + text
-		if err := os.WriteFile(model.path(n), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	model.fill(t)
 	provider := httptest.NewServer(model)
 	defer provider.Close()
 	calls, counted := countedProxy(t, u.url)
@@ -152,6 +146,18 @@ type strictModel struct {
 }
 
 func (m *strictModel) path(n int) string { return filepath.Join(m.files, fmt.Sprint(n)) }
+
+// fill writes the files.
+func (m *strictModel) fill(t *testing.T) {
+	t.Helper()
+	for n := 1; n <= 3*agentTurns; n++ {
+		text := strings.Repeat(fmt.Sprintf("this is a line of file %d\n", n), 250)
+		text += fmt.Sprintf("the key of file %d is secret-%d.\n", n, 7919*n) + text
+		if err := os.WriteFile(m.path(n), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // spoken is a message of a request, a call or a result.
 type spoken struct{ kind, id, text string }
