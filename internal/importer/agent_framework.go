@@ -43,7 +43,7 @@ func frameworkMessage(d *draft, e entry) error {
 			m.addImages(o["uri"])
 		case "usage":
 		default:
-			d.note("content of type %q was left out", kind)
+			d.leavePart(kind)
 		}
 	}
 	err := d.addChat(&m)

@@ -92,7 +92,7 @@ var studioAsItIs = []string{"executableCode", "codeExecutionResult", "functionCa
 
 // parts returns the parts of a chunk. Its text may be written twice: whole, and in pieces that have the signatures.
 func (p *studioPrompt) parts(d *draft, e entry) (parts [][]byte) {
-	parts = studioTexts(e)
+	parts = studioTexts(d, e)
 	for _, name := range studioInline {
 		if file := parseObject(e.object[name]); file != nil {
 			const inline = `{"inlineData":{"mimeType":%,"data":%}}`
@@ -113,9 +113,12 @@ func (p *studioPrompt) parts(d *draft, e entry) (parts [][]byte) {
 	return parts
 }
 
-func studioTexts(e entry) (parts [][]byte) {
+func studioTexts(d *draft, e entry) (parts [][]byte) {
 	for o := range objects(e.object["parts"]) {
 		if nonEmpty(o["text"]) == nil {
+			if !o.has("text") {
+				d.leave("part with " + memberList(o))
+			}
 			continue
 		}
 		signature := member("thoughtSignature", nonEmpty(o["thoughtSignature"]))

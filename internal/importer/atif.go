@@ -140,7 +140,7 @@ func atifContent(d *draft, raw []byte) [][]byte {
 			m.addText(quote("[image " + stringValue(path) + "]"))
 			d.note("the image %s is not in the file: a text stands in its place", path)
 		default:
-			d.note("content of type %q was left out", kind)
+			d.leavePart(kind)
 		}
 	}
 	return m.blocks

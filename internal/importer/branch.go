@@ -44,7 +44,7 @@ func (f *File) branch(records []entry, leaf string) []entry {
 	g := &grown{tree: f.kind.tree, records: records, at: map[string]int{}, path: map[int]bool{},
 		beginnings: map[string]int{}, tops: map[int]int{}}
 	last := -1
-	if g.grow() {
+	if f.grow(g) {
 		last = g.last(f.wanted)
 		if named, ok := g.at[leaf]; ok && f.wanted == "" {
 			last = named
@@ -84,11 +84,13 @@ func (f *File) branch(records []entry, leaf string) []entry {
 	return kept
 }
 
-// grow finds the records by their ids. It reports false if two have the same id and follow different ones.
-func (g *grown) grow() bool {
+// grow finds the records by their ids. It reports false, with a note, if two have the same id and follow different ones.
+// Records that follow each other in a circle are noted.
+func (f *File) grow(g *grown) bool {
 	for i, e := range g.records {
 		id := e.text(g.id)
 		if first, again := g.at[id]; again && g.records[first].text(g.parent) != e.text(g.parent) {
+			f.note(e.line, "the id %q is that of two messages, which follow different ones: all are read in their order", id)
 			return false
 		} else if id != "" && !again {
 			g.at[id] = i
@@ -97,7 +99,34 @@ func (g *grown) grow() bool {
 	for i := range g.records {
 		g.befores = append(g.befores, g.before(i))
 	}
+	if circling := g.circling(); len(circling) > 0 {
+		f.note(g.records[circling[0]].line, "%d messages follow each other in a circle (%s): none of them is the first, "+
+			"and their order is that of the file or of their times", len(circling), g.parent)
+	}
 	return true
+}
+
+// circling returns the messages that follow themselves, directly or over others.
+func (g *grown) circling() (all []int) {
+	ends := make([]int, len(g.records)) // the walk that passed a record: its first record, from 1
+	for begin, e := range g.records {
+		i := begin
+		for i >= 0 && ends[i] == 0 {
+			ends[i] = begin + 1
+			i = g.befores[i]
+		}
+		if id := e.text(g.id); id != "" && id == e.text(g.parent) {
+			all = append(all, begin)
+		}
+		if i < 0 || ends[i] != begin+1 {
+			continue
+		}
+		all = append(all, i)
+		for j := g.befores[i]; j != i; j = g.befores[j] {
+			all = append(all, j)
+		}
+	}
+	return slices.DeleteFunc(all, func(i int) bool { return !g.spoke(g.records[i].object) })
 }
 
 // before returns the record that record i follows, -1 if it is not known. Messages that begin a conversation follow one

@@ -2,6 +2,8 @@ package importer
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,5 +197,45 @@ func TestTheBranchThatWasGoneOnWithIsTheConversation(t *testing.T) {
 				t.Error("a branch was read that the file does not have")
 			}
 		})
+	}
+}
+
+// circles are two messages of which each follows the other, and one that follows itself, %s being the first's parent.
+var circles = map[Source]string{
+	OpenWebUI: `{"history":{"currentId":"bb","messages":{"aa":{"id":"aa","parentId":"%s","role":"user","content":"hi"},"bb":{"id":"bb","parentId":"aa","role":"assistant","content":"ho"}}}}`,
+	LibreChat: `{"conversationId":"c","endpoint":"e","exportAt":"x","messages":[{"messageId":"aa","parentMessageId":"%s","isCreatedByUser":true,"text":"hi"},{"messageId":"bb","parentMessageId":"aa","text":"ho"}]}`,
+	ClaudeAI:  `{"uuid":"c","chat_messages":[{"uuid":"aa","parent_message_uuid":"%s","sender":"human","text":"hi"},{"uuid":"bb","parent_message_uuid":"aa","sender":"assistant","text":"ho"}]}`,
+	ChatGPT: `{"title":"t","current_node":"bb","mapping":{"aa":{"parent":"%s","children":["bb"],"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}},` +
+		`"bb":{"parent":"aa","children":["aa"],"message":{"author":{"role":"assistant"},"content":{"content_type":"text","parts":["ho"]}}}}}`,
+	ClaudeCode: `{"type":"user","uuid":"aa","parentUuid":"%s","sessionId":"s","message":{"role":"user","content":"hi"}}
+{"type":"assistant","uuid":"bb","parentUuid":"aa","sessionId":"s","message":{"role":"assistant","content":"ho"}}`,
+	Pi: `{"type":"message","id":"aa","parentId":"%s","message":{"role":"user","content":"hi"}}
+{"type":"message","id":"bb","parentId":"aa","message":{"role":"assistant","content":"ho"}}`,
+	Qwen: `{"uuid":"aa","parentUuid":"%s","type":"user","message":{"role":"user","parts":[{"text":"hi"}]}}
+{"uuid":"bb","parentUuid":"aa","type":"assistant","message":{"role":"model","parts":[{"text":"ho"}]}}`,
+	Droid: `{"type":"message","id":"aa","parentId":"%s","message":{"role":"user","content":"hi"}}
+{"type":"message","id":"bb","parentId":"aa","message":{"role":"assistant","content":"ho"}}`,
+}
+
+// TestMessagesThatFollowEachOtherInACircleAreNoted, and none of them is lost.
+func TestMessagesThatFollowEachOtherInACircleAreNoted(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources {
+		if circles[s.name] == "" {
+			if s.tree != nil {
+				t.Errorf("%s has a tree, and no circle", s.name)
+			}
+			continue
+		}
+		for _, first := range []string{"bb", "aa", "cc"} {
+			f, err := Read(context.Background(), "s", []byte(fmt.Sprintf(circles[s.name], first)), s.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			noted := slices.ContainsFunc(f.Report.Notes, func(n Note) bool { return strings.Contains(n.Text, "in a circle") })
+			if got := strings.Join(spokenIn(f), "|"); got != "hi|ho" || noted != (first != "cc") {
+				t.Errorf("%s, where the first message follows %s: %q, %+v", s.name, first, got, f.Report)
+			}
+		}
 	}
 }

@@ -40,9 +40,12 @@ func readChatGPT(f *File, id string, data []byte) error {
 		d.read = c.message
 		leaf := c.leaf(f, e.text("current_node"))
 		if leaf == "" {
+			if f.wanted == "" && len(tree) > 0 {
+				f.count(e, errors.New("no message is the last one: they follow each other in a circle"))
+			}
 			continue
 		}
-		for i, name := range c.branch(leaf) {
+		for i, name := range c.branch(f, leaf) {
 			d.record(c.node(name, i+1))
 		}
 		c.think(d)
@@ -78,8 +81,9 @@ func (c *chatGPTConversation) leaf(f *File, current string) string {
 	return ""
 }
 
-// branch returns the nodes from the root to the current one: without it, to the end of each last child.
-func (c *chatGPTConversation) branch(current string) []string {
+// branch returns the nodes from the root to the current one: without it, to the end of each last child. It notes a
+// circle, which has no root.
+func (c *chatGPTConversation) branch(f *File, current string) []string {
 	if c.tree[current] == nil {
 		current = c.lastLeaf("")
 	}
@@ -87,6 +91,9 @@ func (c *chatGPTConversation) branch(current string) []string {
 	for name := current; c.tree[name] != nil && !seen[name]; name = c.tree[name].text("parent") {
 		seen[name] = true
 		c.path = append(c.path, name)
+		if parent := c.tree[name].text("parent"); seen[parent] {
+			f.note(1, "the messages follow each other in a circle (parent): none of them is the first")
+		}
 	}
 	slices.Reverse(c.path)
 	return c.path
@@ -298,7 +305,7 @@ func (c *chatGPTConversation) content(d *draft, e entry) [][]byte {
 			chatGPTPart(d, &m, part)
 		}
 		if m.blocks == nil && kind != "code" && kind != "execution_output" {
-			d.note("content of type %q was left out", kind)
+			d.leavePart(kind)
 		}
 	}
 	return m.blocks
@@ -330,7 +337,7 @@ func chatGPTPart(d *draft, m *chatMessage, part []byte) {
 		m.addText(quote(fmt.Sprintf("[%s %s]", kind, stringValue(asset))))
 		d.note("the %s %s is not in the export: a text stands in its place", kind, asset)
 	default:
-		d.note("a part of type %q was left out", kind)
+		d.leavePart(kind)
 	}
 }
 

@@ -61,7 +61,7 @@ func claudeAIMessage(d *draft, e entry) error {
 			id := or(nonEmpty(o["tool_use_id"]), string(call))
 			d.addTurn("user", "", toolResult(id, claudeAIResult(o["content"]), boolean(o.is("is_error"))))
 		default:
-			d.note("a block of type %q was left out", kind)
+			d.leavePart(kind)
 		}
 	}
 	d.addBlocks(role, blocks)
@@ -83,14 +83,21 @@ func claudeAIFiles(d *draft, e entry) (blocks [][]byte) {
 	for o := range objects(e.object["attachments"]) {
 		if text := nonEmpty(o["extracted_content"]); text != nil {
 			blocks = append(blocks, textDocument(text, or(nonEmpty(o["file_name"]), `"pasted"`)))
+			continue
 		}
+		blocks = append(blocks, claudeAIAbsent(d, o))
 	}
 	for o := range objects(e.object["files"]) {
-		name := o.text("file_name")
-		blocks = append(blocks, textBlock(quote("[file "+name+"]")))
-		d.note("the file %q is not in the export: a text stands in its place", name)
+		blocks = append(blocks, claudeAIAbsent(d, o))
 	}
 	return blocks
+}
+
+// claudeAIAbsent returns what stands in the place of a file that is not in the export.
+func claudeAIAbsent(d *draft, o object) []byte {
+	name := o.text("file_name")
+	d.note("the file %q is not in the export: a text stands in its place", name)
+	return textBlock(quote("[file " + name + "]"))
 }
 
 // claudeAIResult returns a result's content: texts alone if it has nothing else, otherwise its JSON.

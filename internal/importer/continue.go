@@ -33,7 +33,7 @@ func (l *continueLog) message(d *draft, e entry) error {
 		l.thought = concat(l.thought, concat(texts(m.blocks)...))
 		return nil
 	case "tool":
-		d.add(resultMessage(o["toolCallId"], or(blocksOrText(textBlocks(m.blocks)), `""`)))
+		d.add(resultMessage(o["toolCallId"], or(d.resultTexts(m.blocks), `""`)))
 		return nil
 	case "assistant":
 		m.think(l.thought, e.at("reasoning.text"))
@@ -79,7 +79,7 @@ func continueContent(d *draft, m *chatMessage, content []byte) {
 		case "imageUrl":
 			m.addImages(part.at("imageUrl.url"))
 		default:
-			d.note("a part of type %q was left out", kind)
+			d.leavePart(kind)
 		}
 	}
 }

@@ -71,14 +71,14 @@ func converseBlock(d *draft, o object) [][]byte {
 	case o.has("guardContent.image"):
 		return [][]byte{converseImage(d, parseObject(o.at("guardContent.image")))}
 	case o.has("citationsContent"):
-		d.note("the citations of a text were left out")
+		d.leave("list of citations")
 		return converseContent(d, o.at("citationsContent.content"))
 	case o.has("searchResult"):
 		return [][]byte{converseSearch(d, parseObject(o["searchResult"]))}
 	case o.has("json"):
 		return [][]byte{textBlock(inString(o["json"]))}
 	}
-	d.note("a block with %s was left out: Anthropic's messages have no place for it", memberList(o))
+	d.leave("block with " + memberList(o))
 	return nil
 }
 

@@ -29,11 +29,10 @@ func copilotChatRequest(d *draft, e entry) error {
 		return err
 	}
 	rounds := e.at("result.metadata.toolCallRounds")
-	if len(parseArray(rounds)) == 0 {
-		if said := copilotChatShown(e.object["response"]); said.body() != nil {
-			d.add(said.body())
-		}
-		return nil
+	inRounds := len(parseArray(rounds)) > 0
+	shown := copilotChatShown(d, e.object["response"], inRounds)
+	if body := shown.body(); body != nil && !inRounds {
+		d.add(body)
 	}
 	results := parseObject(e.at("result.metadata.toolCallResults"))
 	for round := range objects(rounds) {
@@ -53,12 +52,13 @@ func copilotChatRequest(d *draft, e entry) error {
 	return nil
 }
 
-// copilotChatShown returns what a response without rounds showed: texts, and what the model thought.
-func copilotChatShown(response []byte) *chatMessage {
+// copilotChatShown returns what a response showed: texts, and what the model thought. Calls are in its rounds, if it
+// has any. What stands between the texts for the interface alone is not read.
+func copilotChatShown(d *draft, response []byte, inRounds bool) *chatMessage {
 	said := &chatMessage{role: "assistant"}
 	var text []byte
 	for part := range objects(response) {
-		switch part.text("kind") {
+		switch kind := part.text("kind"); kind {
 		case "", "markdownContent":
 			text = concat(text, part.first("content.value", "value.value", "value"))
 		case "inlineReference":
@@ -66,6 +66,13 @@ func copilotChatShown(response []byte) *chatMessage {
 			text = concat(text, quote("`"), name, quote("`"))
 		case "thinking":
 			said.think(part["value"])
+		case "undoStop", "codeblockUri", "mcpServersStarting", "prepareToolInvocation", "progressTaskSerialized":
+		case "toolInvocationSerialized":
+			if !inRounds {
+				d.leavePart(kind)
+			}
+		default:
+			d.leavePart(kind)
 		}
 	}
 	said.addTexts(text)

@@ -52,6 +52,7 @@ func (d *draft) document(data []byte) error {
 				"each line", shapes[format].messages,
 		)
 	}
+	d.file.choices(data)
 	if t.system != nil {
 		d.line = 1
 		d.add(t.system)

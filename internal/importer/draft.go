@@ -113,6 +113,30 @@ func (d *draft) postpone(e entry) error {
 // note notes something odd about the record that is being read.
 func (d *draft) note(text string, args ...any) { d.file.note(d.line, text, args...) }
 
+// leave counts and notes something within a record that is not imported, as a record that is skipped is counted.
+func (d *draft) leave(what string) {
+	d.file.count(entry{}, skipped(what))
+	d.note("a %s was left out", what)
+}
+
+// leavePart leaves out a part, or a block, of a message by its type.
+func (d *draft) leavePart(kind string) {
+	if kind == "" {
+		d.leave("part without a type")
+		return
+	}
+	d.leave("part of type " + kind)
+}
+
+// resultTexts returns those of a result's blocks that are texts: OpenAI Chat has no others there.
+func (d *draft) resultTexts(blocks [][]byte) []byte {
+	found := textBlocks(blocks)
+	for range len(blocks) - len(found) {
+		d.leave("image of a result")
+	}
+	return blocksOrText(found)
+}
+
 // add appends whole messages of the record that is being read.
 func (d *draft) add(bodies ...[]byte) {
 	for _, body := range bodies {

@@ -57,7 +57,7 @@ type Message struct {
 
 // Report counts what became of everything in a file.
 type Report struct {
-	Lines    int            // records: the values on the lines, lines that hold none, or the messages of a document
+	Lines    int            // records, lines that hold none, and parts of messages that were left out
 	Imported int            // how many of them are conversation
 	Skipped  map[string]int // the others, by kind
 	Rejected []Rejected     // what cannot be read or stored
@@ -88,6 +88,9 @@ func Read(ctx context.Context, id string, data []byte, from Source) (*File, erro
 // of Read has for it. Its id gets that name behind it. Without a name it is the branch that was gone on with.
 func ReadBranch(ctx context.Context, id string, data []byte, from Source, branch string) (*File, error) {
 	data, reversed, more := page(inUTF8(data))
+	if err := cutOff(data); err != nil {
+		return nil, err
+	}
 	if from == Auto {
 		found, err := detect(data)
 		if err != nil {

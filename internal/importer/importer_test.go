@@ -171,7 +171,10 @@ func TestUnsupportedFilesAreNamed(t *testing.T) {
 	tests := []struct{ name, file, want string }{
 		{"nothing", "", "an empty file"},
 		{"text", "hello\nworld", "not JSON, nor lines of JSON: as one JSON value it is wrong at byte 0"},
-		{"a truncated document", `[{"role":"user","content":"a"},`, "wrong at byte"},
+		{"a truncated document", `[{"role":"user","content":"a"},`, "ends early, after 31 bytes on line 1: the rest is missing; as far as it goes, it looks like OpenAI Chat messages"},
+		{"a document that ends in a string", "{\n  \"chat_messages\": [\n    {\"sender\": \"human\",\n     \"text\": \"\\\"a,", "ends early, after 65 bytes on line 4: the rest is missing; as far as it goes, it looks like Claude.ai's exports"},
+		{"a document that ends behind a string", "{\n  \"mapping\": {},\n  \"title\": \"t\",\n  \"tags\": [\n    \"x\"\n", "looks like ChatGPT exports"},
+		{"a document of no known kind that ends early", `{"a": [1, {"b": 2`, "looks like a JSON object with the members a"},
 		{
 			"calls of no known format",
 			`{"messages":[{"role":"assistant","tool_calls":[{"tool":"n"}]}]}`,

@@ -35,7 +35,7 @@ func (s inspected) message(d *draft, e entry) error {
 		case "image":
 			m.addImages(s.resolve(o["image"]))
 		default:
-			d.note("content of type %q was left out", kind)
+			d.leavePart(kind)
 		}
 	}
 	if m.role == "tool" {

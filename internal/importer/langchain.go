@@ -166,7 +166,7 @@ func (m *graphMessage) addContent(d *draft, fields object) {
 				m.continueText(raw)
 				continue
 			}
-			d.note("content of type %q was left out", o.text("type"))
+			d.leavePart(o.text("type"))
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (m *graphMessage) call(fields object) {
 		for o := range objects(fields["tool_call_chunks"]) {
 			m.addPart(o)
 		}
-	case len(parseArray(fields["tool_calls"])) > 0:
+	case len(parseArray(fields["tool_calls"]))+len(parseArray(fields["invalid_tool_calls"])) > 0:
 		m.addCalls(fields["tool_calls"], "id", "name", "args")
 		m.addCalls(fields["invalid_tool_calls"], "id", "name", "args")
 	default:
@@ -217,6 +217,7 @@ func (m *graphMessage) whole(f *File, line int) []byte {
 	}
 	body := m.body()
 	if body == nil {
+		f.count(entry{}, skipped(m.role+" without content"))
 		f.note(line, "a message of role %s says nothing and was left out", m.role)
 	}
 	return body

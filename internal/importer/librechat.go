@@ -60,6 +60,7 @@ func libreChatMessage(d *draft, e entry) error {
 		m.addTexts(e.object["text"])
 		return d.addChat(m)
 	}
+	before := len(d.slots)
 	for _, raw := range parts {
 		o := parseObject(raw)
 		switch kind := o.text("type"); kind {
@@ -70,10 +71,10 @@ func libreChatMessage(d *draft, e entry) error {
 		case "tool_call":
 			m = d.addAnswered(m, parseObject(o["tool_call"]))
 		default:
-			d.note("a part of type %q was left out", kind)
+			d.leavePart(kind)
 		}
 	}
-	if m.body() == nil || m.calls != nil {
+	if m.body() == nil && len(d.slots) > before {
 		return nil
 	}
 	return d.addChat(m)

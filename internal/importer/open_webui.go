@@ -88,6 +88,7 @@ func openWebUIMessage(d *draft, e entry) error {
 		m.addText(quote("[file " + name + "]"))
 		d.note("the file %q is not in the export: a text stands in its place", name)
 	}
+	m.blocks = append(m.blocks, parseArray(e.object["content"])...)
 	text := e.text("content")
 	if role != "assistant" || !details.MatchString(text) {
 		m.addTexts(e.object["content"])

@@ -6,7 +6,7 @@ import "strings"
 // step-start, becomes a message with its texts, thoughts and calls, and one for the result of each call.
 //
 //   - What was undone (revert) is another branch.
-//   - Snapshots, patches and the like are not for the model.
+//   - Snapshots, patches and the ends of steps say nothing to the model.
 var opencode = source{
 	name:   OpenCode,
 	title:  "opencode's exports",
@@ -63,15 +63,20 @@ func (s *opencodeStep) part(part object) {
 	case "step-start":
 		s.end()
 	case "text":
-		if !part.is("ignored") {
-			s.said.addTexts(part["text"])
+		if part.is("ignored") {
+			s.draft.leave("text that the model was not shown")
+			break
 		}
+		s.said.addTexts(part["text"])
 	case "reasoning":
 		s.said.think(part["text"])
 	case "tool":
 		s.said.addCall(part["callID"], part["tool"], part.at("state.input"))
 		if result := part.first("state.output", "state.error"); result != nil {
 			s.results = append(s.results, resultMessage(part["callID"], inString(result)))
+		}
+		for range parseArray(part.at("state.attachments")) {
+			s.draft.leave("file of a result")
 		}
 	case "file":
 		if linked(part["url"]) && strings.HasPrefix(part.text("mime"), "image/") {
@@ -80,9 +85,9 @@ func (s *opencodeStep) part(part object) {
 		}
 		s.said.addText(quote("[file " + part.text("filename") + "]"))
 		s.draft.note("the file %q is not imported: a text stands in its place", part.text("filename"))
-	case "step-finish", "snapshot", "patch", "agent", "retry", "compaction", "subtask":
+	case "step-finish", "snapshot", "patch":
 	default:
-		s.draft.note("a part of type %q was left out", kind)
+		s.draft.leavePart(kind)
 	}
 }
 

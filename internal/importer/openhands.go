@@ -222,7 +222,7 @@ func addSDKEvent(d *draft, e entry) error {
 
 func addSDKMessage(d *draft, e entry) error {
 	m := chatMessage{role: e.text("llm_message.role")}
-	m.addSDKContent(e.at("llm_message.content"))
+	d.addSDKContent(&m, e.at("llm_message.content"))
 	if m.role == "" && e.text("source") == "agent" {
 		m.role = "assistant"
 	}
@@ -231,7 +231,7 @@ func addSDKMessage(d *draft, e entry) error {
 }
 
 // addSDKContent adds the texts and images of a content.
-func (m *chatMessage) addSDKContent(raw []byte) {
+func (d *draft) addSDKContent(m *chatMessage, raw []byte) {
 	if isString(raw) {
 		m.addText(raw)
 	}
@@ -240,6 +240,9 @@ func (m *chatMessage) addSDKContent(raw []byte) {
 			m.addText(o["text"])
 		}
 		m.addImages(parseArray(o["image_urls"])...)
+		if !o.has("text") && !o.has("image_urls") {
+			d.leavePart(o.text("type"))
+		}
 	}
 }
 
@@ -247,7 +250,7 @@ func (m *chatMessage) addSDKContent(raw []byte) {
 func addSDKAction(d *draft, e entry) {
 	m := d.open(cmp.Or(e.text("llm_response_id"), "line "+strconv.Itoa(e.line)))
 	if m.calls == nil {
-		m.addSDKContent(e.object["thought"])
+		d.addSDKContent(m, e.object["thought"])
 		m.reasoning = nonEmpty(e.object["reasoning_content"])
 		if e.has("thinking_blocks.0") {
 			m.more = member("thinking_blocks", e.object["thinking_blocks"])

@@ -174,6 +174,19 @@ func numberedMessage(m object) []byte {
 	said := &chatMessage{role: tracedRole(stringValue(or(m["role"], `"assistant"`)))}
 	said.addTexts(m["content"])
 	for i := 0; ; i++ {
+		part := beneath(m, "contents."+strconv.Itoa(i)+".message_content.")
+		if len(part) == 0 {
+			break
+		}
+		if kind := part["type"]; part["text"] == nil && part["image.image.url"] == nil {
+			said.blocks = append(said.blocks, fill(`{"type":%}`, or(kind, `""`)))
+		}
+		said.addTexts(part["text"])
+		if url := part["image.image.url"]; has(url) {
+			said.addImages(url)
+		}
+	}
+	for i := 0; ; i++ {
 		call := beneath(m, "tool_calls."+strconv.Itoa(i)+".")
 		if len(call) == 0 {
 			break

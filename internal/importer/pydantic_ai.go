@@ -107,7 +107,7 @@ func pydanticResponse(d *draft, e entry) error {
 		case "tool-call":
 			m.addCall(part["tool_call_id"], part["tool_name"], part["args"])
 		case "builtin-tool-call", "builtin-tool-return", "file":
-			d.note("a part of kind %s was left out: Chat Completions has none of it", kind)
+			d.leavePart(kind)
 		default:
 			return fmt.Errorf("a response's part of kind %q", kind)
 		}

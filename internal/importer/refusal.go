@@ -1,7 +1,12 @@
 package importer
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +38,52 @@ func notJSON(data []byte) *UnsupportedError {
 	return &UnsupportedError{
 		Found: "not JSON, nor lines of JSON", Missing: fmt.Sprintf("as one JSON value it is wrong at %v", err),
 	}
+}
+
+// cutOff returns the error of a JSON document that ends early, with what it looks like as far as it goes; nil for any
+// other content. Lines of JSON begin with a whole value.
+func cutOff(data []byte) error {
+	if json.Valid(data) {
+		return nil
+	}
+	var first json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&first); !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	whole := completed(data)
+	s := newSample(whole, false)
+	sure := firstSource(func(source source) bool { return source.detect(s) })
+	looks := cmp.Or(sure.title, foreignKind(s), describe(whole))
+	return &UnsupportedError{
+		Found: fmt.Sprintf("a JSON document that ends early, after %d bytes on line %d", len(data),
+			1+bytes.Count(data, []byte{'\n'})),
+		Missing: "the rest is missing; as far as it goes, it looks like " + looks,
+	}
+}
+
+// completed returns a document that ends early up to its last whole value, with the ends of what is open there. Behind
+// that value nothing begins or ends.
+func completed(data []byte) []byte {
+	var open []byte
+	end, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		switch {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			open, end = append(open, c+2), i+1
+		case c == '}', c == ']':
+			open, end = open[:len(open)-1], i+1
+		case c == ',':
+			end = i
+		}
+	}
+	slices.Reverse(open)
+	return append(data[:end:end], open...)
 }
 
 // Kinds returns what can be imported, a line for each source: its name, and what a person calls such files.

@@ -77,6 +77,7 @@ func (r *requests) line(e entry) {
 	}
 	r.file.count(e, nil)
 	x, _ := parseTranscript(format, e.raw)
+	r.file.choices(e.raw)
 	if x.messages != nil {
 		r.request(e.line, x)
 	}

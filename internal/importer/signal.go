@@ -126,7 +126,7 @@ func signal(o object) session.Format {
 	case role == "" && responsesItems[o.text("type")]:
 		return session.OpenAIResponses
 	case role == "tool", role == "function",
-		o.first("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content") != nil:
+		o.first("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "reasoning_details") != nil:
 		return session.OpenAIChat
 	}
 	for block := range objects(o["content"]) {
@@ -143,14 +143,14 @@ var responsesItems = set(
 	"custom_tool_call_output", "web_search_call", "file_search_call", "computer_call", "computer_call_output",
 	"code_interpreter_call", "image_generation_call", "local_shell_call", "local_shell_call_output", "shell_call",
 	"shell_call_output", "apply_patch_call", "apply_patch_call_output", "mcp_list_tools", "mcp_call",
-	"mcp_approval_request", "mcp_approval_response", "tool_search_call", "tool_search_output",
+	"mcp_approval_request", "mcp_approval_response", "tool_search_call", "tool_search_output", "additional_tools",
 )
 
 // blockFormats are the types of content blocks that only one format has.
 var blockFormats = byFormat(map[session.Format]string{
 	session.OpenAIChat: "image_url input_audio file refusal",
 	session.Anthropic: "tool_use tool_result thinking redacted_thinking image document server_tool_use " +
-		"container_upload compaction search_result",
+		"mcp_tool_use mcp_tool_listing container_upload compaction search_result",
 	session.OpenAIResponses: "input_text output_text input_image input_file",
 })
 

@@ -67,6 +67,7 @@ func (s *side) add(m *chatMessage) {
 	}
 	body := m.body()
 	if body == nil {
+		s.draft.file.count(entry{}, skipped(m.role+" without content"))
 		s.draft.note("a message of role %s in the %s says nothing and was left out", m.role, s.name)
 		return
 	}
@@ -118,7 +119,7 @@ func (s *side) parts(o object) error {
 			text := inString(part.first("response", "result", "content"))
 			results = append(results, &chatMessage{role: "tool", answers: singleID(part["id"]), content: text})
 		default:
-			s.draft.note("a part of type %q in the %s was left out", kind, s.name)
+			s.draft.leavePart(kind)
 		}
 	}
 	if results == nil || m.blocks != nil || m.calls != nil {
@@ -160,9 +161,7 @@ func (s *side) chat(raw []byte, o object, role string) error {
 		role = tracedRole(o.text("role"))
 	}
 	if isToolDefinition(parseObject(o["content"])) {
-		if s.draft.first([]byte("definition"), []byte(s.name)) {
-			s.draft.note("definitions of tools in the %s are no messages", s.name)
-		}
+		s.draft.leave("definition of a tool")
 		return nil
 	}
 	if calls := calledFunctions(o["content"]); calls != nil {
@@ -198,7 +197,7 @@ func (s *side) rewritten(o object, role string) {
 	if role != "tool" {
 		m.answers = nil
 	} else if results == nil {
-		m.content, m.blocks = or(blocksOrText(textBlocks(m.blocks)), `""`), nil
+		m.content, m.blocks = or(s.draft.resultTexts(m.blocks), `""`), nil
 	}
 	if results == nil || m.blocks != nil || m.calls != nil {
 		s.add(m)
@@ -286,7 +285,7 @@ func (s *side) chatContent(m *chatMessage, content []byte) (results []*chatMessa
 			text := inString(o.first("output.value", "output", "result"))
 			results = append(results, &chatMessage{role: "tool", answers: o["toolCallId"], content: text})
 		default:
-			s.draft.note("a part of type %q in the %s was left out", kind, s.name)
+			s.draft.leavePart(kind)
 		}
 	}
 	return results
@@ -310,7 +309,7 @@ func (m *chatMessage) addTracedCalls(raw []byte) {
 	}
 	for i, raw := range calls {
 		o := parseObject(raw)
-		call := o.object("function")
+		call := o.object("function", "custom")
 		name := call.first("name", "toolName")
 		id := or(o.first("id", "toolCallId"), string(quote(fmt.Sprintf("call-%d", i+1))))
 		m.addCall(id, name, call.first("arguments", "args", "input"))

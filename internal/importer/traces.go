@@ -88,6 +88,7 @@ func (f *File) transcript(x exchange) (transcript, error) {
 		if len(in.said) == 0 {
 			return transcript{}, err
 		}
+		f.count(entry{}, skipped("answer that cannot be read"))
 		d.note("the answer was left out: %v", err)
 	}
 	if len(in.said)+len(out.said) == 0 {

@@ -57,6 +57,18 @@ func parseTranscript(format session.Format, raw []byte) (transcript, bool) {
 	return t, t.messages != nil || t.reply != nil
 }
 
+// choices counts the answers of a response with which no conversation continues: all but the first.
+func (f *File) choices(raw []byte) {
+	_, response := sides(parseObject(raw))
+	for _, name := range []string{"choices", "candidates"} {
+		for i := range parseArray(response[name]) {
+			if i > 0 {
+				f.count(entry{}, skipped("another choice of a response"))
+			}
+		}
+	}
+}
+
 // sides returns the request and the response in a value, which may be logged with what HTTP has around them: members of
 // it, or the value itself for both, in which only one of them finds what it looks for.
 func sides(top object) (request, response object) {
