@@ -12,8 +12,8 @@ import (
 
 // showUnsigned turns reasoning into texts if Anthropic did not sign it.
 func (r *repairer) showUnsigned(n *Message) {
-	if n.Format != session.Anthropic {
-		return // the encoder writes it as a text
+	if n.Format != session.Anthropic || r.provider.Unsigned {
+		return // the encoder writes that of other formats as a text
 	}
 	for i := range n.Blocks {
 		if p := &n.Blocks[i]; p.Kind == Reasoning && !isSigned(p.Signature) {

@@ -167,6 +167,8 @@ func TestWhatLoadsOrCompactsIsFlagged(t *testing.T) {
 			`{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"compaction","content":"c"}]}`,
 			`{"role":"assistant","content":[{"type":"compaction","content":null}]}`,
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"tool_reference"}]}`,
+			`{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"f","input_schema":{}}}}]}`,
+			`{"role":"system","content":[{"type":"text","text":"a"},{"type":"tool_removal","tool":{"type":"mcp_toolset_reference","server_name":"s"}}]}`,
 		},
 		session.OpenAIResponses: {
 			`{"type":"compaction","encrypted_content":"c"}`, `{"type":"mcp_list_tools","id":"m","server_label":"s","tools":[]}`,
@@ -178,6 +180,10 @@ func TestWhatLoadsOrCompactsIsFlagged(t *testing.T) {
 			`{"role":"assistant","content":[{"type":"text","text":"c","providerOptions":{"anthropic":{"type":"compaction"}}}]}`,
 			`{"role":"assistant","content":[{"type":"custom","kind":"openai.compaction","providerOptions":{"openai":{"encryptedContent":"e"}}}]}`,
 			`{"id":"1","role":"assistant","parts":[{"type":"text","text":"c","providerMetadata":{"anthropic":{}}}]}`,
+			`{"id":"1","role":"assistant","parts":[{"type":"tool-find","toolCallId":"a","providerExecuted":true,"state":"output-available","input":{},"output":[{"type":"tool_reference","toolName":"f"}]}]}`,
+			`{"id":"1","role":"assistant","parts":[{"type":"tool-find","toolCallId":"a","providerExecuted":true,"state":"output-available","input":{},"output":{"tools":[{"type":"function","name":"f"}]}}]}`,
+			`{"id":"1","role":"assistant","parts":[{"type":"tool-find","toolCallId":"a","state":"output-available","input":{},"output":{"tools":[{"type":"function","name":"f"}]}}]}`,
+			`{"role":"assistant","content":[{"type":"tool-result","toolCallId":"a","toolName":"f","output":{"type":"json","value":[{"type":"tool_reference","toolName":"f"}]}}]}`,
 		},
 	} {
 		for _, body := range bodies {

@@ -92,6 +92,7 @@ var chatDialectFixtures = []fixture{
 	{"V-D1", "DeepSeek gets a list alone", asks(provider.DeepSeek), []string{someUser, detailed, someUser}, []string{"V-D1 1"}},
 	{"V-D1", "Cerebras gets reasoning", asks(provider.Cerebras), []string{someUser, reasoned, someUser}, []string{"V-D1 1"}},
 	{"V-D1", "Moonshot wants it beside calls alone", Options{Model: "kimi-k2-thinking"}, []string{someUser, someDone, someUser}, nil},
+	{"V-D1", "MiMo misses it beside calls", Options{Model: "openrouter/xiaomi/mimo-v2.5-pro"}, []string{someUser, chatCalls("a"), chatTool("a"), someUser}, []string{"V-D1 1"}},
 	{"V-D1", "Moonshot misses it beside calls", Options{Model: "moonshot/kimi-k2.5"}, []string{someUser, chatCalls("a"), chatTool("a"), someUser}, []string{"V-D1 1"}},
 	{"V-D1", "a model of Moonshot's that does not think", Options{Model: "moonshot-v1-32k"}, []string{someUser, chatCalls("a"), chatTool("a"), someUser}, nil},
 	{"V-D11", "an object", asks(provider.VLLM), []string{someUser, chatArguments(`{\"a\": 1}`), chatTool("a")}, nil},

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"strings"
+
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -39,8 +41,9 @@ func (l *Loads) Fits(tokens int64) bool {
 
 // mayLoad are names that such a block or item has.
 var mayLoad = map[session.Format][]string{
-	session.Anthropic:       {"tool_reference", "mcp_tool_listing"},
+	session.Anthropic:       {"tool_reference", "mcp_tool_listing", "tool_addition", "tool_removal"},
 	session.OpenAIResponses: {"tool_search_call", "tool_search_output", "additional_tools", "mcp_list_tools"},
+	session.AISDK:           {"tool_reference", "tools"},
 }
 
 // LoadedTools returns the names of what a message loads: of tools, and of MCP servers. A search of tools that found
@@ -54,6 +57,15 @@ func LoadedTools(f session.Format, body []byte) (names []string) {
 				for reference := range elementsOf(content, "tool_references") {
 					names = appendReferences(names, reference)
 				}
+			}
+		}
+	case f == session.AISDK && MayLoad(f, body):
+		for part := range elementsOf(body, "parts") {
+			names = appendFound(names, part)
+		}
+		if stringMember(body, "role") == "assistant" {
+			for part := range elementsOf(body, "content") {
+				names = appendFound(names, part)
 			}
 		}
 	case f == session.OpenAIResponses:
@@ -78,6 +90,48 @@ func appendReferences(names []string, block []byte) []string {
 		return append(names, stringMember(block, "tool_name"))
 	case "mcp_tool_listing":
 		return append(names, "mcp "+stringMember(block, "mcp_server_name"))
+	case "tool_addition", "tool_removal":
+		return append(names, changedTool(valueOf(block, "tool")))
+	}
+	return names
+}
+
+// isToolChange reports whether a block offers or withdraws a tool from there on: it stands in messages of the system
+// between others (platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages).
+func isToolChange(block []byte) bool {
+	return isType(block, "tool_addition") || isType(block, "tool_removal")
+}
+
+// changedTool returns the name of the tool, or of the MCP server, that such a block is about.
+func changedTool(tool []byte) string {
+	if defined := valueOf(tool, "definition"); defined != nil {
+		tool = defined
+	}
+	name := stringMember(tool, "name")
+	if server := stringMember(tool, "server_name") + stringMember(tool, "mcp_server_name"); server != "" {
+		return strings.TrimSpace("mcp " + server + " " + name)
+	}
+	return name
+}
+
+// appendFound appends the names of what a search found that a provider ran itself, as the packages of the AI SDK have
+// it: Anthropic's as a list of references, OpenAI's as an object with tools.
+func appendFound(names []string, part []byte) []string {
+	output := valueOf(part, "output")
+	if isType(part, "tool-result") {
+		output = valueOf(output, "value")
+	} else if !isExecuted(part) {
+		return names
+	}
+	switch {
+	case startsWith(output, '['):
+		for at := range rawjson.Elements(output, 0) {
+			if found := at.Of(output); isType(found, "tool_reference") {
+				names = append(names, stringMember(found, "toolName"))
+			}
+		}
+	case startsWith(output, '{'):
+		names = appendTools(names, output)
 	}
 	return names
 }

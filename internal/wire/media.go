@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -26,6 +27,7 @@ type medium struct {
 	data  Span   // the base64, without the quotes and the head of a URL; zero if it is elsewhere
 	url   Span   // the string literal of where it is
 	found bool   // something says where it is
+	bare  bool   // nothing says its type, which the API wants to know: wrong is what holds the base64
 	types []Span // where its type is told: string literals, or the place in a URL
 	wrong Span   // a data: URL where base64 belongs, or base64 where a URL does: the literal, or what holds it
 }
@@ -118,7 +120,12 @@ func (m *medium) read(body []byte, at Span) {
 		case body[value.Start] == '{' && slices.ContainsFunc(mediaHolders, is):
 			m.found = m.found || !is("source")
 			m.read(body, value)
+			untyped := len(m.types) == 0 && m.data != (Span{}) && m.url == (Span{})
 			switch {
+			case untyped && is("source"):
+				m.bare, m.wrong = true, value
+			case untyped && (is("inlineData") || is("inline_data")):
+				m.bare, m.wrong = true, Span{Start: key.Start, End: value.End}
 			case m.url == (Span{}) || m.data == (Span{}):
 			case is("source"):
 				m.wrong = value
@@ -203,6 +210,7 @@ func isBare(body []byte, at Span) bool {
 var (
 	imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 	jpegNames  = []string{"image/jpeg", "image/jpg", "image/pjpeg"}
+	noTypes    = []string{"application/octet-stream", "binary/octet-stream", "application/x-pdf"}
 )
 
 const pdfType = "application/pdf"
@@ -225,17 +233,14 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 		return "", "it is not base64"
 	}
 	is = typeOf(head)
-	ours := is != "" && (m.kind == Image) == strings.HasPrefix(is, "image/")
 	for i, said := range m.declared(body) {
-		raw := m.types[i].Of(body)
-		same := said == is || is == "image/jpeg" && slices.Contains(jpegNames, said)
+		why = m.mistyped(is, said, m.types[i].Of(body))
 		switch {
-		case ours && (said == "" || same && !bytes.Equal(bytes.ToLower(raw), raw)):
-			return is, "its type is " + is
-		case same:
-		case slices.Contains(imageTypes, is) && strings.HasPrefix(said, "image/") && said != "image/*":
-			return is, fmt.Sprintf("it is %s, not %s", is, said)
-		case said == pdfType, slices.Contains(imageTypes, said), slices.Contains(jpegNames, said):
+		case why != "" && strings.HasPrefix(is, "image/") && !server.Retypes(is):
+			return "", "the API takes no " + is
+		case why != "":
+			return is, why
+		case said != is && !sameType(said, is) && isChecked(said):
 			return "", "its bytes are not " + said
 		}
 	}
@@ -251,6 +256,14 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 	case m.wrong == (Span{}):
 		return "", ""
 	}
+	switch {
+	case m.bare && strings.HasPrefix(is, "image/") && !server.Retypes(is):
+		return "", "the API takes no " + is
+	case m.bare && is == "":
+		return "", "nothing says what it is"
+	case m.bare:
+		return is, "nothing says that it is " + is
+	}
 	if said := append(m.declared(body), ""); is == "" {
 		is = said[0]
 	}
@@ -258,6 +271,33 @@ func (m *medium) fault(body []byte, server *provider.Media) (is, why string) {
 		return "", "its bytes are no " + m.kind.String()
 	}
 	return is, "it is a data: URL where the API takes base64, or base64 where it takes a URL"
+}
+
+// mistyped returns why a type that a message tells is not the one that the bytes tell, "" if it is. raw is how the
+// message writes it.
+func (m *medium) mistyped(is, said string, raw []byte) string {
+	image, same := strings.HasPrefix(is, "image/"), sameType(said, is)
+	ours := (m.kind == Image) == image
+	none := !strings.Contains(said, "/") || slices.Contains(noTypes, said)
+	switch {
+	case is == "", said == "image/*":
+	case ours && (said == "" || same && !bytes.Equal(bytes.ToLower(raw), raw)):
+		return "its type is " + is
+	case !same && (image && strings.HasPrefix(said, "image/") || none && (ours || m.kind == File)):
+		return fmt.Sprintf("it is %s, not %s", is, cmp.Or(said, "of no type"))
+	}
+	return ""
+}
+
+// sameType reports whether bytes of a type may be said to be of another.
+func sameType(said, is string) bool {
+	jpeg := is == "image/jpeg" && slices.Contains(jpegNames, said)
+	return said == is || jpeg || strings.HasPrefix(is, "image/hei") && strings.HasPrefix(said, "image/hei")
+}
+
+// isChecked reports whether bytes that are said to be of a type must be.
+func isChecked(said string) bool {
+	return said == pdfType || slices.Contains(imageTypes, said) || slices.Contains(jpegNames, said)
 }
 
 // untaken returns why a server does not take the type of an image, "" if it does: because it shows no such images, or
@@ -301,11 +341,24 @@ func isURL(text string, server *provider.Media) bool {
 	return strings.Contains(text, "://") || name && server.Names
 }
 
-// typeOf returns what the first bytes of a file say that it is, "" for anything else than a PDF or an image of a type
-// that every provider takes.
+// brands are the types of images in boxes, by what the first box says (https://nokiatech.github.io/heif/).
+var brands = map[string]string{
+	"heic": "image/heic", "heix": "image/heic", "hevc": "image/heic", "hevx": "image/heic", "heim": "image/heic",
+	"heis": "image/heic", "mif1": "image/heif", "msf1": "image/heif", "avif": "image/avif", "avis": "image/avif",
+}
+
+// typeOf returns what the first bytes of a file say that it is, "" for anything else than a PDF or an image.
 func typeOf(head []byte) string {
 	begins := func(with string) bool { return bytes.HasPrefix(head, []byte(with)) }
 	switch {
+	case len(head) >= 12 && string(head[4:8]) == "ftyp":
+		return brands[string(head[8:12])]
+	case begins("BM") && len(head) >= 10 && string(head[6:10]) == "\x00\x00\x00\x00":
+		return "image/bmp"
+	case begins("II*\x00"), begins("MM\x00*"):
+		return "image/tiff"
+	case bytes.Contains(head, []byte("<svg")):
+		return "image/svg+xml"
 	case begins("\x89PNG"):
 		return "image/png"
 	case begins("\xff\xd8\xff"):

@@ -65,7 +65,7 @@ func (f *mediaFault) edits(m *Stored) (list []Edit) {
 	}
 	switch {
 	case f.wrong == (Span{}):
-	case m.Format == session.Gemini && f.url != (Span{}): // the member that says where a file is
+	case m.Format == session.Gemini && (f.url != (Span{}) || f.bare): // the member that holds it, or says where it is
 		return []Edit{{Span: f.wrong, With: fmt.Appendf(nil, `"inlineData":{"mimeType":%q,"data":"%s"}`,
 			f.is, data)}}
 	case f.wrong == f.url:

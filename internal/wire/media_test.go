@@ -59,6 +59,8 @@ const fileByURL = `{"type":"file","file":{"filename":"a.pdf","file_data":"https:
 // dataOf has the beginning of a file of a type in base64.
 var dataOf = map[string]string{
 	"image/gif": "R0lGODlhAQABAIAAAAAA", "image/webp": "UklGRhoAAABXRUJQVlA4TA0A", "image/heic": "AAAAGGZ0eXBoZWljAAAAAG1pZjFoZWlj",
+	"image/avif": "AAAAIGZ0eXBhdmlmAAAAAGF2aWZtaWYx", "image/bmp": "Qk1GAAAAAAAAADYAAAAoAAAA", "image/tiff": "SUkqAAgAAAAAAAAAAAAA",
+	"image/svg+xml": "PHN2ZyB4bWxucz0iaHR0cDovL3d3",
 }
 
 var mediaFixtures = func() map[session.Format][]fixture {
@@ -109,6 +111,18 @@ var mediaFixtures = func() map[session.Format][]fixture {
 		fixture{"V-T2", "HEIC, before any model", Options{Dialect: provider.OpenRouter}, []string{messageShowing(session.OpenAIChat, bytesShown(session.OpenAIChat, "image/heic", dataOf["image/heic"]))}, nil},
 		fixture{"V-T2", "a file by its URL", Options{Dialect: provider.OpenRouter}, []string{messageShowing(session.OpenAIChat, fileByURL)}, nil},
 		fixture{"V-T2", "a file by its URL at OpenAI", lone, []string{messageShowing(session.OpenAIChat, fileByURL)}, []string{"V-T2 0"}})
+	for _, of := range []struct {
+		f          session.Format
+		said, data string
+	}{
+		{session.Gemini, "image/png", "image/gif"}, {session.Gemini, "image/jpeg", "image/heic"}, {session.Gemini, "png", "image/webp"},
+		{session.Gemini, "application/octet-stream", "image/webp"}, {session.OpenAIChat, "image/png", "image/heic"}, {session.OpenAIChat, "png", "image/gif"},
+		{session.OpenAIResponses, "image/jpeg", "image/bmp"}, {session.Anthropic, "image/png", "image/avif"},
+		{session.AISDK, "image/webp", "image/tiff"}, {session.OpenAIChat, "image/png", "image/svg+xml"},
+	} {
+		made[of.f] = append(made[of.f], fixture{"V-T2", of.data + " that is called " + of.said, lone,
+			[]string{messageShowing(of.f, bytesShown(of.f, of.said, dataOf[of.data]))}, []string{"V-T2 0"}})
+	}
 	made[session.Gemini] = append(made[session.Gemini],
 		fixture{"V-T2", "a GIF", lone, []string{messageShowing(session.Gemini, bytesShown(session.Gemini, "image/gif", dataOf["image/gif"]))}, []string{"V-T2 0"}})
 	made[session.Anthropic] = append(made[session.Anthropic],
@@ -254,7 +268,14 @@ func TestADataURLAndBase64ChangePlaces(t *testing.T) {
 			`{"type":"input_audio","input_audio":{"data":"aGVsbG8=","format":"wav"}}`},
 		"a PDF that is base64": {session.OpenAIChat, `{"type":"file","file":{"filename":"a.pdf","file_data":"` + pdf + `"}}`,
 			`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,` + pdf + `"}}`},
-		"inline data of a Gemini": {session.Gemini, bytesShown(session.Gemini, "image/png", url), bytesShown(session.Gemini, "image/png", data)},
+		"HEIC that is a JPEG for Google": {session.Gemini, bytesShown(session.Gemini, "image/jpeg", dataOf["image/heic"]), bytesShown(session.Gemini, "image/heic", dataOf["image/heic"])},
+		"a type without its kind":        {session.Gemini, bytesShown(session.Gemini, "png", data), bytesShown(session.Gemini, "image/png", data)},
+		"bytes of no type":               {session.Gemini, `{"inlineData":{"data":"` + data + `"}}`, bytesShown(session.Gemini, "image/png", data)},
+		"bytes of no type for Anthropic": {session.Anthropic, strings.Replace(want, `"media_type":"image/png",`, "", 1), want},
+		"bytes of any type":              {session.Gemini, bytesShown(session.Gemini, "application/octet-stream", data), bytesShown(session.Gemini, "image/png", data)},
+		"bytes of any type for Chat":     {session.OpenAIChat, bytesShown(session.OpenAIChat, "application/octet-stream", data), bytesShown(session.OpenAIChat, "image/png", data)},
+		"a PDF of any type":              {session.Gemini, bytesShown(session.Gemini, "application/octet-stream", pdf), bytesShown(session.Gemini, "application/pdf", pdf)},
+		"inline data of a Gemini":        {session.Gemini, bytesShown(session.Gemini, "image/png", url), bytesShown(session.Gemini, "image/png", data)},
 	} {
 		made := rendered(of.format, storedAs(of.format, []string{messageShowing(of.format, of.block)}), Options{})
 		if diff := cmp.Diff([]string{messageShowing(of.format, of.want)}, stringsOf(made.Bodies)); diff != "" {

@@ -26,6 +26,7 @@ var memberFixtures = map[session.Format][]fixture{
 		{"V-R5", "created_by of an output", Options{}, []string{`{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"a","output":"r","created_by":"x"}`}, []string{"V-R5 1"}},
 	},
 	session.Anthropic: {
+		{"V-A13", "changes of tools", Options{Model: "claude-opus-5-5"}, []string{someUser, says("system", toolAdded, toolWithdrawn), someDone, someUser}, nil},
 		{"V-A13", "what requests may have", Options{}, []string{someUser, says("assistant", `{"citations":null,"text":"a","type":"text"}`, `{"type":"tool_use","id":"a","name":"f","input":{"parsed":1},"caller":{"type":"direct"}}`),
 			says("user", `{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r"},{"type":"tool_reference","tool_name":"g"}],"is_error":false}`)}, nil},
 		{"V-A13", "an answer as a message", Options{}, []string{someUser, `{"id":"msg_1","type":"message","role":"assistant","model":"claude","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1}}`},

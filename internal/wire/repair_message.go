@@ -91,6 +91,11 @@ func (n *Message) makeUser(before string) {
 	n.Role = User
 	n.Edited = true
 	n.Extra = nil
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; p.Kind == Opaque && isToolChange(p.Raw) { // which only the system may make
+			n.makeText(p, substitute(p))
+		}
+	}
 	if i := slices.IndexFunc(n.Blocks, func(p Block) bool { return p.Kind == Text }); i == 0 {
 		n.Blocks[0].Text, n.Blocks[0].Edited = joined(before, n.Blocks[0].Text), true
 		return

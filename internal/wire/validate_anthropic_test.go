@@ -19,11 +19,14 @@ func useOf(id string) string { return `{"type":"tool_use","id":"` + id + `","nam
 const (
 	signed   = `{"type":"thinking","thinking":"hm","signature":"s"}`
 	unsigned = `{"type":"thinking","thinking":"hm"}`
-	redacted = `{"type":"redacted_thinking","data":"d"}`
-	block    = `{"type":"text","text":"x"}`
-	use      = `{"type":"tool_use","id":"a","name":"f","input":{}}`
-	hour     = `{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}`
-	marked   = `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
+
+	toolAdded     = `{"type":"tool_addition","tool":{"type":"tool_reference","name":"f"},"cache_control":{"type":"ephemeral"}}`
+	toolWithdrawn = `{"type":"tool_removal","tool":{"type":"mcp_tool_reference","server_name":"s","name":"g"},"cache_control":{"type":"ephemeral"}}`
+	redacted      = `{"type":"redacted_thinking","data":"d"}`
+	block         = `{"type":"text","text":"x"}`
+	use           = `{"type":"tool_use","id":"a","name":"f","input":{}}`
+	hour          = `{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}`
+	marked        = `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
 )
 
 var refuses = Options{Model: "us.anthropic.claude-opus-4-6-v1:0"}
@@ -94,6 +97,7 @@ var anthropicFixtures = []fixture{
 	{"V-A12", "the system before the user", Options{Model: "claude-opus-5-5"}, []string{someUser, someSystem, someUser}, []string{"V-A12 1"}},
 	{"V-A12", "the system twice", Options{Model: "claude-opus-5-5"}, []string{someUser, someSystem, someSystem, someDone, someUser}, []string{"V-A12 1", "V-A12 2"}},
 	{"V-A12", "an image of the system", Options{Model: "claude-opus-5-5"}, []string{someUser, says("system", block, `{"type":"image","source":{"type":"url","url":"https://a.b/c.png"}}`), someDone, someUser}, []string{"V-A12 1"}},
+	{"V-A12", "a tool is added and another withdrawn", Options{Model: "claude-opus-5-5"}, []string{someUser, says("system", toolAdded, block, toolWithdrawn), someDone, someUser, says("system", toolWithdrawn)}, nil},
 	{"V-A12", "the system in the middle at Bedrock", Options{Model: "us.anthropic.claude-opus-4-8-v1:0"}, []string{someUser, someSystem, someDone, someUser}, []string{"V-A12 1"}},
 	{"V-A12", "the system in the middle for Sonnet 4.6", Options{Model: "claude-sonnet-4-6"}, []string{someUser, someSystem, someDone, someUser}, []string{"V-A12 1"}},
 	{"V-C5", "both roles", Options{}, []string{someSystem, someUser, someDone}, nil},
@@ -107,6 +111,8 @@ var anthropicBlockFixtures = []fixture{
 	{"V-A7", "thinking behind a call of the latest turn", Options{}, []string{someUser, says("assistant", use, signed), toolResults("a")}, nil},
 	{"V-A7", "thinking behind a call of the message before", Options{}, []string{someUser, says("assistant", use), says("assistant", signed), toolResults("a")}, nil},
 	{"V-A7", "thinking without a signature", Options{}, []string{someUser, says("assistant", unsigned, block), someUser}, []string{"V-A7 1"}},
+	{"V-A7", "thinking of DeepSeek without a signature", Options{Model: "deepseek-v4-pro"}, []string{someUser, says("assistant", unsigned, use), toolResults("a"), says("assistant", unsigned, block), someUser}, nil},
+	{"V-A7", "thinking of Kimi with an empty signature", Options{Model: "kimi-for-coding"}, []string{someUser, says("assistant", `{"type":"thinking","thinking":"hm","signature":""}`, block), someUser}, nil},
 	{"V-A7", "an empty signature", Options{}, []string{someUser, says("assistant", `{"type":"thinking","thinking":"hm","signature":""}`, block), someUser}, []string{"V-A7 1"}},
 	{"V-A7", "redacted thinking without data", Options{}, []string{someUser, says("assistant", `{"type":"redacted_thinking"}`, block), someUser}, []string{"V-A7 1"}},
 	{"V-A8", "the model's own thinking", Options{Model: "anthropic/claude-opus-4-5", Author: "claude-opus-4-5"}, []string{someUser, says("assistant", signed, block), someUser}, nil},

@@ -67,6 +67,7 @@ type Variant struct {
 	LastUser     bool     // the last message is not the assistant's
 	ObjectInputs bool     // the arguments of a call are an object
 
+	Unsigned   bool // thinking goes back without a signature, as it came
 	SignsCalls bool // the first call of a message has Google's signature, from Gemini 3 on
 
 	CallsAfterUser bool // calls are directly after what the user says, or after results
@@ -152,6 +153,10 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 //   - Files, sounds and custom tools: the types of groq-sdk and mistralai; only OpenAI has custom tools. Mistral takes
 //     files by an id of its own, and sounds in another form.
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
+//   - Unsigned thinking: "The content[].thinking in the thinking mode must be passed back to the API." (DeepSeek),
+//     "thinking is enabled but reasoning_content is missing in assistant tool call message" (Kimi), at their servers of
+//     Anthropic's format: NousResearch/hermes-agent#17510, farion1231/cc-switch#3351
+//   - MiMo: as Moonshot: VicBilibily/GCMP#171, 54xzh/FLIT#67
 //   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids, names of tools and inputs as they are, and throw at
 //     a system message in the middle; @ai-sdk/openai sends ids and names as they are: vercel/ai,
 //     convert-to-anthropic-messages-prompt.ts, convert-to-google-generative-ai-messages.ts, vercel/ai#5171
@@ -212,7 +217,8 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.Alternates, p.Tools = true, bedrockNames
 			p.Media = mediaOfBedrock.inside()
 		},
-		Vertex: func(p *Facts) { p.Alternates, p.Media = true, mediaOfVertex.inside() },
+		Vertex:   func(p *Facts) { p.Alternates, p.Media = true, mediaOfVertex.inside() },
+		DeepSeek: unsigned, Moonshot: unsigned, Qwen: unsigned, ZAI: unsigned,
 	},
 	session.AISDK: {
 		OpenAI: behind, Groq: behindOther, Cerebras: behindOther, DeepSeek: behindOther, Qwen: behindOther,
@@ -261,6 +267,9 @@ func mistral(p *Facts) {
 	p.IDLength = MistralIDLength
 	p.Codes.CallID = "V-M1"
 }
+
+// unsigned sets the facts of a server of Anthropic's format whose thinking has no signature that anybody checks.
+func unsigned(p *Facts) { p.Unsigned = true }
 
 // templated sets the facts of a server that shows messages to its model by the template that came with it.
 func templated(p *Facts) {
@@ -369,7 +378,7 @@ var servers = map[string]Dialect{
 	"gemini": Google, "ollama": Ollama, "ollama_chat": Ollama, "llamacpp": LlamaCpp, "llama.cpp": LlamaCpp,
 	"together": ZAI, "together_ai": ZAI, "fireworks": ZAI, "fireworks_ai": ZAI, "deepinfra": ZAI, "minimax": ZAI,
 	"xai": ZAI, "x-ai": ZAI, "sglang": LlamaCpp, "lm_studio": LlamaCpp, "moonshot": Moonshot, "moonshotai": Moonshot,
-	"zai": ZAI, "z-ai": ZAI,
+	"zai": ZAI, "z-ai": ZAI, "xiaomi": Moonshot, "xiaomimimo": Moonshot,
 }
 
 // gateways are servers that are known by the models behind them where these are: others take what the gateway does.
@@ -382,7 +391,7 @@ var families = []struct {
 }{
 	{"deepseek", DeepSeek}, {"qwen", Qwen}, {"qwq", Qwen}, {"claude", Anthropic}, {"gemini", Google}, {"gpt-", OpenAI},
 	{"chatgpt", OpenAI}, {"o1", OpenAI}, {"o3", OpenAI}, {"o4", OpenAI}, {"kimi", Moonshot}, {"moonshot", Moonshot},
-	{"glm", ZAI}, {"minimax", ZAI}, {"grok", ZAI},
+	{"glm", ZAI}, {"minimax", ZAI}, {"grok", ZAI}, {"mimo", Moonshot},
 }
 
 // DialectOf returns the dialect that a model's name tells, "" for that of the format's own provider or an unknown one.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -61,6 +62,12 @@ const (
 // Shows reports whether the server shows images of a type that are in the message.
 func (m *Media) Shows(mediaType string) bool {
 	return m.Types == "" || slices.Contains(strings.Fields(m.Types), mediaType)
+}
+
+// Retypes reports whether the server shows images of a type that another was said to be: of one that does not tell, the
+// types that every server shows.
+func (m *Media) Retypes(mediaType string) bool {
+	return slices.Contains(strings.Fields(cmp.Or(m.Types, typesOfOpenAI)), mediaType)
 }
 
 func (m Media) inside() Media {

@@ -30,6 +30,8 @@ var (
 		"container_upload":                       object("type file_id cache_control"),
 		"compaction":                             anthropicCompaction,
 		"fallback":                               object("type from to trigger"),
+		"tool_addition":                          object("type tool cache_control"),
+		"tool_removal":                           object("type tool cache_control"),
 		"bash_code_execution_tool_result":        anthropicRunResult,
 		"text_editor_code_execution_tool_result": anthropicRunResult,
 	})
