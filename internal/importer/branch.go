@@ -84,13 +84,13 @@ func (f *File) branch(records []entry, leaf string) []entry {
 	return kept
 }
 
-// grow finds the records by their ids. It reports false, with a note, if two have the same id and follow different ones.
-// Records that follow each other in a circle are noted.
+// grow finds the records by their ids. It reports false, with a note, if two have the same id and follow different
+// ones. Records that follow each other in a circle are noted.
 func (f *File) grow(g *grown) bool {
 	for i, e := range g.records {
 		id := e.text(g.id)
 		if first, again := g.at[id]; again && g.records[first].text(g.parent) != e.text(g.parent) {
-			f.note(e.line, "the id %q is that of two messages, which follow different ones: all are read in their order", id)
+			f.note(e.line, "two messages have the id %q and follow different ones: all are read in their order", id)
 			return false
 		} else if id != "" && !again {
 			g.at[id] = i
@@ -100,8 +100,9 @@ func (f *File) grow(g *grown) bool {
 		g.befores = append(g.befores, g.before(i))
 	}
 	if circling := g.circling(); len(circling) > 0 {
-		f.note(g.records[circling[0]].line, "%d messages follow each other in a circle (%s): none of them is the first, "+
-			"and their order is that of the file or of their times", len(circling), g.parent)
+		first := g.records[circling[0]].line
+		f.note(first, "%d messages follow each other in a circle (%s): none of them is the first, and their order is "+
+			"that of the file or of their times", len(circling), g.parent)
 	}
 	return true
 }

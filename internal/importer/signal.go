@@ -126,7 +126,8 @@ func signal(o object) session.Format {
 	case role == "" && responsesItems[o.text("type")]:
 		return session.OpenAIResponses
 	case role == "tool", role == "function",
-		o.first("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "reasoning_details") != nil:
+		o.first("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content") != nil,
+		o.has("reasoning_details"):
 		return session.OpenAIChat
 	}
 	for block := range objects(o["content"]) {

@@ -40,7 +40,8 @@ func (r *repairer) settleSystem(list []Message) []Message {
 			}
 			n.makeUser("[System] ")
 		case len(late) > 0:
-			n.Blocks, n.Edited, late = append(late, n.Blocks...), true, nil
+			n.Blocks, n.Edited = append(late, n.Blocks...), true
+			late = nil
 		case stringMember(n.Raw, "role") != "system" || n.Format != session.Anthropic:
 			n.Edited = true
 		}

@@ -30,9 +30,9 @@ var nameLimits = map[session.Format]map[provider.Dialect]int{
 		provider.Google: 64, provider.LlamaCpp: 64, provider.Moonshot: 64, provider.Ollama: 64, provider.OpenRouter: 64, provider.ZAI: 64,
 	},
 	session.OpenAIResponses: {"": 128},
-	session.Anthropic:       {"": 128, provider.Anthropic: 128, provider.Vertex: 128, provider.Bedrock: 64,
+	session.Anthropic: {"": 128, provider.Anthropic: 128, provider.Vertex: 128, provider.Bedrock: 64,
 		provider.DeepSeek: 128, provider.Moonshot: 128, provider.Qwen: 128, provider.ZAI: 128},
-	session.Gemini:          {"": 64},
+	session.Gemini: {"": 64},
 	session.AISDK: {
 		provider.OpenAI: 64, provider.Mistral: 64, provider.Groq: 64, provider.Cerebras: 64, provider.DeepSeek: 64, provider.Qwen: 64, provider.VLLM: 64,
 		provider.Anthropic: 128, provider.Vertex: 128, provider.Bedrock: 64, provider.Google: 64,
