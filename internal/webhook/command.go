@@ -21,6 +21,8 @@ const (
 	enableRoute client.Route[Webhook] = "POST webhooks/{webhook}/enable"
 	testRoute   client.Effect         = "POST webhooks/{webhook}/test"
 	deleteRoute client.Effect         = "DELETE webhooks/{webhook}"
+
+	deliveriesRoute client.ListRoute[Delivery] = "webhooks/{webhook}/deliveries"
 )
 
 var (
@@ -29,6 +31,12 @@ var (
 {{- row "ID" "NAME" "URL" "TYPES" "DELIVERED" "PENDING" "DROPPED" "FAILURES" "DISABLED" "WHY"}}
 {{- range .}}
 {{row .ID (or .Name "-") .URL (joined .Types "all") .Delivered .Pending .Dropped .Failures .DisabledAt .DisabledReason}}
+{{- end}}
+`)
+	deliveriesTable = command.View(`
+{{- row "N" "TYPE" "AT" "SESSION" "ATTEMPTS" "NEXT" "ERROR"}}
+{{- range .}}
+{{row .N .Type .At .Session .Attempts .NextTryAt .Error}}
 {{- end}}
 `)
 )
@@ -47,6 +55,8 @@ type webhooks struct {
 	Enable enableCommand `cmd:"" help:"Enable a webhook that was disabled because nothing was delivered."`
 	Test   testCommand   `cmd:"" help:"Send a test event."`
 	Delete deleteCommand `cmd:"" help:"Delete a webhook with what waits for it."`
+
+	Deliveries deliveriesCommand `cmd:"" help:"List the events that a webhook has not got yet, with why."`
 }
 
 type listCommand struct{}
@@ -155,6 +165,16 @@ func (c *testCommand) Run(ctx context.Context, to *command.Console) error {
 		fmt.Fprintln(os.Stderr, "an event webhook.test is on its way: webhooks show says what became of it")
 	}
 	return err
+}
+
+type deliveriesCommand struct {
+	Webhook string `arg:"" help:"Id of the webhook."`
+	Limit   int    `help:"How many, at most." default:"100"`
+}
+
+// Run prints the deliveries.
+func (c *deliveriesCommand) Run(ctx context.Context, to *command.Console) error {
+	return command.Find(ctx, to, deliveriesTable, deliveriesRoute, client.Query{}, c.Limit, c.Webhook)
 }
 
 type deleteCommand struct {

@@ -54,6 +54,7 @@ func TestWebhooksAreManagedFromTheCommandLine(t *testing.T) {
 		{[]string{"rotate", id, "--overlap", "1m"}, []string{"whsec_"}},
 		{[]string{"enable", id}, []string{id}},
 		{[]string{"test", id}, nil},
+		{[]string{"deliveries", id}, []string{"ATTEMPTS"}},
 		{[]string{"delete", id}, nil},
 	} {
 		out := run(false, c.args...)

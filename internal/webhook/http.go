@@ -27,6 +27,7 @@ func routes(*feature.API) []request.Route {
 		admin.Get(one, h.read).About("webhook", errNone),
 		admin.Patch(one, h.change).About("webhook", errNone),
 		admin.Delete(one, h.delete).About("webhook", errNone),
+		admin.List(one+"/deliveries", h.listDeliveries).About("webhook", errNone),
 		admin.Show(one+"/rotate", h.rotate).About("webhook", errNone),
 		admin.Do(one+"/enable", h.enable).About("webhook", errNone),
 		admin.Do(one+"/test", h.test).About("webhook", errNone),
@@ -129,6 +130,16 @@ func (h handlers) list(req *request.Request) error {
 func (h handlers) read(req *request.Request) error {
 	found, err := store{req.Store}.read(req.Ctx, req.Tenant, req.PathID("webhook"))
 	return answerWith(req, found, err)
+}
+
+// listDeliveries handles GET /v1/webhooks/{webhook}/deliveries.
+func (h handlers) listDeliveries(req *request.Request) error {
+	id := req.PathID("webhook")
+	find := func(l *request.List) ([]Delivery, error) {
+		return store{req.Store}.deliveries(req.Ctx, req.Tenant, id, l.After.Order, l.Limit)
+	}
+	place := func(last Delivery) request.Place { return request.Place{Order: last.N} }
+	return request.AnswerList(req, "deliveries of webhook "+id.String(), find, request.AsIs, place)
 }
 
 func answerWith(req *request.Request, found Webhook, err error) error {

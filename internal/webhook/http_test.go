@@ -45,7 +45,7 @@ func TestAWebhooksSecretIsShownOnceAndTheAPICannotReadIt(t *testing.T) {
 		t.Errorf("changed: %+v", changed)
 	}
 	_, other := w.NewTenant("other")
-	for _, route := range []string{"GET " + path, "DELETE " + path, "POST " + path + "/test", "POST " + path + "/enable", "POST " + path + "/rotate"} {
+	for _, route := range []string{"GET " + path, "GET " + path + "/deliveries", "DELETE " + path, "POST " + path + "/test", "POST " + path + "/enable", "POST " + path + "/rotate"} {
 		method, at, _ := strings.Cut(route, " ")
 		w.Must(http.StatusNotFound, method, at, "", "Authorization", "Bearer "+other)
 	}

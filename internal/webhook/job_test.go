@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/jobs"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/webhook"
 )
@@ -248,6 +249,10 @@ func TestARefusedEventHoldsBackItsSessionAlone(t *testing.T) {
 	w.Until("the others have arrived", func() bool { return len(r.numbers()) == 40 })
 	w.inOrder(r.got)
 	w.Until("only the two are left", func() bool { return w.readWebhook(id).Pending == 2 })
+	left := apitest.Decoded[protocol.List[webhook.Delivery]](w, w.Must(http.StatusOK, "GET", "/v1/webhooks/"+id.String()+"/deliveries?limit=1", ""))
+	if first := left.Data[0]; !left.HasMore || *first.Session != "poison" || first.Attempts == 0 || first.Error == nil || !strings.Contains(*first.Error, "400") {
+		t.Errorf("what waits: %+v", left)
+	}
 	w.tell("new", 1)
 	w.Until("new ones arrive", func() bool { return len(r.numbers()) == 41 })
 	r.then(nil)

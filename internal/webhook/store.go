@@ -107,6 +107,33 @@ func (s store) read(ctx context.Context, tenant, id uuid.UUID) (Webhook, error) 
 		 WHERE w.tenant_id = $1 AND w.id = $2`, tenant, id)
 }
 
+// deliveries returns the events behind a number that a webhook has not got, in order; ErrNotFound.
+func (s store) deliveries(ctx context.Context, tenant, id uuid.UUID, after int64, limit int) ([]Delivery, error) {
+	return postgres.ReadTx(ctx, s.Store, tenant, func(tx pgx.Tx) ([]Delivery, error) {
+		_, err := postgres.RowIn(ctx, tx, pgx.RowTo[uuid.UUID], `
+			SELECT id
+			  FROM webhooks
+			 WHERE tenant_id = $1 AND id = $2`, tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		return postgres.RowsIn(ctx, tx, scanDelivery, `
+			SELECT d.n, e.type, e.at, d.topic, d.attempts, d.next_try_at, d.error
+			  FROM webhook_deliveries d
+			  JOIN events e ON e.tenant_id = $1 AND e.n = d.n
+			 WHERE d.tenant_id = $1 AND d.webhook_id = $2 AND d.n > $3
+			 ORDER BY d.n
+			 LIMIT $4`, tenant, id, after, limit)
+	})
+}
+
+func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
+	var topic string
+	err = row.Scan(&d.N, &d.Type, &d.At, &topic, &d.Attempts, &d.NextTryAt, &d.Error)
+	d.Session = session.SessionOfTopic(topic)
+	return d, err
+}
+
 // change changes a webhook; ErrNotFound. What waits already is sent to the URL that it has then.
 func (s store) change(ctx context.Context, tenant, id uuid.UUID, c Change) (
 	Webhook, error,

@@ -44,6 +44,17 @@ type Webhook struct {
 	Dropped         int64               `json:"dropped"` // events that were forgotten before they could be delivered
 }
 
+// Delivery is an event that a webhook has not got yet.
+type Delivery struct {
+	N         int64             `json:"n" schema:"minimum: 1"` // its place among the events of the tenant
+	Type      session.EventType `json:"type"`
+	At        time.Time         `json:"timestamp"` // of the event
+	Session   *string           `json:"session"`   // that it is about, null for none
+	Attempts  int               `json:"attempts"`  // that failed
+	NextTryAt time.Time         `json:"next_try_at"`
+	Error     *string           `json:"error"` // of the last attempt, null before one
+}
+
 // Change is what changes a webhook; nil keeps what it has.
 type Change struct {
 	Name  *string
