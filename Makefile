@@ -10,8 +10,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-demo: program ## Show the main job on a private database; FILES="a.jsonl b.json" uses your own conversations
-	@bin/varve demo $(FILES)
+demo: program ## Show the main job on a private database; FILES="a.jsonl b.json" uses your own conversations, CONSOLE=1 stays up
+	@bin/varve demo $(if $(CONSOLE),--console) $(FILES)
 
 up: program ## Run everything in one process on a private database in .varve/
 	@bin/varve up

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ type demoCommand struct {
 	config.LLM `embed:""`
 
 	Files []string `arg:"" optional:"" name:"file" help:"Conversations of your own; three samples if not given."`
+	Stays bool     `name:"console" help:"Stay up in the end, and print a link that signs in to the console once."`
 }
 
 // Help returns what is shown below the flags.
@@ -58,7 +60,7 @@ func (c *demoCommand) serve(ctx context.Context, dir string, out io.Writer) (err
 	defer done()
 	all := everything{
 		Database: config.Database{Connections: 8},
-		API:      config.API{Addr: "127.0.0.1:0"},
+		API:      config.API{Addr: "127.0.0.1:0", Console: "on", SignIn: rand.Text()},
 		LLM:      c.LLM,
 		Worker: config.Worker{
 			Compactions: 2, JobTimeout: time.Minute, SweepInterval: 5 * time.Second, StopTimeout: 10 * time.Second,
@@ -71,7 +73,12 @@ func (c *demoCommand) serve(ctx context.Context, dir string, out io.Writer) (err
 		if err != nil {
 			return err
 		}
-		return c.show(ctx, to, dir)
+		if err := c.show(ctx, to, dir); err != nil || !c.Stays {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, consoleLink, addr, all.SignIn)
+		<-ctx.Done()
+		return nil
 	})
 }
 

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/varve-dev/varve/internal/llm/fake"
@@ -27,21 +33,22 @@ func TestDemoSavesHalfOfItsSamplesAndVerifiesAllOfIt(t *testing.T) {
 	for _, with := range []struct {
 		writer string
 		env    []string
-	}{ // the second removes what the first left
-		{"without a model. ", nil},
-		{"by gpt-5-mini (3 calls, ", append(model[:2:2], "OPENAI_API_KEY=sk-hush")},
+		flags  []string
+	}{ // the second removes what the first left, and stays up until it is told to stop
+		{"without a model. ", nil, nil},
+		{"by gpt-5-mini (3 calls, ", append(model[:2:2], "OPENAI_API_KEY=sk-hush"), []string{"--console"}},
 	} {
 		writer, env := with.writer, with.env
-		command := program(t.Context(), "demo", "--data", data)
+		command := program(t.Context(), append([]string{"demo", "--data", data}, with.flags...)...)
 		command.Env = append(command.Environ(), env...)
-		out, err := command.CombinedOutput()
-		if want := "have become summaries, written " + writer; !strings.Contains(string(out), want) || strings.Contains(string(out), "hush") {
+		out, err := outputOf(t, command)
+		if want := "have become summaries, written " + writer; !strings.Contains(out, want) || strings.Contains(out, "hush") {
 			t.Errorf("want %q:\n%s", want, out)
 		}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		rows := row.FindAllStringSubmatch(string(out), -1)
+		rows := row.FindAllStringSubmatch(out, -1)
 		if len(rows) != 3 {
 			t.Fatalf("%d rows of long sessions, want 3:\n%s", len(rows), out)
 		}
@@ -50,10 +57,64 @@ func TestDemoSavesHalfOfItsSamplesAndVerifiesAllOfIt(t *testing.T) {
 				t.Errorf("%s saved %s %%, want 50 at least", r[1], r[5])
 			}
 		}
-		if !strings.Contains(string(out), "All verified.") {
+		if !strings.Contains(out, "All verified.") {
 			t.Errorf("no word of a verification:\n%s", out)
 		}
 	}
+}
+
+// outputOf runs a demonstration and returns what it prints. If that has a link to the console, it is followed, and then
+// the program is told to stop.
+func outputOf(t *testing.T, command *exec.Cmd) (string, error) {
+	t.Helper()
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	command.Stdout, command.Stderr = w, w
+	err = command.Start()
+	_ = w.Close() // the program has its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		text.WriteString(lines.Text() + "\n")
+		if link := regexp.MustCompile(`http://\S+/console/once/\S+`).FindString(lines.Text()); link != "" {
+			if page := follow(t, link); !strings.Contains(page, "add-a-limit") {
+				t.Errorf("the link to the console leads to %s", page)
+			}
+			if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return text.String(), command.Wait()
+}
+
+// follow signs in by a link, and returns the list of sessions.
+func follow(t *testing.T, link string) string {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	visitor := &http.Client{Jar: jar}
+	page := ""
+	for _, at := range []string{link, link[:strings.Index(link, "/console")] + "/console/sessions"} {
+		got, err := visitor.Get(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = got.Body.Close()
+		page = string(body)
+	}
+	return page
 }
 
 // modelAt returns the settings of a demonstration whose summaries a provider writes, without the key.

@@ -29,6 +29,9 @@ const urlFile = "url"
 // defaultTenant is the tenant that the first start creates.
 const defaultTenant = "default"
 
+// consoleLink says where the console is.
+const consoleLink = "console: http://%s/console/once/%s (signs in once)\n"
+
 type upCommand struct {
 	everything    `embed:""`
 	config.Memory `embed:""`
@@ -61,8 +64,7 @@ func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
 try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions
 `, addr, keyFile, addr)
 		if u.Console == "on" {
-			fmt.Fprintf(os.Stderr, "console: http://%s/console/once/%s (signs in once)\n",
-				cmp.Or(u.AdminAddr, addr.String()), u.SignIn)
+			fmt.Fprintf(os.Stderr, consoleLink, cmp.Or(u.AdminAddr, addr.String()), u.SignIn)
 		}
 		return nil
 	})
