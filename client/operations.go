@@ -89,6 +89,7 @@ const (
 	ReadHold                  Route[session.Hold]                 = "GET sessions/{id}/hold"
 	ReadRetention             Route[session.TenantRetention]      = "GET retention"
 	ReadRun                   Route[session.Run]                  = "GET sessions/{id}/runs/{run}"
+	ReadRunsByHour            Route[protocol.RunsByHour]          = "GET usage/runs"
 	ReadSession               Route[protocol.Session]             = "GET sessions/{id}"
 	ReadSessionPolicy         Route[protocol.Policy]              = "GET sessions/{id}/policy"
 	ReadTenant                Route[session.TenantDetails]        = "GET admin/tenants/{tenant}"

@@ -262,6 +262,7 @@ func (s *Server) routeSessions() {
 	read.get("/v1/usage", s.readUsage, "from", "to", "format")
 	read.list("/v1/usage/sessions", s.listUsage)
 	read.get("/v1/usage/state", s.readState)
+	read.get("/v1/usage/runs", s.readRunsByHour, "hours")
 }
 
 // routeMessages has the messages of sessions and their views.
@@ -277,7 +278,7 @@ func (s *Server) routeMessages() {
 		viewQuery...)...)
 	read.get("/v1/sessions/:id/timeline", s.readTimeline, "points")
 	read.get("/v1/sessions/:id/context/units", s.readUnits, "as_of_seq", "as_of", "from_seq", "limit",
-		"repairs")
+		"repairs", "format")
 }
 
 // routeCompaction has compactions, their runs and checkpoints.

@@ -255,11 +255,7 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 	r.at = req.Address()
 	r.Largest, r.Admit = s.smallView(), req.Admit
 	r.MaxTokens = q.Integer("max_tokens", 1, math.MaxInt32, 0)
-	r.Format = session.Format(q.Text("format", ""))
-	if r.Format == "" && q.Values.Has("format") {
-		q.Wrong("format", request.InvalidRequest,
-			"the format is empty: use %s, or leave it out for the session's own", request.Formats())
-	}
+	r.readFormat(q)
 	r.Model = q.Text("model", "")
 	if len(r.Model) > session.MaxIDBytes {
 		q.Wrong("model", request.InvalidRequest,
@@ -278,10 +274,8 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 	if err := q.Err(); err != nil {
 		return r, err
 	}
-	if r.Format != "" && !r.Format.Valid() {
-		return r, request.Fail("format_not_available",
-			"there is no format %s: ask for %s, or leave format out for the session's own",
-			spelling.Shorten(string(r.Format)), request.Formats())
+	if err := r.checkFormat(); err != nil {
+		return r, err
 	}
 	r.zstd = acceptsZstd(req.R.Header["Accept-Encoding"])
 	r.tags, r.any = parseTags(req.R.Header["If-None-Match"])
@@ -289,6 +283,24 @@ func (s *Server) viewRequestOf(req *request.Request) (r viewRequest, err error) 
 		r.checkpoint = checkpointOf(req)
 	}
 	return r, nil
+}
+
+// readFormat reads the format that the reader names.
+func (r *viewRequest) readFormat(q *request.Query) {
+	r.Format = session.Format(q.Text("format", ""))
+	if r.Format == "" && q.Values.Has("format") {
+		q.Wrong("format", request.InvalidRequest,
+			"the format is empty: use %s, or leave it out for the session's own", request.Formats())
+	}
+}
+
+func (r *viewRequest) checkFormat() error {
+	if r.Format == "" || r.Format.Valid() {
+		return nil
+	}
+	return request.Fail("format_not_available",
+		"there is no format %s: ask for %s, or leave format out for the session's own",
+		spelling.Shorten(string(r.Format)), request.Formats())
 }
 
 // dialectOf returns the dialect that a reader names, "" for none.

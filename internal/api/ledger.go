@@ -54,6 +54,20 @@ func (s *Server) readState(req *request.Request) error {
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
+// readRunsByHour handles GET /v1/usage/runs.
+func (s *Server) readRunsByHour(req *request.Request) error {
+	hours := req.Query().Integer("hours", 1, session.MaxRunHours, 24)
+	if err := req.Err(); err != nil {
+		return err
+	}
+	since := time.Now().Truncate(time.Hour).Add(time.Duration(1-hours) * time.Hour)
+	found, err := req.Store.RunsByHour(req.Ctx, req.Tenant, since)
+	if err != nil {
+		return err
+	}
+	return req.JSON(http.StatusOK, protocol.RunsByHour{Data: found})
+}
+
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
 // usageColumns are the columns of the report as CSV, and what they have of a day.

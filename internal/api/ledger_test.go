@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -58,7 +60,7 @@ func TestUsageIsWhatWasStoredServedAndCompacted(t *testing.T) {
 		t.Errorf("sessions %+v, want %+v", list, want)
 	}
 	w.exec(`UPDATE usage_sessions SET over_window = true`)
-	if state := decoded[session.State](w.must(http.StatusOK, "GET", "/v1/usage/state", "")); state != (session.State{OverWindow: 1}) {
+	if state := decoded[session.State](w.must(http.StatusOK, "GET", "/v1/usage/state", "")); state != (session.State{Sessions: 1, OverWindow: 1}) {
 		t.Errorf("the state is %+v", state)
 	}
 	text := w.must(http.StatusOK, "GET", "/v1/usage?format=csv", "").Body.String()
@@ -66,6 +68,43 @@ func TestUsageIsWhatWasStoredServedAndCompacted(t *testing.T) {
 	if err != nil || len(lines) != 1+len(usage.Data) || len(lines[0]) != 13 || lines[1][0] != usage.Data[0].Day {
 		t.Errorf("CSV %q, %v", text, err)
 	}
+}
+
+// TestRunsAreCountedByHour compacts a session, and looks at hours in which runs were asked for.
+func TestRunsAreCountedByHour(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.trimmed("s")
+	hours := func(query, key string) []session.HourOfRuns {
+		return decoded[protocol.RunsByHour](w.must(http.StatusOK, "GET", "/v1/usage/runs"+query, "", "Authorization", "Bearer "+key)).Data
+	}
+	list := decoded[protocol.List[session.Run]](w.must(http.StatusOK, "GET", "/v1/sessions/s/runs", "")).Data
+	counted := func(found []session.HourOfRuns) (all, done, results int64) {
+		for _, h := range found {
+			all += h.Done + h.Unchanged + h.Postponed + h.Failed + h.Unfinished
+			done, results = done+h.Done, results+h.Results
+		}
+		return all, done, results
+	}
+	if all, done, results := counted(hours("", w.key)); all != int64(len(list)) || done == 0 || results == 0 {
+		t.Errorf("%d runs, %d done with %d results, of %+v", all, done, results, list)
+	}
+	if _, stranger := w.newTenant("stranger"); len(hours("", stranger)) != 0 {
+		t.Errorf("another tenant sees %+v", hours("", stranger))
+	}
+	past := time.Now().Add(-30 * time.Hour)
+	run := uuid.New()
+	for i := range 6 {
+		run[i] = byte(past.UnixMilli() >> (40 - 8*i))
+	}
+	w.exec(`INSERT INTO runs SELECT (jsonb_populate_record(r, jsonb_build_object('id', '` + run.String() + `', 'triggered_at', now() - interval '30 hours'))).* FROM runs r LIMIT 1`)
+	for query, want := range map[string]int64{"": int64(len(list)), "?hours=168": int64(len(list) + 1)} {
+		if all, _, _ := counted(hours(query, w.key)); all != want {
+			t.Errorf("%q counts %d runs, not %d", query, all, want)
+		}
+	}
+	w.must(http.StatusUnprocessableEntity, "GET", "/v1/usage/runs?hours=169", "")
 }
 
 // TestUsageIsTheTenants has another tenant look at the same time, and a caller ask for days that cannot be.

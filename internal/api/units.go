@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -23,7 +25,8 @@ func (s *Server) readUnits(req *request.Request) error {
 	from := q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1)
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	repairs := q.Flag("repairs")
-	if err := req.Err(); err != nil {
+	want.readFormat(q)
+	if err := cmp.Or(req.Err(), want.checkFormat()); err != nil {
 		return err
 	}
 	stored := views.Get().(*postgres.View)
@@ -44,10 +47,10 @@ func (s *Server) readUnits(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	var units []view.Placed
+	var page unitPage
 	var notes view.Notes
 	err = req.Heavy(weightOf(stored), func() (err error) {
-		if units, err = view.Place(stored); err == nil && repairs {
+		if page, err = unitsOf(req.Ctx, stored, want.Format, from, limit); err == nil && repairs {
 			notes, err = repairsOf(req, &want, stored)
 		}
 		return err
@@ -56,7 +59,7 @@ func (s *Server) readUnits(req *request.Request) error {
 		return err
 	}
 	body := req.Buffer()
-	body.B = appendUnits(body.B, stored, units, from, limit)
+	body.B = page.append(body.B, stored)
 	if len(notes.Repairs) > 0 {
 		body.B = append(view.AppendMember(body.B[:len(body.B)-1], "repairs", notes.Repairs), '}')
 	}
@@ -75,34 +78,56 @@ func repairsOf(req *request.Request, want *viewRequest, stored *postgres.View) (
 	return notes, err
 }
 
-// appendUnits writes a protocol.ViewUnits: the units from a seq on, until they have as many messages as a page may.
-func appendUnits(dst []byte, v *postgres.View, units []view.Placed, from int64, limit int) []byte {
+// unitPage is a page of units.
+type unitPage struct {
+	units []view.Placed
+	next  *int64 // where the next page begins, nil at the end
+}
+
+// unitsOf returns the units from a seq on, until they have as many messages as a page may, in a format or as they are
+// stored.
+func unitsOf(ctx context.Context, v *postgres.View, target session.Format, from int64, limit int) (unitPage, error) {
+	all, err := view.Place(v)
+	if err != nil {
+		return unitPage{}, err
+	}
+	var page unitPage
+	messages, size := 0, 0
+	for i := range all {
+		u := &all[i]
+		if u.Last < from {
+			continue
+		}
+		more := u.Bytes()
+		if messages > 0 && (messages+len(u.Messages) > limit || size+more > maxMessagePageBytes) {
+			page.next = &u.First
+			break
+		}
+		messages, size = messages+len(u.Messages), size+more
+		if err := u.Translate(ctx, target); err != nil {
+			return page, err
+		}
+		page.units = append(page.units, *u)
+	}
+	return page, nil
+}
+
+// append writes a protocol.ViewUnits.
+func (p *unitPage) append(dst []byte, v *postgres.View) []byte {
 	dst = strconv.AppendInt(append(dst, `{"checkpoint":`...), int64(v.Checkpoint), 10)
 	dst = view.AppendMember(dst, "through_seq", v.Through)
 	dst = view.AppendMember(dst, "last_seq", v.LastSeq)
 	dst = view.AppendMember(dst, "tokens", v.Tokens)
 	dst = view.AppendMember(dst, "degraded", v.Damage != nil)
 	dst = append(dst, `,"data":[`...)
-	messages, size := 0, 0
-	var next *int64
-	for i := range units {
-		u := &units[i]
-		if u.Last < from {
-			continue
-		}
-		more := u.Bytes()
-		if messages > 0 && (messages+len(u.Messages) > limit || size+more > maxMessagePageBytes) {
-			next = &u.First
-			break
-		}
-		if messages > 0 {
+	for i := range p.units {
+		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendUnit(dst, u)
-		messages, size = messages+len(u.Messages), size+more
+		dst = appendUnit(dst, &p.units[i])
 	}
-	dst = view.AppendMember(append(dst, ']'), "has_more", next != nil)
-	return append(view.AppendMember(dst, "next_seq", next), '}')
+	dst = view.AppendMember(append(dst, ']'), "has_more", p.next != nil)
+	return append(view.AppendMember(dst, "next_seq", p.next), '}')
 }
 
 // appendUnit writes a protocol.ViewUnit. Its messages keep their bytes.

@@ -18,7 +18,10 @@ import (
 const recordColumns = `
 	c.n, c.base_n AS base, c.restored_from, c.through_seq AS through, c.tokens, c.body_size AS body_bytes,
 	c.body IS NOT NULL AS has_body, c.engine_version,
-	encode(sha256(convert_to(c.policy::text, 'UTF8')), 'hex') AS policy_digest, c.run_id AS run, c.created_at`
+	encode(sha256(convert_to(c.policy::text, 'UTF8')), 'hex') AS policy_digest, c.run_id AS run, c.created_at,
+	(SELECT (r.report #>> '{kept_prefix,tokens}')::bigint
+	   FROM runs r
+	  WHERE r.tenant_id = c.tenant_id AND r.id = c.run_id) AS kept`
 
 var scanRecord = pgx.RowToStructByName[session.CheckpointRecord]
 

@@ -21,3 +21,8 @@ type SessionUse struct {
 	Session string `json:"session"`
 	session.Use
 }
+
+// RunsByHour counts compactions by the hours in which they were asked for. Hours without any are left out.
+type RunsByHour struct {
+	Data []session.HourOfRuns `json:"data"` // oldest first
+}

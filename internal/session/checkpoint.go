@@ -17,6 +17,7 @@ type CheckpointRecord struct {
 	RestoredFrom  *int      `json:"restored_from"` // the checkpoint whose rendition was restored
 	Through       int64     `json:"through_seq"`   // the last message that it covers
 	Tokens        int64     `json:"tokens"`        // of its rendition
+	Kept          *int64    `json:"kept_tokens"`   // of the view's beginning that kept its bytes; null: not counted
 	BodyBytes     int       `json:"body_bytes"`
 	HasBody       bool      `json:"has_body"` // the last ten have bodies
 	EngineVersion int       `json:"engine_version"`

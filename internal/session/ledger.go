@@ -53,9 +53,25 @@ type SessionUse struct {
 	Use
 }
 
-// State counts a tenant's sessions that need something now, each up to MaxStateCount. OverWindow is some seconds
-// behind.
+// HourOfRuns counts the compactions that were asked for in an hour, by what has become of them.
+type HourOfRuns struct {
+	Hour       time.Time `json:"hour"`       // where it begins, in UTC
+	Done       int64     `json:"done"`       // that made a checkpoint
+	Unchanged  int64     `json:"unchanged"`  // that found nothing to take out
+	Postponed  int64     `json:"postponed"`  // that were not worth it yet, or whose work another one did
+	Failed     int64     `json:"failed"`     // that ended with an error
+	Unfinished int64     `json:"unfinished"` // that wait or run
+	Saved      int64     `json:"tokens_saved"`
+	Results    int64     `json:"results"` // that left the views
+}
+
+// MaxRunHours is for how many hours runs are counted at most.
+const MaxRunHours = 168
+
+// State counts a tenant's sessions, and those that need something now, each up to MaxStateCount. OverWindow is some
+// seconds behind.
 type State struct {
+	Sessions    int64      `json:"sessions"`
 	OverWindow  int64      `json:"over_window"` // whose view does not fit into the window
 	Failing     int64      `json:"failing"`     // whose compaction fails
 	Quarantined int64      `json:"quarantined"` // of these, those that are not tried again for now

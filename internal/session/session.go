@@ -96,6 +96,7 @@ type Growth struct {
 	At         time.Time `json:"at"`          // when it was appended
 	Tokens     int64     `json:"tokens"`      // of all messages through it
 	ViewTokens int64     `json:"view_tokens"` // the same, with what was capped when it was appended
+	Requests   int64     `json:"requests"`    // to the model, about: how often the assistant has spoken after others
 }
 
 // Listed is a session with its place in a list by time.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
@@ -45,6 +46,29 @@ func (p *Placed) Bytes() (size int) {
 		size += len(p.Messages[i].Body)
 	}
 	return size
+}
+
+// Translate writes the unit's messages in a format, "" for those that they have. Nothing is repaired: that takes the
+// whole view. Its messages keep their seqs if they are as many as before.
+func (p *Placed) Translate(ctx context.Context, target session.Format) error {
+	isOther := func(m wire.Stored) bool { return m.Format != target }
+	if target == "" || !slices.ContainsFunc(p.Messages, isOther) {
+		return nil
+	}
+	made, err := wire.Translate(ctx, target, p.Messages)
+	if err != nil {
+		return err
+	}
+	before := p.Messages
+	p.Messages = make([]wire.Stored, len(made))
+	for i, m := range made {
+		p.Messages[i] = m.Stored
+		p.Messages[i].Seq = 0
+		if len(made) == len(before) {
+			p.Messages[i].Seq = before[i].Seq
+		}
+	}
+	return nil
 }
 
 // Place returns the units of a stored view: those of its separate system prompt, of the checkpoint and of the tail. A
