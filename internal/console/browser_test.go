@@ -284,8 +284,13 @@ func TestAPersonFindsASessionAndWhatLeftIt(t *testing.T) {
 	b.accessible("a result")
 	b.do("the timeline", b.open("/console/sessions/add-a-limit/timeline"), see(".plot .line"))
 	b.accessible("the timeline")
+	b.do("the timeline over time", click("a[href='?over=time']"), see("a[href='?over=time'][aria-current]"))
+	b.do("the timeline over cost", click("a[href='?over=cost']"), see("a[href='?over=cost'][aria-current]"))
+	b.accessible("the timeline over cost")
 	b.picture("timeline")
-	for _, tab := range []string{"checkpoints", "checkpoints/1", "runs", "results"} {
+	b.do("another format", b.open("/console/sessions/add-a-limit?format=anthropic"), see(".row.summarise"))
+	b.accessible("another format")
+	for _, tab := range []string{"pins", "checkpoints", "checkpoints/1", "runs", "results"} {
 		b.do(tab, b.open("/console/sessions/add-a-limit/"+tab), see("table"))
 		b.accessible(tab)
 	}
@@ -305,14 +310,15 @@ func TestAPersonFindsASessionAndWhatLeftIt(t *testing.T) {
 	b.accessible("a preview")
 	b.recompaction()
 	b.policy()
+	b.replay()
 	b.do("the playground", b.open("/console/playground"), write("#text", `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}`),
 		click("form.wide button"), see("article.row"))
 	b.accessible("the playground")
 	b.do("the overview", b.open("/console/"), see(".cards"))
 	b.accessible("the overview")
 	b.picture("overview")
-	for _, page := range []string{"usage", "models", "keys", "webhooks", "erasures", "sessions/add-a-limit/manage"} {
-		b.do(page, b.open("/console/"+page), see(".controls, .raw"))
+	for _, page := range []string{"usage", "models", "keys", "webhooks", "webhooks/" + b.hook() + "/deliveries", "erasures", "sessions/add-a-limit/manage"} {
+		b.do(page, b.open("/console/"+page), see(".controls, .raw, .facts"))
 		b.accessible(page)
 	}
 	b.do("the audit trail", b.open("/console/audit"), see("table"))
@@ -321,6 +327,28 @@ func TestAPersonFindsASessionAndWhatLeftIt(t *testing.T) {
 	b.accessible("failures")
 	b.do("sign out", chromedp.EmulateViewport(1280, 900), click(".top form button"), see("#key"))
 	b.operator()
+}
+
+// hook makes a webhook, and returns its id.
+func (b *browser) hook() string {
+	b.Helper()
+	made := b.Must(201, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve"}`)
+	return regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`).FindString(made)
+}
+
+// replay measures the tenant's policy beside another.
+func (b *browser) replay() {
+	b.Helper()
+	b.do("the form of a replay", b.open("/console/replays"), see("[name=windows]"), chromedp.SetValue(css("[name=windows]"), "20000, 40000"))
+	b.accessible("the form of a replay")
+	b.do("start", click("form.confirm button"), see(".facts"))
+	b.Until("it is measured", func() bool { return strings.Contains(b.Must(200, "GET", "/v1/admin/replays", ""), `"state":"done"`) })
+	b.do("its report", chromedp.Reload(), see("img.picture"), chromedp.ScrollIntoView(css("img.picture")))
+	if wide := ask[int](b, "the plot", `document.querySelector('img.picture').decode().then(() => document.querySelector('img.picture').naturalWidth)`); wide == 0 {
+		b.Error("the plot is not drawn")
+	}
+	b.accessible("a replay")
+	b.picture("replay")
 }
 
 // policy changes a field of the tenant's policy, and one to what no policy may have.

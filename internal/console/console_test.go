@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -169,7 +170,7 @@ func TestTextsOfTenantsAreTextsOnly(t *testing.T) {
 		w.Must(http.StatusOK, "PUT", path+"/pins/m1", `{"note":`+q+`}`)
 		of := "/console/sessions/" + url.PathEscape(text)
 		for _, page := range []string{of, of + "/log", of + "/messages/1", of + "/messages/3", of + "/results/m1-3", of + "/timeline", of + "/preview?plan=1",
-			of + "/policy", of + "/checkpoints", of + "/runs", of + "/results", "/console/audit", "/console/failures", "/console/", "/console/sessions?metadata=" + url.QueryEscape(`{"k":`+q+`}`)} {
+			of + "/policy", of + "/checkpoints", of + "/runs", of + "/results", of + "/pins", of + "/timeline?over=cost", of + "?format=anthropic", "/console/audit", "/console/failures", "/console/", "/console/sessions?metadata=" + url.QueryEscape(`{"k":`+q+`}`)} {
 			if body := v.get(http.StatusOK, page); !strings.Contains(body, "Varve") {
 				t.Errorf("%s: %s", page, body)
 			}
@@ -180,6 +181,7 @@ func TestTextsOfTenantsAreTextsOnly(t *testing.T) {
 		v.post(http.StatusOK, "/console/policy", url.Values{"/trigger": {text}, "/summarise/prompt": {text}})
 		v.post(http.StatusOK, "/console/playground", url.Values{"text": {text}, "policy": {text}, "window": {text}})
 		v.get(http.StatusOK, "/console/recompactions/new?"+url.Values{"plan": {"1"}, "policy": {text}, "min_tokens": {text}}.Encode())
+		v.get(http.StatusOK, "/console/replays?"+url.Values{"policies": {text}, "policy": {text}}.Encode())
 	}
 	if page := v.get(http.StatusOK, "/console/sessions"); !strings.Contains(page, "⟨U+202E⟩gnp.exe⟨U+2066⟩") {
 		t.Errorf("a change of direction is not shown in %s", page)
@@ -228,6 +230,12 @@ func TestTheLogAndTheViewStandSideBySide(t *testing.T) {
 			t.Errorf("the page has no %s", want)
 		}
 	}
+	other := v.get(http.StatusOK, "/console/sessions/add-a-limit?format=anthropic")
+	for _, want := range []string{"appended as openai-chat, in the view as anthropic", "summarised", "selected>anthropic"} {
+		if !strings.Contains(other, want) {
+			t.Errorf("the page with the view as Anthropic takes it has no %s", want)
+		}
+	}
 	seen := map[string]bool{}
 	for next := "/console/sessions/add-a-limit"; next != ""; {
 		page := v.get(http.StatusOK, next)
@@ -265,8 +273,9 @@ func TestEveryPageIsThereForEachRole(t *testing.T) {
 	w.sample("s")
 	run := apitest.Decoded[protocol.List[session.Run]](w, w.Must(http.StatusOK, "GET", "/v1/sessions/s/runs?limit=1", "")).Data[0].ID
 	erased := w.eraseOne()
+	hook := apitest.Decoded[struct{ ID string }](w, w.Must(http.StatusCreated, "POST", "/v1/webhooks", `{"url":"https://hooks.example/varve"}`)).ID
 	fill := strings.NewReplacer("{$}", "", "{id}", "s", "{seq}", "2", "{ref}", "m1-2", "{n}", "1", "{to}", "1", "{run}", run.String(),
-		"{tenant}", w.Tenant.String(), "{erasure}", erased)
+		"{tenant}", w.Tenant.String(), "{erasure}", erased, "{webhook}", hook)
 	visitors := map[session.Role]*visitor{"operator of all": w.operator()}
 	for _, role := range session.Roles() {
 		made := apitest.Decoded[struct{ Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"role":"`+string(role)+`"}`))
@@ -274,7 +283,7 @@ func TestEveryPageIsThereForEachRole(t *testing.T) {
 	}
 	for _, pattern := range console.Patterns() {
 		method, path, _ := strings.Cut(pattern, " ")
-		if method != http.MethodGet || strings.Contains(path, "/events") || strings.Contains(path, "{recompaction}") || strings.Contains(path, "{group}") {
+		if method != http.MethodGet || regexp.MustCompile(`/events|\{recompaction\}|\{group\}|\{replay\}`).MatchString(path) {
 			continue // a stream; and what the browser clicks through
 		}
 		for role, v := range visitors {

@@ -15,7 +15,9 @@ import (
 // contextPage is a session's log and view side by side.
 type contextPage struct {
 	sessionHead
-	AsOf       int64 // 0 for now
+	AsOf       int64  // 0 for now
+	Format     string // of the view's side; "" for the session's own
+	Formats    []session.Format
 	Units      protocol.ViewUnits
 	Checkpoint *protocol.CheckpointDetail // nil for none
 	Legend     []legendEntry
@@ -58,10 +60,12 @@ func showContext(v *visit) error {
 		return err
 	}
 	q := v.r.URL.Query()
-	page := contextPage{sessionHead: h}
+	page := contextPage{sessionHead: h, Format: q.Get("format"), Formats: session.Formats()}
 	page.AsOf, _ = strconv.ParseInt(q.Get("as_of_seq"), 10, 64)
 	page.NotRead = h.Session.ContextTokens > largestRepaired
-	page.Units, err = v.units(q.Get("from_seq"), q.Get("as_of_seq"), !page.NotRead)
+	page.Units, err = v.units(client.Query{
+		"from_seq": q.Get("from_seq"), "as_of_seq": q.Get("as_of_seq"), "format": page.Format, "repairs": !page.NotRead,
+	})
 	if err != nil {
 		return err
 	}
@@ -85,10 +89,9 @@ func showContext(v *visit) error {
 	return v.show("sessions", h.Session.ID, "context.html", &page)
 }
 
-func (v *visit) units(from, asOf string, repairs bool) (protocol.ViewUnits, error) {
-	read, err := client.ReadUnits.With(v.ctx, v.api, client.Options{Query: client.Query{
-		"from_seq": from, "as_of_seq": asOf, "limit": contextMessages, "repairs": repairs,
-	}}, v.r.PathValue("id"))
+func (v *visit) units(of client.Query) (protocol.ViewUnits, error) {
+	of["limit"] = contextMessages
+	read, err := client.ReadUnits.With(v.ctx, v.api, client.Options{Query: of}, v.r.PathValue("id"))
 	return read.Value, err
 }
 
@@ -155,8 +158,10 @@ func (page *contextPage) addRepairs() error {
 func (p *contextPage) setLinks(q url.Values) {
 	link := func(seq int64) string {
 		to := url.Values{"from_seq": {strconv.FormatInt(seq, 10)}}
-		if p.AsOf > 0 {
-			to.Set("as_of_seq", q.Get("as_of_seq"))
+		for _, name := range []string{"as_of_seq", "format"} {
+			if value := q.Get(name); value != "" {
+				to.Set(name, value)
+			}
 		}
 		return "?" + to.Encode()
 	}

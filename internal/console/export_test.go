@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // What tests look at.
@@ -46,4 +48,12 @@ func SeenBy(pattern string, operators bool) bool {
 	_, ofTenants := pagesOfTenants[pattern]
 	_, ofOperators := pagesOfOperators[pattern]
 	return operators && !ofTenants || !operators && !ofOperators
+}
+
+// Spent returns what the requests of a session have cost, what they would have cost without a compaction, and after how
+// many requests its first checkpoint is paid back.
+func Spent(log []session.Growth, made []session.CheckpointRecord, read, write float64) (cost, whole, paidBack float64) {
+	moments, cuts := growth(log).moments(made, card{read, write})
+	last := moments[len(moments)-1]
+	return last.Cost, last.Whole, cuts[0].PaidBack()
 }

@@ -36,6 +36,9 @@ func TestEveryFormDoesWhatItSays(t *testing.T) {
 	v.subject()
 	v.keys()
 	v.webhooks()
+	v.replays()
+	idle := newWorld(t) // without a worker: a replay does not end before it is cancelled
+	(&filler{visitor: idle.signedIn(idle.Key), posted: v.posted}).cancelledReplay()
 	o := &filler{visitor: w.operator(), posted: v.posted}
 	o.tenants()
 	o.operators()
@@ -251,6 +254,38 @@ func (f *filler) webhooks() {
 	f.fill(http.StatusOK, page, f.button(page, "Delete"), "Delete")
 	if list := f.get(http.StatusOK, page); strings.Contains(list, "hooks.example/varve</bdi>") {
 		f.Errorf("the webhook is still there: %s", list)
+	}
+}
+
+func (f *filler) replays() {
+	const page = "/console/replays"
+	for _, wrong := range [][]string{{"windows", "wide"}, {"policy", "{"}, {"sample", "some"}, {"metadata", "user u1"}, {"policies", "tenant, nobody's"}} {
+		f.fill(http.StatusUnprocessableEntity, page, page, "Start", wrong...)
+	}
+	f.fill(http.StatusOK, page+"?policy="+url.QueryEscape(`{"target":0.2}`), page, "Start", "policies", "tenant", "windows", "20000, 40000", "sample", "3")
+	one := f.replay()
+	f.Until("it has ended", func() bool { return strings.Contains(f.get(http.StatusOK, one), "What the policies keep and cost") })
+	if report := f.get(http.StatusOK, one); !strings.Contains(report, "tenant, changed") || !strings.Contains(report, "far calls") {
+		t := report[strings.Index(report, "<main"):]
+		f.Errorf("the report: %s", t)
+	}
+	if plot := f.get(http.StatusOK, one+"/plot"); !strings.HasPrefix(plot, "<svg") {
+		f.Errorf("the plot: %.200s", plot)
+	}
+}
+
+// replay returns the page of the newest replay.
+func (f *filler) replay() string {
+	f.Helper()
+	return regexp.MustCompile("/console/replays/[0-9a-f-]{36}").FindString(f.get(http.StatusOK, "/console/replays"))
+}
+
+func (f *filler) cancelledReplay() {
+	const page = "/console/replays"
+	f.fill(http.StatusOK, page, page, "Start")
+	f.fill(http.StatusConflict, page, page, "Start")
+	if ended := f.fill(http.StatusOK, f.replay(), f.replay()+"/cancel", "Cancel"); !strings.Contains(ended, "cancel") {
+		f.Errorf("after the end: %s", ended)
 	}
 }
 

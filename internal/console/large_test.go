@@ -48,11 +48,11 @@ func TestPagesOfMuchAreQuick(t *testing.T) {
 	pages := []string{
 		"", "sessions", "sessions?over_window=1", "sessions?failing=1", "sessions?quarantined=1", "sessions?order=last_append",
 		"sessions?model=none", "sessions?min_tokens=100", "sessions?q=paragraph", "sessions?metadata=" + url.QueryEscape(`{"user":"u7"}`),
-		"failures", "recompactions", "recompactions/new", "policy", "audit", "playground",
+		"failures", "replays", "recompactions", "recompactions/new", "policy", "audit", "playground",
 	}
 	for _, id := range []string{"raw", "compacted"} {
 		for _, page := range []string{
-			"", "?from_seq=50000", "?from_seq=99990", "/log", "/log?from_seq=50000", "/messages/50000", "/timeline", "/checkpoints",
+			"", "?from_seq=50000", "?from_seq=99990", "?as_of_seq=50000", "?as_of_seq=99999", "?format=anthropic", "/log", "/log?from_seq=50000", "/messages/50000", "/timeline", "/timeline?over=cost", "/checkpoints", "/pins",
 			"/preview", "/policy", "/runs", "/results", "/results/m100-200",
 		} {
 			pages = append(pages, "sessions/"+id+page)

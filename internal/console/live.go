@@ -1,15 +1,12 @@
 package console
 
-import "net/http"
-
 // showEvents passes the tenant's events on to a page, as they come and for as long as the key holds: the API writes to
 // the browser itself.
 func showEvents(v *visit) error {
-	stream, err := http.NewRequestWithContext(v.ctx, http.MethodGet, "http://varve/v1/events", http.NoBody)
+	stream, err := v.asked("/v1/events")
 	if err != nil {
 		return err
 	}
-	stream.Header.Set("Authorization", "Bearer "+v.in.Key)
 	stream.Header.Set("Accept", "text/event-stream")
 	stream.URL.RawQuery = v.r.URL.RawQuery
 	if last := v.r.Header.Get("Last-Event-ID"); last != "" {

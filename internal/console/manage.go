@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -150,12 +151,43 @@ func eraseSession(v *visit) error {
 
 // download passes an answer of the API on to the browser as it is written, as a file.
 func (v *visit) download(path, name string) error {
-	asked, err := http.NewRequestWithContext(v.ctx, http.MethodGet, "http://varve"+path, http.NoBody)
+	v.w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	return v.pass(path)
+}
+
+// pass passes an answer of the API on to the browser as it is written.
+func (v *visit) pass(path string) error {
+	asked, err := v.asked(path)
 	if err != nil {
 		return err
 	}
-	asked.Header.Set("Authorization", "Bearer "+v.in.Key)
-	v.w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	v.site.API.ServeHTTP(v.w, inside{v.site.API, v.r.RemoteAddr}.served(asked))
 	return nil
+}
+
+// asked returns a request for what the client does not read: a stream, a file, or a text.
+func (v *visit) asked(path string) (*http.Request, error) {
+	asked, err := http.NewRequestWithContext(v.ctx, http.MethodGet, "http://varve"+path, http.NoBody)
+	if err == nil {
+		asked.Header.Set("Authorization", "Bearer "+v.in.Key)
+	}
+	return asked, err
+}
+
+// plain returns an answer of the API that is no JSON, "" if there is none.
+func (v *visit) plain(path string) (string, error) {
+	asked, err := v.asked(path)
+	if err != nil {
+		return "", err
+	}
+	got, err := inside{v.site.API, v.r.RemoteAddr}.RoundTrip(asked)
+	if err != nil {
+		return "", err
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return "", nil
+	}
+	text, err := io.ReadAll(got.Body)
+	return string(text), err
 }

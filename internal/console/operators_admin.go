@@ -151,10 +151,8 @@ type campaign struct {
 }
 
 const (
-	listCampaigns client.ListRoute[campaign]     = "admin/tenants/recompactions"
-	readCampaign  client.Route[campaign]         = "GET admin/tenants/recompactions/{group}"
-	beginCampaign client.Route[campaign]         = "POST admin/tenants/recompactions"
-	planCampaign  client.Route[recompactionPlan] = "POST admin/tenants/recompactions" // with dry_run
+	listCampaigns client.ListRoute[campaign] = "admin/tenants/recompactions"
+	readCampaign  client.Route[campaign]     = "GET admin/tenants/recompactions/{group}"
 )
 
 func showCampaigns(v *visit) error {
@@ -218,36 +216,6 @@ func controlCampaign(v *visit) error {
 	}
 	_, err := client.Route[campaign]("POST admin/tenants/recompactions/{group}/"+do).Call(v.ctx, v.api, id)
 	return v.then(err, "campaigns", id)
-}
-
-// newCampaign shows the form and, with a filter in its address, what it would do.
-func newCampaign(v *visit) error {
-	q := v.r.URL.Query()
-	page := newRecompactionPage{Form: formOf(q), At: pathOf("campaigns")}
-	if q.Has("plan") {
-		body := page.body(true)
-		if page.Wrong == "" {
-			plan, err := planCampaign.With(v.ctx, v.api, client.Options{Body: body})
-			if err != nil {
-				return err
-			}
-			page.Plan = &plan.Value
-		}
-	}
-	return v.show("campaigns", "New recompaction of many tenants", "recompaction-new.html", &page)
-}
-
-func startCampaign(v *visit) error {
-	if err := v.r.ParseForm(); err != nil {
-		return err
-	}
-	page := newRecompactionPage{Form: formOf(v.r.PostForm), At: pathOf("campaigns")}
-	body := page.body(false)
-	if page.Wrong != "" {
-		return v.show("campaigns", "New recompaction of many tenants", "recompaction-new.html", &page)
-	}
-	begun, err := beginCampaign.With(v.ctx, v.api, client.Options{Body: body})
-	return v.then(err, "campaigns", begun.Value.ID)
 }
 
 // tenantsOf returns the ids of tenants in a text.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"time"
 
 	"github.com/varve-dev/varve/client"
@@ -14,6 +15,7 @@ type overviewPage struct {
 	Days     []usedDay
 	Rows     []protocol.DayOfUse // newest first
 	State    session.State
+	Hours    []hourOfRuns   // newest first
 	Running  []recompaction // that have not ended
 	Regret   *float64       // what was read back by 1,000 views
 	Largest  int64          // of Days
@@ -29,10 +31,20 @@ type usedDay struct {
 	SavedTokens   int64
 }
 
+// hourOfRuns is a bar of the chart of compactions, from below: done, without a change, failed.
+type hourOfRuns struct {
+	session.HourOfRuns
+	X                   int
+	DoneH, SameH, FailH float64 // heights
+}
+
 const (
 	overviewDays = 30
 	chartHeight  = 160.0
 	dayWidth     = 30
+
+	chartHours = 24 // of which the API tells if nobody asks for more
+	hourWidth  = 37
 )
 
 func showOverview(v *visit) error {
@@ -53,6 +65,11 @@ func showOverview(v *visit) error {
 		return err
 	}
 	page.State = state.Value
+	runs, err := client.Route[protocol.RunsByHour]("GET usage/runs").Call(v.ctx, v.api)
+	if err != nil {
+		return err
+	}
+	page.Hours = hoursOf(runs.Value.Data, time.Now())
 	begun, err := listRecompactions.All(v.ctx, v.api, 20)
 	if err != nil {
 		return err
@@ -92,3 +109,30 @@ func (d usedDay) Top() float64 { return chartHeight - d.Served - d.Saved }
 
 // Base returns where its part that was served begins.
 func (d usedDay) Base() float64 { return chartHeight - d.Served }
+
+// hoursOf makes the chart of the last hours, of which those without runs have a place only.
+func hoursOf(runs []session.HourOfRuns, now time.Time) (list []hourOfRuns) {
+	highest := int64(1)
+	for i := range runs {
+		r := &runs[i]
+		highest = max(highest, r.Done+r.Unchanged+r.Postponed+r.Failed)
+	}
+	height := func(n int64) float64 { return chartHeight * float64(n) / float64(highest) }
+	for _, r := range slices.Backward(runs) {
+		ago := int(now.Truncate(time.Hour).Sub(r.Hour) / time.Hour)
+		list = append(list, hourOfRuns{
+			HourOfRuns: r, X: (chartHours - 1 - ago) * hourWidth, DoneH: height(r.Done),
+			SameH: height(r.Unchanged + r.Postponed), FailH: height(r.Failed),
+		})
+	}
+	return list
+}
+
+// DoneY returns where the bar of runs that made a checkpoint begins.
+func (h *hourOfRuns) DoneY() float64 { return chartHeight - h.DoneH }
+
+// SameY returns where the bar of runs without a change begins.
+func (h *hourOfRuns) SameY() float64 { return h.DoneY() - h.SameH }
+
+// FailY returns where the bar of failed runs begins.
+func (h *hourOfRuns) FailY() float64 { return h.SameY() - h.FailH }

@@ -27,7 +27,14 @@ type policyPage struct {
 	Patch       string         // the same as JSON; "" before
 	Problems    []session.Problem
 	Refused     string // why the policy that they make is none
-	Versions    []session.PolicyRecord
+	Whole       string // the layer with the changes, as JSON
+	Versions    []policyVersion
+}
+
+// policyVersion is a version of a layer with what it has changed.
+type policyVersion struct {
+	session.PolicyRecord
+	Changes []policyChange
 }
 
 type policySection struct {
@@ -91,12 +98,60 @@ func (v *visit) policy() (page *policyPage, err error) {
 		return nil, err
 	}
 	page.Version, page.Layer = read.Value.Version, indented(read.Value.Patch)
-	page.Sections, err = sectionsOf(read.Value, schema.Value)
-	if err != nil || page.ID != "" {
-		return page, err
+	if page.Sections, err = sectionsOf(read.Value, schema.Value); err != nil {
+		return nil, err
 	}
-	page.Versions, _, err = list(v, client.ListTenantPolicyVersions, client.Query{"limit": 10})
-	return page, err
+	return page, v.versions(page)
+}
+
+// versions reads the newest versions of a layer, with what each has changed.
+func (v *visit) versions(page *policyPage) (err error) {
+	const shown = 10
+	var found []session.PolicyRecord
+	q := client.Query{"limit": shown + 1}
+	if page.ID == "" {
+		found, _, err = list(v, client.ListTenantPolicyVersions, q)
+	} else {
+		found, _, err = list(v, client.ListSessionPolicyVersions, q, page.ID)
+	}
+	for i := range found {
+		before := json.RawMessage("{}")
+		if i+1 < len(found) {
+			before = found[i+1].Patch
+		}
+		if i < shown {
+			page.Versions = append(page.Versions, policyVersion{found[i], differences(before, found[i].Patch)})
+		}
+	}
+	return err
+}
+
+// differences returns the fields in which two layers differ.
+func differences(from, to json.RawMessage) (list []policyChange) {
+	before, after := map[string]string{}, map[string]string{}
+	addFields(before, "", from)
+	addFields(after, "", to)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for _, pointer := range slices.Sorted(maps.Keys(all)) {
+		if before[pointer] != after[pointer] {
+			list = append(list, policyChange{pointer, before[pointer], after[pointer]})
+		}
+	}
+	return list
+}
+
+// addFields adds the fields of a layer, by their pointers.
+func addFields(to map[string]string, at string, value json.RawMessage) {
+	if at != "" && !bytes.HasPrefix(value, []byte("{")) {
+		to[at] = plain(value)
+		return
+	}
+	var below map[string]json.RawMessage
+	_ = json.Unmarshal(value, &below) // null has no fields
+	for name, of := range below {
+		addFields(to, at+"/"+name, of)
+	}
 }
 
 // sectionsOf returns all fields of a policy, in the order of its document.
@@ -209,7 +264,10 @@ func changePolicy(v *visit) error {
 	}
 	if layer := v.r.PostForm.Get("layer"); layer != "" { // of an older version
 		_, err := client.Policy("PUT", page.ID).With(v.ctx, v.api, client.Options{Body: []byte(layer)}, page.ID)
-		return v.then(err, "policy")
+		if err != nil {
+			return err
+		}
+		return v.redirect(page.At)
 	}
 	changes := page.take(v.r.PostForm)
 	if len(page.Changes) > 0 {
@@ -274,8 +332,13 @@ func (v *visit) check(page *policyPage, changes map[string]any) error {
 	if page.ID != "" {
 		as = "session"
 	}
-	o := client.Options{Body: merged(layer, changes), Query: client.Query{"as": as}}
-	_, err := client.CheckPolicy.With(v.ctx, v.api, o)
+	whole, err := json.Marshal(merged(layer, changes))
+	if err != nil {
+		return err
+	}
+	page.Whole = string(whole)
+	o := client.Options{Body: whole, Query: client.Query{"as": as}}
+	_, err = client.CheckPolicy.With(v.ctx, v.api, o)
 	var refused *client.Error
 	switch {
 	case errors.As(err, &refused) && refused.Status == 422:

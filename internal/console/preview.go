@@ -69,7 +69,7 @@ func (v *visit) showPreviewed(page *previewPage) error {
 	if err != nil {
 		return err
 	}
-	units, err := v.units(from, "", false)
+	units, err := v.units(client.Query{"from_seq": from})
 	if err != nil {
 		return err
 	}

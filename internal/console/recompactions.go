@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -19,6 +20,7 @@ type recompaction struct {
 	Policy       json.RawMessage `json:"policy"`
 	Progress     progress        `json:"progress"`
 	PerMinute    *int            `json:"per_minute"`
+	Hours        *hours          `json:"hours"`
 	NextStartAt  *time.Time      `json:"next_start_at"`
 	TokensBefore int64           `json:"tokens_before"`
 	TokensAfter  int64           `json:"tokens_after"`
@@ -32,6 +34,13 @@ type recompaction struct {
 	StartedAt    *time.Time `json:"started_at"`
 	FinishedAt   *time.Time `json:"finished_at"`
 	RolledBackAt *time.Time `json:"rolled_back_at"`
+}
+
+// hours are the hours of each day in which sessions begin.
+type hours struct {
+	From     string `json:"from"`
+	To       string `json:"to"`
+	TimeZone string `json:"time_zone"`
 }
 
 // progress counts the sessions of a recompaction.
@@ -55,6 +64,18 @@ func filterText(filter json.RawMessage) string {
 		return text
 	}
 	return "all sessions"
+}
+
+// Rate returns how many sessions have ended a minute, nil if that is not known.
+func (r *recompaction) Rate() *float64 {
+	if r.StartedAt == nil || r.Progress.Done == 0 {
+		return nil
+	}
+	end := time.Now()
+	if r.FinishedAt != nil {
+		end = *r.FinishedAt
+	}
+	return new(float64(r.Progress.Done) / max(end.Sub(*r.StartedAt).Minutes(), 1.0/60))
 }
 
 // Left returns in what time it ends at the pace so far, "" if that is not known.
@@ -100,8 +121,6 @@ var (
 const (
 	listRecompactions  client.ListRoute[recompaction] = "admin/recompactions"
 	readRecompaction   client.Route[recompaction]     = "GET admin/recompactions/{recompaction}"
-	beginRecompaction  client.Route[recompaction]     = "POST admin/recompactions"
-	planRecompaction   client.Route[recompactionPlan] = "POST admin/recompactions" // with dry_run
 	recompactedOutcome client.ListRoute[outcome]      = "admin/recompactions/{recompaction}/sessions"
 	compareRecompacted client.Route[comparison]       = "GET admin/recompactions/{recompaction}/comparison"
 )
@@ -205,6 +224,7 @@ type newRecompactionPage struct {
 // recompactionForm has what the form sends.
 type recompactionForm struct {
 	Tenants, Metadata, Model, MinTokens, Percent, Policy, PerMinute, Token string
+	From, To, TimeZone                                                     string // hours in which sessions begin
 	OverWindow, Failing                                                    bool
 }
 
@@ -237,12 +257,13 @@ func formOf(of url.Values) recompactionForm {
 		Tenants: of.Get("tenants"), Metadata: of.Get("metadata"), Model: of.Get("model"),
 		MinTokens: of.Get("min_tokens"), Percent: of.Get("percent"), Policy: of.Get("policy"),
 		PerMinute: of.Get("per_minute"), Token: of.Get("token"),
+		From: of.Get("from"), To: of.Get("to"), TimeZone: of.Get("time_zone"),
 		OverWindow: of.Has("over_window"), Failing: of.Has("failing"),
 	}
 }
 
 // OfMany reports whether the recompaction is of many tenants.
-func (p *newRecompactionPage) OfMany() bool { return p.At == pathOf("campaigns") }
+func (p *newRecompactionPage) OfMany() bool { return p.At == pathOf(ofMany.section) }
 
 // body returns the body of the API's request. It sets what is wrong with the form that the API could not say.
 func (p *newRecompactionPage) body(dryRun bool) map[string]any {
@@ -287,6 +308,9 @@ func (f *recompactionForm) body(dryRun bool) (body map[string]any, wrong string)
 	if f.Model != "" {
 		filter["model"] = f.Model
 	}
+	if f.From != "" || f.To != "" {
+		body["hours"] = hours{f.From, f.To, cmp.Or(f.TimeZone, "UTC")}
+	}
 	for name, on := range map[string]bool{"over_window": f.OverWindow, "failing": f.Failing} {
 		if on {
 			filter[name] = true
@@ -300,36 +324,45 @@ func (f *recompactionForm) body(dryRun bool) (body map[string]any, wrong string)
 	return body, wrong
 }
 
-// newRecompaction shows the form. With a filter in its address it shows also what the recompaction would do.
-func newRecompaction(v *visit) error {
+// recompactor begins recompactions: those of the tenant, or for operators those of many.
+type recompactor struct {
+	section, title string
+	route          string // of the API
+}
+
+var (
+	ofTenant = recompactor{"recompactions", "New recompaction", "POST admin/recompactions"}
+	ofMany   = recompactor{"campaigns", "New recompaction of many tenants", "POST admin/tenants/recompactions"}
+)
+
+// form shows the form. With a filter in its address it shows also what the recompaction would do.
+func (of recompactor) form(v *visit) error {
 	q := v.r.URL.Query()
-	page := newRecompactionPage{Form: formOf(q), At: pathOf("recompactions")}
+	page := newRecompactionPage{Form: formOf(q), At: pathOf(of.section)}
 	if q.Has("plan") {
 		body := page.body(true)
 		if page.Wrong == "" {
-			plan, err := planRecompaction.With(v.ctx, v.api, client.Options{Body: body})
+			plan, err := client.Route[recompactionPlan](of.route).With(v.ctx, v.api, client.Options{Body: body})
 			if err != nil {
 				return err
 			}
 			page.Plan = &plan.Value
 		}
 	}
-	return v.show("recompactions", "New recompaction", "recompaction-new.html", &page)
+	return v.show(of.section, of.title, "recompaction-new.html", &page)
 }
 
-// startRecompaction begins what a dry run has shown: its token says that nothing of the form has changed since.
-func startRecompaction(v *visit) error {
+// start begins what a dry run has shown: its token says that nothing of the form has changed since.
+func (of recompactor) start(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return err
 	}
-	page := newRecompactionPage{Form: formOf(v.r.PostForm), At: pathOf("recompactions")}
+	page := newRecompactionPage{Form: formOf(v.r.PostForm), At: pathOf(of.section)}
 	body := page.body(false)
 	if page.Wrong != "" {
-		return v.show("recompactions", "New recompaction", "recompaction-new.html", &page)
+		return v.show(of.section, of.title, "recompaction-new.html", &page)
 	}
-	begun, err := beginRecompaction.With(v.ctx, v.api, client.Options{Body: body})
-	if err != nil {
-		return err
-	}
-	return v.redirect(pathOf("recompactions", begun.Value.ID))
+	type begun struct{ ID string }
+	made, err := client.Route[begun](of.route).With(v.ctx, v.api, client.Options{Body: body})
+	return v.then(err, of.section, made.Value.ID)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"math"
 	"mime"
 	"net/http"
 	"path"
@@ -68,6 +69,8 @@ var words = template.FuncMap{
 	"few":   few,
 	"rows":  func(text string) int { return min(1+len(text)/60+strings.Count(text, "\n"), 12) },
 	"sub":   func(a, b int64) int64 { return a - b },
+	"less":  func(n int) int { return n - 1 },
+	"round": func(of float64) string { return terminal.Thousands(int64(math.Round(of))) },
 	"of":    func(share, whole int64) string { return percent(share, whole) },
 }
 
@@ -90,6 +93,7 @@ var sessionTabs = []tab{
 	{"policy", "/policy", "Policy"},
 	{"runs", "/runs", "Runs"},
 	{"results", "/results", "Results"},
+	{"pins", "/pins", "Pins"},
 	{"manage", "/manage", "Manage"},
 }
 

@@ -21,6 +21,8 @@ type table struct {
 	Head        []heading
 	Rows        [][]cell
 	Empty       string // what a list without rows says
+	Picture     string // the address of one, below the list
+	RawOf       string // what Raw is, "" for JSON
 	Raw         string // a document below the list
 	Next        string
 }

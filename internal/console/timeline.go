@@ -1,11 +1,8 @@
 package console
 
 import (
-	"cmp"
-	"fmt"
-	"math"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/session"
@@ -14,8 +11,13 @@ import (
 // timelinePage shows how a session has grown, and how compactions have cut it.
 type timelinePage struct {
 	sessionHead
+	Overs []link // what the plots can be drawn over
+	Over  over
 	View  plot // the view, beside what the policy says of it
 	Log   plot // the log, and the view below it
+	Card  card
+	Spent moment // at the end
+	Made  []cut  // the newest checkpoint first
 	Empty bool
 }
 
@@ -24,6 +26,18 @@ const (
 	growthPoints     = 300
 	shownCheckpoints = 300
 )
+
+// over is what plots are drawn over.
+type over struct {
+	Name, Word, Says string
+	of               func(moment) float64
+}
+
+var overs = []over{
+	{"messages", "Messages", "over the messages of the log", func(m moment) float64 { return m.Seq }},
+	{"time", "Time", "over the time since the first message", func(m moment) float64 { return float64(m.After) }},
+	{"cost", "Cost", "over what the requests have cost, in input tokens", func(m moment) float64 { return m.Cost }},
+}
 
 func showTimeline(v *visit) error {
 	h, err := v.head("timeline")
@@ -44,52 +58,86 @@ func showTimeline(v *visit) error {
 	for i := range found {
 		checkpoints[len(found)-1-i] = found[i].Value
 	}
-	page := timelinePage{sessionHead: h, Empty: len(grown.Value.Data) == 0}
-	log := growth(grown.Value.Data)
-	teeth := log.sawTooth(checkpoints)
-	page.View = newPlot(float64(h.Session.LastSeq), max(float64(h.Bar.Window), highest(teeth)))
+	page := timelinePage{sessionHead: h, Card: cardOf(h.Session.Policy), Empty: len(grown.Value.Data) == 0}
+	page.choose(v.r.URL.Query().Get("over"))
+	if !page.Empty {
+		page.draw(grown.Value.Data, checkpoints)
+	}
+	return v.show("sessions", "Timeline of "+id, "timeline.html", &page)
+}
+
+// choose sets what the plots are drawn over.
+func (page *timelinePage) choose(name string) {
+	page.Over = overs[0]
+	for _, o := range overs {
+		if o.Name == name {
+			page.Over = o
+		}
+		page.Overs = append(page.Overs, link{"?over=" + o.Name, o.Word, false})
+	}
+	for i := range page.Overs {
+		page.Overs[i].Here = overs[i].Name == page.Over.Name
+	}
+}
+
+// draw makes the plots, and the list of checkpoints below them.
+func (page *timelinePage) draw(log growth, checkpoints []session.CheckpointRecord) {
+	moments, cuts := log.moments(checkpoints, page.Card)
+	page.Spent = moments[len(moments)-1]
+	unit, name := 1.0, ""
+	if page.Over.Name == "time" {
+		per, word := unitOf(page.Spent.After)
+		unit, name = float64(per), word
+	}
+	line := func(tokens func(moment) float64) (points []xy) {
+		for _, m := range moments {
+			points = append(points, xy{page.Over.of(m) / unit, tokens(m)})
+		}
+		return points
+	}
+	teeth := line(func(m moment) float64 { return m.View })
+	all := line(func(m moment) float64 { return m.Log })
+	widest := teeth[len(teeth)-1].X
+	page.View = newPlot(widest, max(float64(page.Bar.Window), highest(teeth)), name)
 	page.View.line("view", teeth)
 	for name, at := range map[string]int64{
-		"target": h.Bar.Target, "trigger": h.Bar.Trigger, "hard": h.Bar.Hard, "window": h.Bar.Window,
+		"target": page.Bar.Target, "trigger": page.Bar.Trigger, "hard": page.Bar.Hard, "window": page.Bar.Window,
 	} {
 		page.View.level(name, at)
 	}
-	for i := range checkpoints {
-		c := &checkpoints[i]
-		page.View.mark(log.seqAt(c), c.N, pathOf("sessions", id, "checkpoints", c.N))
-	}
-	all := log.line()
-	page.Log = newPlot(float64(h.Session.LastSeq), highest(all))
+	page.Log = newPlot(widest, highest(all), name)
 	page.Log.line("log", all)
 	page.Log.line("view", teeth)
-	return v.show("sessions", "Timeline of "+id, "timeline.html", &page)
+	for _, c := range cuts {
+		page.View.mark(page.Over.of(c.moment)/unit, c.N, pathOf("sessions", page.Session.ID, "checkpoints", c.N))
+	}
+	slices.Reverse(cuts)
+	page.Made = cuts
 }
 
 // growth is the sizes of a log at some of its messages, in order.
 type growth []session.Growth
 
-// xy is a point of a line: a seq and tokens.
-type xy struct{ X, Y float64 }
-
-func (g growth) line() []xy {
-	points := []xy{{}}
-	for _, p := range g {
-		points = append(points, xy{float64(p.Seq), float64(p.Tokens)})
-	}
-	return points
+// sizes are those of a log at one of its messages. InView are the tokens in a view that nothing has left.
+type sizes struct {
+	Tokens, InView, Requests float64
+	At                       time.Time
 }
 
-// shown returns the tokens that the messages through a seq have in a view that nothing has left.
-func (g growth) shown(seq float64) float64 {
-	before := session.Growth{}
+// at returns the sizes of the log through a seq, as far as the points tell.
+func (g growth) at(seq float64) (s sizes) {
+	before := session.Growth{At: g[0].At}
 	for _, p := range g {
+		share := min((seq-float64(before.Seq))/float64(p.Seq-before.Seq), 1)
+		part := func(from, to int64) float64 { return float64(from) + share*float64(to-from) }
+		s = sizes{part(before.Tokens, p.Tokens), part(before.ViewTokens, p.ViewTokens),
+			part(before.Requests, p.Requests), before.At.Add(time.Duration(share * float64(p.At.Sub(before.At))))}
 		if float64(p.Seq) >= seq {
-			share := (seq - float64(before.Seq)) / float64(p.Seq-before.Seq)
-			return float64(before.ViewTokens) + share*float64(p.ViewTokens-before.ViewTokens)
+			break
 		}
 		before = p
 	}
-	return float64(before.ViewTokens)
+	return s
 }
 
 // seqAt returns the last message that was there when a checkpoint was made, as far as the points tell.
@@ -103,134 +151,89 @@ func (g growth) seqAt(c *session.CheckpointRecord) float64 {
 	return float64(last)
 }
 
-// sawTooth returns the size of the view over the log: it grows with every message, and each checkpoint cuts it.
-func (g growth) sawTooth(checkpoints []session.CheckpointRecord) []xy {
-	points := []xy{{}}
-	through, tokens := 0.0, 0.0
-	add := func(seq float64) {
-		points = append(points, xy{seq, tokens + g.shown(seq) - g.shown(through)})
+// moment is a session at one time of its life.
+type moment struct {
+	Seq       float64
+	After     time.Duration // since the first message
+	Log, View float64       // tokens
+	Requests  float64
+	Cost      float64 // of all requests so far, in input tokens that no cache holds
+	Whole     float64 // the same if every view had been the log
+}
+
+// cut is a checkpoint with what it did to the cache of the provider.
+type cut struct {
+	moment  // right after it
+	N       int
+	At      time.Time
+	Before  float64 // tokens of the view
+	Kept    *int64  // tokens of the view's beginning that is still in the cache, nil if nobody counted
+	Rewrite float64 // what it costs to write the rest again, in input tokens
+	Saves   float64 // what each request costs less, in input tokens
+}
+
+// Broken returns how many tokens of the view are not in the cache any more.
+func (c *cut) Broken() float64 {
+	if c.Kept == nil {
+		return c.View
 	}
+	return max(c.View-float64(*c.Kept), 0)
+}
+
+// PaidBack returns after how many requests the checkpoint has saved what it cost, 0 for never.
+func (c *cut) PaidBack() float64 {
+	if c.Saves <= 0 {
+		return 0
+	}
+	return c.Rewrite / c.Saves
+}
+
+// moments returns the life of a session: it grows with every message, and each checkpoint cuts it.
+func (g growth) moments(checkpoints []session.CheckpointRecord, card card) (list []moment, cuts []cut) {
+	l := life{log: g, card: card, list: []moment{{}}}
 	for _, p := range g {
 		for len(checkpoints) > 0 && g.seqAt(&checkpoints[0]) <= float64(p.Seq) {
-			c := &checkpoints[0]
-			at := g.seqAt(c)
-			add(at)
-			through, tokens = float64(c.Through), float64(c.Tokens)
-			add(at)
+			l.cut(&checkpoints[0])
 			checkpoints = checkpoints[1:]
 		}
-		add(float64(p.Seq))
+		l.grow(float64(p.Seq))
 	}
-	return points
+	return l.list, l.cuts
 }
 
-func highest(points []xy) (top float64) {
-	for _, p := range points {
-		top = max(top, p.Y)
-	}
-	return top
+// life goes through the moments of a session.
+type life struct {
+	log     growth
+	card    card
+	now     moment
+	through float64 // the last message that the newest checkpoint covers
+	tokens  float64 // of that checkpoint
+	list    []moment
+	cuts    []cut
 }
 
-// plot is a plot of tokens over seqs, as its template draws it: places are units of its picture.
-type plot struct {
-	Lines  []plotLine
-	Levels []plotLevel
-	Marks  []plotMark
-	Down   []tick // of the horizontal axis
-	Across []tick // of the vertical one
-	width  float64
-	height float64
+// grow continues to a seq. Each request reads the view before it from the cache, and what is new is written to it.
+func (l *life) grow(seq float64) {
+	s, before := l.log.at(seq), l.now
+	l.now = moment{Seq: seq, After: s.At.Sub(l.log[0].At), Log: s.Tokens, Requests: s.Requests, View: l.view(s)}
+	requests := l.now.Requests - before.Requests
+	l.now.Cost = before.Cost + l.card.of(requests, before.View, l.now.View)
+	l.now.Whole = before.Whole + l.card.of(requests, before.Log, l.now.Log)
+	l.list = append(l.list, l.now)
 }
 
-// drawing is a plot with what it says to those who do not see it.
-type drawing struct {
-	Plot plot
-	Says string
-}
+func (l *life) view(s sizes) float64 { return l.tokens + s.InView - l.log.at(l.through).InView }
 
-type plotLine struct{ Class, Path string }
-
-type plotLevel struct {
-	Class    string
-	Y, Label float64 // and where its name is
-	Tokens   int64
-}
-
-type plotMark struct {
-	X    float64
-	N    int
-	Link string
-}
-
-type tick struct {
-	At    float64
-	Value int64
-}
-
-// The sizes of the picture inside the axes, which the template has, too.
-const (
-	plotWidth  = 900.0
-	plotHeight = 260.0
-
-	labelHeight = 13
-)
-
-// newPlot returns a plot whose axes reach these values.
-func newPlot(seqs, tokens float64) plot {
-	p := plot{width: max(seqs, 1), height: max(tokens, 1) * 1.04}
-	for _, v := range steps(p.width) {
-		p.Down = append(p.Down, tick{p.x(v), int64(v)})
-	}
-	for _, v := range steps(p.height) {
-		p.Across = append(p.Across, tick{p.y(v), int64(v)})
-	}
-	return p
-}
-
-// steps returns round values up to a largest one, at most about six.
-func steps(largest float64) (values []float64) {
-	step := math.Pow(10, math.Floor(math.Log10(largest)))
-	for _, part := range []float64{0.1, 0.2, 0.5, 1} {
-		if largest/(step*part) <= 6 {
-			step *= part
-			break
-		}
-	}
-	step = max(step, 1)
-	for v := 0.0; v <= largest; v += step {
-		values = append(values, v)
-	}
-	return values
-}
-
-func (p *plot) x(seq float64) float64    { return plotWidth * seq / p.width }
-func (p *plot) y(tokens float64) float64 { return plotHeight * (1 - tokens/p.height) }
-
-func (p *plot) line(class string, points []xy) {
-	var path strings.Builder
-	for i, at := range points {
-		command := 'L'
-		if i == 0 {
-			command = 'M'
-		}
-		fmt.Fprintf(&path, "%c%.1f %.1f", command, p.x(at.X), p.y(at.Y))
-	}
-	p.Lines = append(p.Lines, plotLine{class, path.String()})
-}
-
-// level adds a number of tokens that is the same everywhere, unless it is 0.
-func (p *plot) level(class string, tokens int64) {
-	if tokens == 0 {
-		return
-	}
-	y := p.y(float64(tokens))
-	p.Levels = append(p.Levels, plotLevel{class, y, y, tokens})
-	slices.SortFunc(p.Levels, func(a, b plotLevel) int { return cmp.Compare(a.Tokens, b.Tokens) })
-	for i := range p.Levels[1:] { // names that would lie upon each other are moved up
-		p.Levels[i+1].Label = min(p.Levels[i+1].Y, p.Levels[i].Label-labelHeight)
-	}
-}
-
-func (p *plot) mark(seq float64, n int, link string) {
-	p.Marks = append(p.Marks, plotMark{p.x(seq), n, link})
+// cut makes a checkpoint, behind whose kept beginning the cache is written again.
+func (l *life) cut(c *session.CheckpointRecord) {
+	l.grow(l.log.seqAt(c))
+	made := cut{N: c.N, At: c.CreatedAt, Before: l.now.View, Kept: c.Kept}
+	l.through, l.tokens = float64(c.Through), float64(c.Tokens)
+	l.now.View = l.view(l.log.at(l.now.Seq))
+	l.now.After = max(l.now.After, c.CreatedAt.Sub(l.log[0].At))
+	made.moment = l.now
+	made.Rewrite = made.Broken() * (l.card.Write - l.card.Read)
+	made.Saves = (made.Before - made.View) * l.card.Read
+	l.now.Cost += made.Rewrite
+	l.list, l.cuts = append(l.list, l.now), append(l.cuts, made)
 }
