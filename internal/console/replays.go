@@ -72,7 +72,7 @@ func showReplays(v *visit) error {
 			"costs. It changes nothing.",
 		Forms: []form{{
 			To: pathOf("replays"), Word: "Start",
-			Does: "Measures the policies over a sample of the sessions. One replay runs at a time. It can be cancelled.",
+			Does: "Measures the policies over a sample of the sessions. One replay runs at a time.",
 			Inputs: []input{
 				{Name: "policies", Label: "Policies, the first is what others are compared with",
 					Value: cmp.Or(q.Get("policies"), "tenant, default"), Needed: true},
