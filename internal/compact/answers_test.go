@@ -229,6 +229,57 @@ func TestKeptMessagesLeaveAtTheHardLimit(t *testing.T) {
 	}
 }
 
+// TestKeptMessagesLeaveByWhatIsLeft: a cut that leaves more than others, or cannot be made, makes no room for them, nor
+// does a line that is longer than others.
+func TestKeptMessagesLeaveByWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	block := `{"type":"text","text":` + literal(filler(12_000)) + `}`
+	image := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}`
+	for name, c := range map[string]struct {
+		content string
+		results int
+		span    float64
+	}{
+		"a dense text":           {literal(strings.Repeat("検索結果", 600)), 3, 10},
+		"a text beside an image": {`[` + block + `,` + image + `]`, 3, 10},
+		"a long line":            {literal(filler(1800)), 30, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := segments(1, func(p *policy.Policy) {
+				p.Summarise.Fallback, p.Truncate.Enabled = policy.KeepInstead, true
+				p.Trim.Enabled, p.Trim.DegradationSpanRatio = true, c.span
+				p.Wording.Placeholder += strings.Repeat(" More than one would want to read.", 12)
+				p.Wording.PlaceholderAgain = ""
+			})
+			moves := []move{asks("task")}
+			for range c.results {
+				moves = append(moves, calls("a", "Read", `{"path":"a"}`), answered("a", c.content), says("read"))
+			}
+			in := input(t, session.Anthropic, p, 2400, append(moves, gives("Read", "b", 3000), says("done"))...)
+			plan, _ := again(t, in, &model{fails: summary.ErrDue})
+			if hard := plan.state.hardLimit(); reportOf(plan, "summarise").Due == "" || float64(plan.After) > hard {
+				t.Errorf("the view has %d tokens, the hard limit is %.0f: %v", plan.After, hard, outcomes(plan))
+			}
+		})
+	}
+}
+
+// TestStepsThatStayBehindTheUsersMessage: the message of summaries is written anew while steps of the last message that
+// it is of stay in the view, with the newest message of the user before them.
+func TestStepsThatStayBehindTheUsersMessage(t *testing.T) {
+	t.Parallel()
+	h := &history{messages: []message{
+		{seq: 1, coverage: coverage{from: 1, to: 4}}, {seq: 3, role: user}, {seq: 4, continues: true}, {seq: 5},
+	}}
+	for to, want := range map[int64]bool{4: true, 5: false} {
+		d := &eviction{begin: 0, end: 1, kept: -1, coverage: coverage{from: 1, to: to}}
+		if h.remains(d) != want {
+			t.Errorf("messages 1 to %d are partial: %t", to, !want)
+		}
+	}
+}
+
 // TestWhatNobodyAsksForIsAskedForAnew: a checkpoint that was restored waits for a summary that was given up.
 func TestWhatNobodyAsksForIsAskedForAnew(t *testing.T) {
 	t.Parallel()

@@ -44,32 +44,6 @@ func yieldAtHard(s *runState) {
 	}
 }
 
-// measure replaces what the stages before foresee of the newest messages by what they will have: here an estimate is
-// not enough. It stops at a message that must leave in any case. What the checkpoint does not cover stays as it is.
-func (y *yielding) measure() {
-	y.assumeCurrent()
-	sum, all := 0, !y.policy.Summarise.Enabled && !y.policy.Truncate.Enabled
-	for m := len(y.messages) - 1; m >= 0 && (all || float64(sum) <= y.window); m-- {
-		for i := y.messages[m].first; i < y.messages[m].last; i++ {
-			y.assume(i, y.measured(i))
-		}
-		sum += y.foreseen(m)
-	}
-}
-
-// measured returns how many tokens part i has once what is proposed is applied.
-func (y *yielding) measured(i int) int {
-	p := &y.parts[i]
-	if p.message >= y.covered || !y.proposed[i].lowers(p) {
-		return p.now
-	}
-	made := y.makeDraft(i)
-	if made.action == Keep {
-		return p.now
-	}
-	return min(y.keepDraft(i, made), p.now)
-}
-
 // yielding is the working state of the stage hard, which lowers what the policy protects.
 type yielding struct {
 	*runState

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -151,7 +152,7 @@ func (l *trial) answersOnce() {
 	}
 	in := l.next(last.made, l.in.Policy)
 	in.OnlyAnswers = true
-	in.Answers = l.model.answers
+	in.Answers = maps.Clone(l.model.answers) // to which a merge adds what it asks for
 	first, once := l.run(in)
 	l.model.takes(first)
 	in.Base, in.Tail = once, after(l.in.Tail, once.Through)
@@ -162,25 +163,26 @@ func (l *trial) answersOnce() {
 	l.same("taking the same answers in", once, twice)
 }
 
-// budgetHeld: while a summary is waited for, the view is below its hard limit where units may be dropped, to the words of
-// a notice, or its oldest unit is protected.
+// budgetHeld: while a summary is waited for, or where there is none, the view is below its hard limit where units may be
+// dropped, to the words of a notice, or its oldest units are protected or have no more tokens than a notice.
 func (l *trial) budgetHeld() {
 	for _, o := range l.all() {
 		s := o.plan.state
 		size := float64(o.plan.After) + float64(o.in.OverheadTokens)
-		if !s.policy.Truncate.Enabled || s.pending.last == 0 || size <= s.hardLimit()+150 || o.in.WindowTokens < 300 {
+		waits := s.pending.last > 0 || !s.policy.Summarise.Enabled
+		if !s.policy.Truncate.Enabled || !waits || size <= s.hardLimit()+150 || o.in.WindowTokens < 300 {
 			continue // of fewer tokens a notice alone has half
 		}
-		starts, oldest := s.startsOf(o.plan.covered), true
+		starts, gain := s.startsOf(o.plan.covered), -s.noticeTokens()
 		for m := s.pinned; m < o.plan.covered; m++ {
 			if s.messages[m].coversOthers() || o.plan.evicts(m) || m == s.newestUserKept {
 				continue
 			}
-			if starts[m] && !oldest {
-				l.Errorf("the view has %.0f tokens of %d, its oldest unit could leave, and a summary is due", size, o.in.WindowTokens)
+			if starts[m] && gain > 0 {
+				l.Errorf("the view has %.0f tokens of %d, its oldest units could leave, and no summary comes", size, o.in.WindowTokens)
 				break
 			}
-			if oldest = false; s.protected(m) {
+			if gain += s.messages[m].now; s.protected(m) {
 				break
 			}
 		}

@@ -23,7 +23,7 @@ var histories = flag.Int("histories", 300, "how many random histories TestLaws p
 var laws = []func(*trial){
 	(*trial).unitsWhole, (*trial).protectedStay, (*trial).neverGrows, (*trial).deterministic, (*trial).idempotent, (*trial).downTheLadder,
 	(*trial).addsUp, (*trial).othersUntouched, (*trial).recoverable, (*trial).incremental, (*trial).valid, (*trial).bounded,
-	(*trial).belowHard,
+	(*trial).belowHard, (*trial).budgetHeld,
 }
 
 // TestLaws puts random histories under random policies through the engine and holds it to its promises. A failure names

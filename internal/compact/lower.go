@@ -47,6 +47,37 @@ func (s *runState) assume(i, tokens int) {
 	s.addRelief(i, +1)
 }
 
+// measure replaces what the stages before foresee of the newest messages by what they will have: here an estimate is
+// not enough. It stops at a message that must leave in any case. What the checkpoint does not cover stays as it is.
+func (s *runState) measure() {
+	s.assumeCurrent()
+	covered := s.through()
+	sum, all := 0, !s.policy.Summarise.Enabled && !s.policy.Truncate.Enabled
+	for m := len(s.messages) - 1; m >= 0 && (all || float64(sum) <= s.window); m-- {
+		for i := s.messages[m].first; i < s.messages[m].last; i++ {
+			left := s.parts[i].now
+			if m < covered {
+				left = s.measured(i)
+			}
+			s.assume(i, left)
+		}
+		sum += s.foreseen(m)
+	}
+}
+
+// measured returns how many tokens part i has once what is proposed is applied.
+func (s *runState) measured(i int) int {
+	p := &s.parts[i]
+	if !s.proposed[i].lowers(p) {
+		return p.now
+	}
+	made := s.makeDraft(i)
+	if made.action == Keep {
+		return p.now
+	}
+	return min(s.keepDraft(i, made), p.now)
+}
+
 // now returns how many tokens part i has after the proposals so far.
 func (s *runState) now(i int) int {
 	if steps := s.steps[i]; len(steps) > 0 {
@@ -61,12 +92,19 @@ func (s *runState) cutTo(i, tokens int) {
 	if s.now(i) <= tokens+markerTokens {
 		return
 	}
-	chars := p.chars
-	if p.action == Keep {
-		chars = text.Len(s.content(i).Text)
-	}
-	perToken := float64(chars) / float64(max(p.tokens, 1))
+	perToken, _ := s.density(i)
 	half := max(int(perToken*float64(max(tokens-markerTokens, 0))/2), s.minCutChars(), 1)
 	to := proposal{action: Bookend, head: half, tail: half, bookend: half, distance: s.distance(p.message)}
 	s.lowerTo(i, to)
+}
+
+// density returns how many characters a token of result i has, and whether it can be cut: media beside a text cannot.
+func (s *runState) density(i int) (perToken float64, cuts bool) {
+	p := &s.parts[i]
+	chars, cuts := p.chars, p.onlyText
+	if p.action == Keep {
+		content := s.content(i)
+		chars, cuts = text.Len(content.Text), content.OnlyText
+	}
+	return float64(max(chars, 1)) / float64(max(p.tokens, 1)), cuts
 }

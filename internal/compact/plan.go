@@ -135,9 +135,15 @@ func (p *Plan) evict(s *runState) {
 	})
 }
 
-// remains reports whether steps of the last message that is evicted stay in the view.
+// remains reports whether steps of the last message that is evicted stay in the view: of an earlier eviction the newest
+// message of the user may be before them.
 func (h *history) remains(d *eviction) bool {
-	return d.end < len(h.messages) && h.messages[d.end].continues && h.messages[d.end].seq == d.to
+	for m := d.begin; m < len(h.messages); m++ {
+		if at := &h.messages[m]; at.continues && at.seq == d.to && !d.evicts(m) {
+			return true
+		}
+	}
+	return false
 }
 
 // addEvicted adds the results of the evicted messages that are whole in the view until now: they must be persisted like

@@ -94,10 +94,14 @@ func (s *runState) proposeStep(i int, step rule.Step, chars int, c policy.Catego
 	}
 }
 
-// shrinks records in four steps what the bookends of result i keep of it along the span.
+// shrinks records in four steps what the bookends of result i keep of it along the span, if it can be cut.
 func (s *runState) shrinks(i int, a rule.Aging) {
 	p := &s.parts[i]
 	const steps = 4
+	perToken, cuts := s.density(i)
+	if !cuts {
+		return
+	}
 	for k := range steps {
 		along := float64(k) / steps
 		at := s.reached(p.message, a.Zone+along*a.Span)
@@ -106,7 +110,7 @@ func (s *runState) shrinks(i int, a rule.Aging) {
 		}
 		_, chars := a.At(a.Zone + along*a.Span)
 		chars = s.stepped(chars, a)
-		s.foresee(i, max(at, s.release[p.message]), 2*chars/charsPerToken+markerTokens)
+		s.foresee(i, max(at, s.release[p.message]), int(float64(2*chars)/perToken)+markerTokens)
 	}
 }
 

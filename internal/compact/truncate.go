@@ -26,6 +26,9 @@ func dropOldest(s *runState) {
 	if s.policy.Summarise.Enabled && s.unwritten == nil || !s.policy.Truncate.Enabled && !s.dropsUnwritten() {
 		return
 	}
+	if s.policy.Summarise.Enabled { // without summaries what leaves goes by what was foreseen at each message
+		s.measure()
+	}
 	t := s.truncation()
 	for m := range s.messages {
 		t.arrive(m)
