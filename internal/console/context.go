@@ -62,7 +62,11 @@ func showContext(v *visit) error {
 	q := v.r.URL.Query()
 	page := contextPage{sessionHead: h, Format: q.Get("format"), Formats: session.Formats()}
 	page.AsOf, _ = strconv.ParseInt(q.Get("as_of_seq"), 10, 64)
-	page.NotRead = h.Session.ContextTokens > largestRepaired
+	largest := h.Session.ContextTokens
+	if page.AsOf > 0 { // the view of then may be all of the log
+		largest = h.Session.TotalTokens
+	}
+	page.NotRead = largest > largestRepaired
 	page.Units, err = v.units(client.Query{
 		"from_seq": q.Get("from_seq"), "as_of_seq": q.Get("as_of_seq"), "format": page.Format, "repairs": !page.NotRead,
 	})
