@@ -69,3 +69,34 @@ func TestWhatLoadsToolsStays(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatASearchOfTheAISDKLoadedStays compacts again and again a session in which a search of the provider's own loaded
+// a tool.
+func TestWhatASearchOfTheAISDKLoadedStays(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Profile("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := compact.Input{Format: session.AISDK, Policy: p, WindowTokens: 8000}
+	log := newCompactedLog(session.AISDK)
+	say := func(id int, role, text string) {
+		log.add(fmt.Sprintf(`{"id":"%d","role":"%s","parts":[{"type":"text","text":"%s"}]}`, id, role, text))
+	}
+	say(0, "user", "go on")
+	log.add(`{"id":"s","role":"assistant","parts":[{"type":"tool-find","toolCallId":"a","providerExecuted":true,"state":"output-available",` +
+		`"input":{},"output":[{"type":"tool_reference","toolName":"g"}]},{"type":"text","text":"found"}]}`)
+	for round := range 3 {
+		for i := range 8 {
+			say(20*round+2*i+1, "user", strings.Repeat("go on ", 400))
+			say(20*round+2*i+2, "assistant", strings.Repeat("well ", 400))
+		}
+		in.Tail = log.since(in.Base)
+		if _, in.Base, err = compact.Run(t.Context(), in, nil); err != nil {
+			t.Fatal(err)
+		}
+		if body := string(in.Base.Body); !strings.Contains(body, `"g"`) || !strings.Contains(body, "Summary of messages") {
+			t.Errorf("round %d: what loads the tool has left:\n%.2000s", round, body)
+		}
+	}
+}
