@@ -15,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 type resultsCommands struct {
@@ -105,7 +106,7 @@ func (c *resultsStatCommand) Validate() error { return c.resultsFilter.Validate(
 func (c *resultsStatCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
 	stats := []resultStat{}
 	err := c.each(ctx, settings, func(store *postgres.Store, of selected) error {
-		found, err := store.ResultStats(ctx, of.tenant.ID, of.sessionKey())
+		found, err := tier.ResultStats(ctx, store, of.tenant.ID, of.sessionKey())
 		for _, s := range found {
 			stats = append(stats, resultStat{of.tenant.Name, s.Store.String(), s.Bodies, s.Bytes, s.Stored})
 		}
@@ -152,7 +153,7 @@ func (c *resultsMoveCommand) Run(ctx context.Context, settings *config.Client, o
 			}
 			checked = true
 		}
-		return store.MoveResults(ctx, postgres.ResultMove{
+		return tier.MoveResults(ctx, store, tier.ResultMove{
 			Tenant: of.tenant.ID, Session: of.sessionKey(), To: c.kind(), Rate: c.Rate,
 			Each: func(body persist.Movable, stored int64, err error) {
 				done.add(body, stored, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/usage"
 )
 
 // The time that a report of usage is about.
@@ -33,7 +34,7 @@ func (s *Server) readUsage(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	days, err := req.Store.UsageByDay(req.Ctx, req.Tenant, from, to)
+	days, err := usage.ByDay(req.Ctx, req.Store, req.Tenant, from, to)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (s *Server) readUsage(req *request.Request) error {
 
 // readState handles GET /v1/usage/state.
 func (s *Server) readState(req *request.Request) error {
-	found, err := req.Store.State(req.Ctx, req.Tenant)
+	found, err := usage.State(req.Ctx, req.Store, req.Tenant)
 	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
@@ -61,7 +62,7 @@ func (s *Server) readRunsByHour(req *request.Request) error {
 		return err
 	}
 	since := time.Now().Truncate(time.Hour).Add(time.Duration(1-hours) * time.Hour)
-	found, err := req.Store.RunsByHour(req.Ctx, req.Tenant, since)
+	found, err := usage.RunsByHour(req.Ctx, req.Store, req.Tenant, since)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func answerUsageCSV(req *request.Request, days []session.DayOfUse) error {
 // listUsage handles GET /v1/usage/sessions.
 func (s *Server) listUsage(req *request.Request) error {
 	find := func(l *request.List) ([]session.SessionUse, error) {
-		return req.Store.UsageBySession(req.Ctx, req.Tenant, l.Page())
+		return usage.BySession(req.Ctx, req.Store, req.Tenant, l.Page())
 	}
 	answer := func(u session.SessionUse) protocol.SessionUse {
 		return protocol.SessionUse{Session: u.Session, Use: u.Use}

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist/object"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 	"github.com/varve-dev/varve/internal/verify"
 )
 
@@ -198,7 +199,7 @@ func TestSharedBodiesAreMovedAndCollectedOnce(t *testing.T) {
 	fork := w.fork(at, "fork", 0)
 	move := func(to persist.Kind) {
 		t.Helper()
-		err := w.store.MoveResults(t.Context(), postgres.ResultMove{Tenant: at.Tenant, To: to, Each: func(body persist.Movable, _ int64, err error) {
+		err := tier.MoveResults(t.Context(), w.store, tier.ResultMove{Tenant: at.Tenant, To: to, Each: func(body persist.Movable, _ int64, err error) {
 			if err != nil {
 				t.Errorf("%s of %s: %v", body.ID, body.Session, err)
 			}

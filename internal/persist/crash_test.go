@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // atEachStep runs a test for each store and each step of a work on it.
@@ -97,7 +98,7 @@ func TestAMoveThatIsKilledIsContinued(t *testing.T) {
 					w.collect()
 					w.mustBeTidy()
 					w.mustRead(want)
-					stats, err := w.store.ResultStats(t.Context(), w.key.Tenant, nil)
+					stats, err := tier.ResultStats(t.Context(), w.store, w.key.Tenant, nil)
 					if err != nil || len(stats) != 1 || stats[0].Store != to {
 						t.Errorf("%+v, %v", stats, err)
 					}
@@ -132,7 +133,7 @@ func TestACollectionThatIsKilledIsDoneAgain(t *testing.T) {
 		w.collect()
 		w.mustRead(want)
 		w.mustBeTidy()
-		stats, err := w.store.ResultStats(w.Context(), w.key.Tenant, nil)
+		stats, err := tier.ResultStats(w.Context(), w.store, w.key.Tenant, nil)
 		if err != nil || len(stats) != 1 || stats[0].Bodies != 4 {
 			w.Errorf("%+v, %v", stats, err)
 		}

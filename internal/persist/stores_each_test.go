@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 func TestResultsComeBackFromEachStore(t *testing.T) {
@@ -15,7 +16,7 @@ func TestResultsComeBackFromEachStore(t *testing.T) {
 		}
 		w.mustRead(want)
 		w.mustBeTidy()
-		stats, err := w.store.ResultStats(w.Context(), w.key.Tenant, nil)
+		stats, err := tier.ResultStats(w.Context(), w.store, w.key.Tenant, nil)
 		if err != nil || len(stats) != 1 || stats[0].Store != w.New || stats[0].Bodies != 4 || stats[0].Stored < 100_000 || stats[0].Stored > 9<<20 {
 			w.Errorf("%+v, %v", stats, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 // places says where the stores of a test are, for another process to open them, too.
@@ -235,7 +236,7 @@ func TestADamagedChunkIsNotServed(t *testing.T) {
 			to = persist.File
 		}
 		failed := 0
-		err = w.store.MoveResults(w.Context(), postgres.ResultMove{Tenant: w.key.Tenant, To: to, Each: func(_ persist.Movable, _ int64, err error) {
+		err = tier.MoveResults(w.Context(), w.store, tier.ResultMove{Tenant: w.key.Tenant, To: to, Each: func(_ persist.Movable, _ int64, err error) {
 			if errors.As(err, &damaged) {
 				failed++
 			}
@@ -320,7 +321,7 @@ func TestBodiesMoveUnderTheirReaders(t *testing.T) {
 		for i := range 2 * len(kinds) {
 			to := kinds[(int(w.New)+1+i)%len(kinds)]
 			mustMove(w, to)
-			stats, err := w.store.ResultStats(w.Context(), w.key.Tenant, &w.key.Key)
+			stats, err := tier.ResultStats(w.Context(), w.store, w.key.Tenant, &w.key.Key)
 			if err != nil || len(stats) != 1 || stats[0].Store != to || stats[0].Bodies != 4 {
 				w.Errorf("after the move to %s: %+v, %v", to, stats, err)
 			}
@@ -335,7 +336,7 @@ func TestBodiesMoveUnderTheirReaders(t *testing.T) {
 
 func mustMove(w *world, to persist.Kind) {
 	w.Helper()
-	err := w.store.MoveResults(w.Context(), postgres.ResultMove{Tenant: w.key.Tenant, To: to, Each: func(b persist.Movable, _ int64, err error) {
+	err := tier.MoveResults(w.Context(), w.store, tier.ResultMove{Tenant: w.key.Tenant, To: to, Each: func(b persist.Movable, _ int64, err error) {
 		if err != nil {
 			w.Errorf("body %s: %v", b.ID, err)
 		}
@@ -461,7 +462,7 @@ func TestAnErasedSessionLeavesNoObject(t *testing.T) {
 func mustMoveSome(w *world) {
 	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
-	err := w.store.MoveResults(ctx, postgres.ResultMove{Tenant: w.key.Tenant, To: persist.File, Each: func(persist.Movable, int64, error) { stop() }})
+	err := tier.MoveResults(ctx, w.store, tier.ResultMove{Tenant: w.key.Tenant, To: persist.File, Each: func(persist.Movable, int64, error) { stop() }})
 	if !errors.Is(err, context.Canceled) {
 		w.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-dev/varve/internal/persist"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/tier"
 )
 
 const (
@@ -47,7 +48,7 @@ var works = map[string]func(ctx context.Context, store *postgres.Store, of task,
 		return err
 	},
 	"move": func(ctx context.Context, store *postgres.Store, of task, _ func(string)) error {
-		return store.MoveResults(ctx, postgres.ResultMove{Tenant: of.Key.Tenant, To: of.To, Each: func(persist.Movable, int64, error) {}})
+		return tier.MoveResults(ctx, store, tier.ResultMove{Tenant: of.Key.Tenant, To: of.To, Each: func(persist.Movable, int64, error) {}})
 	},
 	"collect": func(ctx context.Context, store *postgres.Store, _ task, trace func(string)) error {
 		return collect(ctx, store, trace)

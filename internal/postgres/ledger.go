@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -81,42 +80,4 @@ func QueueUsage(batch *pgx.Batch, tenant uuid.UUID, read []session.Reading) *pgx
 	ids := idsOf(read)
 	batch.Queue(ledgerLockSQL, tenant, ids)
 	return batch.Queue(ledgerCountSQL, tenant, ids, views, served, readBacks)
-}
-
-// UsageByDay returns what a tenant has used from one day in UTC to another, both included: the days with any use, in
-// order.
-func (s *Store) UsageByDay(ctx context.Context, tenant uuid.UUID, from, to time.Time) ([]session.DayOfUse, error) {
-	return QueryRows(ctx, s, tenant, pgx.RowToStructByName[session.DayOfUse], `
-		SELECT coalesce(d.day, m.day) AS day,
-		       coalesce(d.messages, 0) AS messages, coalesce(d.bytes, 0) AS bytes, coalesce(d.tokens, 0) AS tokens,
-		       coalesce(d.views, 0) AS views, coalesce(d.tokens_served, 0) AS tokens_served,
-		       coalesce(d.tokens_saved, 0) AS tokens_saved, coalesce(d.read_backs, 0) AS read_backs,
-		       coalesce(d.compactions, 0) AS compactions,
-		       coalesce(m.calls, 0) AS model_calls, coalesce(m.input_tokens, 0) AS model_input_tokens,
-		       coalesce(m.output_tokens, 0) AS model_output_tokens, coalesce(m.cost_micros, 0) AS model_cost_micros
-		  FROM (SELECT * FROM usage_days WHERE tenant_id = $1 AND day BETWEEN $2 AND $3) d
-		  FULL JOIN (SELECT * FROM model_spending WHERE tenant_id = $1 AND model = '' AND day BETWEEN $2 AND $3) m
-		    ON m.day = d.day
-		 ORDER BY 1`, tenant, from.UTC(), to.UTC())
-}
-
-// UsageBySession returns what a page of a tenant's sessions, archived ones included, newest first, have used.
-func (s *Store) UsageBySession(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.SessionUse, error) {
-	return QueryRows(ctx, s.Seeing(AllSessions), tenant, pgx.RowToStructByName[session.SessionUse], `
-		SELECT s.id AS session, s.key, s.created_at,
-		       u.messages, u.bytes, u.tokens, u.views, u.tokens_served, u.tokens_saved, u.read_backs, u.compactions,
-		       m.model_calls + coalesce((a.model_use ->> 'calls')::bigint, 0) AS model_calls,
-		       m.model_input_tokens + coalesce((a.model_use ->> 'input')::bigint, 0) AS model_input_tokens,
-		       m.model_output_tokens + coalesce((a.model_use ->> 'output')::bigint, 0) AS model_output_tokens,
-		       m.model_cost_micros + coalesce((a.model_use ->> 'cost')::bigint, 0) AS model_cost_micros
-		  FROM sessions s
-		  JOIN usage_sessions u ON u.tenant_id = s.tenant_id AND u.session_key = s.key
-		 CROSS JOIN LATERAL (
-		       SELECT count(*) AS model_calls, coalesce(sum(a.input_tokens), 0)::bigint AS model_input_tokens,
-		              coalesce(sum(a.output_tokens), 0)::bigint AS model_output_tokens,
-		              coalesce(sum(a.cost_micros), 0)::bigint AS model_cost_micros
-		         FROM model_answers a
-		        WHERE a.tenant_id = s.tenant_id AND a.session_key = s.key AND a.answer IS NOT NULL) m
-		  LEFT JOIN session_archives a ON a.tenant_id = s.tenant_id AND a.session_key = s.key AND a.state = 'archived'
-		 WHERE s.tenant_id = $1`+NewestFirst("s.created_at", "s.key"), PageArgs(tenant, page)...)
 }

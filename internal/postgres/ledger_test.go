@@ -12,12 +12,13 @@ import (
 
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/usage"
 )
 
 // used returns what the ledger has of all days of a tenant.
 func used(t testing.TB, store *postgres.Store, tenant uuid.UUID) (sum session.Use) {
 	t.Helper()
-	days, err := store.UsageByDay(t.Context(), tenant, time.Now().AddDate(0, 0, -2), time.Now().AddDate(0, 0, 1))
+	days, err := usage.ByDay(t.Context(), store, tenant, time.Now().AddDate(0, 0, -2), time.Now().AddDate(0, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestTheLedgerEqualsARecount(t *testing.T) {
 	if got.Views != read.Views || got.TokensServed != read.TokensServed || got.TokensSaved <= 0 {
 		t.Errorf("the ledger has %+v, want %+v", got, read)
 	}
-	page, err := store.UsageBySession(t.Context(), tenant, session.Page{Limit: 100})
+	page, err := usage.BySession(t.Context(), store, tenant, session.Page{Limit: 100})
 	if err != nil || len(page) != sessions*3/4 {
 		t.Errorf("%d sessions, %v", len(page), err)
 	}
@@ -118,7 +119,7 @@ func TestAMessageCountsOnItsDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCount(t, store, tenant, session.Reading{Session: "s"})
-	days, err := store.UsageByDay(t.Context(), tenant, time.Now().AddDate(-2, 0, 0), time.Now().AddDate(0, 0, 1))
+	days, err := usage.ByDay(t.Context(), store, tenant, time.Now().AddDate(-2, 0, 0), time.Now().AddDate(0, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

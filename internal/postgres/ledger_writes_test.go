@@ -12,6 +12,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/queue"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/usage"
 )
 
 // written is what PostgreSQL counts of the rows of sessions in the ledger: those that were updated, and those of them
@@ -115,7 +116,7 @@ func TestCountingCostsWhatItCounts(t *testing.T) {
 	t.Parallel()
 	p := newPlanned(t, *planRows)
 	p.analyze(t, 100)
-	page, err := p.UsageBySession(t.Context(), largeTenant, session.Page{Limit: 50})
+	page, err := usage.BySession(t.Context(), p.Store, largeTenant, session.Page{Limit: 50})
 	if err != nil {
 		t.Fatal(err)
 	}

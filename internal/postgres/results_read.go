@@ -106,15 +106,15 @@ func (s *Store) openBodies(
 func (s *Store) content(tenant uuid.UUID, body *persist.Opened, what string) (*persist.Content, error) {
 	key := session.Key{Tenant: tenant, Key: *body.Session}
 	return body.Content(what, func(ctx context.Context, first, limit int) ([]persist.StoredChunk, error) {
-		return s.chunks(ctx, key, *body.ID, first, limit)
+		return s.Chunks(ctx, key, *body.ID, first, limit)
 	})
 }
 
-// chunks reads chunks of a body as they are stored. What a move takes away between the row and the object is looked for
+// Chunks reads chunks of a body as they are stored. What a move takes away between the row and the object is looked for
 // again; what is missing then is damaged.
 //
 // Errors: ErrNotFound if the body is gone, ErrResultStore.
-func (s *Store) chunks(ctx context.Context, key session.Key, body uuid.UUID, first, limit int) (
+func (s *Store) Chunks(ctx context.Context, key session.Key, body uuid.UUID, first, limit int) (
 	[]persist.StoredChunk, error,
 ) {
 	const attempts = 3

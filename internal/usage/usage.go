@@ -1,5 +1,5 @@
 // Package usage counts what tenants use, without making their requests slower. The counts are in the tables usage_days
-// and usage_sessions, which package postgres writes.
+// and usage_sessions, which package postgres writes; read.go reads them.
 //
 // Start at Counter. What is read is counted in memory and written a few seconds later: a process that is killed loses
 // that. What is stored is not counted but looked up: a session's row says how far it was counted, so that nothing is

@@ -1,4 +1,4 @@
-package postgres
+package tier
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/varve-dev/varve/internal/persist"
+	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -30,10 +31,10 @@ const movePage = 100
 
 // MoveResults moves bodies one after another. One that cannot be moved does not keep it from the
 // others; an error of a store that does not answer ends it.
-func (s *Store) MoveResults(ctx context.Context, m ResultMove) error {
+func MoveResults(ctx context.Context, s *postgres.Store, m ResultMove) error {
 	after := persist.Movable{}
 	for {
-		bodies, err := InTx(ctx, s, m.Tenant, func(tx pgx.Tx) ([]persist.Movable, error) {
+		bodies, err := postgres.InTx(ctx, s, m.Tenant, func(tx pgx.Tx) ([]persist.Movable, error) {
 			return persist.MovableBodies(ctx, tx, m.Tenant, m.Session, m.To, after, movePage)
 		})
 		if err != nil || len(bodies) == 0 {
@@ -41,15 +42,16 @@ func (s *Store) MoveResults(ctx context.Context, m ResultMove) error {
 		}
 		for _, body := range bodies {
 			begun := time.Now()
-			stored, err := s.moveBody(ctx, session.Key{Tenant: m.Tenant, Key: body.Session}, body, m.To)
+			one := bodyMove{store: s, key: session.Key{Tenant: m.Tenant, Key: body.Session}, body: body, to: m.To}
+			err := one.move(ctx)
 			if errors.Is(err, session.ErrNotFound) { // it is gone, or another move was first
-				err, stored = nil, 0
+				err, one.stored = nil, 0
 			}
-			m.Each(body, stored, err)
+			m.Each(body, one.stored, err)
 			if errors.Is(err, session.ErrResultStore) || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			}
-			if err := m.pause(ctx, stored, time.Since(begun)); err != nil {
+			if err := m.pause(ctx, one.stored, time.Since(begun)); err != nil {
 				return err
 			}
 			after = body
@@ -73,39 +75,40 @@ func (m *ResultMove) pause(ctx context.Context, bytes int64, took time.Duration)
 
 // bodyMove is the move of one body.
 type bodyMove struct {
-	store  *Store
+	store  *postgres.Store
 	key    session.Key
 	body   persist.Movable
 	to     persist.Kind
 	parts  []persist.Moving // copied, and not yet named by their rows
 	put    []uuid.UUID      // objects that were put
 	old    []uuid.UUID      // objects that rows named
-	stored int64
+	stored int64            // bytes of the copy
 }
 
-// moveBody copies a body, verifies the copy, makes the rows name it, and deletes the objects that they named before. A
+// move copies a body, verifies the copy, makes the rows name it, and deletes the objects that they named before. A
 // reader finds the one or the other.
-func (s *Store) moveBody(ctx context.Context, key session.Key, body persist.Movable, to persist.Kind) (int64, error) {
-	m := bodyMove{store: s, key: key, body: body, to: to}
-	begun := time.Now()
+func (m *bodyMove) move(ctx context.Context) error {
+	stores, begun := m.store.ResultStores(), time.Now()
 	err := m.copyAll(ctx)
 	if err == nil {
 		err = persist.InTime(begun)
 	}
-	if err != nil { // no row names what was put
-		return 0, errors.Join(err, s.results.Forget(context.WithoutCancel(ctx), key, to, m.put))
+	unnamed := err != nil
+	if err == nil {
+		err = m.switchParts(ctx, true)
+		unnamed = errors.Is(err, session.ErrNotFound) // else the rows may name it, if only the answer was lost
 	}
-	err = m.switchParts(ctx, true)
-	if errors.Is(err, session.ErrNotFound) {
-		return 0, errors.Join(err, s.results.Forget(context.WithoutCancel(ctx), key, to, m.put))
+	if unnamed {
+		err = errors.Join(err, stores.Forget(context.WithoutCancel(ctx), m.key, m.to, m.put))
 	}
-	if err != nil { // the rows may name what was put, if only the answer was lost
-		return 0, err
+	if err != nil {
+		m.stored = 0
+		return err
 	}
-	s.results.Step("switched")
-	err = s.ForgetUnnamed(ctx, key, body.Store, m.old)
-	s.results.Step("deleted")
-	return m.stored, err
+	stores.Step("switched")
+	err = m.store.ForgetUnnamed(ctx, m.key, m.body.Store, m.old)
+	stores.Step("deleted")
+	return err
 }
 
 // copyAll copies the whole body. What goes to PostgreSQL is not all held at once: each part is switched for itself.
@@ -115,10 +118,10 @@ func (m *bodyMove) copyAll(ctx context.Context) error {
 		return err
 	}
 	fetch := func(ctx context.Context, first, limit int) ([]persist.StoredChunk, error) {
-		return m.store.chunks(ctx, m.key, m.body.ID, first, limit)
+		return m.store.Chunks(ctx, m.key, m.body.ID, first, limit)
 	}
 	for first := 0; first < len(content.Index()); first += persist.MoveChunks {
-		part, err := m.store.results.Copy(ctx, m.key, content, first, fetch, m.to)
+		part, err := m.store.ResultStores().Copy(ctx, m.key, content, first, fetch, m.to)
 		m.put = append(m.put, part.Objects()...)
 		if err != nil {
 			return err
@@ -130,7 +133,7 @@ func (m *bodyMove) copyAll(ctx context.Context) error {
 			if err := m.switchParts(ctx, false); err != nil {
 				return err
 			}
-			m.store.results.Step("part switched")
+			m.store.ResultStores().Step("part switched")
 		}
 	}
 	return nil
@@ -161,6 +164,10 @@ func (m *bodyMove) switchParts(ctx context.Context, all bool) error {
 }
 
 // ResultStats returns what a tenant, or one session if it is given, has in each result store.
-func (s *Store) ResultStats(ctx context.Context, tenant uuid.UUID, of *uuid.UUID) ([]persist.Stat, error) {
-	return InTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Stat, error) { return persist.Stats(ctx, tx, tenant, of) })
+func ResultStats(
+	ctx context.Context, s *postgres.Store, tenant uuid.UUID, of *uuid.UUID,
+) ([]persist.Stat, error) {
+	return postgres.InTx(ctx, s, tenant, func(tx pgx.Tx) ([]persist.Stat, error) {
+		return persist.Stats(ctx, tx, tenant, of)
+	})
 }
