@@ -62,14 +62,17 @@ const foundItems = 16
 // newest first. An index finds them. In a session from before there was one, the bytes of all messages are searched if
 // it finds none. ErrNotFound if there is no such session.
 func (s *Store) WithItemID(ctx context.Context, at session.Address, id string) ([]session.Message, error) {
-	var log logOf[session.Message]
 	var key uuid.UUID
 	var since pgtype.Timestamptz
-	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) (err error) {
+	found, err := s.readComplete(ctx, at.Tenant, func(tx pgx.Tx) (log logOf[session.Message], err error) {
 		if key, err = sessionKey(ctx, tx, at); err != nil {
-			return err
+			return log, err
 		}
-		log, err = readLog(ctx, tx, session.Key{Tenant: at.Tenant, Key: key}, ofMessage, scanMessage, `
+		since, err = RowIn(ctx, tx, pgx.RowTo[pgtype.Timestamptz], `SELECT items_since FROM installation`)
+		if err != nil {
+			return log, err
+		}
+		return readLog(ctx, tx, session.Key{Tenant: at.Tenant, Key: key}, ofMessage, scanMessage, `
 			SELECT `+messageColumns+`
 			  FROM messages
 			 WHERE tenant_id = $1
@@ -79,16 +82,7 @@ func (s *Store) WithItemID(ctx context.Context, at session.Address, id string) (
 			   AND item_id = $3
 			 ORDER BY seq DESC
 			 LIMIT $4`, at.Tenant, key, id, foundItems)
-		if err != nil {
-			return err
-		}
-		since, err = RowIn(ctx, tx, pgx.RowTo[pgtype.Timestamptz], `SELECT items_since FROM installation`)
-		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	found, err := log.complete(ctx, s)
 	first := firstIDOf(since.Time) // of a session that is not old
 	isOld := since.InfinityModifier == pgtype.Finite && bytes.Compare(key[:], first[:]) < 0
 	if err != nil || len(found) > 0 || !isOld {
@@ -219,20 +213,14 @@ func (s *Store) ViewWithSources(ctx context.Context, at session.Address) (v View
 func (s *Store) SourcePage(
 	ctx context.Context, tenant uuid.UUID, v *ViewWithSources, r Range,
 ) ([]session.Message, error) {
-	var log logOf[session.Message]
 	if r.Descending && r.After == 0 {
 		r.After = session.MaxSessionMessages + 1
 	}
-	err := s.inSnapshot(ctx, tenant, func(tx pgx.Tx) (err error) {
+	return s.readComplete(ctx, tenant, func(tx pgx.Tx) (logOf[session.Message], error) {
 		key := session.Key{Tenant: tenant, Key: v.Key}
-		log, err = readLog(ctx, tx, key, v.place, scanMessage, sourcePageSQL(r.Descending), tenant, v.Key,
+		return readLog(ctx, tx, key, v.place, scanMessage, sourcePageSQL(r.Descending), tenant, v.Key,
 			v.From(), v.LastSeq, r.After, r.Limit, r.Bytes, v.RawFrom)
-		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return log.complete(ctx, s)
 }
 
 // sourcePageSQL returns the statement of SourcePage. Only messages that are in packs have NULL as their body.

@@ -62,22 +62,17 @@ const (
 func (s *Store) ExportMessages(
 	ctx context.Context, e session.Exported, from int64,
 ) (found []session.Message, err error) {
-	var log logOf[session.Message]
-	err = s.inSnapshot(ctx, e.Key.Tenant, func(tx pgx.Tx) error {
-		err := ExecOne(ctx, tx, session.ErrNotFound, `
+	found, err = s.readComplete(ctx, e.Key.Tenant, func(tx pgx.Tx) (log logOf[session.Message], err error) {
+		err = ExecOne(ctx, tx, session.ErrNotFound, `
 			SELECT
 			  FROM sessions
 			 WHERE tenant_id = $1 AND key = $2`, e.Key.Tenant, e.Key.Key)
 		if err != nil {
-			return err
+			return log, err
 		}
 		r := Range{After: from - 1, To: cmp.Or(e.LastSeq, -1), Removed: true, Limit: exportMessages, Bytes: exportBytes}
-		log, err = r.read(ctx, tx, e.Key)
-		return err
+		return r.read(ctx, tx, e.Key)
 	})
-	if err == nil {
-		found, err = log.complete(ctx, s)
-	}
 	for i := range found {
 		m := &found[i]
 		switch {

@@ -58,19 +58,24 @@ func (s *Store) Messages(ctx context.Context, at session.Address, r Range) (sess
 		r.After = session.MaxSessionMessages + 1
 	}
 	var found session.Session
-	var log logOf[session.Message]
-	err := s.inSnapshot(ctx, at.Tenant, func(tx pgx.Tx) (err error) {
+	messages, err := s.readComplete(ctx, at.Tenant, func(tx pgx.Tx) (log logOf[session.Message], err error) {
 		if found, err = readSession(ctx, tx, at); err != nil {
-			return err
+			return log, err
 		}
-		log, err = r.read(ctx, tx, session.Key{Tenant: at.Tenant, Key: found.Key})
-		return err
+		return r.read(ctx, tx, session.Key{Tenant: at.Tenant, Key: found.Key})
 	})
-	if err != nil {
-		return found, nil, err
-	}
-	messages, err := log.complete(ctx, s)
 	return found, messages, err
+}
+
+// readComplete reads messages in a transaction, and behind it the bodies of those that are in packs.
+func (s *Store) readComplete(
+	ctx context.Context, tenant uuid.UUID, read func(tx pgx.Tx) (logOf[session.Message], error),
+) ([]session.Message, error) {
+	log, err := ReadTx(ctx, s, tenant, read)
+	if err != nil {
+		return nil, err
+	}
+	return log.complete(ctx, s)
 }
 
 func (r Range) read(ctx context.Context, tx pgx.Tx, key session.Key) (logOf[session.Message], error) {
@@ -80,19 +85,13 @@ func (r Range) read(ctx context.Context, tx pgx.Tx, key session.Key) (logOf[sess
 
 // MessagesAt reads messages of a log by their seqs, removed ones, too.
 func (s *Store) MessagesAt(ctx context.Context, key session.Key, seqs []int64) ([]session.Message, error) {
-	var log logOf[session.Message]
-	err := s.inSnapshot(ctx, key.Tenant, func(tx pgx.Tx) (err error) {
-		log, err = readLog(ctx, tx, key, ofMessage, scanMessage, `
+	return s.readComplete(ctx, key.Tenant, func(tx pgx.Tx) (logOf[session.Message], error) {
+		return readLog(ctx, tx, key, ofMessage, scanMessage, `
 			SELECT `+messageColumns+`
 			  FROM messages
 			 WHERE tenant_id = $1 AND session_key = $2 AND seq = ANY ($3)
 			 ORDER BY seq`, key.Tenant, key.Key, seqs)
-		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return log.complete(ctx, s)
 }
 
 // messageColumns are those of a session.Message, in their order.
