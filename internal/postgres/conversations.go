@@ -83,7 +83,7 @@ func (s *Store) WithItemID(ctx context.Context, at session.Address, id string) (
 			 ORDER BY seq DESC
 			 LIMIT $4`, at.Tenant, key, id, foundItems)
 	})
-	first := firstIDOf(since.Time) // of a session that is not old
+	first := FirstIDOf(since.Time) // of a session that is not old
 	isOld := since.InfinityModifier == pgtype.Finite && bytes.Compare(key[:], first[:]) < 0
 	if err != nil || len(found) > 0 || !isOld {
 		return found, err

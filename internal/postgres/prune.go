@@ -85,7 +85,7 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, first []
 	batch.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)`)
 	queue(pruneIdempotency, IdempotencyRetention)
 	if kept := s.retention.Runs; kept > 0 {
-		queue(pruneRuns, kept, firstIDOf(time.Now().Add(-kept)))
+		queue(pruneRuns, kept, FirstIDOf(time.Now().Add(-kept)))
 	}
 	for _, p := range pruneRecompactions {
 		queue(p, RecompactionRetention)
@@ -106,8 +106,8 @@ func (s *Store) prune(ctx context.Context, tx pgx.Tx, tenant uuid.UUID, first []
 	return more, err
 }
 
-// firstIDOf returns the smallest id that a row can have which was made at a time or later: ids begin with the time.
-func firstIDOf(at time.Time) (id uuid.UUID) {
+// FirstIDOf returns the smallest id that a row can have which was made at a time or later: ids begin with the time.
+func FirstIDOf(at time.Time) (id uuid.UUID) {
 	for i, ms := 5, at.UnixMilli(); i >= 0; i-- {
 		id[i] = byte(ms)
 		ms >>= 8

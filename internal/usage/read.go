@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"encoding/binary"
 	"time"
 
 	"github.com/google/uuid"
@@ -62,15 +61,7 @@ func RunsByHour(
 		  FROM runs
 		 WHERE tenant_id = $1 AND id >= $2 AND triggered_at >= $3
 		 GROUP BY 1
-		 ORDER BY 1`, tenant, firstID(since.Add(-time.Hour)), since)
-}
-
-// firstID returns an id that is before all that were made from a time on.
-func firstID(at time.Time) (id uuid.UUID) {
-	var ms [8]byte
-	binary.BigEndian.PutUint64(ms[:], uint64(at.UnixMilli()))
-	copy(id[:6], ms[2:])
-	return id
+		 ORDER BY 1`, tenant, postgres.FirstIDOf(since.Add(-time.Hour)), since)
 }
 
 // ByDay returns what a tenant has used from one day in UTC to another, both included: the days with any use, in
