@@ -127,7 +127,7 @@ func (w *world) shown() map[string]string {
 	w.exec(`INSERT INTO river_job (id, kind, args, queue, state, scheduled_at)
 		VALUES (1700, 'sweep', '{}', 'nobody', 'scheduled', now() + interval '1 day')`)
 	const path = "/v1/sessions/chat-42"
-	const own = `{"trigger":0.8,"target":0.5,"trim":{"enabled":true,"min_tokens":100},"summarise":{"words_ratio":0,"names_ratio":0,"lines_ratio":0},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
+	const own = `{"trigger":0.8,"target":0.6,"trim":{"enabled":true,"min_tokens":100},"summarise":{"words_ratio":0,"names_ratio":0,"lines_ratio":0},"idle":{"enabled":false},"protect":{"yields":false},"cap":{"max_ratio":0,"unit_ratio":0}}`
 	w.must(http.StatusCreated, "PUT", path, `{"format":"openai-chat","window_tokens":10000000,"metadata":{"user":"u1"},"policy":`+own+`}`)
 	for round := range 2 {
 		for n := range 3 {

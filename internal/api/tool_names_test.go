@@ -129,7 +129,7 @@ func TestNamesOfToolsThatWereNotCalled(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"names":[]}`: "format is missing",
 		`{"format":"gemini","dialect":"bedrock","names":[]}`:    "gemini has no dialect",
-		`{"format":"anthropic","dialect":"mistral","names":[]}`: "it has anthropic, bedrock, vertex",
+		`{"format":"anthropic","dialect":"mistral","names":[]}`: "it has anthropic, bedrock, deepseek, ",
 		`{"format":"gemini"}`:                                                   "names is missing",
 		`{"format":"gemini","names":[7]}`:                                       "/names/0",
 		`{"format":"gemini","names":"grep"}`:                                    "/names",

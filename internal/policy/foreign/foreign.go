@@ -195,7 +195,8 @@ func (s section) names() []string {
 // others.
 func (t *translator) unknown(pointer string, rest map[string]any, known []string, why string) {
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
-		if name, ok := spelling.Closest(key, known); ok && spelling.Distance(key, name) <= 2 {
+		name, near := spelling.Closest(key, known)
+		if near && plain(name) != plain(key) && spelling.Distance(key, name) <= 2 {
 			t.problems = append(t.problems, session.Problem{Pointer: pointer + "/" + key, Code: "unknown_field",
 				Detail: fmt.Sprintf("%s: did you mean %q?", noSuchSetting, name)})
 			continue

@@ -161,6 +161,7 @@ func TestASettingIsTranslated(t *testing.T) {
 			`{"profile":"codelia","budget":{"tokens":1},"cap":{"max_bytes":1,"head_chars":1},"summarise":{"keep_turns":0}}`},
 		{"tool-compaction", `{"inputTrimBytes":-5,"outputTrimBytes":-5}`, `{"profile":"tool-compaction","dedupe":{"argument_bytes":0,"min_bytes":1}}`},
 		{"tool-compaction", `{"outputTrimBytes":500,"toolIdentifierFields":[]}`, `{"profile":"tool-compaction","dedupe":{"min_bytes":501,"fields":{}}}`},
+		{"codelia", `{"compaction":{"auto":false},"toolOutputCache":null}`, `{"profile":"codelia","auto":false}`},
 		{"tool-compaction", `{"inputTrimBytes":"100"}`, `{"profile":"tool-compaction"}`},
 	} {
 		got, err := Translate(c.system, []byte(c.file))
