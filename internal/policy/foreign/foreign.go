@@ -134,23 +134,26 @@ type translator struct {
 func (t *translator) file(config map[string]any) {
 	rest := maps.Clone(config)
 	found := false
+	var known []string
 	for _, s := range t.system.Sections {
+		missing := true
 		for key, value := range config {
 			if inner, ok := value.(map[string]any); ok && slices.ContainsFunc(s.At, named(key)) {
-				found = true
+				found, missing = true, false
 				delete(rest, key)
 				t.section(s, "/"+key, inner, inner, false)
 			}
 		}
+		if missing {
+			known = append(known, s.At...)
+		}
 	}
 	why := "it is outside of the settings of compaction"
-	var known []string
-	for _, s := range t.system.Sections {
-		known = append(known, s.At...)
-		if !found {
+	if !found {
+		why = noSuchSetting
+		for _, s := range t.system.Sections {
 			t.section(s, "", config, rest, true)
 			known = append(known, s.names()...)
-			why = noSuchSetting
 		}
 	}
 	t.unknown("", rest, known, why)

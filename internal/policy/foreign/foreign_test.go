@@ -162,6 +162,7 @@ func TestASettingIsTranslated(t *testing.T) {
 		{"tool-compaction", `{"inputTrimBytes":-5,"outputTrimBytes":-5}`, `{"profile":"tool-compaction","dedupe":{"argument_bytes":0,"min_bytes":1}}`},
 		{"tool-compaction", `{"outputTrimBytes":500,"toolIdentifierFields":[]}`, `{"profile":"tool-compaction","dedupe":{"min_bytes":501,"fields":{}}}`},
 		{"codelia", `{"compaction":{"auto":false},"toolOutputCache":null}`, `{"profile":"codelia","auto":false}`},
+		{"codelia", `{"compaction":{"auto":false},"compactions":{"on":1}}`, `{"profile":"codelia","auto":false}`},
 		{"tool-compaction", `{"inputTrimBytes":"100"}`, `{"profile":"tool-compaction"}`},
 	} {
 		got, err := Translate(c.system, []byte(c.file))
