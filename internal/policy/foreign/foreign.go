@@ -156,7 +156,7 @@ func (t *translator) file(config map[string]any) {
 			known = append(known, s.names()...)
 		}
 	}
-	t.unknown("", rest, known, why)
+	t.unknown("", rest, absent(config, known), why)
 }
 
 const noSuchSetting = "the system has no such setting"
@@ -182,7 +182,7 @@ func (t *translator) section(s section, pointer string, config, rest map[string]
 		}
 	}
 	if !top {
-		t.unknown(pointer, rest, s.names(), noSuchSetting)
+		t.unknown(pointer, rest, absent(config, s.names()), noSuchSetting)
 	}
 }
 
@@ -194,11 +194,19 @@ func (s section) names() []string {
 	return names
 }
 
-// unknown refuses a name that is probably a misspelt known one: what the file means by it would not hold. It omits the
-// others.
-func (t *translator) unknown(pointer string, rest map[string]any, known []string, why string) {
+// absent returns the names that a section does not give: who gives one did not misspell it elsewhere.
+func absent(config map[string]any, names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, _, given := find(config, name)
+		return given
+	})
+}
+
+// unknown refuses a name that is probably a misspelt one of those that the file lacks: what the file means by it would
+// not hold. It omits the others.
+func (t *translator) unknown(pointer string, rest map[string]any, lacking []string, why string) {
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
-		name, near := spelling.Closest(key, known)
+		name, near := spelling.Closest(key, lacking)
 		if near && plain(name) != plain(key) && spelling.Distance(key, name) <= 2 {
 			t.problems = append(t.problems, session.Problem{Pointer: pointer + "/" + key, Code: "unknown_field",
 				Detail: fmt.Sprintf("%s: did you mean %q?", noSuchSetting, name)})

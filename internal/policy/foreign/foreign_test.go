@@ -163,6 +163,8 @@ func TestASettingIsTranslated(t *testing.T) {
 		{"tool-compaction", `{"outputTrimBytes":500,"toolIdentifierFields":[]}`, `{"profile":"tool-compaction","dedupe":{"min_bytes":501,"fields":{}}}`},
 		{"codelia", `{"compaction":{"auto":false},"toolOutputCache":null}`, `{"profile":"codelia","auto":false}`},
 		{"codelia", `{"compaction":{"auto":false},"compactions":{"on":1}}`, `{"profile":"codelia","auto":false}`},
+		{"cortex", `{"hotZoneRatio":0.1,"hotZoneRatios":1}`, `{"profile":"cortex","trim":{"hot_zone_ratio":0.1}}`},
+		{"llm-proxy", "compaction:\n  enabled: false\n  Enable: true\n", `{"profile":"llm-proxy","enabled":false,"trigger_tokens":100001,"target_tokens":100000}`},
 		{"tool-compaction", `{"inputTrimBytes":"100"}`, `{"profile":"tool-compaction"}`},
 	} {
 		got, err := Translate(c.system, []byte(c.file))
