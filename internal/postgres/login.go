@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -82,27 +84,31 @@ type querier interface {
 // obstacle is a reason why a login cannot be used, with the SQL that mends it: ” where only another login does.
 type obstacle struct{ Reason, Remedy string }
 
-// checkServing returns an error unless the login of a connection cannot get past row-level security: neither as the
-// role that it is now nor as any role that it could become.
-func checkServing(ctx context.Context, conn *pgx.Conn) error {
-	return checkServingAs(ctx, conn, AppRole)
-}
+// rightsAge is how long a pool's login counts as checked. To look at all of its rights takes the server longer than 20
+// appends, and they are the same for all connections; one that is open is never asked again.
+const rightsAge = time.Minute
 
-// checkServingAdmin returns what checkServing does, also for a login that lacks the rights of AdminRole.
-func checkServingAdmin(ctx context.Context, conn *pgx.Conn) error {
-	return checkServingAs(ctx, conn, AdminRole)
-}
-
-func checkServingAs(ctx context.Context, conn *pgx.Conn, role string) error {
-	found, err := obstacles(ctx, conn, loginSQL, role, nil)
-	if err != nil {
-		return err
+// checkServing returns a check of a pool's connections: an error unless the login has the rights of role, cannot get past
+// row-level security, neither as the role that it is now nor as any role that it could become, and has its settings.
+func checkServing(role string) func(context.Context, *pgx.Conn) error {
+	var checked atomic.Pointer[time.Time] // when the login was last found to have no obstacle
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		wrong, err := wrongSettings(ctx, conn, loginSettings...)
+		if err != nil {
+			return err
+		}
+		var found []obstacle
+		if last := checked.Load(); last == nil || time.Since(*last) > rightsAge {
+			now := time.Now()
+			if found, err = obstacles(ctx, conn, loginSQL, role, nil); err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				checked.Store(&now)
+			}
+		}
+		return loginError(conn.Config().User, append(found, wrong...))
 	}
-	wrong, err := wrongSettings(ctx, conn, loginSettings...)
-	if err != nil {
-		return err
-	}
-	return loginError(conn.Config().User, append(found, wrong...))
 }
 
 // checkSettings returns an error if a setting of a login that need not serve does harm.

@@ -72,6 +72,38 @@ func TestALoginThatCouldBecomeMoreIsRefused(t *testing.T) {
 	}
 }
 
+// TestTheRightsOfALoginAreLookedAtOnceByAPool has a pool open more connections at once. What each asked last was its own
+// settings: the login's rights are known from the first.
+func TestTheRightsOfALoginAreLookedAtOnceByAPool(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.New(t)
+	pool, err := postgres.Open(t.Context(), pgtest.API(dsn), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var pids []uint32
+	for range 4 {
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+		pids = append(pids, conn.Conn().PgConn().PID())
+	}
+	var rights, settings int
+	err = pgtest.Row(t, dsn, `
+		SELECT count(*) FILTER (WHERE query LIKE '%Why a login must not serve%'),
+		       count(*) FILTER (WHERE query LIKE '%The settings of this session%')
+		  FROM pg_stat_activity
+		 WHERE pid = ANY ($1)`, pids).Scan(&rights, &settings)
+	// The spare connection of a pool is opened beside its first one, and may look, too.
+	if err != nil || rights > 1 || rights+settings != 3 {
+		t.Errorf("of 4 connections, %d asked for the login's rights last and %d for their settings (%v), want 0 and 3",
+			rights, settings, err)
+	}
+}
+
 // TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm sets each before the login is granted its role a second time.
 func TestAnOperatorsOwnTimeoutsAreKeptWhereTheyDoNoHarm(t *testing.T) {
 	t.Parallel()

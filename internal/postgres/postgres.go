@@ -30,15 +30,15 @@ import (
 	"github.com/varve-dev/varve/internal/trace"
 )
 
-// Open connects with a login that serves: a member of AppRole that row-level security binds on every connection, and
-// that cannot become a role that it does not bind. Errors: ErrLogin; ErrDatabase; ErrPooler.
+// Open connects with a login that serves: a member of AppRole that row-level security binds, and that cannot become a
+// role that it does not bind. Errors: ErrLogin; ErrDatabase; ErrPooler.
 func Open(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
-	return open(ctx, dsn, connections, checkServing)
+	return open(ctx, dsn, connections, checkServing(AppRole))
 }
 
 // OpenServingAdmin connects like Open, with a login that has the rights of AdminRole, for the routes of operators.
 func OpenServingAdmin(ctx context.Context, dsn string, connections int) (*pgxpool.Pool, error) {
-	return open(ctx, dsn, connections, checkServingAdmin)
+	return open(ctx, dsn, connections, checkServing(AdminRole))
 }
 
 // OpenAdmin connects for the operator's commands, with a login of AdminRole or the one that migrates.
