@@ -88,8 +88,8 @@ type obstacle struct{ Reason, Remedy string }
 // appends, and they are the same for all connections; one that is open is never asked again.
 const rightsAge = time.Minute
 
-// checkServing returns a check of a pool's connections: an error unless the login has the rights of role, cannot get past
-// row-level security, neither as the role that it is now nor as any role that it could become, and has its settings.
+// checkServing returns a check of a pool's connections: an error unless the login has the rights of role, has its
+// settings, and cannot get past row-level security, neither as the role that it is now nor as one that it could become.
 func checkServing(role string) func(context.Context, *pgx.Conn) error {
 	var checked atomic.Pointer[time.Time] // when the login was last found to have no obstacle
 	return func(ctx context.Context, conn *pgx.Conn) error {
