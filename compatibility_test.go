@@ -203,7 +203,7 @@ var sentenceTests = map[string]string{
 	"units | tool-compaction":                    "TestVariants",
 	"nothing | cortex":                           "TestVariants",
 	"plain | tool-compaction":                    "TestVariants",
-	"manual | falai":                             "TestVariants",
+	"manual | cortex":                            "TestVariants",
 	"errors | llm-proxy":                         "TestVariants",
 	"smaller | tool-compaction":                  "TestVariants",
 	"bookkeeping | llm-proxy":                    "TestVariants",

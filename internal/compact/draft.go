@@ -277,8 +277,13 @@ func (s *runState) current(i int) (head, tail []byte) {
 	return s.unquoted[start : start+p.headBytes], s.unquoted[len(s.unquoted)-p.tailBytes:]
 }
 
-// bookends returns the head and the tail that remain of a text.
+// bookends returns the head and the tail that remain of a text: all of one that has no more characters, also where a
+// character of two would be cut.
 func bookends(head, tail []byte, chars int) (first, last []byte) {
+	const mostBytes = 3 // of a character
+	if len(tail) == 0 && len(head) <= 2*chars*mostBytes && text.Len(head) <= 2*chars {
+		return head, nil
+	}
 	first = text.First(head, chars)
 	if len(tail) == 0 {
 		return first, text.Last(head[len(first):], chars)

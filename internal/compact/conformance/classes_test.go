@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
 )
@@ -24,6 +25,7 @@ type class struct {
 
 // classes are all rules in which Varve differs. None knows a vector: each sees the input, the record and the answer.
 var classes = []class{
+	{"cortex", "whole", "", isWholeCut},
 	{"cortex", "own", "Each result is decided by its own tool, size, beginning and place, as they were when messages came; " +
 		"what is beside it is not touched.", isOwn},
 	{"falai", "own", "", isMoment},
@@ -32,15 +34,14 @@ var classes = []class{
 	{"cortex", "saved", "All that leaves the view is saved, once, and can be read back.", isSaved},
 	{"", "limit", "A limit holds for every result, and a cut keeps something of it.", isLimit},
 	{"falai", "whole", "Characters, limits, notices and the tokens of a message are whole.", isWhole},
-	{"cortex", "whole", "", isWholeCut},
 	{"llm-proxy", "whole", "", isWholeCount},
 	{"falai", "units", "A call and its results stay together, and a notice says what was dropped.", isUnit},
 	{"tool-compaction", "units", "", isOpenCall},
-	{"codelia", "units", "", isOpenAlone},
+	{"codelia", "units", "", isOpen},
 	{"llm-proxy", "units", "", isPaired},
 	{"", "nothing", "Where nothing can leave the view, or no answer comes, nothing is written.", isNothing},
 	{"", "plain", "Names and previews are one line of plain characters, without secrets; no tag of an answer is one.", isPlain},
-	{"", "manual", "What the manual says holds where the program does otherwise.", isManual},
+	{"", "manual", "What the manual says holds where the program does otherwise; a share is at most 1.", isManual},
 	{"llm-proxy", "plain", "", isSecret},
 	{"llm-proxy", "errors", "A result that is an error supersedes nothing: what is older may be all that is known.", isError},
 	{"llm-proxy", "smaller", "A replacement that would not be smaller is not used.", isSmaller},
@@ -191,7 +192,8 @@ func isBeginningKept(v vector, want, got object) bool {
 		if !found || !strings.HasPrefix(notice, "\n\n[tool output truncated") {
 			continue
 		}
-		if kept == "" || len(kept) > limit || !strings.HasPrefix(whole, kept) {
+		_, first := utf8.DecodeRuneInString(whole)
+		if kept == "" && first <= limit || len(kept) > limit || !strings.HasPrefix(whole, kept) {
 			return false
 		}
 		m["content"] = now[i]["content"]
@@ -238,7 +240,25 @@ func isWholeCut(v vector, want, got object) bool {
 
 // isUnit: a result whose call the system has summarised, or dropped, has its call before it.
 func isUnit(v vector, want, got object) bool {
-	given, called := objects(v.Input["messages"]), map[string]int{}
+	given := objects(v.Input["messages"])
+	return isWithCalls(want, got, given, given) || isWithCalls(want, got, given, falaiCut(v, given)) || isNotice(v, want, got)
+}
+
+// falaiCut returns the messages as they are when the engine has cut or collapsed each result.
+func falaiCut(v vector, given []object) []object {
+	e := falaiEngine{config: section(v.Input["config"]), whole: true}
+	list := e.budget(given)
+	for i, collapsed := range e.collapse(given) {
+		if same(list[i], given[i]) {
+			list[i] = collapsed
+		}
+	}
+	return list
+}
+
+// isWithCalls: the results of a record that have lost their calls have them, and what is between, as in now.
+func isWithCalls(want, got object, given, now []object) bool {
+	called := map[string]int{}
 	for i, m := range given {
 		for _, c := range objects(m["tool_calls"]) {
 			called[text(c["id"])] = i
@@ -252,11 +272,8 @@ func isUnit(v vector, want, got object) bool {
 		}
 		id := text(m["tool_call_id"])
 		if call, isCalled := called[id]; m["role"] == "tool" && !here[id] && isCalled {
-			for _, with := range given[call:] { // the call, and what other results it has before this one
-				if same(with, m) {
-					break
-				}
-				list = append(list, with)
+			for i := call; i < len(given) && !same(given[i], m); i++ { // and what other results it has before this one
+				list = append(list, now[i])
 			}
 			for _, c := range objects(given[call]["tool_calls"]) {
 				here[text(c["id"])] = true
@@ -268,7 +285,7 @@ func isUnit(v vector, want, got object) bool {
 	if left := slices.DeleteFunc(slices.Clone(list), isSummary); same(left, given) { // nothing else could leave
 		list = left
 	}
-	return added > 0 && same(list, messagesOf(got)) || isNotice(v, want, got)
+	return added > 0 && same(list, messagesOf(got))
 }
 
 // isNotice: of the messages that a failure of the model leaves, the oldest have no room beside the notice.
@@ -276,32 +293,26 @@ func isNotice(v vector, want, got object) bool {
 	const notice = 24 // tokens that are kept free for it
 	e := falaiEngine{config: section(v.Input["config"]), whole: true}
 	more := len(messagesOf(want)) - len(messagesOf(got))
-	if v.Op != "checkAndCompact" || more < 1 || !same(messagesOf(want)[more:], messagesOf(got)) {
+	if v.Op != "checkAndCompact" || isAnswered(v) || more < 1 || !same(messagesOf(want)[more:], messagesOf(got)) {
 		return false
 	}
+	last := more - 1 // the beginning of the last unit that has no room
+	for last > 0 && messagesOf(want)[last]["role"] == "tool" {
+		last--
+	}
 	threshold := number(e.config["maxTokens"]) * number(e.config["compactionThreshold"])
-	return float64(e.tokens(messagesOf(want)[more-1:])+notice) >= threshold
+	return float64(e.tokens(messagesOf(want)[last:])+notice) >= threshold
 }
 
-// isOpenAlone: a call that nothing has answered yet stays, and all else that a summary would replace is of the system.
-func isOpenAlone(v vector, want, got object) bool {
-	given, answered := objects(v.Input["messages"]), map[string]bool{}
-	for _, m := range given {
-		answered[text(m["tool_call_id"])] = true
-	}
-	for _, m := range given {
-		kept := slices.ContainsFunc(messagesOf(want), func(w object) bool { return same(w, m) })
-		open := slices.ContainsFunc(objects(m["tool_calls"]), func(c object) bool { return !answered[text(c["id"])] })
-		if !kept && !open {
-			return false
-		}
-	}
-	return v.Op == "compact" && len(given) > 0 && same(given, messagesOf(got))
+// isAnswered reports whether a vector's model writes something.
+func isAnswered(v vector) bool {
+	responses := objects(section(v.Input["llm"])["responses"])
+	return len(responses) > 0 && text(responses[0]["message"]) != ""
 }
 
 // isOpenCall: a call that nothing has answered keeps its arguments.
 func isOpenCall(v vector, want, got object) bool {
-	answered, list := map[string]bool{}, messagesOf(want)
+	answered, list, open := map[string]bool{}, messagesOf(want), false
 	for _, m := range list {
 		for _, r := range objects(m["toolResults"]) {
 			answered[text(r["id"])] = true
@@ -310,11 +321,12 @@ func isOpenCall(v vector, want, got object) bool {
 	for i, m := range list {
 		for k, c := range objects(m["toolCalls"]) {
 			if !answered[text(c["id"])] {
+				open = true
 				c["arguments"] = objects(v.asked["messages"])[i]["toolCalls"].([]any)[k].(object)["arguments"]
 			}
 		}
 	}
-	return same(normal(want), got)
+	return open && same(normal(want), got)
 }
 
 // isPlain: a preview has spaces for control characters, and a name in a line is ASCII.

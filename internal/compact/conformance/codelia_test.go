@@ -48,7 +48,7 @@ func codelia(v vector) object {
 			}
 		}
 		m["content"], m["trimmed"] = named(now["content"], id), true
-		if own := "; ref=" + text(m["tool_call_id"]); v.Op == "trimMessages" && m["output_ref"] == nil {
+		if own := "; ref=" + plainName(text(m["tool_call_id"])); v.Op == "trimMessages" && m["output_ref"] == nil {
 			m["content"] = strings.Replace(text(m["content"]), own, "", 1)
 		} else if v.Op == "trimMessages" {
 			m["content"] = strings.Replace(text(m["content"]), own, "; ref="+text(section(m["output_ref"])["id"]), 1)

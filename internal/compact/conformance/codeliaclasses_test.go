@@ -144,3 +144,38 @@ func isModel(v vector, want, got object) bool {
 	}
 	return true
 }
+
+// isOpen: a call that nothing has answered yet stays, with its turn and what is after it.
+func isOpen(v vector, want, got object) bool {
+	given, answered := objects(v.Input["messages"]), map[string]bool{}
+	for _, m := range given {
+		answered[text(m["tool_call_id"])] = true
+	}
+	isCall := func(c object) bool { return !answered[text(c["id"])] }
+	open := func(m object) bool { return slices.ContainsFunc(objects(m["tool_calls"]), isCall) }
+	if v.Op != "compact" || !slices.ContainsFunc(given, open) {
+		return false
+	}
+	if same(given, messagesOf(got)) { // all else that a summary would replace is of the system
+		left := func(m object) bool {
+			return !open(m) && !slices.ContainsFunc(messagesOf(want), func(w object) bool { return same(w, m) })
+		}
+		return !slices.ContainsFunc(given, left)
+	}
+	given = slices.DeleteFunc(slices.Clone(given), func(m object) bool { return m["role"] == "system" })
+	was, list := messagesOf(want), messagesOf(got)
+	for at := range was {
+		more := len(list) - len(was)
+		if more < 1 || !same(list[:at+1], was[:at+1]) || !same(list[at+1+more:], append([]object{}, was[at+1:]...)) {
+			continue
+		}
+		between := list[at+1 : at+1+more]
+		from := len(given) - (len(list) - at - 1)
+		call := slices.IndexFunc(between, open)
+		spoke := func(m object) bool { return m["role"] == "user" }
+		if from >= 0 && same(given[from:from+more], between) && call >= 0 && !slices.ContainsFunc(between[min(1, call):call], spoke) {
+			return true
+		}
+	}
+	return false
+}

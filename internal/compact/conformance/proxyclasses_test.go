@@ -8,9 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// isManual: a window above 0, the name of a category and options that the manual has and the program does not use.
+// isManual: a window above 0, a share of at most 1, the name of a category and options that the manual has and the
+// program does not use.
 func isManual(v vector, want, got object) bool {
 	config := section(v.Input["config"])
+	for name, share := range config {
+		if strings.HasSuffix(name, "Ratio") && (number(share) <= 0 || number(share) > 1) && got["refused"] != nil {
+			return true
+		}
+	}
 	for _, setting := range []string{"maxTokens", "maxToolResultChars"} {
 		if size, set := config[setting]; set && v.System == "falai" && number(size) <= 0 && (got["error"] != nil || got["refused"] != nil) {
 			return true
