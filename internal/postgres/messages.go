@@ -32,6 +32,10 @@ func (r Range) SQL() string {
 		beyond, last = `<`, `>=`
 		direction = `DESC`
 	}
+	bound := `seq ` + last + ` $4` // no OR stands here: behind one, the index is read to its end
+	if r.To == 0 {
+		bound = `$4::bigint = 0`
+	}
 	if r.Removed {
 		present = ``
 	}
@@ -43,7 +47,7 @@ func (r Range) SQL() string {
 	         WHERE tenant_id = $1
 	           AND session_key = $2
 	           AND seq ` + beyond + ` $3
-	           AND ($4::bigint = 0 OR seq ` + last + ` $4)
+	           AND ` + bound + `
 	           ` + present + `
 	        WINDOW before AS (ORDER BY seq ` + direction + `)
 	         ORDER BY seq ` + direction + `

@@ -154,8 +154,8 @@ const loggedShape = `coalesce(substring(shape FROM E'^(?:[^\x1f]*\x1f){5}') || t
 
 // olderSession is a session as it would be if an older checkpoint were its newest.
 var olderSession = `(
-	       SELECT s.*, s.checkpoint_tokens + tail.tokens AS context_tokens,
-	              tail.bytes AS tail_bytes
+	       SELECT s.*, s.checkpoint_tokens + head.tokens + tail.tokens AS context_tokens,
+	              head.bytes + tail.bytes AS tail_bytes
 	         FROM (SELECT o.tenant_id, o.id, o.key, o.format, o.model, o.gap_seq, o.unbound_seq, o.last_usage,
 	                      least(o.pinned, $14::bigint) AS pinned,
 	                      o.window_tokens, o.overhead_tokens, o.calibration, o.unseen_tokens,
@@ -170,15 +170,19 @@ var olderSession = `(
 	                       WHERE tenant_id = $1 AND session_key = o.key AND n = $10::integer
 	                      OFFSET 0) c ON true
 	                WHERE o.tenant_id = $1 AND o.id = $2) s
-	        CROSS JOIN LATERAL (
-	              SELECT coalesce(sum(m.tokens), 0)::bigint AS tokens, coalesce(sum(m.bytes), 0)::bigint AS bytes
-	                FROM unnest(ARRAY[0, greatest(s.through_seq, ` + PinnedElsewhere + `)],
-	                            ARRAY[` + PinnedElsewhere + `, s.last_seq]) AS r (after, through)
-	               CROSS JOIN LATERAL (
-	                     SELECT ` + olderTokens + ` AS tokens, ` + messageBytes + ` AS bytes
-	                       FROM messages
-	                      WHERE tenant_id = $1 AND session_key = s.key AND ` + olderPresent + `
-	                        AND seq > r.after AND seq <= r.through) m) tail)`
+	        CROSS JOIN LATERAL (` + olderSizes(`0`, PinnedElsewhere) + `) head
+	        CROSS JOIN LATERAL (` +
+	olderSizes(`greatest(s.through_seq, `+PinnedElsewhere+`)`, `s.last_seq`) + `) tail)`
+
+// olderSizes adds the messages of olderSession up that are behind a seq and not behind another.
+func olderSizes(after, through string) string {
+	return `
+	              SELECT coalesce(sum(` + olderTokens + `), 0)::bigint AS tokens,
+	                     coalesce(sum(` + messageBytes + `), 0)::bigint AS bytes
+	                FROM messages
+	               WHERE tenant_id = $1 AND session_key = s.key AND ` + olderPresent + `
+	                 AND seq > ` + after + ` AND seq <= ` + through
+}
 
 // leftOut is whether the messages of a view are not read: its reader has them, they are too many bytes, or there are
 // more of the pinned head, which is in no count of bytes, than a system prompt has.
