@@ -37,6 +37,7 @@ func TestEveryFormDoesWhatItSays(t *testing.T) {
 	v.keys()
 	v.webhooks()
 	v.replays()
+	v.scheduled()
 	idle := newWorld(t) // without a worker: a replay does not end before it is cancelled
 	(&filler{visitor: idle.signedIn(idle.Key), posted: v.posted}).cancelledReplay()
 	o := &filler{visitor: w.operator(), posted: v.posted}
@@ -278,6 +279,22 @@ func (f *filler) replays() {
 func (f *filler) replay() string {
 	f.Helper()
 	return regexp.MustCompile("/console/replays/[0-9a-f-]{36}").FindString(f.get(http.StatusOK, "/console/replays"))
+}
+
+func (f *filler) scheduled() {
+	const page, begin = "/console/recompactions", "2035-01-31T22:00:00Z"
+	plan := page + "/new?" + url.Values{"plan": {"1"}, "policy": {`{"target":0.3}`}, "start_at": {begin}}.Encode()
+	if wrong := f.get(http.StatusUnprocessableEntity, page+"/new?plan=1&start_at=tomorrow"); !strings.Contains(wrong, "start_at") {
+		f.Errorf("a time that is none: %s", wrong)
+	}
+	one := regexp.MustCompile(page + "/[0-9a-f-]{36}").FindString(f.fill(http.StatusOK, plan, page, "Start"))
+	if list := f.Must(http.StatusOK, "GET", "/v1/admin/recompactions?limit=1", ""); !strings.Contains(list, `"start_at":"`+begin+`"`) {
+		f.Errorf("it begins at another time: %s", list)
+	}
+	if shown := f.get(http.StatusOK, one); !strings.Contains(shown, begin) {
+		f.Errorf("nobody sees when it begins: %s", shown)
+	}
+	f.fill(http.StatusOK, one, one+"/cancel", "Cancel")
 }
 
 func (f *filler) cancelledReplay() {

@@ -224,6 +224,7 @@ type newRecompactionPage struct {
 // recompactionForm has what the form sends.
 type recompactionForm struct {
 	Tenants, Metadata, Model, MinTokens, Percent, Policy, PerMinute, Token string
+	StartAt                                                                string // a time, as the API reads it
 	From, To, TimeZone                                                     string // hours in which sessions begin
 	OverWindow, Failing                                                    bool
 }
@@ -257,7 +258,7 @@ func formOf(of url.Values) recompactionForm {
 		Tenants: of.Get("tenants"), Metadata: of.Get("metadata"), Model: of.Get("model"),
 		MinTokens: of.Get("min_tokens"), Percent: of.Get("percent"), Policy: of.Get("policy"),
 		PerMinute: of.Get("per_minute"), Token: of.Get("token"),
-		From: of.Get("from"), To: of.Get("to"), TimeZone: of.Get("time_zone"),
+		StartAt: of.Get("start_at"), From: of.Get("from"), To: of.Get("to"), TimeZone: of.Get("time_zone"),
 		OverWindow: of.Has("over_window"), Failing: of.Has("failing"),
 	}
 }
@@ -307,6 +308,9 @@ func (f *recompactionForm) body(dryRun bool) (body map[string]any, wrong string)
 	number(body, "per_minute", f.PerMinute)
 	if f.Model != "" {
 		filter["model"] = f.Model
+	}
+	if f.StartAt != "" {
+		body["start_at"] = f.StartAt
 	}
 	if f.From != "" || f.To != "" {
 		body["hours"] = hours{f.From, f.To, cmp.Or(f.TimeZone, "UTC")}
