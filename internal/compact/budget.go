@@ -23,7 +23,7 @@ func keepBudgets(s *runState) {
 
 // keepBudget bounds the tokens that all results have in the view: as each comes, the oldest become placeholders until
 // the view is within the budget. A capped result has the tokens of what is kept, a replaced one those of its line.
-// Both depend on the result alone, so that what is over once stays over.
+// Both depend on the result alone, so that what is over once stays over: one that the cap may not cut yet counts as cut.
 func keepBudget(s *runState) {
 	budget := s.budget()
 	end, total := 0, 0 // the results before end have total tokens in the view, those before i as placeholders
@@ -46,7 +46,11 @@ func (s *runState) shownTokens(i int) int {
 	if p.kind != result {
 		return 0
 	}
-	if capped := s.proposed[i].capped; capped > 0 {
+	capped := s.proposed[i].capped
+	if s.free[i] && s.capSince(p.message) == len(s.messages) {
+		capped = s.cappedTo(i)
+	}
+	if capped > 0 {
 		return min(capped, p.tokens)
 	}
 	return p.tokens

@@ -107,6 +107,12 @@ func TestBudget(t *testing.T) {
 			},
 			window: 800, moves: []move{gives("Read", "a", 400), gives("Read", "b", 20_000)}, want: []string{"4.0 cap"},
 		},
+		"so does one that is whole until a request has had it": {
+			change: func(p *policy.Policy) {
+				p.Cap.Enabled, p.Cap.MaxTokens, p.Cap.HeadChars, p.Cap.TailChars, p.Protect.Yields = true, 120, 200, 200, true
+			},
+			window: 20_000, moves: []move{gives("Read", "a", 400), gives("Read", "b", 20_000)},
+		},
 		"such a share has a least": {
 			change: func(p *policy.Policy) { p.Budget = policy.Budget{Enabled: true, Ratio: 0.25, Min: 500, Max: 10_000} }, window: 800,
 			moves: []move{gives("Read", "a", 1200), gives("Read", "b", 1200), gives("Read", "c", 1200)}, want: []string{"2.0 placeholder"},
