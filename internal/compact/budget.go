@@ -23,7 +23,7 @@ func keepBudgets(s *runState) {
 
 // keepBudget bounds the tokens that all results have in the view: as each comes, the oldest become placeholders until
 // the view is within the budget. A capped result has the tokens of what is kept, a replaced one those of its line.
-// Both depend on the result alone, so that what is over once stays over: one that the cap may not cut yet counts as cut.
+// Both depend on the result alone, also of one that the cap may not cut yet, so that what is over once stays over.
 func keepBudget(s *runState) {
 	budget := s.budget()
 	end, total := 0, 0 // the results before end have total tokens in the view, those before i as placeholders
