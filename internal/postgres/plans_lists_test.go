@@ -205,8 +205,12 @@ func (p *planned) logLists(t *testing.T, at session.Address) []list {
 			return found, err
 		})
 	}
+	some := byNumber("messages to a seq", places{0, n / 2, n - 200}, func(ctx context.Context, after int64) ([]session.Message, error) {
+		_, found, err := p.Messages(ctx, at, postgres.Range{After: after, To: after + 2*leastRows, Limit: planPage})
+		return found, err
+	})
 	return []list{
-		log("messages", false, places{0, n / 2, n - 200}), log("messages, newest first", true, places{0, n / 2, 200}),
+		log("messages", false, places{0, n / 2, n - 200}), log("messages, newest first", true, places{0, n / 2, 200}), some,
 	}
 }
 
