@@ -84,13 +84,51 @@ func (s *Server) readAppend(req *request.Request, basis *session.Basis) (a sessi
 		b.Tells, b.Strict = true, strict
 		a.Messages, err = b.named()
 		a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
-		a.Warnings = b.Warnings
 		return err
 	})
+	if err == nil {
+		err = s.tell(req, &a, b, basis)
+	}
 	if err != nil {
 		return a, err
 	}
 	return a, s.counter.Count(req.Ctx, &a)
+}
+
+// tell sets the warnings of what views for the session's model will repair. The session is read only if something may
+// be repaired.
+func (s *Server) tell(req *request.Request, a *session.Append, b *appendBody, basis *session.Basis) error {
+	if b.Doubts() {
+		model, err := s.modelOf(req, a, basis)
+		if err == nil {
+			err = req.Heavy(int64(len(req.Body())), func() error { return b.Tell(model) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.Warnings = b.Warnings
+	return nil
+}
+
+// modelOf returns the model of the session that is appended to, "" for that of none. An append to a session that is
+// taken for what it was holds only if it still is that.
+func (s *Server) modelOf(req *request.Request, a *session.Append, basis *session.Basis) (string, error) {
+	if basis != nil {
+		a.Basis = basis
+		return basis.Model, nil
+	}
+	found, err := req.Store.Basis(req.Ctx, a.Session)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		if a.Make != nil && a.Make.Model != nil {
+			found.Model = *a.Make.Model
+		}
+		return found.Model, nil
+	case err == nil && found.Format != "":
+		s.bases.Add(a.Session, found)
+	}
+	return found.Model, err
 }
 
 // settleSession resolves what a body leaves to the session, or says of the session that it makes: its format, and the
@@ -154,6 +192,7 @@ type appendBody struct {
 	session   rawjson.Span // settings of the session that is made if there is none
 	expected  *int64
 	usage     *reported
+	model     string // of the session, if that was read
 }
 
 var wholeFields = []string{"format", "messages", "client_ids", "expected_seq", "usage"}

@@ -373,3 +373,37 @@ func TestAnAppendTellsWhatViewsWillRepair(t *testing.T) {
 		}
 	}
 }
+
+// TestAStrictAppendKnowsTheModelOfTheSession has thinking without a signature, which Kimi takes back and Claude refuses:
+// of a session that is there, of one that another PATCH gave a model, and of one that the append makes.
+func TestAStrictAppendKnowsTheModelOfTheSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const thought = `{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"x"}]}`
+	body := func(more string) string { return `{"format":"anthropic","messages":[` + thought + `]` + more + `}` }
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/kimi", `{"model":"kimi-k3","format":"anthropic"}`)
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/claude", `{"model":"claude-opus-4-5","format":"anthropic"}`)
+	const made = `,"session":{"model":"deepseek-v4-pro"}`
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{"kimi", body(""), http.StatusCreated}, {"kimi", `{"messages":[` + thought + `]}`, http.StatusCreated},
+		{"claude", body(""), http.StatusUnprocessableEntity}, {"claude", `{"messages":[` + thought + `]}`, http.StatusUnprocessableEntity},
+		{"made", body(made), http.StatusCreated}, {"made", body(made), http.StatusCreated},
+		{"none", body(`,"session":{}`), http.StatusUnprocessableEntity},
+	} {
+		got := w.ask("POST", "/v1/sessions/"+c.path+"/messages?strict=true", c.body)
+		if got.Code != c.want {
+			t.Errorf("%s %s: %d %s", c.path, c.body, got.Code, got.Body)
+		}
+	}
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/kimi", `{"model":"claude-opus-4-5"}`)
+	if got := w.ask("POST", "/v1/sessions/kimi/messages?strict=true", body("")); got.Code != http.StatusUnprocessableEntity {
+		t.Errorf("of a session that is Claude's now: %d %s", got.Code, got.Body)
+	}
+	w.must(http.StatusOK, "PUT", "/v1/sessions/claude/messages", body(""))
+	w.must(http.StatusUnprocessableEntity, "PUT", "/v1/sessions/claude/messages?strict=true", body(""))
+	w.must(http.StatusOK, "PATCH", "/v1/sessions/claude", `{"model":"kimi-k3"}`)
+	w.must(http.StatusOK, "PUT", "/v1/sessions/claude/messages?strict=true", body(""))
+}

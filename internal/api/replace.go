@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -36,6 +37,9 @@ func (s *Server) putMessages(req *request.Request) error {
 			if a.Messages, err = b.named(); err == nil {
 				err = b.nameByOwn(a.Messages)
 			}
+			if err == nil {
+				err = b.Tell(b.model)
+			}
 			a.Usage, a.UsageIgnored = b.usage.of(b.Format, a.Messages)
 			a.Warnings = b.Warnings
 			return err
@@ -54,27 +58,27 @@ func (s *Server) decodeWhole(req *request.Request) (b *appendBody, err error) {
 		return err
 	})
 	if err == nil {
-		b.Format, err = s.ownFormat(req, b.Format)
+		err = s.settleOwn(req, b)
 	}
 	return b, err
 }
 
-// ownFormat returns the format of the request's session; named is the one that the request names, "" for none.
-func (s *Server) ownFormat(req *request.Request, named session.Format) (session.Format, error) {
+// settleOwn reads the session of the request, and gives the body its format, which the request may name, and model.
+func (s *Server) settleOwn(req *request.Request, b *appendBody) error {
 	found, err := req.Store.Session(req.Ctx, req.Address())
+	named := b.Format
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case found.Format == "" && named == "":
-		return "", session.Invalid("/format", request.InvalidRequest,
+		return session.Invalid("/format", request.InvalidRequest,
 			"the session has no format yet: it must be %s", request.Formats())
 	case found.Format != "" && named != "" && named != found.Format:
-		return "", session.Invalid("/format", request.InvalidRequest, "the session's format is %s, not %s: only POST "+
+		return session.Invalid("/format", request.InvalidRequest, "the session's format is %s, not %s: only POST "+
 			"takes another, because messages are compared as they were sent", found.Format, named)
-	case named == "":
-		named = found.Format
 	}
-	return named, nil
+	b.Format, b.model = cmp.Or(named, found.Format), found.Model
+	return nil
 }
 
 // nameByOwn gives messages of the AI SDK the ids that they have themselves, unless the body has client_ids.
@@ -122,8 +126,8 @@ func (s *Server) patchMessage(req *request.Request) error {
 		}
 		b.Tells, b.Strict = true, req.Query().Flag(strictParameter)
 		m := b.One("/message")
-		if b.Err() != nil {
-			return nil, b.Err()
+		if err := b.Tell(b.model); err != nil {
+			return nil, err
 		}
 		m.ClientID = named
 		return func() (session.Replacement, error) {
@@ -171,9 +175,7 @@ func (s *Server) decodeOne(req *request.Request) (*appendBody, error) {
 	if err := b.Err(); err != nil {
 		return nil, err
 	}
-	var err error
-	b.Format, err = s.ownFormat(req, b.Format)
-	return b, err
+	return b, s.settleOwn(req, b)
 }
 
 // followed reads a message of the session's views and all messages after it. It refuses more than one batch of them.

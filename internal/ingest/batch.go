@@ -27,10 +27,11 @@ type Batch struct {
 	Spans   []rawjson.Span // the messages
 	Instead string         // what to do instead of sending too many, "" for several batches
 	pointer string         // of the array
-	Tells   bool           // a message of another format is refused, and what views repair is told
+	Tells   bool           // a message of another format is refused, and Tell says what views repair
 	Strict  bool           // what views would repair is refused
 
 	halves *rawjson.Halves // of all messages; nil if they are not known
+	doubts []doubt         // what Tell looks at
 	large  bool            // the body has more values than one message may have: each message's must be counted
 }
 
@@ -96,10 +97,35 @@ func (b *Batch) inspect(pointer string, body []byte) (found wire.Facts, ok bool)
 		b.Add(pointer, err)
 		return found, false
 	}
-	if b.Tells && found.Flags&wire.FlagMayNeedRepair != 0 {
-		b.warn(pointer, body)
+	if b.Tells && wire.MayWarn(b.Format, &found) {
+		b.doubts = append(b.doubts, doubt{pointer, body, found.Flags})
 	}
 	return found, true
+}
+
+// doubt is a message that views may repair.
+type doubt struct {
+	at    string
+	body  []byte
+	flags wire.Flags
+}
+
+// Doubts reports whether Tell may have something to tell.
+func (b *Batch) Doubts() bool { return len(b.doubts) > 0 }
+
+// Tell tells what views for a model will repair of the messages that were read. A strict batch refuses it.
+func (b *Batch) Tell(model string) error {
+	for _, d := range b.doubts {
+		for _, w := range wire.Warnings(b.Format, d.body, d.flags, model) {
+			if b.Strict {
+				b.Wrong(d.at+w.Pointer, request.NeedsRepair, "%s: %s", w.Code, w.Detail)
+			} else {
+				b.Warn(d.at+w.Pointer, w.Code, "%s", w.Detail)
+			}
+		}
+	}
+	b.doubts = nil
+	return b.Err()
 }
 
 // One reads the only message, which is the member at pointer.
@@ -137,17 +163,6 @@ func (b *Batch) other(body []byte) error {
 			session.OpenAIChat, session.Anthropic, b.Format)
 	}
 	return nil
-}
-
-// warn tells what views will repair of a message. A strict batch refuses it.
-func (b *Batch) warn(at string, body []byte) {
-	for _, w := range wire.Warnings(b.Format, body) {
-		if b.Strict {
-			b.Wrong(at+w.Pointer, request.NeedsRepair, "%s: %s", w.Code, w.Detail)
-		} else {
-			b.Warn(at+w.Pointer, w.Code, "%s", w.Detail)
-		}
-	}
 }
 
 // Body returns message i.

@@ -40,6 +40,11 @@ var samples = map[session.Format][]string{
 
 func batchOf(t *testing.T, f session.Format, strict bool, body string) (*ingest.Batch, error) {
 	t.Helper()
+	return batchFor(t, f, "", strict, body)
+}
+
+func batchFor(t *testing.T, f session.Format, model string, strict bool, body string) (*ingest.Batch, error) {
+	t.Helper()
 	b := &ingest.Batch{Format: f, Tells: true, Strict: strict}
 	whole := []byte(`[` + body + `]`)
 	if err := b.Open(whole); err != nil {
@@ -47,6 +52,9 @@ func batchOf(t *testing.T, f session.Format, strict bool, body string) (*ingest.
 	}
 	b.List("/messages", rawjson.Span{Start: 0, End: len(whole)}, 10)
 	_, err := b.Messages()
+	if err == nil {
+		err = b.Tell(model)
+	}
 	return b, err
 }
 
@@ -188,6 +196,51 @@ func TestWarningsPointAtWhatViewsRepair(t *testing.T) {
 			_, err = batchOf(t, f, true, body)
 			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), b.Warnings[0].Pointer+": "+b.Warnings[0].Code) {
 				t.Errorf("%s: strict: %v", body, err)
+			}
+		}
+	}
+}
+
+// TestWarningsAreThoseOfTheModel has messages that views for one model repair, and views for others do not.
+func TestWarningsAreThoseOfTheModel(t *testing.T) {
+	t.Parallel()
+	const thought = `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"x"}]}`
+	const shown = `{"role":"user","content":[{"type":"text","text":"u"},{"type":"file","file":{"file_id":"f"}}]}`
+	const array = `{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"r"}]}`
+	const answered = `{"role":"assistant","content":[{"type":"text","text":"r"}],"reasoning":"hm","annotations":[],"refusal":null}`
+	const named = `{"role":"user","name":"eve","content":"u"}`
+	for _, c := range []struct {
+		format            session.Format
+		model, body, want string
+	}{
+		{session.Anthropic, "claude-opus-5-5", thought, "/content/0 reasoning_as_text"},
+		{session.Anthropic, "kimi-k3", thought, ""},
+		{session.Anthropic, "deepseek-v4-pro", thought, ""},
+		{session.Anthropic, "qwen3-max", thought, ""},
+		{session.Anthropic, "z-ai/glm-5", thought, ""},
+		{session.Anthropic, "minimax-m2", thought, ""},
+		{session.Anthropic, "xiaomi/mimo-v2", thought, ""},
+		{session.OpenAIChat, "", shown, ""},
+		{session.OpenAIChat, "gpt-5.6", shown, ""},
+		{session.OpenAIChat, "groq/openai/gpt-oss-120b", shown, "/content/1 media_as_note"},
+		{session.OpenAIChat, "", array, ""},
+		{session.OpenAIChat, "deepseek-v4-pro", array, "/content content_as_text"},
+		{session.OpenAIChat, "deepseek-v4-pro", answered, ""},
+		{session.OpenAIChat, "mistral-large-latest", answered, ""},
+		{session.OpenAIChat, "mistral-large-latest", named, " members_dropped"},
+		{session.Anthropic, "", `{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"thinking","thinking":"","signature":""}]}`, "/content/1 reasoning_dropped"},
+		{session.Anthropic, "kimi-k3", `{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":""},{"type":"text","text":"x"}]}`, ""},
+		{session.Anthropic, "claude-opus-5-5", `{"role":"system","content":"s","clear_at":"next_user_message","output_config":{"effort":"low"}}`, ""},
+		{session.Anthropic, "claude-opus-5-5", `{"role":"user","content":"u","clear_at":"never"}`, "/clear_at member_dropped"},
+	} {
+		for _, strict := range []bool{false, true} {
+			b, err := batchFor(t, c.format, c.model, strict, c.body)
+			got := ""
+			for _, w := range b.Warnings {
+				got += strings.TrimPrefix(w.Pointer, "/messages/0") + " " + w.Code
+			}
+			if !strict && got != c.want || (err != nil) != (strict && c.want != "") {
+				t.Errorf("%s for %q, strict %t: %q, not %q: %v\n%s", c.format, c.model, strict, got, c.want, err, c.body)
 			}
 		}
 	}

@@ -34,8 +34,9 @@ func (r *repairer) dropSealed(n *Message) {
 		rule = "V-A8"
 		stale := r.isStale()
 		foreign = func(p Block) bool {
-			own := p.Format == r.target && isSigned(p.Signature)
-			return p.Kind == Reasoning && (own && stale || !own && p.Text == nil)
+			signed := p.Format == r.target && isSigned(p.Signature)
+			kept := r.provider.Unsigned && p.Format == r.target && !stale
+			return p.Kind == Reasoning && (signed && stale || !signed && p.Text == nil && !kept)
 		}
 	case session.AISDK: // which keeps what any provider wants back
 		foreign = func(p Block) bool { return p.Kind == Reasoning && p.Text == nil && reasoningMetadata(&p) == nil }

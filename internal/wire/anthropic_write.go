@@ -71,6 +71,8 @@ func (e *encoder) anthropicBlock(dst []byte, first int, role Role, p *Block) []b
 		return appendToolUse(separate(dst, first), p)
 	case p.Kind == Result:
 		return e.toolResult(separate(dst, first), p)
+	case p.Kind == Reasoning && role == Assistant && e.server != nil && e.server.Unsigned:
+		return wrap(separate(dst, first), `{"type":"thinking","thinking":`, p.Text, `,"signature":""}`)
 	case role == User || role == Tool || role == Other:
 		if media := anthropicMedia(p, p.Format == e.target); media != nil {
 			if p.Kind == Image && p.Media.Name != nil {

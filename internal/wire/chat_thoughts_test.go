@@ -78,3 +78,75 @@ func TestAGatewayGetsItsListsBack(t *testing.T) {
 		t.Errorf("both have the rules %q, and other views", a)
 	}
 }
+
+// TestThoughtsOfOthersAreThinkingWhereNobodyChecksSignatures renders what was thought in every other format for models
+// that take thinking without a signature in Anthropic's format, and for Claude.
+func TestThoughtsOfOthersAreThinkingWhereNobodyChecksSignatures(t *testing.T) {
+	t.Parallel()
+	said := map[session.Format]string{
+		session.OpenAIResponses: `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"my thought"}]}`,
+		session.Gemini:          `{"role":"model","parts":[{"text":"my thought","thought":true},{"text":"done"}]}`,
+		session.AISDK:           `{"id":"m","role":"assistant","parts":[{"type":"reasoning","text":"my thought"},{"type":"text","text":"done"}]}`,
+	}
+	want := `{"type":"thinking","thinking":"my thought","signature":""}`
+	check := func(f session.Format, message string) {
+		log := append(storedOf(session.OpenAIChat, []string{`{"role":"user","content":"u"}`}), storedOf(f, []string{message})...)
+		log = append(log, storedOf(session.OpenAIChat, []string{`{"role":"assistant","content":"x"}`, `{"role":"user","content":"u"}`})...)
+		for _, model := range []string{"kimi-k3", "deepseek-v4-pro", "qwen3-max", "glm-5", "minimax-m2", "mimo-v2", "openrouter/moonshotai/kimi-k3", "claude-opus-5-5", ""} {
+			o := wire.Options{Model: model}
+			made := wiretest.Render(session.Anthropic, log, o)
+			text := string(bytes.Join(made.Bodies, nil))
+			if takes := model != "" && !strings.HasPrefix(model, "claude"); strings.Contains(text, want) != takes || strings.Count(text, "my thought") != 1 {
+				t.Errorf("%s for %q: %s", f, model, text)
+			}
+			if found := wiretest.Validate(session.Anthropic, made.Bodies, o); len(found) > 0 {
+				t.Errorf("%s for %q: %v", f, model, found)
+			}
+		}
+	}
+	for f, message := range said {
+		check(f, message)
+	}
+	for _, member := range thoughts {
+		check(session.OpenAIChat, `{"role":"assistant","content":"done",`+member+`}`)
+	}
+}
+
+// TestThinkingIsAddedWhereTheServerRequiresIt has a message of the assistant that came without it.
+func TestThinkingIsAddedWhereTheServerRequiresIt(t *testing.T) {
+	t.Parallel()
+	const call = `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}`
+	log := []string{`{"role":"user","content":"u"}`, `{"role":"assistant","content":"x"}`, `{"role":"user","content":"u"}`, call, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}`}
+	for model, want := range map[string]int{"deepseek-v4-pro": 2, "kimi-k3": 1, "qwen3-max": 0, "claude-opus-4-5": 0, "moonshot-v1-8k": 0} {
+		o := wire.Options{Model: model}
+		view := storedOf(session.Anthropic, log)
+		made := wiretest.Render(session.Anthropic, view, o)
+		if n := bytes.Count(bytes.Join(made.Bodies, nil), []byte(`{"type":"thinking","thinking":" ","signature":""}`)); n != want || len(made.Repairs) != want {
+			t.Errorf("%s: %d thoughts, want %d: %s %v", model, n, want, made.Bodies, made.Repairs)
+		}
+		if found := wiretest.Validate(session.Anthropic, made.Bodies, o); len(found) > 0 {
+			t.Errorf("%s: %v", model, found)
+		}
+		if (len(wiretest.Validate(session.Anthropic, bytesOfStrings(log), o)) > 0) != (want > 0) {
+			t.Errorf("%s: the log is taken as it is, or is not", model)
+		}
+		if validated(session.Anthropic, view, 0).Valid(model) != (want == 0) {
+			t.Errorf("%s: called valid, or not", model)
+		}
+	}
+}
+
+// TestSystemMessagesInTheMiddleKeepTheirMembers has until when one holds, and the effort from it on.
+func TestSystemMessagesInTheMiddleKeepTheirMembers(t *testing.T) {
+	t.Parallel()
+	const system = `{"role":"system","content":"s","clear_at":"next_user_message","output_config":{"effort":"low"}}`
+	log := []string{`{"role":"user","content":"u"}`, system, `{"role":"assistant","content":"x"}`, `{"role":"user","content":"u"}`}
+	made := wiretest.Render(session.Anthropic, storedOf(session.Anthropic, log), wire.Options{Model: "claude-opus-5-5"})
+	if string(made.Bodies[1]) != system || len(made.Repairs) > 0 {
+		t.Errorf("%s %v", made.Bodies, made.Repairs)
+	}
+	made = wiretest.Render(session.Anthropic, storedOf(session.Anthropic, log), wire.Options{Model: "claude-sonnet-4-5"})
+	if text := string(bytes.Join(made.Bodies, nil)); strings.Contains(text, "clear_at") || strings.Contains(text, "effort") {
+		t.Errorf("a note of the user has %s", text)
+	}
+}

@@ -244,7 +244,7 @@ func (r *repairer) fitOrder(list []Message) []Message {
 // the member refuse an empty string.
 const noThought = `" "`
 
-// addReasoning gives messages of the assistant reasoning_content if the server requires it.
+// addReasoning gives messages of the assistant reasoning_content, or thinking, if the server requires it.
 func (r *repairer) addReasoning(list []Message) {
 	for i := range list {
 		n := &list[i]
@@ -253,8 +253,11 @@ func (r *repairer) addReasoning(list []Message) {
 		}
 		n.Blocks = append([]Block{{Kind: Reasoning, Text: []byte(noThought), Edited: true}}, n.Blocks...)
 		if r.keeps(n) {
-			r.repaired("V-D1", "reasoning_added", n,
-				"a message of the assistant needs reasoning_content: it gets an empty one")
+			rule, what := "V-D1", r.provider.ThoughtMember()
+			if r.target == session.Anthropic {
+				rule, what = "V-A7", "thinking"
+			}
+			r.repaired(rule, "reasoning_added", n, "a message of the assistant needs %s: it gets an empty one", what)
 		}
 		n.Edited = true
 	}

@@ -51,7 +51,7 @@ func (v *FastValidator) suits(server *provider.Facts, model string) bool {
 		mayEnd := !server.EndsWithUser(model) && server.Package != anthropicOwner // which wants no thought there
 		ends := v.state.last != assistantSide || mayEnd
 		return ends && !(v.state.late && server.CallsAfterUser)
-	case v.format != session.OpenAIChat:
+	case v.format != session.OpenAIChat && v.format != session.Anthropic:
 		return true
 	case server.Reasoning == provider.RefusesReasoning || server.ThoughtMember() != reasoningMember:
 		return !p.thought

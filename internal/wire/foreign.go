@@ -14,10 +14,20 @@ import (
 // maxWarnings is how many of a message are told.
 const maxWarnings = 20
 
-// Warnings returns what a view in the message's own format will repair or leave out of a message that FlagMayNeedRepair
-// is set of, whatever is around it. It knows no model: what only some servers refuse is not told, nor what only a
-// provider says and does not take back: an answer is nobody's mistake. A code is the kind of a repair.
-func Warnings(f session.Format, body []byte) (list []session.Warning) {
+// MayWarn reports whether Warnings may return something for a message.
+func MayWarn(f session.Format, m *Facts) bool {
+	isPlain := m.Flags&FlagCommon != 0 || f != session.OpenAIChat && f != session.AISDK
+	return m.Flags&FlagMayNeedRepair != 0 || !isPlain
+}
+
+// Warnings returns what a view in the message's own format, for a model ("" for not known), will repair or leave out of
+// a message, whatever is around it. What only a provider says and does not take back is not told, nor what its own
+// server would rather have in another form: an answer is nobody's mistake. A code is the kind of a repair.
+func Warnings(f session.Format, body []byte, flags Flags, model string) (list []session.Warning) {
+	server := provider.For(f, "", model)
+	if flags&FlagMayNeedRepair == 0 && server == provider.Of(f) {
+		return nil
+	}
 	answers := isAnswer(f, body)
 	for _, in := range intrudersIn(f, body) {
 		if answers && in.answered {
@@ -33,23 +43,34 @@ func Warnings(f session.Format, body []byte) (list []session.Warning) {
 		list = append(list, w)
 	}
 	view := []Stored{{Format: f, Body: body}}
-	faults, _ := mediaFaults(context.Background(), f, view, provider.Of(f), "")
+	faults, _ := mediaFaults(context.Background(), f, view, server, model)
 	for i := range faults {
 		fault := &faults[i]
 		at := pointerAt(body, fault.at.Start)
 		list = append(list, session.Warning{Pointer: at, Code: fault.repair(), Detail: fault.detail()})
 	}
-	list = append(list, repairWarnings(f, body, answers)...)
+	list = append(list, repairWarnings(f, body, model, answers)...)
 	return list[:min(len(list), maxWarnings)]
 }
 
-// repairWarnings returns what is repaired of a message but for its members, blocks and media.
-func repairWarnings(f session.Format, body []byte, answers bool) (list []session.Warning) {
+// repairsAlone returns the repairs of a message by itself, for a model.
+func repairsAlone(f session.Format, body []byte, model string) []Repair {
 	r := repairerOf(f, []Stored{{Format: f, Body: body}})
+	r.Model, r.provider = model, provider.For(f, "", model)
 	_, _ = r.prepare(context.Background()) // which never ends
+	return r.repairs
+}
+
+// repairWarnings returns what is repaired of a message but for its members, blocks and media.
+func repairWarnings(f session.Format, body []byte, model string, answers bool) (list []session.Warning) {
+	repairs := repairsAlone(f, body, model)
 	var told []string
 	if answers {
 		told = append(told, answeredKinds...)
+		always := repairsAlone(f, body, "")
+		repairs = slices.DeleteFunc(repairs, func(made Repair) bool {
+			return !slices.ContainsFunc(always, func(r Repair) bool { return r.Kind == made.Kind })
+		})
 	}
 	at := placesIn(f, body)
 	switch {
@@ -59,10 +80,11 @@ func repairWarnings(f session.Format, body []byte, answers bool) (list []session
 		told = append(told, "part_mended")
 	}
 	if f == session.Anthropic && orderOf(at.parts).lateResult {
-		r.repaired("V-A3", "results_first", nil, "results are moved before everything else in their message")
+		detail := "results are moved before everything else in their message"
+		repairs = append(repairs, Repair{Rule: "V-A3", Kind: "results_first", Detail: detail})
 	}
-	for _, repair := range r.repairs {
-		purged := repair.Rule == r.provider.Codes.Members && slices.Contains(purgedKinds, repair.Kind)
+	for _, repair := range repairs {
+		purged := repair.Rule == provider.Of(f).Codes.Members && slices.Contains(purgedKinds, repair.Kind)
 		if purged || repair.Rule == "V-T2" || repair.Rule == "V-T3" || slices.Contains(told, repair.Kind) {
 			continue
 		}

@@ -227,7 +227,7 @@ func TestAMistypedImageKeepsAllButItsType(t *testing.T) {
 				t.Errorf("%s: %v", f, repair)
 			}
 		}
-		if told := Warnings(f, []byte(list[0])); len(told) != 1 || told[0].Code != "media_retyped" || told[0].Pointer == "" {
+		if told := Warnings(f, []byte(list[0]), FlagMayNeedRepair, ""); len(told) != 1 || told[0].Code != "media_retyped" || told[0].Pointer == "" {
 			t.Errorf("%s: an append tells %v", f, told)
 		}
 	}

@@ -50,7 +50,7 @@ func namedFixture(f session.Format, d provider.Dialect, name string, kept bool) 
 	for _, body := range namedLists[f] {
 		x.bodies = append(x.bodies, strings.ReplaceAll(body, "NAME", name))
 	}
-	if model, ok := plainModels[d]; ok && f == session.OpenAIChat {
+	if model, ok := plainModels[d]; ok && f != session.AISDK {
 		x.o.Model = model
 	}
 	if !kept {

@@ -152,7 +152,7 @@ func (r *repairer) isLastThought(p *Block) bool {
 	if r.target == session.AISDK {
 		return p.Kind == Reasoning && isSent(reasoningMetadata(p))
 	}
-	return p.Kind == Reasoning && r.own(p)
+	return p.Kind == Reasoning && (r.own(p) || r.provider.Unsigned)
 }
 
 // isSent reports whether Anthropic's package for the AI SDK sends a thought with these metadata: one that is signed or

@@ -208,7 +208,8 @@ func (r *repairer) isSealed(p *Block) bool {
 	case r.target == session.AISDK:
 		return p.Signature != nil
 	}
-	return isSigned(p.Signature) && (p.Kind == Reasoning || r.target == session.Gemini)
+	unsigned := r.provider.Unsigned && p.Kind == Reasoning && !r.isStale()
+	return unsigned || isSigned(p.Signature) && (p.Kind == Reasoning || r.target == session.Gemini)
 }
 
 // refusesEmpty reports whether a message without blocks, as it came in, is refused.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/varve-dev/varve/internal/session"
@@ -17,7 +18,7 @@ type places struct {
 // placeMembers are the members that repairs of some kinds are always about.
 var placeMembers = map[string]string{
 	"unknown_role": "/role", "role_renamed": "/role", "speaker_as_note": "/name", "legacy_call": "/function_call",
-	"content_null": "/content", "item_id_dropped": "/id", "reasoning_dropped": "/id", "call_as_function": "/id",
+	"content_null": "/content", "content_as_text": "/content", "item_id_dropped": "/id", "reasoning_dropped": "/id", "call_as_function": "/id",
 }
 
 // placeParts say of which parts a repair of a kind is.
@@ -32,6 +33,9 @@ var placeParts = map[string]func(at *places, p *Part, raw []byte) bool{
 	"media_as_note":     func(_ *places, p *Part, _ []byte) bool { return p.Kind != Text && p.Kind != Call },
 	"reasoning_as_text": func(_ *places, p *Part, raw []byte) bool {
 		return p.Kind == Reasoning && !isSigned(valueOf(raw, "signature")) && !isSigned(valueOf(raw, "data"))
+	},
+	"reasoning_dropped": func(at *places, p *Part, _ []byte) bool {
+		return p.Kind == Reasoning && at.format == session.Anthropic
 	},
 	"signature_dropped": func(_ *places, p *Part, raw []byte) bool {
 		return p.Kind == Call && p.Index > 0 && signatureOf(raw) == standIn
@@ -73,7 +77,7 @@ func (at *places) of(kind string) (pointer string) {
 			break
 		}
 	}
-	return pointer
+	return cmp.Or(pointer, placeMembers[kind])
 }
 
 // onlyVoid reports whether nothing is wrong with Gemini's parts but that some have no data.

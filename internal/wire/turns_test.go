@@ -328,14 +328,28 @@ func turnsWanted(t *testing.T) int {
 func holdsStrictly(t *testing.T, f session.Format, bodies []string) {
 	t.Helper()
 	whole := []byte(`[` + strings.Join(bodies, ",") + `]`)
-	b := &ingest.Batch{Format: f, Tells: true, Strict: true}
-	if err := b.Open(whole); err != nil {
-		t.Fatal(err)
+	for _, model := range strictModels[f] {
+		b := &ingest.Batch{Format: f, Tells: true, Strict: true}
+		if err := b.Open(whole); err != nil {
+			t.Fatal(err)
+		}
+		b.List("/messages", rawjson.Span{Start: 0, End: len(whole)}, len(bodies))
+		if _, err := b.Messages(); err != nil {
+			t.Fatalf("%s: strict refuses an answer: %v\n%s", f, err, whole)
+		}
+		if err := b.Tell(model); err != nil {
+			t.Fatalf("%s: strict refuses an answer for %q: %v\n%s", f, model, err, whole)
+		}
 	}
-	b.List("/messages", rawjson.Span{Start: 0, End: len(whole)}, len(bodies))
-	if _, err := b.Messages(); err != nil {
-		t.Fatalf("%s: strict refuses an answer: %v\n%s", f, err, whole)
-	}
+}
+
+// strictModels are models of each format's servers, "" for one that is not known.
+var strictModels = map[session.Format][]string{
+	session.OpenAIChat:      {"", "gpt-5.6", "deepseek-v4-pro", "groq/openai/gpt-oss-120b", "mistral-large-latest"},
+	session.OpenAIResponses: {"", "gpt-5.6"},
+	session.Anthropic:       {"", "claude-opus-5-5", "kimi-k3", "deepseek-v4-pro"},
+	session.Gemini:          {"", "gemini-3.5-pro"},
+	session.AISDK:           {"", "gpt-5.6", "claude-opus-5-5", "gemini-3.5-pro"},
 }
 
 // TestWhatAProviderReturnedGoesBackAsItWas reads turns in their own format. What a view changes must be in changedTurns.

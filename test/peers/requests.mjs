@@ -25,7 +25,7 @@ export function anthropic(messages, { model, open }, tell) {
   for (const [i, message] of messages.entries()) {
     if (turns.at(-1)?.role !== message.role) turns.push({ role: message.role, blocks: [], at: i });
     else if (isBedrock(model)) tell(i, "roles do not alternate"); // aws/bedrock: "roles must alternate"
-    checkAnthropicMessage(message, i, i === messages.length - 1, tell);
+    checkAnthropicMessage(message, i, i === messages.length - 1, model, tell);
     turns.at(-1).blocks.push(...blocksOf(message));
   }
   checkAnthropicTurns(turns, open, tell);
@@ -39,17 +39,21 @@ export function anthropic(messages, { model, open }, tell) {
 }
 
 export const isBedrock = (model) => /(^|\.)anthropic\.claude/.test(model);
+// Servers of Anthropic's format whose thinking has no signature; some want it in each message of the assistant: hermes-agent#17510.
+export const isUnsigned = (model) => /deepseek|kimi|moonshot|mimo|qwen|glm|minimax/.test(model);
 export const refusesPrefill = (model) => /claude-(opus|sonnet)-(4-[6-9]|[5-9])/.test(model);
 
-function checkAnthropicMessage(message, i, last, tell) {
+function checkAnthropicMessage(message, i, last, model, tell) {
   const blocks = last && message.role === "assistant" && message.content === "" ? [] : blocksOf(message);
   if (!blocks.length && !(last && message.role === "assistant")) tell(i, "empty content"); // "all messages must have non-empty content"
-  for (const [n, block] of blocks.entries()) checkAnthropicBlock(block, message.role, `${i}/content/${n}`, tell);
+  for (const [n, block] of blocks.entries()) checkAnthropicBlock(block, message.role, model, `${i}/content/${n}`, tell);
+  const thinks = /deepseek-(reasoner|v4)/.test(model) && message.role === "assistant";
+  if (thinks && !blocks.some((block) => block.type === "thinking")) tell(i, "no thinking"); // "content[].thinking must be passed back"
 }
 
-function checkAnthropicBlock(block, role, at, tell) {
+function checkAnthropicBlock(block, role, model, at, tell) {
   if (block.type === "text" && isBlank(block.text)) tell(at, "a text of white space"); // "must contain non-whitespace text"
-  if (block.type === "thinking" && !block.signature) tell(at, "thinking without signature");
+  if (block.type === "thinking" && !block.signature && !isUnsigned(model)) tell(at, "thinking without signature");
   if (/thinking$/.test(block.type) && block.cache_control) tell(at, "cache_control on thinking"); // docs: prompt caching
   if (block.type === "tool_use" && !plain(128).test(block.name)) tell(at, `the tool's name ${text(block.name)}`);
   if (block.type === "tool_use" && !plain(64).test(block.id)) tell(at, `the call's id ${text(block.id)}`);

@@ -132,7 +132,7 @@ func (b *Body) Snapshot() (snap postgres.Snapshot, system [][]byte, err error) {
 		snap.Tail = append(snap.Tail, postgres.LogMessage{Seq: int64(i + 1), Format: b.Format, Tokens: tokens,
 			Body: b.Body(i)})
 	}
-	return snap, system, b.Err()
+	return snap, system, b.Tell(b.Model)
 }
 
 // Admit waits until the process has the memory for Snapshot and Propose. Call it before a processor is taken.

@@ -35,7 +35,8 @@ const (
 	ZAI        Dialect = "zai"
 )
 
-// Reasoning is what a server of Chat Completions does with the assistant's reasoning that it is sent.
+// Reasoning is what a server of Chat Completions does with the assistant's reasoning that it is sent. One of Anthropic's
+// format only has the last two.
 type Reasoning uint8
 
 // The ways: OpenAI ignores it, others show it to the model, refuse it, or refuse a message of the assistant without it,
@@ -67,7 +68,7 @@ type Variant struct {
 	LastUser     bool     // the last message is not the assistant's
 	ObjectInputs bool     // the arguments of a call are an object
 
-	Unsigned   bool // thinking goes back without a signature, as it came
+	Unsigned   bool // thinking goes back as it came, without a signature, whoever thought it
 	SignsCalls bool // the first call of a message has Google's signature, from Gemini 3 on
 
 	CallsAfterUser bool // calls are directly after what the user says, or after results
@@ -155,7 +156,8 @@ func Strict() (block, call *Object) { return strictBlock, strictCall }
 //   - Bedrock: roles anthropics/anthropic-sdk-typescript#565, langchain-ai/langchain-aws#71. Vertex refused them, too.
 //   - Unsigned thinking: "The content[].thinking in the thinking mode must be passed back to the API." (DeepSeek),
 //     "thinking is enabled but reasoning_content is missing in assistant tool call message" (Kimi), at their servers of
-//     Anthropic's format: NousResearch/hermes-agent#17510, farion1231/cc-switch#3351
+//     Anthropic's format: NousResearch/hermes-agent#17510, farion1231/cc-switch#3351. A message that came
+//     without thinking is refused, too, and one with an empty thought is taken: leookun/cursor-byok#276
 //   - MiMo: as Moonshot: VicBilibily/GCMP#171, 54xzh/FLIT#67
 //   - AI SDK: @ai-sdk/anthropic and @ai-sdk/google send texts, ids, names of tools and inputs as they are, and throw at
 //     a system message in the middle; @ai-sdk/openai sends ids and names as they are: vercel/ai,
@@ -218,7 +220,9 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 			p.Media = mediaOfBedrock.inside()
 		},
 		Vertex:   func(p *Facts) { p.Alternates, p.Media = true, mediaOfVertex.inside() },
-		DeepSeek: unsigned, Moonshot: unsigned, Qwen: unsigned, ZAI: unsigned,
+		DeepSeek: func(p *Facts) { p.Unsigned, p.Reasoning = true, RequiresReasoning },
+		Moonshot: func(p *Facts) { p.Unsigned, p.Reasoning = true, RequiresWithCalls },
+		Qwen:     unsigned, ZAI: unsigned,
 	},
 	session.AISDK: {
 		OpenAI: behind, Groq: behindOther, Cerebras: behindOther, DeepSeek: behindOther, Qwen: behindOther,

@@ -5,8 +5,16 @@ package provider
 // anthropics/claude-code#4378), and every other type of block: "Input tag 'x' found using 'type' does not match any of
 // the expected tags". What only an answer has is that of the types BetaMessage, BetaCitation… and ParsedMessage.
 var (
-	anthropicMessage = object("role content").holds("content", anthropicBlock).
-				answers("id type model container context_management diagnostics stop_details stop_reason " +
+	anthropicMessage = &Object{
+		By: "role", Kinds: map[string]*Object{"system": anthropicSystem},
+		Prefix: map[string]*Object{"": anthropicOthers}, Other: anthropicOthers,
+	}
+
+	anthropicSystem = object("role content clear_at output_config").
+			holds("output_config", object("effort")).holds("content", anthropicBlock)
+
+	anthropicOthers = object("role content").holds("content", anthropicBlock).
+			answers("id type model container context_management diagnostics stop_details stop_reason " +
 			"stop_sequence usage input_transformations parsed_output")
 
 	anthropicBlock = blocks("text", map[string]*Object{
