@@ -35,7 +35,7 @@ func (r *repairer) dropSealed(n *Message) {
 		stale := r.isStale()
 		foreign = func(p Block) bool {
 			signed := p.Format == r.target && isSigned(p.Signature)
-			kept := r.provider.Unsigned && p.Format == r.target && !stale
+			kept := r.provider.Unsigned && p.Format == r.target
 			return p.Kind == Reasoning && (signed && stale || !signed && p.Text == nil && !kept)
 		}
 	case session.AISDK: // which keeps what any provider wants back

@@ -13,6 +13,7 @@ type plainness struct {
 	headed    bool // there is a system message
 	thought   bool // a message of the assistant has reasoning
 	unthought bool // one has none
+	reasoned  bool // Anthropic: it is known that each has some; states of older programs do not say
 }
 
 // addPlain adds the next message, before anything else is known of it.
@@ -32,6 +33,7 @@ func (v *FastValidator) addPlain(m *MessageShape, pinned bool) {
 	p.headed = p.headed || pinned
 	p.thought = p.thought || byAssistant && m.Flags&FlagReasoning != 0
 	p.unthought = p.unthought || byAssistant && m.Flags&FlagReasoning == 0
+	p.reasoned = p.reasoned && !p.unthought
 }
 
 // suits reports whether a server takes a view, as it is, that its format's own provider takes.
@@ -51,7 +53,9 @@ func (v *FastValidator) suits(server *provider.Facts, model string) bool {
 		mayEnd := !server.EndsWithUser(model) && server.Package != anthropicOwner // which wants no thought there
 		ends := v.state.last != assistantSide || mayEnd
 		return ends && !(v.state.late && server.CallsAfterUser)
-	case v.format != session.OpenAIChat && v.format != session.Anthropic:
+	case v.format == session.Anthropic:
+		return p.reasoned || !server.MustReason(model, true)
+	case v.format != session.OpenAIChat:
 		return true
 	case server.Reasoning == provider.RefusesReasoning || server.ThoughtMember() != reasoningMember:
 		return !p.thought

@@ -113,7 +113,7 @@ func TestAPlainViewIsFastForEveryServer(t *testing.T) {
 		for _, d := range provider.DialectsOf(f) {
 			for checkpoint := 2; checkpoint <= len(bodies); checkpoint++ {
 				must := []provider.Dialect{provider.DeepSeek, provider.Moonshot, provider.Google}
-				needs := d == provider.Mistral || f == session.OpenAIChat && slices.Contains(must, d)
+				needs := d == provider.Mistral || f != session.AISDK && slices.Contains(must, d)
 				view := storedOf(f, bodies)
 				if got := validated(f, view, checkpoint).ValidFor(wire.Options{Dialect: d}); got == needs {
 					t.Errorf("%s, %s, checkpoint %d: valid %t", f, d, checkpoint, got)

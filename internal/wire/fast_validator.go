@@ -59,7 +59,7 @@ const (
 // NewFastValidator returns a FastValidator at the first message of a view.
 func NewFastValidator(f session.Format) *FastValidator {
 	v := &FastValidator{format: f, provider: provider.Of(f), limit: provider.ShortestList(f)}
-	v.state.plain.common = true
+	v.state.plain.common, v.state.plain.reasoned = true, true
 	return v
 }
 
@@ -276,6 +276,9 @@ func (s *validatorState) bits(f session.Format) [4]*bool {
 	}
 	if f == session.AISDK {
 		return [...]*bool{&s.invalid, &s.begun, &s.late, &s.idle}
+	}
+	if f == session.Anthropic {
+		return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.plain.reasoned}
 	}
 	return [...]*bool{&s.invalid, &s.begun, &s.unsigned, &s.idle}
 }

@@ -208,7 +208,7 @@ func (r *repairer) isSealed(p *Block) bool {
 	case r.target == session.AISDK:
 		return p.Signature != nil
 	}
-	unsigned := r.provider.Unsigned && p.Kind == Reasoning && !r.isStale()
+	unsigned := r.provider.Unsigned && p.Kind == Reasoning
 	return unsigned || isSigned(p.Signature) && (p.Kind == Reasoning || r.target == session.Gemini)
 }
 
