@@ -18,7 +18,8 @@ type places struct {
 // placeMembers are the members that repairs of some kinds are always about.
 var placeMembers = map[string]string{
 	"unknown_role": "/role", "role_renamed": "/role", "speaker_as_note": "/name", "legacy_call": "/function_call",
-	"content_null": "/content", "content_as_text": "/content", "item_id_dropped": "/id", "reasoning_dropped": "/id", "call_as_function": "/id",
+	"content_null": "/content", "content_as_text": "/content",
+	"item_id_dropped": "/id", "reasoning_dropped": "/id", "call_as_function": "/id",
 }
 
 // placeParts say of which parts a repair of a kind is.

@@ -35,8 +35,8 @@ const (
 	ZAI        Dialect = "zai"
 )
 
-// Reasoning is what a server of Chat Completions does with the assistant's reasoning that it is sent. One of Anthropic's
-// format only has the last two.
+// Reasoning is what a server of Chat Completions does with the assistant's reasoning that it is sent. One of
+// Anthropic's format only has the last two.
 type Reasoning uint8
 
 // The ways: OpenAI ignores it, others show it to the model, refuse it, or refuse a message of the assistant without it,
