@@ -41,9 +41,9 @@ func (s *Store) FindSessions(ctx context.Context, tenant uuid.UUID, search sessi
 			  FROM (SELECT *
 			          FROM (`+scanned+`) s
 			         WHERE true`+conditions+`
-			         ORDER BY s.listed_at DESC, s.key DESC
+			         ORDER BY s.listed_at DESC, s.listed_key DESC -- as they come: only what the page needs is read
 			         LIMIT $4) s`+joinPolicy+`
-			 ORDER BY s.listed_at DESC, s.key DESC`, args...)
+			 ORDER BY s.listed_at DESC, s.listed_key DESC`, args...)
 		if err != nil || len(found) == page.Limit {
 			return err
 		}
@@ -91,7 +91,7 @@ func scannedSQL(search session.Search, pair *MetadataPair, args []any) (string, 
 
 // newestWhereSQL returns the statement of the newest sessions with a condition.
 func newestWhereSQL(condition string) string {
-	return `SELECT s.*, s.created_at AS listed_at
+	return `SELECT s.*, s.created_at AS listed_at, s.key AS listed_key
 			   FROM sessions s
 			  WHERE s.tenant_id = $1` + condition + `
 			    AND (s.created_at, s.key) < ($2, $3)
@@ -102,7 +102,7 @@ func newestWhereSQL(condition string) string {
 // listedSQL returns the statement of the sessions that another lists by session_key and listed_at, in its order, up to
 // a limit.
 func listedSQL(listed, limit string) string {
-	return `SELECT s.*, l.listed_at
+	return `SELECT s.*, l.listed_at, l.session_key AS listed_key
 			   FROM (` + listed + `
 			          LIMIT ` + limit + `) l
 			  CROSS JOIN LATERAL (
