@@ -48,7 +48,8 @@ function checkAnthropicMessage(message, i, last, model, tell) {
   if (!blocks.length && !(last && message.role === "assistant")) tell(i, "empty content"); // "all messages must have non-empty content"
   for (const [n, block] of blocks.entries()) checkAnthropicBlock(block, message.role, model, `${i}/content/${n}`, tell);
   const thinks = /deepseek-(reasoner|v4)/.test(model) && message.role === "assistant";
-  if (thinks && !blocks.some((block) => block.type === "thinking")) tell(i, "no thinking"); // "content[].thinking must be passed back"
+  // Nobody has reported what the server says to an encrypted thought alone: it counts as one here.
+  if (thinks && !blocks.some((block) => /^(redacted_)?thinking$/.test(block.type))) tell(i, "no thinking"); // "content[].thinking must be passed back"
 }
 
 function checkAnthropicBlock(block, role, model, at, tell) {
