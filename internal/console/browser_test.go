@@ -26,8 +26,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"github.com/varve-dev/varve/internal/session"
 )
 
 var update = flag.Bool("update", false, "write the pictures of docs/console.md")
@@ -374,11 +372,7 @@ func (b *browser) policy() {
 // operator looks at the tenants with a key of an operator, and suspends one.
 func (b *browser) operator() {
 	b.Helper()
-	key := session.NewOperatorKey()
-	if _, err := b.Admin.CreateOperatorKey(b.Context(), "test", key, nil); err != nil {
-		b.Fatal(err)
-	}
-	b.do("sign in as an operator", write("#key", key+"\n"), see("table"))
+	b.do("sign in as an operator", write("#key", b.operatorKey()+"\n"), see("table"))
 	b.accessible("the overview of an operator")
 	for _, page := range []string{"tenants", "fleet", "operators", "campaigns", "audit"} {
 		b.do(page, b.open("/console/"+page), see("table"))

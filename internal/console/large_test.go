@@ -103,11 +103,16 @@ func (w *world) many(sessions, tenants int) {
 // operator returns a visitor who has signed in with a key of an operator.
 func (w *world) operator() *visitor {
 	w.Helper()
+	return w.signedIn(w.operatorKey())
+}
+
+func (w *world) operatorKey() string {
+	w.Helper()
 	key := session.NewOperatorKey()
 	if _, err := w.Admin.CreateOperatorKey(w.Context(), "test", key, nil); err != nil {
 		w.Fatal(err)
 	}
-	return w.signedIn(key)
+	return key
 }
 
 // measure holds pages to what they may take.

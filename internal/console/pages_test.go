@@ -1,0 +1,145 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/varve-dev/varve/internal/api/apitest"
+	"github.com/varve-dev/varve/internal/console"
+	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
+)
+
+// made is what an API says of something that it has made.
+type made struct {
+	ID    string
+	Token string `json:"confirm_token"`
+}
+
+// oneOfEach fills a world with what every page is about, and returns what fills their routes in.
+func (w *world) oneOfEach(id string) *strings.Replacer {
+	w.Helper()
+	create := func(status int, path, body string, headers ...string) made {
+		return apitest.Decoded[made](w, w.Must(status, "POST", path, body, headers...))
+	}
+	w.work()
+	w.sample(id)
+	erased := w.eraseOne()
+	for path, body := range map[string]string{"/pins/m1": `{"note":"why"}`, "/hold": `{"reason":"a court"}`} {
+		w.Must(http.StatusOK, "PUT", "/v1/sessions/"+id+path, body)
+	}
+	create(http.StatusCreated, "/v1/sessions/"+id+"/tokens", `{"name":"agent"}`)
+	hook := create(http.StatusCreated, "/v1/webhooks", `{"url":"https://hooks.example/`+strings.Repeat("a-long-path", 20)+`"}`).ID
+	w.Append("failing", "hi")
+	w.Exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, quarantined_at)
+		SELECT tenant_id, key, key, 0, $1, now() + interval '1 day', now() FROM sessions WHERE id = 'failing'`, strings.Repeat("a_long_error_without_a_space.", 12))
+	const again, everywhere, replays = "/v1/admin/recompactions", "/v1/admin/tenants/recompactions", "/v1/admin/replays"
+	all := `{"filter":{"metadata":{"user":"u1"}},"policy":{"target":0.2}`
+	plan := create(http.StatusOK, again, all+`,"dry_run":true}`)
+	one := create(http.StatusAccepted, again, all+`,"confirm_token":"`+plan.Token+`"}`).ID
+	ended := func(list string, headers ...string) {
+		w.Until("ended: "+list, func() bool {
+			return !regexp.MustCompile(`"state":"(queued|running|scheduled)"`).MatchString(w.Must(http.StatusOK, "GET", list, "", headers...))
+		})
+	}
+	ended(again)
+	replay := create(http.StatusAccepted, replays, `{"policies":["tenant","default"]}`).ID
+	ended(replays)
+	auth := []string{"Authorization", "Bearer " + w.operatorKey()}
+	group := create(http.StatusAccepted, everywhere, all+`}`, auth...).ID
+	ended(again)
+	run := apitest.Decoded[protocol.List[session.Run]](w, w.Must(http.StatusOK, "GET", "/v1/sessions/"+id+"/runs?limit=1", "")).Data[0].ID
+	return strings.NewReplacer("{$}", "", "{id}", id, "{seq}", "2", "{ref}", "m1-2", "{n}", "1", "{to}", "1", "{run}", run.String(),
+		"{tenant}", w.Tenant.String(), "{erasure}", erased, "{webhook}", hook, "{recompaction}", one, "{replay}", replay, "{group}", group)
+}
+
+// pagesFor returns the addresses of all pages that tenants or operators look at.
+func pagesFor(operators bool, fill *strings.Replacer) (list []string) {
+	for _, pattern := range console.Patterns() {
+		method, path, _ := strings.Cut(pattern, " ")
+		isPage := method == http.MethodGet && path != "/events" && !strings.HasSuffix(path, "/plot") // a stream, a picture
+		isTenants := operators && strings.Contains(path, "{erasure}")
+		if isPage && !isTenants && console.SeenBy(pattern, operators) {
+			list = append(list, "/console"+fill.Replace(path))
+		}
+	}
+	return list
+}
+
+// scripts says whether the browser runs those of pages.
+func scripts(run bool) action {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !run})
+		return err
+	})
+}
+
+// TestEveryPageFitsANarrowScreenAndNeedsNoScripts opens all pages at 400 px, once without scripts and once with them:
+// nothing is beside the screen but in what scrolls by itself, and what is read is the same.
+func TestEveryPageFitsANarrowScreenAndNeedsNoScripts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	fill := w.oneOfEach(strings.Repeat("an-id-without-a-space.", 9))
+	b.do("a narrow screen without scripts", chromedp.EmulateViewport(400, 800), scripts(false))
+	b.narrow("/console/sign-in")
+	b.do("sign in", b.open("/console/sessions"), write("#key", w.Key+"\n"), see(".finders"))
+	plan := "?plan=1&policy=%7B%22target%22%3A0.2%7D"
+	pages := append(pagesFor(false, fill), "/console/sessions?q=limit", "/console/recompactions/new"+plan, "/console/sessions/failing",
+		fill.Replace("/console/sessions/{id}/preview")+plan, fill.Replace("/console/sessions/{id}/timeline?over=cost"))
+	for _, page := range pages {
+		b.narrow(page)
+	}
+	b.withoutScripts()
+	b.do("sign in as an operator", b.open("/console/tenants"), write("#key", w.operatorKey()+"\n"), see("table"))
+	for _, page := range append(pagesFor(true, fill), "/console/campaigns/new"+plan) {
+		b.narrow(page)
+	}
+}
+
+// narrow holds a page to what it says without scripts, and to the width of the screen.
+func (b *browser) narrow(page string) {
+	b.Helper()
+	const wide = `(() => {
+		const width = document.documentElement.clientWidth, isBeside = e => e.getBoundingClientRect().right > width + 1
+		if (document.documentElement.scrollWidth <= width) return ''
+		return [...document.querySelectorAll('body *')].filter(e => isBeside(e) && !e.closest('.scroll, .aligned')).map(e => e.outerHTML.slice(0, 150)).slice(0, 4).join('\n') || 'something'
+	})()`
+	// Times go on and figures may change, and buttons that copy are of scripts.
+	const says = `(() => {
+		document.querySelectorAll('main time, main [data-copy]').forEach(e => e.remove())
+		return document.querySelector('main').innerText.replace(/[\d.,–]+/g, '#').trim()
+	})()`
+	b.do(page, scripts(false), b.open(page), see("main h1"))
+	if beside := ask[string](b, page, wide); beside != "" {
+		b.Errorf("%s is wider than its screen: %s", page, beside)
+	}
+	without := ask[string](b, page, says)
+	b.do(page, scripts(true), b.open(page), see("main h1"))
+	if with := ask[string](b, page, says); with != without || len(with) < 40 {
+		b.Errorf("%s says %q without scripts, %q with them", page, without, with)
+	}
+	b.do(page, scripts(false))
+}
+
+// withoutScripts filters, begins a recompaction and cancels it, and signs out.
+func (b *browser) withoutScripts() {
+	b.Helper()
+	b.do("filter", b.open("/console/sessions"), write("#metadata", `{"user":"u1"}`), click(`.filter button:not([formaction])`), see("tbody a"))
+	if ids := ask[int](b, "the filtered", `document.querySelectorAll('tbody tr').length`); ids != 1 {
+		b.Errorf("%d sessions are like this", ids)
+	}
+	b.do("begin", click("[formaction='/console/recompactions/new']"), see("form.confirm"), b.open("/console/recompactions/new?plan=1&start_at=2035-01-31T22:00:00Z"),
+		click("form.confirm button"), click("form[action$='/cancel'] button"), see(".state.cancelled"))
+	b.do("sign out", click(".top form button"), see("#key"))
+	if got := b.Must(http.StatusOK, "GET", "/v1/admin/recompactions?limit=1", ""); !strings.Contains(got, `"state":"cancelled"`) {
+		b.Errorf("nothing was cancelled: %s", got)
+	}
+}
