@@ -68,6 +68,11 @@ func (s *scanner) modelPart(i int, raw, content Span) {
 	case "text":
 		if b := s.text(raw, v.at("text")); b != nil {
 			b.Signature = s.googleSignature(v.at("providerOptions"))
+			s.asUIPart(b, &v)
+		}
+	case "custom":
+		if b := s.opaque(raw); b != nil {
+			s.asUIPart(b, &v)
 		}
 	case "reasoning":
 		if b := s.reasoning(raw, v.at("text")); b != nil {
@@ -88,9 +93,20 @@ func (s *scanner) modelPart(i int, raw, content Span) {
 	}
 }
 
-// modelFile reads an image or a file, whose data is base64 or a URL.
+// asUIPart gives a block what the part of a UIMessage keeps for the provider: a compaction is known by it.
+func (s *scanner) asUIPart(b *Block, v *object) {
+	if options := s.value(v.at("providerOptions")); options != nil {
+		b.Raw = setMember(without(b.Raw, "providerOptions"), "providerMetadata", options)
+		b.executed = true
+	}
+}
+
+// modelFile reads an image or a file, whose data is base64 or a URL, or an object of one of them.
 func (s *scanner) modelFile(kind string, raw Span, v *object) {
 	at, mediaType := v.at("data"), v.at("mediaType")
+	if s.is(at, '{') {
+		at = s.tagged(at)
+	}
 	of := s.mediaKind(mediaType)
 	if kind == "image" {
 		at, of = v.at("image"), Image

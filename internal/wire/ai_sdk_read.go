@@ -204,6 +204,9 @@ const (
 	approvalResponded = "approval-responded"
 )
 
+// deniedCall begins what is said of a call that the user denied: its result will never come.
+const deniedCall = "not there: the user denied the call"
+
 // approval says what a call waits for that the user has to approve, "" for any other.
 func (s *scanner) approval(v *object) string {
 	state := v.at("state")
@@ -211,7 +214,10 @@ func (s *scanner) approval(v *object) string {
 	case s.equals(state, approvalRequested):
 		return "not there: the call waits for the user's approval"
 	case s.equals(state, approvalResponded) && s.is(s.inner(v.at("approval"), "approved"), 'f'):
-		return "not there: the user denied the call"
+		if reason := s.inner(v.at("approval"), "reason"); s.isSaid(reason) {
+			return deniedCall + ": " + s.name(reason)
+		}
+		return deniedCall
 	case s.equals(state, approvalResponded):
 		return "not there: the user approved the call, and it has not run since"
 	}
@@ -264,8 +270,10 @@ func (s *scanner) outputElement(raw Span) {
 	switch {
 	case s.equals(kind, "text") && s.is(v.at("text"), '"'):
 		s.text(raw, v.at("text"))
-	case s.equals(kind, "media") && s.is(v.at("data"), '"'):
-		s.outputMedia(raw, &v)
+	case s.isOutputData(kind) && s.is(v.at("data"), '"'):
+		s.outputMedia(raw, v.at("data"), &v)
+	case s.equals(kind, "file") && s.is(v.at("data"), '{'):
+		s.outputFile(raw, &v)
 	case s.equals(kind, "image-url") && s.is(v.at("url"), '"'):
 		s.media(Image, raw, tokens.Unknown, func() Media { return s.urlMedia(&v) })
 	case s.equals(kind, "file-url") && s.is(v.at("url"), '"'):
@@ -275,9 +283,39 @@ func (s *scanner) outputElement(raw Span) {
 	}
 }
 
+// isOutputData reports whether the element of an output has an image or a file in base64, of which version 6 has other
+// names than version 5.
+func (s *scanner) isOutputData(kind Span) bool {
+	return s.equals(kind, "media") || s.equals(kind, "image-data") || s.equals(kind, "file-data")
+}
+
+// outputFile adds a file of version 7, whose data is an object that tells what it is.
+func (s *scanner) outputFile(raw Span, v *object) {
+	at := v.at("data")
+	data := s.tagged(at)
+	of := s.name(s.inner(at, "type"))
+	switch {
+	case of == "data" && s.is(data, '"'):
+		s.outputMedia(raw, data, v)
+	case of == "url" && s.is(data, '"'):
+		s.media(s.mediaKind(v.at("mediaType")), raw, tokens.Unknown, func() Media {
+			m := Media{Type: s.literal(v.at("mediaType")), Name: s.literal(v.at("filename"))}
+			s.readURL(&m, data)
+			return m
+		})
+	case of == "text" && s.is(data, '"'):
+		s.text(raw, data)
+	default:
+		s.opaque(raw)
+	}
+}
+
+// tagged returns what an object has in the member that its type names.
+func (s *scanner) tagged(at Span) Span { return s.inner(at, s.name(s.inner(at, "type"))) }
+
 // outputMedia adds an image or a file that is in the output itself.
-func (s *scanner) outputMedia(raw Span, v *object) {
-	mediaType, data := v.at("mediaType"), v.at("data")
+func (s *scanner) outputMedia(raw, data Span, v *object) {
+	mediaType := v.at("mediaType")
 	kind := s.mediaKind(mediaType)
 	cost := s.fileTokens(data, s.name(mediaType), tokens.CostsOfAnthropic)
 	if kind == Image {

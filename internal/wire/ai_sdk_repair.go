@@ -12,7 +12,9 @@ func (r *repairer) fitUI(n *Message) {
 		r.fitInputs(n)
 	}
 	said := slices.ContainsFunc(n.Blocks, func(p Block) bool {
-		return p.Kind == Text && len(p.Text) > len(`""`) || n.Role == User && (p.Kind == Image || p.Kind == File)
+		shown := n.Role == User && (p.Kind == Image || p.Kind == File)
+		becomesText := p.Kind == Opaque && !r.own(&p)
+		return p.Kind == Text && len(p.Text) > len(`""`) || shown || becomesText || p.Kind == Result
 	})
 	if r.provider.Dialect != "" && (n.Role == User || n.Role == System) && !said {
 		n.Blocks = nil // the package sends nothing of what is left
@@ -96,7 +98,7 @@ func (r *repairer) adoptThoughts(n *Message) {
 func (r *repairer) adoptReasoning(n *Message) {
 	if r.isForeign() {
 		n.Blocks = slices.DeleteFunc(n.Blocks, func(p Block) bool {
-			kept := valueOf(p.Signature, "openai")
+			kept := keptFor(openAIOwner, p.Signature)
 			return p.Kind == Reasoning && stringLiteral(kept, "reasoningEncryptedContent") != nil
 		})
 		return
@@ -106,7 +108,7 @@ func (r *repairer) adoptReasoning(n *Message) {
 		if p.Kind != Reasoning || len(p.Signature) == 0 {
 			continue
 		}
-		kept := valueOf(p.Signature, "openai")
+		kept := keptFor(openAIOwner, p.Signature)
 		encrypted := stringLiteral(kept, "reasoningEncryptedContent")
 		if encrypted == nil {
 			continue

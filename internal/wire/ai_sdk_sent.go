@@ -46,11 +46,12 @@ func (s sender) refusesOther(part []byte) bool {
 	return false
 }
 
-// shows reports whether the user may show an image or a file of this type.
+// shows reports whether the user may show an image or a file of this type. The package looks at the bytes of an image
+// whose type is not told.
 func (s sender) shows(p *Block) bool {
 	media := string(unquotedName(p.Media.Type))
 	return slices.ContainsFunc(s.Shows, func(known string) bool {
-		return known == media || p.Kind == Image && known == "image/*"
+		return known == media || p.Kind == Image && (known == "image/*" || media == "" || media == "image")
 	})
 }
 
@@ -90,12 +91,20 @@ func (s sender) executes(part []byte) bool {
 // executedByMetadata reports whether the metadata of a part say that the provider ran its tool.
 func (s sender) executedByMetadata(part []byte) bool {
 	for _, of := range []string{"callProviderMetadata", "resultProviderMetadata"} {
-		kept := valueOf(valueOf(part, of), s.Package)
+		kept := keptFor(s.Package, valueOf(part, of))
 		if s.ExecutedBy != "" && stringLiteral(kept, s.ExecutedBy) != nil {
 			return true
 		}
 	}
 	return false
+}
+
+// keptFor returns what metadata keep for the package of a provider: that of OpenAI has two names.
+func keptFor(owner string, metadata []byte) []byte {
+	if kept := valueOf(metadata, owner); kept != nil || owner != openAIOwner {
+		return kept
+	}
+	return valueOf(metadata, "azure")
 }
 
 // fitsOutput reports whether the package sends what a tool has returned.
@@ -138,7 +147,7 @@ func (s sender) sendsThought(p *Block) bool {
 	if s.SaysThoughts && p.Text != nil && !blank(p.Text) {
 		return true
 	}
-	kept := valueOf(reasoningMetadata(p), s.Package)
+	kept := keptFor(s.Package, reasoningMetadata(p))
 	return slices.ContainsFunc(thoughtProofs, func(name string) bool { return stringLiteral(kept, name) != nil })
 }
 

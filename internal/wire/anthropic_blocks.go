@@ -57,20 +57,22 @@ const (
 	hidden
 )
 
-// mediaFit returns how a block is shown: an image or a document not at all where nowhere is true, an image in the
-// message if it is of a known type, and any other block always.
+// mediaFit returns how a block is shown: an image or a document not at all where nowhere is true, one in the message if
+// it is of a known type, and any other block always.
 func mediaFit(block []byte, nowhere bool) fit {
 	image := isType(block, "image")
 	source := valueOf(block, "source")
 	media := stringMember(source, "media_type")
 	switch {
-	case nowhere && (image || isType(block, "document")):
-		return hidden
-	case !image || !isType(source, "base64"):
+	case !image && !isType(block, "document"):
 		return shown
-	case media == "image/jpg":
+	case nowhere:
+		return hidden
+	case !isType(source, "base64"):
+		return shown
+	case image && media == "image/jpg":
 		return misnamed
-	case !slices.Contains(anthropicImages, media):
+	case !slices.Contains(anthropicTypes(image), media):
 		return hidden
 	}
 	return shown
@@ -179,6 +181,8 @@ func (c *checker) holdMedia(message int, block []byte, onlyTexts bool) {
 		c.report(message, "a block of type %q is where the API takes texts alone", stringMember(block, "type"))
 	case isType(block, "image") && isType(source, "base64") && !c.knows(media):
 		c.report(message, "the type of the image is %q", media)
+	case isType(block, "document") && isType(source, "base64") && media != pdfType:
+		c.report(message, "the type of the document is %q", media)
 	}
 }
 

@@ -32,11 +32,11 @@ func TestDecodeAnthropic(t *testing.T) {
 		{"nothing but results", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"},{"type":"tool_result","tool_use_id":"b","is_error":true}]}`, Tool,
 			[]Block{{Kind: Result, CallID: "a", Content: []Block{{Kind: Text, Text: lit("r")}}}, {Kind: Result, CallID: "b", IsError: true}}},
 		{"a result and words", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},7]},{"type":"text","text":"x"}]}`, User,
-			[]Block{{Kind: Result, CallID: "a", Content: []Block{{Kind: Text, Text: lit("r")}, {Kind: Image, Media: Media{Type: lit("image/png"), Data: lit("AA==")}}, {Kind: Opaque}}}, {Kind: Text, Text: lit("x")}}},
+			[]Block{{Kind: Result, CallID: "a", Content: []Block{{Kind: Text, Text: lit("r")}, {Kind: Image, Media: Media{Type: lit("image/png"), Data: lit("AA==")}}, {Kind: Opaque, Edited: true}}}, {Kind: Text, Text: lit("x")}}},
 		{"media", `{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://e.x/i"}},{"type":"image","source":{"type":"url","url":"data:image/png;base64,AA=="}},{"type":"image","source":{"type":"file","file_id":"f1"}},{"type":"document","title":"t","source":{"type":"text","media_type":"text/plain","data":"d"}},{"type":"document","source":{"type":"content","content":"c"}}]}`, User,
 			[]Block{{Kind: Image, Media: Media{URL: lit("https://e.x/i")}}, {Kind: Image, Media: Media{Type: lit("image/png"), Data: lit("AA==")}}, {Kind: Image, Media: Media{ID: lit("f1")}}, {Kind: File, Media: Media{Type: lit("text/plain"), Text: lit("d"), Name: lit("t")}}, {Kind: Opaque}}},
 		{"what only Anthropic knows", `{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"compaction","content":"c"},"x"]}`, Assistant,
-			[]Block{{Kind: Opaque}, {Kind: Opaque}, {Kind: Opaque}, {Kind: Opaque}}},
+			[]Block{{Kind: Opaque}, {Kind: Opaque}, {Kind: Opaque}, {Kind: Text, Text: lit("x"), Edited: true}}},
 		{"content of another kind", `{"role":"user","content":{"a":1}}`, User, []Block{{Kind: Opaque, Edited: true}}},
 		{"a system message", `{"role":"system","content":"s"}`, System, []Block{{Kind: Text, Text: lit("s")}}},
 	} {

@@ -130,7 +130,7 @@ func (s *scanner) thinking(raw, text Span) {
 // anthropicMedia adds an image or a document, whose block is Opaque if its source is of an unknown type.
 func (s *scanner) anthropicMedia(kind Kind, raw, source Span) {
 	v := s.object(source)
-	s.loose = s.loose || s.facts.Role == "assistant" || kind == Image && !s.isShown(&v)
+	s.loose = s.loose || s.facts.Role == "assistant" || !s.isShown(kind, &v)
 	s.show(kind, raw)
 	b := s.add(Part{Kind: kind, Raw: raw, Tokens: s.sourceTokens(kind, &v)})
 	if b == nil {
@@ -157,13 +157,13 @@ func (s *scanner) anthropicMedia(kind Kind, raw, source Span) {
 	b.Media = m
 }
 
-// isShown reports whether the API takes the media type of an image, if the image is in the message.
-func (s *scanner) isShown(source *object) bool {
+// isShown reports whether the API takes the media type of an image or a document, if it is in the message.
+func (s *scanner) isShown(kind Kind, source *object) bool {
 	if !s.equals(source.at("type"), "base64") {
 		return true
 	}
 	media := source.at("media_type")
-	return s.is(media, '"') && slices.Contains(anthropicImages, string(s.plain(media)))
+	return s.is(media, '"') && slices.Contains(anthropicTypes(kind == Image), string(s.plain(media)))
 }
 
 // sourceTokens returns the cost of an image by its size, and of a document by its text, if they are in the message;

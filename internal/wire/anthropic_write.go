@@ -104,6 +104,14 @@ func (e *encoder) toolResult(dst []byte, p *Block) []byte {
 // anthropicImages are the types of images that the API takes.
 var anthropicImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
+// anthropicTypes returns the types of images, or of documents, that the API takes in base64.
+func anthropicTypes(image bool) []string {
+	if image {
+		return anthropicImages
+	}
+	return []string{pdfType}
+}
+
 // anthropicMedia returns the block of an image or a file, nil if the API has none for it. own reports whether an id is
 // Anthropic's.
 func anthropicMedia(p *Block, own bool) []byte {

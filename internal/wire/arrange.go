@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/varve-dev/varve/internal/session"
 )
@@ -284,6 +285,7 @@ func (a *arrangement) settlePending() {
 			a.synthesize(x, x.calls, lostResult)
 		case a.Pending == KeepPending || a.Pending == "":
 			a.synthesize(x, a.passed(x), lostResult)
+			a.synthesize(x, a.denied(x), lostResult)
 			a.inFlight = slices.ContainsFunc(x.calls, func(c *call) bool { return !c.answered })
 		case a.Pending == SynthesizePending:
 			a.synthesize(x, x.calls, pendingResult)
@@ -315,6 +317,16 @@ func (a *arrangement) passed(x *turn) []*call {
 		}
 	}
 	return x.calls[:n]
+}
+
+// denied returns the calls that the user denied, for which nobody else makes the result.
+func (a *arrangement) denied(x *turn) (list []*call) {
+	for _, c := range x.calls {
+		if a.target != session.AISDK && strings.HasPrefix(c.at.waits, deniedCall) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // isWords reports whether a block of message i of a turn will be in an item of the assistant's words.

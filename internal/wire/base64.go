@@ -20,10 +20,10 @@ func standardBase64(data []byte) []byte {
 	bare := bytes.TrimRight(whole, "="+blanks)
 	has := func(c byte) bool { return bytes.IndexByte(bare, c) >= 0 }
 	isPadded := len(data)%4 == 0 && strings.HasPrefix("==", string(whole[len(bare):]))
-	if isPadded && len(whole) == len(data) && !slices.ContainsFunc([]byte("-_\n\r"), has) {
+	if isPadded && len(whole) == len(data) && !slices.ContainsFunc([]byte("-_"+blanks), has) {
 		return data
 	}
-	out := bytes.ReplaceAll(bytes.ReplaceAll(standardAlphabet(bare), []byte("\n"), nil), []byte("\r"), nil)
+	out := bytes.Join(bytes.Fields(standardAlphabet(bare)), nil)
 	for len(out)%4 > 0 && len(out)%4 != 1 {
 		out = append(out, '=')
 	}

@@ -57,7 +57,7 @@ func compactorOf(f session.Format, block []byte) (owner string) {
 		isType(block, "text") && isType(valueOf(kept, "anthropic"), "compaction") && stringMember(block, "text") != "":
 		return anthropicOwner
 	case stringMember(block, "kind") == "openai.compaction" &&
-		isSigned(valueOf(valueOf(kept, "openai"), "encryptedContent")):
+		isSigned(valueOf(keptFor(openAIOwner, kept), "encryptedContent")):
 		return openAIOwner
 	}
 	return ""

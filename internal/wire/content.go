@@ -58,7 +58,11 @@ func (s *scanner) content(at Span, add func(element Span)) {
 	case s.is(at, '['):
 		empty := true
 		for element := range s.elements(at) {
-			add(element)
+			if s.is(element, '{') {
+				add(element)
+			} else {
+				s.bare(element)
+			}
 			empty = false
 		}
 		if empty {
@@ -69,6 +73,21 @@ func (s *scanner) content(at Span, add func(element Span)) {
 			b.Edited = true
 		}
 		s.loose = s.loose || !s.inside
+	}
+}
+
+// bare adds an element of a content that is no object, as programs write that have a list of texts. No provider takes
+// it.
+func (s *scanner) bare(raw Span) {
+	s.loose = true
+	b := s.opaque(raw)
+	if b == nil {
+		return
+	}
+	b.Edited = true
+	if s.is(raw, '"') {
+		b.Kind, b.Text = Text, raw.Of(s.body)
+		b.Raw = nil
 	}
 }
 
@@ -194,7 +213,10 @@ func (s *scanner) readData(m *Media, at Span) bool {
 
 // mediaKind returns what a media type is of.
 func (s *scanner) mediaKind(at Span) Kind {
-	if s.is(at, '"') && bytes.HasPrefix(s.plain(at), []byte("image/")) {
+	if !s.is(at, '"') {
+		return File
+	}
+	if kind, _, _ := bytes.Cut(s.plain(at), []byte("/")); bytes.EqualFold(kind, []byte("image")) {
 		return Image
 	}
 	return File

@@ -143,6 +143,9 @@ func (r *repairer) strip(p *Block) (names []string) {
 
 // strictIntruders returns the members of a call or a block that a strict server does not know.
 func strictIntruders(raw []byte, call bool) []intruder {
+	if raw[rawjson.Start(raw)] != '{' {
+		return nil
+	}
 	of, tool := provider.Strict()
 	if call {
 		of = tool

@@ -43,7 +43,7 @@ func Warnings(f session.Format, body []byte, flags Flags, model string) (list []
 		list = append(list, w)
 	}
 	view := []Stored{{Format: f, Body: body}}
-	faults, _ := mediaFaults(context.Background(), f, view, server, model)
+	faults, _ := mediaFaults(context.Background(), view, server, model)
 	for i := range faults {
 		fault := &faults[i]
 		at := pointerAt(body, fault.at.Start)

@@ -8,16 +8,19 @@ import (
 )
 
 // Gemini over Chat Completions: the signature of a call is in its extra_content
-// (https://ai.google.dev/gemini-api/docs/thought-signatures), or behind thoughtMark in its id, where LiteLLM puts it
-// for clients that keep nothing else of a call (BerriAI/litellm#16895).
+// (https://ai.google.dev/gemini-api/docs/thought-signatures), in provider_specific_fields of the call or its function,
+// where LiteLLM has it, or behind thoughtMark in the id, where LiteLLM puts it for clients that keep nothing else of a
+// call (BerriAI/litellm#16895).
 
-const thoughtMark = "__thought__"
+const (
+	thoughtMark   = "__thought__"
+	litellmFields = "provider_specific_fields"
+)
 
-// chatSignature returns the signature of a call of Chat Completions by its extra_content and its id, as a string
-// literal; nil for none.
-func chatSignature(extra []byte, id string) []byte {
-	for _, owner := range []string{"google", "vertex"} {
-		if signature := stringLiteral(valueOf(extra, owner), "thought_signature"); isSigned(signature) {
+// chatSignature returns the signature of a call of Chat Completions, as a string literal; nil for none.
+func chatSignature(id string, extra []byte, litellm ...[]byte) []byte {
+	for _, kept := range append([][]byte{valueOf(extra, "google"), valueOf(extra, "vertex")}, litellm...) {
+		if signature := stringLiteral(kept, "thought_signature"); signature != nil {
 			return signature
 		}
 	}
@@ -39,7 +42,9 @@ func (c *checker) chatCallsSigned() {
 	}
 	for i := c.currentTurn(); i < len(c.messages); i++ {
 		for call := range elementsOf(c.bodies[i], "tool_calls") {
-			if chatSignature(valueOf(call, "extra_content"), stringMember(call, "id")) == nil {
+			litellm := valueOf(valueOf(call, "function"), litellmFields)
+			if chatSignature(stringMember(call, "id"), valueOf(call, "extra_content"), valueOf(call, litellmFields),
+				litellm) == nil {
 				c.report(i, "call %q is the first of its message and has no signature", stringMember(call, "id"))
 			}
 			break

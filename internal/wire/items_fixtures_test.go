@@ -112,6 +112,7 @@ var itemFixtures = map[session.Format][]fixture{
 		{"V-A17", "an array, null and none", Options{}, []string{someUser, says("assistant", `{"type":"tool_use","id":"a","name":"f","input":[]}`, `{"type":"tool_use","id":"b","name":"f","input":null}`, `{"type":"tool_use","id":"c","name":"f"}`), toolResults("a", "b", "c")}, []string{"V-A17 1", "V-A17 1", "V-A17 1"}},
 		{"V-A18", "the types of images", Options{}, []string{says("user", pngBlock, imageOf("jpeg", "/9j/4AAQSkZJRg=="), imageOf("gif", "R0lGODlh")), uses("a"), result(imageOf("webp", "UklGRiQAAABXRUJQVlA4"))}, nil},
 		{"V-A18", "an image elsewhere, a document, and an error in words", Options{}, []string{says("user", `{"type":"image","source":{"type":"url","url":"https://a/b.bmp"}}`, document), uses("a"), failedResult(block)}, nil},
+		{"V-A18", "a table", Options{}, []string{says("user", block, `{"type":"document","source":{"type":"base64","media_type":"text/csv","data":"YSxi"}}`)}, []string{"V-A18 0"}},
 		{"V-A18", "a bitmap", Options{}, []string{says("user", block, bmp)}, []string{"V-A18 0"}},
 		{"V-A18", "a bitmap in a result", Options{}, []string{someUser, uses("a"), result(block + "," + bmp)}, []string{"V-A18 2"}},
 		{"V-A18", "image/jpg", Options{}, []string{says("user", jpg), uses("a"), result(jpg)}, []string{"V-A18 0", "V-A18 2"}},

@@ -47,15 +47,14 @@ var mediaWords = map[session.Format][]string{
 	session.OpenAIResponses: {"input_image", "input_file", "input_audio", "computer_screenshot"},
 	session.Anthropic:       {"image", "document"},
 	session.Gemini:          {"inlineData", "inline_data", "fileData", "file_data"},
-	session.AISDK:           {"file", "image", "media", "image-url", "file-url"},
+	session.AISDK:           {"file", "image", "media", "image-url", "file-url", "image-data", "file-data"},
 }
 
 // MayShow reports whether something shows an image or a file, without a look at its JSON.
 func MayShow(f session.Format, joined []byte) bool { return rawjson.HasAny(joined, mediaWords[f]) }
 
-// mediaIn returns what a message shows that a view in target may show as a text instead: in its own format, some places
-// take nothing else.
-func mediaIn(f, target session.Format, body []byte) []medium {
+// mediaIn returns what a message shows.
+func mediaIn(f session.Format, body []byte) []medium {
 	if !MayShow(f, body) {
 		return nil
 	}
@@ -63,7 +62,7 @@ func mediaIn(f, target session.Format, body []byte) []medium {
 	if _, err := s.read(f); err != nil {
 		return nil
 	}
-	return s.lookedAt(target)
+	return s.lookedAt()
 }
 
 // show notes an image or a file.
@@ -74,13 +73,12 @@ func (s *scanner) show(kind Kind, raw Span) {
 	}
 }
 
-// lookedAt returns what the message shows, but for what is fixed in a view of the message's own format.
-func (s *scanner) lookedAt(target session.Format) []medium {
-	list := slices.DeleteFunc(s.shown, func(m medium) bool { return m.fixed && target == s.format })
-	for i := range list {
-		list[i].read(s.body, list[i].at)
+// lookedAt returns what the message shows.
+func (s *scanner) lookedAt() []medium {
+	for i := range s.shown {
+		s.shown[i].read(s.body, s.shown[i].at)
 	}
-	return list
+	return s.shown
 }
 
 // mediaOfMessage is how many images and files a message may show for FastValidators to count it.
@@ -88,7 +86,7 @@ const mediaOfMessage = 4
 
 // showsFaults reports whether a server may not take something that the message shows, or something beside much else.
 func (s *scanner) showsFaults(server *provider.Media) bool {
-	list := s.lookedAt(s.format)
+	list := s.lookedAt()
 	return len(list) > mediaOfMessage || slices.ContainsFunc(list, func(m medium) bool {
 		_, why := m.fault(s.body, server)
 		return why != "" || m.tooLarge(s.body, server) != "" || m.isMisspelt(s.format, s.body) ||
@@ -104,7 +102,7 @@ var (
 	urlMembers   = []string{"url", "image_url", "fileUri", "file_uri"}
 	otherMembers = []string{"type", "detail", "filename", "title", "context", "displayName", "name", "format"}
 	mediaHolders = []string{
-		"source", "image_url", "file", "inlineData", "inline_data", "fileData", "file_data", "input_audio",
+		"source", "image_url", "file", "inlineData", "inline_data", "fileData", "file_data", "input_audio", "data",
 	}
 )
 
@@ -117,7 +115,7 @@ func (m *medium) read(body []byte, at Span) {
 		is := func(name string) bool { return rawjson.KeyIs(body, key, name) }
 		switch {
 		case body[value.Start] == '{' && slices.ContainsFunc(mediaHolders, is):
-			m.found = m.found || !is("source")
+			m.found = m.found || !is("source") && !is("image_url")
 			m.read(body, value)
 			untyped := len(m.types) == 0 && m.data != (Span{}) && m.url == (Span{})
 			switch {
@@ -337,7 +335,6 @@ func (m *medium) pages(body []byte) int {
 // mediaJudge finds what a server does not take of the images and files in a view.
 type mediaJudge struct {
 	server *provider.Media
-	target session.Format
 	view   []Stored
 	shown  [][]medium // by message
 	faults []mediaFault
@@ -347,9 +344,9 @@ type mediaJudge struct {
 // mediaFaults returns what a server does not take of the images and files in a view. Of too many, or too many bytes,
 // the newest are kept. Its only error is that of a context that has ended.
 func mediaFaults(
-	ctx context.Context, target session.Format, view []Stored, server *provider.Facts, model string,
+	ctx context.Context, view []Stored, server *provider.Facts, model string,
 ) ([]mediaFault, error) {
-	j := mediaJudge{target: target, server: &server.Media, view: view, shown: make([][]medium, len(view))}
+	j := mediaJudge{server: &server.Media, view: view, shown: make([][]medium, len(view))}
 	bytes := 0
 	for i := range view {
 		if err := ctx.Err(); err != nil {
@@ -375,7 +372,7 @@ func mediaFaults(
 // look finds what is wrong with the images and files of message i by themselves. The others are left in shown.
 func (j *mediaJudge) look(i int) {
 	body := j.view[i].Body
-	for _, m := range mediaIn(j.view[i].Format, j.target, body) {
+	for _, m := range mediaIn(j.view[i].Format, body) {
 		is, why := m.fault(body, j.server)
 		if large := m.tooLarge(body, j.server); large != "" {
 			is, why = "", large

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -12,7 +13,7 @@ import (
 // mendMedia gives images and files of the view their true types, and makes texts with a ref of those that the server
 // does not take.
 func (r *repairer) mendMedia(ctx context.Context) error {
-	faults, err := mediaFaults(ctx, r.target, r.view, r.provider, r.Model)
+	faults, err := mediaFaults(ctx, r.view, r.provider, r.Model)
 	if len(faults) == 0 {
 		return err
 	}
@@ -21,7 +22,7 @@ func (r *repairer) mendMedia(ctx context.Context) error {
 	for i := range faults {
 		f := &faults[i]
 		m := &view[f.message]
-		edits[f.message] = append(edits[f.message], f.edits(m)...)
+		edits[f.message] = append(edits[f.message], f.edits(m, r.target)...)
 		r.repairs = append(r.repairs, Repair{Rule: f.rule, Kind: f.repair(), Seq: m.Seq, Detail: f.detail()})
 	}
 	for i, list := range edits {
@@ -46,7 +47,7 @@ func (f *mediaFault) isNote() bool { return f.is == "" && !f.spelt }
 func (f *mediaFault) detail() string { return f.kind.String() + ": " + f.why }
 
 // edits returns the edits of a message that mend a fault.
-func (f *mediaFault) edits(m *Stored) (list []Edit) {
+func (f *mediaFault) edits(m *Stored, target session.Format) (list []Edit) {
 	if f.isNote() {
 		text := f.kind.String()
 		if said := f.declared(m.Body); len(said) > 0 && said[0] != "" {
@@ -56,7 +57,7 @@ func (f *mediaFault) edits(m *Stored) (list []Edit) {
 		if m.Seq > 0 {
 			text += ": read_result " + session.MessagesRef{First: m.Seq, Last: m.Seq}.String()
 		}
-		return []Edit{{Span: f.at, With: textBlock(m.Format, note("%s", text))}}
+		return f.noteEdits(m, target, note("%s", text))
 	}
 	data := f.data.Of(m.Body)
 	if f.spelt {
@@ -90,6 +91,22 @@ func (f *mediaFault) edits(m *Stored) (list []Edit) {
 	return list
 }
 
+// noteEdits puts a note in the place of what is shown. Where the format takes nothing but a file, the note is one: a
+// response of Gemini's may have texts. A screenshot's output becomes that of a function.
+func (f *mediaFault) noteEdits(m *Stored, target session.Format, literal []byte) []Edit {
+	switch {
+	case !f.fixed || m.Format != target:
+	case m.Format == session.Gemini:
+		text := base64.StdEncoding.EncodeToString(unquoted(literal))
+		return []Edit{{Span: f.at, With: []byte(`{"inlineData":{"mimeType":"text/plain","data":"` + text + `"}}`)}}
+	default:
+		return []Edit{
+			{Span: member(m.Body, "type"), With: []byte(`"function_call_output"`)}, {Span: f.at, With: literal},
+		}
+	}
+	return []Edit{{Span: f.at, With: textBlock(m.Format, literal)}}
+}
+
 // textBlock returns the block of a user's text, or of a text in a result.
 func textBlock(f session.Format, literal []byte) []byte {
 	switch f {
@@ -120,6 +137,6 @@ func (c *conversation) faults() []mediaFault {
 	for i, body := range c.bodies {
 		view[i] = Stored{Format: c.format, Body: body}
 	}
-	c.media, _ = mediaFaults(context.Background(), c.format, view, c.server, c.Model) // which never ends
+	c.media, _ = mediaFaults(context.Background(), view, c.server, c.Model) // which never ends
 	return c.media
 }

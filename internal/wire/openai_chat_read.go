@@ -140,7 +140,8 @@ func (s *scanner) chatCall(i int, raw Span) {
 		return
 	}
 	v := s.object(raw)
-	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{})
+	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{}) ||
+		v.at(litellmFields) != (Span{})
 	s.loose = s.loose || !s.isSaid(v.at("type"))
 	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
 	named, custom := v.at("function"), false
@@ -149,8 +150,10 @@ func (s *scanner) chatCall(i int, raw Span) {
 		custom = s.is(named, '{')
 	}
 	tool := s.object(named)
+	s.strict = s.strict || tool.at(litellmFields) != (Span{})
 	if b := s.addChatCall(Part{Raw: raw, CallID: id}, &tool, custom); b != nil {
-		b.Signature = chatSignature(s.value(v.at("extra_content")), id)
+		b.Signature = chatSignature(id, s.value(v.at("extra_content")), s.value(v.at(litellmFields)),
+			s.value(tool.at(litellmFields)))
 	}
 }
 

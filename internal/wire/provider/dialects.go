@@ -236,7 +236,7 @@ var variants = map[session.Format]map[Dialect]func(*Facts){
 		Anthropic: behindAnthropic, Vertex: behindAnthropic,
 		Bedrock: func(p *Facts) {
 			behindAnthropic(p)
-			p.Tools, p.Media = bedrockNames, mediaOfBedrock
+			p.Tools, p.Media = bedrockNames, mediaOfBedrock.of(typesOfAnthropic)
 		},
 		Google: func(p *Facts) {
 			behind(p)
@@ -302,7 +302,7 @@ func behindOther(p *Facts) {
 func behindAnthropic(p *Facts) {
 	behind(p)
 	p.IDMax, p.IDPlain = table[session.Anthropic].IDMax, true
-	p.Tools, p.Media = anthropicNames, mediaOfAnthropic
+	p.Tools, p.Media = anthropicNames, mediaOfAnthropic.of(typesOfAnthropic)
 	p.FirstUser, p.NoEmptyText = true, true
 	p.SystemFirst, p.ObjectInputs = true, true
 	p.Behind = Behind{

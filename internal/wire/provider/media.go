@@ -55,8 +55,9 @@ var (
 )
 
 const (
-	typesOfOpenAI = "image/png image/jpeg image/jpg image/gif image/webp"
-	typesOfGoogle = "image/png image/jpeg image/webp image/heic image/heif"
+	typesOfOpenAI    = "image/png image/jpeg image/jpg image/gif image/webp"
+	typesOfGoogle    = "image/png image/jpeg image/webp image/heic image/heif"
+	typesOfAnthropic = "image/png image/jpeg image/gif image/webp"
 )
 
 // Shows reports whether the server shows images of a type that are in the message.
@@ -72,6 +73,11 @@ func (m *Media) Retypes(mediaType string) bool {
 
 func (m Media) inside() Media {
 	m.Inside = true
+	return m
+}
+
+func (m Media) of(types string) Media {
+	m.Types = types
 	return m
 }
 

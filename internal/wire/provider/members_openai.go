@@ -7,14 +7,14 @@ package provider
 //
 // Beyond OpenAI's types, the lists have what compatible servers need to have back: reasoning_content (DeepSeek,
 // Moonshot), reasoning (vLLM, Groq, Ollama), reasoning_details (OpenRouter), thinking_blocks (LiteLLM), extra_content
-// with Google's signatures, cache_control, prefix (Mistral, DeepSeek), partial (Qwen, Kimi), and blocks of videos,
-// sounds and thinking.
+// and provider_specific_fields (LiteLLM) with Google's signatures, cache_control, prefix (Mistral, DeepSeek), partial
+// (Qwen, Kimi), and blocks of videos, sounds and thinking.
 //
 // An empty array or null in the place of calls is refused: "Invalid 'messages[1].tool_calls': empty array. Expected an
 // array with minimum length 1" (openai/openai-node#1341).
 var (
 	chatMessage = object("role content tool_call_id? tool_calls! name? reasoning_content reasoning refusal "+
-		"function_call audio reasoning_details! thinking_blocks! cache_control? prefix? partial?").
+		"function_call audio reasoning_details! thinking_blocks! cache_control? prefix? partial? extra_content?").
 		holds("content", chatBlock).holds("tool_calls", chatCall).
 		holds("function_call", object("name arguments")).
 		holds("audio", object("id").answers("data expires_at transcript")).
@@ -33,8 +33,8 @@ var (
 		"thinking":  object("type thinking closed? signature?").whole(),
 	})
 
-	chatCall = object("id type function? custom? extra_content?").
-			holds("function", object("name arguments").answers("parsed_arguments")).
+	chatCall = object("id type function? custom? extra_content? provider_specific_fields?").
+			holds("function", object("name arguments provider_specific_fields?").answers("parsed_arguments")).
 			holds("custom", object("name input")).answers("index")
 )
 

@@ -255,7 +255,9 @@ var exceptions = map[session.Format][]exception{
 	session.OpenAIChat: {
 		{"DeepSeek, Qwen and Moonshot, vLLM, Groq and Ollama want it back", ".reasoning_content .reasoning"},
 		{"OpenRouter and LiteLLM want it back", ".reasoning_details .thinking_blocks"},
-		{"Google wants signatures back", ".tool_calls.extra_content"},
+		{"Google wants signatures back", ".extra_content .tool_calls.extra_content"},
+		{"LiteLLM has Google's signatures there", ".tool_calls.provider_specific_fields " +
+			".tool_calls.function.provider_specific_fields"},
 		{"Mistral, DeepSeek, Qwen and Kimi continue a message that has it", ".prefix .partial"},
 		{"LiteLLM and OpenRouter pass it to Anthropic", ".cache_control .content[text].cache_control " +
 			".content[image_url].cache_control .content[input_audio].cache_control .content[file].cache_control"},
