@@ -244,7 +244,7 @@ func (s *Server) routeSessions() {
 		includeParameter)
 	export := s.tenants(session.ScopeExport)
 	archive := s.tenants(session.SessionsWrite, session.ScopeExport).ownKeys()
-	export.get("/v1/export", s.exportTenant)
+	export.get("/v1/export", s.exportTenant, searchQuery...)
 	export.get("/v1/sessions/:id/export", s.exportSession)
 	archive.do("/v1/sessions/:id/archive", s.archiveSession)
 	archive.do("/v1/sessions/:id/unarchive", s.unarchiveSession)

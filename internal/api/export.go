@@ -24,8 +24,12 @@ func (s *Server) exportSession(req *request.Request) error {
 	return s.export(req, req.Address(), func(e *exporter) error { return e.session(found) })
 }
 
-// exportTenant handles GET /v1/export.
+// exportTenant handles GET /v1/export: all sessions, or those that the list of sessions would have.
 func (s *Server) exportTenant(req *request.Request) error {
+	search := readSearch(req)
+	if err := req.Err(); err != nil {
+		return err
+	}
 	policy, err := req.Store.TenantPolicy(req.Ctx, req.Tenant)
 	if err != nil {
 		return err
@@ -34,7 +38,7 @@ func (s *Server) exportTenant(req *request.Request) error {
 		if err := e.Tenant(policy.Patch); err != nil {
 			return err
 		}
-		return e.sessions()
+		return e.sessions(search)
 	})
 }
 
@@ -93,14 +97,18 @@ func (s *Server) export(req *request.Request, of session.Address, write func(*ex
 // exportPage is how many sessions are read at a time: each is exported as it was when its page was read.
 const exportPage = 100
 
-func (e *exporter) sessions() error {
+func (e *exporter) sessions(search session.Search) error {
 	page := session.Page{Limit: exportPage}
 	for {
-		found, err := e.req.Store.ExportSessions(e.req.Ctx, e.req.Tenant, page)
+		found, err := e.req.Store.ExportSessions(e.req.Ctx, e.req.Tenant, search, page)
 		if err != nil || len(found) == 0 {
 			return err
 		}
+		e.req.WriteBy(time.Now().Add(request.StepTimeout))
 		for _, each := range found {
+			if each.LeftOut {
+				continue
+			}
 			if err := e.session(each); err != nil {
 				return err
 			}

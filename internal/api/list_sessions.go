@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/varve-dev/varve/internal/api/request"
@@ -12,9 +13,12 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
+// searchQuery are the parameters that say which sessions are wanted.
+var searchQuery = []string{"metadata", "model", "format", "forked_from", "updated_after", "min_tokens",
+	"policy_version_below", "over_window", "failing", "quarantined"}
+
 // sessionsQuery are the parameters of the list of sessions.
-var sessionsQuery = append([]string{"metadata", "model", "format", "forked_from", "updated_after", "min_tokens",
-	"policy_version_below", "over_window", "failing", "quarantined", "order"}, request.ListQuery...)
+var sessionsQuery = slices.Concat(searchQuery, []string{"order"}, request.ListQuery)
 
 // listSessions handles GET /v1/sessions.
 func (s *Server) listSessions(req *request.Request) error {

@@ -1,8 +1,11 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +44,9 @@ func TestSessionsAreFound(t *testing.T) {
 		if got, next := ids(query); got != want || next != nil {
 			t.Errorf("%s finds %q, not %q, and goes on at %v", query, got, want, next)
 		}
+		if got := w.exported(query); got != backwards(want) {
+			t.Errorf("the export with %s has %q, not %q", query, got, backwards(want))
+		}
 	}
 	users := "metadata=" + url.QueryEscape(`{"user":"u1"}`)
 	first, next := ids(users + "&limit=2")
@@ -54,9 +60,35 @@ func TestSessionsAreFound(t *testing.T) {
 	for _, wrong := range []string{"metadata=user", "metadata=1", "metadata=" + url.QueryEscape(`{"a":1}`), "format=x", "model=",
 		"over_window=yes", "min_tokens=0", "updated_after=now"} {
 		w.must(http.StatusUnprocessableEntity, "GET", "/v1/sessions?"+wrong, "")
+		w.must(http.StatusUnprocessableEntity, "GET", "/v1/export?"+wrong, "")
 	}
 	_, stranger := w.newTenant("stranger")
 	if p := decoded[page](w.must(http.StatusOK, "GET", "/v1/sessions?"+users, "", "Authorization", "Bearer "+stranger)); len(p.Data) != 0 {
 		t.Errorf("another tenant finds %v", p.Data)
 	}
+	for i := range 250 { // more than an export looks at in one page
+		w.must(http.StatusCreated, "PUT", fmt.Sprintf("/v1/sessions/more-%d", i), "")
+	}
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/e", `{"model":"gpt-4o"}`)
+	if got := w.exported("model=gpt-4o"); got != "ae" {
+		t.Errorf("behind 250 others the export has %q", got)
+	}
+}
+
+// exported returns the ids of the sessions that an export with a query has.
+func (w *world) exported(query string) (ids string) {
+	w.Helper()
+	text, _ := w.export("/v1/export?" + query)
+	for line := range strings.Lines(text) {
+		if id, isSession := strings.CutPrefix(line, `{"session":{"id":"`); isSession {
+			ids += id[:strings.IndexByte(id, '"')]
+		}
+	}
+	return ids
+}
+
+func backwards(text string) string {
+	letters := []byte(text)
+	slices.Reverse(letters)
+	return string(letters)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/varve-dev/varve/client"
@@ -45,7 +46,19 @@ func showUse(v *visit) error {
 	return v.admin("usage", &t)
 }
 
-func exportTenant(v *visit) error { return v.download("/v1/export", "tenant.ndjson") }
+// exportTenant hands an archive over: of the sessions that a filter finds, without one of all.
+func exportTenant(v *visit) error {
+	if err := v.r.ParseForm(); err != nil {
+		return err
+	}
+	f, q := filterOf(v.r.PostForm), url.Values{}
+	for name, value := range f.conditions() {
+		if text := fmt.Sprint(value); text != "" {
+			q.Set(name, text)
+		}
+	}
+	return v.pass("/v1/export?"+q.Encode(), "sessions.ndjson")
+}
 
 func showModels(v *visit) error {
 	t := table{Title: "Models and limits", Says: "The language models that may write summaries, and what bounds the " +

@@ -2,9 +2,11 @@ package console
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -104,6 +106,54 @@ func (a *answer) Write(b []byte) (int, error) {
 		return 0, errors.New("the answer is too large for a page")
 	}
 	return a.body.Write(b)
+}
+
+// passing hands an answer over to a browser as it is written, as a file if that has a name. It keeps what the API refuses.
+type passing struct {
+	http.ResponseWriter
+	file    string
+	begun   bool
+	refused answer
+}
+
+func (p *passing) Header() http.Header { return p.refused.header }
+
+// WriteHeader begins the answer, unless it is an error.
+func (p *passing) WriteHeader(status int) {
+	if p.begun || p.refused.written {
+		return
+	}
+	if status >= http.StatusBadRequest {
+		p.refused.WriteHeader(status)
+		return
+	}
+	p.begun = true
+	maps.Copy(p.ResponseWriter.Header(), p.refused.header)
+	if p.file != "" {
+		p.ResponseWriter.Header().Set("Content-Disposition", `attachment; filename="`+p.file+`"`)
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
+
+func (p *passing) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	if p.refused.written {
+		return p.refused.Write(b)
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (p *passing) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// err returns what the API has refused.
+func (p *passing) err() error {
+	if !p.refused.written {
+		return nil
+	}
+	refused := &client.Error{Status: p.refused.status}
+	_ = json.Unmarshal(p.refused.body.Bytes(), &refused.Problem) // without it the status alone is told
+	return refused
 }
 
 // pathOf joins segments of a path below the console, each of which may hold a slash.

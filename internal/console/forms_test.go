@@ -86,22 +86,31 @@ func formOf(page, to, word string) (url.Values, bool) {
 		return nil, false
 	}
 	for form := range root.Descendants() {
-		if form.Data != "form" || attribute(form, "action") != to {
+		if form.Data != "form" {
 			continue
 		}
-		values, says := url.Values{}, ""
+		values, has := url.Values{}, false
 		for n := range form.Descendants() {
 			switch n.Data {
 			case "input", "textarea":
-				values.Set(attribute(n, "name"), attribute(n, "value"))
+				if attribute(n, "type") != "checkbox" {
+					values.Set(attribute(n, "name"), attribute(n, "value"))
+				}
 			case "select":
 				option := n.FirstChild
-				values.Set(attribute(n, "name"), cmp.Or(attribute(option, "value"), option.FirstChild.Data))
+				value := option.FirstChild.Data
+				for _, a := range option.Attr {
+					if a.Key == "value" { // of all, it is empty
+						value = a.Val
+					}
+				}
+				values.Set(attribute(n, "name"), value)
 			case "button":
-				says = n.FirstChild.Data
+				leads := cmp.Or(attribute(n, "formaction"), attribute(form, "action"))
+				has = has || leads == to && n.FirstChild.Data == word
 			}
 		}
-		if says == word {
+		if has {
 			return values, true
 		}
 	}
@@ -242,8 +251,39 @@ func (f *filler) keys() {
 	}
 	f.fill(http.StatusOK, page, page+"/"+made.ID.String()+"/revoke", "Revoke")
 	f.Until("the key is refused", func() bool { return f.status(key, "/v1/sessions") == http.StatusUnauthorized })
-	if text := f.fill(http.StatusOK, "/console/usage", "/console/export", "Export all"); !strings.Contains(text, `"id":"s"`) {
-		f.Errorf("the export is %.200s", text)
+	f.exports()
+}
+
+// exports reads the archives of all sessions and of those that a filter finds; what is refused is a page.
+func (f *filler) exports() {
+	f.Append("unlike", "a session without metadata")
+	all := f.fill(http.StatusOK, "/console/usage", "/console/export", "Export all")
+	some := f.fill(http.StatusOK, "/console/sessions", "/console/export", "Export these", "metadata", `{"user":"u1"}`)
+	for id, in := range map[string]string{"s": all, "unlike": all, "s,": some} {
+		if !strings.Contains(in, `"id":"`+strings.TrimSuffix(id, ",")+`"`) {
+			f.Errorf("%s is not in the export %.200s", id, in)
+		}
+	}
+	if strings.Contains(some, "unlike") {
+		f.Errorf("the export of a filter has all sessions: %.200s", some)
+	}
+	wrong := f.fill(http.StatusUnprocessableEntity, "/console/sessions", "/console/export", "Export these", "metadata", "user u1")
+	if !strings.Contains(wrong, "must be an object of strings") || !strings.Contains(wrong, "Sign out") {
+		f.Errorf("a filter that is none: %s", wrong)
+	}
+	viewer := apitest.Decoded[struct{ Key string }](f, f.Must(http.StatusCreated, "POST", "/v1/keys", `{"role":"viewer"}`)).Key
+	for _, page := range []string{"/console/export", "/console/sessions/s/export"} {
+		if refused := f.signedIn(viewer).post(http.StatusForbidden, page, nil); !strings.Contains(refused, "scope_missing") {
+			f.Errorf("%s without its scope: %s", page, refused)
+		}
+	}
+	const again = "/console/recompactions/new"
+	f.fill(http.StatusOK, "/console/sessions", again, "Recompact these: dry run", "format", "gemini")
+	if plan := f.get(http.StatusOK, again+"?plan=1&format=gemini"); !strings.Contains(plan, `<dd class="num">0, 0 messages`) {
+		f.Errorf("a recompaction of a format: %s", plan)
+	}
+	if plan := f.get(http.StatusOK, again+"?plan=1&quarantined=on"); !strings.Contains(plan, "quarantined or not") || strings.Contains(plan, "form.confirm") {
+		f.Errorf("a recompaction of quarantined sessions: %s", plan)
 	}
 }
 

@@ -119,11 +119,7 @@ func forkSession(v *visit) error {
 
 // exportSession hands the archive of a session over, as the API writes it.
 func exportSession(v *visit) error {
-	id := v.r.PathValue("id")
-	if _, err := client.ReadSession.Call(v.ctx, v.api, id); err != nil {
-		return err
-	}
-	return v.download("/v1/sessions/"+url.PathEscape(id)+"/export", "session.ndjson")
+	return v.pass("/v1/sessions/"+url.PathEscape(v.r.PathValue("id"))+"/export", "session.ndjson")
 }
 
 // holdSession places a hold for a reason, or lifts the one that there is.
@@ -149,20 +145,15 @@ func eraseSession(v *visit) error {
 	return v.then(client.DeleteSession.Call(v.ctx, v.api, id), "sessions")
 }
 
-// download passes an answer of the API on to the browser as it is written, as a file.
-func (v *visit) download(path, name string) error {
-	v.w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	return v.pass(path)
-}
-
-// pass passes an answer of the API on to the browser as it is written.
-func (v *visit) pass(path string) error {
+// pass passes an answer of the API on to the browser as it is written, as a file if that has a name.
+func (v *visit) pass(path, file string) error {
 	asked, err := v.asked(path)
 	if err != nil {
 		return err
 	}
-	v.site.API.ServeHTTP(v.w, inside{v.site.API, v.r.RemoteAddr}.served(asked))
-	return nil
+	w := &passing{ResponseWriter: v.w, file: file, refused: answer{header: http.Header{}}}
+	v.site.API.ServeHTTP(w, inside{v.site.API, v.r.RemoteAddr}.served(asked))
+	return w.err()
 }
 
 // asked returns a request for what the client does not read: a stream, a file, or a text.

@@ -226,7 +226,8 @@ type recompactionForm struct {
 	Tenants, Metadata, Model, MinTokens, Percent, Policy, PerMinute, Token string
 	StartAt                                                                string // a time, as the API reads it
 	From, To, TimeZone                                                     string // hours in which sessions begin
-	OverWindow, Failing                                                    bool
+	Format                                                                 string
+	OverWindow, Failing, Quarantined                                       bool
 }
 
 // recompactionPlan is the answer of a dry run.
@@ -259,7 +260,8 @@ func formOf(of url.Values) recompactionForm {
 		MinTokens: of.Get("min_tokens"), Percent: of.Get("percent"), Policy: of.Get("policy"),
 		PerMinute: of.Get("per_minute"), Token: of.Get("token"),
 		StartAt: of.Get("start_at"), From: of.Get("from"), To: of.Get("to"), TimeZone: of.Get("time_zone"),
-		OverWindow: of.Has("over_window"), Failing: of.Has("failing"),
+		Format: of.Get("format"), OverWindow: of.Has("over_window"), Failing: of.Has("failing"),
+		Quarantined: of.Has("quarantined"),
 	}
 }
 
@@ -306,8 +308,13 @@ func (f *recompactionForm) body(dryRun bool) (body map[string]any, wrong string)
 	number(filter, "min_tokens", f.MinTokens)
 	number(filter, "percent", f.Percent)
 	number(body, "per_minute", f.PerMinute)
-	if f.Model != "" {
-		filter["model"] = f.Model
+	for name, text := range map[string]string{"model": f.Model, "format": f.Format} {
+		if text != "" {
+			filter[name] = text
+		}
+	}
+	if f.Quarantined { // of the list of sessions
+		wrong = "A recompaction is of failing sessions, quarantined or not: choose these."
 	}
 	if f.StartAt != "" {
 		body["start_at"] = f.StartAt

@@ -192,7 +192,7 @@ func showReplayPlot(v *visit) error {
 		return showNothing(v)
 	}
 	v.w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	return v.pass(reportOf(id, "svg"))
+	return v.pass(reportOf(id, "svg"), "")
 }
 
 func cancelReplay(v *visit) error {

@@ -9,13 +9,11 @@ import (
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // sessionsPage is a page of the list of sessions, or of what a search for words has found.
 type sessionsPage struct {
 	Filter   sessionFilter
-	Formats  []string
 	Sessions []listedSession
 	Words    string // that were searched for
 	Hits     []hit
@@ -56,9 +54,6 @@ func showSessions(v *visit) error {
 		return v.redirect(pathOf("sessions", id))
 	}
 	page := sessionsPage{Filter: filterOf(q), Words: q.Get("q")}
-	for _, f := range session.Formats() {
-		page.Formats = append(page.Formats, string(f))
-	}
 	if page.Words != "" {
 		return v.search(&page, q)
 	}
@@ -117,9 +112,15 @@ func filterOf(q url.Values) sessionFilter {
 }
 
 func (f *sessionFilter) query(cursor string) client.Query {
+	q := f.conditions()
+	q["order"], q["cursor"], q["limit"] = f.Order, cursor, 25
+	return q
+}
+
+// conditions says which sessions are wanted.
+func (f *sessionFilter) conditions() client.Query {
 	q := client.Query{
-		"model": f.Model, "format": f.Format, "metadata": f.Metadata, "min_tokens": f.MinTokens, "order": f.Order,
-		"cursor": cursor, "limit": 25,
+		"model": f.Model, "format": f.Format, "metadata": f.Metadata, "min_tokens": f.MinTokens,
 	}
 	for name, on := range map[string]bool{
 		"over_window": f.OverWindow, "failing": f.Failing, "quarantined": f.Quarantined,

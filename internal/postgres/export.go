@@ -14,7 +14,7 @@ const exportColumns = `
 	s.key, s.id, s.format, s.model, s.window_tokens, s.window_source, s.overhead_tokens, s.metadata,
 	s.created_at, s.last_seq,
 	CASE WHEN p.session_version > 0 THEN p.patch END, s.calibration, s.unseen_tokens, s.last_usage,
-	s.counted_tokens, s.exact_tokens`
+	s.counted_tokens, s.exact_tokens, `
 
 func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Exported, error) {
 	return func(row pgx.CollectableRow) (session.Exported, error) {
@@ -22,7 +22,7 @@ func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Export
 		var usage session.TokenHistory
 		err := row.Scan(&e.Key.Key, &e.ID, &e.Format, &e.Model, &e.WindowTokens, &e.WindowSource,
 			&e.OverheadTokens, &e.Metadata, &e.CreatedAt, &e.LastSeq, &e.Policy,
-			&usage.Calibration, &usage.Unseen, &usage.Last, &usage.Counted, &usage.Exact)
+			&usage.Calibration, &usage.Unseen, &usage.Last, &usage.Counted, &usage.Exact, &e.LeftOut)
 		if usage != (session.TokenHistory{Calibration: 1}) {
 			e.Tokens = &usage
 		}
@@ -33,22 +33,27 @@ func scanExported(tenant uuid.UUID) func(row pgx.CollectableRow) (session.Export
 // ExportSession reads a session as an export has it; ErrNotFound.
 func (s *Store) ExportSession(ctx context.Context, at session.Address) (session.Exported, error) {
 	sql := `
-		SELECT ` + exportColumns + `
+		SELECT ` + exportColumns + `false
 		  FROM sessions s
 		  JOIN policies p ON p.tenant_id = s.tenant_id AND p.id = s.policy_id
 		 WHERE s.tenant_id = $1 AND s.id = $2`
 	return QueryRow(ctx, s.Seeing(WithCold), at.Tenant, scanExported(at.Tenant), sql, at.Tenant, at.ID)
 }
 
-// exportSQL is the statement of ExportSessions.
-var exportSQL = statement("export_sessions", "{columns}", exportColumns, "{policy}", joinPolicy)
+// exportSQL returns the statement of ExportSessions with the conditions of a search.
+func exportSQL(conditions string) string {
+	return statement("export_sessions", "{columns}", exportColumns, "{conditions}", conditions, "{policy}", joinPolicy)
+}
 
 // ExportSessions reads the sessions of a tenant after a place, oldest first, which is the order that an import
 // recreates. A Page without an ID is the beginning; its Time is not used, because an imported session may have any time
-// of creation.
-func (s *Store) ExportSessions(ctx context.Context, tenant uuid.UUID, page session.Page) ([]session.Exported, error) {
-	s = s.Seeing(WithCold)
-	return QueryRows(ctx, s, tenant, scanExported(tenant), exportSQL, tenant, page.Time, page.ID, page.Limit)
+// of creation. Those that a search does not find are left out, but have their place: each call looks at a page only.
+func (s *Store) ExportSessions(
+	ctx context.Context, tenant uuid.UUID, search session.Search, page session.Page,
+) ([]session.Exported, error) {
+	search.ByAppend = true // the order is another, and all conditions are among those of searchSQL
+	conditions, args := searchSQL(search, []any{tenant, page.Time, page.ID, page.Limit})
+	return QueryRows(ctx, s.Seeing(WithCold), tenant, scanExported(tenant), exportSQL(conditions), args...)
 }
 
 // The bounds of one read of ExportMessages.

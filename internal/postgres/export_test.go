@@ -27,7 +27,7 @@ func TestEveryPageOfAnExportReadsAboutAsManyPagesOfTheDatabase(t *testing.T) {
 		}
 		page, seen := session.Page{Limit: 5000}, 0
 		for {
-			found, err := store.ExportSessions(t.Context(), tenant, page)
+			found, err := store.ExportSessions(t.Context(), tenant, session.Search{}, page)
 			if err != nil {
 				t.Fatal(err)
 			}

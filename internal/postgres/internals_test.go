@@ -16,7 +16,7 @@ import (
 
 // What only the tests of this package need of its inside.
 var (
-	ExportSQL     = exportSQL
+	ExportSQL     = exportSQL(``)
 	SchemaVersion = schemaVersion
 	SessionTables = sessionTables
 	Pooled        = pooled

@@ -107,7 +107,7 @@ func (p *planned) listsByTime(at session.Address) []list {
 			return p.Sessions(ctx, largeTenant, after)
 		}),
 		listOf("exported sessions", func(ctx context.Context, after session.Page) ([]session.Exported, error) {
-			return p.ExportSessions(ctx, largeTenant, after)
+			return p.ExportSessions(ctx, largeTenant, session.Search{}, after)
 		}, session.Page{}, day(6, 18), day(12, 12)),
 		byTime("sessions by their last append", func(ctx context.Context, after session.Page) ([]session.Listed, error) {
 			found, _, err := p.FindSessions(ctx, largeTenant, session.Search{ByAppend: true}, after)

@@ -31,6 +31,7 @@ type ArchivedPin struct {
 type Exported struct {
 	Key            Key             `json:"-"`
 	LastSeq        int64           `json:"-"`
+	LeftOut        bool            `json:"-"` // a search does not want it: it is only a place in the list
 	ID             string          `json:"id"`
 	Format         Format          `json:"format,omitempty"`
 	Model          string          `json:"model"`

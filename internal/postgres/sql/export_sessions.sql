@@ -1,5 +1,5 @@
--- $1 tenant  $2, $3 the created_at and key of the last session before  $4 limit
-SELECT {columns}
+-- $1 tenant  $2, $3 the created_at and key of the last session before  $4 limit  $5… of the conditions
+SELECT {columns}(true{conditions}) IS NOT TRUE
   FROM (SELECT *
           FROM sessions
          WHERE tenant_id = $1
