@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/protocol": {"internal/session", "internal/compact", "internal/compact/manifest"},
 	"internal/console": { // no store: it asks the API (ADR 104)
-		"client", "internal/audit", "internal/compact", "internal/compact/manifest", "internal/feature", "internal/importer", "internal/policy", "internal/protocol", "internal/rawjson", "internal/session", "internal/terminal", "internal/wire",
+		"client", "internal/audit", "internal/compact", "internal/compact/manifest", "internal/feature", "internal/importer", "internal/policy", "internal/protocol", "internal/rawjson", "internal/session", "internal/terminal", "internal/wire", "internal/wire/provider",
 	},
 	"internal/compactor": {
 		"internal/modelcall", "internal/admit", "internal/view", "internal/due", "internal/wire/provider",
@@ -129,7 +129,7 @@ var ofFeatures = []string{
 	"internal/admit", "internal/api/request", "internal/archive", "internal/audit", "client", "internal/command", "internal/compact",
 	"internal/compact/manifest", "internal/compactor", "internal/egress", "internal/feature", "internal/importer", "internal/ingest", "internal/persist", "internal/policy", "internal/postgres",
 	"internal/protocol", "internal/queue", "internal/rawjson", "internal/readback", "internal/replay",
-	"internal/replay/folder", "internal/session", "internal/spelling", "internal/terminal", "internal/tokens", "internal/wire",
+	"internal/replay/folder", "internal/session", "internal/spelling", "internal/terminal", "internal/tokens", "internal/wire", "internal/wire/provider",
 }
 
 // TestAFeatureImportsTheCoreOnly holds the folders that package features lists to what they may import: no other

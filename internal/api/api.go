@@ -278,7 +278,7 @@ func (s *Server) routeMessages() {
 		viewQuery...)...)
 	read.get("/v1/sessions/:id/timeline", s.readTimeline, "points")
 	read.get("/v1/sessions/:id/context/units", s.readUnits, "as_of_seq", "as_of", "from_seq", "limit",
-		"repairs", "format")
+		"repairs", "format", "dialect")
 }
 
 // routeCompaction has compactions, their runs and checkpoints.

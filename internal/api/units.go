@@ -26,6 +26,7 @@ func (s *Server) readUnits(req *request.Request) error {
 	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	repairs := q.Flag("repairs")
 	want.readFormat(q)
+	want.dialect = dialectOf(q)
 	if err := cmp.Or(req.Err(), want.checkFormat()); err != nil {
 		return err
 	}
@@ -37,6 +38,9 @@ func (s *Server) readUnits(req *request.Request) error {
 	want.MaxTokens = 1 // a view of more is read with the tokens of its messages
 	err := s.openView(req, want, postgres.Version{}, stored)
 	want.MaxTokens = 0
+	if err == nil {
+		err = want.settleDialect(stored)
+	}
 	switch {
 	case err != nil || !stored.LeftOut:
 	case repairs:
@@ -68,8 +72,8 @@ func (s *Server) readUnits(req *request.Request) error {
 
 // repairsOf returns what a read of a view repairs. One of which no valid view can be made has no repairs either.
 func repairsOf(req *request.Request, want *viewRequest, stored *postgres.View) (notes view.Notes, err error) {
-	if err := want.settleDialect(stored); err != nil || want.AsStored(stored) {
-		return notes, err
+	if want.AsStored(stored) {
+		return notes, nil
 	}
 	_, notes, err = want.Make(req.Ctx, stored)
 	if errors.As(err, new(*view.BrokenError)) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -35,7 +34,7 @@ func showUse(v *visit) error {
 			"#Tokens saved", "#Read back", "#Compactions")}
 	const route client.ListRoute[protocol.SessionUse] = "usage/sessions"
 	err := fill(v, &t, route, func(u *protocol.SessionUse) []cell {
-		return []cell{linked(u.Session, pathOf("sessions", u.Session)), number(u.Messages), number(u.Tokens),
+		return []cell{linkedID(u.Session, pathOf("sessions", u.Session)), number(u.Messages), number(u.Tokens),
 			number(u.Views), number(u.TokensServed), number(u.TokensSaved), number(u.ReadBacks), number(u.Compactions)}
 	})
 	if err != nil {
@@ -90,7 +89,7 @@ func showArchives(v *visit) error {
 			Does: "The session comes back with every byte."}
 		failed := optional(a.Error)
 		failed.Bad = true
-		return []cell{text(a.Session), text(a.State), number(a.Messages), number(a.StoredBytes), when(a.ArchivedAt),
+		return []cell{idOf(a.Session), text(a.State), number(a.Messages), number(a.StoredBytes), when(a.ArchivedAt),
 			failed, doing(back)}
 	})
 	if err != nil {
@@ -110,7 +109,7 @@ func showHolds(v *visit) error {
 	err := fill(v, &t, client.ListHolds, func(h *session.ListedHold) []cell {
 		what := text("all of the tenant")
 		if h.Session != nil {
-			what = linked(*h.Session, pathOf("sessions", *h.Session, "manage"))
+			what = linkedID(*h.Session, pathOf("sessions", *h.Session, "manage"))
 		}
 		return []cell{what, text(h.Reason), when(&h.PlacedAt)}
 	})
@@ -123,7 +122,7 @@ func showHolds(v *visit) error {
 var erasureHeads = heads("Erasure", "Of", "State", "#Sessions", "#Messages", "#Results", "#Bytes", "Ended")
 
 func erasureRow(e *session.Erasure) []cell {
-	return []cell{linked(e.CreatedAt.UTC().Format(time.DateTime), pathOf("erasures", e.ID)), text(e.Kind),
+	return []cell{since(e.CreatedAt, pathOf("erasures", e.ID)), text(e.Kind),
 		text(e.State), number(e.Sessions), number(e.Messages), number(e.Results), number(e.Bytes), when(e.FinishedAt)}
 }
 
@@ -172,7 +171,8 @@ func showErasure(v *visit) error {
 	if err != nil {
 		return err
 	}
-	t := table{Title: "Erasure", Says: "What was erased so far and, at the end, the receipt."}
+	t := table{Title: "Erasure", Says: "What was erased so far and, at the end, the receipt.",
+		Facts: []fact{{"Id", idOf(v.r.PathValue("erasure"))}}}
 	t.Raw = indented(read.Value)
 	if isOperator(v.in.Key) {
 		return v.operators("erasures", &t)

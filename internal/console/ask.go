@@ -108,7 +108,8 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// passing hands an answer over to a browser as it is written, as a file if that has a name. It keeps what the API refuses.
+// passing hands an answer over to a browser as it is written, as a file if that has a name. What the API refuses it
+// keeps.
 type passing struct {
 	http.ResponseWriter
 	file    string
@@ -143,7 +144,7 @@ func (p *passing) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the browser's writer, for http.ResponseController.
 func (p *passing) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 // err returns what the API has refused.

@@ -235,6 +235,16 @@ func TestTheLogAndTheViewStandSideBySide(t *testing.T) {
 			t.Errorf("the page with the view as Anthropic takes it has no %s", want)
 		}
 	}
+	v.get(http.StatusUnprocessableEntity, "/console/sessions/add-a-limit?format=anthropic/nobody")
+	v.get(http.StatusNotAcceptable, "/console/sessions/add-a-limit?format=anthropic/groq")
+	w.Must(http.StatusCreated, "PUT", "/v1/sessions/thought", `{"format":"openai-chat"}`)
+	w.Must(http.StatusCreated, "POST", "/v1/sessions/thought/messages", `{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"done","reasoning_content":"hm"},{"role":"user","content":"on"}]}`)
+	for format, repaired := range map[string]bool{"openai-chat": false, "openai-chat/mistral": true, "openai-chat/deepseek": false} {
+		page := v.get(http.StatusOK, "/console/sessions/thought?format="+format)
+		if strings.Contains(page, `class="row repaired`) != repaired || !strings.Contains(page, "selected>"+format) {
+			t.Errorf("the view as %s takes it is repaired: %t: %s", format, !repaired, page[strings.Index(page, "<main"):])
+		}
+	}
 	seen := map[string]bool{}
 	for next := "/console/sessions/add-a-limit"; next != ""; {
 		page := v.get(http.StatusOK, next)

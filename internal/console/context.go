@@ -6,18 +6,19 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
+	"github.com/varve-dev/varve/internal/wire/provider"
 )
 
 // contextPage is a session's log and view side by side.
 type contextPage struct {
 	sessionHead
 	AsOf       int64  // 0 for now
-	Format     string // of the view's side; "" for the session's own
-	Formats    []session.Format
+	Format     string // of the view's side, with a dialect behind a slash or none; "" for the session's own
 	Units      protocol.ViewUnits
 	Checkpoint *protocol.CheckpointDetail // nil for none
 	Legend     []legendEntry
@@ -60,15 +61,17 @@ func showContext(v *visit) error {
 		return err
 	}
 	q := v.r.URL.Query()
-	page := contextPage{sessionHead: h, Format: q.Get("format"), Formats: session.Formats()}
+	page := contextPage{sessionHead: h, Format: q.Get("format")}
 	page.AsOf, _ = strconv.ParseInt(q.Get("as_of_seq"), 10, 64)
 	largest := h.Session.ContextTokens
 	if page.AsOf > 0 { // the view of then may be all of the log
 		largest = h.Session.TotalTokens
 	}
 	page.NotRead = largest > largestRepaired
+	format, dialect, _ := strings.Cut(page.Format, "/")
 	page.Units, err = v.units(client.Query{
-		"from_seq": q.Get("from_seq"), "as_of_seq": q.Get("as_of_seq"), "format": page.Format, "repairs": !page.NotRead,
+		"from_seq": q.Get("from_seq"), "as_of_seq": q.Get("as_of_seq"), "format": format, "dialect": dialect,
+		"repairs": !page.NotRead,
 	})
 	if err != nil {
 		return err
@@ -91,6 +94,17 @@ func showContext(v *visit) error {
 	}
 	page.setLinks(q)
 	return v.show("sessions", h.Session.ID, "context.html", &page)
+}
+
+// renditions returns what a view can be made for: each format, and each with one of its dialects.
+func renditions() (list []string) {
+	for _, format := range session.Formats() {
+		list = append(list, string(format))
+		for _, dialect := range provider.DialectsOf(format) {
+			list = append(list, string(format)+"/"+string(dialect))
+		}
+	}
+	return list
 }
 
 func (v *visit) units(of client.Query) (protocol.ViewUnits, error) {

@@ -278,8 +278,9 @@ func (f *filler) exports() {
 		}
 	}
 	const again = "/console/recompactions/new"
-	f.fill(http.StatusOK, "/console/sessions", again, "Recompact these: dry run", "format", "gemini")
-	if plan := f.get(http.StatusOK, again+"?plan=1&format=gemini"); !strings.Contains(plan, `<dd class="num">0, 0 messages`) {
+	form, _ := formOf(f.get(http.StatusOK, "/console/sessions"), again, "Recompact these: dry run")
+	form.Set("format", "gemini")
+	if plan := f.get(http.StatusOK, again+"?plan=1&"+form.Encode()); !strings.Contains(plan, `<dd class="num">0, 0 messages`) {
 		f.Errorf("a recompaction of a format: %s", plan)
 	}
 	if plan := f.get(http.StatusOK, again+"?plan=1&quarantined=on"); !strings.Contains(plan, "quarantined or not") || strings.Contains(plan, "form.confirm") {

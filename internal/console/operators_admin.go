@@ -160,7 +160,7 @@ func showCampaigns(v *visit) error {
 		Head: heads("Begun", "Of", "#Tenants"),
 		Tabs: []link{{pathOf("campaigns", "new"), "New recompaction", false}}}
 	err := fill(v, &t, listCampaigns, func(c *campaign) []cell {
-		return []cell{linked(ago(c.CreatedAt), pathOf("campaigns", c.ID)), text(filterText(c.Filter)),
+		return []cell{since(c.CreatedAt, pathOf("campaigns", c.ID)), text(filterText(c.Filter)),
 			number(c.Tenants)}
 	})
 	if err != nil {
@@ -177,17 +177,17 @@ func showCampaign(v *visit) error {
 	c := &read.Value
 	t := table{Title: "Recompaction of many tenants", Head: heads("Tenant", "State", "#Done", "#Of", "#Changed",
 		"#Failed", "Next session")}
-	t.Facts = []fact{{"Of", filterText(c.Filter)}, {"Begun", ago(c.CreatedAt)},
-		{"Sessions done", fmt.Sprintf("%d of %d", c.Progress.Done, c.Progress.Total)},
-		{"Changed", fmt.Sprint(c.Progress.Changed)}, {"Failed", fmt.Sprint(c.Progress.Failed)},
-		{"Tokens of the views", fmt.Sprintf("%d → %d", c.TokensBefore, c.TokensAfter)}}
+	t.Facts = []fact{{"Id", idOf(c.ID)}, {"Of", text(filterText(c.Filter))}, {"Begun", when(&c.CreatedAt)},
+		{"Sessions done", text(fmt.Sprintf("%d of %d", c.Progress.Done, c.Progress.Total))},
+		{"Changed", number(c.Progress.Changed)}, {"Failed", number(c.Progress.Failed)},
+		{"Tokens of the views", text(fmt.Sprintf("%d → %d", c.TokensBefore, c.TokensAfter))}}
 	for _, of := range c.actions() {
 		f := form{To: pathOf("campaigns", c.ID, of.Do), Word: of.Word, Does: of.Does, Danger: of.Danger}
 		t.Forms = append(t.Forms, f)
 	}
 	for i := range c.Recompactions {
 		r := &c.Recompactions[i]
-		t.Rows = append(t.Rows, []cell{linked(r.Tenant, pathOf("tenants", r.Tenant)), text(r.State),
+		t.Rows = append(t.Rows, []cell{linkedID(r.Tenant, pathOf("tenants", r.Tenant)), text(r.State),
 			number(r.Progress.Done), number(r.Progress.Total), number(r.Progress.Changed), number(r.Progress.Failed),
 			when(r.NextStartAt)})
 	}

@@ -2,7 +2,11 @@ package console_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -141,5 +145,93 @@ func (b *browser) withoutScripts() {
 	b.do("sign out", click(".top form button"), see("#key"))
 	if got := b.Must(http.StatusOK, "GET", "/v1/admin/recompactions?limit=1", ""); !strings.Contains(got, `"state":"cancelled"`) {
 		b.Errorf("nothing was cancelled: %s", got)
+	}
+}
+
+// TestTextsOfTenantsAreTextsOnEveryPage opens all pages of a world in which everything that a tenant, its users and its
+// servers can name has a hostile text.
+func TestTextsOfTenantsAreTextsOnEveryPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fill := w.oneOfEach("s")
+	for i, text := range hostile {
+		w.name(i, text)
+	}
+	w.Exec(`UPDATE webhooks SET last_error = name`)
+	w.Exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at)
+		SELECT tenant_id, key, key, 0, model, now() + interval '1 day' FROM sessions WHERE id = model AND NOT EXISTS (
+		       SELECT FROM session_failures f WHERE f.tenant_id = sessions.tenant_id AND f.session_key = sessions.key)`)
+	tenant, operator := w.signedIn(w.Key), w.operator()
+	seen, script := map[string]int{}, regexp.MustCompile(`(&lt;|\\u003c)script(&gt;|\\u003e)alert`)
+	for operators, v := range map[bool]*visitor{false: tenant, true: operator} {
+		for _, page := range pagesFor(operators, fill) {
+			if body := v.get(http.StatusOK, page); script.MatchString(body) {
+				seen[strings.Split(page, "/")[2]]++
+			}
+		}
+	}
+	for _, page := range []string{"sessions", "failures", "recompactions", "webhooks", "keys", "holds", "usage", "fleet", "tenants", "campaigns", "archives"} {
+		if seen[page] == 0 {
+			t.Errorf("no hostile text is on the page of %s: %v", page, seen)
+		}
+	}
+}
+
+// name gives a text to one of everything; what the API refuses is not there.
+func (w *world) name(i int, text string) {
+	w.Helper()
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		w.Fatal(err)
+	}
+	q, of := string(quoted), "/v1/sessions/"+url.PathEscape(text)
+	ask := func(method, path, body string, headers ...string) { w.Ask(method, path, body, headers...) }
+	w.Must(http.StatusCreated, "PUT", of, `{"format":"openai-chat","model":`+q+`,"metadata":{"k":`+q+`}}`)
+	w.Must(http.StatusCreated, "POST", of+"/messages", `{"messages":[{"role":"user","content":`+q+`}]}`)
+	asleep := "/v1/sessions/" + url.PathEscape("asleep "+text)
+	ask("PUT", asleep, "")
+	ask("POST", asleep+"/archive", "")
+	ask("PUT", of+"/hold", `{"reason":`+q+`}`)
+	ask("POST", of+"/tokens", `{"name":`+q+`}`)
+	ask("POST", "/v1/keys", `{"role":"viewer","name":`+q+`}`)
+	ask("POST", "/v1/webhooks", fmt.Sprintf(`{"url":"https://hooks.example/%d","name":%s}`, i, q))
+	filter := `{"filter":{"metadata":{"k":` + q + `}}`
+	plan := apitest.Decoded[made](w, w.Ask("POST", "/v1/admin/recompactions", filter+`,"dry_run":true}`).Body.String())
+	ask("POST", "/v1/admin/recompactions", filter+`,"confirm_token":"`+plan.Token+`","start_at":"2035-01-31T22:00:00Z"}`)
+	operator := []string{"Authorization", "Bearer " + w.operatorKey()}
+	ask("POST", "/v1/admin/tenants/recompactions", filter+`}`, operator...)
+	ask("POST", "/v1/admin/tenants", `{"name":`+q+`}`, operator...)
+}
+
+// TestAnOpenPageEndsWithItsKey revokes the key under a page that follows what happens: the stream ends, and its forms do
+// nothing but lead to the sign-in.
+func TestAnOpenPageEndsWithItsKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Append("s", "hi")
+	key := apitest.Decoded[struct{ ID, Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"role":"operator"}`))
+	v := w.signedIn(key.Key)
+	page := v.get(http.StatusOK, "/console/sessions/s/messages/1")
+	stream, err := v.client.Get(v.url + "/console/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	if stream.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("the stream is %v", stream.Header)
+	}
+	w.Must(http.StatusNoContent, "DELETE", "/v1/keys/"+key.ID, "")
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil { // it returns when the stream ends
+		t.Errorf("the stream: %v", err)
+	}
+	form, has := formOf(page, "/console/sessions/s/pins/m1", "Pin")
+	if !has {
+		t.Fatalf("the page has no form: %s", page)
+	}
+	if answer := v.post(http.StatusOK, "/console/sessions/s/pins/m1", form); !strings.Contains(answer, "Sign in") {
+		t.Errorf("a form of the open page: %s", answer)
+	}
+	if pins := w.Must(http.StatusOK, "GET", "/v1/sessions/s/pins", ""); !strings.Contains(pins, `"data":[]`) {
+		t.Errorf("pinned: %s", pins)
 	}
 }

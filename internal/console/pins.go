@@ -25,8 +25,8 @@ func showPins(v *visit) error {
 		unpin := form{To: pathOf("sessions", id, "pins", p.Ref, "unpin"), Word: "Unpin",
 			Does:   "The next compaction may take it out of the view.",
 			Inputs: []input{{Name: "seq", Value: strconv.FormatInt(p.Seq, 10)}}}
-		t.Rows = append(t.Rows, []cell{text(p.Ref), seq, number(int64(p.Tokens)), text(clip(p.Text, 4, 300).Text),
-			text(p.Note), when(&p.CreatedAt), doing(unpin)})
+		t.Rows = append(t.Rows, []cell{{Text: p.Ref, ID: true}, seq, number(int64(p.Tokens)),
+			text(clip(p.Text, 4, 300).Text), text(p.Note), when(&p.CreatedAt), doing(unpin)})
 	}
 	return v.show("sessions", id, "table.html", &t)
 }

@@ -86,7 +86,7 @@ func showReplays(v *visit) error {
 		}},
 	}
 	err := fill(v, &t, listReplays, func(r *replay) []cell {
-		return []cell{linked(ago(r.CreatedAt), pathOf("replays", r.ID)), text(r.State), number(r.Progress.Done),
+		return []cell{since(r.CreatedAt, pathOf("replays", r.ID)), text(r.State), number(r.Progress.Done),
 			number(r.Progress.Total), text(r.names())}
 	})
 	if err != nil {
@@ -138,42 +138,43 @@ func startReplay(v *visit) error {
 
 // showReplay shows a replay with its progress and, at its end, what it has measured.
 func showReplay(v *visit) error {
-	id := v.r.PathValue("replay")
-	read, err := readReplay.Call(v.ctx, v.api, id)
+	at := v.r.PathValue("replay")
+	read, err := readReplay.Call(v.ctx, v.api, at)
 	if err != nil {
 		return err
 	}
 	r := &read.Value
 	t := table{Title: "Replay", Head: heads("Session", "State", "#Measurements", "Ended", "Why not"),
 		Empty: "The sample is not taken yet."}
-	t.Facts = []fact{{"State", r.State}, {"Begun", ago(r.CreatedAt)}, {"Policies", r.names()},
-		{"Of", filterText(r.Filter)},
-		{"Found", fmt.Sprintf("%d sessions, %d of them too short", r.Progress.Matched, r.Progress.TooShort)},
-		{"Sample", fmt.Sprintf("%d of %d: %d measured, %d failed", r.Progress.Done, r.Progress.Total,
-			r.Progress.Measured, r.Progress.Failed)}}
+	t.Facts = []fact{{"Id", idOf(r.ID)}, {"State", text(r.State)}, {"Begun", when(&r.CreatedAt)},
+		{"Policies", text(r.names())}, {"Of", text(filterText(r.Filter))},
+		{"Found", text(fmt.Sprintf("%d sessions, %d of them too short", r.Progress.Matched, r.Progress.TooShort))},
+		{"Sample", text(fmt.Sprintf("%d of %d: %d measured, %d failed", r.Progress.Done, r.Progress.Total,
+			r.Progress.Measured, r.Progress.Failed))}}
 	if len(r.Windows) > 0 {
-		t.Facts = append(t.Facts, fact{"Windows", fmt.Sprint(r.Windows)})
+		t.Facts = append(t.Facts, fact{"Windows", text(r.Windows)})
 	}
 	if r.Error != nil {
-		t.Facts = append(t.Facts, fact{"Error", *r.Error})
+		t.Facts = append(t.Facts, fact{"Error", cell{Text: *r.Error, Bad: true}})
 	}
 	if r.FinishedAt == nil {
-		t.Facts = append(t.Facts, fact{"Now", "measures " + cmp.Or(optional(r.Progress.Contender).Text, "nothing yet")})
-		t.Forms = []form{{To: pathOf("replays", id, "cancel"), Word: "Cancel", Danger: true,
+		now := "measures " + cmp.Or(optional(r.Progress.Contender).Text, "nothing yet")
+		t.Facts = append(t.Facts, fact{"Now", text(now)})
+		t.Forms = []form{{To: pathOf("replays", at, "cancel"), Word: "Cancel", Danger: true,
 			Does: "No other measurement begins. The report covers what was measured."}}
 	} else if t.Raw, err = v.plain(reportOf(r.ID, "text")); err != nil {
 		return err
 	}
 	if t.Raw != "" {
-		t.Picture, t.RawOf = pathOf("replays", id, "plot"), "What the policies keep and cost"
+		t.Picture, t.RawOf = pathOf("replays", at, "plot"), "What the policies keep and cost"
 	}
 	err = fill(v, &t, ofReplay, func(s *replayedSession) []cell {
 		what := text("erased")
 		if s.Session != nil {
-			what = linked(*s.Session, pathOf("sessions", *s.Session))
+			what = linkedID(*s.Session, pathOf("sessions", *s.Session))
 		}
 		return []cell{what, text(s.State), number(s.Outcomes), when(s.FinishedAt), optional(s.Reason)}
-	}, id)
+	}, at)
 	if err != nil {
 		return err
 	}

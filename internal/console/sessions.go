@@ -113,7 +113,8 @@ func filterOf(q url.Values) sessionFilter {
 
 func (f *sessionFilter) query(cursor string) client.Query {
 	q := f.conditions()
-	q["order"], q["cursor"], q["limit"] = f.Order, cursor, 25
+	q["order"], q["cursor"] = f.Order, cursor
+	q["limit"] = 25
 	return q
 }
 

@@ -28,7 +28,10 @@ type table struct {
 }
 
 // fact is a term with its value.
-type fact struct{ Term, Value string }
+type fact struct {
+	Term string
+	Is   cell
+}
 
 // heading is the head of a column.
 type heading struct {
@@ -50,15 +53,23 @@ type cell struct {
 	Text, Link string
 	Num        bool
 	Bad        bool
+	ID         bool // people copy it
 	At         *time.Time
 	Forms      []form
 }
 
 func text(of any) cell              { return cell{Text: fmt.Sprint(of)} }
 func linked(of any, to string) cell { return cell{Text: fmt.Sprint(of), Link: to} }
+func idOf(of any) cell              { return cell{Text: fmt.Sprint(of), ID: true} }
 func number(n int64) cell           { return cell{Text: terminal.Thousands(n), Num: true} }
 func when(at *time.Time) cell       { return cell{At: at} }
 func doing(forms ...form) cell      { return cell{Forms: forms} }
+
+// linkedID returns an id that leads to a page.
+func linkedID(of any, to string) cell { return cell{Text: fmt.Sprint(of), Link: to, ID: true} }
+
+// since returns a time that leads to a page.
+func since(at time.Time, to string) cell { return cell{At: &at, Link: to} }
 
 // optional returns a text that may not be there.
 func optional(of *string) cell {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -97,8 +96,8 @@ type delivery struct {
 
 // showDeliveries shows what a webhook has not got yet, and why.
 func showDeliveries(v *visit) error {
-	id := v.r.PathValue("webhook")
-	read, err := client.Route[webhook]("GET webhooks/{webhook}").Call(v.ctx, v.api, id)
+	at := v.r.PathValue("webhook")
+	read, err := client.Route[webhook]("GET webhooks/{webhook}").Call(v.ctx, v.api, at)
 	if err != nil {
 		return err
 	}
@@ -106,18 +105,18 @@ func showDeliveries(v *visit) error {
 	t := table{Title: "Deliveries",
 		Says: "Events that wait for " + w.URL + ", in their order. Of each session one is tried at a time. What was " +
 			"delivered is counted, and not kept.",
-		Facts: []fact{{"Delivered", fmt.Sprint(w.Delivered)}, {"Waiting", fmt.Sprint(w.Pending)},
-			{"Dropped after 7 days", fmt.Sprint(w.Dropped)}},
+		Facts: []fact{{"Id", idOf(w.ID)}, {"Delivered", number(w.Delivered)}, {"Waiting", number(w.Pending)},
+			{"Dropped after 7 days", number(w.Dropped)}},
 		Head:  heads("#Event", "Type", "Session", "Happened", "#Failed attempts", "Next attempt", "Error"),
 		Empty: "Nothing waits."}
 	err = fill(v, &t, client.ListRoute[delivery]("webhooks/{webhook}/deliveries"), func(d *delivery) []cell {
 		of, failed := cell{}, optional(d.Error)
 		if d.Session != nil {
-			of = linked(*d.Session, pathOf("sessions", *d.Session))
+			of = linkedID(*d.Session, pathOf("sessions", *d.Session))
 		}
 		failed.Bad = true
 		return []cell{number(d.N), text(d.Type), of, when(&d.At), number(d.Attempts), when(&d.NextTryAt), failed}
-	}, id)
+	}, at)
 	if err != nil {
 		return err
 	}

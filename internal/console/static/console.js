@@ -45,7 +45,9 @@ async function changed() {
     live.hidden = false
     return
   }
-  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), 'text/html')
+  const answer = await fetch(location.href)
+  if (answer.redirected) return location.reload() // the sign-in is over
+  const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
   document.getElementById(live.id)?.replaceChildren(...(page.getElementById(live.id)?.childNodes ?? []))
 }
 
