@@ -285,7 +285,8 @@ func (s *Server) routeMessages() {
 func (s *Server) routeCompaction() {
 	read, compact := s.tenants(session.SessionsRead).orTokens(), s.tenants(session.ScopeCompact).ownKeys()
 	compact.orTokens().do("/v1/sessions/:id/compact", s.compactSession, "wait")
-	compact.orTokens().ask("/v1/sessions/:id/preview", s.previewSession, "actions")
+	compact.orTokens().ask("/v1/sessions/:id/preview", s.previewSession, "actions", "units",
+		"from_seq", "limit")
 	compact.ask("/v1/compact", s.compactMessages, strictParameter)
 	read.list("/v1/sessions/:id/runs", s.listRuns)
 	read.get("/v1/sessions/:id/runs/:run", s.readRun)

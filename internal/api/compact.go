@@ -70,7 +70,10 @@ func (s *Server) previewOf(p *compactor.Proposal, all bool) protocol.Preview {
 
 // previewSession handles POST /v1/sessions/{id}/preview.
 func (s *Server) previewSession(req *request.Request) error {
-	all := req.Query().Choice("actions", "changed", "all") == "all"
+	q := req.Query()
+	all, units := q.Choice("actions", "changed", "all") == "all", q.Flag("units")
+	from := q.Integer("from_seq", 1, session.MaxSessionMessages+1, 1)
+	limit := int(q.Integer("limit", 1, session.MaxMessagePage, defaultMessages))
 	if err := req.Err(); err != nil {
 		return err
 	}
@@ -104,7 +107,35 @@ func (s *Server) previewSession(req *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return req.JSON(http.StatusOK, s.previewOf(proposal, all))
+	answer := s.previewOf(proposal, all)
+	if !units || !proposal.Changed {
+		return req.JSON(http.StatusOK, answer)
+	}
+	return req.Heavy(int64(len(proposal.Made.Body)), func() error {
+		return answerWithUnits(req, answer, proposal, from, limit)
+	})
+}
+
+// answerWithUnits answers with a preview and a page of the view that it makes.
+func answerWithUnits(
+	req *request.Request, answer protocol.Preview, p *compactor.Proposal, from int64, limit int,
+) error {
+	made, err := p.Placed()
+	if err != nil {
+		return err
+	}
+	page, err := unitsOf(req.Ctx, made, "", from, limit)
+	if err != nil {
+		return err
+	}
+	head, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	body := req.Buffer()
+	body.B = append(append(body.B, head[:len(head)-1]...), `,"units":[`...)
+	body.B = append(page.appendUnits(body.B), "]}"...)
+	return req.Bytes(http.StatusOK, request.JSONType, body.B)
 }
 
 // proposalsAtOnce is the number of previews of large sessions that the process can always hold in memory.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,7 @@ type previewed struct {
 	Stages       json.RawMessage
 	Actions      []map[string]any
 	Report       map[string]any
+	Units        []map[string]any
 }
 
 // manifest returns the loss manifest of a session's newest checkpoint.
@@ -112,7 +114,7 @@ func (w *world) previewAndCompact(policy string) {
 	}
 	before := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String()
 	last := decoded[session.Session](w.must(http.StatusOK, "GET", "/v1/sessions/s", "")).Checkpoint
-	preview := decoded[previewed](w.must(http.StatusOK, "POST", "/v1/sessions/s/preview", body))
+	preview := decoded[previewed](w.must(http.StatusOK, "POST", "/v1/sessions/s/preview?units=true&limit=1000", body))
 	if after := w.must(http.StatusOK, "GET", "/v1/sessions/s/context", "").Body.String(); after != before {
 		w.Error("the preview changed the view")
 	}
@@ -132,6 +134,11 @@ func (w *world) previewAndCompact(policy string) {
 	}
 	if diff := cmp.Diff(preview.Actions, w.manifest("s")); diff != "" {
 		w.Error(diff)
+	}
+	made := decoded[struct{ Data []map[string]any }](w.must(http.StatusOK, "GET", "/v1/sessions/s/context/units?limit=1000", "")).Data
+	made = slices.DeleteFunc(made, func(u map[string]any) bool { return int64(u["last_seq"].(float64)) > preview.Through })
+	if diff := cmp.Diff(preview.Units, made); diff != "" || len(made) == 0 {
+		w.Errorf("%d units (-preview +run): %s", len(made), diff)
 	}
 	sum := int64(0)
 	for _, a := range preview.Actions {

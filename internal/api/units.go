@@ -124,14 +124,18 @@ func (p *unitPage) append(dst []byte, v *postgres.View) []byte {
 	dst = view.AppendMember(dst, "tokens", v.Tokens)
 	dst = view.AppendMember(dst, "degraded", v.Damage != nil)
 	dst = append(dst, `,"data":[`...)
+	dst = view.AppendMember(append(p.appendUnits(dst), ']'), "has_more", p.next != nil)
+	return append(view.AppendMember(dst, "next_seq", p.next), '}')
+}
+
+func (p *unitPage) appendUnits(dst []byte) []byte {
 	for i := range p.units {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = appendUnit(dst, &p.units[i])
 	}
-	dst = view.AppendMember(append(dst, ']'), "has_more", p.next != nil)
-	return append(view.AppendMember(dst, "next_seq", p.next), '}')
+	return dst
 }
 
 // appendUnit writes a protocol.ViewUnit. Its messages keep their bytes.

@@ -3,10 +3,12 @@ package compactor
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/postgres"
 	"github.com/varve-dev/varve/internal/view"
+	"github.com/varve-dev/varve/internal/zframe"
 )
 
 // finish decides whether what was made must replace what is served, and checks it. It returns a panic as an error.
@@ -134,3 +136,12 @@ func (p *Proposal) Tokens() (before, after int64) {
 
 // Parts returns all parts of the view that a policy could change, with the reason why each changes or stays.
 func (p *Proposal) Parts() []compact.Action { return p.Plan.Parts() }
+
+// Placed returns the view that the proposal makes, as the store would have it, without the messages after it.
+func (p *Proposal) Placed() (*postgres.View, error) {
+	units, err := json.Marshal(p.Made.Units)
+	return &postgres.View{
+		Version: postgres.Version{LastSeq: p.Made.Through}, Format: p.Input.Format, Through: p.Made.Through,
+		Tokens: p.Made.Tokens, Body: zframe.Compress(p.Made.Body), Size: len(p.Made.Body), Units: units,
+	}, err
+}

@@ -60,7 +60,9 @@ type aligner struct {
 	log     []protocol.Message
 	room    room
 	begun   bool // a row behind the checkpoint was made
-	rows    []row
+	// what the view has now by its seq, in the place of the log; nil for the log
+	now  map[int64]*protocol.ViewMessage
+	rows []row
 }
 
 func newAligner(id string, entries []protocol.ManifestEntry, pins []session.Pin, through int64, r room) *aligner {
@@ -168,6 +170,13 @@ func (a *aligner) add(logged *protocol.Message, shown *protocol.ViewMessage) {
 		First: logged.Seq, Last: logged.Seq, Kind: kept, Message: logged, Pins: a.pins[logged.Seq],
 		Log: sideOf(logged.Format, logged.Message, a.room), Before: int64(logged.Tokens), After: int64(logged.Tokens),
 	}
+	before := logged.Message
+	if a.now != nil {
+		before, r.Log = nil, &side{}
+		if m := a.now[logged.Seq]; m != nil {
+			before, r.Log = m.Message, sideOf(m.Format, m.Message, a.room)
+		}
+	}
 	if logged.Seq > a.through && a.through > 0 && !a.begun {
 		a.begun, r.Begins = true, true
 	}
@@ -176,7 +185,7 @@ func (a *aligner) add(logged *protocol.Message, shown *protocol.ViewMessage) {
 	}
 	switch {
 	case shown != nil:
-		r.show(shown, a.room)
+		r.show(shown, before, a.room)
 	case logged.SupersededBy != nil:
 		r.gone(superseded, fmt.Sprintf("message %d has taken its place", *logged.SupersededBy))
 	case logged.RemovedAt != nil:
@@ -193,11 +202,15 @@ func (r *row) gone(do, why string) {
 
 // show adds what the view has, and says of each part what was done to it. What is other without an entry was
 // translated, or else capped when it was appended.
-func (r *row) show(m *protocol.ViewMessage, to room) {
+func (r *row) show(m *protocol.ViewMessage, before []byte, to room) {
 	r.View = sideOf(m.Format, m.Message, to)
-	r.View.Same = bytes.Equal(m.Message, r.Message.Message)
+	r.View.Same = bytes.Equal(m.Message, before)
 	switch {
+	case r.View.Same && len(r.Why) > 0: // it was done before
+		r.Kind, r.Why = kept, nil
 	case r.View.Same || len(r.Why) > 0:
+	case bytes.Equal(m.Message, r.Message.Message):
+		r.Why = []reason{{Do: kept, Reason: "the view has it again as it was appended", Part: -1}}
 	case m.Format != r.Message.Format:
 		translated := fmt.Sprintf("appended as %s, in the view as %s", r.Message.Format, m.Format)
 		r.Why = []reason{{Do: kept, Reason: translated, Part: -1}}

@@ -3,6 +3,7 @@ package console_test
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"github.com/varve-dev/varve/internal/api/apitest"
 	"github.com/varve-dev/varve/internal/console"
 	"github.com/varve-dev/varve/internal/feature"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -234,6 +236,23 @@ func TestTheLogAndTheViewStandSideBySide(t *testing.T) {
 		if !strings.Contains(other, want) {
 			t.Errorf("the page with the view as Anthropic takes it has no %s", want)
 		}
+	}
+	preview := v.get(http.StatusOK, "/console/sessions/add-a-limit/preview?plan=1&policy="+url.QueryEscape(`{"target":0.05,"trigger":0.1}`))
+	would := w.Must(http.StatusOK, "POST", "/v1/sessions/add-a-limit/preview?units=true", `{"policy":{"target":0.05,"trigger":0.1}}`)
+	summaries := 0
+	for _, u := range apitest.Decoded[protocol.Preview](w, would).Units {
+		var body struct{ Content string }
+		if m := u.Messages[0]; m.Seq != nil || json.Unmarshal(m.Message, &body) != nil {
+			continue
+		}
+		summaries++
+		says, _, _ := strings.Cut(body.Content, "\n")
+		if says == "" || !strings.Contains(preview, html.EscapeString(says)) {
+			t.Errorf("the preview does not show what the model would get: %s", says)
+		}
+	}
+	if summaries == 0 || !strings.Contains(preview, "View, as the model would get it") {
+		t.Errorf("the preview shows %d summaries", summaries)
 	}
 	v.get(http.StatusUnprocessableEntity, "/console/sessions/add-a-limit?format=anthropic/nobody")
 	v.get(http.StatusNotAcceptable, "/console/sessions/add-a-limit?format=anthropic/groq")

@@ -1,8 +1,9 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/varve-dev/varve/internal/compact"
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/protocol"
+	"github.com/varve-dev/varve/internal/session"
 )
 
 // previewPage shows what a compaction would do now, under the session's policy or a changed one.
@@ -46,48 +48,94 @@ func showPreview(v *visit) error {
 		page.Wrong = "The policy is not JSON."
 		return v.show("sessions", "Preview of "+h.Session.ID, "preview.html", &page)
 	}
-	read, err := client.PreviewSession.With(v.ctx, v.api, client.Options{Body: wanted}, h.Session.ID)
+	from, _ := strconv.ParseInt(q.Get("from_seq"), 10, 64)
+	from = max(from, 1)
+	o := client.Options{Body: wanted, Query: client.Query{"units": true, "from_seq": from, "limit": contextMessages}}
+	read, err := client.PreviewSession.With(v.ctx, v.api, o, h.Session.ID)
 	if err != nil {
 		return err
 	}
 	page.Preview = &read.Value
-	return v.showPreviewed(&page)
+	if !page.Preview.WouldChange {
+		return v.show("sessions", "Preview of "+h.Session.ID, "preview.html", &page)
+	}
+	return v.showPreviewed(&page, from)
 }
 
-// showPreviewed shows a page of the log, what would be done to each of its messages, and what the view has of it now.
-func (v *visit) showPreviewed(page *previewPage) error {
-	id, q := page.Session.ID, v.r.URL.Query()
-	lost := entriesOf(page.Preview.Actions)
-	page.Legend, page.Map = legendOf(lost), mapOf(lost, page.Session.LastSeq)
-	from := q.Get("from_seq")
-	if from == "" && len(lost) > 0 {
-		from = strconv.FormatInt(max(lost[0].Seq, 1), 10)
-	}
-	log, err := client.ListMessages.With(v.ctx, v.api, client.Options{Query: client.Query{
-		"from_seq": from, "limit": contextMessages,
-	}}, id)
-	if err != nil {
-		return err
-	}
-	units, err := v.units(client.Query{"from_seq": from})
-	if err != nil {
-		return err
-	}
-	a, now := newAligner(id, lost, nil, 0, listedPart), bySeq(units.Data)
-	for i := range log.Value.Data {
-		m := &log.Value.Data[i]
-		r := a.logged(m)
-		if shown := now[m.Seq]; shown != nil {
-			r.View = sideOf(shown.Format, shown.Message, a.room)
-			r.View.Same = bytes.Equal(shown.Message, m.Message)
+// showPreviewed shows a page of the view as it is now beside the view as it would be then, and what would be done.
+func (v *visit) showPreviewed(page *previewPage, from int64) error {
+	id := page.Session.ID
+	would := entriesOf(page.Preview.Actions)
+	page.Legend, page.Map = legendOf(would), mapOf(would, page.Session.LastSeq)
+	lost := would
+	if page.Preview.From == "checkpoint" { // what has left stays out
+		earlier, err := v.lost(id, page.Session.Checkpoint)
+		if err != nil {
+			return err
 		}
-		page.Rows = append(page.Rows, r)
+		lost = slices.Concat(would, earlier)
 	}
-	if next := log.Value.NextSeq; next != nil {
-		q.Set("from_seq", strconv.FormatInt(*next, 10))
+	a := newAligner(id, lost, nil, page.Preview.Through, listedPart)
+	a.now = map[int64]*protocol.ViewMessage{}
+	then := page.Preview.Units
+	var log []protocol.Message
+	for _, r := range a.ranges(then) {
+		more, err := v.beside(a, r)
+		if err != nil {
+			return err
+		}
+		log = append(log, more...)
+	}
+	next := from
+	if n := len(then); n > 0 {
+		next = then[n-1].Last + 1
+	}
+	if next > page.Preview.Through { // what is behind the view stays as it is
+		rest, err := v.beside(a, session.MessagesRef{First: next, Last: next + contextMessages - 1})
+		if err != nil {
+			return err
+		}
+		for i := range rest {
+			next = rest[i].Seq + 1
+			if m := a.now[rest[i].Seq]; m != nil {
+				u := protocol.ViewUnit{First: rest[i].Seq, Last: rest[i].Seq, Messages: []protocol.ViewMessage{*m}}
+				then = append(then, u)
+			}
+		}
+		log = append(log, rest...)
+	}
+	page.Rows = a.align(then, log)
+	settle(page.Rows, would)
+	if next <= page.Session.LastSeq && next > from {
+		q := v.r.URL.Query()
+		q.Set("from_seq", strconv.FormatInt(next, 10))
 		page.Next = "?" + q.Encode()
 	}
 	return v.show("sessions", "Preview of "+id, "preview.html", page)
+}
+
+// beside reads a range of the log, and what the view has of it now.
+func (v *visit) beside(a *aligner, r session.MessagesRef) ([]protocol.Message, error) {
+	log, err := v.messages(a.id, r)
+	if err != nil {
+		return nil, err
+	}
+	units, err := v.units(client.Query{"from_seq": max(r.First, 1)})
+	maps.Copy(a.now, bySeq(units.Data))
+	return log, err
+}
+
+// settle says of messages that have left as a whole whether they would leave, or have left before.
+func settle(rows []row, would []protocol.ManifestEntry) {
+	for i := range rows {
+		r := &rows[i]
+		isNew := func(e protocol.ManifestEntry) bool {
+			return e.Seq == r.First && e.LastSeq == r.Last && e.Do == r.Kind
+		}
+		if r.Log == nil && !slices.ContainsFunc(would, isNew) {
+			r.Kind = kept
+		}
+	}
 }
 
 // entriesOf returns actions as a manifest would have them.

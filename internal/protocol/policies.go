@@ -55,6 +55,8 @@ type Preview struct {
 	Actions      []compact.Action      `json:"actions"`
 	Report       Report                `json:"report"`
 	Summaries    []WantedSummary       `json:"summaries"` // that models write
+	// a page of the view that it would make, through through_seq; only if it was asked for, and if it would change
+	Units []ViewUnit `json:"units,omitempty"`
 }
 
 // Report is what a compaction looked at, what it did and why, and what is left to worry about.
