@@ -9,7 +9,7 @@ if grep -vE '^[^ ]+  +[^ ]' <<<"$allowed" | grep .; then
 	echo "scripts/deadcode.txt: these lines have no reason" >&2
 	exit 1
 fi
-found=$(go tool deadcode -f '{{range .Funcs}}{{$.Path}}.{{.Name}}
+found=$(GOGC=400 go tool deadcode -f '{{range .Funcs}}{{$.Path}}.{{.Name}}
 {{end}}' ./cmd/... ./bench | grep -vE "/([a-z]+test|test/harness)\." || true) # kits of tests
 names() { grep . | sed 's|^github.com/varve-dev/varve/||; s/ .*//' | sort || true; }
 dead=$(comm -23 <(names <<<"$found") <(names <<<"$allowed"))

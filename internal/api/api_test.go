@@ -70,7 +70,7 @@ const connections = 10
 // newWorldSharing returns what newWorldLogging does, with another gate than one that turns nobody away for being slow.
 func newWorldSharing(t testing.TB, log io.Writer, gate *admit.Connections) *world {
 	t.Helper()
-	return newWorldAt(t, pgtest.New(t), log, gate)
+	return newWorldAt(t, pgtest.NewWarm(t), log, gate)
 }
 
 // newWorldAt makes a world of a migrated database without tenants.
@@ -90,11 +90,7 @@ func newWorldAt(t testing.TB, dsn string, log io.Writer, gate *admit.Connections
 
 func openStore(t testing.TB, dsn string) *postgres.Store {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), dsn, connections)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, dsn, connections)
 	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, dsn: pgtest.New(t)}
+	w := &world{T: t, dsn: pgtest.NewWarm(t)}
 	w.store = jobstest.OpenStore(t, pgtest.Admin(w.dsn))
 	policy := jobstest.Settled()
 	tenant, err := w.store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: policy.Trigger, Hard: policy.Hard, Document: policy.Document()})

@@ -37,7 +37,7 @@ type world struct {
 
 func newWorld(t *testing.T, o fake.Options) *world {
 	t.Helper()
-	w := &world{T: t, provider: fake.New(o), dsn: pgtest.New(t)}
+	w := &world{T: t, provider: fake.New(o), dsn: pgtest.NewWarm(t)}
 	if err := w.provider.Start("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +58,7 @@ func newWorld(t *testing.T, o fake.Options) *world {
 // process returns the caller of another process: it shares nothing with others but the database and the provider.
 func (w *world) process() *Caller {
 	w.Helper()
-	pool, err := postgres.Open(w.Context(), pgtest.Worker(w.dsn), 8)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(pool.Close)
+	pool := pgtest.Pool(w, pgtest.Worker(w.dsn), 8)
 	jobs, err := queue.New(pool)
 	if err != nil {
 		w.Fatal(err)
@@ -85,11 +81,7 @@ func (w *world) process() *Caller {
 
 func (w *world) tenant(name string) uuid.UUID {
 	w.Helper()
-	pool, err := postgres.Open(w.Context(), pgtest.Admin(w.dsn), 2)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer pool.Close()
+	pool := pgtest.Pool(w, pgtest.Admin(w.dsn), 2)
 	jobs, err := queue.New(pool)
 	if err != nil {
 		w.Fatal(err)

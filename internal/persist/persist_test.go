@@ -31,11 +31,7 @@ func TestMain(m *testing.M) {
 // newResults returns a store with a session in it.
 func newResults(t *testing.T) (*postgres.Store, session.Address, session.Key) {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), pgtest.Admin(pgtest.New(t)), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, pgtest.Admin(pgtest.NewWarm(t)), 8)
 	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)

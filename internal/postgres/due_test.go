@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/postgres/pgtest"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -174,7 +175,8 @@ func TestADefaultThatMakesSessionsDueIsFollowed(t *testing.T) {
 // TestACrossingAppendIsHot counts the updates of sessions by appends below and over the trigger.
 func TestACrossingAppendIsHot(t *testing.T) {
 	t.Parallel()
-	store, tenant := newStore(t)
+	store := openStore(t, pgtest.Admin(pgtest.New(t))) // whose statistics are of this test
+	tenant := newTenant(t, store, "acme")
 	for n := range 20 {
 		at := newSession(t, store, tenant, fmt.Sprint("s", n))
 		for range 3 {

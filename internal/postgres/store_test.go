@@ -37,17 +37,13 @@ func newStore(t testing.TB) (*postgres.Store, uuid.UUID) {
 
 func newStoreAt(t testing.TB) (*postgres.Store, string) {
 	t.Helper()
-	dsn := pgtest.New(t)
+	dsn := pgtest.NewWarm(t)
 	return openStore(t, pgtest.Admin(dsn)), dsn
 }
 
 func openStore(t testing.TB, dsn string) *postgres.Store {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), dsn, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, dsn, 20)
 	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, dsn: pgtest.New(t)}
+	w := &world{T: t, dsn: pgtest.NewWarm(t)}
 	w.store = openStore(t, pgtest.Admin(w.dsn))
 	p := jobstest.Settled()
 	made, err := w.store.CreateTenant(t.Context(), "acme", session.Policy{Trigger: p.Trigger, Hard: p.Hard, Document: p.Document()})
@@ -231,7 +231,7 @@ func execInTenant(t testing.TB, store recompact.Store, tenant uuid.UUID, sql str
 
 func newStoreAt(t testing.TB) (recompact.Store, string) {
 	t.Helper()
-	dsn := pgtest.New(t)
+	dsn := pgtest.NewWarm(t)
 	return openStore(t, pgtest.Admin(dsn)), dsn
 }
 

@@ -123,11 +123,7 @@ type listPage struct {
 // newStore returns a store on an empty database, with a tenant.
 func newStore(t *testing.T) (replays.Store, uuid.UUID) {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), pgtest.Admin(pgtest.New(t)), 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, pgtest.Admin(pgtest.NewWarm(t)), 20)
 	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)

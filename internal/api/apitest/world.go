@@ -50,7 +50,7 @@ func New(t *testing.T, features ...feature.Feature) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &World{T: t, DSN: pgtest.New(t), features: features, description: d}
+	w := &World{T: t, DSN: pgtest.NewWarm(t), features: features, description: d}
 	w.Store = w.open(pgtest.API(w.DSN))
 	w.Workers = w.open(pgtest.Worker(w.DSN))
 	w.Admin = w.open(pgtest.Admin(w.DSN))
@@ -76,11 +76,7 @@ func (w *World) jobPages(log *slog.Logger) feature.JobPages {
 
 func (w *World) open(dsn string) *postgres.Store {
 	w.Helper()
-	pool, err := postgres.Open(w.Context(), dsn, 12)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(pool.Close)
+	pool := pgtest.Pool(w, dsn, 12)
 	inserts, err := queue.New(pool)
 	if err != nil {
 		w.Fatal(err)

@@ -140,11 +140,7 @@ func Await[T any](t testing.TB, done <-chan T) {
 // OpenStore opens a store, without features, until the test ends.
 func OpenStore(t testing.TB, dsn string) *postgres.Store {
 	t.Helper()
-	pool, err := postgres.Open(context.Background(), dsn, 12)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, dsn, 12)
 	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,8 @@ type cluster struct {
 
 	mu     sync.Mutex
 	filled map[string]bool // the databases of NewFrom, without their prefix
+	warm   []*warm         // that no test has now
+	lent   map[string]*warm
 }
 
 var (
@@ -59,7 +61,7 @@ var (
 func New(t testing.TB) string {
 	t.Helper()
 	c := get(t)
-	return c.create(t, `OWNER `+ownerLogin+` TEMPLATE `+c.template()+` STRATEGY file_copy`)
+	return c.create(t, copyOf(c.template()))
 }
 
 // NewFrom does what New does, but the database begins as a copy of one that fill has filled, once for each name in a
@@ -70,14 +72,23 @@ func NewFrom(t testing.TB, name string, fill func(dsn string)) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.filled[name] {
-		if _, err := c.admin.Exec(t.Context(), `CREATE DATABASE `+c.prefix+name+` OWNER `+ownerLogin+
-			` TEMPLATE `+c.template()+` STRATEGY file_copy`); err != nil {
+		if err := c.copy(t.Context(), c.prefix+name, c.template()); err != nil {
 			t.Fatal(err)
 		}
 		fill(c.dsn(c.prefix + name))
 		c.filled[name] = true
 	}
-	return c.create(t, `OWNER `+ownerLogin+` TEMPLATE `+c.prefix+name+` STRATEGY file_copy`)
+	return c.create(t, copyOf(c.prefix+name))
+}
+
+// copyOf returns the options of a database that is a copy of another.
+func copyOf(name string) string {
+	return `OWNER ` + ownerLogin + ` TEMPLATE ` + name + ` STRATEGY file_copy`
+}
+
+func (c *cluster) copy(ctx context.Context, name, of string) error {
+	_, err := c.admin.Exec(ctx, `CREATE DATABASE `+name+` `+copyOf(of))
+	return err
 }
 
 // NewEmpty returns the URL of a database without any schema, for tests of the migrations. options are those of CREATE
@@ -258,6 +269,7 @@ func startShared() (*cluster, error) {
 	defer cancel()
 	c := &cluster{
 		prefix: fmt.Sprintf("varve_test_%d_%d_", os.Getpid(), time.Now().UnixNano()), filled: map[string]bool{},
+		lent: map[string]*warm{},
 	}
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.close())
@@ -384,8 +396,11 @@ func (c *cluster) close() error {
 	defer cancel()
 	var err error
 	if c.admin != nil {
+		for _, w := range c.warm {
+			err = errors.Join(err, c.end(ctx, w))
+		}
 		if c.server == nil {
-			err = c.drop(ctx, c.template())
+			err = errors.Join(err, c.drop(ctx, c.template()))
 			for name := range c.filled {
 				err = errors.Join(err, c.drop(ctx, c.prefix+name))
 			}
