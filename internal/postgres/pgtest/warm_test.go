@@ -24,7 +24,7 @@ func TestAWarmDatabaseIsAsNew(t *testing.T) {
 		{"a trigger that is off", "superuser", `ALTER TABLE messages DISABLE TRIGGER ALL`, false},
 		{"a row of the migrations", "superuser", `UPDATE schema_migrations SET dirty = true`, false},
 		{"statistics", "superuser", `ANALYZE schema_migrations`, false},
-		{"a setting of a connection", "login", `SET statement_timeout = 1`, false},
+		{"a setting of a connection", "login", `SET work_mem = 1000`, false},
 		{"dead connections", "superuser", `
 			SELECT pg_terminate_backend(pid)
 			  FROM pg_stat_activity
