@@ -207,17 +207,18 @@ func (w *warm) rests(ctx context.Context) bool {
 				return false
 			}
 		}
-		if pool.taken = false; pool.Ping(ctx) != nil {
-			return false
-		}
+		pool.taken = false
+		asNew := pool.Ping(ctx) == nil
 		for _, conn := range pool.AcquireAllIdle(ctx) {
 			var set bool
 			err := conn.QueryRow(ctx, `
 				SELECT EXISTS (SELECT FROM pg_settings WHERE source IN ('database', 'database user', 'session'))`,
 			).Scan(&set)
-			if conn.Release(); err != nil || set {
-				return false
-			}
+			conn.Release()
+			asNew = asNew && err == nil && !set
+		}
+		if !asNew {
+			return false
 		}
 	}
 	return true
