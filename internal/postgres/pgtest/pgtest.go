@@ -1,9 +1,9 @@
 // Package pgtest gives every test an empty database with Varve's schema, on a real PostgreSQL.
 //
-// Start at NewWarm, or at New if a test cares for more than rows, and have the package's TestMain call Main. Both return
-// the superuser's URL, for what a test looks at and sets up itself. Owner makes of it that of the login that has
-// migrated, and API, Worker, Admin and Backup those of logins that serve: they are the logins of docs/operations.md, and
-// a test uses the one that its process would.
+// Start at NewWarm, or at New if a test cares for more than rows, and have the package's TestMain call Main. Both
+// return the superuser's URL, for what a test looks at and sets up itself. Owner makes of it that of the login that has
+// migrated, and API, Worker, Admin and Backup those of logins that serve: they are the logins of docs/operations.md,
+// and a test uses the one that its process would.
 //
 // The cluster is started by the first test that asks, one for the process, without durability and in memory if there is
 // room (TMPDIR says otherwise); TEST_DATABASE_URL names a server to use instead. Without PostgreSQL's programs tests

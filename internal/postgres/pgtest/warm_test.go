@@ -8,7 +8,7 @@ import (
 	"github.com/varve-dev/varve/internal/postgres/pgtest"
 )
 
-// TestAWarmDatabaseIsAsNew is not parallel: no other test gets the database of the one before.
+// TestAWarmDatabaseIsAsNew lends databases one after another. It is not parallel, so that no other test gets them.
 func TestAWarmDatabaseIsAsNew(t *testing.T) {
 	var dsn string
 	var pool *pgxpool.Pool
