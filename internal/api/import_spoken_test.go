@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // trajectory returns a run of SWE-agent without tools: what the shell printed has the role of the user. Every observation
@@ -59,8 +58,7 @@ func TestWhatAToolSaidInATextIsAResult(t *testing.T) {
 	for _, r := range decoded[listPage](w.must(http.StatusOK, "GET", "/v1/sessions/s/results?limit=100", "")).Data {
 		refs[r["ref"].(string)] = true
 	}
-	matches := decoded[protocol.Matches](w.must(http.StatusOK, "GET", "/v1/sessions/s/results/grep?pattern=stable_sort_3_7%28", ""))
-	found := matches.Found()
+	found, _ := w.grep("/v1/sessions/s/results/grep?pattern=stable_sort_3_7%28")
 	if len(refs) < steps-5 || len(found) != 1 || !refs[found[0]] {
 		t.Fatalf("%d results, found %v", len(refs), found)
 	}
