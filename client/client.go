@@ -38,11 +38,15 @@ type Client struct {
 // Version is that of this package, which each request names.
 const Version = "0.2.0"
 
-// Open returns a client of the server at a URL, that waits at most 30 seconds for it and says nothing.
+// Open returns a client of the server at a URL, that waits at most 30 seconds for it and says nothing. It reads no
+// variable of the environment: a caller whose key is in VARVE_KEY passes it, and an empty one is an error.
 func Open(at, key string) (*Client, error) {
 	base, err := url.Parse(at)
 	if err != nil {
 		return nil, err
+	}
+	if key == "" {
+		return nil, errors.New("no key was given (is VARVE_KEY set?)")
 	}
 	return New(base, key, io.Discard), nil
 }

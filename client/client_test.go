@@ -46,6 +46,13 @@ func TestClientWaitsForAServerThatStarts(t *testing.T) {
 	}
 }
 
+func TestAClientWithoutAKeySaysSo(t *testing.T) {
+	t.Parallel()
+	if c, err := client.Open("http://127.0.0.1:1", ""); err == nil || !strings.Contains(err.Error(), "VARVE_KEY") {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
 func TestClientGivesUp(t *testing.T) {
 	t.Parallel()
 	down := clienttest.Of(t, http.NotFound)

@@ -83,7 +83,7 @@ func runAgent(t *testing.T, u *up, format, dir string, args ...string) {
 		defer cancel()
 		agent := exec.CommandContext(ctx, args[0], append(args[1:], questions...)...)
 		agent.Dir = dir
-		agent.Env = append(os.Environ(), "VARVE_URL="+counted, "VARVE_KEY="+u.key, "SESSION="+name, "OPENAI_URL="+provider.URL,
+		agent.Env = append(os.Environ(), "VARVE_URL="+counted, "VARVE_KEY="+u.key, "SESSION="+name,
 			"OPENAI_BASE_URL="+provider.URL+"/v1", "OPENAI_API_KEY=none", "PYTHONDONTWRITEBYTECODE=1",
 			"PYTHONPATH="+filepath.Join("..", "..", "clients", "python"))
 		var said strings.Builder

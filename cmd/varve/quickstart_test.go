@@ -34,7 +34,7 @@ func TestTheQuickstartsAgentReadsBackWhatWasTrimmed(t *testing.T) {
 	defer model.Close()
 	u, _ := shareUp(t)
 	agent := exec.CommandContext(t.Context(), node, filepath.Join("..", "..", "samples", "agent", "agent.mjs"), "Read the file.")
-	agent.Env = append(os.Environ(), "VARVE_URL="+u.url, "VARVE_KEY="+u.key, "OPENAI_URL="+model.URL, "OPENAI_API_KEY=none")
+	agent.Env = append(os.Environ(), "VARVE_URL="+u.url, "VARVE_KEY="+u.key, "OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_API_KEY=none")
 	var stderr bytes.Buffer
 	agent.Stderr = &stderr
 	out, err := agent.Output()

@@ -138,7 +138,7 @@ func checkURL(name, url string) error {
 // Client is what the clients of the HTTP API need, and the commands that work on a data directory.
 type Client struct {
 	URL  string `name:"url" env:"VARVE_URL" help:"Address of the API (DATA/url)."`
-	Key  string `name:"key" env:"VARVE_KEY" hidden:"" help:"API key. Without one, clients read DATA/key."`
+	Key  string `name:"key" env:"VARVE_KEY" hidden:"" help:"API key. Without one, the command line reads DATA/key."`
 	Data string `name:"data" env:"VARVE_DATA_DIR" default:".varve" help:"Data directory of varve up."`
 	JSON bool   `name:"json" help:"Print JSON on standard output."`
 }

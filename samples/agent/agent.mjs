@@ -1,7 +1,7 @@
 // An agent whose memory is Varve:  VARVE_KEY=… OPENAI_API_KEY=… node agent.mjs "What does README.md promise?"
 import { readFile } from 'node:fs/promises'
 
-const { VARVE_URL = 'http://localhost:8080', VARVE_KEY, OPENAI_URL = 'https://api.openai.com', OPENAI_API_KEY } = process.env
+const { VARVE_URL = 'http://localhost:8080', VARVE_KEY, OPENAI_BASE_URL = 'https://api.openai.com/v1', OPENAI_API_KEY } = process.env
 const client = (base, key) => async (method, path, body) => {
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
   const answer = await fetch(base + path, { method, headers, body: body && JSON.stringify(body) })
@@ -9,7 +9,7 @@ const client = (base, key) => async (method, path, body) => {
   return answer.headers.get('Content-Type').startsWith('application/json') ? answer.json() : answer.text()
 }
 const varve = client(VARVE_URL, VARVE_KEY)
-const openai = client(OPENAI_URL, OPENAI_API_KEY)
+const openai = client(OPENAI_BASE_URL, OPENAI_API_KEY)
 const session = `/v1/sessions/agent-${process.env.SESSION ?? Date.now()}`
 
 const readFileTool = { type: 'function', function: { name: 'read_file', description: 'Reads a file',
@@ -23,7 +23,7 @@ const say = (messages, usage) => varve('POST', `${session}/messages?return=conte
 
 let { context } = await say([{ role: 'user', content: process.argv[2] }])
 for (;;) {
-  const answer = await openai('POST', '/v1/chat/completions', { model: 'gpt-4o', messages: context.messages, tools })
+  const answer = await openai('POST', '/chat/completions', { model: 'gpt-4o', messages: context.messages, tools })
   const { message } = answer.choices[0]
   const results = await Promise.all((message.tool_calls ?? []).map(async ({ id, function: { name, arguments: args } }) => (
     run[name] ? [{ role: 'tool', tool_call_id: id, content: String(await run[name](JSON.parse(args))) }]

@@ -8,10 +8,11 @@ import os
 import threading
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import varve
-from varve import APIError, AsyncVarve, NotFound, Unreachable, Varve
+from varve import APIError, AsyncVarve, NotFound, Unreachable, Varve, VarveError
 from varve.agents import VarveSession
 
 ROOT = Path(__file__).parent.parent
@@ -143,6 +144,14 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(("window_exceeded", 1), (caught.exception.code, caught.exception.appended.last_seq))
         with self.assertRaises(Unreachable):
             Varve("http://127.0.0.1:1").request("POST", "/v1/sessions", key="")
+
+    def test_a_client_without_a_key_says_so_at_once(self):
+        with unittest.mock.patch.dict(os.environ):
+            key = os.environ.pop("VARVE_KEY")
+            for kind in (Varve, AsyncVarve):
+                with self.assertRaisesRegex(VarveError, "VARVE_KEY is not set"):
+                    kind()
+                self.assertTrue(kind(key=key))
 
     def test_a_lost_answer_is_asked_for_again_and_nothing_comes_twice(self):
         session = new_id("lost")

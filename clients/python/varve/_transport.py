@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from ._errors import Unreachable, error_of, APIError
+from ._errors import APIError, Unreachable, VarveError, error_of
 
 VERSION = "0.2.0"
 PATIENCE = 30.0
@@ -69,8 +69,11 @@ class Transport:
         self._host, self._port, self._base = at.hostname, at.port, at.path.rstrip("/")
         self._tls = ssl.create_default_context() if at.scheme == "https" else None
         self._timeout, self._patience = timeout, patience
+        key = key or os.environ.get("VARVE_KEY")
+        if not key:
+            raise VarveError("no key was given, and VARVE_KEY is not set")
         self._headers = {
-            "Authorization": f"Bearer {key or os.environ.get('VARVE_KEY', '')}",
+            "Authorization": f"Bearer {key}",
             "User-Agent": f"varve-python/{VERSION}",
         }
 

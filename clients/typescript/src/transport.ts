@@ -1,4 +1,4 @@
-import { APIError, errorOf, Unreachable } from './errors.js'
+import { APIError, errorOf, Unreachable, VarveError } from './errors.js'
 
 export const version = '0.2.0'
 
@@ -37,7 +37,9 @@ export class Transport {
 
   constructor(options: Options) {
     this.#base = (options.url ?? env['VARVE_URL'] ?? 'http://localhost:8080').replace(/\/+$/, '')
-    this.#authorization = `Bearer ${options.key ?? env['VARVE_KEY'] ?? ''}`
+    const key = options.key ?? env['VARVE_KEY']
+    if (!key) throw new VarveError('no key was given, and VARVE_KEY is not set')
+    this.#authorization = `Bearer ${key}`
     this.#options = options
   }
 

@@ -60,6 +60,17 @@ test('errors say what is wrong and where', async () => {
   await assert.rejects(new Varve({ url: 'http://127.0.0.1:1', patienceMs: 300 }).request('GET', '/v1/limits'), Unreachable)
 })
 
+test('a client without a key says so at once', () => {
+  const { VARVE_KEY } = process.env
+  delete process.env.VARVE_KEY
+  try {
+    assert.throws(() => new Varve(), /VARVE_KEY is not set/)
+    assert.ok(new Varve({ key: VARVE_KEY }))
+  } finally {
+    process.env.VARVE_KEY = VARVE_KEY
+  }
+})
+
 test('a lost answer is asked for again and nothing comes twice', async t => {
   const id = newID('lost')
   const cuts = [0, 1, 20, 90, 150, 400]
