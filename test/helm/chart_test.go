@@ -75,7 +75,7 @@ func objects(t *testing.T, values chartutil.Values) map[string]runtime.Object {
 	}
 	found := map[string]runtime.Object{}
 	for path, file := range files {
-		if strings.HasSuffix(path, ".tpl") {
+		if strings.HasSuffix(path, ".tpl") || strings.HasSuffix(path, "NOTES.txt") {
 			continue
 		}
 		for _, text := range releaseutil.SplitManifests(file) {

@@ -72,9 +72,9 @@ func TestTheChartHasTheseObjects(t *testing.T) {
 		"NetworkPolicy prod-varve-worker", "PodMonitor prod-varve", "PrometheusRule prod-varve",
 	}
 	installations(t, func(t *testing.T, values chartutil.Values) {
-		want := always
-		if len(values) > 0 {
-			want = append(want, switched...)
+		want := append(slices.Clone(always), "Secret prod-varve-console")
+		if len(values) > 0 { // with a Secret of its own
+			want = append(slices.Clone(always), switched...)
 		}
 		slices.Sort(want)
 		if found := slices.Sorted(maps.Keys(objects(t, values))); !slices.Equal(found, want) {
@@ -231,6 +231,31 @@ func TestTheMigrationRunsFirst(t *testing.T) {
 	}
 	if account := job.Spec.Template.Spec.ServiceAccountName; account != "" {
 		t.Errorf("it waits for the account %s, which is made later", account)
+	}
+}
+
+// TestAllPodsOfTheAPISealSignInsAlike: with the Secret that is named, or one that the chart makes while there is a console.
+func TestAllPodsOfTheAPISealSignInsAlike(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "prod-varve-console", "secrets: {console: mine}": "mine", `config: {VARVE_CONSOLE: "off"}`: "",
+	} {
+		all := objects(t, parsed(t, text))
+		named := ""
+		if from := env(pods(t, all)["api"].Spec.Containers[0])["VARVE_CONSOLE_SECRET"].ValueFrom; from != nil {
+			named = from.SecretKeyRef.Name
+		}
+		made, _ := all["Secret prod-varve-console"].(*core.Secret)
+		if named != want || (made != nil) != (named == "prod-varve-console") || made != nil && len(made.Data["VARVE_CONSOLE_SECRET"]) < 32 {
+			t.Errorf("%s: %q, %+v", text, named, made)
+		}
+	}
+}
+
+// TestPodsHaveTheirAnnotations: those of the values, in the pods of that process.
+func TestPodsHaveTheirAnnotations(t *testing.T) {
+	all := pods(t, objects(t, parsed(t, read(t, "testdata/everything.yaml"))))
+	if len(all["worker"].Annotations) > 0 || all["api"].Annotations["prometheus.io/port"] != "8080" {
+		t.Errorf("%v, %v", all["api"].Annotations, all["worker"].Annotations)
 	}
 }
 

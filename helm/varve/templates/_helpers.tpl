@@ -50,6 +50,13 @@ securityContext:
   valueFrom: {secretKeyRef: {name: {{ index . 1 }}, key: {{ index . 0 }}}}
 {{- end }}
 
+{{- /* consoleSecret is the name of the Secret that seals sign-ins, the same for all pods; "" without the console. */ -}}
+{{- define "varve.consoleSecret" -}}
+{{- if ne (index .Values.config "VARVE_CONSOLE" | default "on") "off" -}}
+{{- .Values.secrets.console | default (printf "%s-console" (include "varve.name" .)) -}}
+{{- end -}}
+{{- end }}
+
 {{- /* keyFiles maps each setting that a process reads from a file to its Secret. */ -}}
 {{- define "varve.keyFiles" -}}
 {{- with .Values.secrets }}
