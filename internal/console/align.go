@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/varve-dev/varve/internal/compact/manifest"
 	"github.com/varve-dev/varve/internal/protocol"
@@ -85,7 +86,7 @@ func newAligner(id string, entries []protocol.ManifestEntry, pins []session.Pin,
 // wholeOf returns the entry of messages that a unit replaces, nil if it replaces none: such a unit is one message,
 // which stands for no message of the log alone.
 func (a *aligner) wholeOf(u *protocol.ViewUnit) *manifest.Entry {
-	if len(u.Messages) != 1 || u.First > a.through {
+	if len(u.Messages) != 1 || u.First > a.through || a.isInside(u) {
 		return nil
 	}
 	for i := range a.wholes {
@@ -96,6 +97,20 @@ func (a *aligner) wholeOf(u *protocol.ViewUnit) *manifest.Entry {
 	return nil
 }
 
+// isInside reports whether a unit begins among messages that another one replaces: a summary keeps it word for word.
+func (a *aligner) isInside(u *protocol.ViewUnit) bool {
+	return slices.ContainsFunc(a.wholes, func(e manifest.Entry) bool { return e.Seq < u.First && u.First <= e.LastSeq })
+}
+
+// lastOf returns the last message of the log that a unit stands for. Behind a unit that a summary keeps are others of
+// the summary's messages.
+func (a *aligner) lastOf(u *protocol.ViewUnit) int64 {
+	if a.isInside(u) {
+		return min(u.Last, u.First+max(1, int64(len(u.Messages)))-1)
+	}
+	return u.Last
+}
+
 // ranges returns which seqs of the log have to be read for some units.
 func (a *aligner) ranges(units []protocol.ViewUnit) (list []session.MessagesRef) {
 	for i := range units {
@@ -104,9 +119,9 @@ func (a *aligner) ranges(units []protocol.ViewUnit) (list []session.MessagesRef)
 		switch {
 		case a.wholeOf(u) != nil:
 		case n > 0 && list[n-1].Last+1 >= u.First:
-			list[n-1].Last = max(list[n-1].Last, u.Last)
+			list[n-1].Last = max(list[n-1].Last, a.lastOf(u))
 		default:
-			list = append(list, session.MessagesRef{First: u.First, Last: u.Last})
+			list = append(list, session.MessagesRef{First: u.First, Last: a.lastOf(u)})
 		}
 	}
 	return list
@@ -140,6 +155,7 @@ func (a *aligner) addWhole(u *protocol.ViewUnit, e *manifest.Entry) {
 func (a *aligner) addUnit(u *protocol.ViewUnit) {
 	bySeq := map[int64]*protocol.ViewMessage{}
 	var rest []*protocol.ViewMessage
+	last := a.lastOf(u)
 	for i := range u.Messages {
 		if m := &u.Messages[i]; m.Seq != nil {
 			bySeq[*m.Seq] = m
@@ -149,7 +165,7 @@ func (a *aligner) addUnit(u *protocol.ViewUnit) {
 	}
 	for i := range a.log {
 		logged := &a.log[i]
-		if logged.Seq < u.First || logged.Seq > u.Last {
+		if logged.Seq < u.First || logged.Seq > last {
 			continue
 		}
 		shown := bySeq[logged.Seq]
@@ -160,7 +176,7 @@ func (a *aligner) addUnit(u *protocol.ViewUnit) {
 	}
 	for _, m := range rest {
 		shown := sideOf(m.Format, m.Message, a.room)
-		a.rows = append(a.rows, row{First: u.First, Last: u.Last, Kind: kept, View: shown})
+		a.rows = append(a.rows, row{First: u.First, Last: last, Kind: kept, View: shown})
 	}
 }
 
