@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -32,6 +31,7 @@ func (c *doctorCommand) Run(ctx context.Context, parsed *kong.Context, settings 
 	at := doctor.Installation{
 		Settings: c.configCommand.Validate(), Unknown: unknownSettings(parsed.Kong, os.Environ()),
 		Database: c.Database, Data: settings.Data, AdminURL: c.AdminURL, Language: c.LLM, API: apiAddress(settings),
+		Named: settings.URL != "",
 	}
 	if running, err := urlFor(settings, c.Database, adminLogin); err == nil && c.Database.URL == "" {
 		at.Database.URL, at.Private = running, true
@@ -41,7 +41,7 @@ func (c *doctorCommand) Run(ctx context.Context, parsed *kong.Context, settings 
 		return err
 	}
 	if n := doctor.Failures(found); n > 0 {
-		return &failure{exitFindings, fmt.Sprintf("%d things are wrong", n)}
+		return wrong(n)
 	}
 	return nil
 }

@@ -237,7 +237,7 @@ func databaseFailure(err error) *request.Failure {
 		return failureOf(session.ErrSessionBusy)
 	case code == "57014", code == "25P03", code == "" && errors.Is(err, context.DeadlineExceeded):
 		return &request.Failure{Code: timedOut, RetryAfter: retryTimedOut, Detail: fmt.Sprintf("it took longer than "+
-			"%s and was stopped: ask for less, or try again after Retry-After. %s", requestTimeout, unknownWrite)}
+			"%s and was stopped: ask for less, or try again after Retry-After%s", requestTimeout, unknownWrite)}
 	case code == "25006":
 		return &request.Failure{Code: codeReadOnly, Detail: "the database of this process takes no writes, it is a " +
 			"standby or read-only: nothing was written; send this to a process whose database is the primary"}
@@ -259,7 +259,7 @@ const (
 	retryTimedOut = 30 * time.Second
 )
 
-const databaseAway = "the database does not answer: try again after Retry-After. " + unknownWrite
+const databaseAway = "the database does not answer: try again after Retry-After" + unknownWrite
 
 // databaseIsAway reports whether the database answers nothing at all, so that a request that took too long did so for
 // that reason.
@@ -269,7 +269,7 @@ func (s *Server) databaseIsAway(req *request.Request) bool {
 	return cause != nil && databaseIsDown(cause) && !errors.As(cause, &answered)
 }
 
-const unknownWrite = "Whether a write happened is not known: repeat it with its Idempotency-Key or client_ids"
+const unknownWrite = ". Whether a write happened is not known: repeat it with its Idempotency-Key or client_ids"
 
 // transient reports whether a SQLSTATE is of the kind: connection lost, login refused, out of resources, stopping or
 // starting, cancelled, deadlock, serialization, a lock not got, a disk that fails.
@@ -324,6 +324,9 @@ func (s *Server) failed(req *request.Request, err error) (f *request.Failure, st
 		f, status = &request.Failure{Code: request.InternalError, Detail: f.Detail}, http.StatusInternalServerError
 	}
 	req.ProblemCode = f.Code
+	if said, writes := strings.CutSuffix(f.Detail, unknownWrite); writes && req.R.Method == http.MethodGet {
+		f.Detail = said
+	}
 	if status >= http.StatusInternalServerError {
 		req.Cause = err
 	}

@@ -127,7 +127,10 @@ func TestWhatCannotBeAKeyIsRefusedWithoutTheDatabase(t *testing.T) {
 	for _, key := range []string{broken, "", strings.Repeat("a", len(w.key)), w.key + "0", "st_" + w.key[3:]} {
 		w.must(http.StatusUnauthorized, "GET", "/v1/sessions", "", "Authorization", "Bearer "+key)
 	}
-	w.must(http.StatusServiceUnavailable, "GET", "/v1/sessions", "")
+	read := w.must(http.StatusServiceUnavailable, "GET", "/v1/sessions", "")
+	if said := read.Body.String(); strings.Contains(said, "Whether a write happened") {
+		t.Errorf("of a read: %s", said)
+	}
 }
 
 func TestAKeyIsBelievedForTwoSecondsAtMost(t *testing.T) {

@@ -73,16 +73,16 @@ func (d *Decision) weighs(p *policy.Policy) bool { return p.Economy.Enabled || d
 // if its policy compacts idle sessions: then the compaction breaks no cache.
 func (d *Decision) postponeUnpaid(p *Proposal) {
 	e := d.Economy
-	sums := fmt.Sprintf("sending %d tokens fewer in %d requests gains %.0f", e.Saved, e.Horizon, e.Gain)
+	sums := fmt.Sprintf("sending %d tokens fewer in %d requests gains the price of %.0f", e.Saved, e.Horizon, e.Gain)
 	if d.reached == due.Idle {
-		d.postpone("%s; the session is idle, but %s, and what is read back costs %.0f: it does not pay",
+		d.postpone("%s; the session is idle, but %s, and what is read back costs that of %.0f: it does not pay",
 			d.size(), sums, e.Cost)
 		return
 	}
 	if of := p.Input.Policy.DueRule(); d.Cache.Warm && of.IdleFrom > 0 {
 		d.waitFor(p.Snapshot, of.IdleAfter)
 	}
-	d.postpone("%s, writing %d tokens behind the kept prefix anew costs %.0f: waiting is cheaper",
+	d.postpone("%s, writing %d tokens behind the kept prefix anew costs that of %.0f: waiting is cheaper",
 		sums, e.Rewritten, e.Cost)
 }
 
@@ -93,7 +93,7 @@ func (d *Decision) priced() string {
 	if e == nil || !d.automatic() {
 		return ""
 	}
-	return fmt.Sprintf(", which gains %.0f in %d requests and costs %.0f", e.Gain, e.Horizon, e.Cost)
+	return fmt.Sprintf(", which gains the price of %.0f tokens in %d requests and costs that of %.0f", e.Gain, e.Horizon, e.Cost)
 }
 
 // price weighs the compaction of a session by the policy's price card, and reports whether it pays. What nobody has

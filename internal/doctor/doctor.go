@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ type Installation struct {
 	AdminURL string // of the operators' routes; "" if there are none
 	Language config.LLM
 	API      string // its URL; "" if none is known
+	Named    bool   // API is that of the settings, not of the varve up that runs on Data, or ran there last
 }
 
 // patience bounds what is asked of one server.
@@ -57,7 +59,7 @@ func Examine(ctx context.Context, at Installation) []Finding {
 	found = append(found, disks(at)...)
 	found = append(found, authorities())
 	found = append(found, models(ctx, at.Language)...)
-	return append(found, api(ctx, at.API))
+	return append(found, api(ctx, at))
 }
 
 // Failures returns how many findings have failed.
@@ -91,5 +93,18 @@ func failed(subject string, err error, todo string) Finding {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %s: %w", patience, err)
 	}
-	return Finding{subject, Failed, err.Error(), todo}
+	return Finding{subject, Failed, plain(err), todo}
+}
+
+// refusedTLS is what a server without TLS says, to a client that then tries without: not why that fails, too.
+const refusedTLS = "server refused TLS connection"
+
+// plain returns the text of an error. That of a connection has a line for each attempt, behind a tab.
+func plain(err error) string {
+	lines := strings.Split(err.Error(), "\n\t")
+	told := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.Contains(l, refusedTLS) })
+	if len(told) > 1 {
+		lines = told
+	}
+	return strings.Join(lines, "\n")
 }

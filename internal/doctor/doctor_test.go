@@ -3,6 +3,7 @@ package doctor
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -117,7 +118,8 @@ func TestServersAreAsked(t *testing.T) {
 		{Installation{}, "database", Failed, "name the database"},
 		{Installation{API: status(200)}, "api", OK, "is ready"},
 		{Installation{API: status(503)}, "api", Failed, "is not ready: /readyz"},
-		{Installation{API: away}, "api", Failed, "refused"},
+		{Installation{API: away, Named: true}, "api", Failed, "refused"},
+		{Installation{API: away, Data: "there"}, "api", Skipped, "no varve up runs on there now"},
 		{Installation{}, "api", Skipped, "VARVE_URL"},
 		{asking(status(200)), "models", OK, "openai answers"},
 		{asking(status(404)), "models", OK, "openai answers"},
@@ -135,6 +137,21 @@ func TestServersAreAsked(t *testing.T) {
 func asking(url string) (at Installation) {
 	at.Language.OpenAI.BaseURL, at.Language.AllowPrivate = url, true
 	return at
+}
+
+// TestAnErrorOfAConnectionIsPlain: no tabs, and of a wrong password no refusal of TLS.
+func TestAnErrorOfAConnectionIsPlain(t *testing.T) {
+	t.Parallel()
+	const tls = "\n\t127.0.0.1:5432 (db): tls error: server refused TLS connection"
+	for text, want := range map[string]string{
+		"cannot connect:" + tls + "\n\t127.0.0.1:5432 (db): wrong password": "cannot connect:\n127.0.0.1:5432 (db): wrong password",
+		"cannot connect:" + tls: strings.ReplaceAll("cannot connect:"+tls, "\t", ""),
+		"another":               "another",
+	} {
+		if got := plain(errors.New(text)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // TestBounds holds what is measured to where it begins to matter.

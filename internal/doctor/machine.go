@@ -104,17 +104,21 @@ func provider(ctx context.Context, name string, p llm.Provider) Finding {
 }
 
 // api asks an API process whether it is ready.
-func api(ctx context.Context, url string) Finding {
+func api(ctx context.Context, at Installation) Finding {
 	const subject = "api"
-	if url == "" {
+	if at.API == "" {
 		return Finding{subject, Skipped, "no address is known", "set VARVE_URL"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := Ready(ctx, url); err != nil {
+	switch err := Ready(ctx, at.API); {
+	case err == nil:
+		return Finding{subject, OK, at.API + " is ready", ""}
+	case !at.Named && errors.Is(err, syscall.ECONNREFUSED):
+		return Finding{subject, Skipped, "no varve up runs on " + at.Data + " now", "set VARVE_URL"}
+	default:
 		return failed(subject, err, "look whether varve api runs there, and what its log says")
 	}
-	return Finding{subject, OK, url + " is ready", ""}
 }
 
 // answered is how much of an answer of /readyz is shown.

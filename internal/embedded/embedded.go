@@ -150,7 +150,15 @@ func (s *Server) Err() error {
 	if s.stopping.Load() {
 		return nil
 	}
-	return fmt.Errorf("PostgreSQL ended by itself (%v); its log is %s", s.exit, s.logFile())
+	return fmt.Errorf("PostgreSQL ended by itself (%s); its log is %s", s.ended(), s.logFile())
+}
+
+// ended says how PostgreSQL ended: without an error, if somebody else has stopped it.
+func (s *Server) ended() string {
+	if s.exit == nil {
+		return "exit status 0"
+	}
+	return s.exit.Error()
 }
 
 // Stop shuts PostgreSQL down cleanly: it ends all connections and waits until everything is on disk. If ctx ends first,

@@ -91,7 +91,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-s.done:
-			return true, fmt.Errorf("it did not start (%v): %s", s.exit, s.logTail())
+			return true, fmt.Errorf("it did not start (%s): %s", s.ended(), s.logTail())
 		default:
 			return false, err
 		}

@@ -8,6 +8,7 @@ package llm
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/varve-dev/varve/internal/compact/summary"
 )
@@ -27,7 +28,7 @@ func (Extract) Write(ctx context.Context, r summary.Request) (summary.Answer, er
 	}
 	a := summary.Extract(r)
 	if a.Retain+a.Summary == "" {
-		return summary.Answer{}, summary.ErrEmpty
+		return summary.Answer{}, fmt.Errorf("no summary would be shorter than the messages: %w", summary.ErrEmpty)
 	}
 	return a, nil
 }

@@ -107,8 +107,29 @@ func checkServing(role string) func(context.Context, *pgx.Conn) error {
 				checked.Store(&now)
 			}
 		}
-		return loginError(conn.Config().User, append(found, wrong...))
+		found = append(found, wrong...)
+		if len(found) > 0 {
+			if err := checkMade(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return loginError(conn.Config().User, found)
 	}
+}
+
+// checkMade returns an error if the database has no schema of Varve's yet: a login then lacks what varve migrate gives it.
+func checkMade(ctx context.Context, conn *pgx.Conn) error {
+	var made bool
+	err := conn.QueryRow(ctx, `
+		SELECT EXISTS (
+		       SELECT
+		         FROM pg_class
+		        WHERE relname = 'schema_migrations' AND relnamespace = to_regnamespace($1))`,
+		schemaOf(conn.Config())).Scan(&made)
+	if err != nil || made {
+		return err
+	}
+	return checkSchema(ctx, conn)
 }
 
 // checkSettings returns an error if a setting of a login that need not serve does harm.
@@ -250,7 +271,7 @@ func RoleOf(ctx context.Context, conn *pgx.Conn) (role string, err error) {
 	return role, err
 }
 
-// checkOwner returns an error unless the login of a connection may change the schema, if there is one.
+// checkOwner returns an error unless the login of a connection may change the schema, or make it if there is none.
 func checkOwner(ctx context.Context, conn *pgx.Conn) error {
 	var owner string
 	var may bool
@@ -260,10 +281,22 @@ func checkOwner(ctx context.Context, conn *pgx.Conn) error {
 		 WHERE oid = to_regclass('schema_migrations')`).Scan(&owner, &may)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil // whoever makes the schema owns it
+		return checkMaker(ctx, conn) // whoever makes the schema owns it
 	case err == nil && !may:
 		return fmt.Errorf("%w: login %s cannot migrate, because login %s owns the schema: use that one "+
 			"(VARVE_OWNER_URL)", ErrLogin, conn.Config().User, owner)
+	}
+	return err
+}
+
+// checkMaker returns an error unless the login of a connection may make tables: that of an API or a worker may not.
+func checkMaker(ctx context.Context, conn *pgx.Conn) error {
+	var may bool
+	name, login := schemaOf(conn.Config()), conn.Config().User
+	err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1, 'CREATE')`, name).Scan(&may)
+	if err == nil && !may {
+		err = fmt.Errorf("%w: login %s cannot migrate, because it may make no table in schema %s: use the login that "+
+			"owns the database (VARVE_OWNER_URL), not one that serves", ErrLogin, login, name)
 	}
 	return err
 }

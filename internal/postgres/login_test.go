@@ -286,3 +286,18 @@ func TestAnAPIsLoginReachesOnlyWhatItNeeds(t *testing.T) {
 		t.Errorf("%d jobs after another append", n)
 	}
 }
+
+// TestBeforeTheMigrationALoginIsToldOfIt, not of all that it would have after it; and it is told who migrates.
+func TestBeforeTheMigrationALoginIsToldOfIt(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.NewEmpty(t)
+	login := as(t, dsn, newLogin(t, dsn, ""))
+	_, err := postgres.Open(t.Context(), login, 1)
+	if err == nil || !strings.Contains(err.Error(), "schema is version 0") || errors.Is(err, postgres.ErrLogin) {
+		t.Errorf("it serves: %v", err)
+	}
+	err = postgres.Migrate(t.Context(), login)
+	if !errors.Is(err, postgres.ErrLogin) || !strings.Contains(err.Error(), "may make no table in schema public") {
+		t.Errorf("it migrates: %v", err)
+	}
+}

@@ -30,8 +30,11 @@ func (s *Store) ProvisionTenant(
 			INSERT INTO tenants (id, name, limits)
 			VALUES ($1, $2, coalesce($3::jsonb, '{}'))
 			RETURNING `+tenantColumns, t.ID, t.Name, t.Quotas)
-		if Violates(err, "tenants_name_key") || Violates(err, "tenants_pkey") {
-			err = fmt.Errorf("tenant %s, %q: %w", t.ID, t.Name, session.ErrTenantExists)
+		switch {
+		case Violates(err, "tenants_name_key"):
+			err = fmt.Errorf("tenant %q: %w", t.Name, session.ErrTenantExists)
+		case Violates(err, "tenants_pkey"):
+			err = fmt.Errorf("tenant %s: %w", t.ID, session.ErrTenantExists)
 		}
 		if err == nil {
 			err = insertDefaultPolicy(ctx, tx, t.ID, t.Policy)

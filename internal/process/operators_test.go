@@ -17,7 +17,7 @@ import (
 // freeAddr returns an address on which nothing listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	listener, err := process.Listen(t.Context(), "127.0.0.1:0")
+	listener, err := process.Listen(t.Context(), "127.0.0.1:0", "")
 	if err != nil {
 		t.Fatal(err)
 	}

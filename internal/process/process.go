@@ -127,7 +127,7 @@ func API(
 	if err = errors.Join(useModels(ctx, language.Registry, log), err); err != nil {
 		return err
 	}
-	listener, err := Listen(ctx, settings.Addr)
+	listener, err := Listen(ctx, settings.Addr, "--addr or VARVE_ADDR")
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func API(
 		Features: features.All(), Sites: sites(ctx, settings, operators, log), Operators: operators,
 		OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
-	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, handler.OperatorsHandler())
+	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, "--admin-addr or VARVE_ADMIN_ADDR", handler.OperatorsHandler())
 	if err != nil {
 		return err
 	}
@@ -204,12 +204,12 @@ func serveLimited(listener net.Listener, h http.Handler, limit int) (server *htt
 	return server, failed
 }
 
-// Listen listens on the address of the API.
-func Listen(ctx context.Context, addr string) (net.Listener, error) {
+// Listen listens on an address. If another process does, the error says by which setting to choose another address.
+func Listen(ctx context.Context, addr, setting string) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w (another process listens there, perhaps another varve up: "+
-			"choose another address with --addr or VARVE_ADDR)", err)
+			"choose another address with %s)", err, setting)
 	}
 	return listener, err
 }
@@ -235,7 +235,7 @@ func Worker(
 		return err
 	}
 	asked := &probes{}
-	stop, err := serveBeside(ctx, settings.MetricsAddr, asked.handler())
+	stop, err := serveBeside(ctx, settings.MetricsAddr, "--metrics-addr or VARVE_METRICS_ADDR", asked.handler())
 	if err != nil {
 		return err
 	}
@@ -285,11 +285,13 @@ func TakeOver(ctx context.Context, db config.Database) error {
 
 // serveBeside serves on another address than the API's until stop is called, which lets running requests end. It serves
 // nothing without an address.
-func serveBeside(ctx context.Context, addr string, handler http.Handler) (stop func(), err error) {
+func serveBeside(
+	ctx context.Context, addr, setting string, handler http.Handler,
+) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
-	listener, err := Listen(ctx, addr)
+	listener, err := Listen(ctx, addr, setting)
 	if err != nil {
 		return nil, err
 	}
