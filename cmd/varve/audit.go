@@ -160,9 +160,9 @@ func (c *auditVerifyCommand) Run(ctx context.Context, settings *config.Client, o
 
 // checkTrail holds the lines of a trail against its chain, and prints what is wrong and the head.
 func checkTrail(lines io.Reader, chain *audit.Chain, out io.Writer, asJSON bool) error {
-	wrong := 0
+	broken := 0
 	head, err := chain.Read(lines, func(b audit.Break) error {
-		wrong++
+		broken++
 		return printValue(out, asJSON, "audit break", b)
 	})
 	if err != nil {
@@ -172,11 +172,11 @@ func checkTrail(lines io.Reader, chain *audit.Chain, out io.Writer, asJSON bool)
 		Begins audit.Head `json:"begins"`
 		Head   audit.Head `json:"head"`
 		Wrong  int        `json:"wrong"`
-	}{chain.First(), head, wrong}); err != nil {
+	}{chain.First(), head, broken}); err != nil {
 		return err
 	}
-	if wrong > 0 {
-		return &failure{exitFindings, fmt.Sprintf("%d things are wrong", wrong)}
+	if broken > 0 {
+		return wrong(broken)
 	}
 	return nil
 }

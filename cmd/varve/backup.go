@@ -98,7 +98,7 @@ func verifyAll(ctx context.Context, store *postgres.Store, settings *config.Clie
 		progressbar.OptionShowCount())}
 	left, err := (&verifyCommand{}).verify(ctx, store, printer)
 	if err == nil && left > 0 {
-		err = &failure{exitFindings, fmt.Sprintf("%d things are wrong", left)}
+		err = wrong(left)
 	}
 	return err
 }

@@ -91,7 +91,8 @@ func TestCompactWaitsForTheEnd(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"id":"`+runID+`","state":"done","trigger":"manual","checkpoint":3,"through_seq":180,"tokens_before":61200,
 			"tokens_after":29417,"results_persisted":40,"reason":"asked for",
-			"stages":[{"stage":"cap","entered":false},{"stage":"trim","entered":true,"actions":40,"tokens_saved":31783}]}`)
+			"stages":[{"stage":"cap","entered":false},{"stage":"trim","entered":true,"actions":40,"tokens_saved":31783},
+			{"stage":"summarise","entered":true,"error":"no room"}]}`)
 	})
 	got := output(t, api, config.Client{}, &compactCommand{Session: "s", Wait: waitFlag(time.Hour)})
 	if diff := cmp.Diff([]string{"POST /v1/sessions/s/compact?wait=60", "GET /v1/sessions/s/runs/" + runID}, asked); diff != "" {
@@ -105,6 +106,8 @@ checkpoint         3 through message 180
 tokens             61200 → 29417
 results persisted  40
 trim               40 actions, 31783 tokens saved
+summarise          0 actions, 0 tokens saved
+error              summarise: no room
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -5,9 +5,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
+	"github.com/varve-dev/varve/internal/policy"
 	"github.com/varve-dev/varve/test/harness"
 )
 
@@ -41,7 +45,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestShellsComplete has each shell that is there load its script and complete with it.
+// TestShellsComplete has each shell that is there load its script and complete with it, where no varve is in the PATH.
 func TestShellsComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -50,9 +54,9 @@ func TestShellsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for shell, lines := range map[string]string{
-		"bash": `source <(varve completion bash); COMP_WORDS=(varve tenants re); COMP_CWORD=2; _varve; echo "${COMPREPLY[*]}"`,
-		"zsh":  `compdef() { :; }; source <(varve completion zsh); _describe() { print -l ${(P)2%%:*}; }; words=(varve tenants re); CURRENT=3; _varve`,
-		"fish": `varve completion fish | source; complete -C 'varve tenants re'`,
+		"bash": `source <(./varve completion bash); COMP_WORDS=(./varve tenants re); COMP_CWORD=2; _varve; echo "${COMPREPLY[*]}"`,
+		"zsh":  `compdef() { :; }; source <(./varve completion zsh); _describe() { print -l ${(P)2%%:*}; }; words=(./varve tenants re); CURRENT=3; _varve`,
+		"fish": `./varve completion fish | source; complete -C './varve tenants re'`,
 	} {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +64,7 @@ func TestShellsComplete(t *testing.T) {
 				t.Skip(shell + " is not there")
 			}
 			cmd := exec.CommandContext(t.Context(), shell, "-c", lines)
-			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()
 			if !regexp.MustCompile(`(?s)\brename\s.*\bresume\s.*\bretention\s`).Match(out) {
 				t.Errorf("%v\n%s", err, out)
@@ -83,12 +87,29 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 				if found[1] != "" {
 					t.Setenv(found[1], found[2])
 				}
-				if _, err := parse(shellWords(found[3])...); err != nil {
-					t.Error(err)
+				var of commands
+				parsed, err := parser(&of).Parse(shellWords(found[3]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range []string{of.Policy.Explain.Name, of.Policy.Profiles.Name, profileFlag(parsed)} {
+					if name != "" && !slices.Contains(policy.Profiles(), name) {
+						t.Errorf("there is no profile %s", name)
+					}
 				}
 			})
 		}
 	}
+}
+
+// profileFlag returns the profile that a command line names, also one of a feature's commands.
+func profileFlag(parsed *kong.Context) string {
+	for _, flag := range parsed.Flags() {
+		if flag.Name == "profile" {
+			return flag.Target.String()
+		}
+	}
+	return ""
 }
 
 // TestTheHelpOfAllFitsAScreen: it names each command once, with the flags of all.

@@ -81,5 +81,16 @@ type failure struct {
 	text string
 }
 
+// wrong returns the failure of a command that has found so many things.
+func wrong(n int) *failure { return &failure{exitFindings, thingsWrong(n)} }
+
+// thingsWrong says how many things are wrong.
+func thingsWrong(n int) string {
+	if n == 1 {
+		return "1 thing is wrong"
+	}
+	return terminal.Count(n, "thing") + " are wrong"
+}
+
 // Error returns the text.
 func (e *failure) Error() string { return e.text }

@@ -173,6 +173,21 @@ func TestTheFirstStartMakesAKeyOfEachKind(t *testing.T) {
 	}
 }
 
+// TestAmongOtherTenantsTheFirstStartMakesNone: it would be an empty one, beside those of a restored backup.
+func TestAmongOtherTenantsTheFirstStartMakesNone(t *testing.T) {
+	t.Parallel()
+	a, data := administrator{t, pgtest.New(t)}, t.TempDir()
+	a.run("tenants", "create", "acme")
+	file, err := firstKey(t.Context(), config.Database{URL: a.url, Connections: 2}, data)
+	left, _ := os.ReadDir(data)
+	if file != "" || err != nil || len(left) > 0 {
+		t.Errorf("%q, %v, %v", file, err, left)
+	}
+	if text, _ := a.run("tenants", "list"); strings.Contains(text, defaultTenant) {
+		t.Error(text)
+	}
+}
+
 func TestAKeyFileWithoutAKeyIsReplaced(t *testing.T) {
 	t.Parallel()
 	db, data := config.Database{URL: pgtest.New(t), Connections: 2}, t.TempDir()

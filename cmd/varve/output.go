@@ -24,7 +24,8 @@ var viewsText string
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(terminal.Funcs).Funcs(template.FuncMap{
 	"place": place, "lines": func(s string) []string { return strings.Split(s, "\n") }, "stages": stagesOf,
-	"n": thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
+	"wrong": wrongIn,
+	"n":     thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
 	"flags": flagsOf, "spent": spentOn, "megabytes": megabytes,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
@@ -117,6 +118,20 @@ func stagesOf(r *session.Run) (stages []compact.StageReport, err error) {
 		err = json.Unmarshal(r.Stages, &stages)
 	}
 	return stages, err
+}
+
+// wrongIn returns why a run failed, or what failed in it that it was done without; nil for nothing.
+func wrongIn(r *session.Run) (*string, error) {
+	if r.Error != nil {
+		return r.Error, nil
+	}
+	stages, err := stagesOf(r)
+	for _, s := range stages {
+		if s.Error != "" {
+			return new(s.Stage + ": " + s.Error), err
+		}
+	}
+	return nil, err
 }
 
 // thousands writes a whole number of any type.

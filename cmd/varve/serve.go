@@ -32,6 +32,12 @@ const defaultTenant = "default"
 // consoleLink says where the console is.
 const consoleLink = "console: http://%s/console/once/%s (signs in once)\n"
 
+// readyWithoutKey says how to make a key where there are tenants, and the data directory has no key of one.
+const readyWithoutKey = `varve is ready on http://%s
+the database has tenants, and %[2]s/key no key of one; this makes a key:
+  varve keys create --tenant NAME --data %[2]s    (varve tenants list --data %[2]s has the names)
+`
+
 type upCommand struct {
 	everything    `embed:""`
 	config.Memory `embed:""`
@@ -60,6 +66,10 @@ func (u *upCommand) Run(ctx context.Context, settings *config.Client) error {
 		if err := os.WriteFile(filepath.Join(settings.Data, urlFile), said, 0o600); err != nil {
 			return err
 		}
+		if keyFile == "" {
+			fmt.Fprintf(os.Stderr, readyWithoutKey, addr, settings.Data)
+			return nil
+		}
 		fmt.Fprintf(os.Stderr, `varve is ready on http://%s
 try: curl -H "Authorization: Bearer $(cat %s)" http://%s/v1/sessions
 `, addr, keyFile, addr)
@@ -87,7 +97,7 @@ func (e everything) Validate() error {
 }
 
 // serve runs until ctx ends or a part of it fails. The API starts once the worker has. Then serve calls started with
-// the address of the API and the file that holds the first tenant's key; an error of started ends everything.
+// the address of the API and the file that holds the first tenant's key, "" for none; an error of started ends all.
 // PostgreSQL is stopped last.
 func (e everything) serve(ctx context.Context, data string, log *slog.Logger, started startedFunc) (err error) {
 	if err := checkAddrFree(ctx, e.Addr); err != nil {
@@ -112,7 +122,9 @@ func (e everything) serve(ctx context.Context, data string, log *slog.Logger, st
 	if err != nil {
 		return err
 	}
-	if e.SignInKey, err = readKey(keyFile); err != nil {
+	if keyFile == "" {
+		e.SignIn = ""
+	} else if e.SignInKey, err = readKey(keyFile); err != nil {
 		return err
 	}
 	ready := func(addr net.Addr) { group.Go(func() error { return started(running, addr, keyFile) }) }
@@ -159,7 +171,8 @@ func untilEnd(ctx context.Context, cluster *embedded.Server) error {
 	}
 }
 
-// prepare migrates the database, if its owner's login is known, and returns the file that holds the first tenant's key.
+// prepare migrates the database, if its owner's login is known, and returns the file that holds the first tenant's key,
+// "" for none.
 // Where operators have routes, the first of them has a key, too.
 func (l *logins) prepare(ctx context.Context, data string, private bool, operators string) (keyFile string, err error) {
 	if l.owner != "" {
@@ -197,20 +210,21 @@ func (l *logins) takeOver(ctx context.Context) error {
 
 // checkAddrFree returns an error if the API cannot listen on addr, before PostgreSQL starts in vain.
 func checkAddrFree(ctx context.Context, addr string) error {
-	listener, err := process.Listen(ctx, addr)
+	listener, err := process.Listen(ctx, addr, "--addr or VARVE_ADDR")
 	if err != nil {
 		return err
 	}
 	return listener.Close()
 }
 
-// firstKey creates the tenant "default" with a key in DATA/key, unless that file holds one.
+// firstKey creates a key of the tenant "default" in DATA/key, unless that file holds one. It makes that tenant only if
+// there is no other: among those of a restored backup it would show nothing of what they have. It returns "" then.
 func firstKey(ctx context.Context, db config.Database, data string) (file string, err error) {
 	file = filepath.Join(data, "key")
-	return file, keepKey(ctx, db, file, wellFormed, func(store *postgres.Store) (string, error) {
+	err = keepKey(ctx, db, file, wellFormed, func(store *postgres.Store) (string, error) {
 		tenant, err := store.TenantNamed(ctx, defaultTenant)
 		if errors.Is(err, session.ErrNotFound) {
-			tenant, err = store.CreateTenant(ctx, defaultTenant, policy.StoredDefault())
+			tenant, err = firstTenant(ctx, store)
 		}
 		if err != nil {
 			return "", err
@@ -218,6 +232,24 @@ func firstKey(ctx context.Context, db config.Database, data string) (file string
 		made, err := newKey(ctx, store, tenant, keyOptions{Name: "first start"})
 		return made.Text, err
 	})
+	if errors.Is(err, errOtherTenants) {
+		return "", nil
+	}
+	return file, err
+}
+
+// errOtherTenants is returned if there are tenants, so that there is no first one to be made.
+var errOtherTenants = errors.New("there are tenants")
+
+func firstTenant(ctx context.Context, store *postgres.Store) (session.Tenant, error) {
+	others, err := store.Tenants(ctx)
+	if err == nil && len(others) > 0 {
+		err = errOtherTenants
+	}
+	if err != nil {
+		return session.Tenant{}, err
+	}
+	return store.CreateTenant(ctx, defaultTenant, policy.StoredDefault())
 }
 
 // firstOperatorKey makes an operator's key in DATA/operator-key, unless that file holds one.

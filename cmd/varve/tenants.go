@@ -91,10 +91,11 @@ func (c *tenantsCreateCommand) Validate() error {
 
 // Run creates the tenant and prints its id, and the text of its first key.
 func (c *tenantsCreateCommand) Run(ctx context.Context, settings *config.Client, out io.Writer) error {
-	if settings.Key != "" {
+	asks := c.Quotas != "" || c.Policy != "" || c.Role != "" // for what only the API does
+	switch {
+	case settings.Key != "", asks && c.Database.URL == "": // the key may be that of a varve up
 		return c.overHTTP(ctx, settings, out)
-	}
-	if c.Quotas != "" || c.Policy != "" || c.Role != "" {
+	case asks:
 		return command.Usage("--quotas, --policy and --role take an operator's key: set VARVE_KEY")
 	}
 	wanted := session.NewTenant{ID: uuid.Must(uuid.NewV7()), Name: string(c.Name), Policy: policy.StoredDefault()}

@@ -72,7 +72,7 @@ func (c *verifyCommand) Run(ctx context.Context, settings *config.Client, out io
 		shown := command.NewMeter(os.Stderr, -1, progressbar.OptionShowCount())
 		left, err := c.verify(ctx, store, &verifyPrinter{out: out, asJSON: settings.JSON, meter: shown})
 		if left > 0 {
-			found = &failure{exitFindings, fmt.Sprintf("%d things are wrong", left)}
+			found = wrong(left)
 		}
 		return err
 	})
@@ -188,7 +188,7 @@ func (p *verifyPrinter) report(done, total int64, r *verify.Report) error {
 	p.all.Add(&sums)
 	text := fmt.Sprintf("%s of %s sessions", thousands(done), thousands(total))
 	if p.found > 0 {
-		text += fmt.Sprintf(", %d things are wrong", p.found)
+		text += ", " + thingsWrong(p.found)
 	}
 	p.meter.Update(done, total, text, text)
 	return nil
