@@ -21,6 +21,29 @@ import (
 // row is a line of the demonstration's table: session, messages, tokens before, after, saved percents.
 var row = regexp.MustCompile(`(?m)^ *(\S+) +([0-9,]+) +([0-9,]+) +([0-9,]+) +([0-9]+) % +([0-9]+) +([0-9]+) +[0-9.]+ *$`)
 
+// likeTheReadme requires that README.md shows a line of the table as it is, within a hundredth.
+func likeTheReadme(t *testing.T, got []string) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shown := range row.FindAllStringSubmatch(string(readme), -1) {
+		if shown[1] != got[1] {
+			continue
+		}
+		for _, column := range []int{2, 3, 4} { // messages, tokens before and after
+			now, errNow := strconv.Atoi(strings.ReplaceAll(got[column], ",", ""))
+			then, errThen := strconv.Atoi(strings.ReplaceAll(shown[column], ",", ""))
+			if errNow != nil || errThen != nil || now*100 < then*99 || now*100 > then*101 {
+				t.Errorf("README.md shows %s of %s, which is %s now", shown[column], got[1], got[column])
+			}
+		}
+		return
+	}
+	t.Errorf("README.md does not show %s", got[1])
+}
+
 func TestDemoSavesHalfOfItsSamplesAndVerifiesAllOfIt(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -55,6 +78,9 @@ func TestDemoSavesHalfOfItsSamplesAndVerifiesAllOfIt(t *testing.T) {
 		for _, r := range rows {
 			if saved, err := strconv.Atoi(r[5]); err != nil || saved < 50 {
 				t.Errorf("%s saved %s %%, want 50 at least", r[1], r[5])
+			}
+			if with.env == nil {
+				likeTheReadme(t, r)
 			}
 		}
 		if !strings.Contains(out, "All verified.") {

@@ -24,7 +24,7 @@ var viewsText string
 // views are the templates of what is printed for a person.
 var views = template.Must(template.New("views").Funcs(terminal.Funcs).Funcs(template.FuncMap{
 	"place": place, "lines": func(s string) []string { return strings.Split(s, "\n") }, "stages": stagesOf,
-	"wrong": wrongIn,
+	"without": doneWithout,
 	"n":     thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
 	"flags": flagsOf, "spent": spentOn, "megabytes": megabytes,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
@@ -120,8 +120,8 @@ func stagesOf(r *session.Run) (stages []compact.StageReport, err error) {
 	return stages, err
 }
 
-// wrongIn returns why a run failed, or what failed in it that it was done without; nil for nothing.
-func wrongIn(r *session.Run) (*string, error) {
+// doneWithout returns why a run failed, or what failed in it that it was done without; nil for nothing.
+func doneWithout(r *session.Run) (*string, error) {
 	if r.Error != nil {
 		return r.Error, nil
 	}

@@ -93,7 +93,8 @@ func (d *Decision) priced() string {
 	if e == nil || !d.automatic() {
 		return ""
 	}
-	return fmt.Sprintf(", which gains the price of %.0f tokens in %d requests and costs that of %.0f", e.Gain, e.Horizon, e.Cost)
+	return fmt.Sprintf(", which gains the price of %.0f tokens in %d requests and costs that of %.0f",
+		e.Gain, e.Horizon, e.Cost)
 }
 
 // price weighs the compaction of a session by the policy's price card, and reports whether it pays. What nobody has

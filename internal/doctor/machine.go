@@ -111,14 +111,14 @@ func api(ctx context.Context, at Installation) Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	switch err := Ready(ctx, at.API); {
+	err := Ready(ctx, at.API)
+	switch {
 	case err == nil:
 		return Finding{subject, OK, at.API + " is ready", ""}
 	case !at.Named && errors.Is(err, syscall.ECONNREFUSED):
 		return Finding{subject, Skipped, "no varve up runs on " + at.Data + " now", "set VARVE_URL"}
-	default:
-		return failed(subject, err, "look whether varve api runs there, and what its log says")
 	}
+	return failed(subject, err, "look whether varve api runs there, and what its log says")
 }
 
 // answered is how much of an answer of /readyz is shown.

@@ -117,7 +117,7 @@ func checkServing(role string) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// checkMade returns an error if the database has no schema of Varve's yet: a login then lacks what varve migrate gives it.
+// checkMade returns an error if the database has no schema of Varve's yet: a login lacks what varve migrate gives it.
 func checkMade(ctx context.Context, conn *pgx.Conn) error {
 	var made bool
 	err := conn.QueryRow(ctx, `

@@ -150,7 +150,8 @@ func API(
 		Features: features.All(), Sites: sites(ctx, settings, operators, log), Operators: operators,
 		OwnOperatorAddr: settings.AdminAddr != ""})
 	defer handler.Close(context.WithoutCancel(ctx))
-	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, "--admin-addr or VARVE_ADMIN_ADDR", handler.OperatorsHandler())
+	const adminSetting = "--admin-addr or VARVE_ADMIN_ADDR"
+	stopAdmin, err := serveBeside(ctx, settings.AdminAddr, adminSetting, handler.OperatorsHandler())
 	if err != nil {
 		return err
 	}

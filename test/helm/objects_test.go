@@ -234,7 +234,7 @@ func TestTheMigrationRunsFirst(t *testing.T) {
 	}
 }
 
-// TestAllPodsOfTheAPISealSignInsAlike: with the Secret that is named, or one that the chart makes while there is a console.
+// TestAllPodsOfTheAPISealSignInsAlike: with the Secret that is named, or one that the chart makes.
 func TestAllPodsOfTheAPISealSignInsAlike(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "prod-varve-console", "secrets: {console: mine}": "mine", `config: {VARVE_CONSOLE: "off"}`: "",
