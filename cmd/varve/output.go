@@ -25,7 +25,7 @@ var viewsText string
 var views = template.Must(template.New("views").Funcs(terminal.Funcs).Funcs(template.FuncMap{
 	"place": place, "lines": func(s string) []string { return strings.Split(s, "\n") }, "stages": stagesOf,
 	"without": doneWithout,
-	"n":     thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
+	"n":       thousands, "percent": percent, "fewer": fewer, "base": filepath.Base, "lasting": lasting,
 	"flags": flagsOf, "spent": spentOn, "megabytes": megabytes,
 	"plus": func(a, b int64) int64 { return a + b }, "minus": func(a, b int64) int64 { return a - b },
 }).Parse(viewsText))
