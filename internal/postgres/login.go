@@ -293,7 +293,7 @@ func checkOwner(ctx context.Context, conn *pgx.Conn) error {
 func checkMaker(ctx context.Context, conn *pgx.Conn) error {
 	var may bool
 	name, login := schemaOf(conn.Config()), conn.Config().User
-	err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1, 'CREATE')`, name).Scan(&may)
+	err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1::text, 'CREATE')`, name).Scan(&may)
 	if err == nil && !may {
 		err = fmt.Errorf("%w: login %s cannot migrate, because it may make no table in schema %s: use the login that "+
 			"owns the database (VARVE_OWNER_URL), not one that serves", ErrLogin, login, name)
