@@ -81,7 +81,7 @@ type failure struct {
 	text string
 }
 
-// wrong returns the failure of a command that has found so many things.
+// wrong returns the failure of a command that has found a number of things.
 func wrong(n int) *failure { return &failure{exitFindings, thingsWrong(n)} }
 
 // thingsWrong says how many things are wrong.
