@@ -296,7 +296,8 @@ func checkMaker(ctx context.Context, conn *pgx.Conn) error {
 	err := conn.QueryRow(ctx, `SELECT has_schema_privilege($1::text, 'CREATE')`, name).Scan(&may)
 	if err == nil && !may {
 		err = fmt.Errorf("%w: login %s cannot migrate, because it may make no table in schema %s: use the login that "+
-			"owns the database (VARVE_OWNER_URL), not one that serves", ErrLogin, login, name)
+			"owns the database (VARVE_OWNER_URL), not one that serves, or GRANT CREATE ON SCHEMA %[3]s TO %[2]s",
+			ErrLogin, login, name)
 	}
 	return err
 }
