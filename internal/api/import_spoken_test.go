@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
 )
 
 // trajectory returns a run of SWE-agent without tools: what the shell printed has the role of the user. Every observation
