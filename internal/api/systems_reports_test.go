@@ -19,13 +19,21 @@ import (
 func TestWithoutSummariesWholeUnitsAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	got := w.compactsRow(t, "default", systemRow{
-		window: 10_000, policy: `"summarise":{"enabled":false}`, messages: conversation(30, 500),
-	})
-	for _, stage := range got.Stages {
-		if (stage.Actions > 0) != (stage.Stage == "truncate") {
-			t.Errorf("%+v", stage)
+	for patch, acts := range map[string]string{
+		"":                              "summarise",
+		`"summarise":{"enabled":false}`: "truncate",
+		`"summarise":{"enabled":false},"trim":{"enabled":true,"hot_zone_min_tokens":1000}`: "trim",
+	} {
+		got := w.compactsRow(t, "default", systemRow{window: 10_000, policy: patch, messages: conversation(30, 500)})
+		for _, stage := range got.Stages {
+			if (stage.Actions > 0) != (stage.Stage == acts) {
+				t.Errorf("{%s}: %+v", patch, stage)
+			}
 		}
+	}
+	metrics := w.must(http.StatusOK, "GET", "/metrics", "", "Authorization", "").Body.String()
+	if !strings.Contains(metrics, "\n"+`varve_compaction_parts_total{action="drop"} `) {
+		t.Error("no line of what was dropped")
 	}
 }
 
@@ -55,26 +63,35 @@ func TestReportsHaveWhatLLMProxyDocuments(t *testing.T) {
 		exchange("c3", "view_file", `{"path":"/b","offset":7}`, body("old", 3000)), exchange("c4", "view_file", `{"path":"/b","offset":7}`, body("new", 3000)),
 		exchange("c5", "bash", `{"command":"ls"}`, body("old", 3000)), exchange("c6", "bash", `{"command":"ls"}`, body("new", 3000)),
 		reads("c7", "/s/sk-abcdefghijklmnopqrstuv", body("old", 3000)), reads("c8", "/s/sk-abcdefghijklmnopqrstuv", body("new", 3000)),
-		reads("c9", "/short", strings.Repeat("word ", 150)), reads("c0", "/short", "new"))
+		reads("c9", "/short", strings.Repeat("word ", 150)), reads("c0", "/short", "new"), []string{answers("nobody", body("orphan", 3000))})
 	const path = "/v1/sessions/s"
 	w.must(http.StatusCreated, "PUT", path, `{"window_tokens":1000000,"policy":{"profile":"llm-proxy","target":0.001}}`)
 	w.must(http.StatusCreated, "POST", path+"/messages", batch("openai-chat", messages...))
-	preview := decoded[struct{ Actions []compact.Action }](w.must(http.StatusOK, "POST", path+"/preview?actions=all", ""))
+	preview := decoded[struct {
+		WouldChange bool `json:"would_change"`
+		Actions     []compact.Action
+	}](w.must(http.StatusOK, "POST", path+"/preview?actions=all", ""))
 	w.workLogging(slog.New(slog.NewJSONHandler(lineWriter(lines), nil)))
-	run := decoded[struct{ Report protocol.Report }](w.must(http.StatusOK, "POST", path+"/compact?wait=60", ""))
+	run := decoded[struct {
+		State  string
+		Report protocol.Report
+	}](w.must(http.StatusOK, "POST", path+"/compact?wait=60", ""))
 
+	if !preview.WouldChange || run.State != "done" {
+		t.Errorf("would change: %t, then the run is %s", preview.WouldChange, run.State)
+	}
 	want := protocol.Stale{Count: 3, ResourcesTotal: 3, Resources: []string{"cat:/a.py", "cat:/s/***", "view_file:/b:offset:7"}}
 	if diff := cmp.Diff(want, run.Report.Stale); diff != "" {
 		t.Errorf("stale (-want +got):\n%s", diff)
 	}
 	decisions := protocol.Decisions{
-		Processed: 10, Applied: 3, ByCategory: map[string]int{"file_read": 6, "view_file": 2, "command_execution": 2},
-		ByReason: map[string]int{"applied": 3, "denied_by_policy": 1, "skipped_below_min_tokens": 1, "no_stage_applies": 5},
+		Processed: 11, Applied: 3, ByCategory: map[string]int{"file_read": 6, "view_file": 2, "command_execution": 2, "unknown": 1},
+		ByReason: map[string]int{"applied": 3, "denied_by_policy": 1, "skipped_below_min_tokens": 1, "no_stage_applies": 6},
 	}
 	if diff := cmp.Diff(decisions, run.Report.Decisions); diff != "" {
 		t.Errorf("decisions (-want +got):\n%s", diff)
 	}
-	if r := run.Report; r.MessagesTotal != 21 || r.MessagesCompacted != 3 || r.BytesBefore-r.BytesAfter < 3*2500 || r.TokensSaved < 3*600 || len(r.FailedOpen) != 0 {
+	if r := run.Report; r.MessagesTotal != 22 || r.MessagesCompacted != 3 || r.BytesBefore-r.BytesAfter < 3*2500 || r.TokensSaved < 3*600 || len(r.FailedOpen) != 0 {
 		t.Errorf("report %+v", r)
 	}
 	checkEvent(t, preview.Actions[0], body("old", 3000))
@@ -85,7 +102,7 @@ func TestReportsHaveWhatLLMProxyDocuments(t *testing.T) {
 	}
 	for line := range lines { // the run is counted before it is logged, and logged after the answer
 		if strings.Contains(line, `"msg":"compaction"`) {
-			if !strings.Contains(line, `"stale_resources":"cat:/a.py,cat:/s/***,view_file:/b:offset:7"`) || !strings.Contains(line, `"messages":21`) {
+			if !strings.Contains(line, `"stale_resources":"cat:/a.py,cat:/s/***,view_file:/b:offset:7"`) || !strings.Contains(line, `"messages":22`) {
 				t.Error(line)
 			}
 			break
@@ -95,7 +112,7 @@ func TestReportsHaveWhatLLMProxyDocuments(t *testing.T) {
 	for _, line := range []string{
 		"varve_compaction_messages_total", "varve_compaction_bytes_saved_total", "varve_compaction_tokens_saved_total", "varve_compaction_original_messages_total",
 		"varve_compaction_stale_results_total", "varve_compaction_stale_resources_total", `varve_compaction_evaluations_total{category="view_file"}`,
-		`varve_compaction_evaluation_reasons_total{reason="denied_by_policy"}`, `varve_compaction_evaluation_reasons_total{reason="skipped_below_min_tokens"}`,
+		`varve_compaction_evaluation_reasons_total{reason="applied"}`, `varve_compaction_evaluation_reasons_total{reason="denied_by_policy"}`, `varve_compaction_evaluation_reasons_total{reason="skipped_below_min_tokens"}`,
 	} {
 		if !strings.Contains(metrics, "\n"+line+" ") || strings.Contains(metrics, "\n"+line+" 0\n") {
 			t.Errorf("no %s", line)

@@ -179,7 +179,7 @@ func TestRowsOfToolCompaction(t *testing.T) {
 		"8 13 15 16 18 19":        {policy: omit, messages: talk(write("c1", "first"), write("c2", "second")), gone: []string{"firstx"}, want: []string{strings.Repeat("p", 3000), "[omitted]", `"_omitted"`, `"bytes":505`, `"sha256":`, `"n":7`, "secondx"}},
 		"9":                       {policy: one, messages: grouped(`{"x":1}`, `{"id":null}`), gone: []string{"old begins"}},
 		"10":                      {policy: one, messages: grouped(`{"id":"1"}`, `{"id":1}`), same: true},
-		"11 12 20 21 22 25":       {messages: twice, want: []string{"[tool_compaction] Tool result compacted for tool=Read, callId=c1. Large fields omitted", "new begins", "new ends", `{"path":"a"}`}, gone: []string{"some text of a file, and more of it\nold ends", "old begins"}},
+		"11 12 20 21 22 25":       {messages: twice, want: []string{"[tool_compaction] Tool result compacted for tool=Read, callId=c1. Large fields omitted; full content: read_result r3.0-", "new begins", "new ends", `{"path":"a"}`}, gone: []string{"some text of a file, and more of it\nold ends", "old begins"}},
 		"23 parallel":             {messages: []string{user("go"), `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"Read","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"Read","arguments":"{}"}}]}`, answers("a", body("old", 1200)), answers("b", body("new", 1200))}, gone: []string{"old begins"}, want: []string{"new begins"}},
 		"24":                      {messages: append(talk(exchange("c1", "Read", `{}`, body("old", 1200))), asks("c2", "Read", `{}`)), gone: []string{"old begins"}},
 		"24 given up, fewer":      {messages: append(talk(exchange("c1", "Read", `{}`, body("old", 1200))), asks("c2", "Read", `{}`), user("go on")), gone: []string{"old begins"}},
@@ -262,6 +262,7 @@ func parallel(n int) []string {
 
 func TestRowsOfFalai(t *testing.T) {
 	t.Parallel()
+	const brief = `{"role":"system","content":"be brief"}`
 	results := func(n int) (all [][]string) {
 		for i := range n {
 			all = append(all, exchange(fmt.Sprintf("c%d", i), "Read", fmt.Sprintf(`{"n":%d}`, i), fmt.Sprintf("result %d ", i)+strings.Repeat("1234567890", 1200)))
@@ -269,13 +270,15 @@ func TestRowsOfFalai(t *testing.T) {
 		return all
 	}
 	checkRows(t, "falai", map[string]systemRow{
-		"3 4":        {window: 60_000, policy: `"target":0.5`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 5000; read_result r"}},
-		"2":          {window: 1_000_000, messages: talk(results(10)...), same: true, reason: "the target is 790000: no stage has to act"},
-		"5 of JSON":  {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "["+strings.Repeat(`{"id":1},`, 700)+"0]"), results(2)[0], results(2)[1]), want: []string{"[Truncated: 6303 chars total, showing first 5000; read_result r"}},
-		"6 25":       {window: 1000, policy: `"only_smaller":false,"whitespace":{"enabled":false},"cap":{"max_chars":100,"head_chars":100},"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 100; read_result r"}},
-		"7":          {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "a   \n\n\n\n  b"+strings.Repeat(" \n\n\n x", 500)), results(4)[0], results(4)[1]), gone: []string{"a   \n\n\n\n  b"}},
-		"16":         {window: 20_000, messages: talk(results(6)...), want: []string{"result 5 " + strings.Repeat("1234567890", 1200)}, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`},
-		"9 17 fewer": {window: 10_000, policy: `"target":0.3`, messages: talk(results(12)...), want: []string{"[Conversation Summary; in full: get_messages m1-", "result 11 "}},
+		"3 4":                                 {window: 60_000, policy: `"target":0.5`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 5000; read_result r"}},
+		"2":                                   {window: 1_000_000, messages: talk(results(10)...), same: true, reason: "the target is 790000: no stage has to act"},
+		"5 of JSON":                           {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "["+strings.Repeat(`{"id":1},`, 700)+"0]"), results(2)[0], results(2)[1]), want: []string{"[Truncated: 6303 chars total, showing first 5000; read_result r"}},
+		"6 25":                                {window: 1000, policy: `"only_smaller":false,"whitespace":{"enabled":false},"cap":{"max_chars":100,"head_chars":100},"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(results(10)...), want: []string{"[Truncated: 12009 chars total, showing first 100; read_result r"}},
+		"7":                                   {window: 1000, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`, messages: talk(exchange("c", "Read", `{}`, "a   \n\n\n\n  b"+strings.Repeat(" \n\n\n x", 500)), results(4)[0], results(4)[1]), gone: []string{"a   \n\n\n\n  b"}},
+		"16":                                  {window: 20_000, messages: talk(results(6)...), want: []string{"result 5 " + strings.Repeat("1234567890", 1200)}, policy: `"summarise":{"enabled":false},"truncate":{"enabled":false}`},
+		"9 the system's message stays, fewer": {window: 10_000, policy: `"target":0.3`, messages: append([]string{brief}, talk(results(12)...)...), want: []string{"[Conversation Summary; in full: get_messages m2-"}},
+		"9 or not, fewer":                     {window: 10_000, policy: `"target":0.3,"protect":{"system":false}`, messages: append([]string{brief}, talk(results(12)...)...), want: []string{"[Conversation Summary; in full: get_messages m1-"}},
+		"9 17 fewer":                          {window: 10_000, policy: `"target":0.3`, messages: talk(results(12)...), want: []string{"[Conversation Summary; in full: get_messages m1-", "result 11 "}},
 	})
 }
 
@@ -287,34 +290,33 @@ func TestRowsOfLLMProxy(t *testing.T) {
 	stub := []string{"[COMPACTED] Previous output for "}
 	gone := []string{"old begins"}
 	checkRows(t, "llm-proxy", map[string]systemRow{
-		"6 27": {messages: two("read_file", `{"path":"/a.py"}`, `{"path":"/a.py"}`), gone: gone, want: []string{
-			"[COMPACTED] Previous output for /a.py (3007 bytes) was removed because a newer result for this resource exists later in the conversation.", "new begins", "go"}},
-		"9 cat":               {messages: two("cat", `{"path":"a"}`, `{"path":"a"}`), gone: gone, want: stub},
-		"10 writes":           {messages: two("write_file", `{"path":"a"}`, `{"path":"a"}`), same: true},
-		"10 commands":         {messages: two("bash", `{"command":"ls"}`, `{"command":"ls"}`), same: true},
-		"11 search":           {messages: two("grep_search", `{"query":"x"}`, `{"query":"x"}`), gone: gone, want: stub},
-		"11 grep is other":    {messages: two("grep", `{"pattern":"x"}`, `{"pattern":"x"}`), same: true},
-		"12":                  {policy: `"dedupe":{"allow_operations":[],"deny_operations":[]}`, messages: two("bash", `{"command":"ls"}`, `{"command":"ls"}`), gone: gone, want: stub},
-		"13 denied wins":      {policy: `"dedupe":{"allow_operations":["search"],"deny_operations":["search"]}`, messages: two("search", `{"query":"x"}`, `{"query":"x"}`), same: true},
-		"14":                  {policy: `"dedupe":{"allow_operations":["other"]}`, messages: two("mystery", `{"path":"x"}`, `{"path":"x"}`), gone: gone, want: stub},
-		"15":                  {policy: `"dedupe":{"allow_operations":[],"deny_operations":[]}`, messages: two("weather", `{"city":"x"}`, `{"city":"x"}`), same: true},
-		"16":                  {messages: two("pytest", `{"path":"t"}`, `{"path":"t"}`), gone: gone, want: stub},
-		"17":                  {messages: two("read_file", `{"path":"C:\\x\\y.py"}`, `{"path":"c:/x/y.py/"}`), gone: gone, want: []string{"output for c:/x/y.py"}},
-		"18":                  {messages: two("read_file", `{"path":"/a//b"}`, `{"path":"/a/b"}`), same: true},
-		"19":                  {messages: two("view_file", `{"AbsolutePath":"a","StartLine":1}`, `{"AbsolutePath":"a","StartLine":9}`), same: true},
-		"20":                  {messages: two("view_file", `{"TargetFile":"a"}`, `{"file_path":"a"}`), gone: gone, want: stub},
-		"20 not filePath":     {messages: two("view_file", `{"filePath":"a"}`, `{"filePath":"a"}`), same: true},
-		"21":                  {policy: `"dedupe":{"keep_last":2}`, messages: two("cat", `{"path":"a"}`, `{"path":"a"}`), same: true},
-		"23":                  {policy: `"wording":{"stub":"[COMPACTED] A newer result for {resource} exists later.\nThis one had\n{bytes} bytes."}`, messages: two("cat", `{"path":"a"}`, `{"path":"a"}`), gone: gone, want: []string{"for a exists later.\nThis one had\n3007 bytes."}},
-		"24":                  {messages: two("cat", `{"path":"/k/sk-abcdefghijklmnopqrstuv"}`, `{"path":"/k/sk-abcdefghijklmnopqrstuv"}`), gone: gone, want: []string{"output for /k/sk-abcdefghijklmnopqrstuv ("}},
-		"25":                  {policy: `"dedupe":{"redact":true}`, messages: two("cat", `{"path":"/k/sk-abcdefghijklmnopqrstuv/f.py"}`, `{"path":"/k/sk-abcdefghijklmnopqrstuv/f.py"}`), gone: gone, want: []string{"output for /k/***/f.py ("}},
-		"26":                  {policy: `"dedupe":{"redact":true}`, messages: two("cat", `{"path":"/home/user/f.py"}`, `{"path":"/home/user/f.py"}`), gone: gone, want: []string{"output for /home/user/f.py ("}},
-		"38":                  {messages: talk(exchange("c1", "cat", `{"path":"a"}`, strings.Repeat("word ", 150)), exchange("c2", "cat", `{"path":"a"}`, "new")), same: true},
-		"40 empty":            {messages: two("cat", ``, `{}`), same: true},
-		"40 no JSON":          {messages: two("cat", `not json`, `not json`), gone: gone, want: []string{"output for not json ("}},
-		"42":                  {messages: talk(exchange("c1", "read_file", `{"path":"a"}`, body("old", 3000)), exchange("c2", "view_file", `{"path":"a"}`, body("new", 3000))), same: true},
-		"7 a stub with a ref": {policy: `"wording":{"stub":"[COMPACTED] A newer result for {resource} exists later in the conversation; this one: {ref}"}`, messages: two("cat", `{"path":"a"}`, `{"path":"a"}`), gone: gone, want: []string{"A newer result for a exists later in the conversation; this one: r3.0-"}},
-		"8 list_dir":          {messages: two("list_directory", `{"path":"a"}`, `{"path":"a"}`), gone: gone, want: stub},
+		"6 7 27": {messages: two("read_file", `{"path":"/a.py"}`, `{"path":"/a.py"}`), gone: gone, want: []string{
+			"[COMPACTED] Previous output for /a.py (3007 bytes) was removed because a newer result for this resource exists later in the conversation. In full: read_result r3.0-", "new begins", "go"}},
+		"9 cat":            {messages: two("cat", `{"path":"a"}`, `{"path":"a"}`), gone: gone, want: stub},
+		"10 writes":        {messages: two("write_file", `{"path":"a"}`, `{"path":"a"}`), same: true},
+		"10 commands":      {messages: two("bash", `{"command":"ls"}`, `{"command":"ls"}`), same: true},
+		"11 search":        {messages: two("grep_search", `{"query":"x"}`, `{"query":"x"}`), gone: gone, want: stub},
+		"11 grep is other": {messages: two("grep", `{"pattern":"x"}`, `{"pattern":"x"}`), same: true},
+		"12":               {policy: `"dedupe":{"allow_operations":[],"deny_operations":[]}`, messages: two("bash", `{"command":"ls"}`, `{"command":"ls"}`), gone: gone, want: stub},
+		"13 denied wins":   {policy: `"dedupe":{"allow_operations":["search"],"deny_operations":["search"]}`, messages: two("search", `{"query":"x"}`, `{"query":"x"}`), same: true},
+		"14":               {policy: `"dedupe":{"allow_operations":["other"]}`, messages: two("mystery", `{"path":"x"}`, `{"path":"x"}`), gone: gone, want: stub},
+		"15":               {policy: `"dedupe":{"allow_operations":[],"deny_operations":[]}`, messages: two("weather", `{"city":"x"}`, `{"city":"x"}`), same: true},
+		"16":               {messages: two("pytest", `{"path":"t"}`, `{"path":"t"}`), gone: gone, want: stub},
+		"17":               {messages: two("read_file", `{"path":"C:\\x\\y.py"}`, `{"path":"c:/x/y.py/"}`), gone: gone, want: []string{"output for c:/x/y.py"}},
+		"18":               {messages: two("read_file", `{"path":"/a//b"}`, `{"path":"/a/b"}`), same: true},
+		"19":               {messages: two("view_file", `{"AbsolutePath":"a","StartLine":1}`, `{"AbsolutePath":"a","StartLine":9}`), same: true},
+		"20":               {messages: two("view_file", `{"TargetFile":"a"}`, `{"file_path":"a"}`), gone: gone, want: stub},
+		"20 not filePath":  {messages: two("view_file", `{"filePath":"a"}`, `{"filePath":"a"}`), same: true},
+		"21":               {policy: `"dedupe":{"keep_last":2}`, messages: two("cat", `{"path":"a"}`, `{"path":"a"}`), same: true},
+		"23":               {policy: `"wording":{"stub":"[COMPACTED] A newer result for {resource} exists later.\nThis one had\n{bytes} bytes."}`, messages: two("cat", `{"path":"a"}`, `{"path":"a"}`), gone: gone, want: []string{"for a exists later.\nThis one had\n3007 bytes."}},
+		"24":               {messages: two("cat", `{"path":"/k/sk-abcdefghijklmnopqrstuv"}`, `{"path":"/k/sk-abcdefghijklmnopqrstuv"}`), gone: gone, want: []string{"output for /k/sk-abcdefghijklmnopqrstuv ("}},
+		"25":               {policy: `"dedupe":{"redact":true}`, messages: two("cat", `{"path":"/k/sk-abcdefghijklmnopqrstuv/f.py"}`, `{"path":"/k/sk-abcdefghijklmnopqrstuv/f.py"}`), gone: gone, want: []string{"output for /k/***/f.py ("}},
+		"26":               {policy: `"dedupe":{"redact":true}`, messages: two("cat", `{"path":"/home/user/f.py"}`, `{"path":"/home/user/f.py"}`), gone: gone, want: []string{"output for /home/user/f.py ("}},
+		"38":               {messages: talk(exchange("c1", "cat", `{"path":"a"}`, strings.Repeat("word ", 150)), exchange("c2", "cat", `{"path":"a"}`, "new")), same: true},
+		"40 empty":         {messages: two("cat", ``, `{}`), same: true},
+		"40 no JSON":       {messages: two("cat", `not json`, `not json`), gone: gone, want: []string{"output for not json ("}},
+		"42":               {messages: talk(exchange("c1", "read_file", `{"path":"a"}`, body("old", 3000)), exchange("c2", "view_file", `{"path":"a"}`, body("new", 3000))), same: true},
+		"8 list_dir":       {messages: two("list_directory", `{"path":"a"}`, `{"path":"a"}`), gone: gone, want: stub},
 	})
 }
 

@@ -38,6 +38,7 @@ func TestAResultThatShowsAnErrorSupersedesNothing(t *testing.T) {
 			want []string
 		}{
 			{filler(2000), []string{"2.0 stub"}},
+			{"", nil},
 			{"Error: ENOENT: no such file or directory", nil},
 			{"<tool_use_error>File does not exist.</tool_use_error>", nil},
 			{`{"error":"Unknown tool name"}`, nil},

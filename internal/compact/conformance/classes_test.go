@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -111,12 +110,9 @@ func agrees(v vector, want, said, got any) bool {
 // TestThePageListsTheClasses holds docs/compatibility.md to the classes.
 func TestThePageListsTheClasses(t *testing.T) {
 	t.Parallel()
-	page, _, _ := strings.Cut(string(must(os.ReadFile("../../../docs/compatibility.md"))), "## The engine")
-	_, page, _ = strings.Cut(page, "| --- |")
-	row := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| [a-z, -]+ \| [^|]+ \| ([^|]+) \|$`)
 	var listed, want [][2]string
-	for _, cells := range row.FindAllStringSubmatch(page, -1) {
-		listed = append(listed, [2]string{cells[1], cells[2]})
+	for _, c := range classRows() {
+		listed = append(listed, [2]string{c.name, c.says})
 	}
 	for _, c := range classes {
 		if c.says != "" {

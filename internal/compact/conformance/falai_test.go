@@ -35,7 +35,7 @@ func falai(v vector) object {
 		q := falaiQuestion(v, messages)
 		o := q.compact()
 		if v.Op == "estimateTokens" {
-			return object{"estimatedTokens": o.Decision.ContextTokens}
+			return object{"estimatedTokens": o.Decision.ContextTokens - int64(o.added)}
 		}
 		messages = q.back(o, messages, "system", func(m, now object, _ int64) { m["content"] = now["content"] })
 		rounds = append(rounds, object{"history": messages, "sameReference": !o.changed})
@@ -63,13 +63,6 @@ func falaiQuestion(v vector, messages []object) *question {
 	q.reworded("cap", "; read_result {ref}", "")
 	q.reworded("summary", "; in full: get_messages {ref}", "")
 	q.set("wording.truncated", strings.Repeat("-", 60)) // the system has no notice: a shorter one leaves more room
-	if v.Op != "applyToolResultBudget" {
-		size := number(config["maxTokens"])
-		q.context = 0
-		target := max((math.Ceil(threshold*size)-1)/size, 0.00001) // at the threshold it acts
-		q.set("target", target)
-		q.set("trigger", max(threshold, target+1e-9))
-	}
 	q.model(v, "message")
 	sent := make([]object, len(messages))
 	for i, m := range messages {
@@ -77,6 +70,13 @@ func falaiQuestion(v vector, messages []object) *question {
 	}
 	asTexts(v, sent)
 	q.chat(sent, "name")
+	if v.Op != "applyToolResultBudget" { // at the threshold it acts
+		acts := max(int(math.Ceil(threshold*number(config["maxTokens"]))), 1)
+		q.context = 0
+		q.set("target", 0.00001)
+		q.set("target_tokens", acts-1)
+		q.set("trigger_tokens", acts)
+	}
 	if n := len(q.seqs) - int(keep); v.Op == "checkAndCompact" && n >= 0 && n < len(q.seqs) { // with the calls that were added
 		kept := len(q.bodies) - int(q.seqs[n]) + 1
 		q.set("protect.last_messages", kept)

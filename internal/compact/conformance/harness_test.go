@@ -40,6 +40,7 @@ type vector struct {
 	Op            string `json:"op"`
 	Scope         string `json:"scope"`
 	Half          bool   `json:"lone_surrogate"`
+	Surprise      string // what a reader of the system's document would not expect of its answer
 	Raw           string `json:"input_raw_text"` // where the order of members counts
 	Input, Output object
 
@@ -55,22 +56,46 @@ var systems = map[string]func(v vector) object{
 // TestConformance asks the product every vector. One that differs is in a class, or fails.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	passed, other, in := 0, 0, map[string]int{}
+	passed, other, in, differ := 0, 0, map[string]int{}, map[string]int{}
+	expected, asExpected := 0, 0 // of those without a surprise
 	all := vectors(t)
 	for _, v := range all {
-		switch class, diff := answered(v); {
+		class, diff := answered(v)
+		if v.Surprise == "" {
+			expected++
+		}
+		switch {
 		case diff == "":
 			passed++
+			if v.Surprise == "" {
+				asExpected++
+			}
 		case class != "":
 			in[class]++
+			differ[v.System+": "+class]++
 			t.Logf("%s: %s", v.ID, class)
 		default:
 			other++
 			t.Errorf("%s is in no class (-recorded +ours):\n%s", v.ID, diff)
 		}
 	}
-	fmt.Printf("%d vectors through the product: %d pass, %d in %d classes, %d other\n",
-		len(all), passed, len(all)-passed-other, len(in), other)
+	fmt.Printf("%d vectors through the product: %d pass, %d in %d classes, %d other; without a surprise %d of %d, %.1f %%\n",
+		len(all), passed, len(all)-passed-other, len(in), other, asExpected, expected, 100*float64(asExpected)/float64(expected))
+	if os.Getenv("VARVE_VECTORS") != "" {
+		return
+	}
+	if diff := gocmp.Diff(differing, differ); diff != "" || 10*asExpected < 9*expected {
+		t.Errorf("90 %% of those without a surprise should pass, and of the others differ (-want +got):\n%s", diff)
+	}
+}
+
+// differing are how many of the vectors in testdata are in each class: without them, nothing would show that its row in
+// docs/compatibility.md is so.
+var differing = map[string]int{
+	"codelia: limit": 1, "codelia: models": 1, "codelia: nothing": 5, "codelia: one message": 1, "codelia: units": 1, "codelia: untouched": 2,
+	"cortex: limit": 1, "cortex: nothing": 1, "cortex: own": 5, "cortex: saved": 2,
+	"falai: manual": 1, "falai: nothing": 4, "falai: units": 1, "falai: whole": 3,
+	"llm-proxy: bookkeeping": 4, "llm-proxy: manual": 2, "llm-proxy: plain": 1, "llm-proxy: smaller": 2,
 }
 
 // TestAChangedVectorIsInNoClass changes what is compared of each record, and asks: no class may take it for one of its
@@ -353,6 +378,7 @@ func (q *question) chat(messages []object, tool string) {
 type outcome struct {
 	*compactor.Proposal
 	changed bool
+	added   int              // tokens of the messages that the vector does not have
 	bodies  map[int64][]byte // by seq, as the view has them; an evicted message has none
 	summary []byte           // the message that replaces the evicted ones
 }
@@ -362,16 +388,21 @@ func (q *question) resolve() policy.Policy { return must(policy.Parse(q.patch)) 
 
 // compact has the product compact the messages, as POST /v1/compact does.
 func (q *question) compact() *outcome {
-	resolved := q.resolve()
+	resolved, added := q.resolve(), 0
 	snap := postgres.Snapshot{Format: q.format, WindowTokens: q.window, Calibration: 1, LastSeq: int64(len(q.bodies))}
 	for i, body := range q.bodies {
 		found := must(wire.Accept(q.format, body))
 		compact.Recount(&resolved, q.format, body, &found)
 		m := postgres.LogMessage{Seq: int64(i + 1), Format: q.format, Tokens: int64(found.Tokens), Body: body}
 		if snap.ContextTokens += m.Tokens; q.seqs != nil && !slices.Contains(q.seqs, m.Seq) {
-			snap.OverheadTokens -= found.Tokens // what was added must not count
+			added += found.Tokens
 		}
 		snap.Tail = append(snap.Tail, m)
+	}
+	if q.context == 0 { // what was added must not count
+		snap.WindowTokens += added
+		resolved.TriggerTokens += added
+		resolved.TargetTokens += added
 	}
 	if q.context > 0 && q.beside {
 		snap.OverheadTokens = int(q.context - snap.ContextTokens)
@@ -385,7 +416,7 @@ func (q *question) compact() *outcome {
 		request.Writer = llmtest.New(q.replies...)
 	}
 	p := must(compactor.Propose(context.Background(), nil, snap, request))
-	o := &outcome{Proposal: p, changed: p.Changed && p.Decision.Verdict == compactor.Now, bodies: map[int64][]byte{}}
+	o := &outcome{Proposal: p, changed: p.Changed && p.Decision.Verdict == compactor.Now, bodies: map[int64][]byte{}, added: added}
 	view, first, last := must(stateless.Messages(p)), int64(0), int64(-1)
 	for _, a := range p.Plan.Actions {
 		if a.Part < 0 && o.changed {

@@ -256,6 +256,9 @@ func (t *translator) setting(of setting, pointer string, value any) {
 	case err != nil && t.system.Lenient:
 		why := err.Error() + ": the system uses its default"
 		t.Omitted = append(t.Omitted, Setting{Name: dotted(pointer), Why: why})
+	case err == nil && of.leavesNothing(value):
+		err = errors.New("must be a whole number")
+		fallthrough
 	case err != nil && of.Refused == "":
 		t.problems = append(t.problems, session.Problem{
 			Pointer: pointer, Code: policy.WrongType, Detail: err.Error() + ", not " + shown(value),

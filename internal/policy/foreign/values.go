@@ -75,6 +75,12 @@ func (s setting) outside(value any) bool {
 	return err == nil && (s.Low != nil && n < *s.Low || s.High != nil && n > *s.High)
 }
 
+// leavesNothing reports whether the system takes a fraction, of a setting above 0, of which nothing whole is left.
+func (s setting) leavesNothing(value any) bool {
+	n, err := numberOf(value)
+	return err == nil && s.Kind == "count" && s.Low != nil && *s.Low == 1 && 0 < n && n < 1
+}
+
 // shown returns a value as the systems write it in an error.
 func shown(value any) string {
 	if n, ok := value.(float64); ok {
