@@ -247,7 +247,7 @@ var sentenceTests = map[string]string{
 	"event: `applied`":                           "TestReportsHaveWhatLLMProxyDocuments",
 	"event: `original_sha256`":                   "TestReportsHaveWhatLLMProxyDocuments",
 	"`effective_config_diagnostics`":             "TestASessionsOwnPolicyIsReplacedMergedAndTakenAway",
-	"cortex events":                              "TestWithoutSummariesWholeUnitsAreDropped",
+	"cortex events":                              "TestTheMetricsCountWhatCompactionsDid",
 	"codelia `compaction_start`":                 "TestACompactionStartsFromTheLogWhereItsCheckpointHasAnotherPolicy",
 	"Categories are the operations":              "TestReportsHaveWhatLLMProxyDocuments",
 	"Every feature, formula, text":               "TestEveryRowOfTheFiveSystemsIsShownOrExplained",

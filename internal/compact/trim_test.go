@@ -68,7 +68,7 @@ func TestBookendsAreOfFewSizes(t *testing.T) {
 	for i := range moves {
 		moves[i] = gives("Read", fmt.Sprint(i), 2000)
 	}
-	const apart, least = 32, 128 // as docs/compatibility.md says
+	const difference, shortest = 32, 128 // as docs/compatibility.md says
 	for steps, maxSizes := range map[int]int{8: 9, 0: 40} {
 		p := only("trim", func(p *policy.Policy) { p.Trim.DegradationSpanRatio, p.Trim.BookendSizes = 1, steps })
 		var sizes []int
@@ -78,11 +78,11 @@ func TestBookendsAreOfFewSizes(t *testing.T) {
 			}
 		}
 		slices.Sort(sizes)
-		if len(sizes) < 3 || len(sizes) > maxSizes || sizes[0] < least {
+		if len(sizes) < 3 || len(sizes) > maxSizes || sizes[0] < shortest {
 			t.Errorf("bookends of %d sizes: %v", len(sizes), sizes)
 		}
 		for i := range sizes[1:] {
-			if sizes[i+1]-sizes[i] < apart {
+			if sizes[i+1]-sizes[i] < difference {
 				t.Errorf("a bookend may shrink by %d characters", sizes[i+1]-sizes[i])
 			}
 		}

@@ -25,15 +25,15 @@ func differences() []difference {
 		turns   = `{"role":"user","content":"u1"},{"role":"assistant","content":"a1"},{"role":"user","content":"u2"},` + open
 		sums    = `"llm":{"responses":[{"text":"<summary>S</summary>"}]}`
 		emoji   = `"💻🚀 ok 😀👩‍💻🚀 ok 😀👩‍💻🚀 ok 😀👩‍💻🚀 "`
-		proxied = `"configBase":"default","config":{"min_tool_output_tokens_to_compact":0},"messages":[`
+		proxied = `"configBase":"default","config":{"enabled":true,"min_tool_output_tokens_to_compact":0},"messages":[`
 	)
-	large := strings.Repeat("word ", 400)
+	large := strings.Repeat(`word word\n`, 200)
 	reads := func(id, path string) string {
 		return `{"role":"assistant","content":"","tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"` + path + `\"}"}}]}`
 	}
 	returned := func(id string) string { return `{"role":"tool","tool_call_id":"` + id + `","content":"` + large + `"}` }
-	parts := func(id string) string {
-		return `{"role":"tool","tool_call_id":"` + id + `","tool_name":"f","content":[{"type":"text","text":"` + large + `"}]}`
+	parts := func(id, name string) string {
+		return `{"role":"tool","tool_call_id":"` + id + `",` + name + `"content":[{"type":"text","text":"` + large + `"}]}`
 	}
 	return []difference{
 		{"falai", "checkAndCompact", engine + `,"messages":[{"role":"user","content":` + long + `},{"role":"user","content":` + long + `}],"llm":{"responses":[{"message":"S"}]}`, "nothing"},
@@ -49,9 +49,9 @@ func differences() []difference {
 		{"cortex", "micro", `"config":{"hotZoneRatio":2},"contextWindow":1000,"currentTokens":900,"messages":[{"role":"user","content":"u"}]`, "manual"},
 		{"cortex", "computeAction", `"config":{"bookendMaxChars":60,"bookendMinChars":22},"degradationSpan":400,"hotZone":100,"offsets":[499],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","name":"Read","text":` + emoji + `}]}]`, ""},
 		{"cortex", "micro", `"config":{"hotZoneMinTokens":1,"hotZoneRatio":0,"bookendMaxChars":2,"bookendMinChars":2},"contextWindow":1000,"currentTokens":900,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","name":"Read","text":"a😀 and then much more of it, and the end😀z"}]},{"role":"assistant","content":"pppppppppp"}]`, "whole"},
-		{"llm-proxy", "compact", proxied + reads("1", "a") + `,` + parts("1") + `,` + reads("2", "a") + `,` + parts("2") + `]`, "own"},
+		{"llm-proxy", "compact", proxied + reads("1", "a") + `,` + parts("1", "") + `,` + reads("2", "a") + `,` + parts("2", "") + `]`, "own"},
 		{"llm-proxy", "compact", proxied + reads("1", "a") + `,` + returned("1") + `,` + reads("1", "b") + `,` + returned("1") + `]`, "units"},
-		{"codelia", "processToolMessage", `"config":{},"messages":[` + parts("1") + `]`, "own"},
+		{"codelia", "processToolMessage", `"config":{"maxMessageBytes":100},"messages":[` + parts("1", `"tool_name":"f",`) + `]`, "own"},
 		{"tool-compaction", "transform", `"config":{},"messages":[{"role":"assistant","toolCalls":[{"id":"1","toolName":"é","arguments":{}}],"toolResults":[]},{"role":"tool","content":"","toolCalls":[],"toolResults":[{"id":"1","toolName":"é","result":{"r":` + long + `}}]},{"role":"assistant","toolCalls":[{"id":"2","toolName":"é","arguments":{}}],"toolResults":[]},{"role":"tool","content":"","toolCalls":[],"toolResults":[{"id":"2","toolName":"é","result":{"r":"x"}}]}]`, "plain"},
 	}
 }
