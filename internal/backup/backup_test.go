@@ -234,7 +234,7 @@ func TestABackupOfANewerSchemaIsRefusedBeforeAnythingIsChanged(t *testing.T) {
 	if found := contents(t, to); len(found) != 0 {
 		t.Errorf("the refused restore has made %v", found)
 	}
-	if _, err := backup.Restore(t.Context(), pgtest.API(to), whole); err == nil || !strings.Contains(err.Error(), "permission denied") {
+	if _, err := backup.Restore(t.Context(), pgtest.API(to), whole); err == nil || !strings.Contains(err.Error(), "may make no table") {
 		t.Errorf("restored with a login that may not make tables: %v", err)
 	}
 	if _, err := backup.Restore(t.Context(), to, whole); err != nil {

@@ -23,6 +23,10 @@ func TestAWarmDatabaseIsAsNew(t *testing.T) {
 		{"a table", "superuser", `CREATE TABLE t ()`, false},
 		{"a trigger that is off", "superuser", `ALTER TABLE messages DISABLE TRIGGER ALL`, false},
 		{"a row of the migrations", "superuser", `UPDATE schema_migrations SET dirty = true`, false},
+		{"a limit of the database", "superuser", `
+			DO $$ BEGIN
+				EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 50', current_database());
+			END $$`, false},
 		{"statistics", "superuser", `ANALYZE schema_migrations`, false},
 		{"a setting of a connection", "login", `SET work_mem = 1000`, false},
 		{"dead connections", "superuser", `
