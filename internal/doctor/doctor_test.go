@@ -53,7 +53,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"no worker", ``, pgtest.Worker, "", "workers", Failed, "start varve worker"},
 		{"a dead worker", live + `UPDATE workers SET renewed_at = now() - interval '1 minute'`, pgtest.Worker, "", "workers", Failed, "none lives"},
 		{"an old job", live + `INSERT INTO river_job (args, kind, max_attempts, queue, created_at, scheduled_at)
-			VALUES ('{}', 'unknown', 1, 'unknown', now() - interval '6 minutes', now() - interval '6 minutes')`, pgtest.Worker, "", "queues", Warning, "1 jobs wait, the oldest for 6m0s"},
+			VALUES ('{}', 'unknown', 1, 'unknown', now() - interval '6 minutes', now() - interval '6 minutes')`, pgtest.Worker, "", "queues", Warning, "1 jobs wait, the oldest for 6m"},
 		{"a job in quarantine", live + `INSERT INTO river_job (args, kind, max_attempts, queue, state, tags)
 			VALUES ('{}', 'compact', 1, 'compaction', 'retryable', '{quarantined}')`, pgtest.Worker, "", "compactions", Warning, "1 fail, 1 of them in quarantine"},
 		{"an old schema", `UPDATE schema_migrations SET version = 29`, pgtest.Worker, "", "schema", Failed, "run varve migrate"},
