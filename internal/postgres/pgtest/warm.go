@@ -124,7 +124,10 @@ func (c *cluster) takeBack(ctx context.Context, w *warm, failed bool) error {
 	if failed || w.lent == mostLent || !w.rests(ctx) {
 		return c.end(ctx, w)
 	}
-	if asNew, err := w.empty(ctx); err != nil || !asNew { // an error is that of a transaction which a test has left
+	before := w.acquired()
+	asNew, err := w.empty(ctx)
+	// A request that a test has left may write meanwhile, and be what is in the way.
+	if err != nil || !asNew || w.acquired() != before {
 		return c.end(ctx, w)
 	}
 	c.mu.Lock()
@@ -221,6 +224,14 @@ func (w *warm) rests(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// acquired returns how often a connection was taken from a pool.
+func (w *warm) acquired() (count int64) {
+	for _, pool := range w.pools {
+		count += pool.Stat().AcquireCount()
+	}
+	return count
 }
 
 // catalogue are the tables that say what a database has besides rows: of each, which transactions wrote its rows.
