@@ -262,7 +262,7 @@ var fittingTests = map[string]string{
 	"`dedupe.identity` `fields` needs": "TestParsePolicyRefuses/identity without fields",
 	"Under `default`, a summary":       "TestWithoutSummariesWholeUnitsAreDropped",
 	"With `summarise` off":             "TestWithoutSummariesWholeUnitsAreDropped",
-	"Leading system messages":          "TestLaws",
+	"Leading system messages":          "TestProtection/a result without a call stays",
 	"From one checkpoint to the next":  "TestLaws",
 }
 

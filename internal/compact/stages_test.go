@@ -237,6 +237,10 @@ func TestProtection(t *testing.T) {
 				p.Budget.Tokens, p.Protect.LastTurns, p.Protect.MaxTurnRatio, p.Protect.LastMessages = 1, 1, 1, 8
 			}, window: 1000, moves: turns, want: lines(3, 5),
 		},
+		"a result without a call stays": {
+			change: func(p *policy.Policy) { p.Budget.Tokens = 1 }, window: 500,
+			moves: []move{answered("c", literal(filler(1200))), gives("Read", "a", 1200), says("done")}, want: lines(3),
+		},
 		"a listed tool stays": {
 			change: func(p *policy.Policy) { p.Budget.Tokens, p.Protect.Tools = 1, []string{"Grep"} }, window: 500,
 			moves: []move{gives("Read", "a", 1200), gives("Grep", "a", 1200), says("done")}, want: lines(2),

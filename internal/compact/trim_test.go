@@ -70,7 +70,9 @@ func TestBookendsAreOfFewSizes(t *testing.T) {
 	}
 	const difference, shortest = 32, 128 // as docs/compatibility.md says
 	for steps, maxSizes := range map[int]int{8: 9, 0: 40} {
-		p := only("trim", func(p *policy.Policy) { p.Trim.DegradationSpanRatio, p.Trim.BookendSizes = 1, steps })
+		p := only("trim", func(p *policy.Policy) {
+			p.Trim.DegradationSpanRatio, p.Trim.BookendSizes, p.Trim.BookendMinChars = 1, steps, 0
+		})
 		var sizes []int
 		for _, text := range current(t, input(t, session.OpenAIChat, p, 8000, moves...)) {
 			if head, _, cut := strings.Cut(text, "\n\n[... trimmed"); cut && !slices.Contains(sizes, len(head)) {
