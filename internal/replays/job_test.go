@@ -172,7 +172,8 @@ func TestAReplayMeasuresEverySessionAndChangesNone(t *testing.T) {
 		t.Errorf("%s, %v; want %s", report, err, want)
 	}
 	var slices int
-	if err := w.store.Pool().QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'replay'`).Scan(&slices); err != nil || slices != 8 {
+	const ofReplay = `SELECT count(*) FROM river_job WHERE kind = 'replay' AND args->>'replay' = $1`
+	if err := w.store.Pool().QueryRow(t.Context(), ofReplay, id.String()).Scan(&slices); err != nil || slices != 8 {
 		t.Errorf("%d jobs, %v: one a session, and one that ends the replay", slices, err)
 	}
 }
