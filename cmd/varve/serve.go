@@ -172,8 +172,7 @@ func untilEnd(ctx context.Context, cluster *embedded.Server) error {
 }
 
 // prepare migrates the database, if its owner's login is known, and returns the file that holds the first tenant's key,
-// "" for none.
-// Where operators have routes, the first of them has a key, too.
+// "" for none. Where operators have routes, the first of them has a key, too.
 func (l *logins) prepare(ctx context.Context, data string, private bool, operators string) (keyFile string, err error) {
 	if l.owner != "" {
 		if err := postgres.Migrate(ctx, l.admin.In(l.owner)); err != nil {

@@ -46,16 +46,16 @@ func TestEachFaultIsFound(t *testing.T) {
 		level     Level
 		text      string
 	}{
-		{"none", live, pgtest.Worker, unused, "results", OK, "1 stores answer"},
+		{"none", live, pgtest.Worker, unused, "results", OK, "can be written to: 1"},
 		{"none, as an API", live, pgtest.API, "", "login", OK, "serves as an API"},
 		{"none, as a backup", live, pgtest.Backup, "", "login", OK, "must not serve"},
-		{"none, as the owner", live, pgtest.Owner, "", "compactions", OK, "0 sessions wait"},
+		{"none, as the owner", live, pgtest.Owner, "", "compactions", OK, "sessions waiting: 0"},
 		{"no worker", ``, pgtest.Worker, "", "workers", Failed, "start varve worker"},
 		{"a dead worker", live + `UPDATE workers SET renewed_at = now() - interval '1 minute'`, pgtest.Worker, "", "workers", Failed, "none lives"},
 		{"an old job", live + `INSERT INTO river_job (args, kind, max_attempts, queue, created_at, scheduled_at)
-			VALUES ('{}', 'unknown', 1, 'unknown', now() - interval '6 minutes', now() - interval '6 minutes')`, pgtest.Worker, "", "queues", Warning, "1 jobs wait, the oldest for 6m"},
+			VALUES ('{}', 'unknown', 1, 'unknown', now() - interval '6 minutes', now() - interval '6 minutes')`, pgtest.Worker, "", "queues", Warning, "jobs waiting: 1, the oldest for 6m"},
 		{"a job in quarantine", live + `INSERT INTO river_job (args, kind, max_attempts, queue, state, tags)
-			VALUES ('{}', 'compact', 1, 'compaction', 'retryable', '{quarantined}')`, pgtest.Worker, "", "compactions", Warning, "1 fail, 1 of them in quarantine"},
+			VALUES ('{}', 'compact', 1, 'compaction', 'retryable', '{quarantined}')`, pgtest.Worker, "", "compactions", Warning, "failing: 1, in quarantine: 1"},
 		{"an old schema", `UPDATE schema_migrations SET version = 29`, pgtest.Worker, "", "schema", Failed, "run varve migrate"},
 		{"a right less", live + `REVOKE SELECT ON runs FROM varve_app`, pgtest.API, "", "login", Failed, "GRANT SELECT ON TABLE runs TO varve_app"},
 		{"another encoding of clients", `ALTER ROLE varve_test_worker IN DATABASE {database} SET client_encoding = LATIN1`, pgtest.Worker, "", "database", Failed, "client_encoding"},

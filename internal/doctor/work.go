@@ -21,7 +21,7 @@ func results(ctx context.Context, store *postgres.Store) Finding {
 		return failed(subject, err, "look at VARVE_RESULTS, VARVE_OBJECTS and VARVE_S3_…, and at the rights of "+
 			"the process there")
 	}
-	return Finding{subject, OK, fmt.Sprintf("%d stores answer and can be written to", outside), ""}
+	return Finding{subject, OK, fmt.Sprintf("stores that answer and can be written to: %d", outside), ""}
 }
 
 // longestWait is how long a job may wait before there are too few workers.
@@ -54,7 +54,7 @@ func waiting(backlog postgres.Backlog, workers int) []Finding {
 		}
 	}
 	age := time.Duration(oldest * float64(time.Second)).Round(time.Second)
-	text := fmt.Sprintf("%d jobs wait", count)
+	text := fmt.Sprintf("jobs waiting: %d", count)
 	if count > 0 {
 		text += fmt.Sprintf(", the oldest for %s", age)
 	}
@@ -70,7 +70,7 @@ func waiting(backlog postgres.Backlog, workers int) []Finding {
 
 // compactions looks at the sessions that are not compacted as they should be.
 func compactions(backlog postgres.Backlog) Finding {
-	text := fmt.Sprintf("%d sessions wait, %d of them above their hard limit; %d fail, %d of them in quarantine",
+	text := fmt.Sprintf("sessions waiting: %d, above their hard limit: %d; failing: %d, in quarantine: %d",
 		backlog.OverTrigger+backlog.OverHard, backlog.OverHard, backlog.Failing+backlog.Quarantined,
 		backlog.Quarantined)
 	if backlog.Quarantined+backlog.Failing > 0 {
