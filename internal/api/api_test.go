@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -79,6 +80,7 @@ func newWorldAt(t testing.TB, dsn string, log io.Writer, gate *admit.Connections
 	w := &world{TB: t, dsn: dsn}
 	w.store = openStore(t, pgtest.API(w.dsn))
 	w.admin = openStore(t, pgtest.Admin(w.dsn))
+	log = io.MultiWriter(log, faultLog{t})
 	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.server = api.New(api.Config{
 		Store: w.store, Operators: w.admin, Log: logger, Gate: gate, Features: features.All(),
@@ -86,6 +88,16 @@ func newWorldAt(t testing.TB, dsn string, log io.Writer, gate *admit.Connections
 	w.tenant, w.key = w.newTenant("acme")
 	w.operator = w.newOperator()
 	return w
+}
+
+// faultLog shows the lines of a server's log that tell of a fault of the server, as long as its test runs.
+type faultLog struct{ testing.TB }
+
+func (l faultLog) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(`"level":"ERROR"`)) && l.Context().Err() == nil {
+		_, _ = l.Output().Write(line)
+	}
+	return len(line), nil
 }
 
 func openStore(t testing.TB, dsn string) *postgres.Store {

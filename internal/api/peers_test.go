@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -27,7 +26,7 @@ var generated = flag.Int("generated", 400, "how many messages TestWhatIsAppended
 // of others and our own, and their repairs to list each message that they do not have as it was appended.
 func TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant(t *testing.T) {
 	t.Parallel()
-	r := &viewReader{world: newWorldLogging(t, faultLog{t}), suite: peers.NewSuite(t), random: rand.New(rand.NewPCG(15, 8))}
+	r := &viewReader{world: newWorld(t), suite: peers.NewSuite(t), random: rand.New(rand.NewPCG(15, 8))}
 	makers := map[session.Format]*peers.Generator{}
 	for _, f := range session.Formats() {
 		makers[f] = peers.NewGenerator(t, string(f), r.random)
@@ -98,16 +97,6 @@ type viewReader struct {
 	*world
 	suite  *peers.Suite
 	random *rand.Rand
-}
-
-// faultLog shows the lines of a server's log that tell of a fault of the server.
-type faultLog struct{ testing.TB }
-
-func (l faultLog) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte(`"level":"ERROR"`)) {
-		l.Logf("%s", line)
-	}
-	return len(line), nil
 }
 
 func (r *viewReader) format() session.Format {

@@ -121,13 +121,13 @@ func (c *cluster) takeBack(ctx context.Context, w *warm, failed bool) error {
 	c.mu.Lock()
 	delete(c.lent, w.name)
 	c.mu.Unlock()
+	ours := w.acquired() + int64(len(w.pools)) // those of rests
 	if failed || w.lent == mostLent || !w.rests(ctx) {
 		return c.end(ctx, w)
 	}
-	before := w.acquired()
 	asNew, err := w.empty(ctx)
 	// A request that a test has left may write meanwhile, and be what is in the way.
-	if err != nil || !asNew || w.acquired() != before {
+	if err != nil || !asNew || w.acquired() != ours {
 		return c.end(ctx, w)
 	}
 	c.mu.Lock()
