@@ -100,3 +100,52 @@ func TestWhatASearchOfTheAISDKLoadedStays(t *testing.T) {
 		}
 	}
 }
+
+// TestTheNewestSettingsStay compacts sessions whose agent changes how the model thinks and answers: the newest message
+// for each setting stays, and older ones leave with what is around them.
+func TestTheNewestSettingsStay(t *testing.T) {
+	t.Parallel()
+	for f, settings := range map[session.Format]struct{ old, newest []string }{
+		session.OpenAIResponses: {
+			old: []string{`{"type":"configuration_update","id":"cu_1","reasoning":{"effort":"low"}}`},
+			newest: []string{
+				`{"type":"configuration_update","id":"cu_2","text":{"verbosity":"low"}}`,
+				`{"type":"configuration_update","id":"cu_3","reasoning":{"effort":"high"}}`,
+			},
+		},
+		session.Anthropic: {
+			old:    []string{`{"role":"system","content":[{"type":"text","text":"cu_1"}],"output_config":{"effort":"low"}}`},
+			newest: []string{`{"role":"system","content":[{"type":"text","text":"cu_2"}],"output_config":{"effort":"high"}}`},
+		},
+	} {
+		p, err := policy.Profile("default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := compact.Input{Format: f, Policy: p, WindowTokens: 8000}
+		log := newCompactedLog(f)
+		log.turns(1)
+		for _, setting := range append(settings.old, settings.newest...) {
+			log.add(`{"role":"user","content":"and now"}`)
+			log.add(setting)
+			log.add(`{"role":"assistant","content":"well"}`)
+			log.turns(1)
+		}
+		for round := range 3 {
+			log.turns(8)
+			in.Tail = log.since(in.Base)
+			if _, in.Base, err = compact.Run(t.Context(), in, nil); err != nil {
+				t.Fatal(err)
+			}
+			body := string(in.Base.Body)
+			for _, setting := range settings.newest {
+				if !strings.Contains(body, setting) {
+					t.Errorf("%s, round %d: %s has left:\n%s", f, round, setting, body)
+				}
+			}
+			if strings.Contains(body, settings.old[0]) {
+				t.Errorf("%s, round %d: %s has stayed:\n%s", f, round, settings.old[0], body)
+			}
+		}
+	}
+}

@@ -9,7 +9,8 @@ import (
 
 // Blocks and items may change which tools the model has from there on: what a search has found, the tools of an MCP
 // server, tools that a program adds. Without them calls of these tools are of tools that nobody has loaded
-// (openai/codex#34719, QwenLM/qwen-code#8276).
+// (openai/codex#34719, QwenLM/qwen-code#8276). Others change how hard it thinks and how much it says: the compaction of
+// OpenAI emits the newest configuration_update anew.
 
 // loadedShare is the share of a window, or of the bound of a view, that messages which load tools may have.
 const loadedShare = 1.0 / 8
@@ -41,16 +42,18 @@ func (l *Loads) Fits(tokens int64) bool {
 
 // mayLoad are names that such a block or item has.
 var mayLoad = map[session.Format][]string{
-	session.Anthropic:       {"tool_reference", "mcp_tool_listing", "tool_addition", "tool_removal"},
-	session.OpenAIResponses: {"tool_search_call", "tool_search_output", "additional_tools", "mcp_list_tools"},
-	session.AISDK:           {"tool_reference", "tools"},
+	session.Anthropic: {"tool_reference", "mcp_tool_listing", "tool_addition", "tool_removal", "output_config"},
+	session.OpenAIResponses: {"tool_search_call", "tool_search_output", "additional_tools", "mcp_list_tools",
+		"configuration_update"},
+	session.AISDK: {"tool_reference", "tools"},
 }
 
-// LoadedTools returns the names of what a message loads: of tools, and of MCP servers. A search of tools that found
-// none loads nothing.
+// LoadedTools returns the names of what a message loads: of tools, of MCP servers, and of the settings that it changes.
+// A search of tools that found none loads nothing.
 func LoadedTools(f session.Format, body []byte) (names []string) {
 	switch {
 	case f == session.Anthropic && MayLoad(f, body):
+		names = appendSettings(names, body, "output_config")
 		for block := range blocksInside(body) {
 			names = appendReferences(names, block)
 			if content := valueOf(block, "content"); isType(block, "tool_search_tool_result") {
@@ -74,6 +77,19 @@ func LoadedTools(f session.Format, body []byte) (names []string) {
 			names = appendTools(names, body)
 		case "mcp_list_tools":
 			names = append(names, "mcp "+stringMember(body, "server_label"))
+		case "configuration_update":
+			names = appendSettings(names, body, "reasoning")
+			names = appendSettings(names, body, "text")
+		}
+	}
+	return names
+}
+
+// appendSettings appends the names of the settings in a member of a message.
+func appendSettings(names []string, body []byte, in string) []string {
+	if settings := valueOf(body, in); startsWith(settings, '{') {
+		for name := range rawjson.Members(settings, 0) {
+			names = append(names, "setting "+in+" "+string(name.Of(settings)))
 		}
 	}
 	return names
