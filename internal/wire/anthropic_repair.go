@@ -35,8 +35,7 @@ func (r *repairer) dropSealed(n *Message) {
 		stale := r.isStale()
 		foreign = func(p Block) bool {
 			signed := p.Format == r.target && isSigned(p.Signature)
-			kept := r.provider.Unsigned && p.Format == r.target
-			return p.Kind == Reasoning && (signed && stale || !signed && p.Text == nil && !kept)
+			return p.Kind == Reasoning && (signed && stale || !signed && p.Text == nil)
 		}
 	case session.AISDK: // which keeps what any provider wants back
 		foreign = func(p Block) bool { return p.Kind == Reasoning && p.Text == nil && reasoningMetadata(&p) == nil }
