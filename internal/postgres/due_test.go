@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -169,6 +170,48 @@ func TestADefaultThatMakesSessionsDueIsFollowed(t *testing.T) {
 	}
 	if left, err := store.Tasks(t.Context(), postgres.TaskPolicy, 10); err != nil || len(left) != 0 {
 		t.Errorf("the tasks %v are left, %v", left, err)
+	}
+}
+
+// TestADefaultWakesWhatWaits has sessions whose compaction waits until the provider's cache is cold, and a default that
+// lets it wait no longer.
+func TestADefaultWakesWhatWaits(t *testing.T) {
+	t.Parallel()
+	store, tenant := newStore(t)
+	change := func(ttl time.Duration) {
+		t.Helper()
+		next := session.Policy{Trigger: 0.8, Hard: 0.95, CacheTTL: ttl, Document: []byte(`{}`), Patch: fmt.Appendf(nil, `{"x":%d}`, ttl)}
+		edit := func(_, _ json.RawMessage) (session.Policy, error) { return next, nil }
+		if _, _, err := store.ChangeTenantPolicy(t.Context(), tenant, session.TenantPolicy{Edit: edit, Rebase: edit}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(time.Hour)
+	for n := range 3 {
+		mustAppend(t, store, batch(newSession(t, store, tenant, fmt.Sprint("s", n)), message("x", 850)))
+	}
+	states := func() (states []string) {
+		for _, job := range jobs(t, store) {
+			states = append(states, job.State)
+		}
+		return states
+	}
+	if got := states(); !slices.Equal(got, []string{"scheduled", "scheduled", "scheduled"}) {
+		t.Fatalf("while the cache is warm, jobs are %v", got)
+	}
+	change(0)
+	for _, want := range []string{"[available available scheduled]", "[available available available]"} {
+		tasks, err := store.Tasks(t.Context(), postgres.TaskPolicy, 10)
+		if err != nil || len(tasks) != 1 {
+			t.Fatalf("tasks %v, %v", tasks, err)
+		}
+		if _, _, err := store.AuditTenant(t.Context(), tasks[0], 2); err != nil {
+			t.Fatal(err)
+		}
+		got := states()
+		if slices.Sort(got); fmt.Sprint(got) != want {
+			t.Errorf("jobs are %v, want %s", got, want)
+		}
 	}
 }
 

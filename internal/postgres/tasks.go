@@ -85,9 +85,13 @@ func (s *Store) EndTaskUnless(ctx context.Context, c Task, condition string) err
 }
 
 // AuditTenant looks at the next sessions of a tenant whose default has changed, at most limit, and asks for the
-// compaction of those that it makes due. It ends the task with the last session.
+// compaction of those that it makes due. What waits until a cache is cold, or a session idle, decides anew. It ends the
+// task with the last session.
 func (s *Store) AuditTenant(ctx context.Context, c Task, limit int) (looked, inserted int, err error) {
 	seen, err := s.audit(ctx, c.Tenant, c.Cursor, limit)
+	if err == nil {
+		err = s.wakeWaiting(ctx, c.Tenant, c.Cursor, seen.last)
+	}
 	if err != nil {
 		return seen.sessions, seen.inserted, err
 	}
@@ -95,6 +99,32 @@ func (s *Store) AuditTenant(ctx context.Context, c Task, limit int) (looked, ins
 		return seen.sessions, seen.inserted, s.EndTaskUnless(ctx, c, "")
 	}
 	return seen.sessions, seen.inserted, s.advanceTask(ctx, c, seen.last)
+}
+
+// wakeWaiting starts the jobs that wait for a better moment, of sessions after one key up to another. Recompactions
+// have a pace of their own.
+func (s *Store) wakeWaiting(ctx context.Context, tenant, after, last uuid.UUID) error {
+	waiting, err := QueryRows(ctx, s, tenant, pgx.RowToStructByPos[waitingRun], `
+		SELECT session_key, job_id, cause
+		  FROM runs
+		 WHERE tenant_id = $1 AND state = 'queued' AND cause <> 'recompaction'
+		   AND session_key > $2 AND session_key <= $3`, tenant, after, last)
+	for i := 0; i < len(waiting) && err == nil; i++ {
+		run, key := waiting[i], session.Key{Tenant: tenant, Key: waiting[i].Session}
+		err = s.underLock(ctx, key, func(tx pgx.Tx, _ lockedSession) error {
+			return s.startRetry(ctx, tx, key, run.Job, run.Cause)
+		})
+		if errors.Is(err, session.ErrNotFound) {
+			err = nil
+		}
+	}
+	return err
+}
+
+type waitingRun struct {
+	Session uuid.UUID
+	Job     int64
+	Cause   string
 }
 
 // advanceTask records the last session that was looked at, unless the task was begun anew meanwhile.

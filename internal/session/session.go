@@ -225,7 +225,8 @@ type Appended struct {
 // Compaction is what an append did about compaction.
 type Compaction string
 
-// The three answers: the session is not due, a job was inserted, or one was live already.
+// The three answers: the append reached no threshold, although a compaction that an earlier one asked for may wait; it
+// asked for a compaction; or it reached a threshold while one waits or runs.
 const (
 	CompactionNone   Compaction = "none"
 	CompactionQueued Compaction = "queued"

@@ -42,7 +42,7 @@ export interface components {
             param: string | null;
         };
         /**
-         * @description what an append did about compaction
+         * @description what an append did about compaction: `queued`, it reached the trigger or the hard limit and asked for one; `already_queued`, it reached one of them while a compaction waits or runs; `none`, it reached none of them anew, and a compaction that an earlier append asked for may still wait (`GET …/runs`)
          * @enum {unknown}
          */
         Compaction: "none" | "queued" | "already_queued";
