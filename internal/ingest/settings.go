@@ -16,12 +16,8 @@ import (
 	"github.com/varve-dev/varve/internal/spelling"
 )
 
-// The ranges of a session's numbers.
-const (
-	MinWindowTokens   = 1_000
-	MaxWindowTokens   = 10_000_000
-	MaxOverheadTokens = 10_000_000
-)
+// MaxOverheadTokens is the largest overhead of a session.
+const MaxOverheadTokens = 10_000_000
 
 // Settings are what a caller sets on a session. Read them in three steps: DecodeSettings, ResolvePolicy if HasPolicy,
 // and Finish.
@@ -75,7 +71,7 @@ func (s *Settings) set(name string, value rawjson.Span) {
 		model, _ := s.Text("/model", value, session.MaxIDBytes)
 		s.Model = &model
 	case "window_tokens":
-		s.WindowTokens = new(int(s.Integer("/window_tokens", value, MinWindowTokens, MaxWindowTokens)))
+		s.WindowTokens = new(int(s.Integer("/window_tokens", value, session.MinWindowTokens, session.MaxWindowTokens)))
 	case "overhead_tokens":
 		s.OverheadTokens = new(int(s.Integer("/overhead_tokens", value, 0, MaxOverheadTokens)))
 	case "metadata":

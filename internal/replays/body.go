@@ -107,7 +107,7 @@ func (r *body) windows(value rawjson.Span) {
 	}
 	for i, span := range spans {
 		pointer := request.PointerTo("/windows", i)
-		window := int(r.Integer(pointer, span, ingest.MinWindowTokens, ingest.MaxWindowTokens))
+		window := int(r.Integer(pointer, span, session.MinWindowTokens, session.MaxWindowTokens))
 		if slices.Contains(r.replay.Windows, window) {
 			r.Wrong(pointer, request.InvalidRequest, "the window %d is there twice", window)
 		}

@@ -222,6 +222,12 @@ type Appended struct {
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
+// The least and the largest window of a session, in tokens.
+const (
+	MinWindowTokens = 1_000
+	MaxWindowTokens = 10_000_000
+)
+
 // Compaction is what an append did about compaction.
 type Compaction string
 

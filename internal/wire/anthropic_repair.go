@@ -35,7 +35,8 @@ func (r *repairer) dropSealed(n *Message) {
 		stale := r.isStale()
 		foreign = func(p Block) bool {
 			signed := p.Format == r.target && isSigned(p.Signature)
-			return p.Kind == Reasoning && (signed && stale || !signed && p.Text == nil)
+			kept := r.provider.Unsigned && isType(p.Raw, "thinking")
+			return p.Kind == Reasoning && (signed && stale || !signed && p.Text == nil && !kept)
 		}
 	case session.AISDK: // which keeps what any provider wants back
 		foreign = func(p Block) bool { return p.Kind == Reasoning && p.Text == nil && reasoningMetadata(&p) == nil }

@@ -13,7 +13,6 @@ import (
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/api/request"
 	"github.com/varve-dev/varve/internal/api/stateless"
-	"github.com/varve-dev/varve/internal/ingest"
 	"github.com/varve-dev/varve/internal/models"
 	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
@@ -29,7 +28,7 @@ func (s *Server) compactResponses(req *request.Request) error {
 	q := req.Query()
 	asText := q.Choice("tools", "text", "items") == "text"
 	b := compactBody{}
-	b.Window = int(q.Integer("window_tokens", ingest.MinWindowTokens, ingest.MaxWindowTokens, 0))
+	b.Window = int(q.Integer("window_tokens", session.MinWindowTokens, session.MaxWindowTokens, 0))
 	if err := req.Err(); err != nil {
 		return err
 	}

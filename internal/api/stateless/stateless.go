@@ -59,7 +59,7 @@ func (b *Body) Set(name string, value rawjson.Span) {
 	case "model":
 		b.Model, _ = b.Text("/model", value, session.MaxIDBytes)
 	case "window_tokens":
-		b.Window = int(b.Integer("/window_tokens", value, ingest.MinWindowTokens, ingest.MaxWindowTokens))
+		b.Window = int(b.Integer("/window_tokens", value, session.MinWindowTokens, session.MaxWindowTokens))
 	case "overhead_tokens":
 		b.Overhead = int(b.Integer("/overhead_tokens", value, 0, ingest.MaxOverheadTokens))
 	case "force":

@@ -284,7 +284,13 @@ func (t *translator) null(of setting, pointer string) {
 
 func (t *translator) set(of setting, pointer string, value any) {
 	if of.Window {
-		t.Window = value.(int)
+		window := value.(int)
+		if window < session.MinWindowTokens || window > session.MaxWindowTokens {
+			t.Omitted = append(t.Omitted, Setting{Name: dotted(pointer), Why: fmt.Sprintf(
+				"a session's window_tokens are %d to %d", session.MinWindowTokens, session.MaxWindowTokens)})
+			return
+		}
+		t.Window = window
 		t.Translated = append(t.Translated, Setting{
 			Name: dotted(pointer), Fields: []string{"window_tokens"}, Why: "each session's, not the policy's",
 		})

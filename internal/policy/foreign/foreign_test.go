@@ -3,6 +3,7 @@ package foreign
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -147,8 +148,8 @@ func TestASettingIsTranslated(t *testing.T) {
 		{"llm-proxy", `compaction: {}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":100001,"target_tokens":100000}`},
 		{"llm-proxy", "compaction:\n  enabled: true\n  token_threshold: 5\n  denied_tool_categories: [list_directory]\n",
 			`{"profile":"llm-proxy","enabled":true,"trigger_tokens":6,"target_tokens":5,"dedupe":{"deny_operations":["list_directory"]}}`},
-		{"llm-proxy", `{"token_threshold":98,"max_tokens":100}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":99,"target_tokens":98,"hard":0.99}`},
-		{"llm-proxy", `{"token_threshold":599,"max_tokens":400}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":600,"target_tokens":599,"hard":1}`},
+		{"llm-proxy", `{"token_threshold":9899,"max_tokens":10000}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":9900,"target_tokens":9899,"hard":0.99}`},
+		{"llm-proxy", `{"token_threshold":5999,"max_tokens":4000}`, `{"profile":"llm-proxy","enabled":false,"trigger_tokens":6000,"target_tokens":5999,"hard":1}`},
 		{"codelia", `{"thresholdRatio":0.97,"contextBudgetTokens":7}`,
 			`{"profile":"codelia","trigger":0.97,"hard":0.97,"summarise":{"over":0.97},"budget":{"tokens":7}}`},
 		{"codelia", `{"toolOutputCache":{"enabled":false,"totalBudgetTrim":true},"compaction":{"auto":false}}`,
@@ -178,6 +179,28 @@ func TestASettingIsTranslated(t *testing.T) {
 		}
 		if !reflect.DeepEqual(want, is) {
 			t.Errorf("%s %s: got %s, want %s", c.system, c.file, got.Patch, c.want)
+		}
+	}
+}
+
+// TestAWindowThatNoSessionHasIsNotTranslated has windows that the system takes and a session does not.
+func TestAWindowThatNoSessionHasIsNotTranslated(t *testing.T) {
+	t.Parallel()
+	for tokens, want := range map[int]int{500: 0, 999: 0, 1000: 1000, 10_000_000: 10_000_000, 10_000_001: 0} {
+		got, err := Translate("llm-proxy", fmt.Appendf(nil, `{"max_tokens":%d}`, tokens))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Window != want {
+			t.Errorf("%d tokens are a window of %d, want %d", tokens, got.Window, want)
+		}
+		for _, s := range got.Omitted {
+			if want > 0 || s.Name != "max_tokens" || s.Why != "a session's window_tokens are 1000 to 10000000" {
+				t.Errorf("%d tokens: omitted %+v", tokens, s)
+			}
+		}
+		if want == 0 && len(got.Omitted) == 0 {
+			t.Errorf("%d tokens are left out without a word", tokens)
 		}
 	}
 }
