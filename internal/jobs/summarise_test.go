@@ -2,7 +2,6 @@ package jobs_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-dev/varve/internal/compact/summary"
 	"github.com/varve-dev/varve/internal/compactor"
 	"github.com/varve-dev/varve/internal/jobs"
 	"github.com/varve-dev/varve/internal/jobs/jobstest"
@@ -183,54 +181,6 @@ func TestAStandInIsServedUntilTheModelHasAnswered(t *testing.T) {
 	s := w.summaries(at)[0]
 	if s.State != session.SummaryAnswered || s.Provenance.Provider != "here" || s.Provenance.Spent.CostMicros == 0 {
 		t.Errorf("%+v", s)
-	}
-}
-
-func TestAfterAFailureThePolicySaysWhatTheViewHas(t *testing.T) {
-	t.Parallel()
-	for fallback, notice := range map[policy.Fallback]bool{
-		policy.ExtractInstead: false, policy.KeepInstead: false, policy.DropInstead: true,
-	} {
-		t.Run(string(fallback), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			p := w.provider(fake.Options{Choose: func(fake.Request) fake.Step { return fake.Step{Fault: fake.Refusal} }})
-			at := w.session("s")
-			w.asks(at, fallback)
-			w.work(jobs.Config{Caller: p.caller})
-			log := w.talk(at)
-			w.quiet()
-			s := w.summaries(at)
-			if len(s) == 0 || s[0].State == session.SummaryDue || s[0].Reason == "" {
-				t.Fatalf("%+v", s)
-			}
-			shown, err := compactor.Summaries(t.Context(), w.store, at, 0)
-			state := map[policy.Fallback]string{policy.DropInstead: "dropped"}
-			if s := shown.Summaries; err != nil || len(s) != 1 || s[0].State != cmp.Or(state[fallback], "failed") || s[0].Reason == "" || s[0].Model != "small" {
-				t.Errorf("%+v, %v", shown, err)
-			}
-			found, err := w.store.Session(t.Context(), at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if fallback != policy.KeepInstead { // whose view has everything still
-				w.check(at, log)
-			}
-			runs, err := w.store.Runs(t.Context(), at, session.Page{Limit: 10})
-			if err != nil || (runs[0].Cause == "summary") != notice {
-				t.Errorf("%+v, %v", runs, err)
-			}
-			first := runs[len(runs)-1].Reason
-			if waits := strings.HasSuffix(first, "; the messages stay until small has written their summary"); waits == (fallback == policy.ExtractInstead) {
-				t.Errorf("the first run: %s", first)
-			}
-			if twice := summary.ErrFailed.Error() + ": " + summary.ErrFailed.Error(); strings.Contains(string(runs[0].Report), twice) {
-				t.Errorf("the report says twice that the model has failed: %s", runs[0].Report)
-			}
-			if dropped := found.ContextTokens < 6000; dropped != (fallback != policy.KeepInstead) {
-				t.Errorf("%d tokens are in the view", found.ContextTokens)
-			}
-		})
 	}
 }
 
