@@ -87,6 +87,8 @@ const (
 	ReadErasure               Route[session.Erasure]              = "GET erasures/{erasure}"
 	ReadEvents                Route[protocol.Events]              = "GET events"
 	ReadHold                  Route[session.Hold]                 = "GET sessions/{id}/hold"
+	ReadOwnKey                Route[session.OwnKey]               = "GET key"
+	ReadOwnOperatorKey        Route[session.OperatorKey]          = "GET admin/key"
 	ReadRetention             Route[session.TenantRetention]      = "GET retention"
 	ReadRun                   Route[session.Run]                  = "GET sessions/{id}/runs/{run}"
 	ReadRunsByHour            Route[protocol.RunsByHour]          = "GET usage/runs"

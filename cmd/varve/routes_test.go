@@ -40,6 +40,8 @@ var uncommanded = map[string]string{
 	"GET /v1/limits":                             "for a tenant's programs; varve tenants limits is the operator's",
 	"POST /v1/tokens":                            "programs count",
 	"GET /v1/imports":                            "varve import follows its own",
+	"GET /v1/key":                                "the console says for whom it acts",
+	"GET /v1/admin/key":                          "as GET /v1/key",
 	"POST /v1/admin/jobs/retry":                  "River UI asks for it in the console; varve failures retry is for a session",
 	"POST /v1/admin/jobs/cancel":                 "as retry",
 	"GET /v1/search/settings":                    "set once for a tenant, by a program",

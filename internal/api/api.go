@@ -201,6 +201,7 @@ func (s *Server) routeProcess() {
 
 // routeKeys has the tenant's keys, and the session tokens that they make.
 func (s *Server) routeKeys() {
+	s.tenants().get("/v1/key", s.readOwnKey)
 	admin := s.tenants(session.ScopeAdmin)
 	admin.show("/v1/keys", s.createKey)
 	admin.list("/v1/keys", s.listKeys)
@@ -361,6 +362,7 @@ func (s *Server) routeOperators() {
 		return
 	}
 	operator := routeGroup{s, request.Access{Kind: session.OperatorCaller}}
+	operator.get("/v1/admin/key", s.readOwnOperatorKey)
 	operator.show("/v1/admin/keys", s.createOperatorKey)
 	operator.list("/v1/admin/keys", s.listOperatorKeys)
 	operator.delete("/v1/admin/keys/:key", s.revokeOperatorKey)

@@ -105,6 +105,18 @@ func scopesIn(
 	return scopes
 }
 
+// readOwnKey handles GET /v1/key: what the key of the request is, for every key.
+func (s *Server) readOwnKey(req *request.Request) error {
+	found, err := req.Store.OwnKey(req.Ctx, req.Tenant, req.Caller.APIKey)
+	return request.AnswerFound(req, found, err, request.AsIs)
+}
+
+// readOwnOperatorKey handles GET /v1/admin/key.
+func (s *Server) readOwnOperatorKey(req *request.Request) error {
+	found, err := req.Store.OperatorKey(req.Ctx, req.Caller.APIKey)
+	return request.AnswerFound(req, found, err, request.AsIs)
+}
+
 // listKeys handles GET /v1/keys.
 func (s *Server) listKeys(req *request.Request) error {
 	find := func(l *request.List) ([]session.APIKey, error) { return req.Store.Keys(req.Ctx, req.Tenant, l.Page()) }

@@ -119,6 +119,27 @@ func TestAKeyIsShownOnceAndNotStored(t *testing.T) {
 	}
 }
 
+// TestEveryKeyReadsItself asks with keys of two tenants that may do little, and with one of an operator.
+func TestEveryKeyReadsItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own := func(path, key string) string {
+		return w.must(http.StatusOK, "GET", path, "", "Authorization", "Bearer "+key).Body.String()
+	}
+	made := w.makeKey(`{"name":"ci","scopes":["results:read"]}`)
+	if got := decoded[session.OwnKey](w.must(http.StatusOK, "GET", "/v1/key", "", "Authorization", "Bearer "+made.Text)); got.Tenant != w.tenant || got.TenantName != "acme" || got.ID != made.ID || got.Name != "ci" {
+		t.Errorf("the key is %+v", got)
+	}
+	other, stranger := w.newTenant("stranger")
+	if got := own("/v1/key", stranger); !strings.Contains(got, other.String()) || strings.Contains(got, w.tenant.String()) {
+		t.Errorf("another tenant's key is %s", got)
+	}
+	operator := w.newOperator()
+	if got := own("/v1/admin/key", operator); !strings.Contains(got, operator[len(operator)-4:]) {
+		t.Errorf("the operator's key is %s", got)
+	}
+}
+
 func TestARotatedKeyLivesOnForAWhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

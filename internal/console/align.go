@@ -62,8 +62,9 @@ type aligner struct {
 	room    room
 	begun   bool // a row behind the checkpoint was made
 	// what the view has now by its seq, in the place of the log; nil for the log
-	now  map[int64]*protocol.ViewMessage
-	rows []row
+	now   map[int64]*protocol.ViewMessage
+	known session.MessagesRef // what now is known of
+	rows  []row
 }
 
 func newAligner(id string, entries []protocol.ManifestEntry, pins []session.Pin, through int64, r room) *aligner {

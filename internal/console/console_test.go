@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func at(t *testing.T, address string) *url.URL {
 func TestACookieIsForOneHostOnly(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := console.NewSite(feature.SiteConfig{SignIn: feature.SignIn{Token: "once", Key: "vk_x"}}, func() time.Time { return now })
+	s := console.NewSite(feature.SiteConfig{API: http.NotFoundHandler(), SignIn: feature.SignIn{Token: "once", Key: "vk_x"}}, func() time.Time { return now })
 	ask := func(method, path string, headers ...string) *httptest.ResponseRecorder {
 		r, got := httptest.NewRequestWithContext(t.Context(), method, path, nil), httptest.NewRecorder()
 		for i := 0; i < len(headers); i += 2 {
@@ -204,8 +205,13 @@ func TestTheConsoleShowsWhatTheKeyMayRead(t *testing.T) {
 		}
 	}
 	stranger.post(http.StatusNotFound, "/console/sessions/mine/pins/m1", url.Values{"seq": {"1"}})
-	few := apitest.Decoded[struct{ Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"scopes":["sessions:read"]}`))
+	few := apitest.Decoded[struct{ Key string }](w, w.Must(http.StatusCreated, "POST", "/v1/keys", `{"name":"<b>few","scopes":["sessions:read"]}`))
 	reader := w.signedIn(few.Key)
+	for v, of := range map[*visitor]string{reader: "acme</bdi> <bdi class=\"muted\">&lt;b&gt;few …" + few.Key[len(few.Key)-4:], stranger: "other</bdi>", w.operator(): "all tenants</bdi>"} {
+		if page := v.get(http.StatusOK, "/console/"); !strings.Contains(page, "<bdi>"+of) {
+			t.Errorf("the page does not say that it is of %s: %s", of, page)
+		}
+	}
 	reader.get(http.StatusOK, "/console/sessions/mine")
 	for path, scope := range map[string]string{"/compact": "compact", "/pins/m1": "sessions:write"} {
 		if page := reader.post(http.StatusForbidden, "/console/sessions/mine"+path, nil); !strings.Contains(page, scope) {
@@ -281,6 +287,42 @@ func TestTheLogAndTheViewStandSideBySide(t *testing.T) {
 	}
 	if len(seen) < 20 {
 		t.Errorf("rows: %v", seen)
+	}
+}
+
+// TestAPreviewReadsTheViewOnce counts what the page of a preview asks the API for.
+func TestAPreviewReadsTheViewOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.sample("s")
+	var asked atomic.Int32
+	counting := http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/context/units") {
+			asked.Add(1)
+		}
+		w.Server.ServeHTTP(to, r)
+	})
+	own := httptest.NewServer(console.NewSite(feature.SiteConfig{API: counting}, time.Now).Handler())
+	t.Cleanup(own.Close)
+	v := (&world{w.World, own.URL}).visitor()
+	v.post(http.StatusOK, "/console/sign-in", url.Values{"key": {w.Key}})
+	page := v.get(http.StatusOK, "/console/sessions/s/preview?plan=1&policy="+url.QueryEscape(`{"target":0.05,"trigger":0.1}`))
+	if n := asked.Load(); n != 1 || strings.Count(page, "<article") < 5 {
+		t.Errorf("the view was read %d times for %d rows", n, strings.Count(page, "<article"))
+	}
+}
+
+// TestTheListOfRunsSaysWhatFailed looks at a run that continued without a stage.
+func TestTheListOfRunsSaysWhatFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.sample("s")
+	w.Exec(`UPDATE runs SET report = report || '{"failed_open":["summarise: <b>no memory"]}' WHERE state = 'done'`)
+	page := w.signedIn(w.Key).get(http.StatusOK, "/console/sessions/s/runs")
+	if !strings.Contains(page, "done without what failed: <bdi>summarise: &lt;b&gt;no memory</bdi>") {
+		t.Errorf("the runs: %s", page[strings.Index(page, "<main"):])
 	}
 }
 

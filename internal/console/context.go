@@ -71,7 +71,7 @@ func showContext(v *visit) error {
 	format, dialect, _ := strings.Cut(page.Format, "/")
 	page.Units, err = v.units(client.Query{
 		"from_seq": q.Get("from_seq"), "as_of_seq": q.Get("as_of_seq"), "format": format, "dialect": dialect,
-		"repairs": !page.NotRead,
+		"repairs": !page.NotRead, "limit": contextMessages,
 	})
 	if err != nil {
 		return err
@@ -108,7 +108,6 @@ func renditions() (list []string) {
 }
 
 func (v *visit) units(of client.Query) (protocol.ViewUnits, error) {
-	of["limit"] = contextMessages
 	read, err := client.ReadUnits.With(v.ctx, v.api, client.Options{Query: of}, v.r.PathValue("id"))
 	return read.Value, err
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,13 +115,18 @@ func (v *visit) showPreviewed(page *previewPage, from int64) error {
 	return v.show("sessions", "Preview of "+id, "preview.html", page)
 }
 
-// beside reads a range of the log, and what the view has of it now.
+// beside reads a range of the log, and what the view has of it now, unless an answer for a range before it has that.
 func (v *visit) beside(a *aligner, r session.MessagesRef) ([]protocol.Message, error) {
 	log, err := v.messages(a.id, r)
-	if err != nil {
-		return nil, err
+	if err != nil || a.known.First <= r.First && r.Last <= a.known.Last {
+		return log, err
 	}
-	units, err := v.units(client.Query{"from_seq": max(r.First, 1)})
+	a.known = session.MessagesRef{First: r.First, Last: math.MaxInt64}
+	// Twice as many messages as a page has: those between its units, which the compaction would take, and those behind.
+	units, err := v.units(client.Query{"from_seq": max(r.First, 1), "limit": 2 * contextMessages})
+	if units.NextSeq != nil {
+		a.known.Last = *units.NextSeq - 1
+	}
 	maps.Copy(a.now, bySeq(units.Data))
 	return log, err
 }

@@ -22,6 +22,7 @@ type frame struct {
 	Title    string
 	Section  string // of the navigation
 	SignedIn bool
+	Name, Of string // of the key, and whose it is
 	Operator bool
 	Jobs     bool // there is River UI
 	Data     any
@@ -156,7 +157,7 @@ func (v *visit) showError(status int, e errorPage) {
 }
 
 func (v *visit) frame(section, title string, data any) frame {
-	return frame{Title: title, Section: section, SignedIn: true, Operator: isOperator(v.in.Key),
+	return frame{Title: title, Section: section, SignedIn: true, Name: v.in.Name, Of: v.in.Of, Operator: isOperator(v.in.Key),
 		Jobs: v.site.Jobs != nil, Data: data}
 }
 

@@ -13,8 +13,30 @@ import (
 // runsPage lists the compactions of a session, the newest first.
 type runsPage struct {
 	sessionHead
-	Runs []session.Run
+	Runs []listedRun
 	Next string
+}
+
+// listedRun is a run with the stages that failed, so that the compaction continued without them, and why.
+type listedRun struct {
+	session.Run
+	Failed []string
+}
+
+// report is what the console shows of a run's report.
+type report struct {
+	Reasons   map[string]float64 `json:"reasons"`
+	Decisions struct {
+		ByReason map[string]float64 `json:"by_reason"`
+	} `json:"decisions"`
+	KeptPrefix prefix   `json:"kept_prefix"`
+	FailedOpen []string `json:"failed_open"`
+}
+
+// reportIn reads a report. Of one of another version a page shows what it understands.
+func reportIn(run *session.Run) (r report) {
+	_ = json.Unmarshal(run.Report, &r)
+	return r
 }
 
 func showRuns(v *visit) error {
@@ -23,8 +45,13 @@ func showRuns(v *visit) error {
 		return err
 	}
 	page := runsPage{sessionHead: h}
-	if page.Runs, page.Next, err = list(v, client.ListRuns, nil, h.Session.ID); err != nil {
+	found, next, err := list(v, client.ListRuns, nil, h.Session.ID)
+	if err != nil {
 		return err
+	}
+	page.Next = next
+	for i := range found {
+		page.Runs = append(page.Runs, listedRun{found[i], reportIn(&found[i]).FailedOpen})
 	}
 	return v.show("sessions", "Runs of "+h.Session.ID, "runs.html", &page)
 }
@@ -82,16 +109,8 @@ func showRun(v *visit) error {
 		return err
 	}
 	run := read.Value
-	var report struct {
-		Reasons   map[string]float64 `json:"reasons"`
-		Decisions struct {
-			ByReason map[string]float64 `json:"by_reason"`
-		} `json:"decisions"`
-		KeptPrefix prefix   `json:"kept_prefix"`
-		FailedOpen []string `json:"failed_open"`
-	}
-	page, timings := runPage{sessionHead: h, Run: run}, map[string]float64{}
-	_ = json.Unmarshal(run.Report, &report) // of another version: the page shows what it understands
+	report, timings := reportIn(&run), map[string]float64{}
+	page := runPage{sessionHead: h, Run: run}
 	_ = json.Unmarshal(run.Timings, &timings)
 	_ = json.Unmarshal(run.Stages, &page.Stages)
 	page.Reasons, page.Decided = ranked(report.Reasons), ranked(report.Decisions.ByReason)

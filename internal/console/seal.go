@@ -25,6 +25,8 @@ const (
 type signedIn struct {
 	ID    string    `json:"i"` // of this sign-in
 	Key   string    `json:"k"`
+	Name  string    `json:"n"` // of the key and of its tenant, as pages say whose it is
+	Of    string    `json:"o"`
 	Since time.Time `json:"s"`
 	Seen  time.Time `json:"l"` // last
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"net/http"
@@ -8,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/varve-dev/varve/client"
-	"github.com/varve-dev/varve/internal/protocol"
-	"github.com/varve-dev/varve/internal/session"
 )
 
 // cookieName returns the name of the cookie. Behind TLS no other host of the domain can set it.
@@ -90,47 +89,61 @@ func nextOf(text string) string {
 func (s *site) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	key, next := strings.TrimSpace(r.PostFormValue("key")), nextOf(r.PostFormValue("next"))
-	if refused := s.tryKey(r, key); refused != "" {
+	in, refused := s.tryKey(r, key)
+	if refused != "" {
 		s.render(w, r, http.StatusUnprocessableEntity, "sign-in.html", frame{
 			Title: "Sign in", Data: signInPage{Next: next, Refused: refused},
 		})
 		return
 	}
-	s.begin(w, r, key)
+	s.begin(w, r, in)
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-func (s *site) begin(w http.ResponseWriter, r *http.Request, key string) {
-	now := s.now()
-	s.setCookie(w, r, signedIn{ID: rand.Text(), Key: key, Since: now, Seen: now})
+func (s *site) begin(w http.ResponseWriter, r *http.Request, in signedIn) {
+	in.ID, in.Since = rand.Text(), s.now()
+	in.Seen = in.Since
+	s.setCookie(w, r, in)
 }
 
-// tryKey returns why a key is of no use here, "" if it is.
-func (s *site) tryKey(r *http.Request, key string) string {
+// tryKey returns a sign-in with a key, or why the key is of no use here.
+func (s *site) tryKey(r *http.Request, key string) (in signedIn, refused string) {
 	if !isKey(key) {
-		return "This is not a key: a tenant's begins with vk_, an operator's with vop_, and none lacks a character."
+		return in, "This is not a key: a tenant's begins with vk_, an operator's with vop_, and none lacks a character."
 	}
-	err := reach(r, s.clientOf(r, key), isOperator(key))
+	in, err := whose(r.Context(), s.clientOf(r, key), key)
 	switch {
-	case err == nil, is(err, "scope_missing"):
-		return "" // pages say what the key may not do
 	case is(err, "unauthorized"):
-		return "No process knows this key, or it was revoked."
+		return in, "No process knows this key, or it was revoked."
 	case is(err, "not_found"):
-		return "This process has no routes for operators."
+		return in, "This process has no routes for operators."
+	case err != nil:
+		return in, err.Error()
 	}
-	return err.Error()
+	return in, ""
 }
 
-// reach asks for what every page needs.
-func reach(r *http.Request, api *client.Client, operator bool) (err error) {
-	o := client.Options{Query: client.Query{"limit": 1}}
-	if operator {
-		_, err = client.Route[protocol.List[session.TenantDetails]]("GET admin/tenants").With(r.Context(), api, o)
-	} else {
-		_, err = client.Route[protocol.List[protocol.Session]]("GET sessions").With(r.Context(), api, o)
+// whose asks what a key is.
+func whose(ctx context.Context, api *client.Client, key string) (in signedIn, err error) {
+	if isOperator(key) {
+		read, err := client.ReadOwnOperatorKey.Call(ctx, api)
+		return signedIn{Key: key, Name: named(read.Value.Name, read.Value.Last4), Of: "all tenants"}, err
 	}
-	return err
+	read, err := client.ReadOwnKey.Call(ctx, api)
+	own := &read.Value
+	return signedIn{Key: key, Name: named(own.Name, own.Last4), Of: shortened(own.TenantName)}, err
+}
+
+// named returns how pages call a key.
+func named(name, last4 string) string { return strings.TrimSpace(shortened(name) + " …" + last4) }
+
+// shortened returns so much of a name that a cookie has room for it.
+func shortened(name string) string {
+	const most = 60
+	if letters := []rune(name); len(letters) > most {
+		return string(letters[:most]) + "…"
+	}
+	return name
 }
 
 // signOut ends the sign-in, also for copies of its cookie in this process.
@@ -156,6 +169,10 @@ func (s *site) signInOnce(w http.ResponseWriter, r *http.Request) {
 		}})
 		return
 	}
-	s.begin(w, r, s.SignIn.Key)
+	in, refused := s.tryKey(r, s.SignIn.Key)
+	if refused != "" {
+		in = signedIn{Key: s.SignIn.Key} // pages say what is wrong
+	}
+	s.begin(w, r, in)
 	http.Redirect(w, r, root+"/", http.StatusSeeOther)
 }

@@ -192,6 +192,14 @@ func (s *Store) Keys(ctx context.Context, tenant uuid.UUID, page session.Page) (
 		 WHERE tenant_id = $1`+NewestFirst(`created_at`, `id`), PageArgs(tenant, page)...)
 }
 
+// OwnKey returns a key with its tenant.
+func (s *Store) OwnKey(ctx context.Context, tenant, id uuid.UUID) (session.OwnKey, error) {
+	return QueryRow(ctx, s, tenant, pgx.RowToStructByName[session.OwnKey], `
+		SELECT tenant_id AS tenant, (SELECT name FROM tenants WHERE id = $1) AS tenant_name, `+keyColumns+`
+		  FROM api_keys
+		 WHERE tenant_id = $1 AND id = $2`, tenant, id)
+}
+
 // RevokeKey revokes a key; ErrNotFound if the tenant has no such key. Revoking twice changes nothing.
 func (s *Store) RevokeKey(ctx context.Context, tenant, id uuid.UUID) error {
 	return s.InTenant(ctx, tenant, func(tx pgx.Tx) error {

@@ -88,6 +88,14 @@ func (s *Store) OperatorKeys(ctx context.Context, page session.Page) ([]session.
 	})
 }
 
+// OperatorKey returns a key of an operator.
+func (s *Store) OperatorKey(ctx context.Context, id uuid.UUID) (session.OperatorKey, error) {
+	return QueryRow(ctx, s, uuid.Nil, scanOperatorKey, `
+		SELECT `+operatorKeyColumns+`
+		  FROM operator_keys
+		 WHERE id = $1`, id)
+}
+
 // RevokeOperatorKey revokes a key of an operator; ErrNotFound. Revoking twice changes nothing.
 func (s *Store) RevokeOperatorKey(ctx context.Context, id uuid.UUID) error {
 	return s.InTenant(ctx, uuid.Nil, func(tx pgx.Tx) error {

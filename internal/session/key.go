@@ -48,6 +48,13 @@ type APIKey struct {
 	LastUsedAt *time.Time `json:"last_used_at"` // up to 5 minutes late
 }
 
+// OwnKey is a key with the tenant that its holder acts for.
+type OwnKey struct {
+	Tenant     uuid.UUID `json:"tenant"`
+	TenantName string    `json:"tenant_name"`
+	APIKey
+}
+
 // Ended reports whether a key is refused since a moment before now.
 func (k *APIKey) Ended(now time.Time) bool {
 	return k.RevokedAt != nil || k.ExpiresAt != nil && !k.ExpiresAt.After(now)
