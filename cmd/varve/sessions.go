@@ -33,6 +33,7 @@ type sessionsListCommand struct {
 	OverWindow   bool              `help:"The view does not fit into the window."`
 	Failing      bool              `help:"The compaction of the session fails."`
 	Quarantined  bool              `help:"It has failed too often, and the session is quarantined."`
+	Due          bool              `help:"It waits to be compacted."`
 	Order        string            `enum:"created,last_append" default:"created" help:"Newest or last append first."`
 	Limit        int               `default:"100" help:"How many to list."`
 }
@@ -63,6 +64,9 @@ func (c *sessionsListCommand) Run(ctx context.Context, to *console) error {
 	}
 	if c.Quarantined {
 		query["quarantined"] = true
+	}
+	if c.Due {
+		query["due"] = true
 	}
 	return showFound(ctx, to, "sessions", client.ListSessions, query, c.Limit)
 }

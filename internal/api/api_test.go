@@ -138,7 +138,7 @@ type answer struct {
 }
 
 // ofOperators matches the paths that take an operator's key.
-var ofOperators = regexp.MustCompile(`^/v1/admin/(keys|tenants|receipts|erasures|sessions|audit|jobs)\b`)
+var ofOperators = regexp.MustCompile(`^/v1/admin/(key|keys|usage|tenants|receipts|erasures|sessions|audit|jobs)\b`)
 
 // ask sends a request with the world's key, or an operator's where the path takes one, and holds the answer to the API's description; headers come in pairs.
 func (w *world) ask(method, path, body string, headers ...string) answer {

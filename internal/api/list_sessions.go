@@ -15,7 +15,7 @@ import (
 
 // searchQuery are the parameters that say which sessions are wanted.
 var searchQuery = []string{"metadata", "model", "format", "forked_from", "updated_after", "min_tokens",
-	"policy_version_below", "over_window", "failing", "quarantined"}
+	"policy_version_below", "over_window", "failing", "quarantined", "due"}
 
 // sessionsQuery are the parameters of the list of sessions.
 var sessionsQuery = slices.Concat(searchQuery, []string{"order"}, request.ListQuery)
@@ -64,6 +64,7 @@ func readSearch(req *request.Request) (search session.Search) {
 	search.ByAppend = q.Choice("order", "created", "last_append") == "last_append"
 	search.OverWindow = q.Flag("over_window")
 	search.Failing, search.Quarantined = q.Flag("failing"), q.Flag("quarantined")
+	search.Due = q.Flag("due")
 	for _, name := range []string{"model", "forked_from"} {
 		if text := q.Text(name, "x"); text == "" || len(text) > session.MaxIDBytes {
 			q.Wrong(name, request.InvalidRequest, "must have 1 to %d bytes: leave it out for all", session.MaxIDBytes)

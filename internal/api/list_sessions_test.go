@@ -32,8 +32,9 @@ func TestSessionsAreFound(t *testing.T) {
 		w.exec(`INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, deaths, error, next_try_at, quarantined_at)
 			SELECT tenant_id, key, gen_random_uuid(), 1, 1, 'x', now(), ` + quarantined + ` FROM sessions WHERE id = '` + id + `'`)
 	}
+	w.exec(`INSERT INTO due_sessions (tenant_id, session_key, level, job_id) SELECT tenant_id, key, 1, 1 FROM sessions WHERE id = 'b'`)
 	for query, want := range map[string]string{
-		"": "dcba",
+		"": "dcba", "due=true": "b", "due=true&failing=true": "",
 		"metadata=" + url.QueryEscape(`{"user":"u1"}`):           "dca",
 		"metadata=" + url.QueryEscape(`{"user":"u1","app":"x"}`): "a",
 		"model=gpt-4o": "a", "format=openai-chat": "dc", "forked_from=c": "d", "min_tokens=1": "dc", "over_window=true": "",

@@ -18,7 +18,7 @@ import (
 
 // clicked are the forms that TestAPersonFindsASessionAndWhatLeftIt clicks in a browser, and what others post.
 var clicked = map[string]bool{
-	"POST /policy": true, "POST /sessions/{id}/policy": true, "POST /playground": true, "POST /failures": true,
+	"POST /policy": true, "POST /sessions/{id}/policy": true, "POST /playground": true,
 	"POST /recompactions": true, "POST /recompactions/{recompaction}/{do}": true, "POST /tenants/{tenant}": true,
 	"POST /sessions/{id}/pins/{ref}": true, "POST /sessions/{id}/pins/{ref}/unpin": true,
 }
@@ -38,6 +38,7 @@ func TestEveryFormDoesWhatItSays(t *testing.T) {
 	v.webhooks()
 	v.replays()
 	v.scheduled()
+	v.failures()
 	idle := newWorld(t) // without a worker: a replay does not end before it is cancelled
 	(&filler{visitor: idle.signedIn(idle.Key), posted: v.posted}).cancelledReplay()
 	o := &filler{visitor: w.operator(), posted: v.posted}
@@ -283,6 +284,9 @@ func (f *filler) exports() {
 	if plan := f.get(http.StatusOK, again+"?plan=1&"+form.Encode()); !strings.Contains(plan, `<dd class="num">0, 0 messages`) {
 		f.Errorf("a recompaction of a format: %s", plan)
 	}
+	if plan := f.get(http.StatusOK, again+"?plan=1&due=on"); !strings.Contains(plan, "are compacted without a recompaction") || strings.Contains(plan, "form.confirm") {
+		f.Errorf("a recompaction of due sessions: %s", plan)
+	}
 	if plan := f.get(http.StatusOK, again+"?plan=1&quarantined=on"); !strings.Contains(plan, "quarantined or not") || strings.Contains(plan, "form.confirm") {
 		f.Errorf("a recompaction of quarantined sessions: %s", plan)
 	}
@@ -336,6 +340,45 @@ func (f *filler) scheduled() {
 		f.Errorf("nobody sees when it begins: %s", shown)
 	}
 	f.fill(http.StatusOK, one, one+"/cancel", "Cancel")
+}
+
+// failures retries a kind of failures of which one is on the first page and one far behind, and then one alone.
+func (f *filler) failures() {
+	const page = "/console/failures"
+	f.Must(http.StatusCreated, "PUT", "/v1/sessions/broken", `{"format":"openai-chat"}`)
+	f.Exec(`
+		INSERT INTO sessions
+		SELECT (jsonb_populate_record(s, jsonb_build_object('key', md5(n::text)::uuid, 'id', 'broken ' || n))).*
+		  FROM sessions s, generate_series(1, 601) n
+		 WHERE s.tenant_id = $1 AND s.id = 'broken'`, f.Tenant)
+	f.Exec(`
+		INSERT INTO session_failures (tenant_id, session_key, run_id, job_id, error, next_try_at, since)
+		SELECT $1, md5(n::text)::uuid, gen_random_uuid(), 0, CASE WHEN n IN (1, 601) THEN E'rare <b>\u202e\n' ELSE 'common' END,
+		       now() + interval '1 day', now() - n * interval '1 second'
+		  FROM generate_series(1, 601) n`, f.Tenant)
+	const kind = `name="kind" value="([0-9a-f]{16})">\s*<h2><bdi>rare &lt;b&gt;`
+	rare := regexp.MustCompile(kind).FindStringSubmatch(f.get(http.StatusOK, page))
+	if rare == nil {
+		f.Fatal("the rare failure has no form")
+	}
+	first := f.post(http.StatusOK, page, url.Values{"kind": rare[1:]})
+	if !strings.Contains(first, "1 tried again now.") {
+		f.Errorf("a retry of a kind: %s", first[strings.Index(first, "<main"):])
+	}
+	form, more := formOf(first, page, "Go on with the older ones of this error")
+	if second := f.post(http.StatusOK, page, form); !more || !strings.Contains(second, "1 tried again now.") || strings.Contains(second, "Go on") {
+		f.Errorf("the older ones: %s", second[strings.Index(second, "<main"):])
+	}
+	runs := func(id string) int {
+		return len(apitest.Decoded[protocol.List[session.Run]](f, f.Must(http.StatusOK, "GET", "/v1/sessions/"+id+"/runs", "")).Data)
+	}
+	if runs("broken%201") == 0 || runs("broken%20601") == 0 || runs("broken%202") != 0 {
+		f.Errorf("other sessions were tried again")
+	}
+	f.post(http.StatusOK, page, url.Values{"session": {"broken 2"}})
+	if runs("broken%202") == 0 || runs("broken%203") != 0 {
+		f.Errorf("not the one session was tried again")
+	}
 }
 
 func (f *filler) cancelledReplay() {

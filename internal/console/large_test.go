@@ -46,7 +46,7 @@ func TestPagesOfMuchAreQuick(t *testing.T) {
 	})
 	tenant := w.signedIn(w.Key)
 	pages := []string{
-		"", "sessions", "sessions?over_window=1", "sessions?failing=1", "sessions?quarantined=1", "sessions?order=last_append",
+		"", "sessions", "sessions?over_window=1", "sessions?failing=1", "sessions?quarantined=1", "sessions?due=1", "sessions?order=last_append",
 		"sessions?model=none", "sessions?min_tokens=100", "sessions?q=paragraph", "sessions?metadata=" + url.QueryEscape(`{"user":"u7"}`),
 		"failures", "replays", "recompactions", "recompactions/new", "policy", "audit", "playground",
 	}

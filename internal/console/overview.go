@@ -17,7 +17,8 @@ type overviewPage struct {
 	State    session.State
 	Hours    []hourOfRuns   // newest first
 	Running  []recompaction // that have not ended
-	Regret   *float64       // what was read back by 1,000 views
+	Regret   *float64       // what was read back by 1,000 results that left views, in the last regretDays
+	Results  int64          // that left then
 	Largest  int64          // of Days
 	From, To string
 }
@@ -43,7 +44,9 @@ const (
 	chartHeight  = 160.0
 	dayWidth     = 30
 
-	chartHours = 24 // of which the API tells if nobody asks for more
+	regretDays = 7 // about as many as the API counts runs of
+
+	chartHours = 24
 	hourWidth  = 37
 )
 
@@ -57,19 +60,20 @@ func showOverview(v *visit) error {
 	}
 	page := overviewPage{Use: used.Value.Total, From: used.Value.From, To: used.Value.To}
 	page.draw(used.Value)
-	if page.Use.Views > 0 {
-		page.Regret = new(1000 * float64(page.Use.ReadBacks) / float64(page.Use.Views))
-	}
 	state, err := client.Route[session.State]("GET usage/state").Call(v.ctx, v.api)
 	if err != nil {
 		return err
 	}
 	page.State = state.Value
-	runs, err := client.Route[protocol.RunsByHour]("GET usage/runs").Call(v.ctx, v.api)
+	now := time.Now().UTC()
+	// Reads are counted by day, runs by hour.
+	hours := client.Options{Query: client.Query{"hours": 24*(regretDays-1) + now.Hour() + 1}}
+	runs, err := client.ReadRunsByHour.With(v.ctx, v.api, hours)
 	if err != nil {
 		return err
 	}
-	page.Hours = hoursOf(runs.Value.Data, time.Now())
+	page.regret(used.Value.Data, runs.Value.Data, now)
+	page.Hours = hoursOf(runs.Value.Data, now)
 	begun, err := listRecompactions.All(v.ctx, v.api, 20)
 	if err != nil {
 		return err
@@ -80,6 +84,22 @@ func showOverview(v *visit) error {
 		}
 	}
 	return v.show("overview", "Overview", "overview.html", &page)
+}
+
+// regret sets how much of what left the views was read back.
+func (p *overviewPage) regret(days []protocol.DayOfUse, runs []session.HourOfRuns, now time.Time) {
+	first, read := now.AddDate(0, 0, 1-regretDays).Format(time.DateOnly), int64(0)
+	for _, d := range days {
+		if d.Day >= first {
+			read += d.ReadBacks
+		}
+	}
+	for i := range runs {
+		p.Results += runs[i].Results
+	}
+	if p.Results > 0 {
+		p.Regret = new(1000 * float64(read) / float64(p.Results))
+	}
 }
 
 // draw makes the chart and the table of the days. Days without use have no row, but a place in the chart.
@@ -120,6 +140,9 @@ func hoursOf(runs []session.HourOfRuns, now time.Time) (list []hourOfRuns) {
 	height := func(n int64) float64 { return chartHeight * float64(n) / float64(highest) }
 	for _, r := range slices.Backward(runs) {
 		ago := int(now.Truncate(time.Hour).Sub(r.Hour) / time.Hour)
+		if ago >= chartHours {
+			break
+		}
 		list = append(list, hourOfRuns{
 			HourOfRuns: r, X: (chartHours - 1 - ago) * hourWidth, DoneH: height(r.Done),
 			SameH: height(r.Unchanged + r.Postponed), FailH: height(r.Failed),

@@ -227,7 +227,7 @@ type recompactionForm struct {
 	StartAt                                                                string // a time, as the API reads it
 	From, To, TimeZone                                                     string // hours in which sessions begin
 	Format                                                                 string
-	OverWindow, Failing, Quarantined                                       bool
+	OverWindow, Failing, Quarantined, Due                                  bool
 }
 
 // recompactionPlan is the answer of a dry run.
@@ -261,7 +261,7 @@ func formOf(of url.Values) recompactionForm {
 		PerMinute: of.Get("per_minute"), Token: of.Get("token"),
 		StartAt: of.Get("start_at"), From: of.Get("from"), To: of.Get("to"), TimeZone: of.Get("time_zone"),
 		Format: of.Get("format"), OverWindow: of.Has("over_window"), Failing: of.Has("failing"),
-		Quarantined: of.Has("quarantined"),
+		Quarantined: of.Has("quarantined"), Due: of.Has("due"),
 	}
 }
 
@@ -315,6 +315,9 @@ func (f *recompactionForm) body(dryRun bool) (body map[string]any, wrong string)
 	}
 	if f.Quarantined { // of the list of sessions
 		wrong = "A recompaction is of failing sessions, quarantined or not: choose these."
+	}
+	if f.Due {
+		wrong = "Sessions that are due are compacted without a recompaction: choose others."
 	}
 	if f.StartAt != "" {
 		body["start_at"] = f.StartAt

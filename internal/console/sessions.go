@@ -23,7 +23,7 @@ type sessionsPage struct {
 // sessionFilter is what the form above the list has, by the names of the API's parameters.
 type sessionFilter struct {
 	Model, Format, Metadata, MinTokens, Order string
-	OverWindow, Failing, Quarantined          bool
+	OverWindow, Failing, Quarantined, Due     bool
 }
 
 // listedSession is a row of the list.
@@ -107,7 +107,7 @@ func filterOf(q url.Values) sessionFilter {
 	return sessionFilter{
 		Model: q.Get("model"), Format: q.Get("format"), Metadata: q.Get("metadata"), MinTokens: q.Get("min_tokens"),
 		Order: q.Get("order"), OverWindow: q.Has("over_window"), Failing: q.Has("failing"),
-		Quarantined: q.Has("quarantined"),
+		Quarantined: q.Has("quarantined"), Due: q.Has("due"),
 	}
 }
 
@@ -124,7 +124,7 @@ func (f *sessionFilter) conditions() client.Query {
 		"model": f.Model, "format": f.Format, "metadata": f.Metadata, "min_tokens": f.MinTokens,
 	}
 	for name, on := range map[string]bool{
-		"over_window": f.OverWindow, "failing": f.Failing, "quarantined": f.Quarantined,
+		"over_window": f.OverWindow, "failing": f.Failing, "quarantined": f.Quarantined, "due": f.Due,
 	} {
 		if on {
 			q[name] = strconv.FormatBool(on)

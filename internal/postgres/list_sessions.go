@@ -141,5 +141,11 @@ func searchSQL(search session.Search, args []any) (conditions string, _ []any) {
 		}
 		conditions += `)`
 	}
+	if search.Due {
+		conditions += ` AND EXISTS (
+			         SELECT
+			           FROM due_sessions d
+			          WHERE d.tenant_id = $1 AND d.session_key = s.key)`
+	}
 	return conditions, args
 }

@@ -87,6 +87,7 @@ type Search struct {
 	OverWindow         bool  // the view and the overhead do not fit into the window
 	Failing            bool  // compactions of it fail
 	Quarantined        bool  // they fail, and are not tried for now
+	Due                bool  // it waits to be compacted
 	ByAppend           bool  // those first to which something was appended last, not those that are the newest
 }
 
