@@ -139,9 +139,9 @@ func named(name, last4 string) string { return strings.TrimSpace(shortened(name)
 
 // shortened returns so much of a name that a cookie has room for it.
 func shortened(name string) string {
-	const most = 60
-	if letters := []rune(name); len(letters) > most {
-		return string(letters[:most]) + "…"
+	const room = 60
+	if letters := []rune(name); len(letters) > room {
+		return string(letters[:room]) + "…"
 	}
 	return name
 }
