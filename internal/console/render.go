@@ -157,8 +157,8 @@ func (v *visit) showError(status int, e errorPage) {
 }
 
 func (v *visit) frame(section, title string, data any) frame {
-	return frame{Title: title, Section: section, SignedIn: true, Name: v.in.Name, Of: v.in.Of, Operator: isOperator(v.in.Key),
-		Jobs: v.site.Jobs != nil, Data: data}
+	return frame{Title: title, Section: section, SignedIn: true, Name: v.in.Name, Of: v.in.Of,
+		Operator: isOperator(v.in.Key), Jobs: v.site.Jobs != nil, Data: data}
 }
 
 // redirect leads to another page after a form has had its effect.
