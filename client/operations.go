@@ -94,6 +94,7 @@ const (
 	ReadRunsByHour            Route[protocol.RunsByHour]          = "GET usage/runs"
 	ReadSession               Route[protocol.Session]             = "GET sessions/{id}"
 	ReadSessionPolicy         Route[protocol.Policy]              = "GET sessions/{id}/policy"
+	ReadStateOfAll            Route[session.StateOfAll]           = "GET admin/usage/state"
 	ReadTenant                Route[session.TenantDetails]        = "GET admin/tenants/{tenant}"
 	ReadTenantErasure         Route[session.Erasure]              = "GET admin/erasures/{erasure}"
 	ReadTenantPolicy          Route[protocol.Policy]              = "GET policy"

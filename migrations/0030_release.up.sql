@@ -1529,6 +1529,12 @@ CREATE INDEX usage_sessions_unread ON usage_sessions (read_on, session_key);
 
 CREATE POLICY operators ON usage_sessions FOR SELECT TO varve_admin USING (true);
 
+-- They see what all tenants have used together, by day.
+CREATE INDEX usage_days_day ON usage_days (day);
+CREATE INDEX model_spending_day ON model_spending (day) WHERE model = '';
+CREATE POLICY operators ON usage_days FOR SELECT TO varve_admin USING (true);
+CREATE POLICY operators ON model_spending FOR SELECT TO varve_admin USING (true);
+
 -- == Forks ============================================================================================================
 
 -- The last seq of the session's log before the transaction that made the checkpoint: a view as of a seq begins with the

@@ -2053,6 +2053,8 @@ CREATE INDEX model_answers_session ON public.model_answers USING btree (tenant_i
 
 CREATE INDEX model_answers_unbound ON public.model_answers USING btree (tenant_id, created_at) WHERE (session_key IS NULL);
 
+CREATE INDEX model_spending_day ON public.model_spending USING btree (day) WHERE (model = ''::text);
+
 CREATE INDEX policies_exact ON public.policies USING btree (tenant_id) WHERE (tokenizer <> 'estimate'::text);
 
 CREATE INDEX recompaction_sessions_failed ON public.recompaction_sessions USING btree (tenant_id, recompaction_id, finished_at DESC) WHERE (state = 'failed'::text);
@@ -2166,6 +2168,8 @@ CREATE UNIQUE INDEX uploads_n ON public.uploads USING btree (tenant_id, session_
 CREATE INDEX uploads_searched_in_part ON public.uploads USING btree (tenant_id) WHERE searched_in_part;
 
 CREATE INDEX uploads_unfinished ON public.uploads USING btree (tenant_id, created_at) WHERE (finished_at IS NULL);
+
+CREATE INDEX usage_days_day ON public.usage_days USING btree (day);
 
 CREATE INDEX usage_sessions_appended ON public.usage_sessions USING btree (tenant_id, appended_at DESC, session_key DESC) WHERE (appended_at IS NOT NULL);
 
@@ -2556,9 +2560,13 @@ ALTER TABLE public.model_answers ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.model_spending ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY operators ON public.model_spending FOR SELECT TO varve_admin USING (true);
+
 CREATE POLICY operators ON public.recompactions FOR SELECT TO varve_admin USING (true);
 
 CREATE POLICY operators ON public.session_failures FOR SELECT TO varve_admin USING (true);
+
+CREATE POLICY operators ON public.usage_days FOR SELECT TO varve_admin USING (true);
 
 CREATE POLICY operators ON public.usage_sessions FOR SELECT TO varve_admin USING (true);
 

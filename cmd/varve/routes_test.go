@@ -40,6 +40,8 @@ var uncommanded = map[string]string{
 	"GET /v1/limits":                             "for a tenant's programs; varve tenants limits is the operator's",
 	"POST /v1/tokens":                            "programs count",
 	"GET /v1/imports":                            "varve import follows its own",
+	"GET /v1/admin/usage":                        "reports are files: curl writes them",
+	"GET /v1/admin/usage/state":                  "the console shows it; varve doctor has it of its process",
 	"GET /v1/key":                                "the console says for whom it acts",
 	"GET /v1/admin/key":                          "as GET /v1/key",
 	"POST /v1/admin/jobs/retry":                  "River UI asks for it in the console; varve failures retry is for a session",

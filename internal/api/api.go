@@ -375,6 +375,8 @@ func (s *Server) routeOperators() {
 	operator.show("/v1/admin/tenants", s.createTenant) // with a key, if it asks for one
 	operator.list("/v1/admin/tenants", s.listTenants)
 	operator.get("/v1/admin/sessions", s.listAllSessions, allSessionsQuery...)
+	operator.get("/v1/admin/usage", s.readUsage, "from", "to", "format")
+	operator.get("/v1/admin/usage/state", s.readStateOfAll)
 	operator.get("/v1/admin/tenants/:tenant", s.readTenant)
 	operator.patch("/v1/admin/tenants/:tenant", s.changeTenant)
 	operator.delete("/v1/admin/tenants/:tenant", s.deleteTenant, "confirm")

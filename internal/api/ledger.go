@@ -21,7 +21,7 @@ const (
 
 var csvType = []string{"text/csv; charset=utf-8"}
 
-// readUsage handles GET /v1/usage: what the tenant has used, day by day.
+// readUsage handles GET /v1/usage: what the tenant has used, day by day; for an operator, what all have.
 func (s *Server) readUsage(req *request.Request) error {
 	q := req.Query()
 	to := q.Day("to", time.Now())
@@ -34,7 +34,7 @@ func (s *Server) readUsage(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	days, err := usage.ByDay(req.Ctx, req.Store, req.Tenant, from, to)
+	days, err := usedBy(req, from, to)
 	if err != nil {
 		return err
 	}
@@ -47,6 +47,20 @@ func (s *Server) readUsage(req *request.Request) error {
 		answer.Data[i] = protocol.DayOfUse{Day: dayOf(d.Day), Use: d.Use}
 	}
 	return req.JSON(http.StatusOK, answer)
+}
+
+// usedBy returns what the tenant has used or, for an operator, what all have together.
+func usedBy(req *request.Request, from, to time.Time) ([]session.DayOfUse, error) {
+	if req.Caller.Kind == session.OperatorCaller {
+		return usage.ByDayOfAll(req.Ctx, req.Store, from, to)
+	}
+	return usage.ByDay(req.Ctx, req.Store, req.Tenant, from, to)
+}
+
+// readStateOfAll handles GET /v1/admin/usage/state.
+func (s *Server) readStateOfAll(req *request.Request) error {
+	found, err := usage.StateOfAll(req.Ctx, req.Store)
+	return request.AnswerFound(req, found, err, request.AsIs)
 }
 
 // readState handles GET /v1/usage/state.

@@ -70,6 +70,33 @@ func TestUsageIsWhatWasStoredServedAndCompacted(t *testing.T) {
 	}
 }
 
+// TestOperatorsSeeWhatAllTenantsHaveUsed uses two tenants.
+func TestOperatorsSeeWhatAllTenantsHaveUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work()
+	w.trimmed("s")
+	_, key := w.newTenant("other")
+	w.must(http.StatusCreated, "PUT", "/v1/sessions/theirs", "", "Authorization", "Bearer "+key)
+	w.must(http.StatusCreated, "POST", "/v1/sessions/theirs/messages", batch("openai-chat", user("hi")), "Authorization", "Bearer "+key)
+	w.server.Close(t.Context())
+	w.exec(`INSERT INTO model_spending VALUES ('` + w.tenant.String() + `', current_date, '', 1, 2, 3, 4), ('` + w.tenant.String() + `', current_date - 1, '', 10, 0, 0, 0)`)
+	w.exec(`UPDATE usage_sessions SET over_window = true`)
+	sum := session.Use{}
+	for _, of := range []string{w.key, key} {
+		sum.Add(decoded[protocol.Usage](w.must(http.StatusOK, "GET", "/v1/usage", "", "Authorization", "Bearer "+of)).Total)
+	}
+	all := decoded[protocol.Usage](w.must(http.StatusOK, "GET", "/v1/admin/usage", ""))
+	if all.Total != sum || sum.ModelCalls != 11 || sum.Compactions == 0 || len(all.Data) != 2 {
+		t.Errorf("all have used %+v, not %+v", all, sum)
+	}
+	state := decoded[session.StateOfAll](w.must(http.StatusOK, "GET", "/v1/admin/usage/state", ""))
+	if state != (session.StateOfAll{Tenants: 2, State: session.State{Sessions: 2, OverWindow: 2}}) {
+		t.Errorf("the state is %+v", state)
+	}
+	w.must(http.StatusForbidden, "GET", "/v1/admin/usage/state", "", "Authorization", "Bearer "+key)
+}
+
 // TestRunsAreCountedByHour compacts a session, and looks at hours in which runs were asked for.
 func TestRunsAreCountedByHour(t *testing.T) {
 	t.Parallel()

@@ -326,6 +326,23 @@ func TestTheListOfRunsSaysWhatFailed(t *testing.T) {
 	}
 }
 
+// TestTheOverviewOfAnOperatorSumsAllTenants looks at what two tenants have used.
+func TestTheOverviewOfAnOperatorSumsAllTenants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sampleWithoutWorker("s")
+	_, key := w.NewTenant("other")
+	w.Must(http.StatusCreated, "PUT", "/v1/sessions/theirs", `{"format":"openai-chat"}`, "Authorization", "Bearer "+key)
+	w.Exec(`INSERT INTO usage_days SELECT id, current_date, 1000, 0, 0, 0, 7000, 0, 0, 0 FROM tenants ON CONFLICT (tenant_id, day) DO UPDATE SET messages = 1000, tokens_served = 7000`)
+	w.Exec(`INSERT INTO usage_sessions (tenant_id, session_key, over_window) SELECT tenant_id, key, true FROM sessions ON CONFLICT (tenant_id, session_key) DO UPDATE SET over_window = true`)
+	page := w.operator().get(http.StatusOK, "/console/")
+	for _, want := range []string{`">2</strong> tenants`, `">2</strong> sessions`, `">2</strong> over their window`, `">1</strong> wait to be compacted, the first since`, "2,000, ", "14,000 served"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the overview has no %s: %s", want, page[strings.Index(page, "<main"):])
+		}
+	}
+}
+
 func ids(page string) (list []string) {
 	for _, piece := range strings.Split(page, ` id="s`)[1:] {
 		id, _, _ := strings.Cut(piece, `"`)

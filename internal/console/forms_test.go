@@ -18,7 +18,7 @@ import (
 
 // clicked are the forms that TestAPersonFindsASessionAndWhatLeftIt clicks in a browser, and what others post.
 var clicked = map[string]bool{
-	"POST /policy": true, "POST /sessions/{id}/policy": true, "POST /playground": true,
+	"POST /policy": true, "POST /sessions/{id}/policy": true, "POST /playground": true, "POST /failures": true,
 	"POST /recompactions": true, "POST /recompactions/{recompaction}/{do}": true, "POST /tenants/{tenant}": true,
 	"POST /sessions/{id}/pins/{ref}": true, "POST /sessions/{id}/pins/{ref}/unpin": true,
 }

@@ -60,7 +60,7 @@ func TestPagesOfMuchAreQuick(t *testing.T) {
 	}
 	pages = append(pages, "sessions/compacted/checkpoints/1")
 	tenant.measure(pages)
-	w.operator().measure([]string{"tenants", "tenants/" + w.Tenant.String(), "fleet", "fleet?order=failing", "audit"})
+	w.operator().measure([]string{"", "tenants", "tenants/" + w.Tenant.String(), "fleet", "fleet?order=failing", "audit"})
 }
 
 // fill appends messages to a session: questions, calls with results, and answers.
@@ -97,6 +97,11 @@ func (w *world) many(sessions, tenants int) {
 		INSERT INTO usage_sessions (tenant_id, session_key, tokens)
 		SELECT $1, md5(n::text)::uuid, n
 		  FROM generate_series(1, $2::integer) n`, w.Tenant, sessions)
+	w.Exec(`
+		INSERT INTO usage_days
+		SELECT t.id, current_date - d, 1, 2, 3, 4, 5, 6, 7, 8
+		  FROM generate_series(0, 365) d, tenants t
+		    ON CONFLICT DO NOTHING`)
 	w.Exec(`ANALYZE`)
 }
 

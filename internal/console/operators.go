@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/varve-dev/varve/client"
+	"github.com/varve-dev/varve/internal/protocol"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -136,8 +137,32 @@ type worst struct {
 	fleetPage
 }
 
-// showWorst shows an operator what needs somebody.
-func showWorst(v *visit) error {
+// allPage is the overview of all tenants.
+type allPage struct {
+	State session.StateOfAll
+	Worst []worst
+	Used  overviewPage
+}
+
+// showAll shows an operator what needs somebody, and what all tenants have used.
+func showAll(v *visit) error {
+	state, err := client.ReadStateOfAll.Call(v.ctx, v.api)
+	if err != nil {
+		return err
+	}
+	used, err := client.Route[protocol.Usage]("GET admin/usage").Call(v.ctx, v.api)
+	if err != nil {
+		return err
+	}
+	page := allPage{State: state.Value, Used: overviewOf(used.Value)}
+	if page.Worst, err = v.worst(); err != nil {
+		return err
+	}
+	return v.show("overview", "Overview", "worst.html", &page)
+}
+
+// worst returns the lists of the sessions that have the most of something.
+func (v *visit) worst() ([]worst, error) {
 	page := []worst{
 		{Order: session.ByQuarantined, Says: "In quarantine, the longest time first"},
 		{Order: session.ByFailing, Says: "Compaction fails, the longest time first"},
@@ -149,11 +174,11 @@ func showWorst(v *visit) error {
 		q := client.Query{"order": page[i].Order}
 		found, err := client.ListAllSessions.Find(v.ctx, v.api, q, ten)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for k := range found {
 			page[i].add(found[k].Value)
 		}
 	}
-	return v.show("overview", "Overview", "worst.html", page)
+	return page, nil
 }

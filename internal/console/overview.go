@@ -52,14 +52,13 @@ const (
 
 func showOverview(v *visit) error {
 	if isOperator(v.in.Key) {
-		return showWorst(v)
+		return showAll(v)
 	}
 	used, err := client.Route[protocol.Usage]("GET usage").Call(v.ctx, v.api)
 	if err != nil {
 		return err
 	}
-	page := overviewPage{Use: used.Value.Total, From: used.Value.From, To: used.Value.To}
-	page.draw(used.Value)
+	page := overviewOf(used.Value)
 	state, err := client.Route[session.State]("GET usage/state").Call(v.ctx, v.api)
 	if err != nil {
 		return err
@@ -84,6 +83,13 @@ func showOverview(v *visit) error {
 		}
 	}
 	return v.show("overview", "Overview", "overview.html", &page)
+}
+
+// overviewOf returns the page with what was used.
+func overviewOf(used protocol.Usage) overviewPage {
+	page := overviewPage{Use: used.Total, From: used.From, To: used.To}
+	page.draw(used)
+	return page
 }
 
 // regret sets how much of what left the views was read back.

@@ -68,7 +68,8 @@ var words = template.FuncMap{
 	"formats": session.Formats, "renditions": renditions,
 	"tabs":  func() []tab { return sessionTabs },
 	"rate":  rate,
-	"few":   few,
+	"few":   upTo(session.MaxStateCount),
+	"all":   upTo(session.MaxStateOfAll),
 	"rows":  func(text string) int { return min(1+len(text)/60+strings.Count(text, "\n"), 12) },
 	"sub":   func(a, b int64) int64 { return a - b },
 	"less":  func(n int) int { return n - 1 },
@@ -99,12 +100,14 @@ var sessionTabs = []tab{
 	{"manage", "/manage", "Manage"},
 }
 
-// few writes how many sessions were counted.
-func few(n int64) string {
-	if n >= session.MaxStateCount {
-		return terminal.Thousands(n) + " or more"
+// upTo writes how many were counted by a count that ends.
+func upTo(end int64) func(n int64) string {
+	return func(n int64) string {
+		if n >= end {
+			return terminal.Thousands(n) + " or more"
+		}
+		return terminal.Thousands(n)
 	}
-	return terminal.Thousands(n)
 }
 
 // rate writes a number that may not be known.

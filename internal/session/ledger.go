@@ -82,6 +82,15 @@ type State struct {
 // MaxStateCount is where counts of State end.
 const MaxStateCount = 1000
 
+// StateOfAll counts the tenants, and what State counts of one of all of them, each up to MaxStateOfAll.
+type StateOfAll struct {
+	Tenants int64 `json:"tenants"`
+	State
+}
+
+// MaxStateOfAll is where counts of StateOfAll end.
+const MaxStateOfAll = 10_000
+
 // Reading is what a process has counted of reads of a session since it has written that. What the session has stored is
 // counted with it.
 type Reading struct {
