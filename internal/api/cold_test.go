@@ -29,23 +29,27 @@ func TestEveryRouteOfAColdSessionAnswersAsOfAHotOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.work()
-	asked := 0
 	e := &examples{world: w, Description: apitest.Described()}
-	for _, op := range e.Operations {
-		route := op.Method + " " + op.Path
-		ofOne := strings.Contains(route, "/v1/sessions/{id}") || strings.Contains(route, "/v1/conversations/{id}")
-		if !ofOne || route == "POST /v1/sessions/{id}/archive" { // done at once of a cold one
-			continue
-		}
-		asked++
-		ids := []string{fmt.Sprintf("hot-%02d", asked), fmt.Sprintf("cold-%02d", asked)}
-		for _, id := range ids {
+	ops := slices.DeleteFunc(slices.Clone(e.Operations), func(op apitest.Operation) bool {
+		ofOne := strings.Contains(op.Path, "/v1/sessions/{id}") || strings.Contains(op.Path, "/v1/conversations/{id}")
+		return !ofOne || op.Method+" "+op.Path == "POST /v1/sessions/{id}/archive" // done at once of a cold one
+	})
+	var cold []string
+	for i := range ops {
+		for _, id := range []string{fmt.Sprintf("hot-%02d", i), fmt.Sprintf("cold-%02d", i)} {
 			w.must(http.StatusCreated, "PUT", "/v1/sessions/"+id, `{"metadata":{"user":"u"}}`)
 			w.must(http.StatusCreated, "POST", "/v1/sessions/"+id+"/messages", `{"format":"openai-chat","client_ids":["c1"],"messages":[`+user("hello")+`]}`)
 		}
-		w.frozen(ids[1])
+		cold = append(cold, fmt.Sprintf("cold-%02d", i))
+	}
+	w.frozen(cold...)
+	for i, op := range ops {
+		route := op.Method + " " + op.Path
+		if !w.isCold(cold[i]) {
+			t.Errorf("%s: its session is not cold", route)
+		}
 		var said []string
-		for _, id := range ids {
+		for _, id := range []string{fmt.Sprintf("hot-%02d", i), cold[i]} {
 			path, body := e.request(op, id)
 			got := w.ask(op.Method, path, body)
 			said = append(said, told(got, id))
@@ -57,8 +61,8 @@ func TestEveryRouteOfAColdSessionAnswersAsOfAHotOne(t *testing.T) {
 			t.Errorf("%s\nhot:  %s\ncold: %s", route, said[0], said[1])
 		}
 	}
-	if asked < 40 {
-		t.Errorf("%d routes were asked", asked)
+	if len(ops) < 40 {
+		t.Errorf("%d routes were asked", len(ops))
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
-// sleepers makes sessions in each format, with a checkpoint and without, and returns their ids.
-func (w *world) sleepers() (ids []string) {
+// sleepers makes sessions in each of the formats, with a checkpoint and without, and returns their ids.
+func (w *world) sleepers(formats []string) (ids []string) {
 	w.Helper()
-	for _, format := range []string{"openai-chat", "anthropic"} {
+	for _, format := range formats {
 		path := w.compacted(format)
 		w.must(http.StatusCreated, "POST", path+"/messages", batch(format, turn(format, 9, 2, 600)...))
 		short := format + "-short"
@@ -43,21 +43,29 @@ func (w *world) calledContext(token string) string {
 // they are cold.
 func TestViewsOfColdSessionsAreReadFromTheirArchives(t *testing.T) {
 	t.Parallel()
-	for name, keep := range map[string]func(w *world){"results, too": (*world).files, "archives alone": (*world).objects} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		keep   func(w *world)
+		format string // with -short
+	}{{"results, too", (*world).files, "anthropic"}, {"archives alone", (*world).objects, "openai-chat"}} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			formats := []string{"openai-chat", "anthropic"}
+			if testing.Short() {
+				formats = []string{c.format}
+			}
 			w := newWorld(t)
-			keep(w)
+			c.keep(w)
 			w.work()
-			w.requireColdViews()
+			w.requireColdViews(formats)
 		})
 	}
 }
 
 // requireColdViews asks for views of sessions while they are hot and while they are cold, and wants the same.
-func (w *world) requireColdViews() {
+func (w *world) requireColdViews(formats []string) {
 	w.Helper()
-	for _, id := range w.sleepers() {
+	for _, id := range w.sleepers(formats) {
 		path := "/v1/sessions/" + id + "/context"
 		ask := func(query string) answer {
 			query, coding, _ := strings.Cut(query, " ")

@@ -16,8 +16,11 @@ func TestParallelReadsNeverExceedTheWindow(t *testing.T) {
 		sizes = sizes[:1]
 	}
 	for _, size := range sizes {
-		for _, own := range session.Formats() {
+		for i, own := range session.Formats() {
 			for _, turns := range []int{0, 3} {
+				if testing.Short() && (i%2 == 0) != (turns == 0) {
+					continue // what came before the reads is told in the messages of a format: one each
+				}
 				path := fmt.Sprintf("/v1/sessions/%s-%d-%d", own, size.window, turns)
 				w.must(http.StatusCreated, "PUT", path, fmt.Sprintf(`{"format":%q,"window_tokens":%d,"overhead_tokens":1000}`, own, size.window))
 				w.must(http.StatusCreated, "POST", path+"/messages", batch(string(own), parallelReads(own, 10, size.result, turns)...))

@@ -108,8 +108,7 @@ func TestAPersonSearchesTheDocumentation(t *testing.T) {
 	server := httptest.NewServer(newWorld(t).server)
 	defer server.Close()
 	for query, want := range map[string]string{
-		"freeze cold": `<a href="operations.html#cold-sessions">Cold sessions</a>`, "zzzz": "0 sections",
-		"<img src=x>": "0 sections",
+		"freeze cold": `<a href="operations.html#cold-sessions">Cold sessions</a>`, "<img src=x>": "0 sections",
 	} {
 		page, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000",
 			"--user-data-dir="+t.TempDir(), "--dump-dom", server.URL+"/docs/search.html?q="+url.QueryEscape(query)).Output()

@@ -19,7 +19,7 @@ import (
 	"github.com/varve-dev/varve/test/peers"
 )
 
-var generated = flag.Int("generated", 400, "how many messages TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant appends; make soak has 100,000")
+var generated = flag.Int("generated", 160, "how many messages TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant appends; make soak has 100,000")
 
 // TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant appends messages made from the providers' published schemas, as
 // they are, and wants the log to have their bytes, views, most of them on the way that reads no JSON, to keep the rules

@@ -305,8 +305,12 @@ func TestWhatIsNoBackupIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	places := 40
+	if testing.Short() {
+		places = 12
+	}
 	to := pgtest.NewEmpty(t)
-	for at := 64; at < len(whole); at += len(whole) / 40 {
+	for at := 64; at < len(whole); at += len(whole) / places {
 		damaged := append([]byte(nil), whole...)
 		damaged[at] ^= 0x10
 		file := filepath.Join(dir, "damaged")

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,7 +30,38 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(begunDir)
+	os.Exit(code)
+}
+
+// begunDir has a cluster that was stopped, which tests copy that are not about its beginning: initdb takes longer than
+// they do. begin makes it once.
+var (
+	begunDir string
+	begin    = sync.OnceValue(func() (err error) {
+		if begunDir, err = os.MkdirTemp("", "varve-begun-"); err != nil {
+			return err
+		}
+		s, err := embedded.Start(context.Background(), embedded.Config{Dir: begunDir, Ephemeral: true})
+		if err != nil {
+			return err
+		}
+		return s.Stop(context.Background())
+	})
+)
+
+// copyBegun returns a directory with a copy of that cluster.
+func copyBegun(t *testing.T) string {
+	t.Helper()
+	if err := begin(); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	if out, err := exec.CommandContext(t.Context(), "cp", "-a", begunDir, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
 }
 
 func child(dir string) int {
@@ -144,7 +176,7 @@ func TestStopAndStartKeepTheData(t *testing.T) {
 
 func TestTheClusterListensOnItsSocketOnly(t *testing.T) {
 	t.Parallel()
-	s := start(t, t.TempDir())
+	s := start(t, copyBegun(t))
 	run(t, s.DSN("postgres"), `
 		DO $$ BEGIN
 			ASSERT current_setting('listen_addresses') = '';
@@ -159,7 +191,7 @@ func TestTheClusterListensOnItsSocketOnly(t *testing.T) {
 
 func TestASecondStartOnTheDirectoryIsRefusedAndNamesTheFirst(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := copyBegun(t)
 	s := start(t, dir)
 	_, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, Ephemeral: true})
 	if !errors.Is(err, embedded.ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
@@ -173,7 +205,7 @@ func TestASecondStartOnTheDirectoryIsRefusedAndNamesTheFirst(t *testing.T) {
 
 func TestAnotherProcessFindsTheClusterThatRuns(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := copyBegun(t)
 	if _, err := embedded.Running(dir, embedded.Database); !errors.Is(err, embedded.ErrNotRunning) {
 		t.Errorf("before the start: %v", err)
 	}
@@ -197,7 +229,7 @@ func TestAnotherProcessFindsTheClusterThatRuns(t *testing.T) {
 
 func TestAfterAKillOfTheProgramTheNextStartHasTheData(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := copyBegun(t)
 	p := startProgram(t, dir)
 	dsn, err := embedded.Running(dir, embedded.Database)
 	if err != nil {
@@ -211,7 +243,7 @@ func TestAfterAKillOfTheProgramTheNextStartHasTheData(t *testing.T) {
 
 func TestAfterAKillOfProgramAndPostmasterTheNextStartHasTheData(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := copyBegun(t)
 	p := startProgram(t, dir)
 	dsn, err := embedded.Running(dir, embedded.Database)
 	if err != nil {
@@ -242,7 +274,7 @@ func TestAfterAKillOfProgramAndPostmasterTheNextStartHasTheData(t *testing.T) {
 
 func TestAfterAKillOfThePostmasterErrSaysSoAndTheNextStartHasTheData(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := copyBegun(t)
 	s := start(t, dir)
 	run(t, s.DSN(embedded.Database), createKept)
 	if err := s.Err(); err != nil {
@@ -264,8 +296,8 @@ func TestAfterAKillOfThePostmasterErrSaysSoAndTheNextStartHasTheData(t *testing.
 
 func TestAProcessIDThatIsAnothersByNowDoesNotStopTheStart(t *testing.T) {
 	t.Parallel()
-	other := start(t, t.TempDir())
-	dir := t.TempDir()
+	other := start(t, copyBegun(t))
+	dir := copyBegun(t)
 	p := startProgram(t, dir)
 	if err := syscall.Kill(p.postgres, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -334,7 +366,7 @@ func TestRootRunsAClusterBelowADirectoryThatOnlyRootMayPass(t *testing.T) {
 
 func TestDataOfAnotherMajorVersionIsRefusedAndLeftAlone(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := copyBegun(t)
 	mustStop(t, start(t, dir))
 	name := filepath.Join(dir, "pgdata", "PG_VERSION")
 	if err := os.WriteFile(name, []byte("12\n"), 0o600); err != nil {
@@ -379,7 +411,7 @@ func TestAWrongDirectoryOfBinariesIsNamed(t *testing.T) {
 
 func TestAWrongSettingIsReportedWithPostgreSQLsOwnWords(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := copyBegun(t)
 	mustStop(t, start(t, dir))
 	file, err := os.OpenFile(filepath.Join(dir, "pgdata", "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

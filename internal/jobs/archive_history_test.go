@@ -50,7 +50,11 @@ var archiveSteps = []string{
 // step of an archive, and compares what is read, and the rows, with what they were before each archive.
 func TestASessionIsArchivedAndBackWhateverItsWorkerDoes(t *testing.T) {
 	t.Parallel()
-	inStores(t, []persist.Kind{persist.Postgres, persist.File, persist.S3}, func(t *testing.T, w *world, kind persist.Kind) {
+	kinds := []persist.Kind{persist.Postgres, persist.File, persist.S3}
+	if testing.Short() {
+		kinds = kinds[:1] // that of cold sessions has the other
+	}
+	inStores(t, kinds, func(t *testing.T, w *world, kind persist.Kind) {
 		came := w.stumbling(archiveSteps...)
 		h := &archiveHistory{world: w, random: rand.New(rand.NewPCG(*archiveSeed, uint64(len(kind.String()))))}
 		h.begin()

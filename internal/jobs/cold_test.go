@@ -168,7 +168,11 @@ func (w *world) noObjectIsLeft() {
 // and thaws are cut, and compares what is read with what was read of the hot session.
 func TestASessionIsColdAndBackWhateverIsKilled(t *testing.T) {
 	t.Parallel()
-	inStores(t, []persist.Kind{persist.Postgres, persist.File, persist.S3}, func(t *testing.T, w *world, kind persist.Kind) {
+	kinds := []persist.Kind{persist.File, persist.Postgres, persist.S3}
+	if testing.Short() {
+		kinds = kinds[:1] // that of archives has the other
+	}
+	inStores(t, kinds, func(t *testing.T, w *world, kind persist.Kind) {
 		w.stumbling("archive begun", "part added", "archive checked", "session archived", "part restored", "session restored")
 		random := rand.New(rand.NewPCG(17, uint64(len(kind.String()))))
 		ats, logs, want := []session.Address{w.session("a"), w.session("b")}, [][][]byte{nil, nil}, []string{"", ""}

@@ -42,13 +42,9 @@ type world struct {
 // newWorld returns a world whose tenant has the default policy as change leaves it.
 func newWorld(t *testing.T, change func(*policy.Policy)) *world {
 	t.Helper()
-	dsn := pgtest.New(t)
+	dsn := pgtest.NewWarm(t)
 	w := &world{T: t, dsn: dsn}
-	pool, err := postgres.Open(context.Background(), pgtest.Admin(dsn), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, pgtest.Admin(dsn), 8)
 	inserts, err := queue.New(pool)
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func TestOtherRenditionsHaveAnotherVersion(t *testing.T) {
 	}
 	for _, f := range session.Formats() {
 		for _, x := range fixtures[f] {
-			if len(x.bodies) < 1000 {
+			if len(x.bodies) < longList {
 				add(f, storedAs(f, x.bodies))
 			}
 		}

@@ -29,6 +29,9 @@ func TestEveryMutantOfARuleIsCaught(t *testing.T) {
 			var by []string
 			for f, list := range fixtures {
 				for _, x := range list {
+					if m.code == "" && len(x.bodies) > longList {
+						continue // it is about the number, and a short one tells as well
+					}
 					if (m.code == "" || m.code == x.rule) && m.differsOn(f, &x) {
 						by = append(by, fmt.Sprint(f, "/", x.rule, ": ", x.name))
 					}

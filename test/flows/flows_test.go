@@ -36,6 +36,9 @@ var own = map[string][]string{
 // everything on it runs.
 func TestFlowsPassTheFunctionsOfTheDesign(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles most of Varve to count statements; docs_test.go finds functions that are gone")
+	}
 	page, err := os.ReadFile("../../docs/design.md")
 	if err != nil {
 		t.Fatal(err)
