@@ -380,10 +380,11 @@ func TestCrashedUnderLoadItLosesAndDoublesNothing(t *testing.T) {
 }
 
 func crashUnderLoad(t *testing.T, crash func(*up)) {
-	const writers, between = 6, 60 // batches from one crash to the next
-	turns, crashes := 90, 2
+	const writers, turns = 6, 90
+	const between = 60 // batches from one crash to the next
+	crashes := 2
 	if testing.Short() {
-		turns, crashes = 40, 1
+		crashes = 1
 	}
 	ctx := untilDeadline(t)
 	acknowledged := make(chan struct{}, writers*turns)

@@ -177,7 +177,7 @@ func TestNoProcessSaysAPassword(t *testing.T) {
 	}
 	lines := []string{"api", "worker", "up", "config", "migrate", "tenants list", "keys list", "failures", "verify", "results stat", "doctor",
 		"backup DIR/b.zip", "restore DIR/b.zip", "audit verify --operator"}
-	whole, each := 4, 4 // the first URLs with all lines, of the others one line of so many
+	whole, each := 4, 4 // the first URLs with all lines, the others with every fourth
 	if testing.Short() {
 		whole, each = 1, 9 // which comes by every line and every URL
 	}
