@@ -308,8 +308,8 @@ func (s *Store) startSleeping(
 	return s.queue.RunWithin(ctx, tx, job, rest)
 }
 
-// startRetry does what startSleeping does to a job that sleeps, after a failure or until a better moment. One that waits
-// for a worker, or has one, needs nothing.
+// startRetry does what startSleeping does to a job that sleeps, after a failure or until a better moment. One that
+// waits for a worker, or has one, needs nothing.
 func (s *Store) startRetry(ctx context.Context, tx pgx.Tx, key session.Key, job int64, cause string) error {
 	sleeps, err := queue.Sleeps(ctx, tx, job)
 	if err != nil || !sleeps {

@@ -229,11 +229,12 @@ const (
 	MaxWindowTokens = 10_000_000
 )
 
-// Compaction is what an append did about compaction.
+// Compaction is what an append did about compaction: `queued`, it reached the trigger or the hard limit and asked for
+// one; `already_queued`, it reached one of them while a compaction waits or runs; `none`, it reached none of them anew,
+// and a compaction that an earlier append asked for may still wait (`GET …/runs`).
 type Compaction string
 
-// The three answers: the append reached no threshold, although a compaction that an earlier one asked for may wait; it
-// asked for a compaction; or it reached a threshold while one waits or runs.
+// The three answers.
 const (
 	CompactionNone   Compaction = "none"
 	CompactionQueued Compaction = "queued"
