@@ -21,11 +21,17 @@ import (
 	"time"
 )
 
-// The samples' agents read three files a turn, one after the other, in a window that takes a third of all files.
-const (
-	agentTurns  = 8
-	agentWindow = 40_000
-)
+// agentTurns is how many turns the samples' agents have. In each they read three files, one after the other, in a window
+// that takes a third of all files.
+const agentTurns = 8
+
+// agentWindows returns the windows that they have one after the other.
+func agentWindows() []int {
+	if testing.Short() {
+		return []int{40_000}
+	}
+	return []int{40_000, 128_000}
+}
 
 // TestTheSamplesAgentsStayWithinTheirWindow runs the agents that need no package of npm; those of the adapters run with
 // their adapter.
@@ -49,26 +55,29 @@ func TestTheSamplesAgentsStayWithinTheirWindow(t *testing.T) {
 			if _, err := exec.LookPath(args[0]); err != nil {
 				t.Skipf("the agent is not run: %v", err)
 			}
-			runAgent(t, u, "openai-chat", ".", args...)
+			for _, window := range agentWindows() {
+				runAgent(t, u, window, "openai-chat", ".", args...)
+			}
 		})
 	}
 }
 
 // runAgent runs a program with questions as arguments, whose memory is Varve, against a strict provider, and then asks it
 // for what it has read at the beginning, in the middle and at the end.
-func runAgent(t *testing.T, u *up, format, dir string, args ...string) {
+func runAgent(t *testing.T, u *up, window int, format, dir string, args ...string) {
 	t.Helper()
-	model := &strictModel{files: t.TempDir()}
+	model := &strictModel{files: t.TempDir(), window: window}
 	model.fill(t)
 	provider := httptest.NewServer(model)
 	defer provider.Close()
 	calls, counted := countedProxy(t, u.url)
-	name := filepath.Base(args[len(args)-1])
-	id, one := name, name == "agent.mjs" // which takes one question, and has a name for its sessions
+	program := filepath.Base(args[len(args)-1])
+	name := fmt.Sprint(program, "-", window)
+	id, one := name, program == "agent.mjs" // which takes one question, and has a name for its sessions
 	if one {
 		id = "agent-" + name
 	}
-	settings := fmt.Sprintf(`{"format":%q,"model":"gpt-4o","window_tokens":%d}`, format, agentWindow)
+	settings := fmt.Sprintf(`{"format":%q,"model":"gpt-4o","window_tokens":%d}`, format, window)
 	u.want(http.StatusCreated, "PUT", "/v1/sessions/"+id, settings)
 	var questions, want []string
 	for n := 1; n <= agentTurns; n++ {
@@ -95,7 +104,7 @@ func runAgent(t *testing.T, u *up, format, dir string, args ...string) {
 		return string(out)
 	}
 	got, budget := "", int64(5*len(questions)+1) // the tools are read once
-	if name == "langgraph.mjs" {
+	if program == "langgraph.mjs" {
 		budget += int64(len(questions)) // its checkpoint is read and written
 	}
 	if one {
@@ -114,7 +123,7 @@ func runAgent(t *testing.T, u *up, format, dir string, args ...string) {
 	}
 	t.Logf("%d requests to the model, the largest of %d tokens, %d refused; %d calls of Varve for %d turns", model.requests,
 		model.largest, len(model.refused), calls.Load(), len(questions))
-	if len(model.refused) > 0 || model.largest < agentWindow/4 {
+	if len(model.refused) > 0 || model.largest < window/4 {
 		t.Errorf("the model refused %q", model.refused)
 	}
 }
@@ -138,7 +147,8 @@ func countedProxy(t *testing.T, at string) (calls *atomic.Int64, proxied string)
 
 // strictModel answers as Chat Completions and Responses do, and refuses what they would.
 type strictModel struct {
-	files string
+	files  string
+	window int
 
 	mu                sync.Mutex
 	requests, largest int
@@ -151,7 +161,7 @@ func (m *strictModel) path(n int) string { return filepath.Join(m.files, fmt.Spr
 func (m *strictModel) fill(t *testing.T) {
 	t.Helper()
 	for n := 1; n <= 3*agentTurns; n++ {
-		text := strings.Repeat(fmt.Sprintf("this is a line of file %d\n", n), 250)
+		text := strings.Repeat(fmt.Sprintf("this is a line of file %d\n", n), m.window/160)
 		text += fmt.Sprintf("the key of file %d is secret-%d.\n", n, 7919*n) + text
 		if err := os.WriteFile(m.path(n), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -177,7 +187,7 @@ func (m *strictModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = wrongIn(all)
 	}
-	if err == nil && tokens > agentWindow {
+	if err == nil && tokens > m.window {
 		err = fmt.Errorf("%d tokens", tokens)
 	}
 	w.Header().Set("Content-Type", "application/json")

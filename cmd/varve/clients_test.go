@@ -100,7 +100,9 @@ func nodeAgent(t *testing.T, u *up, dir, name, format string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runAgent(t, u, format, dir, "node", name)
+	for _, window := range agentWindows() {
+		runAgent(t, u, window, format, dir, "node", name)
+	}
 }
 
 // node runs a program in a folder.

@@ -31,7 +31,7 @@ func (c *doctorCommand) Run(ctx context.Context, parsed *kong.Context, settings 
 	at := doctor.Installation{
 		Settings: c.configCommand.Validate(), Unknown: unknownSettings(parsed.Kong, os.Environ()),
 		Database: c.Database, Data: settings.Data, AdminURL: c.AdminURL, Language: c.LLM, API: apiAddress(settings),
-		Named: settings.URL != "",
+		Named: settings.URL != "", Unsealed: c.Console != "off" && c.Secret == "",
 	}
 	if running, err := urlFor(settings, c.Database, adminLogin); err == nil && c.Database.URL == "" {
 		at.Database.URL, at.Private = running, true

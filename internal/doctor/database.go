@@ -160,6 +160,10 @@ func logins(ctx context.Context, conn *pgx.Conn, at Installation) []Finding {
 	if at.AdminURL != "" {
 		found = append(found, operators(ctx, at.Database, at.AdminURL))
 	}
+	if role == postgres.AppRole && at.Unsealed && !at.Private {
+		found = append(found, Finding{"console", Warning, "its sign-ins end with the process, and hold in no other one",
+			"set VARVE_CONSOLE_SECRET for all API processes, or VARVE_CONSOLE=off"})
+	}
 	found = append(found, writes(ctx, store), results(ctx, store))
 	return append(found, queues(ctx, store, role)...)
 }

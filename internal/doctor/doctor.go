@@ -45,6 +45,7 @@ type Installation struct {
 	Data     string
 	AdminURL string // of the operators' routes; "" if there are none
 	Language config.LLM
+	Unsealed bool   // the console is on, and has no secret that outlives a process
 	API      string // its URL; "" if none is known
 	Named    bool   // API is that of the settings, not of the varve up that runs on Data, or ran there last
 }

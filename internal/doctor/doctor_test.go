@@ -66,13 +66,16 @@ func TestEachFaultIsFound(t *testing.T) {
 			t.Parallel()
 			dsn := pgtest.New(t)
 			execute(t, dsn, c.sql)
-			at := Installation{Database: config.Database{URL: c.login(dsn), Connections: 2}}
+			at := Installation{Database: config.Database{URL: c.login(dsn), Connections: 2}, Unsealed: true}
 			if c.results != "" {
 				at.Database.Results.URL = "file://" + c.results
 			}
 			found := Examine(t.Context(), at)
 			if !has(found, c.subject, c.level, c.text) || c.level != Failed && Failures(found) > 0 {
 				t.Errorf("%+v", found)
+			}
+			if has(found, "console", Warning, "end with the process") != has(found, "login", OK, "serves as an API") {
+				t.Errorf("an API, and no other process, has a console without a secret: %+v", found)
 			}
 		})
 	}
