@@ -185,6 +185,9 @@ func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int)
 // scanWeight is how many processors a grep or a search weighs, whose size shows only when it has ended.
 const scanWeight = 1
 
+// scanMemory is about how much memory it takes: a large result or message, packed and whole.
+const scanMemory = 16 << 20
+
 // grepQuery are the parameters of a grep in one result, and, with refs, in several.
 var grepQuery = []string{"pattern", "regex", "ignore_case", "text", "before", "after", "max_matches", "max_bytes",
 	"cursor"}
@@ -217,6 +220,9 @@ func (s *Server) grep(req *request.Request, refs []string) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
+	if err := req.Admit(min(scanMemory, req.Memory.Size())); err != nil {
+		return err
+	}
 	var found *protocol.Matches
 	err := req.CPU.Do(req.Ctx, req.Tenant, scanWeight, func() (err error) {
 		found, err = readback.Grep(req.Ctx, req.Store, req.Address(), want)
@@ -239,6 +245,9 @@ func (s *Server) searchSession(req *request.Request) error {
 		Cursor:   q.Text("cursor", ""),
 	}
 	if err := req.Err(); err != nil {
+		return err
+	}
+	if err := req.Admit(min(scanMemory, req.Memory.Size())); err != nil {
 		return err
 	}
 	var found *protocol.Found

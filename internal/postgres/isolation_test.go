@@ -50,7 +50,7 @@ func TestEveryTableOfATenantIsBehindForcedRowLevelSecurity(t *testing.T) {
 // ofEveryTenant are the indexes for the lists of all tenants' sessions and recompactions.
 var ofEveryTenant = []string{"usage_sessions_tokens", "usage_sessions_bytes", "usage_sessions_idle", "usage_sessions_unread",
 	"usage_sessions_over", "session_failures_oldest", "session_failures_quarantined",
-	"recompactions_group", "recompactions_groups"}
+	"recompactions_group", "recompactions_groups", "usage_days_day", "model_spending_day"}
 
 func TestEveryKeyOfATenantsTableBeginsWithTheTenant(t *testing.T) {
 	t.Parallel()
