@@ -50,6 +50,7 @@ var scenarios = []scenario{
 	{"bounded", true, true, measureLoads(boundedLoads)},
 	{"crossing", true, false, measureCrossings},
 	{"readback", true, false, measureLoads(readbackLoads)},
+	{"turns", true, false, measureTurns},
 	{"traces", true, false, measureTraces},
 	{"many", true, false, measureMany},
 }
