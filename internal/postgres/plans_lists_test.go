@@ -245,18 +245,25 @@ func TestEveryPageOfAListCostsThePage(t *testing.T) {
 		target    int
 		noVisible bool // as if VACUUM had never seen a page of which all transactions see all rows
 	}{{100, false}, {1, false}, {10, false}, {100, true}} {
-		p.analyze(t, r.target)
-		if r.noVisible {
-			p.exec(t, `UPDATE pg_class SET relallvisible = 0`)
+		var diff string
+		for range 3 { // a small sample may have none of the rare rows
+			p.analyze(t, r.target)
+			if r.noVisible {
+				p.exec(t, `UPDATE pg_class SET relallvisible = 0`)
+			}
+			var plans strings.Builder
+			for _, l := range p.lists(t) {
+				plans.WriteString(p.checkList(t, l, fmt.Sprintf("%s, statistics %+v", l.name, r)))
+			}
+			if round == 0 {
+				golden = plans.String()
+			}
+			if diff = cmp.Diff(golden, plans.String()); diff == "" {
+				break
+			}
 		}
-		var plans strings.Builder
-		for _, l := range p.lists(t) {
-			plans.WriteString(p.checkList(t, l, fmt.Sprintf("%s, statistics %+v", l.name, r)))
-		}
-		if round == 0 {
-			golden = plans.String()
-		} else if diff := cmp.Diff(golden, plans.String()); diff != "" {
-			t.Errorf("statistics %+v make other plans:\n%s", r, diff)
+		if diff != "" {
+			t.Errorf("statistics %+v make other plans, again and again:\n%s", r, diff)
 		}
 	}
 	p.compare(t, plansFile, golden)
