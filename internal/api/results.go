@@ -185,9 +185,6 @@ func (s *Server) readPointer(req *request.Request, pointer string, maxBytes int)
 // scanWeight is how many processors a grep or a search weighs, whose size shows only when it has ended.
 const scanWeight = 1
 
-// scanMemory is about how much memory it takes: a large result or message, packed and whole.
-const scanMemory = 16 << 20
-
 // grepQuery are the parameters of a grep in one result, and, with refs, in several.
 var grepQuery = []string{"pattern", "regex", "ignore_case", "text", "before", "after", "max_matches", "max_bytes",
 	"cursor"}
@@ -220,7 +217,7 @@ func (s *Server) grep(req *request.Request, refs []string) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := req.Admit(min(scanMemory, req.Memory.Size())); err != nil {
+	if err := req.Admit(min(readback.ScanMemory, req.Memory.Size())); err != nil {
 		return err
 	}
 	var found *protocol.Matches
@@ -247,7 +244,7 @@ func (s *Server) searchSession(req *request.Request) error {
 	if err := req.Err(); err != nil {
 		return err
 	}
-	if err := req.Admit(min(scanMemory, req.Memory.Size())); err != nil {
+	if err := req.Admit(min(readback.ScanMemory, req.Memory.Size())); err != nil {
 		return err
 	}
 	var found *protocol.Found

@@ -37,12 +37,6 @@ func TestNoLargeRequestIsServedWithoutMemory(t *testing.T) {
 	body := func(name string) string {
 		return `{"model":"gpt-4o","format":"openai-chat","` + name + `":[` + three + `]}`
 	}
-	call, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
-		"name": "get_context", "arguments": map[string]any{"max_tokens": 8000},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, request := range []struct{ method, path, body string }{
 		{"GET", chat + "/context", ""},
 		{"GET", chat + "/context?view=full", ""},
@@ -51,6 +45,8 @@ func TestNoLargeRequestIsServedWithoutMemory(t *testing.T) {
 		{"GET", chat + "/context?fit=window", ""},
 		{"GET", chat + "/messages", ""},
 		{"GET", chat + "/export", ""},
+		{"GET", chat + "/results/grep?pattern=words", ""},
+		{"GET", chat + "/search?q=words", ""},
 		{"POST", chat + "/preview", ""},
 		{"POST", chat + "/preview", `{"from":"log"}`},
 		{"POST", chat + "/messages", `{"messages":[` + three + `]}`},
@@ -65,9 +61,20 @@ func TestNoLargeRequestIsServedWithoutMemory(t *testing.T) {
 			t.Errorf("%s %s: %d %.300s", request.method, request.path, got.Code, got.Body)
 		}
 	}
-	asked := w.ask("POST", "/mcp?session=openai-chat", string(call), "Accept", "application/json, text/event-stream")
-	if text := asked.Body.String(); !strings.Contains(text, `"isError":true`) || strings.Contains(text, "words of") {
-		t.Errorf("get_context: %d %.300s", asked.Code, text)
+	for name, arguments := range map[string]any{
+		"get_context": map[string]any{"max_tokens": 8000}, "grep_results": map[string]any{"pattern": "words"},
+		"search_session": map[string]any{"query": "words"}, "get_messages": map[string]any{"from_seq": 1},
+	} {
+		call, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+			"name": name, "arguments": arguments,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := w.ask("POST", "/mcp?session=openai-chat", string(call), "Accept", "application/json, text/event-stream")
+		if text := asked.Body.String(); !strings.Contains(text, `"isError":true`) || strings.Contains(text, "words of") {
+			t.Errorf("%s: %d %.300s", name, asked.Code, text)
+		}
 	}
 	w.must(http.StatusOK, "GET", chat, "")
 	w.must(http.StatusOK, "GET", chat+"/messages?limit=1", "")

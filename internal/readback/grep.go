@@ -16,6 +16,9 @@ import (
 	"github.com/varve-dev/varve/internal/session"
 )
 
+// ScanMemory is about how much memory a grep or a search takes, in bytes: a large result or message, packed and whole.
+const ScanMemory = 16 << 20
+
 // The bounds of a grep.
 const (
 	DefaultMatches = 50

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-dev/varve/internal/admit"
 	"github.com/varve-dev/varve/internal/postgres"
+	"github.com/varve-dev/varve/internal/readback"
 	"github.com/varve-dev/varve/internal/session"
 	"github.com/varve-dev/varve/internal/spelling"
 )
@@ -20,7 +21,7 @@ type Runner struct {
 	At    session.Address
 	May   func(session.Scope) bool // what the caller may do
 
-	Memory *admit.Gate // that the views of large sessions draw from
+	Memory *admit.Gate // that scans and the views of large sessions draw from
 	CPU    *admit.Gate // processors, for what scans or reads much
 }
 
@@ -60,6 +61,11 @@ func (r *Runner) Run(ctx context.Context, name string, given []byte) (*Answer, e
 	switch name {
 	case GrepResults, SearchSession, GetMessages: // how much they read shows only when they have
 		weight = 1
+		turn, err := r.Memory.Acquire(ctx, r.At.Tenant, min(readback.ScanMemory, r.Memory.Size()))
+		if err != nil {
+			return nil, err
+		}
+		defer turn.Done()
 	}
 	var answer *Answer
 	err = r.CPU.Do(ctx, r.At.Tenant, weight, func() (err error) {
