@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests() { git ls-files '*_test.go' | while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
-packages='internal/(admit|api|jobs|llm|postgres|process|recompact|upload|webhook|zframe)/[^/]*_test\.go'
+packages='internal/(admit|api|jobs|llm|postgres)/[^/]*_test\.go'
 mapfile -t files < <(tests | grep -E "^$packages" | xargs grep -L '^// Not under the race detector')
 # Each line of found is a package and a test.
 found=$(awk '

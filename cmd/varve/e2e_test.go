@@ -80,8 +80,34 @@ func program(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// startedOnce is the data directory of a varve up that was started and stopped, which others begin with: a new one takes
+// initdb and the migrations.
+var (
+	startedOnceIn string
+	startOnce     = sync.OnceValue(func() (err error) {
+		if startedOnceIn, err = os.MkdirTemp("", "varve-up-"); err != nil {
+			return err
+		}
+		u, err := begin(filepath.Join(startedOnceIn, "data"))
+		if err != nil {
+			return err
+		}
+		return u.terminate()
+	})
+)
+
+// startUp starts a varve up, which ends with the test.
 func startUp(t *testing.T, data string, args ...string) *up {
 	t.Helper()
+	if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
+		if err := startOnce(); err != nil {
+			t.Fatal(err)
+		}
+		from := filepath.Join(startedOnceIn, "data")
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, data).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
 	u, err := begin(data, args...)
 	if u != nil {
 		u.T = t
@@ -167,20 +193,13 @@ func shareUp(t *testing.T) (u *up, tenant string) {
 	return &of, tenant
 }
 
-// endShared stops the varve up that tests have shared, and removes its directory.
+// endShared stops the varve up that tests have shared, and removes the directories.
 func endShared() error {
-	u := shared.up
-	if u == nil {
-		return nil
+	err := os.RemoveAll(startedOnceIn)
+	if u := shared.up; u != nil {
+		err = errors.Join(err, u.terminate(), u.remove(), os.RemoveAll(filepath.Dir(u.data)))
 	}
-	err := u.cmd.Process.Signal(syscall.SIGTERM)
-	if err == nil {
-		err = u.end()
-	}
-	if err != nil {
-		err = fmt.Errorf("after SIGTERM: %w\n%s", err, u.log)
-	}
-	return errors.Join(err, u.remove(), os.RemoveAll(filepath.Dir(u.data)))
+	return err
 }
 
 // kill ends the program at once, as a crash would.
@@ -200,12 +219,21 @@ func (u *up) end() error {
 // stop ends the program gracefully, and fails the test unless it ends with 0.
 func (u *up) stop() {
 	u.Helper()
-	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		u.Fatal(err)
+	if err := u.terminate(); err != nil {
+		u.Error(err)
 	}
-	if err := u.end(); err != nil {
-		u.Errorf("after SIGTERM: %v\n%s", err, u.log)
+}
+
+// terminate ends the program gracefully; it is an error unless it ends with 0.
+func (u *up) terminate() error {
+	err := u.cmd.Process.Signal(syscall.SIGTERM)
+	if err == nil {
+		err = u.end()
 	}
+	if err != nil {
+		return fmt.Errorf("after SIGTERM: %w\n%s", err, u.log)
+	}
+	return nil
 }
 
 // call asks the API; an error is one of the connection.

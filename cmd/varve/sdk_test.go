@@ -17,6 +17,9 @@ var offline = regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ET
 // TestTheClientsOfOpenAIWorkAgainstVarveUp installs OpenAI's packages from npm and runs test/openai-sdk with them. There is
 // no lock file: its entries name the registry that they were made at.
 func TestTheClientsOfOpenAIWorkAgainstVarveUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("installs OpenAI's packages")
+	}
 	t.Parallel()
 	dir := installed(t, "test/openai-sdk")
 	u, _ := shareUp(t)

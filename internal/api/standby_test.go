@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -31,7 +32,7 @@ func newReplicated(t *testing.T) *replicated {
 	t.Helper()
 	r := &replicated{primary: pgtest.NewDurable(t)}
 	r.standby = pgtest.NewStandby(t, r.primary)
-	r.world = newWorldAt(t, r.primary.DSN(embedded.Database), t.Output(), admit.NewConnections(connections, patience))
+	r.world = newWorldAt(t, r.primary.DSN(embedded.Database), io.Discard, admit.NewConnections(connections, patience))
 	r.catchUp()
 	readOnly := *r.world
 	readOnly.dsn = r.standby.DSN(embedded.Database)

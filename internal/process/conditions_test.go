@@ -105,19 +105,23 @@ type place struct {
 	due        session.Address // a session that has reached its trigger
 }
 
-// TestADatabaseIsCheckedBeforeReady starts every process under every condition. What it refuses, it says how to mend,
-// and that is tried.
+// TestADatabaseIsCheckedBeforeReady starts every process under every condition, with -short one process under each.
+// What it refuses, it says how to mend, and that is tried.
 func TestADatabaseIsCheckedBeforeReady(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	rows := map[string]string{}
 	t.Run("conditions", func(t *testing.T) {
-		for _, c := range conditions {
+		for n, c := range conditions {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				c.skipWhereItCannotBe(t)
 				row := c.name
 				for i, p := range probes {
+					if testing.Short() && i != n%len(probes) { // a process costs a second, make soak starts all
+						row += "\t"
+						continue
+					}
 					row += "\t" + outcomes[c.try(t, p, c.want[i])]
 				}
 				mu.Lock()

@@ -69,7 +69,7 @@ func BuildOf(ctx context.Context, dir string, defect *Mutant, packages ...string
 	if err != nil {
 		return err
 	}
-	args := []string{"build", "-o", dir + string(filepath.Separator)}
+	args := []string{"build", "-ldflags=-s -w", "-o", dir + string(filepath.Separator)}
 	if defect != nil {
 		flags, err := defect.overlay(root, dir)
 		if err != nil {
