@@ -29,7 +29,7 @@ func TestABoundedViewOfALongLogIsThatOfTheWholeLog(t *testing.T) {
 	ends := w.streaming() // no log is short
 	made, short, seeds := 0, 0, uint64(6)
 	if testing.Short() {
-		seeds = 2
+		seeds = 1
 	}
 	for seed := range seeds {
 		for _, f := range session.Formats() {
@@ -98,7 +98,7 @@ func TestTheEndOfAShortLogIsThatOfTheWholeLog(t *testing.T) {
 	}
 	made, seeds := 0, uint64(40)
 	if testing.Short() {
-		seeds = 16
+		seeds = 6
 	}
 	for f, pieces := range pieces {
 		for seed := range seeds {

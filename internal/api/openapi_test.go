@@ -100,6 +100,9 @@ func TestTheDescriptionIsServedToAnybody(t *testing.T) {
 
 // TestAPersonSearchesTheDocumentation has a browser look for words of a guide, under the policy of contents.
 func TestAPersonSearchesTheDocumentation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
 	t.Parallel()
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

@@ -25,6 +25,9 @@ var generated = flag.Int("generated", 160, "how many messages TestWhatIsAppended
 // they are, and wants the log to have their bytes, views, most of them on the way that reads no JSON, to keep the rules
 // of others and our own, and their repairs to list each message that they do not have as it was appended.
 func TestWhatIsAppendedAsSchemasAllowIsReadAsOthersWant(t *testing.T) {
+	if testing.Short() {
+		t.Skip("test/peers has such messages without the API")
+	}
 	t.Parallel()
 	r := &viewReader{world: newWorld(t), suite: peers.NewSuite(t), random: rand.New(rand.NewPCG(15, 8))}
 	makers := map[session.Format]*peers.Generator{}

@@ -176,7 +176,7 @@ func TestCorpusViews(t *testing.T) {
 	fmt.Fprintln(table, "conversation\tformat\tmessages\ttokens\tviews")
 	for i := range read {
 		c := &read[i]
-		if testing.Short() && c.Total() > 60_000 {
+		if testing.Short() && c.Total() > 30_000 {
 			continue
 		}
 		n := checkRecorded(t, c)

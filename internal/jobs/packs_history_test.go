@@ -74,7 +74,11 @@ func TestPacksSurviveRandomHistories(t *testing.T) {
 	h := &packHistory{world: w, random: rand.New(rand.NewPCG(*archiveSeed, 95)), logs: map[session.Address][][]byte{}, killed: map[string]int{}}
 	h.begin()
 	h.begin()
-	for n := range 40 {
+	steps := 40
+	if testing.Short() {
+		steps = 16
+	}
+	for n := range steps {
 		if len(h.logs) == 0 {
 			h.begin()
 		}

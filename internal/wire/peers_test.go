@@ -14,7 +14,7 @@ func TestViewsOfAllFixturesKeepTheRulesOfOthers(t *testing.T) {
 	t.Parallel()
 	s, n, each := peers.NewSuite(t), 0, 1
 	if testing.Short() {
-		each = 37 // which comes by every format, target and way with pending calls
+		each = 113 // which comes by every format, target and way with pending calls
 	}
 	for _, f := range session.Formats() {
 		for _, x := range fixtures[f] {

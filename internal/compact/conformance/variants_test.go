@@ -74,7 +74,11 @@ func setting(name string, preset int) int {
 // the vectors and the differences they show each class in the systems for which the page lists it, and in no other.
 func TestVariants(t *testing.T) {
 	t.Parallel()
-	all, next := variants(t, setting("VARVE_VARIANTS", 2000)), make(chan vector)
+	few := 2000
+	if testing.Short() {
+		few = 400
+	}
+	all, next := variants(t, setting("VARVE_VARIANTS", few)), make(chan vector)
 	var mu sync.Mutex
 	passed, other, in, shown := 0, 0, map[string]int{}, map[string]bool{}
 	var asking sync.WaitGroup
