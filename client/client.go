@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"syscall"
@@ -84,30 +85,34 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // do sends the request of a route and reads the answer, and waits while the server is not ready.
-func (c *Client) do(ctx context.Context, route string, o Options, args []any) (*http.Response, error) {
-	return c.repeat(ctx, route, o, args, c.sendWhole)
+func (c *Client) do(ctx context.Context, route string, o Options, args []any) ([]byte, error) {
+	return repeat(ctx, c, route, o, args, c.sendWhole)
 }
 
 // open does what do does, but leaves it to the caller to read the answer's body, and to close it.
 func (c *Client) open(ctx context.Context, route string, o Options, args []any) (*http.Response, error) {
-	return c.repeat(ctx, route, o, args, c.send)
+	return repeat(ctx, c, route, o, args, c.send)
 }
 
-func (c *Client) repeat(
-	ctx context.Context, route string, o Options, args []any, send func(*http.Request) (*http.Response, error),
-) (*http.Response, error) {
+func repeat[T any](
+	ctx context.Context, c *Client, route string, o Options, args []any, send func(*http.Request) (T, error),
+) (T, error) {
+	var none T
 	req, err := c.request(ctx, route, o, args)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	for waited, pause := time.Duration(0), 100*time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		try := req.Clone(ctx)
 		if req.GetBody != nil {
 			try.Body, _ = req.GetBody() // of bytes, which cannot fail
 		}
-		res, err := send(try)
-		if err == nil || !Passing(err) || waited >= c.patienceWith(err) {
-			return res, err
+		answer, err := send(try)
+		switch {
+		case err == nil || !Passing(err) || waited >= c.patienceWith(err):
+			return answer, err
+		case !repeatable(req, err):
+			return answer, fmt.Errorf("the request may have had its effect, and is not sent again: %w", err)
 		}
 		if waited == 0 {
 			fmt.Fprintf(c.Notes, "waiting for %s: %s\n", c.Base, reason(err))
@@ -117,10 +122,21 @@ func (c *Client) repeat(
 			pause = max(pause, min(problem.RetryAfter, 5*time.Second))
 		}
 		if err := c.Sleep(ctx, pause); err != nil {
-			return nil, err
+			return none, err
 		}
 		waited += pause
 	}
+}
+
+// repeatable reports whether a request that failed cannot have its effect twice if it is sent again. A POST without an
+// Idempotency-Key can, unless the server refused it or was not reached.
+func repeatable(req *http.Request, err error) bool {
+	if req.Method != http.MethodPost || req.Header.Get("Idempotency-Key") != "" {
+		return true
+	}
+	var problem *Error
+	var dialled *net.OpError
+	return errors.As(err, &problem) && problem.Code() != "" || errors.As(err, &dialled) && dialled.Op == "dial"
 }
 
 // refusedPatience is how long to wait where nothing listens: a server that is starting listens soon.
@@ -147,9 +163,8 @@ func (c *Client) send(req *http.Request) (*http.Response, error) {
 	return nil, problemOf(res)
 }
 
-// sendWhole sends a request once and reads its answer. One that is cut off is asked for again, unless that could have
-// the effect twice.
-func (c *Client) sendWhole(req *http.Request) (*http.Response, error) {
+// sendWhole sends a request once and reads its answer.
+func (c *Client) sendWhole(req *http.Request) ([]byte, error) {
 	res, err := c.send(req)
 	if err != nil {
 		return nil, err
@@ -157,24 +172,16 @@ func (c *Client) sendWhole(req *http.Request) (*http.Response, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		if req.Context().Err() == nil && req.Method == http.MethodPost && req.Header.Get("Idempotency-Key") == "" {
-			return nil, fmt.Errorf("the answer was cut off, and the request may have had its effect: %w", err)
-		}
 		return nil, unreachable(req.Context(), c.Base, err)
 	}
-	res.Body = io.NopCloser(bytes.NewReader(body))
-	return res, nil
+	return body, nil
 }
 
-// read decodes an answer and closes it.
-func read[T any](ctx context.Context, c *Client, res *http.Response) (a Answer[T], err error) {
-	defer res.Body.Close()
-	if a.Raw, err = io.ReadAll(res.Body); err != nil {
-		return a, unreachable(ctx, c.Base, err)
-	}
-	if err := json.Unmarshal(a.Raw, &a.Value); err != nil {
-		req := res.Request
-		return a, fmt.Errorf("%s %s: the answer does not have the expected form: %w", req.Method, req.URL.Path, err)
+// decode decodes the answer of a route.
+func decode[T any](route string, body []byte) (a Answer[T], err error) {
+	a.Raw = body
+	if err := json.Unmarshal(body, &a.Value); err != nil {
+		return a, fmt.Errorf("%s: the answer does not have the expected form: %w", route, err)
 	}
 	return a, nil
 }

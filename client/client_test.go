@@ -28,21 +28,34 @@ func TestClientWaitsForAServerThatStarts(t *testing.T) {
 	c := clienttest.Of(t, func(w http.ResponseWriter, r *http.Request) {
 		switch tries.Add(1) {
 		case 1:
+			panic(http.ErrAbortHandler)
+		case 2:
 			w.Header().Set("Retry-After", "3")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprint(w, `{"code":"unavailable","detail":"the database does not answer"}`)
-		case 2:
-			panic(http.ErrAbortHandler)
 		default:
 			fmt.Fprint(w, `{}`)
 		}
 	})
 	c.Sleep = func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil }
-	if _, err := client.CompactSession.Call(t.Context(), c, "s"); err != nil {
+	if _, err := client.ReadSession.Call(t.Context(), c, "s"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]time.Duration{3 * time.Second, 2 * time.Second}, waits); diff != "" {
+	if diff := cmp.Diff([]time.Duration{100 * time.Millisecond, 3 * time.Second}, waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPOSTWithoutAKeyIsSentOnce(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32
+	c := clienttest.Of(t, func(http.ResponseWriter, *http.Request) {
+		tries.Add(1)
+		panic(http.ErrAbortHandler)
+	})
+	_, err := client.CreateToken.Call(t.Context(), c, "s")
+	if tries.Load() != 1 || !errors.As(err, new(*client.UnreachableError)) || !strings.Contains(err.Error(), "may have had its effect") {
+		t.Errorf("%d tries: %v", tries.Load(), err)
 	}
 }
 

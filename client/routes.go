@@ -141,11 +141,8 @@ func (e Effect) Call(ctx context.Context, c *Client, args ...any) error {
 
 // With sends the request with options.
 func (e Effect) With(ctx context.Context, c *Client, o Options, args ...any) error {
-	res, err := c.do(ctx, string(e), o, args)
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
+	_, err := c.do(ctx, string(e), o, args)
+	return err
 }
 
 // Call sends a request without query and body.
@@ -155,11 +152,11 @@ func (r Route[T]) Call(ctx context.Context, c *Client, args ...any) (Answer[T], 
 
 // With sends a request with options.
 func (r Route[T]) With(ctx context.Context, c *Client, o Options, args ...any) (a Answer[T], err error) {
-	res, err := c.do(ctx, string(r), o, args)
+	body, err := c.do(ctx, string(r), o, args)
 	if err != nil {
 		return a, err
 	}
-	return read[T](ctx, c, res)
+	return decode[T](string(r), body)
 }
 
 // All returns up to limit entries of a list, and reads as many pages as that needs.

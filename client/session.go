@@ -134,7 +134,8 @@ func (s *Session) Call(ctx context.Context, tool string, arguments any, callID s
 	if callID != "" {
 		body["call_id"] = callID
 	}
-	a, err := Route[ToolAnswer]("POST sessions/{id}/tools/{tool}").With(ctx, s.client, Options{Body: body}, s.ID, tool)
+	o := Options{Body: body, Key: uuid.NewString()}
+	a, err := Route[ToolAnswer]("POST sessions/{id}/tools/{tool}").With(ctx, s.client, o, s.ID, tool)
 	return a.Value, err
 }
 

@@ -123,15 +123,16 @@ func (c *Client) feed(ctx context.Context, u Upload, i protocol.Import, info os.
 		stop()
 		<-done
 	}()
-	req, err := c.request(ctx, "POST imports/{import}", Options{Query: query, Body: sent}, []any{i.ID})
+	const route = "POST imports/{import}"
+	req, err := c.request(ctx, route, Options{Query: query, Body: sent}, []any{i.ID})
 	if err != nil {
 		return i, err
 	}
-	res, err := c.send(req)
+	body, err := c.sendWhole(req)
 	if err != nil {
 		return i, err
 	}
-	fed, err := read[protocol.Import](ctx, c, res)
+	fed, err := decode[protocol.Import](route, body)
 	return fed.Value, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/google/uuid"
 
 	"github.com/varve-dev/varve/client"
 	"github.com/varve-dev/varve/internal/session"
@@ -65,7 +66,7 @@ func (c *compactCommand) Run(ctx context.Context, to *console) error {
 func (c *compactCommand) compact(ctx context.Context, api *client.Client) (run client.Answer[session.Run], err error) {
 	wait := time.Duration(c.Wait)
 	ends := time.Now().Add(wait)
-	o := client.Options{Query: client.Query{}}
+	o := client.Options{Query: client.Query{}, Key: uuid.NewString()}
 	if wait > 0 {
 		o.Query["wait"] = math.Ceil(min(wait, maxServerWait).Seconds())
 	}
