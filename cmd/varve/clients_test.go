@@ -21,6 +21,15 @@ func checked(args ...string) []string {
 	return append(args, "--check")
 }
 
+// clientsEnv returns the environment of the clients' own tests.
+func clientsEnv(u *up) []string {
+	env := []string{"VARVE_URL=" + u.url, "VARVE_KEY=" + u.key}
+	if testing.Short() {
+		env = append(env, "VARVE_SHORT=1")
+	}
+	return env
+}
+
 // TestThePythonClientWorksAgainstVarveUp runs the tests of clients/python, and holds what is made there to the API's
 // description.
 func TestThePythonClientWorksAgainstVarveUp(t *testing.T) {
@@ -40,7 +49,7 @@ func TestThePythonClientWorksAgainstVarveUp(t *testing.T) {
 		defer cancel()
 		run := exec.CommandContext(ctx, python, args...)
 		run.Dir = filepath.Join("..", "..", "clients", "python")
-		run.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "VARVE_URL="+u.url, "VARVE_KEY="+u.key)
+		run.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), clientsEnv(u)...)
 		if out, err := run.CombinedOutput(); err != nil {
 			t.Errorf("python3 %s: %v\n%s", args, err, out)
 		}
@@ -53,7 +62,7 @@ func TestTheTypeScriptClientWorksAgainstVarveUp(t *testing.T) {
 	t.Parallel()
 	dir := installed(t, "clients/typescript")
 	u, _ := shareUp(t)
-	env := []string{"VARVE_URL=" + u.url, "VARVE_KEY=" + u.key}
+	env := clientsEnv(u)
 	node(t, dir, checked("generate.mjs", u.url+"/openapi.json")...)
 	if made := filepath.Join("src", "types.ts"); *update {
 		text, err := os.ReadFile(filepath.Join(dir, made))

@@ -149,8 +149,8 @@ class Session:
         bound = "to_seq" if query.get("order") == "desc" else "from_seq"
         while True:
             page = self._varve.request("GET", self._at + "/messages", query=query)
-            for one in page["data"]:
-                yield decode(types.Message, one)
+            for one in decode(List[types.Message], page["data"]):
+                yield one
             if page["next_seq"] is None:
                 return
             query[bound] = page["next_seq"]

@@ -131,9 +131,7 @@ class Transport:
     def _once(self, request: Request, cancel: Optional[Cancel]) -> Tuple[int, bytes]:
         connection, answer = self._open(request, cancel)
         try:
-            body = answer.read()
-            if answer.status != 204 and answer.length is None and not answer.chunked:
-                raise http.client.HTTPException("its head was cut off")
+            body = _read(answer)
         except (OSError, http.client.HTTPException) as err:
             connection.close()
             raise Unreachable(f"the answer ended early: {err}") from err
@@ -158,7 +156,7 @@ class Transport:
             connection.request(request.method, target, body=body, headers=headers)
             answer = connection.getresponse()
             if answer.status >= 300:
-                failed = answer.read()
+                failed = _read(answer)
         except (OSError, http.client.HTTPException) as err:
             connection.close()
             raise Unreachable(f"no Varve answers at {self._host}: {err}") from err
@@ -191,6 +189,13 @@ class Transport:
             return json.dumps(request.body, ensure_ascii=False).encode(), headers
         except UnicodeEncodeError:  # halves of surrogate pairs
             return json.dumps(request.body).encode(), headers
+
+
+def _read(answer: http.client.HTTPResponse) -> bytes:
+    """Reads an answer, which says how long it is unless its head was cut off."""
+    if answer.status != 204 and answer.length is None and not answer.chunked:
+        raise http.client.HTTPException("its head was cut off")
+    return answer.read()
 
 
 class AsyncTransport:

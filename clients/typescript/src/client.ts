@@ -60,7 +60,7 @@ export class Varve {
   async* list<T>(path: string, where: Query = {}, member = 'data'): AsyncGenerator<T> {
     for (let cursor: string | undefined; ;) {
       const page = await this.request<Record<string, T[]> & { next_cursor?: string | null }>('GET', path, { query: { ...where, cursor } })
-      yield* page[member] ?? []
+      for (const one of page[member] ?? []) yield one // yield* takes twice as long
       if (!page.next_cursor) return
       cursor = page.next_cursor
     }
@@ -141,7 +141,7 @@ export class Session {
     const query: Query = { ...where }
     for (;;) {
       const page = await this.#send<{ data: Message[], next_seq: number | null }>('GET', '/messages', { query })
-      yield* page.data
+      for (const one of page.data) yield one
       if (page.next_seq === null) return
       query[where.order === 'desc' ? 'to_seq' : 'from_seq'] = page.next_seq
     }

@@ -37,7 +37,7 @@ export class NotFound extends APIError {
 
 /** Returns an answer that is not 2xx as an error. */
 export async function errorOf(answer: Response): Promise<APIError> {
-  const text = await answer.text().catch(() => '')
+  const text = await answer.text()
   let problem: Partial<Problem> = {}
   try {
     problem = JSON.parse(text)
