@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/varve-dev/varve/internal/protocol"
 )
 
 // conversationShown is a conversation as callers decode it.
@@ -373,6 +375,10 @@ func TestAConversationsItemsFitTheWindow(t *testing.T) {
 	}
 	for _, wrong := range []string{"fit=window&view=full", "fit=page"} {
 		w.must(http.StatusBadRequest, "GET", "/v1/conversations/"+id+"/items?"+wrong, "")
+	}
+	w.server.Close(t.Context())
+	if used := decoded[protocol.Usage](w.must(http.StatusOK, "GET", "/v1/usage", "")).Total; used.Views != 4 {
+		t.Errorf("%d views are counted: the context, and three lists whatever their pages are 4", used.Views)
 	}
 }
 

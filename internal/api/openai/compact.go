@@ -210,10 +210,14 @@ func (s *Server) compactConversation(req *request.Request, id string) (bodies []
 		}
 		return nil
 	})
-	if err == nil && size > room {
-		return s.fitted(req, at, 0.95) // the rest is for what withoutTools writes around calls
+	if err != nil || size <= room {
+		return bodies, err
 	}
-	return bodies, err
+	made, err := s.fitted(req, at, 0.95) // the rest is for what withoutTools writes around calls
+	if err != nil {
+		return nil, err
+	}
+	return made.Bodies, nil
 }
 
 // largeView is the size in bytes above which a view is weighed.

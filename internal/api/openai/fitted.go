@@ -30,7 +30,7 @@ func (s *Server) listFitted(req *request.Request, r itemsRequest) error {
 }
 
 func (s *Server) answerFitted(req *request.Request, r itemsRequest) error {
-	bodies, err := s.fitted(req, r.at, 1)
+	made, err := s.fitted(req, r.at, 1)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Server) answerFitted(req *request.Request, r itemsRequest) error {
 	if err != nil {
 		return err
 	}
-	items := named(r.at, bodies, whole)
+	items := named(r.at, made.Bodies, whole)
 	if r.descending {
 		slices.Reverse(items)
 	}
@@ -46,11 +46,15 @@ func (s *Server) answerFitted(req *request.Request, r itemsRequest) error {
 		return err
 	}
 	more := len(items) > r.limit
-	return answerItems(req, items[:min(len(items), r.limit)], more)
+	err = answerItems(req, items[:min(len(items), r.limit)], more)
+	if err == nil && r.after == "" { // the other pages are of the same view
+		s.Served(r.at, made.Tokens)
+	}
+	return err
 }
 
-// fitted returns the items of a conversation's view, cut to a share of its window.
-func (s *Server) fitted(req *request.Request, at session.Address, share float64) ([][]byte, error) {
+// fitted returns a conversation's view, cut to a share of its window: Bodies has its items.
+func (s *Server) fitted(req *request.Request, at session.Address, share float64) (*postgres.View, error) {
 	want := view.Request{Format: session.OpenAIResponses, Pending: wire.KeepPending}
 	want.Largest, want.Admit = largeView, req.Admit
 	var stored postgres.View
@@ -69,13 +73,10 @@ func (s *Server) fitted(req *request.Request, at session.Address, share float64)
 		made, _, err = want.Make(req.Ctx, &stored)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && made.Bodies == nil {
+		made.Bodies, err = view.Split(made.Tail)
 	}
-	if made.Bodies != nil {
-		return made.Bodies, nil
-	}
-	return view.Split(made.Tail)
+	return made, err
 }
 
 // named gives the items of a fitted view the ids that they have in the whole one. An item that was cut keeps its id if

@@ -27,6 +27,8 @@ type Server struct {
 	Waiter  *request.Waiter
 	// Awake brings a session back if it is cold.
 	Awake func(ctx context.Context, at session.Address) error
+	// Served counts a view that a reader got, with its tokens.
+	Served func(at session.Address, tokens int64)
 }
 
 // Adder registers a route that a scope opens.
