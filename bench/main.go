@@ -51,6 +51,7 @@ var scenarios = []scenario{
 	{"crossing", true, false, measureCrossings},
 	{"readback", true, false, measureLoads(readbackLoads)},
 	{"turns", true, false, measureTurns},
+	{"clients", true, false, measureClients},
 	{"traces", true, false, measureTraces},
 	{"many", true, false, measureMany},
 }
