@@ -22,21 +22,22 @@ type entryOfLiteLLM struct {
 // modesOfLiteLLM are those of models that hold conversations.
 var modesOfLiteLLM = []string{"chat", "responses", "completion"}
 
-// isLiteLLM reports whether a document is LiteLLM's list: an object of entries by name, which have a provider.
+// isLiteLLM reports whether a document is LiteLLM's list: an object of entries by name, which have a provider. It may
+// have other members, too.
 func isLiteLLM(document []byte) bool {
 	var entries map[string]json.RawMessage
 	if json.Unmarshal(document, &entries) != nil {
 		return false
 	}
-	if _, ours := entries["models"]; ours || len(entries) == 0 {
+	if _, ours := entries["models"]; ours {
 		return false
 	}
 	for _, entry := range entries {
-		if !bytes.Contains(entry, []byte(`"litellm_provider"`)) {
-			return false
+		if bytes.Contains(entry, []byte(`"litellm_provider"`)) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // extendLiteLLM merges LiteLLM's list over the registry: an entry has the window, and what is known of the model that
@@ -46,6 +47,10 @@ func (r *Registry) extendLiteLLM(document []byte) (*Registry, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(document, &raw); err != nil {
 		return nil, err
+	}
+	listed, taken := map[string]bool{}, map[string]bool{} // names in lower case
+	for name := range raw {
+		listed[strings.ToLower(name)] = true
 	}
 	var own []Model
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
@@ -57,7 +62,14 @@ func (r *Registry) extendLiteLLM(document []byte) (*Registry, error) {
 		if input < minContext || input > maxContext || len(name) > 255 {
 			continue
 		}
+		if taken[strings.ToLower(name)] {
+			continue // it is listed twice
+		}
+		taken[strings.ToLower(name)] = true
 		m, known := r.Find(name)
+		m.Aliases = slices.DeleteFunc(slices.Clone(m.Aliases), func(alias string) bool {
+			return listed[strings.ToLower(alias)]
+		})
 		if known && !strings.EqualFold(m.ID, name) {
 			m.SameAs, m.Aliases = cmp.Or(m.SameAs, m.ID), nil
 		}

@@ -140,6 +140,11 @@ func (r *Registry) Of(name string) *Model {
 	m, known := r.Find(name)
 	if !known {
 		m = Model{ID: plainName(name, r.vendors)}
+		if _, served, ok := strings.Cut(name, ":"); ok && r.familyOf(m.ID) == "" {
+			if id := plainName(served, r.vendors); r.familyOf(id) != "" {
+				m.ID = id
+			}
+		}
 		m.Facts = r.factsLike(m.ID)
 	}
 	if r.kept.Load() < maxAsked && len(name) <= maxName {

@@ -24,6 +24,7 @@ func TestAModelIsFoundUnderEveryNameThatPlatformsGiveIt(t *testing.T) {
 		"gpt-5.6-sol":   {"gpt-5.6", "us.openai.gpt-5.6-sol", "bedrock/us.openai.gpt-5.6-sol", "openai/gpt-5.6-sol:batch", "openai/gpt-5.6-sol-fast", "azure_ai/gpt-5.6-sol"},
 		"gpt-6.2-astra": {"gpt-6.2-astra", "global.openai.gpt-6.2-astra"},
 		"o3":            {"o3-2025-04-16"},
+		"o1-preview":    {"o1-preview-2024-09-12", "openai/o1-preview"}, // o1 has another window
 		"gpt-oss-120b":  {"openai.gpt-oss-120b-1:0", "cerebras/gpt-oss-120b", "@cf/openai/gpt-oss-120b"},
 		"claude-opus-5-5": {
 			"claude-opus-5.5", "anthropic/claude-opus-5.5", "claude-5.5-opus", "us.anthropic.claude-opus-5-5", "global.anthropic.claude-opus-5-5",
@@ -43,7 +44,13 @@ func TestAModelIsFoundUnderEveryNameThatPlatformsGiveIt(t *testing.T) {
 		},
 		"claude-3-5-sonnet":      {"claude-3-5-sonnet-v2@20241022", "claude-3-5-sonnet-latest", "claude-3.5-sonnet", "anthropic/claude-3.5-sonnet:beta", "anthropic.claude-3-5-sonnet-20241022-v2:0"},
 		"claude-opus-4":          {"claude-opus-4-20250514", "claude-4-opus", "claude-opus-4-0"},
-		"claude-opus-4-1":        {"claude-opus-4-1-20250805@default", "us.anthropic.claude-opus-4-1-20250805-v1:0"},
+		"claude-instant-1.2":     {"anthropic.claude-instant-v1"},
+		"claude-haiku-4-5":       {"google-vertex:claude-haiku-4-5@20251001", "my-registry:anthropic/claude-haiku-4.5", "vertexAnthropic:claude-haiku-4-5-20251001-v1:0"},
+		"glm-4.7":                {"accounts/fireworks/models/glm-4p7"},
+		"minimax-m2.5":           {"fireworks_ai/accounts/fireworks/models/minimax-m2p5"},
+		"kimi-k2-0905":           {"groq/moonshotai/kimi-k2-instruct-0905"},
+		"qwen3-coder":            {"Qwen/Qwen3-Coder-480B-A35B-Instruct", "qwen.qwen3-coder-480b-a35b-v1:0"},
+		"claude-opus-4-1":        {"copilot/claude-opus-41", "claude-opus-4-1-20250805@default", "us.anthropic.claude-opus-4-1-20250805-v1:0"},
 		"claude-opus-4-6":        {"anthropic.claude-opus-4-6-v1", "au.anthropic.claude-opus-4-6-v1"},
 		"gemini-2.5-pro":         {"google/gemini-2.5-pro", "gemini-2.5-pro-exp-03-25", "models/gemini-2.5-pro"},
 		"gemini-2.5-flash":       {"gemini-2.5-flash-preview-09-2025", "gemini/gemini-2.5-flash"},
@@ -106,7 +113,7 @@ func TestSpellingsOfAModelThatIsNotKnownAreOne(t *testing.T) {
 	t.Parallel()
 	for want, names := range map[string][]string{
 		"claude-zeus-9-1": {"claude-zeus-9.1", "anthropic/claude-zeus-9.1:beta", "us.anthropic.claude-zeus-9-1-20290101-v1:0", "claude-zeus-9-1@20290101", "CLAUDE-ZEUS-9-1"},
-		"claude-opus-9":   {"claude-9-opus", "claude-opus-9-20290101"},
+		"claude-opus-9":   {"claude-9-opus", "claude-opus-9-20290101", "google-vertex:claude-opus-9@20290101"},
 		"my-own":          {"my-own", "hosted_vllm/my-own", "My.Own"},
 		"gpt-9":           {"openai/gpt-9", "gpt-9-2029-01-01"},
 		"":                {"", "/", "x/"},
@@ -313,12 +320,18 @@ func TestLiteLLMsListIsReadAsItIs(t *testing.T) {
 		"groq/llama-3.3-70b-versatile": {"litellm_provider": "groq", "mode": "chat", "max_input_tokens": 32768, "max_tokens": 8192},
 		"minimax/MiniMax-M3": {"litellm_provider": "minimax", "mode": "chat", "max_input_tokens": 500000},
 		"acme/brand-new": {"litellm_provider": "acme", "mode": "responses", "max_tokens": 64000.0},
+		"gpt-3.5-turbo": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 16385},
+		"gpt-3.5-turbo-0125": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 16000},
+		"acme/Twice": {"litellm_provider": "acme", "mode": "chat", "max_input_tokens": 9000},
+		"acme/twice": {"litellm_provider": "acme", "mode": "chat", "max_input_tokens": 9000},
+		"fallback_generalizations": {"rules": []}, "last_updated": "2026-07-24",
 		"acme/tiny": {"litellm_provider": "acme", "mode": "chat", "max_input_tokens": 77}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{
 		"claude-opus-5-5": 900_000, "US.anthropic.claude-opus-5-5": 800_000, "eu.anthropic.claude-opus-5-5": 900_000, "claude-opus-4-0": 190_000, "claude-opus-4": 200_000,
+		"gpt-3.5-turbo": 16_385, "gpt-3.5-turbo-0125": 16_000, "gpt-3.5-turbo-1106": 16_385, "acme/Twice": 9000,
 		"groq/llama-3.3-70b-versatile": 32_768, "meta-llama/llama-3.3-70b-instruct": 128_000, "minimax/MiniMax-M3": 500_000, "acme/brand-new": 64_000, "gpt-4o": 128_000,
 	} {
 		if m, ok := r.Find(name); !ok || m.Window() != want {

@@ -32,16 +32,20 @@ var suffixes = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-1m|-thinking-\d+k|-\d{
 // another model, deepseek-v4, and no revision of Bedrock's.
 var revisions = regexp.MustCompile(`(:[^:]*|@[^@]*|\[1m\]|-\d{8}|-\d{4}-\d{2}-\d{2}|-v[12])$`)
 
+// pointed are versions as Fireworks spells them: qwen2p5-72b-instruct, glm-4p7.
+var pointed = regexp.MustCompile(`(\d)p(\d)`)
+
 // key returns a name in the form in which the registry compares names: claude-sonnet-4.5, claude-4-5-sonnet and
 // Claude_Sonnet_4_5 are the same.
 func key(name string) string {
+	name = pointed.ReplaceAllString(strings.ToLower(name), "$1-$2")
 	name = strings.Map(func(c rune) rune {
 		switch c {
 		case '.', '_', ' ':
 			return '-'
 		}
 		return c
-	}, strings.ToLower(name))
+	}, name)
 	if rest, ok := strings.CutPrefix(name, "claude-"); ok {
 		return "claude-" + classFirst(rest)
 	}
@@ -73,15 +77,18 @@ func spellings(name string, vendors map[string]bool) iter.Seq[string] {
 			return
 		}
 		vendor, id := bare(name, vendors)
-		for id != "" {
-			if !yield(id) || !yield(withoutPlatform(id, vendors)) || !yield(vendor+"-"+id) { // deepseek.v3.2
-				return
+		_, served, _ := strings.Cut(id, ":") // google-vertex:claude-opus-5-5 in a registry of the AI SDK
+		for _, id := range []string{id, served} {
+			for id != "" {
+				if !yield(id) || !yield(withoutPlatform(id, vendors)) || !yield(vendor+"-"+id) { // deepseek.v3.2
+					return
+				}
+				end := suffixes.FindStringIndex(id)
+				if end == nil {
+					break
+				}
+				id = id[:end[0]]
 			}
-			end := suffixes.FindStringIndex(id)
-			if end == nil {
-				return
-			}
-			id = id[:end[0]]
 		}
 	}
 }
