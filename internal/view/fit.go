@@ -99,7 +99,7 @@ func newFitter(ctx context.Context, r *Request, o *opened) (*fitter, error) {
 		f.units = slices.Insert(f.units, 0, head)
 	}
 	f.messages = make([][]entry, len(f.units))
-	for i := range f.units {
+	for i := range slices.Backward(f.units) { // the newest, which stay, are counted first
 		u := &f.units[i]
 		err := f.inspect(i, u)
 		switch {
@@ -109,7 +109,7 @@ func newFitter(ctx context.Context, r *Request, o *opened) (*fitter, error) {
 			return nil, &BrokenError{err}
 		}
 		f.total += u.Tokens
-		if !u.Pinned && !u.tied && u.isFromUser(o.stored.Format) {
+		if f.user == nobody && !u.Pinned && !u.tied && u.isFromUser(o.stored.Format) {
 			f.user = i
 		}
 	}
