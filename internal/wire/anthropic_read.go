@@ -105,6 +105,7 @@ func (s *scanner) toolUse(i int, raw Span, v *object) {
 	if b.Value == nil {
 		b.Value = []byte("{}")
 	}
+	b.Value = objectIn(b.Value) // some clients write the object into a text
 }
 
 func (s *scanner) toolResult(i int, raw Span, v *object) {

@@ -48,7 +48,7 @@ func (c *checker) notEmpty() {
 		switch {
 		case m.Flags&FlagEmptyText != 0, c.bodies != nil && hasBlank(m, c.bodies[i]):
 			c.report(i, "a text is empty, or nothing but white space")
-		case m.Flags&FlagEmpty != 0 && !(m.Role == "assistant" && i == c.last()):
+		case m.Flags&FlagEmpty != 0 && !(m.Role == "assistant" && i == c.last()) && !c.isSetting(i):
 			c.report(i, "the message has no content")
 		}
 	}
@@ -62,7 +62,10 @@ func hasBlank(m *Facts, body []byte) bool {
 // while its own tools ran.
 func (c *checker) lastMessage() {
 	last := c.last()
-	if last < 0 || c.messages[last].Role != "assistant" || c.inFlight() {
+	for last >= c.head && c.isSetting(last) {
+		last--
+	}
+	if last < c.head || c.messages[last].Role != "assistant" || c.inFlight() {
 		return
 	}
 	parts := c.messages[last].Parts
@@ -70,8 +73,7 @@ func (c *checker) lastMessage() {
 	if len(parts) > 0 {
 		end = parts[len(parts)-1]
 	}
-	paused := end.Kind == Opaque && isPause(c.raw(last, &end))
-	if provider.RefusesPrefill(c.Model) && !paused {
+	if provider.RefusesPrefill(c.Model) && !c.pauses(last) {
 		c.report(last, "the last message is the assistant's, which %s does not continue", c.Model)
 	}
 	if end.Kind == Text && endsInSpace(end.Value.Of(c.bodies[last])) {

@@ -10,7 +10,8 @@ import (
 
 // Models that bind their thinking (provider.BindsThinking) refuse it behind anything but what stood before it when it
 // was made: "The block is bound to a different conversation". So it is left out of every message before which the view
-// has changed since: those that Options.Unbound names, and those between a call and its late result.
+// has changed since: those that Options.Unbound names, those between a call and its late result, and those between an
+// image that newer ones have made a text and the last of these.
 
 // unbound is a range of messages without their thinking: from after one seq up to the first message after another that
 // is not the assistant's. An answer of the assistant's directly behind a change was written without knowing of it.

@@ -3,6 +3,7 @@ package wire
 import (
 	"slices"
 
+	"github.com/varve-dev/varve/internal/rawjson"
 	"github.com/varve-dev/varve/internal/session"
 )
 
@@ -79,26 +80,40 @@ func (n *Message) missing(answered map[int]bool) (list []Message) {
 	return list
 }
 
-// fitTypes gives calls the type that the provider requires.
+// fitTypes gives calls the type that the provider requires, and leaves out of tool_calls what is no call.
 func (r *repairer) fitTypes(n *Message) {
+	isStray := func(p Block) bool { return p.Kind == Opaque && r.own(&p) && p.Raw[0] != '{' }
+	if slices.ContainsFunc(n.Blocks, isStray) {
+		n.Blocks, n.Edited = slices.DeleteFunc(n.Blocks, isStray), true
+		r.repaired("V-C11", "member_dropped", n, "what is no call is left out of tool_calls")
+	}
 	for i := range n.Blocks {
 		p := &n.Blocks[i]
-		if p.Kind != Call || !r.own(p) || !lacksType(p.Raw) {
+		if p.Kind != Call || !r.own(p) || !isMistyped(p.Raw) {
 			continue
 		}
-		kind := `"function"`
-		if p.Custom {
-			kind = `"custom"`
-		}
-		p.Raw, n.Edited = setMember(p.Raw, "type", []byte(kind)), true
+		kind := rawjson.Quote(nil, []byte(callType(p.Raw)))
+		p.Raw, n.Edited = setMember(p.Raw, "type", kind), true
 		r.repaired("V-C11", "call_typed", n, "call %q has the type %s", p.CallID, kind)
 	}
 }
 
-// lacksType reports whether a call of tool_calls has no type.
-func lacksType(call []byte) bool {
-	tool := member(call, "function") != (Span{}) || member(call, "custom") != (Span{})
-	return tool && stringMember(call, "type") == ""
+// callType returns the type that a call of tool_calls has by what is in it, "" for a function_call.
+func callType(call []byte) string {
+	switch {
+	case member(call, "function") != Span{}:
+		return "function"
+	case member(call, "custom") != Span{}:
+		return "custom"
+	}
+	return ""
+}
+
+// isMistyped reports whether a call of tool_calls has not the type that it must have. Moonshot's own tools have one of
+// their own.
+func isMistyped(call []byte) bool {
+	want, kind := callType(call), stringMember(call, "type")
+	return want != "" && kind != want && !(want == "function" && kind == "builtin_function")
 }
 
 // counts checks V-C10.
@@ -116,8 +131,15 @@ func (c *checker) counts() {
 // callsTyped checks V-C11.
 func (c *checker) callsTyped() {
 	for i, p := range c.parts(Call) {
-		if lacksType(c.raw(i, p)) {
-			c.report(i, "call %q has no type", p.CallID)
+		if call := c.raw(i, p); isMistyped(call) {
+			c.report(i, "call %q has the type %q", p.CallID, stringMember(call, "type"))
+		}
+	}
+	for i, body := range c.bodies {
+		for call := range elementsOf(body, "tool_calls") {
+			if call[0] != '{' {
+				c.report(i, "there is no call in tool_calls: %s", call)
+			}
 		}
 	}
 }

@@ -81,6 +81,32 @@ func (s *scanner) chatThoughtList(list Span, said bool) {
 	}
 }
 
+// thinkingBlock is the type of a block of a content that is a thought, as Mistral has it.
+const thinkingBlock = "thinking"
+
+// chatThinking reads such a block, which has a text or a list of texts. Facts have it as an unknown block, as messages
+// were stored with it.
+func (s *scanner) chatThinking(raw, at Span) {
+	var texts [][]byte
+	if s.is(at, '"') {
+		texts = append(texts, at.Of(s.body))
+	}
+	for element := range s.elements(at) {
+		if text := s.inner(element, "text"); s.is(text, '"') {
+			texts = append(texts, text.Of(s.body))
+		}
+	}
+	s.reasoning(raw, Span{}).Text = joinLines(texts)
+}
+
+// isInContent reports whether a thought is written in the content, where it came from.
+func (e *encoder) isInContent(p *Block) bool { return e.own(p) && p.Raw[0] == '{' }
+
+// isThinking reports whether a block is a thought that came in the content of a message of Chat Completions.
+func (r *repairer) isThinking(p Block) bool {
+	return p.Kind == Reasoning && r.own(&p) && p.Raw[0] == '{'
+}
+
 // isInList reports whether a thought is written by the list that it was read from.
 func (e *encoder) isInList(p *Block) bool { return e.own(p) && p.Raw[0] == '[' }
 
@@ -103,7 +129,9 @@ func (r *repairer) fitReasoning(n *Message) {
 	own := n.Format == r.target && n.Raw != nil
 	way := r.provider.Reasoning
 	switch {
-	case n.Role != Assistant || own && way == provider.IgnoresReasoning:
+	case n.Role != Assistant:
+	case own && way == provider.IgnoresReasoning:
+		r.moveThinking(n)
 	case way == provider.IgnoresReasoning || way == provider.RefusesReasoning:
 		r.tellReasoning(n, own)
 	case own:
@@ -111,18 +139,33 @@ func (r *repairer) fitReasoning(n *Message) {
 	}
 }
 
-// tellReasoning turns reasoning into texts.
+// moveThinking moves thoughts out of the content, where the server takes none, to the member that it ignores.
+func (r *repairer) moveThinking(n *Message) {
+	for i := range n.Blocks {
+		if p := &n.Blocks[i]; r.isThinking(*p) && hiddenBlock(r.provider, p.Raw) {
+			p.Edited, n.Edited = true, true
+			r.repaired("V-D9", "reasoning_renamed", n, "thinking is in reasoning_content, and not in the content")
+		}
+	}
+}
+
+// tellReasoning turns reasoning into texts, but for thinking in the content of a server that takes it there.
 func (r *repairer) tellReasoning(n *Message, own bool) {
+	kept := func(p Block) bool {
+		return r.isThinking(p) && r.provider.Blocks != nil && !hiddenBlock(r.provider, p.Raw)
+	}
+	has := func(name string) bool { return hasMember(n.Raw, name) }
+	told := slices.ContainsFunc(provider.ThoughtMembers, has) || slices.ContainsFunc(thoughtLists, has) ||
+		slices.ContainsFunc(n.Blocks, func(p Block) bool { return r.isThinking(p) && !kept(p) })
 	n.Blocks = slices.DeleteFunc(n.Blocks, func(p Block) bool {
-		return p.Kind == Reasoning && p.Text != nil && blank(p.Text)
+		return p.Kind == Reasoning && p.Text != nil && blank(p.Text) && !kept(p)
 	})
 	for i := range n.Blocks {
-		if p := &n.Blocks[i]; p.Kind == Reasoning {
+		if p := &n.Blocks[i]; p.Kind == Reasoning && !kept(*p) {
 			n.makeText(p, substitute(p))
 		}
 	}
-	has := func(name string) bool { return hasMember(n.Raw, name) }
-	if !own || !slices.ContainsFunc(provider.ThoughtMembers, has) && !slices.ContainsFunc(thoughtLists, has) {
+	if !own || !told {
 		return
 	}
 	n.Edited, n.Extra = true, othersOf(wrap(nil, "{", n.Extra, "}"), thoughtLists...)
@@ -132,7 +175,7 @@ func (r *repairer) tellReasoning(n *Message, own bool) {
 // renameReasoning gives reasoning the name that the server reads.
 func (r *repairer) renameReasoning(n *Message) {
 	name := r.provider.ThoughtMember()
-	if isSigned(valueOf(n.Raw, name)) && !r.hasOtherThoughts(n.Raw) {
+	if isSigned(valueOf(n.Raw, name)) && !r.hasOtherThoughts(n.Raw) && !slices.ContainsFunc(n.Blocks, r.isThinking) {
 		return
 	}
 	for i := range n.Blocks {

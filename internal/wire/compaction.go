@@ -64,15 +64,28 @@ func compactorOf(f session.Format, block []byte) (owner string) {
 }
 
 // compactions are names that such a block, item or part has.
-var compactions = []string{"compaction", "openai.compaction"}
+var compactions = []string{"compaction", olderCompaction, "openai.compaction"}
 
 // MayCompact reports whether one of several messages may have a compaction, without a look at their JSON.
 func MayCompact(f session.Format, joined []byte) bool {
 	return f != session.OpenAIChat && f != session.Gemini && rawjson.HasAny(joined, compactions)
 }
 
+// olderCompaction is what the items of compactions were called first (openai/codex, protocol/src/models.rs: an alias).
+const olderCompaction = "compaction_summary"
+
 func isCompactionItem(item []byte) bool {
-	return isType(item, "compaction") && isSigned(valueOf(item, "encrypted_content"))
+	ofType := isType(item, "compaction") || isType(item, olderCompaction)
+	return ofType && isSigned(valueOf(item, "encrypted_content"))
+}
+
+// renamedCompaction returns a message in which an item has the name of today.
+func renamedCompaction(f session.Format, body []byte) (made []byte, renamed bool) {
+	if f != session.OpenAIResponses || !isType(body, olderCompaction) {
+		return body, false
+	}
+	at := member(body, "type")
+	return Replace(nil, body, []Edit{{Span: at, With: []byte(`"compaction"`)}}), true
 }
 
 // isSummary reports whether a block of Anthropic is a compaction with a content.
@@ -179,7 +192,8 @@ func (r *repairer) leaveCompacted(list []Message) []Message {
 
 // isForeignCompaction reports whether an item is a compaction that only another provider can read.
 func (r *repairer) isForeignCompaction(n *Message) bool {
-	return n.Format == session.OpenAIResponses && n.has(Opaque) && isType(n.Raw, "compaction") &&
+	ofType := isType(n.Raw, "compaction") || isType(n.Raw, olderCompaction)
+	return n.Format == session.OpenAIResponses && n.has(Opaque) && ofType &&
 		(r.target != n.Format || r.isForeign() && isCompactionItem(n.Raw))
 }
 

@@ -112,9 +112,9 @@ func appendObject(dst []byte, name string, value []byte) []byte {
 	return wrap(dst, "", value, "}")
 }
 
-// appendInput appends the arguments of a call where they have to be an object. An empty text is none.
+// appendInput appends the arguments of a call where they have to be an object. A text that is empty, or null, is none.
 func appendInput(dst, value []byte) []byte {
-	if string(value) == `""` {
+	if len(value) > 0 && value[0] == '"' && (blank(value) || string(value) == `"null"`) {
 		value = nil
 	}
 	return appendObject(dst, "input", value)

@@ -28,6 +28,7 @@ func Warnings(f session.Format, body []byte, flags Flags, model string) (list []
 	if flags&FlagMayNeedRepair == 0 && server == provider.Of(f) {
 		return nil
 	}
+	body, _ = renamedCompaction(f, body)
 	answers := isAnswer(f, body)
 	for _, in := range intrudersIn(f, body) {
 		if answers && in.answered {

@@ -17,13 +17,16 @@ func (r *repairer) mendMedia(ctx context.Context) error {
 	if len(faults) == 0 {
 		return err
 	}
-	view := slices.Clone(r.view)
+	view, shown := slices.Clone(r.view), r.shows
 	edits := make([][]Edit, len(view))
 	for i := range faults {
 		f := &faults[i]
 		m := &view[f.message]
 		edits[f.message] = append(edits[f.message], f.edits(m, r.target)...)
 		r.repairs = append(r.repairs, Repair{Rule: f.rule, Kind: f.repair(), Seq: m.Seq, Detail: f.detail()})
+		if f.rule == "V-T3" { // it was there until newer ones came
+			r.late = append(r.late, Seqs{After: m.Seq, Through: shown})
+		}
 	}
 	for i, list := range edits {
 		if len(list) > 0 {

@@ -205,8 +205,8 @@ func (w *memberWalk) takes(m *provider.Member, value int) bool {
 		return false
 	case m.NotNull && w.body[value] == 'n', m.Null && w.body[value] != 'n':
 		return false
-	case m.NotVoid && w.body[value] == '[':
-		return w.body[rawjson.Inside(w.body, value)] != ']'
+	case m.NotVoid:
+		return w.body[value] == '[' && w.body[rawjson.Inside(w.body, value)] != ']'
 	}
 	return true
 }
@@ -227,6 +227,11 @@ func (r *repairer) purge(m Stored) []byte {
 
 // expel returns a message without its intruders.
 func (r *repairer) expel(m Stored) []byte {
+	var renamed bool
+	if m.Body, renamed = renamedCompaction(m.Format, m.Body); renamed {
+		r.repairs = append(r.repairs, Repair{Rule: "V-R5", Kind: "part_mended", Seq: m.Seq,
+			Detail: "the type " + olderCompaction + " is compaction"})
+	}
 	found := intrudersIn(m.Format, m.Body)
 	r.uncited = slices.ContainsFunc(found, func(in intruder) bool { return in.of == nil && in.name == "annotations" })
 	if len(found) == 0 {

@@ -15,6 +15,7 @@ import (
 //	name                                     Name; of a tool's result its Name
 //	content                                  a string one Text, an array a block for each block
 //	text, refusal                            Text
+//	thinking                                 Reasoning (Mistral)
 //	image_url                                Image; a data: URL is split
 //	file, input_audio                        File
 //	refusal                                  Text with Refusal
@@ -96,6 +97,8 @@ func (s *scanner) chatBlock(raw Span) {
 	case s.equals(kind, "input_audio"):
 		sound := v.at("input_audio")
 		s.media(File, raw, s.soundTokens(sound), func() Media { return s.audio(sound) })
+	case s.ir != nil && !s.inside && s.equals(kind, thinkingBlock) && s.facts.Role == "assistant":
+		s.chatThinking(raw, v.at("thinking"))
 	default:
 		s.opaque(raw)
 		s.loose = true // not every server takes it
@@ -137,12 +140,15 @@ func (s *scanner) chatCalls(v *object) {
 func (s *scanner) chatCall(i int, raw Span) {
 	if !s.is(raw, '{') {
 		s.opaque(raw)
+		s.loose = true
 		return
 	}
 	v := s.object(raw)
 	s.strict = s.strict || v.at("custom") != (Span{}) || v.at("extra_content") != (Span{}) ||
 		v.at(litellmFields) != (Span{})
-	s.loose = s.loose || !s.isSaid(v.at("type"))
+	typed := s.equals(v.at("type"), "function") && !s.absent(v.at("function")) ||
+		s.equals(v.at("type"), "custom") && s.absent(v.at("function"))
+	s.loose = s.loose || !typed
 	id := s.callID(v.at("id"), func() string { return fmt.Sprintf("/tool_calls/%d/id", i) })
 	named, custom := v.at("function"), false
 	if !s.is(named, '{') {

@@ -91,6 +91,8 @@ func (w *chatWriter) assistant(dst []byte, n *Message, said []*Block) []byte {
 	for _, p := range said {
 		switch {
 		case p.Kind == Reasoning && w.isInList(p):
+		case p.Kind == Reasoning && w.isInContent(p):
+			content = append(content, p)
 		case p.Kind == Reasoning:
 			thoughts = append(thoughts, p.Text)
 		case p.Kind == Call:

@@ -104,6 +104,7 @@ func (s *scanner) openAIResponses(top Span) {
 		s.itemReasoning(raw, v)
 	default:
 		s.state = true
+		s.loose = s.loose || textArguments[kind] && !s.is(v.at("arguments"), '"')
 		s.add(Part{Kind: Opaque, Raw: raw, Tokens: s.opaqueTokens(raw, kind, v)})
 	}
 }
@@ -287,7 +288,7 @@ func (s *scanner) itemReasoning(raw Span, v *object) {
 func (s *scanner) opaqueTokens(raw Span, kind string, v *object) int {
 	encrypted, result := v.at("encrypted_content"), v.at("result")
 	switch {
-	case kind == "compaction" && s.is(encrypted, '"'):
+	case (kind == "compaction" || kind == olderCompaction) && s.is(encrypted, '"'):
 		return s.encrypted(encrypted)
 	case kind == "image_generation_call" && s.is(result, '"'):
 		return tokens.TiledImage("", s.measure(result))

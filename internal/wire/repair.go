@@ -17,13 +17,13 @@ type repairer struct {
 	view      []Stored
 	repairs   []Repair
 	ids       itemIDs // Responses: of the items that were read
-	shows     bool    // the view shows images or files
+	shows     int64   // the seq of the last message that shows images or files, -1 for none
 	uncited   bool    // the message that is read goes without its annotations
 	marked    bool    // there may be marks for the provider's cache
 	inFlight  bool    // calls of the last unit wait for their results
 	paused    bool    // the last message ends in a call with which the provider continues
 	compacted int64   // the seq of the provider's own compaction: what has changed before it binds nothing
-	late      []Seqs  // from a call to its result, where that came after other messages
+	late      []Seqs  // from a call to its late result, from an image that is left out to the newest
 
 	toolNames map[string]string // see Rendition
 }
@@ -31,7 +31,7 @@ type repairer struct {
 func repairerOf(target session.Format, view []Stored) *repairer {
 	all := func(string) bool { return true }
 	ids := itemIDs{seen: map[string]bool{}, max: provider.MaxItemID, knows: all}
-	return &repairer{target: target, provider: provider.Of(target), view: view, ids: ids}
+	return &repairer{target: target, provider: provider.Of(target), view: view, ids: ids, shows: -1}
 }
 
 func (r *repairer) repaired(rule, kind string, n *Message, format string, args ...any) {
@@ -74,7 +74,9 @@ func (r *repairer) decode(i int, body []byte) []Message {
 		return []Message{{Role: User, Origin: i, Blocks: []Block{text}, Edited: true}}
 	}
 	r.marked = r.marked || has.marked
-	r.shows = r.shows || has.shows
+	if has.shows {
+		r.shows = m.Seq
+	}
 	for j := range list {
 		n := &list[j]
 		n.Origin = i

@@ -100,6 +100,9 @@ func (r *repairer) ends(list []Message) []Message {
 		list = slices.Insert(list, head, userText(beginText))
 	}
 	last := &list[len(list)-1]
+	for i := len(list) - 1; i > head && last.isSetting(); i-- {
+		last = &list[i-1]
+	}
 	if last.Role != Assistant && (last.Role != System || r.takesSystem()) || last.has(Call) || r.inFlight || r.paused {
 		return list
 	}

@@ -13,7 +13,7 @@ import (
 // prepare decodes the messages, and repairs each message by itself.
 func (r *repairer) prepare(ctx context.Context) ([]Message, error) {
 	list, err := r.read(ctx)
-	if err == nil && r.shows { // as few views do: it is read again without what the provider does not take
+	if err == nil && r.shows >= 0 { // as few views do: it is read again without what the provider does not take
 		r.repairs = nil
 		clear(r.ids.seen)
 		if err = r.mendMedia(ctx); err == nil {
@@ -68,6 +68,9 @@ func (r *repairer) read(ctx context.Context) ([]Message, error) {
 func (r *repairer) role(n *Message, head bool) []Message {
 	switch {
 	case n.Role == System && !head && r.takesSystem(): // see settleSystem
+	case n.Role == System && !head && (r.provider.SeparateSystem || r.provider.SystemFirst) && len(n.Blocks) == 0:
+		r.told(r.keepsFormat(n), r.provider.Codes.Empty, "empty_message", n, "the message is empty, and is left out")
+		return nil
 	case n.Role == System && !head && (r.provider.SeparateSystem || r.provider.SystemFirst):
 		r.repaired(r.systemRule(), "system_as_user", n, "a system message in the middle is a note of the user")
 		n.makeUser("[System] ")
@@ -160,7 +163,7 @@ func (r *repairer) clean(n *Message, last bool) bool {
 		r.fitUI(n)
 	}
 	switch {
-	case r.hasContent(n):
+	case r.hasContent(n), r.takesSystem() && n.isSetting():
 		return true
 	case r.keeps(n) && !r.refusesEmpty(n, last):
 		return true

@@ -26,7 +26,7 @@ var placeMembers = map[string]string{
 var placeParts = map[string]func(at *places, p *Part, raw []byte) bool{
 	"arguments_as_text": func(at *places, p *Part, _ []byte) bool { return p.Kind == Call && !at.is(p, '"') },
 	"input_as_object":   func(at *places, p *Part, _ []byte) bool { return p.Kind == Call && !at.is(p, '{') },
-	"call_typed":        func(_ *places, p *Part, raw []byte) bool { return p.Kind == Call && lacksType(raw) },
+	"call_typed":        func(_ *places, p *Part, raw []byte) bool { return p.Kind == Call && isMistyped(raw) },
 	"call_as_note":      func(_ *places, p *Part, _ []byte) bool { return p.Kind == Call },
 	"result_as_text":    func(_ *places, p *Part, _ []byte) bool { return p.Kind == Result },
 	"results_first":     func(_ *places, p *Part, _ []byte) bool { return p.Kind == Result && p.Index > 0 },

@@ -59,7 +59,7 @@ func (c *checker) serverToolsAnswered() {
 	var tools serverTools[int]
 	for i := c.head; i < len(c.messages); i++ {
 		m := &c.messages[i]
-		if m.Role != "assistant" && m.count(Result) < len(m.Parts) {
+		if m.Role == "user" && m.count(Result) < len(m.Parts) {
 			tools.said()
 		}
 		for _, p := range c.partsOf(run{start: i, end: i + 1}) {
@@ -86,7 +86,7 @@ func (r *repairer) settleServerTools(list []Message) {
 	var tools serverTools[place]
 	for i := range list {
 		n := &list[i]
-		if (n.Role == User || n.Role == System) && n.count(Result) < len(n.Blocks) {
+		if n.Role == User && n.count(Result) < len(n.Blocks) {
 			tools.said()
 		}
 		for j := range n.Blocks {

@@ -29,6 +29,8 @@ const (
 	marked        = `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
 )
 
+const setsLow = `{"role":"system","content":[],"output_config":{"effort":"low"}}`
+
 var refuses = Options{Model: "us.anthropic.claude-opus-4-6-v1:0"}
 
 var anthropicFixtures = []fixture{
@@ -100,6 +102,10 @@ var anthropicFixtures = []fixture{
 	{"V-A12", "a tool is added and another withdrawn", Options{Model: "claude-opus-5-5"}, []string{someUser, says("system", toolAdded, block, toolWithdrawn), someDone, someUser, says("system", toolWithdrawn)}, nil},
 	{"V-A12", "the system in the middle at Bedrock", Options{Model: "us.anthropic.claude-opus-4-8-v1:0"}, []string{someUser, someSystem, someDone, someUser}, []string{"V-A12 1"}},
 	{"V-A12", "the system in the middle for Sonnet 4.6", Options{Model: "claude-sonnet-4-6"}, []string{someUser, someSystem, someDone, someUser}, []string{"V-A12 1"}},
+	{"V-A12", "a setting alone, anywhere", Options{Model: "claude-opus-5-5"}, []string{someUser, setsLow, someDone, setsLow, setsLow, someUser, setsLow}, nil},
+	{"V-A12", "a setting beside a text", Options{Model: "claude-opus-5-5"}, []string{someUser, someSystem, setsLow, someDone, someUser}, []string{"V-A12 1", "V-A12 2"}},
+	{"V-A12", "a setting for Sonnet 4.6", Options{Model: "claude-sonnet-4-6"}, []string{someUser, setsLow, someDone, someUser}, []string{"V-A12 1"}},
+	{"V-A12", "the system behind a call of the API's tool", Options{Model: "claude-opus-5-5"}, []string{someUser, says("assistant", `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`), someSystem}, nil},
 	{"V-C5", "both roles", Options{}, []string{someSystem, someUser, someDone}, nil},
 	{"V-C5", "a role of another format", Options{}, []string{someUser, `{"role":"tool","content":"x"}`}, []string{"V-C5 1"}},
 }

@@ -27,7 +27,7 @@ type Member struct {
 	Name    string
 	In      *Object // what the object that it holds may be, or those in its array; nil for anything
 	NotNull bool    // null is refused: the member is left out instead
-	NotVoid bool    // so is an array without elements
+	NotVoid bool    // so is anything but an array with elements
 	Null    bool    // anything but null is refused
 	Free    bool    // its bytes weigh nothing: it is counted by what it shows, or no model sees it
 }
